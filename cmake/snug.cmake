@@ -1,0 +1,26 @@
+# The two target kinds of the project. Sources are listed, sorted, in each folder's CMakeLists.txt.
+
+add_library(snug_warnings INTERFACE)
+target_compile_options(snug_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  -Wno-sign-conversion -Werror)
+
+# snug_library(NAME SOURCES a.cpp ... DEPENDS target ...): the static library snug_NAME of one floor's folder.
+function(snug_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(snug_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(snug_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(snug_${name} PUBLIC ${ARG_DEPENDS} PRIVATE snug_warnings)
+endfunction()
+
+# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ...): a GoogleTest binary, one ctest entry a binary.
+function(snug_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main snug_warnings)
+  target_compile_definitions(${name} PRIVATE SNUG_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()

@@ -1,0 +1,54 @@
+#include "base/dtype.h"
+
+#include <array>
+#include <utility>
+
+namespace snug::base {
+namespace {
+
+constexpr std::array<std::pair<DType, std::string_view>, 7> kNames{{{DType::f64, "f64"},
+                                                                    {DType::f32, "f32"},
+                                                                    {DType::bf16, "bf16"},
+                                                                    {DType::f16, "f16"},
+                                                                    {DType::i64, "i64"},
+                                                                    {DType::i32, "i32"},
+                                                                    {DType::u8, "u8"}}};
+
+}  // namespace
+
+std::string_view name_of(DType type) { return kNames[static_cast<size_t>(type)].second; }
+
+std::optional<DType> dtype_from_name(std::string_view name) {
+  for (const auto& [type, text] : kNames)
+    if (text == name) return type;
+  return std::nullopt;
+}
+
+float to_float(Float16 value) {
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000U) << 16;
+  const uint32_t exponent = (value.bits >> 10) & 0x1fU;
+  const uint32_t mantissa = value.bits & 0x3ffU;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13));
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+
+Float16 to_float16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000U);
+  const uint32_t magnitude = bits & 0x7fffffffU;
+  if (magnitude > 0x7f800000U) return {static_cast<uint16_t>(sign | 0x7e00U)};
+  if (magnitude >= 0x477ff000U) return {static_cast<uint16_t>(sign | 0x7c00U)};
+  if (magnitude < 0x38800000U) {
+    // Subnormal: adding 0.5 aligns the fp32 mantissa to multiples of 2^-24, rounding to even.
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
+    return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000U))};
+  }
+  const uint32_t rounded = magnitude + 0xfffU + ((magnitude >> 13) & 1U);
+  return {static_cast<uint16_t>(sign | ((rounded - 0x38000000U) >> 13))};
+}
+
+}  // namespace snug::base

@@ -1,0 +1,61 @@
+// Element types of tensors, in files and in memory.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace snug::base {
+
+enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u8 };
+
+constexpr int64_t size_of(DType type) {
+  switch (type) {
+    case DType::f64:
+    case DType::i64:
+      return 8;
+    case DType::f32:
+    case DType::i32:
+      return 4;
+    case DType::bf16:
+    case DType::f16:
+      return 2;
+    case DType::u8:
+      return 1;
+  }
+  return 0;
+}
+
+constexpr bool is_float(DType type) { return type <= DType::f16; }
+
+// The name in recipes, program texts and messages: "f32", "bf16", ...
+std::string_view name_of(DType type);
+std::optional<DType> dtype_from_name(std::string_view name);
+
+// bfloat16 as stored: the upper half of an fp32.
+struct BFloat16 {
+  uint16_t bits = 0;
+};
+
+constexpr float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16);
+}
+
+// Rounds to nearest, ties to even; NaN stays NaN.
+constexpr BFloat16 to_bfloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return {static_cast<uint16_t>((bits >> 16) | 0x40U)};
+  return {static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
+}
+
+// IEEE half precision as stored.
+struct Float16 {
+  uint16_t bits = 0;
+};
+
+float to_float(Float16 value);
+// Rounds to nearest, ties to even; overflow becomes infinity.
+Float16 to_float16(float value);
+
+}  // namespace snug::base

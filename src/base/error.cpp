@@ -1,0 +1,21 @@
+#include "base/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace snug::base {
+
+std::string to_string(const Location& location) {
+  if (location.file.empty()) return "";
+  if (location.line == 0) return location.file + ": ";
+  if (location.column == 0) return fmt::format("{}:{}: ", location.file, location.line);
+  return fmt::format("{}:{}:{}: ", location.file, location.line, location.column);
+}
+
+void check_failed(const char* file, int line, const char* expression, const std::string& detail) {
+  std::fprintf(stderr, "%s:%d: CHECK failed: %s (%s)\nThis is a bug in snug, please report it.\n",
+               file, line, expression, detail.c_str());
+  std::abort();
+}
+
+}  // namespace snug::base
