@@ -1,5 +1,6 @@
-// Errors. A user's mistake throws UserError and is caught only in main; a bug in Snug fails a CHECK,
-// which prints both values and aborts. Outcomes that are expected are values, never exceptions.
+// Errors. A user's mistake throws UserError and is caught only in main; a bug in Snug fails a
+// CHECK, which prints both values and aborts. Outcomes that are expected are values, never
+// exceptions.
 #pragma once
 
 #include <fmt/format.h>
@@ -45,17 +46,17 @@ template <typename... Args>
 }  // namespace snug::base
 
 // Aborts when a condition that Snug itself must guarantee does not hold. The rest is a fmt message.
-#define SNUG_CHECK(condition, ...)                                                       \
-  do {                                                                                   \
-    if (!(condition))                                                                    \
+#define SNUG_CHECK(condition, ...)                                                          \
+  do {                                                                                      \
+    if (!(condition))                                                                       \
       ::snug::base::check_failed(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
   } while (false)
 
-#define SNUG_CHECK_EQ(a, b)                                                              \
-  do {                                                                                   \
-    const auto snug_check_a = (a);                                                       \
-    const auto snug_check_b = (b);                                                       \
-    if (!(snug_check_a == snug_check_b))                                                 \
-      ::snug::base::check_failed(__FILE__, __LINE__, #a " == " #b,                       \
+#define SNUG_CHECK_EQ(a, b)                                                                 \
+  do {                                                                                      \
+    const auto snug_check_a = (a);                                                          \
+    const auto snug_check_b = (b);                                                          \
+    if (!(snug_check_a == snug_check_b))                                                    \
+      ::snug::base::check_failed(__FILE__, __LINE__, #a " == " #b,                          \
                                  fmt::format("{} against {}", snug_check_a, snug_check_b)); \
   } while (false)

@@ -1,0 +1,84 @@
+// The seam between a program and a machine. Three stand behind it: reference (plain loops), cpu,
+// cuda.
+//
+// The executor allocates each arena once, prepares every operation once, then runs operations in
+// list order. One thread drives a backend; a backend may use many inside run(). After prepare() of
+// the last operation, run() allocates no memory: scratch is the operation's workspace tensor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::backends {
+
+// A tensor with its address. Strides count elements; a tensor that is no view is contiguous.
+struct Buffer {
+  std::byte* data = nullptr;
+  program::DType dtype = program::DType::f32;
+  program::Shape shape;
+  std::array<int64_t, program::Shape::kMaxRank> strides{};
+
+  int64_t elements() const { return shape.elements(); }
+  int64_t bytes() const { return elements() * base::size_of(dtype); }
+  template <typename T>
+  T* as() const {
+    return reinterpret_cast<T*>(data);
+  }
+};
+
+// What a backend remembers of a prepared operation (a library's primitive, a chosen algorithm).
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+};
+
+// One operation, resolved: everything run() needs.
+struct Invocation {
+  const program::Attributes* attributes = nullptr;
+  std::span<const Buffer> reads;
+  std::span<const Buffer> writes;
+  std::span<const Buffer> updates;
+  Buffer workspace;  // data == nullptr without one
+  const Prepared* prepared = nullptr;
+};
+
+// Memory of one space, released with the object.
+class Arena {
+ public:
+  virtual ~Arena() = default;
+  virtual std::byte* data() const = 0;
+  virtual int64_t bytes() const = 0;
+};
+
+class Backend : public program::Target {
+ public:
+  // Pages are touched, so that memory that is not there is missed now and not at step 128.
+  // Throws UserError when the system has not that much.
+  virtual std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) = 0;
+  // Creates what the operation needs beyond its tensors; may return null. Fails a CHECK when the
+  // library now asks for more scratch than was planned.
+  virtual std::unique_ptr<Prepared> prepare(const program::OperationView& view) = 0;
+  // Runs it; asynchronous where the device is.
+  virtual void run(const Invocation& invocation) = 0;
+  // Between any two spaces, ordered after what was run before.
+  virtual void copy(void* destination, const void* source, int64_t bytes) = 0;
+  // Returns when all that was run and copied is done.
+  virtual void synchronise() = 0;
+};
+
+// "cpu" or "reference". Threads 0: all cores. Budget 0: what the machine has.
+struct BackendOptions {
+  int threads = 0;
+  int64_t device_memory_bytes = 0;
+};
+
+// Throws UserError for a name that is not built.
+std::unique_ptr<Backend> open_backend(std::string_view name, const BackendOptions& options);
+
+}  // namespace snug::backends

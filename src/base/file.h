@@ -1,0 +1,63 @@
+// Files as Snug touches them: positioned reads that may run in parallel, writes that either complete
+// or say why, and text files replaced in one step. Every failure is a UserError that names the file,
+// what was being done and, for a full disk, how much was missing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace snug::base {
+
+// An open file descriptor. Moves, never copies. read_at and write_at may be called from several
+// threads at once on distinct buffers; everything else belongs to one thread.
+class File {
+ public:
+  static File open_for_reading(const std::filesystem::path& path);
+  // Opens an empty file for writing, replacing what was there.
+  static File create(const std::filesystem::path& path);
+
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File();
+
+  const std::filesystem::path& path() const { return path_; }
+  int64_t size() const;
+
+  // Reads exactly `bytes` bytes from `offset`; a file that ends before is an error.
+  void read_at(int64_t offset, void* destination, int64_t bytes) const;
+  void write_at(int64_t offset, const void* source, int64_t bytes);
+  // Takes `bytes` of disk now, so that a full disk shows before anything is written. File systems
+  // that cannot promise space are left alone.
+  void reserve(int64_t bytes);
+  void truncate(int64_t bytes);
+  // Returns when the contents are on the disk.
+  void sync();
+  void close();
+
+ private:
+  File(std::filesystem::path path, int descriptor)
+      : path_(std::move(path)), descriptor_(descriptor) {}
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+// The whole of a text file; larger than max_bytes is an error.
+std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes = int64_t{1} << 31);
+
+// Replaces `path` by `text`: written to path.tmp, synced, renamed. A failure leaves the old file.
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Renames over an existing file of the same kind and syncs the directory that holds it.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+void sync_directory(const std::filesystem::path& directory);
+
+// "cannot write runs/x/a.bin: No space left on device": the UserError for a failed system call.
+[[noreturn]] void throw_system_error(std::string_view action, const std::filesystem::path& path,
+                                     int error_number);
+
+}  // namespace snug::base

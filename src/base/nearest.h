@@ -1,0 +1,17 @@
+// The word a user most likely meant, for "unknown key 'lerning_rate', did you mean 'learning_rate'?".
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace snug::base {
+
+// Damerau-Levenshtein distance (adjacent swaps count one), ignoring case.
+int edit_distance(std::string_view a, std::string_view b);
+
+// The candidate nearest to `word`, the first one on a tie; none when `candidates` is empty.
+std::optional<std::string_view> nearest_name(std::string_view word,
+                                             const std::vector<std::string_view>& candidates);
+
+}  // namespace snug::base

@@ -1,0 +1,31 @@
+// adapter_config.json of a LoRA adapter, as PEFT writes and reads it.
+// Format: https://huggingface.co/docs/peft/package_reference/lora
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace snug::formats {
+
+struct LoraConfig {
+  int64_t r = 0;
+  double alpha = 0;
+  double dropout = 0;
+  bool use_rslora = false;
+  std::vector<std::string> target_modules;  // {"all-linear"} stands for every linear layer but the head
+  std::string base_model;                   // base_model_name_or_path; may be empty
+
+  // What B·A is multiplied by: alpha / r, or alpha / sqrt(r) with rank-stabilised LoRA.
+  double scale() const;
+};
+
+// Throws UserError for a file that is broken, is not LoRA, or asks for what Snug cannot honour
+// (rank_pattern, use_dora, bias, modules_to_save, ...), naming the key.
+LoraConfig read_lora_config(const std::filesystem::path& folder);
+
+// Writes FOLDER/adapter_config.json with every key that PEFT writes.
+void write_lora_config(const std::filesystem::path& folder, const LoraConfig& config);
+
+}  // namespace snug::formats

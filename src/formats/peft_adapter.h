@@ -1,0 +1,59 @@
+// A PEFT adapter folder: adapter_config.json and adapter_model.safetensors, with keys
+//   base_model.model.MODULE.lora_A.weight   (r, in_features)
+//   base_model.model.MODULE.lora_B.weight   (out_features, r)
+// where MODULE is the module's name in the base model, "model.layers.0.self_attn.q_proj".
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/lora_config.h"
+#include "formats/safetensors_file.h"
+#include "formats/safetensors_writer.h"
+
+namespace snug::formats {
+
+// One adapted linear layer.
+struct LoraModule {
+  std::string module;        // "model.layers.0.self_attn.q_proj"
+  int64_t in_features = 0;
+  int64_t out_features = 0;
+};
+
+// "base_model.model.MODULE.lora_A.weight"
+std::string lora_a_key(std::string_view module);
+std::string lora_b_key(std::string_view module);
+
+// Threading: const after opening, reads may run in parallel.
+class PeftAdapter {
+ public:
+  // Throws UserError for a broken config or file, a tensor that is not LoRA's, an A without its B, or
+  // shapes that disagree with r.
+  explicit PeftAdapter(const std::filesystem::path& folder);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const LoraConfig& config() const { return config_; }
+  // In the order of the file.
+  const std::vector<LoraModule>& modules() const { return modules_; }
+  const SafetensorsFile& file() const { return *file_; }
+  const TensorInfo& lora_a(const LoraModule& module) const;  // (r, in_features)
+  const TensorInfo& lora_b(const LoraModule& module) const;  // (out_features, r)
+
+ private:
+  std::filesystem::path folder_;
+  LoraConfig config_;
+  std::vector<LoraModule> modules_;
+  std::unique_ptr<SafetensorsFile> file_;
+};
+
+// Declares the tensors of an adapter, A before B for each module, all of one dtype: hand them to
+// SafetensorsWriter(folder / kAdapterWeightsName, ...).
+inline constexpr std::string_view kAdapterWeightsName = "adapter_model.safetensors";
+std::vector<TensorSpec> adapter_tensors(const std::vector<LoraModule>& modules, int64_t r,
+                                        base::DType dtype);
+
+}  // namespace snug::formats

@@ -1,0 +1,53 @@
+// The header of a safetensors file: eight bytes of little-endian length, then that many bytes of JSON
+//   {"NAME": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [BEGIN, END]}, ...,
+//    "__metadata__": {"key": "text"}}
+// then the data, each tensor row-major at its offsets, with no hole and no overlap.
+// Format page: https://github.com/huggingface/safetensors#format
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace snug::formats {
+
+inline constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+
+struct TensorInfo {
+  std::string name;
+  std::string stored_dtype;           // as in the file: "BF16", "F8_E4M3", ...
+  std::optional<base::DType> dtype;   // absent for element types that Snug does not compute with
+  std::vector<int64_t> shape;
+  int64_t begin = 0;                  // bytes from the start of the data, not of the file
+  int64_t end = 0;
+
+  int64_t bytes() const { return end - begin; }
+  int64_t elements() const;
+};
+
+struct SafetensorsHeader {
+  std::vector<TensorInfo> tensors;  // in the order of their data
+  std::map<std::string, std::string> metadata;
+  int64_t data_bytes = 0;
+};
+
+// Parses and checks the JSON part. `data_bytes` is what the file holds after it: the tensors must fill
+// it exactly. Throws UserError naming `file` and the tensor.
+SafetensorsHeader parse_safetensors_header(std::string_view json, int64_t data_bytes,
+                                           const std::string& file);
+
+// The length, the JSON and the padding, a multiple of 8 bytes in all.
+std::string make_safetensors_header(const SafetensorsHeader& header);
+
+// "BF16" for bf16: the name in the file.
+std::string_view safetensors_name_of(base::DType dtype);
+
+// "[2, 3]"
+std::string shape_text(const std::vector<int64_t>& shape);
+
+}  // namespace snug::formats

@@ -1,0 +1,101 @@
+// Writing safetensors files from memory the caller owns: the header is laid out from a declared list,
+// then each tensor's bytes go straight from the caller's buffer to their place in the file.
+// A file is written beside as PATH.tmp, synced and renamed by finish(); a writer that is destroyed
+// before finish() leaves nothing behind. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/file.h"
+#include "formats/safetensors_header.h"
+
+namespace snug::formats {
+
+struct TensorSpec {
+  std::string name;
+  base::DType dtype = base::DType::f32;
+  std::vector<int64_t> shape;
+
+  int64_t bytes() const;
+};
+
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+class SafetensorsWriter {
+ public:
+  // Creates PATH.tmp, reserves its full size and writes the header. Larger element types come first in
+  // the file, so that every tensor is aligned to its element; otherwise the declared order is kept.
+  // Throws UserError when the file cannot be created or the disk is too small.
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
+                    const SafetensorsMetadata& metadata = {{"format", "pt"}});
+  ~SafetensorsWriter();
+  SafetensorsWriter(const SafetensorsWriter&) = delete;
+  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+
+  // Writes the next `bytes` bytes of the tensor, which may come in several pieces; tensors may come in
+  // any order. Unknown names and surplus bytes are bugs and CHECK.
+  void write(std::string_view name, const void* source, int64_t bytes);
+  // Every declared tensor must be complete. Syncs and renames.
+  void finish();
+
+  int64_t file_bytes() const { return data_start_ + header_.data_bytes; }
+  bool complete() const { return written_bytes_ == header_.data_bytes; }
+
+ private:
+  std::filesystem::path path_;
+  SafetensorsHeader header_;
+  base::File file_;
+  int64_t data_start_ = 0;
+  int64_t written_bytes_ = 0;
+  bool finished_ = false;
+  std::unordered_map<std::string_view, size_t> by_name_;
+  std::vector<int64_t> progress_;  // bytes written so far, a tensor
+};
+
+// A model's weights: one STEM.safetensors, or shards with STEM.safetensors.index.json when they are
+// more than max_shard_bytes together. Shards are filled in declared order. A writer destroyed before
+// finish() removes what it wrote.
+class ModelWriter {
+ public:
+  static constexpr int64_t kDefaultShardBytes = 5'000'000'000;
+
+  ModelWriter(const std::filesystem::path& folder, const std::vector<TensorSpec>& tensors,
+              int64_t max_shard_bytes = kDefaultShardBytes, const std::string& stem = "model");
+  ~ModelWriter();
+  ModelWriter(const ModelWriter&) = delete;
+  ModelWriter& operator=(const ModelWriter&) = delete;
+
+  // As SafetensorsWriter::write. A shard is opened by its first tensor and finished by its last.
+  void write(std::string_view name, const void* source, int64_t bytes);
+  void finish();
+
+  int64_t total_bytes() const { return total_bytes_; }
+  size_t shard_count() const { return shards_.size(); }
+
+ private:
+  struct Shard {
+    std::filesystem::path path;
+    std::vector<TensorSpec> tensors;
+    std::unique_ptr<SafetensorsWriter> writer;
+    bool done = false;
+  };
+  void open_if_needed(Shard& shard);
+  void write_index() const;
+
+  std::filesystem::path folder_;
+  std::string stem_;
+  std::vector<Shard> shards_;
+  std::unordered_map<std::string, size_t> shard_of_;
+  int64_t total_bytes_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace snug::formats

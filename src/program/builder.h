@@ -1,0 +1,36 @@
+// Appends tensors and operations to a program. Names are made unique by the caller.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug::program {
+
+class Builder {
+ public:
+  explicit Builder(std::string name) { program_.name = std::move(name); }
+  explicit Builder(Program program) : program_(std::move(program)) {}
+
+  // Everything emitted from here on belongs to this layer and phase.
+  void set_layer(int32_t layer) { layer_ = layer; }
+  void set_phase(Phase phase) { phase_ = phase; }
+  int32_t layer() const { return layer_; }
+
+  TensorId add(Tensor tensor);
+  // An activation of the current layer that lives inside the program.
+  TensorId activation(std::string name, const Shape& shape, DType dtype);
+  void emit(Attributes attributes, std::vector<TensorId> reads, std::vector<TensorId> writes,
+            std::vector<TensorId> updates = {});
+
+  const Program& program() const { return program_; }
+  Program take() { return std::move(program_); }
+
+ private:
+  Program program_;
+  int32_t layer_ = -1;
+  Phase phase_ = Phase::forward;
+};
+
+}  // namespace snug::program

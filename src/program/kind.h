@@ -1,0 +1,53 @@
+// What each kind knows of itself: its shape rule, its cost, its derivative, where it may work in
+// place. One overload a kind, defined in kinds/<file>.cpp; the functions here dispatch over the
+// attributes.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug::program {
+
+class Builder;
+class Tape;
+
+// Which bounds a time prediction assumes; shapes are capacities, work depends on these.
+struct Load {
+  double segment_tokens =
+      0;  // mean length of an attention segment; 0: a whole row of the micro-batch
+  double trained_fraction = 1.0;  // rows that carry loss
+  int64_t row_tokens = 0;         // tokens of a row (max_length)
+};
+
+// Work of one operation: floating-point operations and bytes moved, each tensor counted once.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+// Whether the tensors obey the kind's shape rule: empty if so, else what is wrong.
+std::string shape_error(const OperationView& view);
+
+Cost cost(const OperationView& view, const Load& load);
+
+// Emits the backward operations of `operation` through the tape (see tape.h). Only for basic kinds
+// and kinds with a training form.
+void differentiate(const Operation& operation, Tape& tape);
+
+// Emits the basic kinds that define a fused kind. A basic kind is emitted as it is.
+void expand(const OperationView& view, Builder& builder);
+
+// Pairs (index into writes, index into reads) that may share bytes when the read dies here.
+std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation);
+
+// Cheap to run again: its output is never kept for backward (norm, gated activation, dropout, ...).
+bool is_elementwise(Kind kind);
+// Replaced by its derivative, which also computes the forward outputs (linear_cross_entropy).
+bool has_training_form(Kind kind);
+// Defined by its expansion.
+bool is_fused(Kind kind);
+
+}  // namespace snug::program

@@ -1,0 +1,33 @@
+// The one list of operation kinds. It feeds the enum, the names, the variant of attributes and
+// every visitor; the struct of a kind, its shape rule, derivative and cost live in
+// program/kinds/<kind>.{h,cpp}.
+//
+// X(Struct, name). Order is by area and has no meaning.
+#pragma once
+
+#define SNUG_KINDS(X)                                    \
+  X(Matmul, matmul)                                      \
+  X(Add, add)                                            \
+  X(Accumulate, accumulate)                              \
+  X(AddBias, add_bias)                                   \
+  X(SumRows, sum_rows)                                   \
+  X(Dropout, dropout)                                    \
+  X(Cast, cast)                                          \
+  X(Embedding, embedding)                                \
+  X(EmbeddingGrad, embedding_grad)                       \
+  X(RmsNorm, rms_norm)                                   \
+  X(RmsNormGrad, rms_norm_grad)                          \
+  X(RotaryTable, rotary_table)                           \
+  X(Rope, rope)                                          \
+  X(SiluMul, silu_mul)                                   \
+  X(SiluMulGrad, silu_mul_grad)                          \
+  X(Attention, attention)                                \
+  X(AttentionGrad, attention_grad)                       \
+  X(CacheWrite, cache_write)                             \
+  X(CrossEntropy, cross_entropy)                         \
+  X(CrossEntropyGrad, cross_entropy_grad)                \
+  X(LinearCrossEntropy, linear_cross_entropy)            \
+  X(LinearCrossEntropyTrain, linear_cross_entropy_train) \
+  X(GlobalNorm, global_norm)                             \
+  X(ClipFactor, clip_factor)                             \
+  X(AdamW, adamw)

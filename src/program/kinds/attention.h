@@ -1,0 +1,52 @@
+// attention: softmax(scale q k^T) v a head, within segments, in flash style: scores are never
+// stored (Dao et al. 2022). Grouped heads: query head h reads key head h / (heads / kv_heads).
+#pragma once
+
+#include <cstdint>
+
+#include "program/kinds/field.h"
+
+namespace snug::program {
+
+// reads: q (q_tokens, heads * head_dim), k, v (k_tokens, kv_heads * head_dim), q_bounds and
+// k_bounds (segments, 2) i32 = [begin, end) of each segment's queries and keys; unused segments are
+// (0, 0). writes: o like q; lse (heads, q_tokens) f32, the log-sum-exp of the scaled scores.
+// Causal: with nq queries and nk keys in a segment, query i sees keys j <= i + nk - nq; `window` w
+// > 0 further demands j > i + nk - nq - w. Queries outside all segments give zeros (lse 0).
+struct Attention {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  float scale = 1.0F;
+  bool causal = true;
+  int64_t window = 0;
+  bool operator==(const Attention&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"heads", &Attention::heads},       Field{"kv_heads", &Attention::kv_heads},
+                 Field{"head_dim", &Attention::head_dim}, Field{"scale", &Attention::scale},
+                 Field{"causal", &Attention::causal},     Field{"window", &Attention::window}};
+};
+
+// reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
+struct AttentionGrad {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  float scale = 1.0F;
+  bool causal = true;
+  int64_t window = 0;
+  bool operator==(const AttentionGrad&) const = default;
+  static constexpr auto kFields = std::tuple{
+      Field{"heads", &AttentionGrad::heads},       Field{"kv_heads", &AttentionGrad::kv_heads},
+      Field{"head_dim", &AttentionGrad::head_dim}, Field{"scale", &AttentionGrad::scale},
+      Field{"causal", &AttentionGrad::causal},     Field{"window", &AttentionGrad::window}};
+};
+
+// reads: x (tokens, width), slots (tokens) i32. updates: cache (capacity, width): row slots[t]
+// becomes x[t]; a negative slot is skipped.
+struct CacheWrite {
+  bool operator==(const CacheWrite&) const = default;
+  static constexpr std::tuple<> kFields{};
+};
+
+}  // namespace snug::program

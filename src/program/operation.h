@@ -1,0 +1,66 @@
+// Operations of a program: a kind with its attributes, and what it reads, writes and updates in
+// place.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "program/kinds.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/embedding.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/optimizer.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
+#include "program/kinds/silu_mul.h"
+#include "program/tensor.h"
+
+namespace snug::program {
+
+enum class Kind : uint8_t {
+#define SNUG_KIND(Struct, name) name,
+  SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+};
+
+// Closes the list of alternatives below; never the kind of an operation.
+struct EndOfKinds {
+  bool operator==(const EndOfKinds&) const = default;
+  static constexpr std::tuple<> kFields{};
+};
+// Attributes of any kind, in the order of the list, so that index() is the Kind.
+using Attributes = std::variant<
+#define SNUG_KIND(Struct, name) Struct,
+    SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+        EndOfKinds>;
+inline constexpr int kKindCount = static_cast<int>(std::variant_size_v<Attributes>) - 1;
+
+enum class Phase : uint8_t { forward, recompute, backward, update };
+
+struct Operation {
+  Attributes attributes;
+  std::vector<TensorId> reads;    // only read
+  std::vector<TensorId> writes;   // wholly overwritten, never read
+  std::vector<TensorId> updates;  // read and written in place
+  TensorId workspace = kNone;     // scratch, undefined before and after
+  int8_t stream = 0;
+  Phase phase = Phase::forward;
+  int32_t layer = -1;  // -1: belongs to no layer
+
+  Kind kind() const { return static_cast<Kind>(attributes.index()); }
+};
+
+std::string_view name_of(Kind kind);
+std::string_view name_of(Phase phase);
+std::optional<Kind> kind_from_name(std::string_view name);
+std::optional<Phase> phase_from_name(std::string_view name);
+// Attributes of a kind with default values.
+Attributes default_attributes(Kind kind);
+
+}  // namespace snug::program

@@ -1,0 +1,19 @@
+#include "program/program.h"
+
+namespace snug::program {
+
+TensorId Program::find(std::string_view tensor_name) const {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].name == tensor_name) return static_cast<TensorId>(i);
+  return kNone;
+}
+
+std::unordered_map<std::string_view, TensorId> Program::index_by_name() const {
+  std::unordered_map<std::string_view, TensorId> index;
+  index.reserve(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i)
+    index.emplace(tensors[i].name, static_cast<TensorId>(i));
+  return index;
+}
+
+}  // namespace snug::program

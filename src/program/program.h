@@ -1,0 +1,64 @@
+// A program: one step of work as a table of tensors and a flat list of operations.
+//
+// Meaning. Operations of one stream run in list order. An operation reads `reads`, overwrites
+// `writes` (whatever they held is undefined before), reads and writes `updates` in place, and may
+// scribble on its workspace; it touches nothing else and allocates nothing. Two tensors share bytes
+// only if one is a view of the other, or if layout proved that the last reader of one comes before
+// the first writer of the next.
+//
+// What a program does not write it expects: tensors of lifetime run (weights, moments), of lifetime
+// step (batch and scalar tensors the host fills; gradients that an earlier micro-batch began).
+// Tensors of lifetime run and step are shared between programs of one job by name.
+//
+// The memory reader, the clock and the executor all read this structure; nothing else describes a
+// step.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "program/operation.h"
+#include "program/tensor.h"
+
+namespace snug::program {
+
+struct Program {
+  std::string name;  // "micro_first", "update", ...
+  std::vector<Tensor> tensors;
+  std::vector<Operation> operations;
+
+  const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
+  Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }
+  // The tensor that owns the bytes of `id`: itself, or the base of a view.
+  TensorId owner(TensorId id) const {
+    const TensorId base = tensor(id).view.base;
+    return base == kNone ? id : base;
+  }
+  // kNone if there is no such name. Linear: for loops, use index_by_name().
+  TensorId find(std::string_view tensor_name) const;
+  std::unordered_map<std::string_view, TensorId> index_by_name() const;
+};
+
+// An operation with its program: how kinds, targets and backends look at its tensors.
+struct OperationView {
+  const Program& program;
+  const Operation& operation;
+
+  const Tensor& read(size_t i) const { return program.tensor(operation.reads[i]); }
+  const Tensor& write(size_t i) const { return program.tensor(operation.writes[i]); }
+  const Tensor& update(size_t i) const { return program.tensor(operation.updates[i]); }
+};
+
+// Calls f(TensorId) for everything an operation touches: reads, writes, updates, workspace.
+template <typename F>
+void for_each_tensor(const Operation& operation, F&& f) {
+  for (const TensorId id : operation.reads) f(id);
+  for (const TensorId id : operation.writes) f(id);
+  for (const TensorId id : operation.updates) f(id);
+  if (operation.workspace != kNone) f(operation.workspace);
+}
+
+}  // namespace snug::program

@@ -1,0 +1,31 @@
+// The tape: how a kind's derivative asks for the gradients it reads and the ones it should make.
+// Implemented by passes/differentiate.
+#pragma once
+
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug::program {
+
+class Tape {
+ public:
+  virtual ~Tape() = default;
+  // The forward program's table, grown by what the derivative adds.
+  virtual const Program& program() const = 0;
+  // Whether anything trainable lies behind this tensor.
+  virtual bool wants(TensorId tensor) const = 0;
+  // Gradient of the loss in an output of the operation; kNone when none flows.
+  virtual TensorId gradient(TensorId output) const = 0;
+  // A fresh tensor, shaped like `input`, that the derivative must write: its contribution to
+  // input's gradient. Contributions are summed after the derivative returns.
+  virtual TensorId contribute(TensorId input) = 0;
+  // The same for a gradient that already exists and passes through unchanged.
+  virtual void pass_through(TensorId input, TensorId gradient) = 0;
+  virtual void emit(Attributes attributes, std::vector<TensorId> reads,
+                    std::vector<TensorId> writes) = 0;
+  // A fresh intermediate tensor of the backward pass.
+  virtual TensorId temporary(const char* suffix, const Shape& shape, DType dtype) = 0;
+};
+
+}  // namespace snug::program

@@ -1,0 +1,35 @@
+// The one thing passes and plans know of a machine. Backends implement it by asking their
+// libraries; rows of a hardware table implement it by stating bounds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "program/program.h"
+
+namespace snug::program {
+
+// Scratch bytes of an operation, and whether the library was asked (exact) or a table bounds it.
+struct Workspace {
+  int64_t bytes = 0;
+  bool exact = true;
+};
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual std::string name() const = 0;
+  // Library versions and thread count: what exact sizes depend on.
+  virtual std::string library_versions() const = 0;
+  // Bytes a job may take in a space; what the machine has when the user set no budget.
+  virtual int64_t capacity_bytes(Space space) const = 0;
+  // Every tensor's offset is a multiple of this.
+  virtual int64_t alignment_bytes() const = 0;
+  // Whether it runs this kind with these element types; if not, lower expands or refuses.
+  virtual bool runs(const OperationView& view) const = 0;
+  virtual Workspace workspace(const OperationView& view) const = 0;
+  // Rows of logits that exist at once in a linear cross-entropy.
+  virtual int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const = 0;
+};
+
+}  // namespace snug::program

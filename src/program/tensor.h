@@ -1,0 +1,104 @@
+// Tensors of a program: what they are called, how large they are, where they lie and how long they
+// live.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/dtype.h"
+
+namespace snug::program {
+
+using base::DType;
+
+// Index of a tensor in its program's table.
+using TensorId = int32_t;
+inline constexpr TensorId kNone = -1;
+
+// Up to four dimensions, outermost first.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 4;
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims);
+
+  int rank() const { return rank_; }
+  int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis)]; }
+  int64_t elements() const;  // 1 for rank 0
+  // Product of all dimensions but the last; 1 for rank 0 and 1.
+  int64_t rows() const;
+  // The last dimension; 1 for rank 0.
+  int64_t columns() const { return rank_ == 0 ? 1 : dims_[static_cast<size_t>(rank_ - 1)]; }
+  void append(int64_t dim);
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<int64_t, kMaxRank> dims_{};
+  int rank_ = 0;
+};
+
+// What a tensor is for. The plan adds bytes up by role.
+enum class Role : uint8_t {
+  weight,       // of the base model, in its storage type
+  quant_state,  // scales and maps of a quantised weight
+  adapter,      // trainable tensor of an adapter, in compute type
+  master,       // fp32 original of a trainable tensor
+  gradient,     // of a trainable tensor, over the whole step
+  moment,       // optimizer state
+  activation,   // within a micro-batch
+  checkpoint,   // an activation kept for recomputation: a layer's input
+  logits,       // of a chunk of rows, or of scored tokens
+  kv_cache,     // keys and values of generated sequences
+  workspace,    // scratch of one operation
+  staging,      // slot of a load or save ring
+  batch,        // tokens, targets, positions, segment bounds
+  scalar,       // what changes from step to step
+  comm_buffer,  // of a collective
+};
+
+// Memory a tensor lies in. On a CPU, device and host are two budgets of the same memory.
+enum class Space : uint8_t { device, pinned_host, host };
+
+// run: from load to the end. step: from the first micro-batch to the update. program: inside one
+// program.
+enum class Lifetime : uint8_t { run, step, program };
+
+// A window on another tensor: the same bytes, seen with another offset, shape and strides. Strides
+// and offset count elements of the base; the base itself is never a view.
+struct View {
+  TensorId base = kNone;
+  int64_t offset = 0;
+  std::array<int64_t, Shape::kMaxRank> strides{};
+  bool operator==(const View&) const = default;
+};
+
+struct Tensor {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::f32;
+  Role role = Role::activation;
+  Space space = Space::device;
+  Lifetime lifetime = Lifetime::program;
+  int32_t layer = -1;  // -1: belongs to no layer
+  View view;           // view.base == kNone: owns its bytes
+  bool is_view() const { return view.base != kNone; }
+  int64_t bytes() const { return shape.elements() * base::size_of(dtype); }
+};
+
+std::string_view name_of(Role role);
+std::string_view name_of(Space space);
+std::string_view name_of(Lifetime lifetime);
+std::optional<Role> role_from_name(std::string_view name);
+std::optional<Space> space_from_name(std::string_view name);
+std::optional<Lifetime> lifetime_from_name(std::string_view name);
+inline constexpr int kRoleCount = static_cast<int>(Role::comm_buffer) + 1;
+inline constexpr int kSpaceCount = 3;
+
+// "(16384, 4096)".
+std::string to_string(const Shape& shape);
+
+}  // namespace snug::program
