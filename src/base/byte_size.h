@@ -12,7 +12,8 @@ namespace snug::base {
 // bare number is bytes. Nothing for a negative size, another unit, or more than 2^63 - 1 bytes.
 std::optional<int64_t> parse_byte_size(std::string_view text);
 
-// Exact: "80GiB" when a binary unit divides the size, else plain bytes. Parses back to the same size.
+// Exact: "80GiB" when a binary unit divides the size, else plain bytes. Parses back to the same
+// size.
 std::string exact_byte_size(int64_t bytes);
 
 // For people: "1.50 GiB", "312 B".

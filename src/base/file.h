@@ -1,6 +1,6 @@
-// Files as Snug touches them: positioned reads that may run in parallel, writes that either complete
-// or say why, and text files replaced in one step. Every failure is a UserError that names the file,
-// what was being done and, for a full disk, how much was missing.
+// Files as Snug touches them: positioned reads that may run in parallel, writes that either
+// complete or say why, and text files replaced in one step. Every failure is a UserError that names
+// the file, what was being done and, for a full disk, how much was missing.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The word a user most likely meant, for "unknown key 'lerning_rate', did you mean 'learning_rate'?".
+// The word a user most likely meant, for "unknown key 'lerning_rate', did you mean
+// 'learning_rate'?".
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// A directory that appears whole or not at all: files are written into NAME.tmp-PID beside it, synced,
-// and the directory is renamed. A process killed at any instant leaves the old directory (or none) and
-// a leftover that the next transaction for the same parent removes. Not thread-safe.
+// A directory that appears whole or not at all: files are written into NAME.tmp-PID beside it,
+// synced, and the directory is renamed. A process killed at any instant leaves the old directory
+// (or none) and a leftover that the next transaction for the same parent removes. Not thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,8 @@ namespace snug::formats {
 
 class DirectoryTransaction {
  public:
-  // Creates the parent and the empty staging directory, after removing the leftovers of dead processes.
+  // Creates the parent and the empty staging directory, after removing the leftovers of dead
+  // processes.
   explicit DirectoryTransaction(const std::filesystem::path& target);
   // Removes the staging directory unless committed.
   ~DirectoryTransaction();
@@ -31,8 +32,8 @@ class DirectoryTransaction {
   bool committed_ = false;
 };
 
-// Removes NAME.tmp-PID and NAME.old-PID of processes that no longer run, and puts a NAME.old-PID back
-// whose replacement never arrived. A directory that does not exist is fine.
+// Removes NAME.tmp-PID and NAME.old-PID of processes that no longer run, and puts a NAME.old-PID
+// back whose replacement never arrived. A directory that does not exist is fine.
 void remove_leftovers(const std::filesystem::path& parent);
 
 }  // namespace snug::formats

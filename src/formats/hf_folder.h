@@ -2,6 +2,8 @@
 // them. Users read a fine-tune without its companion files as broken, so every output carries them.
 #pragma once
 
+#include "formats/tensor_index.h"
+
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -10,13 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/tensor_index.h"
-
 namespace snug::formats {
 
 class HfFolder {
  public:
-  // Reads config.json. Throws UserError when the folder or the file is missing or is not a JSON object.
+  // Reads config.json. Throws UserError when the folder or the file is missing or is not a JSON
+  // object.
   explicit HfFolder(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return path_; }
@@ -42,8 +43,9 @@ class HfFolder {
 bool is_hf_folder(const std::filesystem::path& folder);
 
 // The companion files present in a folder, sorted by name: tokenizer*, special_tokens_map.json,
-// added_tokens.json, vocab.json, merges.txt, generation_config.json, chat_template.*. Not config.json
-// and not the weights. A folder without any, or that does not exist, gives an empty list.
+// added_tokens.json, vocab.json, merges.txt, generation_config.json, chat_template.*. Not
+// config.json and not the weights. A folder without any, or that does not exist, gives an empty
+// list.
 std::vector<std::filesystem::path> companion_files(const std::filesystem::path& folder);
 
 // Copies the companion files into an existing folder, synced. Files are never linked.

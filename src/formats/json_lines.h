@@ -2,11 +2,11 @@
 // allocation, so that it may run inside a training step. Not thread-safe.
 #pragma once
 
+#include "base/file.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
-
-#include "base/file.h"
 
 namespace snug::formats {
 
@@ -14,8 +14,9 @@ class JsonLines {
  public:
   // Starts an empty file.
   static JsonLines create(const std::filesystem::path& path);
-  // Opens an existing file (or starts one), keeps the lines up to the first one whose "step" is above
-  // last_step, and drops the rest and a torn last line. A broken line elsewhere is a UserError.
+  // Opens an existing file (or starts one), keeps the lines up to the first one whose "step" is
+  // above last_step, and drops the rest and a torn last line. A broken line elsewhere is a
+  // UserError.
   static JsonLines resume(const std::filesystem::path& path, int64_t last_step);
 
   // `object` is one JSON object without a line end.

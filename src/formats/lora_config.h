@@ -14,8 +14,9 @@ struct LoraConfig {
   double alpha = 0;
   double dropout = 0;
   bool use_rslora = false;
-  std::vector<std::string> target_modules;  // {"all-linear"} stands for every linear layer but the head
-  std::string base_model;                   // base_model_name_or_path; may be empty
+  std::vector<std::string>
+      target_modules;      // {"all-linear"} stands for every linear layer but the head
+  std::string base_model;  // base_model_name_or_path; may be empty
 
   // What B·A is multiplied by: alpha / r, or alpha / sqrt(r) with rank-stabilised LoRA.
   double scale() const;

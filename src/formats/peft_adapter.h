@@ -4,6 +4,10 @@
 // where MODULE is the module's name in the base model, "model.layers.0.self_attn.q_proj".
 #pragma once
 
+#include "formats/lora_config.h"
+#include "formats/safetensors_file.h"
+#include "formats/safetensors_writer.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -11,15 +15,11 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/lora_config.h"
-#include "formats/safetensors_file.h"
-#include "formats/safetensors_writer.h"
-
 namespace snug::formats {
 
 // One adapted linear layer.
 struct LoraModule {
-  std::string module;        // "model.layers.0.self_attn.q_proj"
+  std::string module;  // "model.layers.0.self_attn.q_proj"
   int64_t in_features = 0;
   int64_t out_features = 0;
 };
@@ -31,8 +31,8 @@ std::string lora_b_key(std::string_view module);
 // Threading: const after opening, reads may run in parallel.
 class PeftAdapter {
  public:
-  // Throws UserError for a broken config or file, a tensor that is not LoRA's, an A without its B, or
-  // shapes that disagree with r.
+  // Throws UserError for a broken config or file, a tensor that is not LoRA's, an A without its B,
+  // or shapes that disagree with r.
   explicit PeftAdapter(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -3,6 +3,9 @@
 // Threading: const after opening; read may run in parallel on distinct destinations.
 #pragma once
 
+#include "base/file.h"
+#include "formats/safetensors_header.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -10,9 +13,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "base/file.h"
-#include "formats/safetensors_header.h"
 
 namespace snug::formats {
 

@@ -1,9 +1,12 @@
-// The header of a safetensors file: eight bytes of little-endian length, then that many bytes of JSON
+// The header of a safetensors file: eight bytes of little-endian length, then that many bytes of
+// JSON
 //   {"NAME": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [BEGIN, END]}, ...,
 //    "__metadata__": {"key": "text"}}
 // then the data, each tensor row-major at its offsets, with no hole and no overlap.
 // Format page: https://github.com/huggingface/safetensors#format
 #pragma once
+
+#include "base/dtype.h"
 
 #include <cstdint>
 #include <map>
@@ -12,18 +15,16 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
-
 namespace snug::formats {
 
 inline constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
 struct TensorInfo {
   std::string name;
-  std::string stored_dtype;           // as in the file: "BF16", "F8_E4M3", ...
-  std::optional<base::DType> dtype;   // absent for element types that Snug does not compute with
+  std::string stored_dtype;          // as in the file: "BF16", "F8_E4M3", ...
+  std::optional<base::DType> dtype;  // absent for element types that Snug does not compute with
   std::vector<int64_t> shape;
-  int64_t begin = 0;                  // bytes from the start of the data, not of the file
+  int64_t begin = 0;  // bytes from the start of the data, not of the file
   int64_t end = 0;
 
   int64_t bytes() const { return end - begin; }
@@ -36,8 +37,8 @@ struct SafetensorsHeader {
   int64_t data_bytes = 0;
 };
 
-// Parses and checks the JSON part. `data_bytes` is what the file holds after it: the tensors must fill
-// it exactly. Throws UserError naming `file` and the tensor.
+// Parses and checks the JSON part. `data_bytes` is what the file holds after it: the tensors must
+// fill it exactly. Throws UserError naming `file` and the tensor.
 SafetensorsHeader parse_safetensors_header(std::string_view json, int64_t data_bytes,
                                            const std::string& file);
 

@@ -1,8 +1,12 @@
-// Writing safetensors files from memory the caller owns: the header is laid out from a declared list,
-// then each tensor's bytes go straight from the caller's buffer to their place in the file.
+// Writing safetensors files from memory the caller owns: the header is laid out from a declared
+// list, then each tensor's bytes go straight from the caller's buffer to their place in the file.
 // A file is written beside as PATH.tmp, synced and renamed by finish(); a writer that is destroyed
 // before finish() leaves nothing behind. Not thread-safe.
 #pragma once
+
+#include "base/dtype.h"
+#include "base/file.h"
+#include "formats/safetensors_header.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -12,10 +16,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "base/dtype.h"
-#include "base/file.h"
-#include "formats/safetensors_header.h"
 
 namespace snug::formats {
 
@@ -31,17 +31,17 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 
 class SafetensorsWriter {
  public:
-  // Creates PATH.tmp, reserves its full size and writes the header. Larger element types come first in
-  // the file, so that every tensor is aligned to its element; otherwise the declared order is kept.
-  // Throws UserError when the file cannot be created or the disk is too small.
+  // Creates PATH.tmp, reserves its full size and writes the header. Larger element types come first
+  // in the file, so that every tensor is aligned to its element; otherwise the declared order is
+  // kept. Throws UserError when the file cannot be created or the disk is too small.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
                     const SafetensorsMetadata& metadata = {{"format", "pt"}});
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
-  // Writes the next `bytes` bytes of the tensor, which may come in several pieces; tensors may come in
-  // any order. Unknown names and surplus bytes are bugs and CHECK.
+  // Writes the next `bytes` bytes of the tensor, which may come in several pieces; tensors may come
+  // in any order. Unknown names and surplus bytes are bugs and CHECK.
   void write(std::string_view name, const void* source, int64_t bytes);
   // Every declared tensor must be complete. Syncs and renames.
   void finish();
@@ -61,8 +61,8 @@ class SafetensorsWriter {
 };
 
 // A model's weights: one STEM.safetensors, or shards with STEM.safetensors.index.json when they are
-// more than max_shard_bytes together. Shards are filled in declared order. A writer destroyed before
-// finish() removes what it wrote.
+// more than max_shard_bytes together. Shards are filled in declared order. A writer destroyed
+// before finish() removes what it wrote.
 class ModelWriter {
  public:
   static constexpr int64_t kDefaultShardBytes = 5'000'000'000;

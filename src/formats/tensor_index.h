@@ -3,14 +3,14 @@
 // Threading: const after opening; read may run in parallel on distinct destinations.
 #pragma once
 
+#include "formats/safetensors_file.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "formats/safetensors_file.h"
 
 namespace snug::formats {
 
@@ -21,9 +21,9 @@ struct IndexedTensor {
 
 class TensorIndex {
  public:
-  // `stem` is "model", or "adapter_model" in an adapter folder. Throws UserError for a missing shard, a
-  // tensor that its shard does not hold or that two shards hold, a broken index, or a folder that has
-  // pickle files (.bin, .pt, .pth) only.
+  // `stem` is "model", or "adapter_model" in an adapter folder. Throws UserError for a missing
+  // shard, a tensor that its shard does not hold or that two shards hold, a broken index, or a
+  // folder that has pickle files (.bin, .pt, .pth) only.
   explicit TensorIndex(const std::filesystem::path& folder, const std::string& stem = "model");
 
   TensorIndex(TensorIndex&&) = default;

@@ -1,0 +1,118 @@
+// The recipe: everything a user can say about a job, with the names Hugging Face gave these keys. A
+// recipe is read from YAML and from `key=value` overrides, its defaults are filled in, and it
+// prints back as YAML that reads as the same recipe. recipe_keys.h holds the table of keys behind
+// it all.
+#pragma once
+
+#include "base/error.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace snug::formats {
+
+enum class Method : uint8_t { full, lora };
+enum class Schedule : uint8_t { constant, linear, cosine };
+enum class Optimizer : uint8_t { adamw, adamw_bf16 };
+enum class GradientDtype : uint8_t { automatic, fp32, bf16 };
+enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
+enum class Recompute : uint8_t { none, gate_up, attention, layer };
+enum class Init : uint8_t { files, random };
+enum class BackendName : uint8_t { cpu, reference };
+enum class DataFormat : uint8_t { automatic, alpaca, messages, sharegpt, prompt_completion, text };
+
+struct Recipe {
+  std::string model;  // a folder or a preset
+  Method method = Method::lora;
+  std::string adapter;  // a PEFT folder to start from or to generate with; empty: none
+  Init init = Init::files;
+
+  std::string data;
+  std::string eval_data;  // empty: no evaluation
+  DataFormat data_format = DataFormat::automatic;
+  std::string chat_template;  // empty: the model's own
+  int64_t max_length = 0;     // tokens a row
+  int64_t max_segments = 0;   // documents a row; 0: chosen by the planner
+  bool packing = false;
+  bool train_on_prompt = false;
+  bool shuffle = false;
+
+  std::string output_dir;
+  bool overwrite_output_dir = false;
+  int64_t save_steps = 0;              // 0: only at the end
+  int64_t save_total_limit = 0;        // 0: keep all
+  std::string resume_from_checkpoint;  // "none", "auto" or a path
+  int64_t logging_steps = 0;
+  int64_t eval_steps = 0;  // 0: only at the end
+  std::string report_to;
+
+  int64_t max_steps = 0;  // 0: num_train_epochs decides
+  double num_train_epochs = 0;
+  int64_t per_device_train_batch_size = 0;  // rows a micro-batch
+  int64_t gradient_accumulation_steps = 0;  // micro-batches a step
+  double learning_rate = 0;
+  Schedule lr_scheduler_type = Schedule::cosine;
+  double warmup_ratio = 0;
+  int64_t warmup_steps = 0;  // 0: warmup_ratio decides
+  double weight_decay = 0;
+  double adam_beta1 = 0;
+  double adam_beta2 = 0;
+  double adam_epsilon = 0;
+  double max_grad_norm = 0;  // 0: no clipping
+  Optimizer optim = Optimizer::adamw;
+  GradientDtype gradient_dtype = GradientDtype::automatic;
+  int64_t seed = 0;
+  bool deterministic = false;
+
+  int64_t lora_r = 0;
+  double lora_alpha = 0;
+  double lora_dropout = 0;
+  std::vector<std::string> target_modules;  // {"all-linear"} or module names
+  bool use_rslora = false;
+
+  BackendName backend = BackendName::cpu;
+  ComputeDtype compute_dtype = ComputeDtype::automatic;
+  Recompute recompute = Recompute::none;
+  int64_t device_memory = 0;  // bytes; 0: all there is
+  int64_t host_memory = 0;    // bytes; 0: all there is
+  int64_t threads = 0;        // 0: one a core
+  std::string calibration;    // a file of measured rates; empty: the hardware table
+
+  std::string prompt;
+  std::vector<int64_t> ids;
+  int64_t max_new_tokens = 0;
+  double temperature = 0;  // 0: greedy
+  int64_t top_k = 0;       // 0: off
+  double top_p = 0;        // 1: off
+  std::string logits_out;  // a safetensors file to write; empty: none
+  int64_t batch = 0;       // prompts at once
+
+  // Where the user set each key: file, line and column, or the file "command line".
+  std::map<std::string, base::Location, std::less<>> given;
+
+  bool is_given(std::string_view key) const { return given.contains(key); }
+  // Throws UserError: where the key was set, its name, and what is wrong with it.
+  [[noreturn]] void fail(std::string_view key, const std::string& problem) const;
+  // Throws UserError that shows how to set the key, when it has no value.
+  void require(std::string_view key) const;
+};
+
+// Reads a recipe file (none when empty) and `key=value` overrides, which win. Fills in the
+// defaults, also those that depend on other keys. Throws UserError with file:line:column for YAML
+// that is broken or not a flat map, unknown keys (naming the nearest), keys given twice or beside
+// their alias, wrong types and impossible values.
+Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides);
+// The same from YAML text; `file` names it in errors.
+Recipe parse_recipe(std::string_view yaml, const std::string& file,
+                    const std::vector<std::string>& overrides = {});
+
+// The verbs that a key belongs to.
+enum class Verb : uint8_t { train, plan, generate, score };
+
+// recipe.yaml: exactly what runs, every key of the verb with its value.
+std::string to_yaml(const Recipe& recipe, Verb verb = Verb::train);
+
+}  // namespace snug::formats
