@@ -1,0 +1,98 @@
+// Which random bits an element gets: the one scheme of dropout and stochastic rounding, the same in
+// every backend. Pure functions of their arguments; no state.
+//
+// A stream is one philox key for all of an operation:
+//
+//   key = first two words of philox({step, site, first_row, purpose}, {low(seed), high(seed)})
+//
+// with `step` and `first_row` the two elements of the operation's `random` tensor (AdamW: its step,
+// and first_row 0; Dropout: first_row 0 here, since it counts into the row below), purpose 1 for
+// dropout and 2 for rounding. Integers are taken as their two's complement bits.
+//
+// Elements are dealt out in blocks of 16 philox calls, one a lane, so that sixteen (or eight, or
+// four) neighbours of a vector come from one word of as many calls, and no shuffle is needed:
+//
+//   dropout: 64 columns a block. Column c is word (c % 64) / 16 of
+//     philox({c / 64 * 16 + c % 16, position, row, 0}, key)
+//     and is kept when that word >= dropout_threshold(probability); a kept value is multiplied by
+//     dropout_scale(probability). row = first_row + token / row_length: its number in the step;
+//     position = token % row_length.
+//   rounding: 128 elements a block. With k = e % 128 / 16, element e (its row-major index) takes
+//     the lower half of word k / 2 if k is even, the upper if odd, of
+//     philox({low(g), high(g), plane, 0}, key), g = e / 128 * 16 + e % 16
+//     plane is 0 but for AdamW: 0 weight, 1 first moment, 2 second moment. The 16 bits are added
+//     to those of the fp32 value, whose upper half is then the bf16: it rounds up in magnitude with
+//     the probability that makes the mean exact. What is not finite rounds as to_bfloat16 does.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "base/random.h"
+
+namespace snug::backends {
+
+enum class RandomPurpose : uint32_t { dropout = 1, rounding = 2 };
+
+inline constexpr int64_t kDropoutBlock = 64;
+inline constexpr int64_t kRoundingBlock = 128;
+inline constexpr int64_t kRandomLanes = 16;
+
+// What an operation's bits depend on beside the element.
+struct RandomSource {
+  int64_t seed = 0;
+  int32_t site = 0;
+  int32_t step = 0;
+  int32_t first_row = 0;
+};
+
+constexpr base::PhiloxKey stream_key(const RandomSource& source, RandomPurpose purpose) {
+  const auto seed = static_cast<uint64_t>(source.seed);
+  const base::PhiloxCounter words =
+      base::philox({static_cast<uint32_t>(source.step), static_cast<uint32_t>(source.site),
+                    static_cast<uint32_t>(source.first_row), static_cast<uint32_t>(purpose)},
+                   {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+  return {words[0], words[1]};
+}
+
+// The key of a dropout: its first_row counts into the row of each token instead.
+constexpr base::PhiloxKey dropout_key(RandomSource source) {
+  source.first_row = 0;
+  return stream_key(source, RandomPurpose::dropout);
+}
+
+// Words below it are dropped. Requires 0 <= probability < 1.
+constexpr uint32_t dropout_threshold(float probability) {
+  return static_cast<uint32_t>(static_cast<double>(probability) * 4294967296.0);
+}
+
+constexpr float dropout_scale(float probability) { return 1.0F / (1.0F - probability); }
+
+// The word that decides over one element. `row` is its number in the step.
+constexpr uint32_t dropout_word(base::PhiloxKey key, uint32_t row, uint32_t position,
+                                int64_t column) {
+  const int64_t call = column / kDropoutBlock * kRandomLanes + column % kRandomLanes;
+  const int64_t word = column % kDropoutBlock / kRandomLanes;
+  return base::philox({static_cast<uint32_t>(call), position, row, 0},
+                      key)[static_cast<size_t>(word)];
+}
+
+// The 16 bits that round one element.
+constexpr uint32_t rounding_bits(base::PhiloxKey key, uint32_t plane, int64_t element) {
+  const auto call =
+      static_cast<uint64_t>(element / kRoundingBlock * kRandomLanes + element % kRandomLanes);
+  const int64_t part = element % kRoundingBlock / kRandomLanes;
+  const uint32_t word =
+      base::philox({static_cast<uint32_t>(call), static_cast<uint32_t>(call >> 32), plane, 0},
+                   key)[static_cast<size_t>(part / 2)];
+  return part % 2 == 0 ? word & 0xffffU : word >> 16;
+}
+
+constexpr base::BFloat16 round_stochastically(float value, uint32_t bits16) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7f800000U) == 0x7f800000U) return base::to_bfloat16(value);
+  return {static_cast<uint16_t>((bits + bits16) >> 16)};
+}
+
+}  // namespace snug::backends
