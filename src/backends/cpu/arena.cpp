@@ -1,0 +1,98 @@
+#include "backends/cpu/arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+class MappedArena : public Arena {
+ public:
+  MappedArena(void* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  MappedArena(const MappedArena&) = delete;
+  MappedArena& operator=(const MappedArena&) = delete;
+  ~MappedArena() override {
+    if (bytes_ > 0) munmap(data_, static_cast<size_t>(bytes_));
+  }
+  std::byte* data() const override { return static_cast<std::byte*>(data_); }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  void* data_;
+  int64_t bytes_;
+};
+
+int64_t meminfo_available_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  int64_t kibibytes = 0;
+  std::string unit;
+  while (meminfo >> key >> kibibytes) {
+    std::getline(meminfo, unit);
+    if (key == "MemAvailable:") return kibibytes * 1024;
+  }
+  return std::numeric_limits<int64_t>::max();
+}
+
+// The number in a file of the control group, or `otherwise` when absent or "max".
+int64_t number_in(const char* path, int64_t otherwise) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  return file >> value ? value : otherwise;
+}
+
+// Version 2 of control groups, as seen from inside a container.
+int64_t control_group_available_bytes() {
+  constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+  const int64_t limit = number_in("/sys/fs/cgroup/memory.max", kUnlimited);
+  if (limit == kUnlimited) return kUnlimited;
+  return std::max<int64_t>(0, limit - number_in("/sys/fs/cgroup/memory.current", 0));
+}
+
+// Writes one byte a page; the kernel may have populated them already.
+void touch(std::byte* data, int64_t bytes) {
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  for (int64_t offset = 0; offset < bytes; offset += page)
+    *const_cast<volatile std::byte*>(data + offset) = std::byte{0};
+}
+
+}  // namespace
+
+int64_t available_memory_bytes() {
+  return std::min(meminfo_available_bytes(), control_group_available_bytes());
+}
+
+std::unique_ptr<Arena> map_arena(program::Space space, int64_t bytes) {
+  if (bytes == 0) return std::make_unique<MappedArena>(nullptr, 0);
+  const int64_t available = available_memory_bytes();
+  constexpr double kMebibyte = 1 << 20;
+  if (bytes > available)
+    base::throw_user_error(
+        "The job's {} memory is {:.1f} MiB and the system has {:.1f} MiB left. Close other "
+        "programs, "
+        "or set device_memory to what is free and let 'snug plan' name the cheapest change.",
+        program::name_of(space), static_cast<double>(bytes) / kMebibyte,
+        static_cast<double>(available) / kMebibyte);
+  void* data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED)
+    base::throw_user_error(
+        "The system refused {:.1f} MiB of {} memory: {}. Lower max_length or the micro-batch, or "
+        "raise the process's memory limit.",
+        static_cast<double>(bytes) / kMebibyte, program::name_of(space), std::strerror(errno));
+  // Large pages spare the matrix products a third of their TLB misses; refusal is no error.
+  madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  touch(static_cast<std::byte*>(data), bytes);
+  return std::make_unique<MappedArena>(data, bytes);
+}
+
+}  // namespace snug::backends::cpu

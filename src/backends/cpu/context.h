@@ -1,0 +1,18 @@
+// What every kind's function of the CPU backend is given besides its operation.
+#pragma once
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/kernels.h"
+
+namespace snug::backends::cpu {
+
+struct CpuContext {
+  Isa isa = Isa::v2;
+  const Kernels& kernels;
+  int threads = 1;
+};
+
+// Finds the instruction set, holds oneDNN to it and starts the threads (0: one a processor).
+CpuContext open_context(int threads);
+
+}  // namespace snug::backends::cpu

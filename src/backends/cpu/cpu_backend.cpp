@@ -1,0 +1,133 @@
+#include "backends/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/arena.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/onednn_matmul.h"
+#include "backends/cpu/parallel.h"
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+// Threads start here, once, and not inside a step. Never more than asked for, also where the
+// processor has more: exact scratch sizes depend on the number.
+int start_threads(int wanted) {
+  const int threads = wanted > 0 ? wanted : omp_get_num_procs();
+  omp_set_dynamic(0);
+  omp_set_num_threads(threads);
+#pragma omp parallel
+  { static_cast<void>(current_thread()); }
+  return threads;
+}
+
+const Kernels& kernels_of(Isa isa) {
+  switch (isa) {
+    case Isa::v2:
+      return isa_v2::kKernels;
+    case Isa::v3:
+      return isa_v3::kKernels;
+    case Isa::v4:
+      return isa_v4::kKernels;
+    case Isa::v4_bf16:
+    case Isa::amx:
+      return isa_v4_bf16::kKernels;
+  }
+  return isa_v2::kKernels;
+}
+
+// Calls f(attributes) with the struct of the operation's kind.
+template <typename Result, typename F>
+Result dispatch(const program::Attributes& attributes, F&& f) {
+  return std::visit(
+      [&]<typename Struct>(const Struct& concrete) -> Result {
+        if constexpr (std::is_same_v<Struct, program::EndOfKinds>) {
+          SNUG_CHECK(false, "an operation without a kind");
+          return Result();
+        } else {
+          return f(concrete);
+        }
+      },
+      attributes);
+}
+
+bool is_f32_bf16_or_i32(const program::Tensor& tensor) {
+  return tensor.dtype == base::DType::f32 || tensor.dtype == base::DType::bf16 ||
+         tensor.dtype == base::DType::i32;
+}
+
+}  // namespace
+
+CpuContext open_context(int threads) {
+  const Isa isa = detect_isa();
+  limit_onednn(isa);
+  return {.isa = isa, .kernels = kernels_of(isa), .threads = start_threads(threads)};
+}
+
+CpuBackend::CpuBackend(const BackendOptions& options)
+    : context_(open_context(options.threads)), device_budget_bytes_(options.device_memory_bytes) {}
+
+std::string CpuBackend::library_versions() const {
+  return fmt::format("oneDNN {}, {} {}, {} threads", onednn_version(), "isa", name_of(context_.isa),
+                     context_.threads);
+}
+
+int64_t CpuBackend::capacity_bytes(program::Space space) const {
+  if (space == program::Space::device && device_budget_bytes_ > 0) return device_budget_bytes_;
+  return available_memory_bytes();
+}
+
+bool CpuBackend::runs(const program::OperationView& view) const {
+  bool known_types = true;
+  program::for_each_tensor(view.operation, [&](program::TensorId id) {
+    if (id != view.operation.workspace)
+      known_types = known_types && is_f32_bf16_or_i32(view.program.tensor(id));
+  });
+  return known_types && dispatch<bool>(view.operation.attributes, [&](const auto& attributes) {
+           return supports(attributes, view, context_);
+         });
+}
+
+program::Workspace CpuBackend::workspace(const program::OperationView& view) const {
+  omp_set_num_threads(context_.threads);
+  const auto bytes = dispatch<int64_t>(view.operation.attributes, [&](const auto& attributes) {
+    return workspace_bytes(attributes, view, context_);
+  });
+  return {.bytes = bytes, .exact = true};
+}
+
+// A chunk's logits stay below 128 MiB, are a power of two rows so that few shapes arise, and at
+// least 64 rows, below which a product with the head runs at the speed of reading it.
+int64_t CpuBackend::loss_chunk_rows(int64_t vocab, int64_t tokens) const {
+  constexpr int64_t kLogitsBytes = int64_t{128} << 20;
+  constexpr int64_t kMostRows = 2048;
+  constexpr int64_t kLeastRows = 64;
+  int64_t rows = kLeastRows;
+  while (rows < std::min(kMostRows, tokens) && rows * 2 * vocab * 4 <= kLogitsBytes) rows *= 2;
+  return rows;
+}
+
+std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes) {
+  return map_arena(space, bytes);
+}
+
+std::unique_ptr<Prepared> CpuBackend::prepare(const program::OperationView& view) {
+  omp_set_num_threads(context_.threads);
+  return dispatch<std::unique_ptr<Prepared>>(
+      view.operation.attributes,
+      [&](const auto& attributes) { return cpu::prepare(attributes, view, context_); });
+}
+
+void CpuBackend::run(const Invocation& invocation) {
+  omp_set_num_threads(context_.threads);
+  dispatch<void>(*invocation.attributes,
+                 [&](const auto& attributes) { cpu::run(attributes, invocation, context_); });
+}
+
+void CpuBackend::copy(void* destination, const void* source, int64_t bytes) {
+  std::memcpy(destination, source, static_cast<size_t>(bytes));
+}
+
+}  // namespace snug::backends::cpu

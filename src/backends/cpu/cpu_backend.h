@@ -1,0 +1,36 @@
+// The CPU backend: oneDNN for matrix products, own vector kernels for the rest, OpenMP threads.
+// Runs are synchronous. Device and host are two budgets of the same memory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/backend.h"
+#include "backends/cpu/context.h"
+
+namespace snug::backends::cpu {
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(const BackendOptions& options);
+
+  std::string name() const override { return "cpu"; }
+  std::string library_versions() const override;
+  int64_t capacity_bytes(program::Space space) const override;
+  int64_t alignment_bytes() const override { return 64; }
+  bool runs(const program::OperationView& view) const override;
+  program::Workspace workspace(const program::OperationView& view) const override;
+  int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const override;
+
+  std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
+  std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
+  void run(const Invocation& invocation) override;
+  void copy(void* destination, const void* source, int64_t bytes) override;
+  void synchronise() override {}
+
+ private:
+  CpuContext context_;
+  int64_t device_budget_bytes_ = 0;  // 0: what the machine has
+};
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,72 @@
+#include "backends/cpu/isa.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+constexpr std::array<std::string_view, 5> kNames{"v2", "v3", "v4", "v4_bf16", "amx"};
+
+bool has_v2() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"); }
+
+bool has_v3() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+
+bool has_v4() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+
+// Leaf 7, subleaf 0, EDX bit 22: AMX-BF16. Whether the kernel grants the tiles is oneDNN's to ask;
+// it then falls back to AVX512_BF16 by itself, as our own kernels use no tiles.
+bool has_amx_bf16() {
+  uint32_t eax = 7;
+  uint32_t ebx = 0;
+  uint32_t ecx = 0;
+  uint32_t edx = 0;
+  __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+  return (edx >> 22 & 1U) != 0;
+}
+
+Isa processor_isa() {
+  __builtin_cpu_init();
+  if (!has_v2())
+    base::throw_user_error(
+        "This processor is older than x86-64-v2 (SSE4.2); Snug's CPU backend needs at least that. "
+        "Run on a machine built after 2009.");
+  if (!has_v3()) return Isa::v2;
+  if (!has_v4()) return Isa::v3;
+  if (!__builtin_cpu_supports("avx512bf16")) return Isa::v4;
+  return has_amx_bf16() ? Isa::amx : Isa::v4_bf16;
+}
+
+Isa allowed_isa(Isa processor) {
+  const char* wanted = std::getenv("SNUG_ISA");
+  if (wanted == nullptr || *wanted == '\0') return processor;
+  const auto found = std::find(kNames.begin(), kNames.end(), std::string_view(wanted));
+  if (found == kNames.end())
+    base::throw_user_error(
+        "The environment variable SNUG_ISA is '{}'; expected v2, v3, v4, v4_bf16 or amx. Unset it "
+        "to "
+        "use what the processor has.",
+        wanted);
+  return std::min(processor, static_cast<Isa>(found - kNames.begin()));
+}
+
+}  // namespace
+
+std::string_view name_of(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
+
+Isa detect_isa() {
+  static const Isa isa = allowed_isa(processor_isa());
+  return isa;
+}
+
+}  // namespace snug::backends::cpu

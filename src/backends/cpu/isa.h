@@ -1,0 +1,23 @@
+// Which instruction set the CPU backend uses: found once, when first asked. The environment
+// variable SNUG_ISA (v2, v3, v4, v4_bf16, amx) lowers it, so that tests reach every path on one
+// machine; it never raises it above what the processor has. oneDNN is held to the same level.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace snug::backends::cpu {
+
+// Levels of x86-64, each containing the ones before: v2 = SSE4.2, v3 = AVX2 and FMA, v4 = AVX-512,
+// v4_bf16 = v4 with AVX512_BF16, amx = v4_bf16 with AMX tiles for bf16 products (in oneDNN only).
+enum class Isa : uint8_t { v2, v3, v4, v4_bf16, amx };
+
+std::string_view name_of(Isa isa);
+
+// Throws UserError when SNUG_ISA holds an unknown name or the processor is older than x86-64-v2.
+Isa detect_isa();
+
+// bf16 matrix products run in hardware; below this level compute is fp32.
+constexpr bool has_bf16_products(Isa isa) { return isa >= Isa::v4_bf16; }
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,130 @@
+// Sixteen floats as one value, for kernel files only: compiled to one, two or four registers by the
+// instruction set. Everything is static and lives in the namespace SNUG_ISA, so that no copy made
+// for one instruction set can be linked into another. Tails are handled by partial loads and
+// stores, which give absent lanes a chosen value.
+#pragma once
+
+#include <cstdint>
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+namespace snug::backends::cpu::SNUG_ISA {
+
+constexpr int64_t kLanes = 16;
+
+using Float16Lanes = float __attribute__((vector_size(64)));
+using Int16Lanes = int32_t __attribute__((vector_size(64)));
+using Uint16Lanes = uint32_t __attribute__((vector_size(64)));
+using Half16Lanes = uint16_t __attribute__((vector_size(32)));
+
+#define SNUG_INLINE static inline __attribute__((always_inline))
+
+SNUG_INLINE Float16Lanes splat(float x) { return Float16Lanes{} + x; }
+
+SNUG_INLINE Float16Lanes load(const float* x) {
+  Float16Lanes v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+
+// bf16 as stored.
+SNUG_INLINE Float16Lanes load(const uint16_t* x) {
+  Half16Lanes half;
+  __builtin_memcpy(&half, x, sizeof half);
+  return reinterpret_cast<Float16Lanes>(__builtin_convertvector(half, Uint16Lanes) << 16);
+}
+
+// The first n < 16 elements; absent lanes are `absent`.
+SNUG_INLINE Float16Lanes load_partial(const float* x, int64_t n, float absent) {
+  Float16Lanes v = splat(absent);
+  __builtin_memcpy(&v, x, static_cast<uint64_t>(n) * sizeof(float));
+  return v;
+}
+
+SNUG_INLINE Float16Lanes load_partial(const uint16_t* x, int64_t n, float absent) {
+  float wide[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) {
+    const uint32_t bits = i < n ? static_cast<uint32_t>(x[i]) << 16 : 0;
+    wide[i] = i < n ? __builtin_bit_cast(float, bits) : absent;
+  }
+  return load(wide);
+}
+
+// Rounds to bf16, to nearest with ties to even. NaN stays NaN.
+SNUG_INLINE Half16Lanes to_bf16(Float16Lanes x) {
+#if defined(__AVX512BF16__)
+  return reinterpret_cast<Half16Lanes>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(x)));
+#else
+  const Uint16Lanes bits = reinterpret_cast<Uint16Lanes>(x);
+  const Uint16Lanes rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+  const Uint16Lanes quiet = (bits >> 16) | 0x40U;
+  const Uint16Lanes is_nan = reinterpret_cast<Uint16Lanes>(x != x);
+  return __builtin_convertvector((rounded & ~is_nan) | (quiet & is_nan), Half16Lanes);
+#endif
+}
+
+SNUG_INLINE void store(float* out, Float16Lanes x) { __builtin_memcpy(out, &x, sizeof x); }
+
+SNUG_INLINE void store(uint16_t* out, Float16Lanes x) {
+  const Half16Lanes half = to_bf16(x);
+  __builtin_memcpy(out, &half, sizeof half);
+}
+
+SNUG_INLINE void store_partial(float* out, Float16Lanes x, int64_t n) {
+  __builtin_memcpy(out, &x, static_cast<uint64_t>(n) * sizeof(float));
+}
+
+SNUG_INLINE void store_partial(uint16_t* out, Float16Lanes x, int64_t n) {
+  const Half16Lanes half = to_bf16(x);
+  __builtin_memcpy(out, &half, static_cast<uint64_t>(n) * sizeof(uint16_t));
+}
+
+SNUG_INLINE Float16Lanes select(Int16Lanes mask, Float16Lanes yes, Float16Lanes no) {
+  return reinterpret_cast<Float16Lanes>((mask & reinterpret_cast<Int16Lanes>(yes)) |
+                                        (~mask & reinterpret_cast<Int16Lanes>(no)));
+}
+
+SNUG_INLINE Float16Lanes maximum(Float16Lanes a, Float16Lanes b) { return select(a > b, a, b); }
+SNUG_INLINE Float16Lanes minimum(Float16Lanes a, Float16Lanes b) { return select(a < b, a, b); }
+
+// Lanes are added as a tree: the same order in every instruction set.
+SNUG_INLINE float reduce_add(Float16Lanes x) {
+  float lane[kLanes];
+  store(lane, x);
+  for (int64_t width = kLanes / 2; width > 0; width /= 2)
+    for (int64_t i = 0; i < width; ++i) lane[i] += lane[i + width];
+  return lane[0];
+}
+
+SNUG_INLINE float reduce_max(Float16Lanes x) {
+  float lane[kLanes];
+  store(lane, x);
+  for (int64_t i = 1; i < kLanes; ++i) lane[0] = lane[i] > lane[0] ? lane[i] : lane[0];
+  return lane[0];
+}
+
+// exp(x) within 2 units in the last place. x = n ln 2 + r with |r| <= ln 2 / 2, the ln 2 split in
+// two so that r is exact; e^r by its Taylor series to r^7 (error 5e-9 at the ends). Arguments below
+// -87.33 give 0 and above 88.37 infinity's neighbour, by clamping n; NaN gives NaN.
+SNUG_INLINE Float16Lanes exp(Float16Lanes x) {
+  const Float16Lanes clamped =
+      select(x < splat(-87.33F), splat(-87.33F), select(x > splat(88.37F), splat(88.37F), x));
+  const Float16Lanes shifted = clamped * 1.44269504F + 12582912.0F;  // 1.5 * 2^23 rounds to integer
+  const Float16Lanes n = shifted - 12582912.0F;
+  const Float16Lanes r = clamped - n * 0.693359375F + n * 2.12194440e-4F;
+  Float16Lanes p = splat(1.0F / 5040.0F);
+  p = p * r + 1.0F / 720.0F;
+  p = p * r + 1.0F / 120.0F;
+  p = p * r + 1.0F / 24.0F;
+  p = p * r + 1.0F / 6.0F;
+  p = p * r + 0.5F;
+  p = p * r + 1.0F;
+  p = p * r + 1.0F;
+  const Int16Lanes exponent = (reinterpret_cast<Int16Lanes>(shifted) << 23) + 0;
+  const Float16Lanes scaled =
+      reinterpret_cast<Float16Lanes>(reinterpret_cast<Int16Lanes>(p) + exponent);
+  return select(x < splat(-87.33F), splat(0.0F), scaled);
+}
+
+}  // namespace snug::backends::cpu::SNUG_ISA
