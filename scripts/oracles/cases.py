@@ -1,0 +1,90 @@
+"""Logits, loss and every weight gradient of each tiny model, and the same loss in fp64 and in bf16."""
+
+import copy
+import json
+import pathlib
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+import golden_io
+import tiny_models
+
+ROWS, LENGTH = 2, 33
+UNTRAINED_PREFIX = 5  # the first labels of row 0 carry no loss, as a prompt's do
+# transformers computes norms and eager softmax in fp32 even on a model in fp64, so in_fp64 replaces both; the angles of
+# the rotary embedding stay rounded to fp32, which both sides share. What is left between them is fp32 rounding.
+DOUBLE_NOISE = 1e-5
+
+
+def batch(name: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """ids and labels, (ROWS, LENGTH); labels as transformers takes them, not shifted."""
+    spec = tiny_models.MODELS[name]
+    ids = golden_io.random_ids((ROWS, LENGTH), spec.fields["vocab_size"], spec.seed + 1000)
+    labels = ids.clone()
+    labels[0, :UNTRAINED_PREFIX] = golden_io.IGNORED
+    return ids, labels
+
+
+def norm_in_fp64(self, hidden):
+    scale = torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+    return self.weight * (hidden * scale)
+
+
+def in_fp64(model: LlamaForCausalLM) -> LlamaForCausalLM:
+    """A copy in fp64 whose norms and softmax are in fp64 too."""
+    double = copy.deepcopy(model).double()
+    double.set_attn_implementation("sdpa")
+    for module in double.modules():
+        if isinstance(module, LlamaRMSNorm):
+            module.forward = norm_in_fp64.__get__(module)
+    double.zero_grad()
+    return double
+
+
+def mean_loss(model, ids, targets) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits, and the mean cross entropy over the trained tokens."""
+    logits = model(input_ids=ids, use_cache=False).logits
+    return logits, golden_io.summed_loss(logits, targets) / golden_io.trained_tokens(targets)
+
+
+def check_version_4(model, folder: pathlib.Path, ids, logits) -> None:
+    """transformers reads config_v4.json as the same model."""
+    config = LlamaConfig.from_dict(json.loads((folder / "config_v4.json").read_text()))
+    twin = LlamaForCausalLM._from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    twin.load_state_dict(model.state_dict())
+    assert torch.equal(twin(input_ids=ids).logits, logits)
+
+
+def make(name: str, root: pathlib.Path) -> str:
+    """Writes root/name; returns a line on how far fp32 and bf16 are from fp64."""
+    model = tiny_models.build(name)
+    ids, labels = batch(name)
+    targets = golden_io.shifted(labels)
+
+    logits, loss = mean_loss(model, ids, targets)
+    loss.backward()
+    assert torch.allclose(loss, model(input_ids=ids, labels=labels).loss, rtol=1e-6)
+    grads = golden_io.gradients(model)
+
+    double = in_fp64(model)
+    logits_fp64, loss_fp64 = mean_loss(double, ids, targets)
+    loss_fp64.backward()
+    exact = golden_io.gradients(double)
+    noise = max(golden_io.relative_error(grads[key], exact[key]) for key in grads)
+    assert noise < DOUBLE_NOISE, noise
+
+    folder = root / name
+    tiny_models.save(model, folder / "model")
+    with torch.no_grad():
+        logits_bf16, _ = mean_loss(tiny_models.load(folder / "model", torch.bfloat16), ids, targets)
+        loss_bf16 = golden_io.summed_loss(logits_bf16.float(), targets) / golden_io.trained_tokens(targets)
+    check_version_4(model, folder / "model", ids, logits)
+    golden_io.write(folder / "golden.safetensors", {
+        "ids": ids, "labels": labels, "targets": targets, "logits": logits, "loss": loss.reshape(1),
+        "loss_fp64": loss_fp64.reshape(1), "loss_bf16": loss_bf16.reshape(1), **grads,
+    })
+    return (f"{name}: {model.num_parameters()} parameters, loss {float(loss.detach()):.6f}, from fp64: logits "
+            f"{golden_io.relative_error(logits, logits_fp64):.1e}, worst gradient {noise:.1e}; bf16 loss off by "
+            f"{abs(float(loss_bf16) / float(loss_fp64.detach()) - 1):.1e}")

@@ -1,0 +1,54 @@
+"""Token batches, losses and safetensors files shared by the makers of goldens."""
+
+import pathlib
+
+import torch
+import torch.nn.functional as functional
+from safetensors.torch import save_file
+
+IGNORED = -100  # a label or target that carries no loss
+
+
+def random_ids(shape: tuple, vocab: int, seed: int) -> torch.Tensor:
+    """int64 token ids, uniform in [0, vocab)."""
+    return torch.randint(0, vocab, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def shifted(labels: torch.Tensor) -> torch.Tensor:
+    """Targets (rows, length): what position t must predict is the label of t + 1; the last position has none."""
+    return torch.cat([labels[:, 1:], torch.full_like(labels[:, :1], IGNORED)], dim=1)
+
+
+def summed_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Sum of the token cross entropies over the targets that are not IGNORED, in the precision of the logits."""
+    return functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+
+
+def trained_tokens(targets: torch.Tensor) -> int:
+    return int((targets != IGNORED).sum())
+
+
+def gradients(model: torch.nn.Module) -> dict:
+    """Name to gradient of everything that trains; names as in the saved weight or adapter file."""
+    found = {}
+    for name, weight in model.named_parameters():
+        if weight.requires_grad:
+            assert weight.grad is not None, name
+            found["grad." + name.replace(".default.weight", ".weight")] = weight.grad
+    return found
+
+
+def write(path: pathlib.Path, tensors: dict) -> None:
+    """Saves tensors: integers as int32, numbers as one-element tensors, floats as they are."""
+    ready = {}
+    for name, value in tensors.items():
+        tensor = value.detach() if torch.is_tensor(value) else torch.tensor([value], dtype=torch.float64)
+        ready[name] = (tensor if tensor.is_floating_point() else tensor.to(torch.int32)).contiguous().clone()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(ready, path)
+
+
+def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """||found - expected|| / ||expected|| in fp64."""
+    expected = expected.detach().double()
+    return float((found.detach().double() - expected).norm() / expected.norm())

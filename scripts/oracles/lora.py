@@ -1,0 +1,63 @@
+"""LoRA adapters as PEFT saves them, with logits, loss and the gradients of lora_A and lora_B."""
+
+import json
+import os
+import pathlib
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+
+import cases
+import golden_io
+import tiny_models
+
+MODEL = "grouped_tied"
+ADAPTERS = {
+    "lora_all_linear": dict(r=4, lora_alpha=8, target_modules="all-linear"),
+    "lora_qv_rslora": dict(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], use_rslora=True),
+}
+
+
+def attach(model, model_name: str, options: dict, seed: int, random_b: bool) -> PeftModel:
+    """PEFT's adapter on the model: lora_A as PEFT initialises it, lora_B random (or left at zero)."""
+    model.config._name_or_path = model.name_or_path = f"tests/goldens/{model_name}/model"
+    torch.manual_seed(seed)
+    peft_model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **options))
+    if random_b:
+        generator = torch.Generator().manual_seed(seed + 1)
+        with torch.no_grad():
+            for key, weight in sorted(peft_model.named_parameters()):
+                if "lora_B" in key:
+                    weight.copy_(0.1 * torch.randn(weight.shape, generator=generator))
+    return peft_model
+
+
+def save(peft_model: PeftModel, folder: pathlib.Path) -> None:
+    """The adapter folder as PEFT writes it, without the model card."""
+    peft_model.save_pretrained(folder, save_embedding_layers=False)
+    (folder / "README.md").unlink()
+    config = json.loads((folder / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] and not os.path.isabs(config["base_model_name_or_path"])
+
+
+def make(name: str, root: pathlib.Path) -> str:
+    seed = 3000 + 10 * list(ADAPTERS).index(name)
+    model = tiny_models.build(MODEL)
+    ids, labels = cases.batch(MODEL)
+    targets = golden_io.shifted(labels)
+    with torch.no_grad():
+        base_logits = model(input_ids=ids).logits
+    peft_model = attach(model, MODEL, ADAPTERS[name], seed, random_b=True)
+    logits, loss = cases.mean_loss(peft_model, ids, targets)
+    loss.backward()
+    change = golden_io.relative_error(logits, base_logits)
+    assert change > 0.05, "the adapter must matter"
+
+    folder = root / name
+    save(peft_model, folder / "adapter")
+    golden_io.write(folder / "golden.safetensors", {
+        "ids": ids, "labels": labels, "targets": targets, "logits": logits, "loss": loss.reshape(1),
+        **golden_io.gradients(peft_model),
+    })
+    trainable, _ = peft_model.get_nb_trainable_parameters()
+    return f"{name}: {trainable} trainable, loss {float(loss.detach()):.6f}, logits moved by {change:.2f}"

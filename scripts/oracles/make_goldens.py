@@ -1,0 +1,61 @@
+"""Makes tests/goldens: what transformers, PEFT and PyTorch compute for tiny random models.
+
+Not needed to build or test. From the repository root, in a virtual environment with requirements.txt:
+    python scripts/oracles/make_goldens.py
+Files it does not write itself (the README) are left alone.
+"""
+
+import functools
+import os
+import pathlib
+import shutil
+import sys
+
+ROOT = pathlib.Path("tests/goldens")
+LIMIT_BYTES = 2_500_000
+
+# PEFT saves target modules in the order of a set of strings; the same seed gives the same file.
+if os.environ.get("PYTHONHASHSEED") != "0":
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0", "HF_HUB_OFFLINE": "1"})
+
+import torch  # noqa: E402  (after the hash seed is fixed)
+import transformers  # noqa: E402
+
+import cases  # noqa: E402
+import curves  # noqa: E402
+import lora  # noqa: E402
+import packing  # noqa: E402
+import schedules  # noqa: E402
+import shards  # noqa: E402
+import tiny_models  # noqa: E402
+
+
+def makers() -> dict:
+    """Name to the function that makes it, in order."""
+    found = {name: functools.partial(cases.make, name) for name in tiny_models.MODELS}
+    found["packing"] = packing.make
+    found |= {name: functools.partial(lora.make, name) for name in lora.ADAPTERS}
+    found["curve_adapter"] = curves.make_adapter
+    found |= {name: functools.partial(curves.make, name) for name in curves.CURVES}
+    found |= {name: functools.partial(shards.make, name) for name in shards.STORED}
+    found["schedules"] = schedules.make
+    return found
+
+
+def main() -> None:
+    if not ROOT.parent.is_dir():
+        sys.exit("run this from the repository root")
+    torch.set_num_threads(1)
+    transformers.utils.logging.disable_progress_bar()
+    torch.use_deterministic_algorithms(True)
+    ROOT.mkdir(exist_ok=True)
+    for name, make in makers().items():
+        shutil.rmtree(ROOT / name, ignore_errors=True)
+        print(make(ROOT), flush=True)
+    size = sum(path.stat().st_size for path in ROOT.rglob("*") if path.is_file())
+    print(f"{size} bytes in all")
+    assert size <= LIMIT_BYTES
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""The tiny random Llama models behind the goldens: odd shapes, weights large enough that errors show.
+
+Each model is a function of its entry in MODELS alone (shapes and seed), so every golden can be remade alone.
+"""
+
+import dataclasses
+import json
+import pathlib
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What one model is for, its random seed, and the fields of its config.json."""
+
+    purpose: str
+    seed: int
+    fields: dict
+
+
+DEFAULT_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+
+# With head_dim 16 and theta 500000 the wave lengths are 6, 32, 167, 861... tokens: original_max_position_embeddings 100
+# puts the first under the high band (25), the second between the bands, and the others above the low band (100).
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 500000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 100,
+}
+
+MODELS = {
+    "basic": Spec(
+        "every head its own key and value, untied (Llama 1 and 2)",
+        101,
+        dict(vocab_size=131, hidden_size=36, intermediate_size=56, num_hidden_layers=2, num_attention_heads=6,
+             num_key_value_heads=6, rms_norm_eps=1e-6, rope_parameters=DEFAULT_ROPE, tie_word_embeddings=False),
+    ),
+    "grouped_tied": Spec(
+        "three query heads share a key and value, tied embeddings, three layers (SmolLM2, TinyLlama's grouping)",
+        102,
+        dict(vocab_size=137, hidden_size=36, intermediate_size=52, num_hidden_layers=3, num_attention_heads=6,
+             num_key_value_heads=2, rms_norm_eps=1e-5, rope_parameters={**DEFAULT_ROPE, "rope_theta": 100000.0},
+             tie_word_embeddings=True),
+    ),
+    "biases": Spec(
+        "attention_bias and mlp_bias, grouped heads, untied",
+        103,
+        dict(vocab_size=101, hidden_size=36, intermediate_size=44, num_hidden_layers=2, num_attention_heads=6,
+             num_key_value_heads=3, rms_norm_eps=1e-5, rope_parameters=DEFAULT_ROPE, tie_word_embeddings=False,
+             attention_bias=True, mlp_bias=True),
+    ),
+    "head_dim": Spec(
+        "explicit head_dim 10 where hidden / heads is 6, theta 1e6 (CodeLlama), untied",
+        104,
+        dict(vocab_size=113, hidden_size=36, intermediate_size=58, num_hidden_layers=2, num_attention_heads=6,
+             num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-5,
+             rope_parameters={**DEFAULT_ROPE, "rope_theta": 1000000.0}, tie_word_embeddings=False),
+    ),
+    "rope_llama3": Spec(
+        "rope scaling llama3 with all three bands in use, explicit head_dim 16, tied (Llama 3.1 and 3.2)",
+        105,
+        dict(vocab_size=131, hidden_size=30, intermediate_size=50, num_hidden_layers=2, num_attention_heads=6,
+             num_key_value_heads=3, head_dim=16, rms_norm_eps=1e-5, rope_parameters=LLAMA3_ROPE,
+             max_position_embeddings=800, tie_word_embeddings=True),
+    ),
+    "rope_linear": Spec(
+        "rope scaling linear, factor 2.5, head_dim 4",
+        106,
+        dict(vocab_size=89, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=6,
+             num_key_value_heads=3, rms_norm_eps=1e-6,
+             rope_parameters={**DEFAULT_ROPE, "rope_type": "linear", "factor": 2.5}, tie_word_embeddings=False),
+    ),
+}
+
+
+def build(name: str) -> LlamaForCausalLM:
+    """The fp32 model `name` with random weights, eager attention, in evaluation mode (it has no dropout)."""
+    spec = MODELS[name]
+    fields = {"max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, **spec.fields}
+    model = LlamaForCausalLM._from_config(LlamaConfig(**fields), attn_implementation="eager", dtype=torch.float32)
+    generator = torch.Generator().manual_seed(spec.seed)
+    with torch.no_grad():
+        for key, weight in sorted(model.named_parameters()):
+            noise = torch.randn(weight.shape, generator=generator)
+            if "norm" in key:
+                weight.copy_(1.0 + 0.25 * noise)
+            elif key.endswith("bias"):
+                weight.copy_(0.2 * noise)
+            else:
+                weight.copy_((0.2 if "embed" in key else 0.15) * noise)
+    return model.eval()
+
+
+def save(model: LlamaForCausalLM, folder: pathlib.Path, **options) -> None:
+    """Writes a Hugging Face folder as transformers does, and beside its config.json the form transformers 4 wrote."""
+    model.save_pretrained(folder, **options)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config_v4.json").write_text(json.dumps(as_version_4(config), indent=2) + "\n")
+
+
+def load(folder: pathlib.Path, dtype: torch.dtype) -> LlamaForCausalLM:
+    """A saved folder computed in dtype. Not the same as model.to(dtype), which rounds the rotary frequencies too."""
+    return LlamaForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="eager").eval()
+
+
+def as_version_4(config: dict) -> dict:
+    """The same config with rope_theta and rope_scaling at the top and torch_dtype, as most published folders have it."""
+    old = dict(config)
+    rope = dict(old.pop("rope_parameters"))
+    old["rope_theta"] = rope.pop("rope_theta")
+    old["rope_scaling"] = None if rope["rope_type"] == "default" else rope
+    old["torch_dtype"] = old.pop("dtype")
+    old["transformers_version"] = "4.46.0"
+    if old["head_dim"] * old["num_attention_heads"] == old["hidden_size"]:
+        del old["head_dim"]
+    return dict(sorted(old.items()))
