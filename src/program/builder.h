@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "program/program.h"
@@ -23,6 +24,8 @@ class Builder {
   TensorId activation(std::string name, const Shape& shape, DType dtype);
   void emit(Attributes attributes, std::vector<TensorId> reads, std::vector<TensorId> writes,
             std::vector<TensorId> updates = {});
+  // Appends an operation as it is, with its own layer, phase, stream and workspace.
+  void emit(Operation operation) { program_.operations.push_back(std::move(operation)); }
 
   const Program& program() const { return program_; }
   Program take() { return std::move(program_); }

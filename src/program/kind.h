@@ -37,10 +37,13 @@ Cost cost(const OperationView& view, const Load& load);
 // and kinds with a training form.
 void differentiate(const Operation& operation, Tape& tape);
 
-// Emits the basic kinds that define a fused kind. A basic kind is emitted as it is.
+// Emits the basic kinds that define a fused kind. A basic kind is emitted as it is. The builder's
+// table must hold the operation's tensors under the same ids; its layer and phase become the
+// operation's.
 void expand(const OperationView& view, Builder& builder);
 
-// Pairs (index into writes, index into reads) that may share bytes when the read dies here.
+// Pairs (index into writes, index into reads) that may share bytes when the read dies here and both
+// have the same shape and element type, which the caller checks.
 std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation);
 
 // Cheap to run again: its output is never kept for backward (norm, gated activation, dropout, ...).

@@ -1,0 +1,87 @@
+#include "program/kinds/shape_rule.h"
+
+#include <fmt/format.h>
+
+namespace snug::program {
+namespace {
+
+bool is_computed_with(DType type) {
+  return type == DType::f64 || type == DType::f32 || type == DType::bf16;
+}
+
+std::string plural(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+bool ShapeRule::counts(size_t reads, size_t writes, size_t updates) {
+  const Operation& operation = view_.operation;
+  if (!error_.empty()) return false;
+  const auto check = [&](size_t found, size_t expected, std::string_view what) {
+    if (found != expected && error_.empty())
+      error_ = fmt::format("has {}, expected {}", plural(found, what), expected);
+  };
+  check(operation.reads.size(), reads, "read");
+  check(operation.writes.size(), writes, "write");
+  check(operation.updates.size(), updates, "update");
+  return error_.empty();
+}
+
+void ShapeRule::require(bool condition, std::string_view problem) {
+  if (!condition && error_.empty()) error_ = problem;
+}
+
+void ShapeRule::fail(const Operand& operand, const std::string& problem) {
+  if (error_.empty())
+    error_ = fmt::format("{} '{}' {}", operand.what, operand.tensor.name, problem);
+}
+
+void ShapeRule::rank(const Operand& operand, int expected) {
+  if (operand.tensor.shape.rank() != expected)
+    fail(operand, fmt::format("has shape {}, expected {} dimension{}",
+                              to_string(operand.tensor.shape), expected, expected == 1 ? "" : "s"));
+}
+
+void ShapeRule::shape(const Operand& operand, const Shape& expected) {
+  if (operand.tensor.shape != expected)
+    fail(operand, fmt::format("has shape {}, expected {}", to_string(operand.tensor.shape),
+                              to_string(expected)));
+}
+
+void ShapeRule::type(const Operand& operand, DType expected) {
+  if (operand.tensor.dtype != expected)
+    fail(operand,
+         fmt::format("is {}, expected {}", name_of(operand.tensor.dtype), name_of(expected)));
+}
+
+void ShapeRule::same_type(std::initializer_list<Operand> operands) {
+  mixed_types(operands);
+  for (const Operand& operand : operands) type(operand, operands.begin()->tensor.dtype);
+}
+
+void ShapeRule::mixed_types(std::initializer_list<Operand> operands) {
+  const Operand& first = *operands.begin();
+  for (const Operand& operand : operands) {
+    const DType type = operand.tensor.dtype;
+    if (!is_computed_with(type))
+      fail(operand, fmt::format("is {}, expected f32, bf16 or f64", name_of(type)));
+    if ((type == DType::f64) != (first.tensor.dtype == DType::f64))
+      fail(operand, fmt::format("is {} beside {} '{}' of {}; f64 stands alone", name_of(type),
+                                first.what, first.tensor.name, name_of(first.tensor.dtype)));
+  }
+}
+
+void ShapeRule::measure(const Operand& operand, const Shape& expected) {
+  const DType type = operand.tensor.dtype;
+  if (type != DType::f32 && type != DType::f64)
+    fail(operand, fmt::format("is {}, expected f32 or f64", name_of(type)));
+  shape(operand, expected);
+}
+
+void ShapeRule::index(const Operand& operand, const Shape& expected) {
+  type(operand, DType::i32);
+  shape(operand, expected);
+}
+
+}  // namespace snug::program

@@ -1,0 +1,52 @@
+// Collects what an operation's lists must look like and keeps the first violation, in words.
+//
+// Element types. Arithmetic is defined on f64 alone, or on f32 and bf16 in any mixture: bf16
+// activations meet f32 gradients, norms weights of the other type, logits leave a bf16 product in
+// f32. What only measures (losses, norms, log-sum-exps, tables of angles) is f32, or f64 in f64
+// programs. f16 is a storage type: it is cast before it is computed with.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "program/program.h"
+
+namespace snug::program {
+
+class ShapeRule {
+ public:
+  // A tensor and the name the kind gives it.
+  struct Operand {
+    std::string_view what;
+    const Tensor& tensor;
+  };
+
+  explicit ShapeRule(const OperationView& view) : view_(view) {}
+
+  // Whether the lists have exactly these lengths; if not, no operand may be looked at.
+  bool counts(size_t reads, size_t writes, size_t updates = 0);
+  void require(bool condition, std::string_view problem);
+  void rank(const Operand& operand, int expected);
+  void shape(const Operand& operand, const Shape& expected);
+  void type(const Operand& operand, DType expected);
+  // All of one element type, which is one that is computed with.
+  void same_type(std::initializer_list<Operand> operands);
+  // All f64, or each f32 or bf16.
+  void mixed_types(std::initializer_list<Operand> operands);
+  // f32 or f64, of this shape.
+  void measure(const Operand& operand, const Shape& expected);
+  // i32, of this shape.
+  void index(const Operand& operand, const Shape& expected);
+
+  // Empty when nothing was violated.
+  const std::string& error() const { return error_; }
+
+ private:
+  void fail(const Operand& operand, const std::string& problem);
+
+  const OperationView& view_;
+  std::string error_;
+};
+
+}  // namespace snug::program
