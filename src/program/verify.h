@@ -1,0 +1,30 @@
+// The verifier: what must hold of every program, checked on demand and after each pass in tests.
+// Both functions return one sentence a problem, none when all is well, and never throw: they are
+// meant for programs that may be broken. Pure functions without shared state.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug::program {
+
+// Names are unique; ids exist; views lie inside their bases; each operation obeys its kind's shape
+// rule, reaches the spaces of its tensors and writes nothing that it also touches otherwise, except
+// in place where its kind allows that; what lives inside the program is written, whole, before it
+// is read. Workspaces are exempt from the last, and serve nothing else.
+std::vector<std::string> verify(const Program& program);
+
+// Whether a layout keeps apart what is alive at the same time. `offset_of_owner` holds, for each
+// tensor that owns bytes, its byte offset in its space, -1 where it was not placed; entries of
+// views are not looked at. Alive are tensors of lifetime run and step always, of lifetime program
+// from the first operation that touches them to the last, in list order. Two that meet in one
+// operation may share bytes only as a pair in which the kind works in place. Checks every operation
+// by brute force and shares no code with the layout pass.
+std::vector<std::string> verify_offsets(const Program& program,
+                                        std::span<const int64_t> offset_of_owner);
+
+}  // namespace snug::program
