@@ -1,0 +1,240 @@
+// Attention row by row. Scores are computed again wherever they are needed, so that each sum is
+// written as the formula has it:
+//   s_ij = scale q_i k_j,  p_ij = exp(s_ij - lse_i),  o_i = sum_j p_ij v_j,
+//   dv_j = sum_i p_ij do_i,  ds_ij = p_ij (do_i v_j - do_i o_i),
+//   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/reference/elements.h"
+#include "backends/reference/kinds.h"
+
+namespace snug::backends::reference {
+namespace {
+
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// One segment: its queries, its keys, and which see which.
+template <typename Attributes>
+struct Segment {
+  const Attributes& attention;
+  Range queries;
+  Range keys;
+
+  // Keys that a query sees; empty where begin >= end.
+  Range keys_of(int64_t query) const {
+    if (!attention.causal && attention.window == 0) return keys;
+    const int64_t shift = (keys.end - keys.begin) - (queries.end - queries.begin);
+    const int64_t last = keys.begin + (query - queries.begin) + shift;
+    Range seen = keys;
+    if (attention.causal) seen.end = std::min(keys.end, last + 1);
+    if (attention.window > 0) seen.begin = std::max(keys.begin, last - attention.window + 1);
+    return seen;
+  }
+};
+
+template <typename Attributes>
+Segment<Attributes> segment_at(const Attributes& attention, const Buffer& q_bounds,
+                               const Buffer& k_bounds, int64_t index) {
+  const Integers queries(q_bounds);
+  const Integers keys(k_bounds);
+  return {attention,
+          {queries[2 * index], queries[2 * index + 1]},
+          {keys[2 * index], keys[2 * index + 1]}};
+}
+
+// Dot product of head `head_a` of row i of a and head `head_b` of row j of b.
+template <typename T>
+struct Heads {
+  int64_t head_dim;
+  T dot(const Floats<T>& a, int64_t i, int64_t head_a, const Floats<T>& b, int64_t j,
+        int64_t head_b) const {
+    T sum = 0;
+    for (int64_t d = 0; d < head_dim; ++d)
+      sum += a.at(i, head_a * head_dim + d) * b.at(j, head_b * head_dim + d);
+    return sum;
+  }
+};
+
+template <typename T>
+void fill_zero(const Floats<T>& x) {
+  for (int64_t i = 0; i < x.count(); ++i) x.set(i, T{0});
+}
+
+// o and lse of one query and head; `scores` has room for a row of keys.
+template <typename T>
+void attend(const Segment<program::Attention>& segment, const Invocation& invocation, int64_t i,
+            int64_t head) {
+  const program::Attention& attention = segment.attention;
+  const Floats<T> q(invocation.reads[0]);
+  const Floats<T> k(invocation.reads[1]);
+  const Floats<T> v(invocation.reads[2]);
+  const std::span<T> scores = scratch<T>(invocation);
+  const int64_t kv_head = head / (attention.heads / attention.kv_heads);
+  const Range seen = segment.keys_of(i);
+  if (seen.begin >= seen.end) return;
+  T largest = -std::numeric_limits<T>::infinity();
+  for (int64_t j = seen.begin; j < seen.end; ++j) {
+    const T score = static_cast<T>(attention.scale) *
+                    Heads<T>{attention.head_dim}.dot(q, i, head, k, j, kv_head);
+    scores[static_cast<size_t>(j)] = score;
+    largest = std::max(largest, score);
+  }
+  T sum = 0;
+  for (int64_t j = seen.begin; j < seen.end; ++j) {
+    T& score = scores[static_cast<size_t>(j)];
+    score = std::exp(score - largest);
+    sum += score;
+  }
+  Floats<T>(invocation.writes[1]).set(head, i, largest + std::log(sum));
+  for (int64_t d = 0; d < attention.head_dim; ++d) {
+    T value = 0;
+    for (int64_t j = seen.begin; j < seen.end; ++j)
+      value += scores[static_cast<size_t>(j)] * v.at(j, kv_head * attention.head_dim + d);
+    Floats<T>(invocation.writes[0]).set(i, head * attention.head_dim + d, value / sum);
+  }
+}
+
+// What the gradient's loops read and write.
+template <typename T>
+struct GradientTensors {
+  explicit GradientTensors(const Invocation& invocation)
+      : d_o(invocation.reads[0]),
+        q(invocation.reads[1]),
+        k(invocation.reads[2]),
+        v(invocation.reads[3]),
+        o(invocation.reads[4]),
+        lse(invocation.reads[5]),
+        dq(invocation.writes[0]),
+        dk(invocation.writes[1]),
+        dv(invocation.writes[2]) {}
+  Floats<T> d_o, q, k, v, o, lse, dq, dk, dv;
+};
+
+// p_ij and ds_ij of a query head.
+template <typename T>
+struct Pair {
+  T probability;
+  T d_score;
+};
+
+template <typename T>
+Pair<T> pair_of(const program::AttentionGrad& grad, const GradientTensors<T>& tensors, int64_t i,
+                int64_t j, int64_t head) {
+  const Heads<T> heads{grad.head_dim};
+  const int64_t kv_head = head / (grad.heads / grad.kv_heads);
+  const T score = static_cast<T>(grad.scale) * heads.dot(tensors.q, i, head, tensors.k, j, kv_head);
+  const T probability = std::exp(score - tensors.lse.at(head, i));
+  const T d_probability = heads.dot(tensors.d_o, i, head, tensors.v, j, kv_head);
+  const T mean = heads.dot(tensors.d_o, i, head, tensors.o, i, head);
+  return {probability, probability * (d_probability - mean)};
+}
+
+// dq of one query and head; `sum` has room for a head.
+template <typename T>
+void query_gradient(const Segment<program::AttentionGrad>& segment,
+                    const GradientTensors<T>& tensors, std::span<T> sum, int64_t i, int64_t head) {
+  const program::AttentionGrad& grad = segment.attention;
+  const int64_t width = grad.head_dim;
+  const int64_t kv_head = head / (grad.heads / grad.kv_heads);
+  std::fill(sum.begin(), sum.end(), T{0});
+  const Range seen = segment.keys_of(i);
+  for (int64_t j = seen.begin; j < seen.end; ++j) {
+    const Pair<T> pair = pair_of(grad, tensors, i, j, head);
+    for (int64_t d = 0; d < width; ++d)
+      sum[static_cast<size_t>(d)] += pair.d_score * tensors.k.at(j, kv_head * width + d);
+  }
+  for (int64_t d = 0; d < width; ++d)
+    tensors.dq.set(i, head * width + d, static_cast<T>(grad.scale) * sum[static_cast<size_t>(d)]);
+}
+
+// dk and dv of one key and its head, from all query heads that read it.
+template <typename T>
+void key_gradient(const Segment<program::AttentionGrad>& segment, const GradientTensors<T>& tensors,
+                  std::span<T> sums, int64_t j, int64_t kv_head) {
+  const program::AttentionGrad& grad = segment.attention;
+  const int64_t width = grad.head_dim;
+  const int64_t group = grad.heads / grad.kv_heads;
+  const std::span<T> dk = sums.first(static_cast<size_t>(width));
+  const std::span<T> dv = sums.subspan(static_cast<size_t>(width), static_cast<size_t>(width));
+  std::fill(sums.begin(), sums.end(), T{0});
+  for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head)
+    for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i) {
+      const Range seen = segment.keys_of(i);
+      if (j < seen.begin || j >= seen.end) continue;
+      const Pair<T> pair = pair_of(grad, tensors, i, j, head);
+      for (int64_t d = 0; d < width; ++d) {
+        dk[static_cast<size_t>(d)] += pair.d_score * tensors.q.at(i, head * width + d);
+        dv[static_cast<size_t>(d)] += pair.probability * tensors.d_o.at(i, head * width + d);
+      }
+    }
+  for (int64_t d = 0; d < width; ++d) {
+    tensors.dk.set(j, kv_head * width + d, static_cast<T>(grad.scale) * dk[static_cast<size_t>(d)]);
+    tensors.dv.set(j, kv_head * width + d, dv[static_cast<size_t>(d)]);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void run(const program::Attention& attention, const Invocation& invocation) {
+  fill_zero(Floats<T>(invocation.writes[0]));
+  fill_zero(Floats<T>(invocation.writes[1]));
+  const int64_t segments = invocation.reads[3].shape.rows();
+  for (int64_t index = 0; index < segments; ++index) {
+    const auto segment = segment_at(attention, invocation.reads[3], invocation.reads[4], index);
+    for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i)
+      for (int64_t head = 0; head < attention.heads; ++head)
+        attend<T>(segment, invocation, i, head);
+  }
+}
+
+int64_t scratch_elements(const program::Attention&, const program::OperationView& view) {
+  return view.read(1).shape.rows();
+}
+
+template <typename T>
+void run(const program::AttentionGrad& grad, const Invocation& invocation) {
+  const GradientTensors<T> tensors(invocation);
+  const auto width = static_cast<size_t>(grad.head_dim);
+  const std::span<T> memory = scratch<T>(invocation);
+  fill_zero(tensors.dq);
+  fill_zero(tensors.dk);
+  fill_zero(tensors.dv);
+  const int64_t segments = invocation.reads[6].shape.rows();
+  for (int64_t index = 0; index < segments; ++index) {
+    const auto segment = segment_at(grad, invocation.reads[6], invocation.reads[7], index);
+    for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i)
+      for (int64_t head = 0; head < grad.heads; ++head)
+        query_gradient(segment, tensors, memory.first(width), i, head);
+    for (int64_t j = segment.keys.begin; j < segment.keys.end; ++j)
+      for (int64_t head = 0; head < grad.kv_heads; ++head)
+        key_gradient(segment, tensors, memory.first(2 * width), j, head);
+  }
+}
+
+int64_t scratch_elements(const program::AttentionGrad& grad, const program::OperationView&) {
+  return 2 * grad.head_dim;
+}
+
+template <typename T>
+void run(const program::CacheWrite&, const Invocation& invocation) {
+  const Floats<T> x(invocation.reads[0]);
+  const Integers slots(invocation.reads[1]);
+  const Floats<T> cache(invocation.updates[0]);
+  for (int64_t t = 0; t < x.rows(); ++t) {
+    if (slots[t] < 0) continue;
+    SNUG_CHECK(slots[t] < cache.rows(), "slot {} of {}", slots[t], cache.rows());
+    for (int64_t j = 0; j < x.columns(); ++j) cache.set(slots[t], j, x.at(t, j));
+  }
+}
+
+SNUG_INSTANTIATE(Attention);
+SNUG_INSTANTIATE(AttentionGrad);
+SNUG_INSTANTIATE(CacheWrite);
+
+}  // namespace snug::backends::reference

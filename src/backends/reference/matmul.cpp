@@ -1,0 +1,48 @@
+#include "backends/reference/elements.h"
+#include "backends/reference/kinds.h"
+
+namespace snug::backends::reference {
+namespace {
+
+// Row i of op(a) times column j of op(b).
+template <typename T>
+T product(const program::Matmul& matmul, const Floats<T>& a, const Floats<T>& b, int64_t i,
+          int64_t j) {
+  const int64_t inner = matmul.transpose_a ? a.rows() : a.columns();
+  T sum = 0;
+  for (int64_t k = 0; k < inner; ++k) {
+    const T left = matmul.transpose_a ? a.at(k, i) : a.at(i, k);
+    const T right = matmul.transpose_b ? b.at(j, k) : b.at(k, j);
+    sum += left * right;
+  }
+  return static_cast<T>(matmul.alpha) * sum;
+}
+
+}  // namespace
+
+template <typename T>
+void run(const program::Matmul& matmul, const Invocation& invocation) {
+  const Floats<T> a(invocation.reads[0]);
+  const Floats<T> b(invocation.reads[1]);
+  const Floats<T> c(matmul.accumulate ? invocation.updates[0] : invocation.writes[0]);
+  base::PhiloxKey key{};
+  if (matmul.stochastic) {
+    const Integers random(invocation.reads[matmul.addend ? 3 : 2]);
+    key = stream_key({matmul.seed, matmul.site, random[0], random[1]}, RandomPurpose::rounding);
+  }
+  for (int64_t i = 0; i < c.rows(); ++i)
+    for (int64_t j = 0; j < c.columns(); ++j) {
+      T value = product(matmul, a, b, i, j);
+      if (matmul.addend) value += Floats<T>(invocation.reads[2]).at(i, j);
+      if (matmul.accumulate) value += c.at(i, j);
+      const int64_t index = i * c.columns() + j;
+      if (matmul.stochastic)
+        c.set_rounded(index, value, rounding_bits(key, 0, index));
+      else
+        c.set(i, j, value);
+    }
+}
+
+SNUG_INSTANTIATE(Matmul);
+
+}  // namespace snug::backends::reference

@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <cmath>
+
+#include "backends/reference/elements.h"
+#include "backends/reference/kinds.h"
+
+namespace snug::backends::reference {
+namespace {
+
+// Rounding planes of AdamW's tensors, as random_bits.h numbers them.
+enum Plane : uint32_t { kWeight = 0, kFirstMoment = 1, kSecondMoment = 2 };
+
+// What one step is the same for all elements.
+template <typename T>
+struct Step {
+  T factor, learning_rate, first_correction, second_correction;
+};
+
+template <typename T>
+struct State {
+  T weight, first, second;
+};
+
+// torch's order: decay, moments, step.
+template <typename T>
+State<T> step_element(const program::AdamW& adamw, const Step<T>& step, State<T> state,
+                      T gradient) {
+  const T beta1 = static_cast<T>(adamw.beta1);
+  const T beta2 = static_cast<T>(adamw.beta2);
+  const T g = gradient * step.factor;
+  state.weight -= step.learning_rate * static_cast<T>(adamw.weight_decay) * state.weight;
+  state.first = beta1 * state.first + (T{1} - beta1) * g;
+  state.second = beta2 * state.second + (T{1} - beta2) * g * g;
+  const T root = std::sqrt(state.second / step.second_correction);
+  state.weight -= step.learning_rate * (state.first / step.first_correction) /
+                  (root + static_cast<T>(adamw.epsilon));
+  return state;
+}
+
+}  // namespace
+
+template <typename T>
+void run(const program::GlobalNorm&, const Invocation& invocation) {
+  T squares = 0;
+  for (const Buffer& buffer : invocation.reads) {
+    const Floats<T> gradient(buffer);
+    for (int64_t i = 0; i < gradient.count(); ++i) squares += gradient[i] * gradient[i];
+  }
+  Floats<T>(invocation.writes[0]).set(0, std::sqrt(squares));
+}
+
+template <typename T>
+void run(const program::ClipFactor& clip, const Invocation& invocation) {
+  const T norm = Floats<T>(invocation.reads[0])[0];
+  const T max_norm = static_cast<T>(clip.max_norm);
+  T factor = max_norm == 0 ? T{1} : std::min(T{1}, max_norm / (norm + static_cast<T>(1e-6)));
+  if (!std::isfinite(norm)) factor = std::numeric_limits<T>::quiet_NaN();
+  Floats<T>(invocation.writes[0]).set(0, factor);
+}
+
+template <typename T>
+void run(const program::AdamW& adamw, const Invocation& invocation) {
+  const Floats<T> gradient(invocation.reads[0]);
+  const int32_t count = Integers(invocation.reads[3])[0];
+  const Step<T> step{
+      .factor = Floats<T>(invocation.reads[1])[0],
+      .learning_rate = Floats<T>(invocation.reads[2])[0],
+      .first_correction = T{1} - std::pow(static_cast<T>(adamw.beta1), static_cast<T>(count)),
+      .second_correction = T{1} - std::pow(static_cast<T>(adamw.beta2), static_cast<T>(count))};
+  if (std::isnan(step.factor)) return;
+  const Floats<T> weight(invocation.updates[0]);
+  const Floats<T> first(invocation.updates[1]);
+  const Floats<T> second(invocation.updates[2]);
+  // The tensor that is stepped: the master where there is one.
+  const Floats<T> stepped(invocation.updates.back());
+  const bool has_master = invocation.updates.size() == 4;
+  const base::PhiloxKey key =
+      stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
+  for (int64_t i = 0; i < weight.count(); ++i) {
+    const T original = has_master ? stepped[i] : weight[i];
+    const State<T> state =
+        step_element<T>(adamw, step, {original, first[i], second[i]}, gradient[i]);
+    if (adamw.stochastic) {
+      weight.set_rounded(i, state.weight, rounding_bits(key, kWeight, i));
+      first.set_rounded(i, state.first, rounding_bits(key, kFirstMoment, i));
+      second.set_rounded(i, state.second, rounding_bits(key, kSecondMoment, i));
+    } else {
+      weight.set(i, state.weight);
+      first.set(i, state.first);
+      second.set(i, state.second);
+      if (has_master) stepped.set(i, state.weight);
+    }
+  }
+}
+
+SNUG_INSTANTIATE(GlobalNorm);
+SNUG_INSTANTIATE(ClipFactor);
+SNUG_INSTANTIATE(AdamW);
+
+}  // namespace snug::backends::reference

@@ -1,0 +1,116 @@
+#include "backends/reference/reference_backend.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+
+#include "backends/reference/kinds.h"
+#include "base/error.h"
+
+namespace snug::backends::reference {
+namespace {
+
+class HeapArena : public Arena {
+ public:
+  HeapArena(program::Space space, int64_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    data_.reset(static_cast<std::byte*>(
+        std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(rounded))));
+    if (!data_)
+      base::throw_user_error(
+          "The system refused {} bytes of {} memory. Lower max_length or the micro-batch, or raise "
+          "the process's memory limit.",
+          bytes, program::name_of(space));
+    std::memset(data_.get(), 0, static_cast<size_t>(bytes));
+  }
+  std::byte* data() const override { return data_.get(); }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  static constexpr int64_t kAlignment = 64;
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  int64_t bytes_;
+};
+
+// Calls f(attributes) with the struct of the operation's kind.
+template <typename Result, typename F>
+Result dispatch(const program::Attributes& attributes, F&& f) {
+  return std::visit(
+      [&]<typename Struct>(const Struct& concrete) -> Result {
+        if constexpr (std::is_same_v<Struct, program::EndOfKinds>) {
+          SNUG_CHECK(false, "an operation without a kind");
+          return Result();
+        } else {
+          return f(concrete);
+        }
+      },
+      attributes);
+}
+
+bool is_f64(const Buffer& buffer) { return buffer.dtype == base::DType::f64; }
+
+bool computes_in_double(const Invocation& invocation) {
+  bool found = false;
+  for (const auto buffers : {invocation.reads, invocation.writes, invocation.updates})
+    for (const Buffer& buffer : buffers) found = found || is_f64(buffer);
+  return found;
+}
+
+bool computes_in_double(const program::OperationView& view) {
+  bool found = false;
+  program::for_each_tensor(view.operation, [&](program::TensorId id) {
+    if (id != view.operation.workspace)
+      found = found || view.program.tensor(id).dtype == base::DType::f64;
+  });
+  return found;
+}
+
+}  // namespace
+
+int64_t ReferenceBackend::capacity_bytes(program::Space space) const {
+  if (space == program::Space::device && device_memory_bytes_ > 0) return device_memory_bytes_;
+  return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+}
+
+bool ReferenceBackend::runs(const program::OperationView& view) const {
+  bool known = true;
+  program::for_each_tensor(view.operation, [&](program::TensorId id) {
+    const program::DType type = view.program.tensor(id).dtype;
+    if (id != view.operation.workspace)
+      known = known && (base::is_float(type) || type == base::DType::i32);
+  });
+  return known;
+}
+
+program::Workspace ReferenceBackend::workspace(const program::OperationView& view) const {
+  const auto elements = dispatch<int64_t>(view.operation.attributes, [&](const auto& attributes) {
+    return scratch_elements(attributes, view);
+  });
+  const int64_t size = computes_in_double(view) ? sizeof(double) : sizeof(float);
+  return {.bytes = elements * size, .exact = true};
+}
+
+std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t bytes) {
+  return std::make_unique<HeapArena>(space, bytes);
+}
+
+void ReferenceBackend::run(const Invocation& invocation) {
+  dispatch<void>(*invocation.attributes, [&](const auto& attributes) {
+    if (computes_in_double(invocation))
+      reference::run<double>(attributes, invocation);
+    else
+      reference::run<float>(attributes, invocation);
+  });
+}
+
+void ReferenceBackend::copy(void* destination, const void* source, int64_t bytes) {
+  std::memcpy(destination, source, static_cast<size_t>(bytes));
+}
+
+}  // namespace snug::backends::reference

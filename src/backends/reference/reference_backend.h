@@ -1,0 +1,39 @@
+// The reference backend: the readable meaning of every kind, and the oracle of all others.
+//
+// One thread, synchronous. An operation with an f64 tensor is computed in double, any other in
+// float; f64, f32, bf16 and f16 tensors are read and written element by element in any mix and with
+// any strides. Every kind runs, fused ones as the loops of their expansion.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/backend.h"
+
+namespace snug::backends::reference {
+
+class ReferenceBackend : public Backend {
+ public:
+  explicit ReferenceBackend(const BackendOptions& options)
+      : device_memory_bytes_(options.device_memory_bytes) {}
+
+  std::string name() const override { return "reference"; }
+  std::string library_versions() const override { return "none, 1 thread"; }
+  int64_t capacity_bytes(program::Space space) const override;
+  int64_t alignment_bytes() const override { return 64; }
+  bool runs(const program::OperationView& view) const override;
+  program::Workspace workspace(const program::OperationView& view) const override;
+  // All at once: the scratch of the loss holds every logit.
+  int64_t loss_chunk_rows(int64_t /*vocab*/, int64_t tokens) const override { return tokens; }
+
+  std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
+  std::unique_ptr<Prepared> prepare(const program::OperationView&) override { return nullptr; }
+  void run(const Invocation& invocation) override;
+  void copy(void* destination, const void* source, int64_t bytes) override;
+  void synchronise() override {}
+
+ private:
+  int64_t device_memory_bytes_;
+};
+
+}  // namespace snug::backends::reference

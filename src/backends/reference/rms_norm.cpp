@@ -1,0 +1,76 @@
+#include <cmath>
+
+#include "backends/reference/elements.h"
+#include "backends/reference/kinds.h"
+
+namespace snug::backends::reference {
+namespace {
+
+// 1 / sqrt(mean of squares + epsilon) of row t.
+template <typename T>
+T reciprocal_root(const Floats<T>& x, int64_t t, float epsilon) {
+  T squares = 0;
+  for (int64_t j = 0; j < x.columns(); ++j) squares += x.at(t, j) * x.at(t, j);
+  return T{1} / std::sqrt(squares / static_cast<T>(x.columns()) + static_cast<T>(epsilon));
+}
+
+// dw[j] (+)= sum over rows of dy * x * root, with the roots of all rows.
+template <typename T>
+void weight_gradient(const program::RmsNormGrad& grad, const Floats<T>& dy, const Floats<T>& x,
+                     std::span<const T> roots, const Floats<T>& dw) {
+  for (int64_t j = 0; j < x.columns(); ++j) {
+    T sum = 0;
+    for (int64_t t = 0; t < x.rows(); ++t)
+      sum += dy.at(t, j) * x.at(t, j) * roots[static_cast<size_t>(t)];
+    dw.set(j, grad.accumulate ? dw[j] + sum : sum);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void run(const program::RmsNorm& norm, const Invocation& invocation) {
+  const Floats<T> x(invocation.reads[0]);
+  const Floats<T> w(invocation.reads[1]);
+  const Floats<T> y(invocation.writes[0]);
+  for (int64_t t = 0; t < x.rows(); ++t) {
+    const T root = reciprocal_root(x, t, norm.epsilon);
+    for (int64_t j = 0; j < x.columns(); ++j) y.set(t, j, x.at(t, j) * root * w[j]);
+  }
+}
+
+// With r the reciprocal root: dx = r (dy w - x r^2 mean(dy w x)) + addend.
+template <typename T>
+void run(const program::RmsNormGrad& grad, const Invocation& invocation) {
+  const Floats<T> dy(invocation.reads[0]);
+  const Floats<T> x(invocation.reads[1]);
+  const Floats<T> w(invocation.reads[2]);
+  const Floats<T> dx(invocation.writes[0]);
+  const std::span<T> roots = scratch<T>(invocation);
+  for (int64_t t = 0; t < x.rows(); ++t)
+    roots[static_cast<size_t>(t)] = reciprocal_root(x, t, grad.epsilon);
+  // Before dx, which may take the bytes of dy or x.
+  if (grad.weight_gradient)
+    weight_gradient<T>(grad, dy, x, roots,
+                       Floats<T>(grad.accumulate ? invocation.updates[0] : invocation.writes[1]));
+  for (int64_t t = 0; t < x.rows(); ++t) {
+    const T root = roots[static_cast<size_t>(t)];
+    T mean = 0;
+    for (int64_t j = 0; j < x.columns(); ++j) mean += dy.at(t, j) * w[j] * x.at(t, j);
+    mean /= static_cast<T>(x.columns());
+    for (int64_t j = 0; j < x.columns(); ++j) {
+      T value = root * (dy.at(t, j) * w[j] - x.at(t, j) * root * root * mean);
+      if (grad.addend) value += Floats<T>(invocation.reads[3]).at(t, j);
+      dx.set(t, j, value);
+    }
+  }
+}
+
+int64_t scratch_elements(const program::RmsNormGrad&, const program::OperationView& view) {
+  return view.read(1).shape.rows();
+}
+
+SNUG_INSTANTIATE(RmsNorm);
+SNUG_INSTANTIATE(RmsNormGrad);
+
+}  // namespace snug::backends::reference

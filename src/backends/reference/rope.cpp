@@ -1,0 +1,43 @@
+#include <cmath>
+
+#include "backends/reference/elements.h"
+#include "backends/reference/kinds.h"
+
+namespace snug::backends::reference {
+
+template <typename T>
+void run(const program::RotaryTable& rotary, const Invocation& invocation) {
+  const Integers positions(invocation.reads[0]);
+  const Floats<T> inverse_frequency(invocation.reads[1]);
+  const Floats<T> table(invocation.writes[0]);
+  const int64_t half = inverse_frequency.count();
+  for (int64_t t = 0; t < positions.count(); ++t)
+    for (int64_t i = 0; i < half; ++i) {
+      const T angle = static_cast<T>(positions[t]) * inverse_frequency[i];
+      table.set(t, i, std::cos(angle) * static_cast<T>(rotary.factor));
+      table.set(t, half + i, std::sin(angle) * static_cast<T>(rotary.factor));
+    }
+}
+
+template <typename T>
+void run(const program::Rope& rope, const Invocation& invocation) {
+  const Floats<T> x(invocation.reads[0]);
+  const Floats<T> table(invocation.reads[1]);
+  const Floats<T> y(invocation.writes[0]);
+  const int64_t half = rope.head_dim / 2;
+  for (int64_t t = 0; t < x.rows(); ++t)
+    for (int64_t head = 0; head < x.columns(); head += rope.head_dim)
+      for (int64_t i = 0; i < half; ++i) {
+        const T cosine = table.at(t, i);
+        const T sine = rope.inverse ? -table.at(t, half + i) : table.at(t, half + i);
+        const T low = x.at(t, head + i);
+        const T high = x.at(t, head + half + i);
+        y.set(t, head + i, low * cosine - high * sine);
+        y.set(t, head + half + i, high * cosine + low * sine);
+      }
+}
+
+SNUG_INSTANTIATE(RotaryTable);
+SNUG_INSTANTIATE(Rope);
+
+}  // namespace snug::backends::reference

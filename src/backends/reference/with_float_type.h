@@ -1,0 +1,12 @@
+// A program in another precision: what makes the oracle of a program its fp64 twin.
+#pragma once
+
+#include "program/program.h"
+
+namespace snug::backends::reference {
+
+// The same program with every float tensor in `type`. Workspaces are left alone: they are bytes,
+// whose number the target states anew.
+program::Program with_float_type(program::Program program, program::DType type);
+
+}  // namespace snug::backends::reference
