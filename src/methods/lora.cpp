@@ -1,0 +1,168 @@
+#include "methods/lora.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "program/inputs.h"
+
+namespace snug::methods {
+namespace {
+
+using namespace program;  // NOLINT: rewrites speak the program's words throughout
+
+constexpr std::string_view kWeightSuffix = ".weight";
+
+// The module a linear operation applies ("model.layers.0.mlp.up_proj"); empty for other operations.
+std::string module_of(const Program& program, const Operation& operation) {
+  if (operation.kind() != Kind::matmul || operation.reads.size() != 2) return {};
+  const Tensor& weight = program.tensor(operation.reads[1]);
+  if (weight.role != Role::weight || weight.layer < 0) return {};
+  return weight.name.substr(0, weight.name.size() - kWeightSuffix.size());
+}
+
+std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+bool matches(const std::string& module, const std::vector<std::string>& targets) {
+  return std::any_of(targets.begin(), targets.end(), [&](const std::string& target) {
+    return target == "all-linear" || module == target || module.ends_with("." + target);
+  });
+}
+
+void check_targets(const Program& forward, const std::vector<std::string>& targets) {
+  std::set<std::string> known;
+  std::vector<std::string> modules;
+  for (const Operation& operation : forward.operations)
+    if (auto module = module_of(forward, operation); !module.empty()) {
+      known.insert(last_part(module));
+      modules.push_back(std::move(module));
+    }
+  for (const std::string& target : targets) {
+    const std::vector<std::string> one{target};
+    const bool found = std::any_of(modules.begin(), modules.end(),
+                                   [&](const std::string& module) { return matches(module, one); });
+    if (!found)
+      base::throw_user_error(
+          "target_modules: \"{}\" matches no linear of this model; it has {}, or use all-linear",
+          target, fmt::join(known, ", "));
+  }
+}
+
+class LoraRewrite {
+ public:
+  LoraRewrite(const Program& forward, const LoraOptions& options)
+      : forward_(forward), options_(options), result_(forward) {
+    result_.operations.clear();
+  }
+
+  Program run() {
+    for (const Operation& operation : forward_.operations) {
+      const std::string module = module_of(forward_, operation);
+      if (!module.empty() && matches(module, options_.target_modules))
+        adapt(operation, module);
+      else
+        result_.operations.push_back(operation);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  TensorId add(std::string name, const Shape& shape, const Tensor& like, Role role,
+               Lifetime lifetime) {
+    Tensor tensor;
+    tensor.name = std::move(name);
+    tensor.shape = shape;
+    tensor.dtype = like.dtype;
+    tensor.role = role;
+    tensor.lifetime = lifetime;
+    tensor.layer = like.layer;
+    result_.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(result_.tensors.size() - 1);
+  }
+
+  TensorId activation(const Tensor& like, const char* suffix, int64_t columns) {
+    return add(fmt::format("{}.{}", like.name, suffix), {like.shape[0], columns}, like,
+               Role::activation, Lifetime::program);
+  }
+
+  void emit(const Operation& origin, Attributes attributes, std::vector<TensorId> reads,
+            TensorId write) {
+    Operation operation;
+    operation.attributes = std::move(attributes);
+    operation.reads = std::move(reads);
+    operation.writes = {write};
+    operation.phase = origin.phase;
+    operation.layer = origin.layer;
+    result_.operations.push_back(std::move(operation));
+  }
+
+  // The operand of A: x, or x with dropout. Each module draws its own mask, as PEFT does.
+  TensorId dropped(const Operation& linear, const Tensor& output, TensorId x, int32_t site) {
+    if (options_.dropout == 0.0) return x;
+    const TensorId random = random_input(result_);
+    const TensorId y = activation(output, "dropped", result_.tensor(x).shape.columns());
+    emit(linear,
+         Dropout{.probability = static_cast<float>(options_.dropout),
+                 .row_length = options_.row_tokens,
+                 .seed = options_.seed,
+                 .site = site},
+         {x, random}, y);
+    return y;
+  }
+
+  void adapt(const Operation& linear, const std::string& module) {
+    const TensorId x = linear.reads[0];
+    const Tensor weight = forward_.tensor(linear.reads[1]);
+    const Tensor output = forward_.tensor(linear.writes[0]);
+    const int64_t r = options_.r;
+    const TensorId a =
+        add(module + ".lora_A.weight", {r, weight.shape[1]}, weight, Role::adapter, Lifetime::run);
+    const TensorId b =
+        add(module + ".lora_B.weight", {weight.shape[0], r}, weight, Role::adapter, Lifetime::run);
+    const TensorId base = activation(output, "base", weight.shape[0]);
+    const TensorId hidden = activation(output, "hidden", r);
+    const TensorId delta = activation(output, "delta", weight.shape[0]);
+    emit(linear, linear.attributes, linear.reads, base);
+    emit(linear, Matmul{.transpose_b = true}, {dropped(linear, output, x, next_site_++), a},
+         hidden);
+    emit(linear, Matmul{.transpose_b = true, .alpha = static_cast<float>(lora_scale(options_))},
+         {hidden, b}, delta);
+    emit(linear, Add{}, {base, delta}, linear.writes[0]);
+  }
+
+  const Program& forward_;
+  const LoraOptions& options_;
+  Program result_;
+  int32_t next_site_ = 0;
+};
+
+}  // namespace
+
+double lora_scale(const LoraOptions& options) {
+  const auto r = static_cast<double>(options.r);
+  return options.alpha / (options.rslora ? std::sqrt(r) : r);
+}
+
+std::vector<std::string> lora_modules(const Program& forward,
+                                      const std::vector<std::string>& target_modules) {
+  check_targets(forward, target_modules);
+  std::vector<std::string> modules;
+  for (const Operation& operation : forward.operations)
+    if (auto module = module_of(forward, operation);
+        !module.empty() && matches(module, target_modules))
+      modules.push_back(std::move(module));
+  return modules;
+}
+
+Program lora(const Program& forward, const LoraOptions& options) {
+  check_targets(forward, options.target_modules);
+  return LoraRewrite(forward, options).run();
+}
+
+}  // namespace snug::methods

@@ -1,0 +1,42 @@
+// LoRA (Hu et al. 2021) as a rewrite of the forward program, with PEFT's conventions:
+//
+//   before   y = matmul(x, W) {transpose_b}
+//   after    y.base   = matmul(x, W) {transpose_b}
+//            x.dropped = dropout(x)                         only with dropout
+//            y.hidden = matmul(x.dropped, A) {transpose_b}  (tokens, r)
+//            y.delta  = matmul(y.hidden, B) {transpose_b, alpha = scale}
+//            y        = add(y.base, y.delta)
+//
+// A (r, in) and B (out, r) are tensors of role adapter named MODULE.lora_A.weight,
+// MODULE.lora_B.weight.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug::methods {
+
+struct LoraOptions {
+  int64_t r = 16;
+  double alpha = 32.0;
+  double dropout = 0.0;
+  bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
+  // Last parts of module names ("q_proj"), or {"all-linear"}: every linear of every layer.
+  std::vector<std::string> target_modules{"all-linear"};
+  int64_t row_tokens = 1;  // tokens a row: part of dropout's random key
+  int64_t seed = 0;
+};
+
+// Throws UserError when a target module matches no linear, naming those that exist.
+program::Program lora(const program::Program& forward, const LoraOptions& options);
+
+// Names of the linears' modules that LoRA would adapt: "model.layers.0.self_attn.q_proj", in order.
+std::vector<std::string> lora_modules(const program::Program& forward,
+                                      const std::vector<std::string>& target_modules);
+
+double lora_scale(const LoraOptions& options);
+
+}  // namespace snug::methods

@@ -1,0 +1,111 @@
+#include "methods/update.h"
+
+#include <algorithm>
+
+#include "program/builder.h"
+
+namespace snug::methods {
+namespace {
+
+using namespace program;  // NOLINT: rewrites speak the program's words throughout
+
+Tensor beside(const Tensor& trainable, std::string name, DType dtype, Role role,
+              Lifetime lifetime) {
+  Tensor tensor = trainable;
+  tensor.name = std::move(name);
+  tensor.dtype = dtype;
+  tensor.role = role;
+  tensor.lifetime = lifetime;
+  return tensor;
+}
+
+TensorId scalar(Builder& builder, const char* name, DType dtype, const Shape& shape = {1}) {
+  Tensor tensor;
+  tensor.name = name;
+  tensor.shape = shape;
+  tensor.dtype = dtype;
+  tensor.role = Role::scalar;
+  tensor.lifetime = Lifetime::step;
+  return builder.add(std::move(tensor));
+}
+
+// Norm weights and biases are the one-dimensional tensors.
+bool decays(const Tensor& trainable) { return trainable.shape.rank() > 1; }
+
+AdamW adamw(const Tensor& trainable, const UpdateOptions& options, int32_t site) {
+  return {.beta1 = static_cast<float>(options.beta1),
+          .beta2 = static_cast<float>(options.beta2),
+          .epsilon = static_cast<float>(options.epsilon),
+          .weight_decay = decays(trainable) ? static_cast<float>(options.weight_decay) : 0.0F,
+          .stochastic = options.optimizer == OptimizerKind::adamw_bf16,
+          .seed = options.seed,
+          .site = site};
+}
+
+}  // namespace
+
+std::string gradient_name(const std::string& tensor) { return "gradient." + tensor; }
+std::string master_name(const std::string& tensor) { return "master." + tensor; }
+std::string first_moment_name(const std::string& tensor) { return "moment1." + tensor; }
+std::string second_moment_name(const std::string& tensor) { return "moment2." + tensor; }
+
+bool has_master(const Tensor& trainable, OptimizerKind optimizer) {
+  return optimizer == OptimizerKind::adamw && trainable.dtype != DType::f32;
+}
+
+std::vector<TensorId> trainable_tensors(const Program& forward) {
+  const bool adapted = std::any_of(forward.tensors.begin(), forward.tensors.end(),
+                                   [](const Tensor& t) { return t.role == Role::adapter; });
+  std::vector<TensorId> ids;
+  for (size_t i = 0; i < forward.tensors.size(); ++i)
+    if (forward.tensors[i].role == (adapted ? Role::adapter : Role::weight))
+      ids.push_back(static_cast<TensorId>(i));
+  return ids;
+}
+
+Program update(std::span<const Tensor> trainables, const UpdateOptions& options) {
+  Builder builder("update");
+  builder.set_phase(Phase::update);
+  const bool stochastic = options.optimizer == OptimizerKind::adamw_bf16;
+  const DType moment = stochastic ? DType::bf16 : DType::f32;
+  const TensorId learning_rate = scalar(builder, "learning_rate", DType::f32);
+  const TensorId step = scalar(builder, "step", DType::i32);
+  const TensorId norm = scalar(builder, "gradient_norm", DType::f32);
+  const TensorId factor = scalar(builder, "clip_factor", DType::f32);
+  std::vector<TensorId> gradients;
+  for (const Tensor& trainable : trainables)
+    gradients.push_back(builder.add(beside(trainable, gradient_name(trainable.name),
+                                           options.gradient, Role::gradient, Lifetime::step)));
+  builder.emit(GlobalNorm{}, gradients, {norm});
+  builder.emit(ClipFactor{static_cast<float>(options.max_grad_norm)}, {norm}, {factor});
+  for (size_t i = 0; i < trainables.size(); ++i) {
+    const Tensor& trainable = trainables[i];
+    std::vector<TensorId> updates{builder.add(trainable),
+                                  builder.add(beside(trainable, first_moment_name(trainable.name),
+                                                     moment, Role::moment, Lifetime::run)),
+                                  builder.add(beside(trainable, second_moment_name(trainable.name),
+                                                     moment, Role::moment, Lifetime::run))};
+    if (has_master(trainable, options.optimizer))
+      updates.push_back(builder.add(
+          beside(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run)));
+    builder.set_layer(trainable.layer);
+    builder.emit(adamw(trainable, options, static_cast<int32_t>(i)),
+                 {gradients[i], factor, learning_rate, step}, {}, std::move(updates));
+  }
+  return builder.take();
+}
+
+Program prepare(std::span<const Tensor> trainables, const UpdateOptions& options) {
+  Builder builder("prepare");
+  for (const Tensor& trainable : trainables) {
+    if (!has_master(trainable, options.optimizer)) continue;
+    const TensorId master = builder.add(
+        beside(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run));
+    const TensorId weight = builder.add(trainable);
+    builder.set_layer(trainable.layer);
+    builder.emit(Cast{}, {master}, {weight});
+  }
+  return builder.take();
+}
+
+}  // namespace snug::methods

@@ -1,0 +1,45 @@
+// The programs around the micro-batches: what makes a trainable tensor trainable.
+//
+//   prepare   weight = cast(master)                 after loading, where a master exists
+//   update    norm = global_norm(gradients); factor = clip_factor(norm)
+//             adamw(gradient, factor, ...) a tensor
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug::methods {
+
+enum class OptimizerKind : uint8_t { adamw, adamw_bf16 };
+
+struct UpdateOptions {
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  program::DType gradient = program::DType::f32;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;  // not on norms and biases, as Hugging Face's Trainer has it
+  double max_grad_norm = 1.0;
+  int64_t seed = 0;
+};
+
+// Names of what belongs to a trainable tensor.
+std::string gradient_name(const std::string& tensor);
+std::string master_name(const std::string& tensor);
+std::string first_moment_name(const std::string& tensor);
+std::string second_moment_name(const std::string& tensor);
+
+// Whether adamw keeps an fp32 master beside this tensor: where the tensor itself is not f32.
+bool has_master(const program::Tensor& trainable, OptimizerKind optimizer);
+
+// Trainable tensors of a forward program: adapters where there are any, else all weights.
+std::vector<program::TensorId> trainable_tensors(const program::Program& forward);
+
+program::Program update(std::span<const program::Tensor> trainables, const UpdateOptions& options);
+// No operations when nothing has a master.
+program::Program prepare(std::span<const program::Tensor> trainables, const UpdateOptions& options);
+
+}  // namespace snug::methods

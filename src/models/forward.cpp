@@ -1,0 +1,216 @@
+#include "models/forward.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "models/weights.h"
+#include "program/builder.h"
+
+namespace snug::models {
+namespace {
+
+using namespace program;  // NOLINT: this file speaks the program's words throughout
+
+class Forward {
+ public:
+  Forward(const ModelConfig& config, const ForwardOptions& options)
+      : config_(config), options_(options), builder_(options.program_name) {}
+
+  Program build() {
+    declare_inputs();
+    declare_weights();
+    TensorId hidden = embed();
+    for (int64_t layer = 0; layer < config_.num_layers; ++layer) {
+      layer_ = layer;
+      builder_.set_layer(static_cast<int32_t>(layer));
+      hidden = add_mlp(add_attention(hidden));
+    }
+    builder_.set_layer(-1);
+    head(norm(hidden, "model.norm.weight", "final.norm"));
+    return builder_.take();
+  }
+
+ private:
+  TensorId declare(std::string name, const Shape& shape, DType dtype, Role role, Lifetime lifetime,
+                   int32_t layer = -1) {
+    Tensor tensor;
+    tensor.name = std::move(name);
+    tensor.shape = shape;
+    tensor.dtype = dtype;
+    tensor.role = role;
+    tensor.lifetime = lifetime;
+    tensor.layer = layer;
+    return builder_.add(std::move(tensor));
+  }
+
+  TensorId batch(const char* name, const Shape& shape) {
+    return declare(options_.input_prefix + name, shape, DType::i32, Role::batch, Lifetime::step);
+  }
+
+  void declare_inputs() {
+    tokens_ = batch("tokens", {options_.tokens});
+    positions_ = batch("positions", {options_.tokens});
+    query_bounds_ = batch("query_bounds", {options_.segments, 2});
+    key_bounds_ = query_bounds_;
+    if (options_.cache_capacity > 0) {
+      key_bounds_ = batch("key_bounds", {options_.segments, 2});
+      slots_ = batch("slots", {options_.tokens});
+    }
+    frequencies_ = declare("inverse_frequencies", {config_.head_dim / 2}, DType::f32, Role::scalar,
+                           Lifetime::run);
+  }
+
+  void declare_weights() {
+    for (const Weight& weight : weights_of(config_))
+      declare(weight.name, weight.shape, options_.compute, Role::weight, Lifetime::run,
+              weight.layer);
+    for (size_t i = 0; i < builder_.program().tensors.size(); ++i)
+      weights_[builder_.program().tensors[i].name] = static_cast<TensorId>(i);
+  }
+
+  TensorId weight(const std::string& name) const {
+    const auto found = weights_.find(name);
+    SNUG_CHECK(found != weights_.end(), "no weight {}", name);
+    return found->second;
+  }
+
+  int64_t columns(TensorId id) const { return builder_.program().tensor(id).shape.columns(); }
+
+  TensorId activation(const char* name, int64_t width) {
+    const std::string full =
+        builder_.layer() < 0 ? std::string(name) : fmt::format("layers.{}.{}", layer_, name);
+    return builder_.activation(full, {options_.tokens, width}, options_.compute);
+  }
+
+  // The residual stream entering layer `index`; it belongs to the layer that reads it.
+  TensorId residual_stream(int64_t index) {
+    const int32_t current = builder_.layer();
+    const bool last = index == config_.num_layers;
+    builder_.set_layer(last ? -1 : static_cast<int32_t>(index));
+    const TensorId id =
+        builder_.activation(last ? "final.input" : fmt::format("layers.{}.input", index),
+                            {options_.tokens, config_.hidden_size}, options_.compute);
+    builder_.set_layer(current);
+    return id;
+  }
+
+  TensorId embed() {
+    rotary_ = builder_.activation("rotary_table", {options_.tokens, config_.head_dim}, DType::f32);
+    builder_.emit(RotaryTable{}, {positions_, frequencies_}, {rotary_});
+    const TensorId hidden = residual_stream(0);
+    builder_.emit(Embedding{}, {weight("model.embed_tokens.weight"), tokens_}, {hidden});
+    return hidden;
+  }
+
+  TensorId norm(TensorId x, const std::string& weight_name, const char* name) {
+    const TensorId y = activation(name, columns(x));
+    builder_.emit(RmsNorm{config_.norm_epsilon}, {x, weight(weight_name)}, {y});
+    return y;
+  }
+
+  // y = x W^T (+ bias), x (tokens, in), W (out, in) -> y (tokens, out)
+  TensorId linear(TensorId x, const char* module, const char* name, bool bias) {
+    const TensorId w = weight(layer_weight(layer_, module));
+    const int64_t out = builder_.program().tensor(w).shape[0];
+    const std::string product = bias ? fmt::format("{}.product", name) : std::string(name);
+    TensorId y = activation(product.c_str(), out);
+    builder_.emit(Matmul{.transpose_b = true}, {x, w}, {y});
+    if (!bias) return y;
+    const TensorId sum = activation(name, out);
+    builder_.emit(AddBias{}, {y, weight(fmt::format("model.layers.{}.{}.bias", layer_, module))},
+                  {sum});
+    return sum;
+  }
+
+  TensorId rope(TensorId x, const char* name) {
+    const TensorId y = activation(name, columns(x));
+    builder_.emit(Rope{.head_dim = config_.head_dim}, {x, rotary_}, {y});
+    return y;
+  }
+
+  // Appends new rows to the layer's cache and returns it; the rows themselves without a cache.
+  TensorId cached(TensorId rows, const char* name) {
+    if (options_.cache_capacity == 0) return rows;
+    const TensorId cache =
+        declare(fmt::format("layers.{}.{}", layer_, name), {options_.cache_capacity, columns(rows)},
+                options_.compute, Role::kv_cache, Lifetime::run, builder_.layer());
+    builder_.emit(CacheWrite{}, {rows, slots_}, {}, {cache});
+    return cache;
+  }
+
+  TensorId add_attention(TensorId x) {
+    const bool bias = config_.attention_bias;
+    const TensorId n = norm(x, layer_weight(layer_, "input_layernorm"), "attention_norm");
+    const TensorId q = rope(linear(n, "self_attn.q_proj", "q", bias), "q_rope");
+    const TensorId k = rope(linear(n, "self_attn.k_proj", "k", bias), "k_rope");
+    const TensorId v = linear(n, "self_attn.v_proj", "v", bias);
+    const TensorId o = activation("attention", columns(q));
+    const TensorId lse = builder_.activation(fmt::format("layers.{}.lse", layer_),
+                                             {config_.num_heads, options_.tokens}, DType::f32);
+    const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
+    builder_.emit(Attention{.heads = config_.num_heads,
+                            .kv_heads = config_.num_kv_heads,
+                            .head_dim = config_.head_dim,
+                            .scale = scale},
+                  {q, cached(k, "key_cache"), cached(v, "value_cache"), query_bounds_, key_bounds_},
+                  {o, lse});
+    const TensorId projected = linear(o, "self_attn.o_proj", "attention_output", bias);
+    const TensorId middle = activation("middle", config_.hidden_size);
+    builder_.emit(Add{}, {x, projected}, {middle});
+    return middle;
+  }
+
+  TensorId add_mlp(TensorId middle) {
+    const bool bias = config_.mlp_bias;
+    const TensorId n = norm(middle, layer_weight(layer_, "post_attention_layernorm"), "mlp_norm");
+    const TensorId gate = linear(n, "mlp.gate_proj", "gate", bias);
+    const TensorId up = linear(n, "mlp.up_proj", "up", bias);
+    const TensorId gated = activation("gated", config_.intermediate_size);
+    builder_.emit(SiluMul{}, {gate, up}, {gated});
+    const TensorId down = linear(gated, "mlp.down_proj", "mlp_output", bias);
+    const TensorId output = residual_stream(layer_ + 1);
+    builder_.emit(Add{}, {middle, down}, {output});
+    return output;
+  }
+
+  void head(TensorId hidden) {
+    const TensorId w = weight(head_name(config_));
+    if (options_.head == Head::logits) return head_logits(hidden, w);
+    const TensorId targets = batch("targets", {options_.tokens});
+    const TensorId inverse =
+        declare("inverse_tokens", {1}, DType::f32, Role::scalar, Lifetime::step);
+    const TensorId losses =
+        declare("losses", {options_.tokens}, DType::f32, Role::scalar, Lifetime::step);
+    const TensorId loss = declare("loss", {1}, DType::f32, Role::scalar, Lifetime::step);
+    builder_.emit(LinearCrossEntropy{}, {hidden, w, targets, inverse}, {losses, loss});
+  }
+
+  void head_logits(TensorId hidden, TensorId w) {
+    const TensorId rows = batch("output_rows", {options_.outputs});
+    const TensorId picked = builder_.activation(
+        "final.picked", {options_.outputs, config_.hidden_size}, options_.compute);
+    builder_.emit(Embedding{}, {hidden, rows}, {picked});
+    const TensorId logits =
+        declare(options_.input_prefix + "logits", {options_.outputs, config_.vocab_size},
+                DType::f32, Role::logits, Lifetime::step);
+    builder_.emit(Matmul{.transpose_b = true}, {picked, w}, {logits});
+  }
+
+  const ModelConfig& config_;
+  const ForwardOptions& options_;
+  Builder builder_;
+  std::unordered_map<std::string, TensorId> weights_;
+  int64_t layer_ = 0;
+  TensorId tokens_ = kNone, positions_ = kNone, query_bounds_ = kNone, key_bounds_ = kNone;
+  TensorId slots_ = kNone, frequencies_ = kNone, rotary_ = kNone;
+};
+
+}  // namespace
+
+Program forward(const ModelConfig& config, const ForwardOptions& options) {
+  return Forward(config, options).build();
+}
+
+}  // namespace snug::models

@@ -1,0 +1,38 @@
+// From a model's shape to its forward program, built of the shared vocabulary: norm, attention,
+// mlp, residual. The way of a token: ids -> embedding -> layers -> final norm -> head.
+#pragma once
+
+#include <string>
+
+#include "models/config.h"
+#include "program/program.h"
+
+namespace snug::models {
+
+// What stands at the end of the program.
+enum class Head : uint8_t {
+  loss,    // linear_cross_entropy: `losses` (tokens) and `loss` (1)
+  logits,  // `logits` (outputs, vocab) f32 of the rows that `output_rows` names
+};
+
+struct ForwardOptions {
+  std::string program_name;
+  std::string
+      input_prefix;  // before the names of batch tensors, where programs of a job differ in shape
+  program::DType compute = program::DType::f32;  // of weights and activations
+  int64_t tokens = 0;                            // capacity: rows of a micro-batch, flattened
+  int64_t segments = 0;                          // capacity of the bounds
+  Head head = Head::loss;
+  int64_t outputs = 0;  // rows of logits, for Head::logits
+  int64_t cache_capacity =
+      0;  // rows of the key and value caches; 0: no cache, keys are this batch's
+};
+
+// Reads tensors named as the weights, and of lifetime step: `tokens`, `positions` (tokens) i32,
+// `query_bounds`, `key_bounds` (segments, 2) i32; for a loss `targets` (tokens) i32 and
+// `inverse_tokens` (1) f32; for logits `output_rows` (outputs) i32; with a cache `slots` (tokens)
+// i32 and the caches `layers.N.key_cache`, `layers.N.value_cache` (capacity, kv_heads * head_dim)
+// of lifetime run. Without a cache, key_bounds is query_bounds.
+program::Program forward(const ModelConfig& config, const ForwardOptions& options);
+
+}  // namespace snug::models

@@ -1,0 +1,77 @@
+// Built-in shapes of public models: planned without a file, measured with random weights. The
+// figures are those of each model's published config.json.
+#include <algorithm>
+#include <array>
+
+#include "models/config.h"
+
+namespace snug::models {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  int64_t hidden, layers, heads, kv_heads, head_dim, intermediate, vocab, max_position;
+  float norm_epsilon;
+  double theta;
+  double llama3_factor;  // 0: no rope scaling
+  bool tied;
+};
+
+constexpr std::array kPresets{
+    Preset{"codellama-13b", 5120, 40, 40, 40, 128, 13824, 32016, 16384, 1e-5F, 1e6, 0, false},
+    Preset{"codellama-34b", 8192, 48, 64, 8, 128, 22016, 32000, 16384, 1e-5F, 1e6, 0, false},
+    Preset{"llama-13b", 5120, 40, 40, 40, 128, 13824, 32000, 2048, 1e-6F, 1e4, 0, false},
+    Preset{"llama-2-13b", 5120, 40, 40, 40, 128, 13824, 32000, 4096, 1e-5F, 1e4, 0, false},
+    Preset{"llama-2-70b", 8192, 80, 64, 8, 128, 28672, 32000, 4096, 1e-5F, 1e4, 0, false},
+    Preset{"llama-2-7b", 4096, 32, 32, 32, 128, 11008, 32000, 4096, 1e-5F, 1e4, 0, false},
+    Preset{"llama-3-8b", 4096, 32, 32, 8, 128, 14336, 128256, 8192, 1e-5F, 5e5, 0, false},
+    Preset{"llama-3.1-70b", 8192, 80, 64, 8, 128, 28672, 128256, 131072, 1e-5F, 5e5, 8, false},
+    Preset{"llama-3.1-8b", 4096, 32, 32, 8, 128, 14336, 128256, 131072, 1e-5F, 5e5, 8, false},
+    Preset{"llama-3.2-1b", 2048, 16, 32, 8, 64, 8192, 128256, 131072, 1e-5F, 5e5, 32, true},
+    Preset{"llama-3.2-3b", 3072, 28, 24, 8, 128, 8192, 128256, 131072, 1e-5F, 5e5, 32, true},
+    Preset{"llama-30b", 6656, 60, 52, 52, 128, 17920, 32000, 2048, 1e-6F, 1e4, 0, false},
+    Preset{"llama-65b", 8192, 80, 64, 64, 128, 22016, 32000, 2048, 1e-5F, 1e4, 0, false},
+    Preset{"llama-7b", 4096, 32, 32, 32, 128, 11008, 32000, 2048, 1e-6F, 1e4, 0, false},
+    Preset{"smollm2-135m", 576, 30, 9, 3, 64, 1536, 49152, 8192, 1e-5F, 1e5, 0, true},
+    Preset{"smollm2-360m", 960, 32, 15, 5, 64, 2560, 49152, 8192, 1e-5F, 1e5, 0, true},
+    Preset{"tinyllama-1.1b", 2048, 22, 32, 4, 64, 5632, 32000, 2048, 1e-5F, 1e4, 0, false},
+    Preset{"yi-34b", 7168, 60, 56, 8, 128, 20480, 64000, 4096, 1e-5F, 5e6, 0, false},
+};
+
+ModelConfig to_config(const Preset& preset) {
+  ModelConfig config;
+  config.model_type = "llama";
+  config.hidden_size = preset.hidden;
+  config.num_layers = preset.layers;
+  config.num_heads = preset.heads;
+  config.num_kv_heads = preset.kv_heads;
+  config.head_dim = preset.head_dim;
+  config.intermediate_size = preset.intermediate;
+  config.vocab_size = preset.vocab;
+  config.max_position = preset.max_position;
+  config.norm_epsilon = preset.norm_epsilon;
+  config.rope.theta = preset.theta;
+  config.tied_embeddings = preset.tied;
+  if (preset.llama3_factor > 0) {
+    config.rope.scaling = RopeScaling::llama3;
+    config.rope.factor = preset.llama3_factor;
+  }
+  return config;
+}
+
+}  // namespace
+
+std::optional<ModelConfig> preset(std::string_view name) {
+  for (const Preset& entry : kPresets)
+    if (entry.name == name) return to_config(entry);
+  return std::nullopt;
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& entry : kPresets) names.emplace_back(entry.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace snug::models

@@ -1,0 +1,101 @@
+#include "models/weights.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+namespace snug::models {
+namespace {
+
+// Collects weights of one layer: linears with an optional bias, norms.
+class WeightList {
+ public:
+  void matrix(std::string name, int64_t rows, int64_t columns, int32_t layer) {
+    weights_.push_back({std::move(name), {rows, columns}, layer, Initializer::normal});
+  }
+  void norm(std::string name, int64_t size, int32_t layer) {
+    weights_.push_back({std::move(name), {size}, layer, Initializer::ones});
+  }
+  void linear(int64_t layer, const char* module, int64_t out, int64_t in, bool bias) {
+    const auto index = static_cast<int32_t>(layer);
+    matrix(layer_weight(layer, module), out, in, index);
+    if (!bias) return;
+    weights_.push_back(
+        {fmt::format("model.layers.{}.{}.bias", layer, module), {out}, index, Initializer::zeros});
+  }
+  std::vector<Weight> take() { return std::move(weights_); }
+
+ private:
+  std::vector<Weight> weights_;
+};
+
+// Llama 3.1's smooth scaling, as transformers computes it (modeling_rope_utils, "llama3").
+double llama3_frequency(double frequency, const RopeConfig& rope) {
+  const double wavelength = 2.0 * std::numbers::pi / frequency;
+  const auto original = static_cast<double>(rope.original_max_position);
+  if (wavelength < original / rope.high_freq_factor) return frequency;
+  if (wavelength > original / rope.low_freq_factor) return frequency / rope.factor;
+  const double smooth = (original / wavelength - rope.low_freq_factor) /
+                        (rope.high_freq_factor - rope.low_freq_factor);
+  return (1.0 - smooth) * frequency / rope.factor + smooth * frequency;
+}
+
+}  // namespace
+
+std::string layer_weight(int64_t layer, const char* module) {
+  return fmt::format("model.layers.{}.{}.weight", layer, module);
+}
+
+std::string head_name(const ModelConfig& config) {
+  return config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+}
+
+std::vector<Weight> weights_of(const ModelConfig& config) {
+  WeightList list;
+  const int64_t d = config.hidden_size;
+  const int64_t q = config.num_heads * config.head_dim;
+  const int64_t kv = config.num_kv_heads * config.head_dim;
+  const int64_t ff = config.intermediate_size;
+  list.matrix("model.embed_tokens.weight", config.vocab_size, d, -1);
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    list.norm(layer_weight(layer, "input_layernorm"), d, static_cast<int32_t>(layer));
+    list.linear(layer, "self_attn.q_proj", q, d, config.attention_bias);
+    list.linear(layer, "self_attn.k_proj", kv, d, config.attention_bias);
+    list.linear(layer, "self_attn.v_proj", kv, d, config.attention_bias);
+    list.linear(layer, "self_attn.o_proj", d, q, config.attention_bias);
+    list.norm(layer_weight(layer, "post_attention_layernorm"), d, static_cast<int32_t>(layer));
+    list.linear(layer, "mlp.gate_proj", ff, d, config.mlp_bias);
+    list.linear(layer, "mlp.up_proj", ff, d, config.mlp_bias);
+    list.linear(layer, "mlp.down_proj", d, ff, config.mlp_bias);
+  }
+  list.norm("model.norm.weight", d, -1);
+  if (!config.tied_embeddings) list.matrix("lm_head.weight", config.vocab_size, d, -1);
+  return list.take();
+}
+
+int64_t parameter_count(const ModelConfig& config) {
+  int64_t count = 0;
+  for (const Weight& weight : weights_of(config)) count += weight.shape.elements();
+  return count;
+}
+
+bool is_ignorable(const std::string& name, const ModelConfig& config) {
+  if (name.ends_with(".rotary_emb.inv_freq")) return true;
+  return config.tied_embeddings && name == "lm_head.weight";
+}
+
+std::vector<float> inverse_frequencies(const ModelConfig& config) {
+  std::vector<float> result;
+  for (int64_t i = 0; i < config.head_dim / 2; ++i) {
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
+    double frequency = 1.0 / std::pow(config.rope.theta, exponent);
+    if (config.rope.scaling == RopeScaling::linear) frequency /= config.rope.factor;
+    if (config.rope.scaling == RopeScaling::llama3)
+      frequency = llama3_frequency(frequency, config.rope);
+    result.push_back(static_cast<float>(frequency));
+  }
+  return result;
+}
+
+}  // namespace snug::models

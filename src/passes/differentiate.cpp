@@ -1,0 +1,224 @@
+// Stages: find what wants a gradient; run the forward list, the loss in its training form; then the
+// list backwards, each kind's derivative contributing to gradients, sums emitted after each. What
+// it does not do: decide what is saved (recompute) or add in place (lower).
+#include "passes/differentiate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "program/inputs.h"
+#include "program/kind.h"
+#include "program/tape.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+class Differentiator final : public Tape {
+ public:
+  Differentiator(const Program& forward, std::span<const TensorId> trainable,
+                 const DifferentiateOptions& options)
+      : forward_(forward), options_(options), result_(forward) {
+    result_.operations.clear();
+    wants_.assign(forward.tensors.size(), false);
+    trainable_.assign(forward.tensors.size(), false);
+    gradient_.assign(forward.tensors.size(), kNone);
+    for (const TensorId id : trainable) wants_[index(id)] = trainable_[index(id)] = true;
+  }
+
+  Program run() {
+    propagate_wants();
+    phase_ = Phase::forward;
+    for (const Operation& operation : forward_.operations) {
+      if (has_training_form(operation.kind()))
+        derive(operation);
+      else
+        result_.operations.push_back(operation);
+    }
+    if (options_.accumulate) accumulate_loss();
+    phase_ = Phase::backward;
+    for (auto it = forward_.operations.rbegin(); it != forward_.operations.rend(); ++it)
+      if (!has_training_form(it->kind()) && reached(*it)) derive(*it);
+    return std::move(result_);
+  }
+
+  const Program& program() const override { return result_; }
+  bool wants(TensorId id) const override { return index(id) < wants_.size() && wants_[index(id)]; }
+  TensorId gradient(TensorId id) const override {
+    return index(id) < gradient_.size() ? gradient_[index(id)] : kNone;
+  }
+
+  TensorId contribute(TensorId input) override {
+    SNUG_CHECK(wants(input), "{} wants no gradient", result_.tensor(input).name);
+    const TensorId id = trainable_[index(input)] ? contribute_to_weight(input)
+                                                 : fresh(input, "d." + result_.tensor(input).name);
+    pending_.emplace_back(input, id);
+    return id;
+  }
+
+  void pass_through(TensorId input, TensorId gradient) override {
+    SNUG_CHECK(!trainable_[index(input)], "a trainable tensor needs a gradient of its own");
+    pending_.emplace_back(input, gradient);
+  }
+
+  void emit(Attributes attributes, std::vector<TensorId> reads,
+            std::vector<TensorId> writes) override {
+    Operation operation;
+    operation.attributes = std::move(attributes);
+    operation.reads = std::move(reads);
+    operation.writes = std::move(writes);
+    push(std::move(operation));
+  }
+
+  TensorId temporary(const char* suffix, const Shape& shape, DType dtype) override {
+    Tensor tensor;
+    tensor.name = unique(fmt::format("d.{}", suffix));
+    tensor.shape = shape;
+    tensor.dtype = dtype;
+    tensor.layer = layer_;
+    return add(std::move(tensor));
+  }
+
+ private:
+  static size_t index(TensorId id) { return static_cast<size_t>(id); }
+
+  void propagate_wants() {
+    for (const Operation& operation : forward_.operations) {
+      const bool any = std::any_of(operation.reads.begin(), operation.reads.end(),
+                                   [&](TensorId id) { return wants_[index(id)]; });
+      if (!any) continue;
+      for (const TensorId id : operation.writes)
+        if (base::is_float(forward_.tensor(id).dtype)) wants_[index(id)] = true;
+    }
+  }
+
+  bool reached(const Operation& operation) const {
+    const bool flows = std::any_of(operation.writes.begin(), operation.writes.end(),
+                                   [&](TensorId id) { return gradient_[index(id)] != kNone; });
+    const bool starts = operation.kind() == Kind::cross_entropy;
+    return (flows || starts) && std::any_of(operation.reads.begin(), operation.reads.end(),
+                                            [&](TensorId id) { return wants_[index(id)]; });
+  }
+
+  void derive(const Operation& operation) {
+    layer_ = operation.layer;
+    program::differentiate(operation, *this);
+    sum_contributions();
+  }
+
+  void push(Operation operation) {
+    operation.phase = phase_;
+    operation.layer = layer_;
+    result_.operations.push_back(std::move(operation));
+  }
+
+  TensorId add(Tensor tensor) {
+    result_.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(result_.tensors.size() - 1);
+  }
+
+  std::string unique(std::string name) {
+    const int count = ++used_[name];
+    return count == 1 ? name : fmt::format("{}.{}", name, count);
+  }
+
+  TensorId fresh(TensorId like, std::string name) {
+    Tensor tensor;
+    tensor.name = unique(std::move(name));
+    tensor.shape = result_.tensor(like).shape;
+    tensor.dtype = result_.tensor(like).dtype;
+    tensor.layer = layer_;
+    return add(std::move(tensor));
+  }
+
+  // The first contribution of a micro_first program is the gradient itself; later ones are added.
+  TensorId contribute_to_weight(TensorId weight) {
+    const Tensor trained = result_.tensor(weight);
+    Tensor tensor;
+    tensor.name = "gradient." + trained.name;
+    tensor.shape = trained.shape;
+    tensor.dtype = options_.gradient;
+    tensor.role = Role::gradient;
+    tensor.lifetime = Lifetime::step;
+    tensor.layer = trained.layer;
+    const bool first = gradient_[index(weight)] == kNone;
+    if (first) gradient_[index(weight)] = add(tensor);
+    if (first && !options_.accumulate) return gradient_[index(weight)];
+    tensor.name = unique(tensor.name + ".part");
+    tensor.lifetime = Lifetime::program;
+    return add(std::move(tensor));
+  }
+
+  void sum_contributions() {
+    for (const auto& [input, contribution] : std::exchange(pending_, {})) {
+      TensorId& sum = gradient_[index(input)];
+      if (trainable_[index(input)]) {
+        if (contribution != sum) accumulate(contribution, sum);
+      } else if (sum == kNone) {
+        sum = contribution;
+      } else {
+        const TensorId total = fresh(input, "d." + result_.tensor(input).name);
+        emit(Add{}, {sum, contribution}, {total});
+        sum = total;
+      }
+    }
+  }
+
+  void accumulate(TensorId part, TensorId gradient) {
+    Operation operation;
+    operation.reads = {part};
+    operation.updates = {gradient};
+    const bool rounded = options_.stochastic && result_.tensor(gradient).dtype == DType::bf16;
+    if (rounded) operation.reads.push_back(random_input(result_));
+    operation.attributes = Accumulate{.stochastic = rounded,
+                                      .seed = rounded ? options_.seed : 0,
+                                      .site = rounded ? next_site_++ : 0};
+    push(std::move(operation));
+  }
+
+  // Redirects what writes `loss` to a part, and adds the part.
+  void accumulate_loss() {
+    const TensorId loss = result_.find("loss");
+    SNUG_CHECK(loss != kNone, "no tensor named loss in {}", result_.name);
+    Tensor part = result_.tensor(loss);
+    part.name = "loss.part";
+    part.lifetime = Lifetime::program;
+    const TensorId part_id = add(std::move(part));
+    for (Operation& operation : result_.operations)
+      std::replace(operation.writes.begin(), operation.writes.end(), loss, part_id);
+    layer_ = -1;
+    Operation operation;
+    operation.attributes = Accumulate{};
+    operation.reads = {part_id};
+    operation.updates = {loss};
+    push(std::move(operation));
+  }
+
+  const Program& forward_;
+  const DifferentiateOptions& options_;
+  Program result_;
+  std::vector<bool> wants_;
+  std::vector<bool> trainable_;
+  std::vector<TensorId> gradient_;
+  std::vector<std::pair<TensorId, TensorId>> pending_;  // input, contribution
+  std::unordered_map<std::string, int> used_;
+  Phase phase_ = Phase::forward;
+  int32_t layer_ = -1;
+  int32_t next_site_ = 1 << 20;  // apart from the sites of dropout and of the optimizer
+};
+
+}  // namespace
+
+Program differentiate(const Program& forward, std::span<const TensorId> trainable,
+                      const DifferentiateOptions& options) {
+  return Differentiator(forward, trainable, options).run();
+}
+
+}  // namespace snug::passes

@@ -1,0 +1,33 @@
+// differentiate: appends the backward pass to a forward program, only along paths that reach
+// something trainable.
+//
+//   before   %y = matmul(%x, %w) {transpose_b}          y wants a gradient, w is trainable, x is
+//   not
+//            %losses, %loss = linear_cross_entropy(%y, %head, %targets, %inverse_tokens)
+//   after    %y = matmul(%x, %w) {transpose_b}
+//            %losses, %loss, %d.y = linear_cross_entropy_train(%y, %head, %targets,
+//            %inverse_tokens) %gradient.w = matmul(%d.y, %x) {transpose_a} phase backward
+#pragma once
+
+#include <span>
+
+#include "program/program.h"
+
+namespace snug::passes {
+
+struct DifferentiateOptions {
+  program::DType gradient = program::DType::f32;  // of trainable tensors
+  // The `next` form: adds to gradients and to the loss that an earlier micro-batch wrote.
+  bool accumulate = false;
+  // Round what is added to bf16 gradients stochastically.
+  bool stochastic = false;
+  int64_t seed = 0;
+};
+
+// The last operation must have a training form (linear_cross_entropy) or be a cross_entropy.
+// Gradients are tensors of lifetime step named gradient.NAME.
+program::Program differentiate(const program::Program& forward,
+                               std::span<const program::TensorId> trainable,
+                               const DifferentiateOptions& options);
+
+}  // namespace snug::passes

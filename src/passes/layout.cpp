@@ -1,0 +1,129 @@
+// Stages: give run and step tensors their offsets, the same in every program; find the live
+// interval of each program tensor (with its views); place each program's tensors above them.
+#include "passes/layout.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "passes/place.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+class LayoutBuilder {
+ public:
+  LayoutBuilder(std::span<const Program> programs, int64_t alignment)
+      : programs_(programs), alignment_(alignment) {}
+
+  Layout run() {
+    place_shared(Lifetime::run);
+    place_shared(Lifetime::step);
+    for (const Program& program : programs_) place_program(program);
+    for (SpaceLayout& space : layout_.spaces) {
+      const int64_t shared = space.run_bytes + space.step_bytes;
+      space.arena_bytes = shared + space.program_bytes;
+      space.lower_bound_bytes += shared;
+    }
+    return std::move(layout_);
+  }
+
+ private:
+  struct Shared {
+    int64_t offset;
+    const Tensor* tensor;
+  };
+
+  int64_t aligned(int64_t bytes) const {
+    return (bytes + alignment_ - 1) / alignment_ * alignment_;
+  }
+
+  SpaceLayout& space_of(const Tensor& tensor) {
+    return layout_.spaces[static_cast<size_t>(tensor.space)];
+  }
+
+  void place_shared(Lifetime lifetime) {
+    for (const Program& program : programs_)
+      for (const Tensor& tensor : program.tensors) {
+        if (tensor.lifetime != lifetime || tensor.is_view()) continue;
+        SpaceLayout& space = space_of(tensor);
+        int64_t& used = lifetime == Lifetime::run ? space.run_bytes : space.step_bytes;
+        const int64_t below = lifetime == Lifetime::run ? 0 : space.run_bytes;
+        const auto [found, added] = shared_.try_emplace(tensor.name, Shared{below + used, &tensor});
+        if (added) {
+          used += aligned(tensor.bytes());
+          continue;
+        }
+        const Tensor& known = *found->second.tensor;
+        SNUG_CHECK(known.shape == tensor.shape && known.dtype == tensor.dtype &&
+                       known.lifetime == tensor.lifetime && known.space == tensor.space,
+                   "programs disagree about {}", tensor.name);
+      }
+  }
+
+  void place_program(const Program& program) {
+    std::vector<int64_t> offsets(program.tensors.size(), 0);
+    const std::vector<Interval> intervals = live_intervals(program);
+    for (size_t space = 0; space < layout_.spaces.size(); ++space)
+      place_in_space(program, intervals, static_cast<Space>(space), offsets);
+    for (size_t id = 0; id < program.tensors.size(); ++id) {
+      const Tensor& tensor = program.tensors[id];
+      if (tensor.is_view())
+        offsets[id] = offsets[static_cast<size_t>(tensor.view.base)] +
+                      tensor.view.offset * base::size_of(tensor.dtype);
+    }
+    layout_.offsets.push_back(std::move(offsets));
+  }
+
+  void place_in_space(const Program& program, const std::vector<Interval>& intervals, Space space,
+                      std::vector<int64_t>& offsets) {
+    SpaceLayout& result = layout_.spaces[static_cast<size_t>(space)];
+    std::vector<Block> blocks;
+    std::vector<size_t> ids;
+    for (size_t id = 0; id < program.tensors.size(); ++id) {
+      const Tensor& tensor = program.tensors[id];
+      if (tensor.is_view() || tensor.space != space) continue;
+      if (tensor.lifetime != Lifetime::program) {
+        offsets[id] = shared_.at(tensor.name).offset;
+      } else if (tensor.bytes() > 0 && intervals[id].first <= intervals[id].last) {
+        blocks.push_back({aligned(tensor.bytes()), intervals[id].first, intervals[id].last});
+        ids.push_back(id);
+      }
+    }
+    const Placement placement = place(blocks);
+    for (size_t i = 0; i < ids.size(); ++i)
+      offsets[ids[i]] = result.run_bytes + result.step_bytes + placement.offsets[i];
+    result.program_bytes = std::max(result.program_bytes, blocks.empty() ? 0 : placement.bytes);
+    result.lower_bound_bytes = std::max(result.lower_bound_bytes, peak_live_bytes(blocks));
+  }
+
+  std::span<const Program> programs_;
+  int64_t alignment_;
+  Layout layout_;
+  std::unordered_map<std::string, Shared> shared_;
+};
+
+}  // namespace
+
+std::vector<Interval> live_intervals(const Program& program) {
+  const auto end = static_cast<int32_t>(program.operations.size());
+  std::vector<Interval> intervals(program.tensors.size(), Interval{end, -1});
+  for (int32_t i = 0; i < end; ++i)
+    for_each_tensor(program.operations[static_cast<size_t>(i)], [&](TensorId id) {
+      Interval& interval = intervals[static_cast<size_t>(program.owner(id))];
+      interval.first = std::min(interval.first, i);
+      interval.last = std::max(interval.last, i);
+    });
+  for (size_t id = 0; id < intervals.size(); ++id)
+    if (intervals[id].last < 0 && program.tensors[id].role == Role::staging)
+      intervals[id] = {0, std::max(0, end - 1)};
+  return intervals;
+}
+
+Layout layout(std::span<const Program> programs, int64_t alignment_bytes) {
+  return LayoutBuilder(programs, alignment_bytes).run();
+}
+
+}  // namespace snug::passes

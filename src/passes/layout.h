@@ -1,0 +1,45 @@
+// layout: lifetimes to offsets in one arena a space.
+//
+//   arena = run tensors + step tensors + the largest program
+//
+// Tensors of lifetime run and step have one offset in all programs of a job (they are matched by
+// name); program tensors of different programs overlay. Within a program, tensors whose lives do
+// not overlap share bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug::passes {
+
+struct SpaceLayout {
+  int64_t run_bytes = 0;
+  int64_t step_bytes = 0;
+  int64_t program_bytes = 0;      // of the largest program
+  int64_t arena_bytes = 0;        // the sum
+  int64_t lower_bound_bytes = 0;  // run + step + the largest sum of live bytes of any program
+};
+
+struct Layout {
+  std::array<SpaceLayout, program::kSpaceCount> spaces;
+  // offsets[p][t]: of tensor t of program p, in its space's arena. Views have their base's offset.
+  std::vector<std::vector<int64_t>> offsets;
+};
+
+// Throws CHECK when two programs disagree about a shared tensor.
+Layout layout(std::span<const program::Program> programs, int64_t alignment_bytes);
+
+// When a program tensor's bytes are needed: operations [first, last] of the list. A tensor that no
+// operation touches (a load slot) lives throughout.
+struct Interval {
+  int32_t first = 0;
+  int32_t last = 0;
+};
+std::vector<Interval> live_intervals(const program::Program& program);
+
+}  // namespace snug::passes

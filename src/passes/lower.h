@@ -1,0 +1,28 @@
+// lower: from what is computed to how the target computes it.
+//
+// Stages, each a rewrite of its own:
+//   expand       fused kinds the target does not run become basic kinds
+//   fuse_adds    %t = matmul(%a, %b); %c = add(%t, %x)   ->  %c = matmul(%a, %b, %x) {addend}
+//   fuse_accumulates
+//                %p = matmul(%a, %b); accumulate(%p -> %g)  ->  matmul(%a, %b -> %g) {accumulate}
+//   in_place     %y = rope(%x, %table), x dead after     ->  %y a view of %x
+//   workspaces   chunk sizes, and one tensor of scratch an operation that asks for it
+//
+// Throws UserError when the target cannot run an operation with its element types.
+#pragma once
+
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::passes {
+
+program::Program lower(const program::Program& program, const program::Target& target);
+
+// The single rewrites, for tests.
+program::Program expand_unsupported(const program::Program& program, const program::Target& target);
+program::Program fuse_adds(const program::Program& program);
+program::Program fuse_accumulates(const program::Program& program);
+program::Program share_in_place(const program::Program& program);
+program::Program add_workspaces(const program::Program& program, const program::Target& target);
+
+}  // namespace snug::passes

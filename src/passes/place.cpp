@@ -1,0 +1,153 @@
+// Stages: the lower bound; for each order of blocks, put every block at the lowest offset where no
+// placed block that lives at the same time is in the way; keep the best. Dynamic storage allocation
+// is NP-hard; on training programs, whose saved activations form a stack, these orders reach the
+// bound.
+#include "passes/place.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+namespace snug::passes {
+namespace {
+
+struct Taken {
+  int64_t begin;
+  int64_t end;
+};
+
+int32_t horizon(std::span<const Block> blocks) {
+  int32_t last = 0;
+  for (const Block& block : blocks) last = std::max(last, block.last);
+  return last + 1;
+}
+
+// Blocks placed so far, listed under every bucket of time they live in.
+class Timeline {
+ public:
+  Timeline(std::span<const Block> blocks, int32_t steps)
+      : blocks_(blocks),
+        width_(std::max<int32_t>(1, steps / 512)),
+        buckets_(static_cast<size_t>(steps / width_ + 1)),
+        seen_(blocks.size(), 0) {}
+
+  void add(size_t block) {
+    for (int32_t b = blocks_[block].first / width_; b <= blocks_[block].last / width_; ++b)
+      buckets_[static_cast<size_t>(b)].push_back(block);
+  }
+
+  // Byte ranges in the way of a block, ascending.
+  void in_the_way(size_t block, const std::vector<int64_t>& offsets, std::vector<Taken>& ranges) {
+    ranges.clear();
+    ++stamp_;
+    const Block& wanted = blocks_[block];
+    for (int32_t b = wanted.first / width_; b <= wanted.last / width_; ++b)
+      for (const size_t other : buckets_[static_cast<size_t>(b)]) {
+        if (seen_[other] == stamp_) continue;
+        seen_[other] = stamp_;
+        const Block& placed = blocks_[other];
+        if (placed.first > wanted.last || placed.last < wanted.first) continue;
+        ranges.push_back({offsets[other], offsets[other] + placed.bytes});
+      }
+    std::sort(ranges.begin(), ranges.end(),
+              [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
+  }
+
+ private:
+  std::span<const Block> blocks_;
+  int32_t width_;
+  std::vector<std::vector<size_t>> buckets_;
+  std::vector<int64_t> seen_;
+  int64_t stamp_ = 0;
+};
+
+int64_t lowest_gap(const std::vector<Taken>& ranges, int64_t bytes) {
+  int64_t offset = 0;
+  for (const Taken& taken : ranges) {
+    if (taken.begin - offset >= bytes) return offset;
+    offset = std::max(offset, taken.end);
+  }
+  return offset;
+}
+
+// The smallest gap that fits, so that large gaps stay whole.
+int64_t tightest_gap(const std::vector<Taken>& ranges, int64_t bytes) {
+  int64_t offset = 0;
+  int64_t best = -1;
+  int64_t best_gap = std::numeric_limits<int64_t>::max();
+  for (const Taken& taken : ranges) {
+    const int64_t gap = taken.begin - offset;
+    if (gap >= bytes && gap < best_gap) {
+      best = offset;
+      best_gap = gap;
+    }
+    offset = std::max(offset, taken.end);
+  }
+  return best >= 0 ? best : offset;
+}
+
+Placement place_in_order(std::span<const Block> blocks, const std::vector<size_t>& order,
+                         bool tight) {
+  Placement placement;
+  placement.offsets.assign(blocks.size(), 0);
+  Timeline timeline(blocks, horizon(blocks));
+  std::vector<Taken> ranges;
+  for (const size_t block : order) {
+    timeline.in_the_way(block, placement.offsets, ranges);
+    const int64_t bytes = blocks[block].bytes;
+    const int64_t offset = tight ? tightest_gap(ranges, bytes) : lowest_gap(ranges, bytes);
+    placement.offsets[block] = offset;
+    placement.bytes = std::max(placement.bytes, offset + bytes);
+    timeline.add(block);
+  }
+  return placement;
+}
+
+using Score = std::function<double(const Block&)>;
+
+std::vector<size_t> descending(std::span<const Block> blocks, const Score& score) {
+  std::vector<size_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return score(blocks[a]) > score(blocks[b]); });
+  return order;
+}
+
+}  // namespace
+
+int64_t peak_live_bytes(std::span<const Block> blocks) {
+  if (blocks.empty()) return 0;
+  std::vector<int64_t> change(static_cast<size_t>(horizon(blocks)) + 1, 0);
+  for (const Block& block : blocks) {
+    change[static_cast<size_t>(block.first)] += block.bytes;
+    change[static_cast<size_t>(block.last) + 1] -= block.bytes;
+  }
+  int64_t live = 0;
+  int64_t peak = 0;
+  for (const int64_t delta : change) peak = std::max(peak, live += delta);
+  return peak;
+}
+
+Placement place(std::span<const Block> blocks) {
+  const auto life = [](const Block& b) { return static_cast<double>(b.last - b.first + 1); };
+  const auto size = [](const Block& b) { return static_cast<double>(b.bytes); };
+  const Score orders[] = {
+      [&](const Block& b) { return life(b) * 1e15 + size(b); },
+      [&](const Block& b) { return size(b) * 1e6 + life(b); },
+      [&](const Block& b) { return life(b) * size(b); },
+      [&](const Block& b) { return -static_cast<double>(b.first) * 1e6 + life(b); },
+  };
+  const int64_t bound = peak_live_bytes(blocks);
+  Placement best;
+  best.bytes = std::numeric_limits<int64_t>::max();
+  for (const Score& order : orders)
+    for (const bool tight : {false, true}) {
+      Placement candidate = place_in_order(blocks, descending(blocks, order), tight);
+      if (candidate.bytes < best.bytes) best = std::move(candidate);
+      if (best.bytes == bound) return best;
+    }
+  return best;
+}
+
+}  // namespace snug::passes

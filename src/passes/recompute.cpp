@@ -1,0 +1,137 @@
+// Stages: choose what is dropped; what backward reads and is not dropped is kept; walk the backward
+// list and, before an operation that reads something dropped, emit its producers down to kept
+// tensors. A producer is emitted once and only as far as something needs it, so the down
+// projection, whose output no derivative reads, never runs again.
+#include "passes/recompute.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "program/kind.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+class Recompute {
+ public:
+  Recompute(const Program& program, RecomputeMode mode)
+      : input_(program), mode_(mode), result_(program) {
+    result_.operations.clear();
+    producer_.assign(program.tensors.size(), -1);
+    dropped_.assign(program.tensors.size(), false);
+    kept_.assign(program.tensors.size(), true);
+  }
+
+  Program run() {
+    find_producers();
+    choose_dropped();
+    find_kept();
+    for (const Operation& operation : input_.operations)
+      if (operation.phase == Phase::forward)
+        result_.operations.push_back(operation);
+      else
+        push_backward(operation);
+    return std::move(result_);
+  }
+
+ private:
+  static size_t index(TensorId id) { return static_cast<size_t>(id); }
+
+  bool is_layer_input(TensorId id, const Operation& producer) const {
+    return input_.tensor(id).layer != producer.layer;
+  }
+
+  void find_producers() {
+    for (size_t i = 0; i < input_.operations.size(); ++i) {
+      const Operation& operation = input_.operations[i];
+      if (operation.phase != Phase::forward) continue;
+      for (const TensorId id : operation.writes)
+        if (input_.tensor(id).lifetime == Lifetime::program)
+          producer_[index(id)] = static_cast<int32_t>(i);
+    }
+  }
+
+  void choose_dropped() {
+    for (const Operation& operation : input_.operations) {
+      if (operation.phase != Phase::forward) continue;
+      const bool attention = operation.kind() == Kind::attention;
+      for (const TensorId id : operation.writes)
+        if (is_elementwise(operation.kind()) || (mode_ == RecomputeMode::attention && attention))
+          drop(id);
+      for (const TensorId id : operation.reads)
+        if ((mode_ == RecomputeMode::attention && attention) ||
+            (mode_ == RecomputeMode::gate_up && operation.kind() == Kind::silu_mul))
+          drop(id);
+      if (mode_ == RecomputeMode::layer && operation.layer >= 0) drop_layer_outputs(operation);
+    }
+  }
+
+  void drop(TensorId id) {
+    if (producer_[index(id)] >= 0) dropped_[index(id)] = true;
+  }
+
+  void drop_layer_outputs(const Operation& operation) {
+    for (const TensorId id : operation.writes) {
+      if (!is_layer_input(id, operation))
+        drop(id);
+      else if (producer_[index(id)] >= 0)
+        result_.tensor(id).role = Role::checkpoint;
+    }
+  }
+
+  // Kept: what backward reads anyway and no rule drops. Everything else forward makes is gone.
+  void find_kept() {
+    for (size_t id = 0; id < producer_.size(); ++id) kept_[id] = producer_[id] < 0;
+    for (const Operation& operation : input_.operations)
+      if (operation.phase != Phase::forward)
+        for (const TensorId id : operation.reads)
+          if (!dropped_[index(id)]) kept_[index(id)] = true;
+  }
+
+  void push_backward(Operation operation) {
+    for (TensorId& id : operation.reads) id = available(id);
+    result_.operations.push_back(std::move(operation));
+  }
+
+  // The tensor itself if it is kept, else its copy made again, with producers emitted as needed.
+  TensorId available(TensorId id) {
+    if (kept_[index(id)]) return id;
+    if (const auto found = again_.find(id); found != again_.end()) return found->second;
+    Operation operation = input_.operations[index(producer_[index(id)])];
+    for (TensorId& read : operation.reads) read = available(read);
+    for (TensorId& write : operation.writes) write = copy_of(write);
+    operation.phase = Phase::recompute;
+    result_.operations.push_back(std::move(operation));
+    return again_.at(id);
+  }
+
+  TensorId copy_of(TensorId id) {
+    Tensor tensor = input_.tensor(id);
+    tensor.name += ".again";
+    result_.tensors.push_back(std::move(tensor));
+    const auto copy = static_cast<TensorId>(result_.tensors.size() - 1);
+    again_[id] = copy;
+    kept_.push_back(true);
+    return copy;
+  }
+
+  const Program& input_;
+  RecomputeMode mode_;
+  Program result_;
+  std::vector<int32_t> producer_;  // forward operation that writes a program tensor; -1: none
+  std::vector<bool> dropped_;
+  std::vector<bool> kept_;
+  std::unordered_map<TensorId, TensorId> again_;
+};
+
+}  // namespace
+
+Program recompute(const Program& program, RecomputeMode mode) {
+  return Recompute(program, mode).run();
+}
+
+}  // namespace snug::passes

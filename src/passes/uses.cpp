@@ -1,0 +1,32 @@
+#include "passes/uses.h"
+
+namespace snug::passes {
+
+Uses find_uses(const program::Program& program) {
+  Uses uses;
+  uses.readers.resize(program.tensors.size());
+  uses.writers.resize(program.tensors.size());
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    const auto& operation = program.operations[i];
+    const auto position = static_cast<int32_t>(i);
+    for (const auto id : operation.reads) uses.readers[static_cast<size_t>(id)].push_back(position);
+    for (const auto id : operation.writes)
+      uses.writers[static_cast<size_t>(id)].push_back(position);
+    for (const auto id : operation.updates) {
+      uses.readers[static_cast<size_t>(id)].push_back(position);
+      uses.writers[static_cast<size_t>(id)].push_back(position);
+    }
+  }
+  return uses;
+}
+
+std::vector<int32_t> last_touch_of_owner(const program::Program& program) {
+  std::vector<int32_t> last(program.tensors.size(), -1);
+  for (size_t i = 0; i < program.operations.size(); ++i)
+    program::for_each_tensor(program.operations[i], [&](program::TensorId id) {
+      last[static_cast<size_t>(program.owner(id))] = static_cast<int32_t>(i);
+    });
+  return last;
+}
+
+}  // namespace snug::passes
