@@ -17,6 +17,8 @@ class File {
   static File open_for_reading(const std::filesystem::path& path);
   // Opens an empty file for writing, replacing what was there.
   static File create(const std::filesystem::path& path);
+  // Opens a file for reading and writing and keeps its contents; creates it when missing.
+  static File open_for_update(const std::filesystem::path& path);
 
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -51,6 +53,9 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes 
 
 // Replaces `path` by `text`: written to path.tmp, synced, renamed. A failure leaves the old file.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Copies a file in the same way, through a small buffer whatever its size.
+void copy_file_atomically(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // Renames over an existing file of the same kind and syncs the directory that holds it.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -42,10 +42,10 @@ class HfFolder {
 // Does this path look like a model folder (a directory with config.json)?
 bool is_hf_folder(const std::filesystem::path& folder);
 
-// The companion files present in a folder, sorted by name: tokenizer*, special_tokens_map.json,
-// added_tokens.json, vocab.json, merges.txt, generation_config.json, chat_template.*. Not
-// config.json and not the weights. A folder without any, or that does not exist, gives an empty
-// list.
+// The companion files present in a folder, sorted by name: tokenizer.*, tokenizer_config.json,
+// special_tokens_map.json, added_tokens.json, vocab.json, merges.txt, generation_config.json,
+// chat_template.*. Not config.json and not the weights. A folder without any, or that does not
+// exist, gives an empty list.
 std::vector<std::filesystem::path> companion_files(const std::filesystem::path& folder);
 
 // Copies the companion files into an existing folder, synced. Files are never linked.

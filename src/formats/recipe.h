@@ -47,7 +47,6 @@ struct Recipe {
   std::string resume_from_checkpoint;  // "none", "auto" or a path
   int64_t logging_steps = 0;
   int64_t eval_steps = 0;  // 0: only at the end
-  std::string report_to;
 
   int64_t max_steps = 0;  // 0: num_train_epochs decides
   double num_train_epochs = 0;

@@ -13,22 +13,31 @@
 
 namespace snug::formats {
 
-// What a key holds. A choice travels as its word, a size as bytes.
+// What a key holds. A choice travels as its index into RecipeKey::choices, a size as bytes.
 enum class ValueType : uint8_t { text, integer, number, boolean, size, choice, texts, integers };
 using Value = std::variant<std::string, int64_t, double, bool, std::vector<std::string>,
                            std::vector<int64_t>>;
 
+// The field of Recipe behind a key. Without get and set the key is recognised but holds nothing.
+struct RecipeField {
+  ValueType type = ValueType::text;
+  Value (*get)(const Recipe&) = nullptr;
+  void (*set)(Recipe&, const Value&) = nullptr;
+};
+
 struct Range {
   double least = std::numeric_limits<double>::lowest();
   double most = std::numeric_limits<double>::max();
+  bool least_excluded = false;
   bool most_excluded = false;
 };
 
-// `from` is read as `to` when the key is written as `name` (its own name, or an alias).
+// `from` is read as `to`: under every name of the key, or only when it is written as the alias
+// `name`.
 struct Translation {
-  std::string_view name;
   std::string_view from;
   std::string_view to;
+  std::string_view name = "";
 };
 
 // A word users know for something that Snug does not do yet, and what to say about it.
@@ -38,20 +47,18 @@ struct NotBuilt {
 };
 
 struct RecipeKey {
-  std::string_view name;
-  std::string_view group;  // heading in help and recipe.yaml
-  ValueType type = ValueType::text;
-  std::string_view default_text;  // as a user would write it; "" with a computed default or none
-  std::string_view help;
-  Value (*get)(const Recipe&) = nullptr;  // null: recognised, but holds nothing
-  void (*set)(Recipe&, const Value&) = nullptr;
+  std::string_view name = {};
+  std::string_view group = {};             // heading in help and recipe.yaml
+  std::string_view default_text = {};      // as a user would write it; empty: none, or computed
+  std::string_view computed_default = {};  // in words, for help
+  std::string_view help = {};
+  RecipeField field = {};
   std::vector<std::string_view> aliases = {};
   std::vector<std::string_view> choices = {};  // in the order of the enum
   Range range = {};
   std::vector<Translation> translations = {};
   std::vector<NotBuilt> not_built = {};
-  uint8_t verbs = 0;                       // bits of 1 << Verb
-  std::string_view computed_default = "";  // in words, for help
+  uint8_t verbs = 0;  // bits of 1 << Verb
 
   bool belongs_to(Verb verb) const { return (verbs >> static_cast<int>(verb) & 1) != 0; }
 };
@@ -60,10 +67,17 @@ const std::vector<RecipeKey>& recipe_keys();
 // By name or alias; nullptr when unknown.
 const RecipeKey* find_recipe_key(std::string_view name);
 
-// The value of one scalar or list item as the key's type, checked against its range and choices.
-// `name` is what the user wrote (the key or an alias). Throws UserError with the location.
-Value parse_value(const RecipeKey& key, std::string_view name,
-                  const std::vector<std::string>& items, bool is_list, const base::Location& where);
+// What the user wrote for a key: `name` is the key or an alias, `items` the scalar or the list.
+struct Written {
+  std::string name;
+  std::vector<std::string> items;
+  bool is_list = false;
+  base::Location where;
+};
+
+// The written value as the key's type, checked against its range and choices. Throws UserError with
+// the location.
+Value parse_value(const RecipeKey& key, const Written& written);
 
 // As a user would write it.
 std::string value_text(const RecipeKey& key, const Value& value);

@@ -1,0 +1,223 @@
+#include "base/file.h"
+
+#include "base/error.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace snug::base {
+namespace {
+
+// Linux transfers at most 0x7ffff000 bytes a call; 64 MiB pieces keep several readers interleaved.
+constexpr int64_t kPieceBytes = int64_t{64} << 20;
+constexpr size_t kCopyBufferBytes = size_t{256} << 10;
+
+int open_descriptor(const std::filesystem::path& path, int flags, std::string_view action) {
+  while (true) {
+    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    if (descriptor >= 0) return descriptor;
+    if (errno != EINTR) throw_system_error(action, path, errno);
+  }
+}
+
+// Pipes and devices ("snug train <(...)") have no size and no positions.
+std::string read_stream(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (stream.bad()) throw_system_error("read", path, EIO);
+  return text;
+}
+
+template <typename Write>
+void replace_file(const std::filesystem::path& path, const Write& write) {
+  std::filesystem::path beside = path;
+  beside += ".tmp";
+  try {
+    File file = File::create(beside);
+    write(file);
+    file.sync();
+    file.close();
+    rename_durably(beside, path);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(beside, ignored);
+    throw;
+  }
+}
+
+std::string_view advice_for(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space on this disk or write to another one";
+    case EFBIG:
+      return "; the file size limit of this process (ulimit -f) or file system is too small";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; check the permissions of the file and of its folder";
+    case ENOENT:
+      return "; check the path";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void throw_system_error(std::string_view action, const std::filesystem::path& path,
+                        int error_number) {
+  throw UserError(fmt::format("cannot {} {}: {}{}", action, path.string(),
+                              std::strerror(error_number), advice_for(error_number)));
+}
+
+File File::open_for_reading(const std::filesystem::path& path) {
+  File file(path, open_descriptor(path, O_RDONLY, "read"));
+  if (std::filesystem::is_directory(path)) throw_system_error("read", path, EISDIR);
+  return file;
+}
+
+File File::create(const std::filesystem::path& path) {
+  return {path, open_descriptor(path, O_RDWR | O_CREAT | O_TRUNC, "write")};
+}
+
+File File::open_for_update(const std::filesystem::path& path) {
+  return {path, open_descriptor(path, O_RDWR | O_CREAT, "write")};
+}
+
+File::File(File&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+int64_t File::size() const {
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) throw_system_error("read", path_, errno);
+  return status.st_size;
+}
+
+void File::read_at(int64_t offset, void* destination, int64_t bytes) const {
+  auto* to = static_cast<char*>(destination);
+  int64_t done = 0;
+  while (done < bytes) {
+    const auto piece = static_cast<size_t>(std::min(bytes - done, kPieceBytes));
+    const ssize_t got = ::pread(descriptor_, to + done, piece, offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_system_error("read", path_, errno);
+    if (got == 0)
+      throw_user_error(
+          "{} ends at byte {}, but {} bytes were expected from byte {} on; the file is truncated "
+          "or "
+          "was changed while it was read, copy or download it again",
+          path_.string(), offset + done, bytes, offset);
+    done += got;
+  }
+}
+
+void File::write_at(int64_t offset, const void* source, int64_t bytes) {
+  const auto* from = static_cast<const char*>(source);
+  int64_t done = 0;
+  while (done < bytes) {
+    const auto piece = static_cast<size_t>(std::min(bytes - done, kPieceBytes));
+    const ssize_t put = ::pwrite(descriptor_, from + done, piece, offset + done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw_system_error("write", path_, errno);
+    done += put;
+  }
+}
+
+void File::reserve(int64_t bytes) {
+  if (bytes == 0) return;
+  while (::fallocate(descriptor_, 0, 0, bytes) != 0) {
+    if (errno == EINTR) continue;
+    // Not every file system can promise space, and a device or a pipe has none to promise.
+    if (errno == EOPNOTSUPP || errno == ENOSYS || errno == ENODEV || errno == ESPIPE) return;
+    throw_system_error(fmt::format("reserve {} bytes for", bytes), path_, errno);
+  }
+}
+
+void File::truncate(int64_t bytes) {
+  while (::ftruncate(descriptor_, bytes) != 0)
+    if (errno != EINTR) throw_system_error("truncate", path_, errno);
+}
+
+void File::sync() {
+  while (::fsync(descriptor_) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EINVAL || errno == EROFS) return;  // devices and pipes have nothing to sync
+    throw_system_error("write", path_, errno);
+  }
+}
+
+void File::close() {
+  // The descriptor is gone even when close fails, and network file systems report a full disk here.
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
+    throw_system_error("write", path_, errno);
+}
+
+std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes) {
+  if (std::filesystem::is_fifo(path) || std::filesystem::is_character_file(path))
+    return read_stream(path);
+  const File file = File::open_for_reading(path);
+  const int64_t bytes = file.size();
+  if (bytes > max_bytes)
+    throw_user_error("{} has {} bytes, more than the {} that such a file may have", path.string(),
+                     bytes, max_bytes);
+  std::string text(static_cast<size_t>(bytes), '\0');
+  file.read_at(0, text.data(), bytes);
+  return text;
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  replace_file(
+      path, [&](File& file) { file.write_at(0, text.data(), static_cast<int64_t>(text.size())); });
+}
+
+void copy_file_atomically(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const File source = File::open_for_reading(from);
+  replace_file(to, [&](File& file) {
+    std::vector<char> buffer(kCopyBufferBytes);
+    const int64_t bytes = source.size();
+    for (int64_t done = 0; done < bytes;) {
+      const int64_t piece = std::min(bytes - done, static_cast<int64_t>(buffer.size()));
+      source.read_at(done, buffer.data(), piece);
+      file.write_at(done, buffer.data(), piece);
+      done += piece;
+    }
+  });
+}
+
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    throw_system_error(fmt::format("rename {} to", from.string()), to, errno);
+  sync_directory(to.parent_path());
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory.empty() ? "." : directory;
+  const int descriptor = open_descriptor(path, O_RDONLY | O_DIRECTORY, "sync");
+  const int result = ::fsync(descriptor);
+  const int error_number = errno;
+  ::close(descriptor);
+  // Some network file systems cannot sync a directory; the rename is as durable as they make it.
+  if (result != 0 && error_number != EINVAL && error_number != EROFS)
+    throw_system_error("sync", path, error_number);
+}
+
+}  // namespace snug::base

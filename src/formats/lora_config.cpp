@@ -1,0 +1,158 @@
+#include "formats/lora_config.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace snug::formats {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Keys whose value does not change what the adapter computes once it is trained.
+constexpr std::array<std::string_view, 19> kHarmlessKeys{"peft_type",
+                                                         "base_model_name_or_path",
+                                                         "task_type",
+                                                         "inference_mode",
+                                                         "r",
+                                                         "lora_alpha",
+                                                         "lora_dropout",
+                                                         "target_modules",
+                                                         "use_rslora",
+                                                         "auto_mapping",
+                                                         "revision",
+                                                         "init_lora_weights",
+                                                         "bias",
+                                                         "peft_version",
+                                                         "megatron_core",
+                                                         "layers_pattern",
+                                                         "eva_config",
+                                                         "qalora_group_size",
+                                                         "runtime_config"};
+
+bool is_neutral(const json& value) {
+  return value.is_null() || value == json(false) || (value.is_structured() && value.empty());
+}
+
+bool is_harmless(std::string_view key) {
+  return std::find(kHarmlessKeys.begin(), kHarmlessKeys.end(), key) != kHarmlessKeys.end();
+}
+
+// Whatever else is switched on changes the result: rank_pattern, alpha_pattern, use_dora,
+// modules_to_save, fan_in_fan_out, layer_replication, and keys of PEFT versions yet to come.
+void refuse_what_is_not_honoured(const base::JsonObject& config) {
+  for (const auto& [key, value] : config.value().items())
+    if (!is_harmless(key) && !is_neutral(value))
+      config.fail(key,
+                  fmt::format("is {}, which Snug cannot honour: it applies plain LoRA, one rank "
+                              "and scale for all modules. Train the adapter without it, or merge "
+                              "the adapter into the base model with PEFT",
+                              value.dump()));
+  if (config.text_or("bias", "none") != "none")
+    config.fail("bias",
+                fmt::format("is '{}', but Snug trains and applies no biases; expected 'none'",
+                            config.text("bias")));
+  const json initialisation = config.value().value("init_lora_weights", json(true));
+  if (!initialisation.is_string()) return;
+  const std::string name = initialisation.get<std::string>();
+  for (const std::string_view method : {"pissa", "olora", "corda", "loftq"})
+    if (name.starts_with(method))
+      config.fail(
+          "init_lora_weights",
+          fmt::format("is '{}', which changes the base weights; convert the adapter to a plain "
+                      "LoRA with PEFT first",
+                      name));
+}
+
+std::vector<std::string> read_target_modules(const base::JsonObject& config) {
+  if (!config.has("target_modules") || config.value()["target_modules"].is_array())
+    return config.texts("target_modules");
+  const std::string pattern = config.text("target_modules");
+  if (pattern == "all-linear") return {pattern};
+  // PEFT takes any other text for a regular expression over module names; one plain name is both.
+  if (pattern.find_first_of(".*+?[](){}|^$\\") == std::string::npos) return {pattern};
+  config.fail("target_modules",
+              fmt::format("is the pattern '{}'; Snug takes a list of module names or 'all-linear'",
+                          pattern));
+}
+
+}  // namespace
+
+double LoraConfig::scale() const {
+  const auto rank = static_cast<double>(r);
+  return alpha / (use_rslora ? std::sqrt(rank) : rank);
+}
+
+LoraConfig read_lora_config(const fs::path& folder) {
+  const fs::path path = folder / "adapter_config.json";
+  std::error_code error;
+  if (!fs::exists(path, error))
+    base::throw_user_error(
+        "{}: there is no adapter_config.json here; expected the folder of a PEFT adapter",
+        folder.string());
+  const json document = base::read_json_file(path);
+  const base::JsonObject config(document, path.string());
+  if (config.text("peft_type") != "LORA")
+    config.fail("peft_type",
+                fmt::format("is '{}', but Snug reads LoRA adapters only; expected 'LORA'",
+                            config.text("peft_type")));
+  refuse_what_is_not_honoured(config);
+
+  LoraConfig lora;
+  lora.r = config.integer("r");
+  lora.alpha = config.number("lora_alpha");
+  lora.dropout = config.number_or("lora_dropout", 0);
+  lora.use_rslora = config.boolean_or("use_rslora", false);
+  lora.base_model = config.text_or("base_model_name_or_path", "");
+  lora.target_modules = read_target_modules(config);
+  if (lora.r < 1) config.fail("r", fmt::format("is {}; expected 1 or more", lora.r));
+  if (!(lora.dropout >= 0 && lora.dropout < 1))
+    config.fail("lora_dropout",
+                fmt::format("is {}; expected 0 or more and less than 1", lora.dropout));
+  if (lora.target_modules.empty()) config.fail("target_modules", "is empty; expected module names");
+  return lora;
+}
+
+void write_lora_config(const fs::path& folder, const LoraConfig& config) {
+  SNUG_CHECK(config.r >= 1, "r is {}", config.r);
+  json document = {
+      {"alpha_pattern", json::object()},
+      {"auto_mapping", nullptr},
+      {"base_model_name_or_path",
+       config.base_model.empty() ? json(nullptr) : json(config.base_model)},
+      {"bias", "none"},
+      {"fan_in_fan_out", false},
+      {"inference_mode", true},
+      {"init_lora_weights", true},
+      {"layers_pattern", nullptr},
+      {"layers_to_transform", nullptr},
+      {"loftq_config", json::object()},
+      {"lora_alpha", config.alpha},
+      {"lora_dropout", config.dropout},
+      {"megatron_config", nullptr},
+      {"megatron_core", "megatron.core"},
+      {"modules_to_save", nullptr},
+      {"peft_type", "LORA"},
+      {"r", config.r},
+      {"rank_pattern", json::object()},
+      {"revision", nullptr},
+      {"target_modules", config.target_modules},
+      {"task_type", "CAUSAL_LM"},
+      {"use_dora", false},
+      {"use_rslora", config.use_rslora},
+  };
+  // PEFT declares lora_alpha as a whole number; it is one unless the user chose otherwise.
+  if (config.alpha == std::floor(config.alpha))
+    document["lora_alpha"] = static_cast<int64_t>(config.alpha);
+  if (config.target_modules == std::vector<std::string>{"all-linear"})
+    document["target_modules"] = "all-linear";
+  base::write_file_atomically(folder / "adapter_config.json", document.dump(2) + "\n");
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,113 @@
+#include "formats/peft_adapter.h"
+
+#include "base/error.h"
+#include "formats/tensor_index.h"
+
+#include <optional>
+#include <unordered_set>
+
+namespace snug::formats {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "base_model.model.";
+constexpr std::string_view kSuffixA = ".lora_A.weight";
+constexpr std::string_view kSuffixB = ".lora_B.weight";
+
+std::string key_of(std::string_view module, std::string_view suffix) {
+  return fmt::format("{}{}{}", kPrefix, module, suffix);
+}
+
+// The module a tensor name stands for, or nothing when it does not end in `suffix`.
+std::optional<std::string> module_of(std::string_view name, std::string_view suffix) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(suffix)) return std::nullopt;
+  if (name.size() <= kPrefix.size() + suffix.size()) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(suffix.size());
+  return std::string(name);
+}
+
+// The shard index gives the good errors for a missing file and for pickles.
+SafetensorsFile open_weights(const fs::path& folder) {
+  const fs::path path = folder / kAdapterWeightsName;
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    const TensorIndex explains(folder, "adapter_model");
+    base::throw_user_error("{}: expected the adapter in one file, not in shards", path.string());
+  }
+  return SafetensorsFile(path);
+}
+
+const TensorInfo& require_partner(const SafetensorsFile& file, const std::string& module,
+                                  std::string_view has, std::string_view lacks) {
+  const TensorInfo* partner = file.find(key_of(module, lacks));
+  if (partner == nullptr)
+    base::throw_user_error("{}: there is '{}' without its '{}'; the adapter is incomplete",
+                           file.path().string(), key_of(module, has), key_of(module, lacks));
+  return *partner;
+}
+
+LoraModule read_module(const SafetensorsFile& file, const std::string& module, const TensorInfo& a,
+                       int64_t r) {
+  const TensorInfo& b = require_partner(file, module, kSuffixA, kSuffixB);
+  if (a.shape.size() != 2 || a.shape[0] != r)
+    base::throw_user_error(
+        "{}: tensor '{}' has shape {}; expected [{}, in_features], since adapter_config.json says "
+        "r = {}",
+        file.path().string(), a.name, shape_text(a.shape), r, r);
+  if (b.shape.size() != 2 || b.shape[1] != r)
+    base::throw_user_error(
+        "{}: tensor '{}' has shape {}; expected [out_features, {}], since adapter_config.json says "
+        "r = {}",
+        file.path().string(), b.name, shape_text(b.shape), r, r);
+  for (const TensorInfo* tensor : {&a, &b})
+    if (!tensor->dtype || !base::is_float(*tensor->dtype))
+      base::throw_user_error("{}: tensor '{}' is stored as {}; expected F32, BF16, F16 or F64",
+                             file.path().string(), tensor->name, tensor->stored_dtype);
+  return {module, a.shape[1], b.shape[0]};
+}
+
+}  // namespace
+
+std::string lora_a_key(std::string_view module) { return key_of(module, kSuffixA); }
+std::string lora_b_key(std::string_view module) { return key_of(module, kSuffixB); }
+
+PeftAdapter::PeftAdapter(const fs::path& folder)
+    : folder_(folder),
+      config_(read_lora_config(folder)),
+      file_(std::make_unique<SafetensorsFile>(open_weights(folder))) {
+  for (const TensorInfo& tensor : file_->tensors()) {
+    if (const auto module = module_of(tensor.name, kSuffixA)) {
+      modules_.push_back(read_module(*file_, *module, tensor, config_.r));
+    } else if (const auto partner = module_of(tensor.name, kSuffixB)) {
+      require_partner(*file_, *partner, kSuffixB, kSuffixA);
+    } else {
+      base::throw_user_error(
+          "{}: tensor '{}' is not part of a plain LoRA; expected names such as '{}'",
+          file_->path().string(), tensor.name, lora_a_key("model.layers.0.self_attn.q_proj"));
+    }
+  }
+  if (modules_.empty())
+    base::throw_user_error("{}: the adapter holds no tensors", file_->path().string());
+}
+
+const TensorInfo& PeftAdapter::lora_a(const LoraModule& module) const {
+  return file_->at(lora_a_key(module.module));
+}
+
+const TensorInfo& PeftAdapter::lora_b(const LoraModule& module) const {
+  return file_->at(lora_b_key(module.module));
+}
+
+std::vector<TensorSpec> adapter_tensors(const std::vector<LoraModule>& modules, int64_t r,
+                                        base::DType dtype) {
+  std::vector<TensorSpec> tensors;
+  for (const LoraModule& module : modules) {
+    tensors.push_back({lora_a_key(module.module), dtype, {r, module.in_features}});
+    tensors.push_back({lora_b_key(module.module), dtype, {module.out_features, r}});
+  }
+  return tensors;
+}
+
+}  // namespace snug::formats

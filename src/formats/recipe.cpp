@@ -1,0 +1,222 @@
+// Stages: YAML and overrides become a list of written keys; unknown keys, duplicates and aliases
+// are settled on that list; values are parsed into the recipe, overrides last; then defaults are
+// computed.
+#include "formats/recipe.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/nearest.h"
+#include "formats/recipe_keys.h"
+
+#include <yaml-cpp/yaml.h>
+#include <filesystem>
+
+namespace snug::formats {
+namespace {
+
+using base::Location;
+using base::UserError;
+
+constexpr std::string_view kCommandLine = "command line";
+constexpr int64_t kMaxRecipeBytes = int64_t{1} << 20;
+constexpr double kLoraLearningRate = 2e-4;
+constexpr double kFullLearningRate = 1e-5;
+
+Location location_of(const YAML::Mark& mark, const std::string& file) {
+  return {file, mark.line + 1, mark.column + 1};
+}
+
+// yaml-cpp reads both `key: null` and `key:` as null; the first resets a key, the second is a slip.
+bool is_written_null(std::string_view yaml, const YAML::Mark& mark) {
+  if (mark.pos < 0 || static_cast<size_t>(mark.pos) >= yaml.size()) return false;
+  const std::string_view rest = yaml.substr(static_cast<size_t>(mark.pos));
+  for (const std::string_view word : {"~", "null", "Null", "NULL"})
+    if (rest.starts_with(word)) return true;
+  return false;
+}
+
+std::string scalar_in(const YAML::Node& node, const std::string& name, const Location& where) {
+  if (node.IsScalar()) return node.Scalar();
+  throw UserError(fmt::format("'{}' holds a nested value; a recipe is a flat list of keys", name),
+                  where);
+}
+
+Written read_value(const std::string& name, const YAML::Node& node, const Location& where) {
+  Written written{name, {}, node.IsSequence(), where};
+  if (node.IsSequence()) {
+    for (const YAML::Node& item : node) written.items.push_back(scalar_in(item, name, where));
+  } else {
+    written.items.push_back(scalar_in(node, name, where));
+  }
+  return written;
+}
+
+std::vector<Written> read_map(const YAML::Node& root, std::string_view yaml,
+                              const std::string& file) {
+  std::vector<Written> all;
+  if (root.IsNull()) return all;
+  if (!root.IsMap())
+    throw UserError("a recipe is a list of 'key: value' lines", location_of(root.Mark(), file));
+  for (const auto& entry : root) {
+    const Location where = location_of(entry.first.Mark(), file);
+    if (!entry.first.IsScalar()) throw UserError("a key must be a word", where);
+    const std::string name = entry.first.Scalar();
+    if (!entry.second.IsNull()) {
+      all.push_back(read_value(name, entry.second, where));
+    } else if (is_written_null(yaml, entry.second.Mark())) {
+      all.push_back({name, {}, false, where});
+    } else {
+      throw UserError(
+          fmt::format("'{}' has no value; give it one, or write null for the default", name),
+          where);
+    }
+  }
+  return all;
+}
+
+std::vector<Written> read_yaml(std::string_view yaml, const std::string& file) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
+    if (documents.empty()) return {};
+    if (documents.size() > 1)
+      throw UserError("a recipe is one YAML document, and this file holds several",
+                      location_of(documents[1].Mark(), file));
+    return read_map(documents.front(), yaml, file);
+  } catch (const YAML::Exception& error) {
+    throw UserError("not valid YAML: " + error.msg, location_of(error.mark, file));
+  }
+}
+
+std::vector<Written> read_overrides(const std::vector<std::string>& overrides) {
+  std::vector<Written> all;
+  const Location where{std::string(kCommandLine), 0, 0};
+  for (const std::string& text : overrides) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UserError(fmt::format("'{}' is not of the form key=value", text), where);
+    Written written{text.substr(0, equals), {text.substr(equals + 1)}, false, where};
+    const RecipeKey* key = find_recipe_key(written.name);
+    const bool is_text = key != nullptr && key->field.type == ValueType::text;
+    const std::string& value = written.items.front();
+    if (is_text ? value.empty() : (value == "null" || value == "~")) written.items.clear();
+    all.push_back(std::move(written));
+  }
+  return all;
+}
+
+const RecipeKey& known_key(const Written& written) {
+  if (const RecipeKey* key = find_recipe_key(written.name)) return *key;
+  std::vector<std::string_view> names;
+  for (const RecipeKey& key : recipe_keys()) {
+    names.push_back(key.name);
+    names.insert(names.end(), key.aliases.begin(), key.aliases.end());
+  }
+  throw UserError(fmt::format("unknown key '{}'; did you mean '{}'?", written.name,
+                              *base::nearest_name(written.name, names)),
+                  written.where);
+}
+
+using WrittenByKey = std::map<std::string_view, Written>;
+
+// One entry a key: the same key twice, or beside its alias, is refused.
+WrittenByKey by_key(const std::vector<Written>& all) {
+  WrittenByKey result;
+  for (const Written& written : all) {
+    const RecipeKey& key = known_key(written);
+    const auto [first, is_new] = result.emplace(key.name, written);
+    if (is_new) continue;
+    const Written& earlier = first->second;
+    const std::string line =
+        earlier.where.line > 0 ? fmt::format(" (first on line {})", earlier.where.line) : "";
+    if (earlier.name == written.name)
+      throw UserError(fmt::format("'{}' is given twice{}; keep one", written.name, line),
+                      written.where);
+    throw UserError(fmt::format("'{}' and '{}' are names of the same key{}; keep one", earlier.name,
+                                written.name, line),
+                    written.where);
+  }
+  return result;
+}
+
+void set_from_text(Recipe& recipe, const RecipeKey& key, std::string_view text) {
+  key.field.set(recipe, parse_value(key, {std::string(key.name), {std::string(text)}, false, {}}));
+}
+
+void fill_in(Recipe& recipe, const WrittenByKey& given) {
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.field.set != nullptr && !key.default_text.empty())
+      set_from_text(recipe, key, key.default_text);
+    const auto found = given.find(key.name);
+    if (found == given.end() || found->second.items.empty()) {
+      // Not given, or an explicit null: the default. An empty list has no items either, and is
+      // refused.
+      if (found == given.end() || !found->second.is_list) continue;
+    }
+    const Value value = parse_value(key, found->second);
+    if (key.field.set != nullptr) key.field.set(recipe, value);
+    recipe.given.emplace(key.name, found->second.where);
+  }
+}
+
+std::string last_part(const std::string& path) {
+  std::filesystem::path full = std::filesystem::absolute(path).lexically_normal();
+  if (!full.has_filename()) full = full.parent_path();
+  return full.filename().string();
+}
+
+void compute_defaults(Recipe& recipe) {
+  const bool is_lora = recipe.method == Method::lora;
+  if (!recipe.is_given("learning_rate"))
+    recipe.learning_rate = is_lora ? kLoraLearningRate : kFullLearningRate;
+  if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = 2.0 * static_cast<double>(recipe.lora_r);
+  if (recipe.output_dir.empty() && !recipe.model.empty())
+    recipe.output_dir =
+        fmt::format("runs/{}-{}", last_part(recipe.model), is_lora ? "lora" : "full");
+}
+
+void check_together(const Recipe& recipe) {
+  const std::vector<std::string>& targets = recipe.target_modules;
+  if (targets.size() > 1 &&
+      std::find(targets.begin(), targets.end(), "all-linear") != targets.end())
+    recipe.fail("target_modules", "names 'all-linear' beside other modules; give one or the other");
+}
+
+Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides) {
+  for (auto& [key, written] : by_key(read_overrides(overrides)))
+    given.insert_or_assign(key, written);
+  Recipe recipe;
+  fill_in(recipe, given);
+  compute_defaults(recipe);
+  check_together(recipe);
+  return recipe;
+}
+
+}  // namespace
+
+void Recipe::fail(std::string_view key, const std::string& problem) const {
+  const auto found = given.find(key);
+  throw UserError(fmt::format("'{}' {}", key, problem),
+                  found == given.end() ? Location{} : found->second);
+}
+
+void Recipe::require(std::string_view name) const {
+  const RecipeKey* key = find_recipe_key(name);
+  SNUG_CHECK(key != nullptr && key->field.get != nullptr, "no key {}", name);
+  if (is_given(name) || !value_text(*key, key->field.get(*this)).empty()) return;
+  throw UserError(
+      fmt::format("'{}' is missing: {}. Set it in the recipe ({}: ...) or on the command "
+                  "line ({}=...)",
+                  name, key->help, name, name));
+}
+
+Recipe parse_recipe(std::string_view yaml, const std::string& file,
+                    const std::vector<std::string>& overrides) {
+  return make_recipe(by_key(read_yaml(yaml, file)), overrides);
+}
+
+Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides) {
+  if (recipe_path.empty()) return make_recipe({}, overrides);
+  return parse_recipe(base::read_text_file(recipe_path, kMaxRecipeBytes), recipe_path, overrides);
+}
+
+}  // namespace snug::formats

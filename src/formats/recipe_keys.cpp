@@ -1,0 +1,349 @@
+#include "formats/recipe_keys.h"
+
+#include "formats/recipe_table.h"
+
+#include <algorithm>
+
+namespace snug::formats {
+namespace {
+
+constexpr uint8_t bit(Verb verb) { return static_cast<uint8_t>(1 << static_cast<int>(verb)); }
+constexpr uint8_t kTraining = bit(Verb::train) | bit(Verb::plan);
+constexpr uint8_t kGenerate = bit(Verb::generate);
+constexpr uint8_t kScore = bit(Verb::score);
+constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore;
+
+constexpr Range at_least(double least) { return {.least = least}; }
+constexpr Range above(double least) { return {.least = least, .least_excluded = true}; }
+constexpr Range kFraction{.least = 0, .most = 1};
+constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
+
+constexpr std::string_view kQloraAdvice =
+    "4-bit base weights (qlora) are not built yet; use method: lora, which keeps the base in bf16";
+constexpr std::string_view kOptimizerAdvice =
+    "8-bit and paged optimizers are not built yet; use adamw_bf16, which halves the optimizer's "
+    "memory";
+
+void add_model_keys(KeyTable& table) {
+  table.group("Model and method", kTraining);
+  table
+      .add<&Recipe::model>("model", "",
+                           "a Hugging Face model folder, or a preset such as llama-3.1-8b")
+      .aliases({"model_name_or_path", "base_model", "pretrained_model_name_or_path"})
+      .verbs(kEverywhere);
+  table
+      .add<&Recipe::method>("method", "lora",
+                            "what trains: every weight, or low-rank additions to linear layers")
+      .aliases({"train_type", "finetuning_type"})
+      .choices({"full", "lora"})
+      .not_built({"qlora"}, kQloraAdvice)
+      .not_built({"adapter"},
+                 "the method adapter is not built yet; use method: lora. To start "
+                 "from an adapter folder, set adapter: FOLDER")
+      .not_built({"adapter_v2"}, "the method adapter_v2 is not built yet; use method: lora");
+  table
+      .add<&Recipe::adapter>("adapter", "",
+                             "a PEFT adapter folder to start from, or to generate and score with")
+      .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir"})
+      .verbs(kEverywhere);
+  table
+      .add<&Recipe::init>("init", "files",
+                          "weights from the model's files, or random with its initializer_range")
+      .choices({"files", "random"})
+      .verbs(kEverywhere);
+  table.add<&Recipe::lora_r>("lora_r", "16", "LoRA rank")
+      .aliases({"lora_rank", "r"})
+      .range(at_least(1));
+  table
+      .add<&Recipe::lora_alpha>("lora_alpha", "",
+                                "LoRA scale: the addition is multiplied by lora_alpha / lora_r")
+      .computed("2 x lora_r")
+      .range(above(0));
+  table
+      .add<&Recipe::lora_dropout>("lora_dropout", "0",
+                                  "share of the inputs of LoRA that is dropped in training")
+      .range(kBelowOne);
+  table
+      .add<&Recipe::target_modules>(
+          "target_modules", "all-linear",
+          "linear layers that get LoRA: names such as q_proj, or all-linear (all but the head)")
+      .aliases({"lora_target_modules", "lora_target"});
+  table.add<&Recipe::use_rslora>("use_rslora", "false", "scale LoRA by lora_alpha / sqrt(lora_r)");
+}
+
+void add_data_keys(KeyTable& table) {
+  table.group("Data", kTraining);
+  table.add<&Recipe::data>("data", "", "a JSON, JSONL or text file to train on")
+      .aliases({"dataset", "train_file", "train_data"});
+  table.add<&Recipe::eval_data>("eval_data", "", "a file to evaluate on")
+      .aliases({"eval_dataset", "eval_file", "validation_file"});
+  table
+      .add<&Recipe::data_format>("data_format", "auto",
+                                 "the form of the records; auto sees it from their fields")
+      .choices({"auto", "alpaca", "messages", "sharegpt", "prompt_completion", "text"});
+  table
+      .add<&Recipe::chat_template>("chat_template", "",
+                                   "a chat template, by name or as a file, for messages")
+      .computed("the model's own")
+      .verbs(kEverywhere);
+  table.add<&Recipe::max_length>("max_length", "1024", "tokens in a row; longer documents are cut")
+      .aliases({"sequence_len", "cutoff_len", "max_seq_length", "max_seq_len", "context_length"})
+      .range(at_least(2))
+      .verbs(kEverywhere);
+  table
+      .add<&Recipe::max_segments>("max_segments", "0",
+                                  "documents that a row can hold; 0: chosen from max_length")
+      .range(at_least(0));
+  table
+      .add<&Recipe::packing>("packing", "true",
+                             "several documents in a row, which do not see each other")
+      .aliases({"sample_packing"});
+  table
+      .add<&Recipe::train_on_prompt>("train_on_prompt", "false",
+                                     "loss on the prompt too, not on the answer only")
+      .aliases({"train_on_inputs", "train_on_input"});
+  table.add<&Recipe::shuffle>("shuffle", "true", "a new order of the documents in every epoch");
+}
+
+void add_length_keys(KeyTable& table) {
+  table.group("Length of training", kTraining);
+  table
+      .add<&Recipe::max_steps>("max_steps", "0",
+                               "optimizer steps to run; 0: num_train_epochs decides")
+      .range(at_least(0))
+      .translations({{"-1", "0"}});
+  table
+      .add<&Recipe::num_train_epochs>("num_train_epochs", "3",
+                                      "passes over the data, when max_steps is 0")
+      .aliases({"num_epochs", "epochs"})
+      .range(above(0));
+  table
+      .add<&Recipe::per_device_train_batch_size>("per_device_train_batch_size", "1",
+                                                 "rows in a micro-batch")
+      .aliases({"micro_batch_size", "batch_size"})
+      .range(at_least(1));
+  table
+      .add<&Recipe::gradient_accumulation_steps>("gradient_accumulation_steps", "1",
+                                                 "micro-batches in a step")
+      .range(at_least(1));
+  table.add<&Recipe::seed>("seed", "42", "of every random choice")
+      .range(at_least(0))
+      .verbs(kEverywhere);
+  table
+      .add<&Recipe::deterministic>("deterministic", "true",
+                                   "the same bits from the same recipe; always so on the cpu")
+      .aliases({"full_determinism"});
+}
+
+void add_schedule_keys(KeyTable& table) {
+  table.group("Learning rate", kTraining);
+  table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
+      .computed("2e-4 for lora, 1e-5 for full")
+      .aliases({"lr"})
+      .range(at_least(0));
+  table
+      .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", "cosine",
+                                       "how the learning rate falls after the warm-up")
+      .aliases({"lr_scheduler"})
+      .choices({"constant", "linear", "cosine"})
+      .translations({{"constant_with_warmup", "constant"}});
+  table
+      .add<&Recipe::warmup_ratio>(
+          "warmup_ratio", "0.03",
+          "share of the steps in which the learning rate rises, when warmup_steps is 0")
+      .range(kFraction);
+  table
+      .add<&Recipe::warmup_steps>("warmup_steps", "0",
+                                  "steps in which the learning rate rises; 0: warmup_ratio decides")
+      .range(at_least(0));
+}
+
+void add_optimizer_keys(KeyTable& table) {
+  table.group("Optimizer", kTraining);
+  table
+      .add<&Recipe::optim>(
+          "optim", "adamw",
+          "adamw: fp32 weights and moments; adamw_bf16: both bf16, rounded stochastically")
+      .aliases({"optimizer"})
+      .choices({"adamw", "adamw_bf16"})
+      .translations({{"adamw_torch", "adamw"}, {"adamw_torch_fused", "adamw"}})
+      .not_built(
+          {"adamw_8bit", "adamw_bnb_8bit", "paged_adamw", "paged_adamw_32bit", "paged_adamw_8bit"},
+          kOptimizerAdvice);
+  table
+      .add<&Recipe::gradient_dtype>(
+          "gradient_dtype", "auto",
+          "of accumulated gradients; auto: fp32 with adamw, bf16 with adamw_bf16")
+      .choices({"auto", "fp32", "bf16"});
+  table.add<&Recipe::weight_decay>("weight_decay", "0", "decoupled, not on norms and biases")
+      .range(at_least(0));
+  table.add<&Recipe::adam_beta1>("adam_beta1", "0.9", "decay of the mean of the gradients")
+      .range(kBelowOne);
+  table.add<&Recipe::adam_beta2>("adam_beta2", "0.999", "decay of the mean of their squares")
+      .range(kBelowOne);
+  table
+      .add<&Recipe::adam_epsilon>("adam_epsilon", "1e-08", "added to the denominator of the update")
+      .range(at_least(0));
+  table
+      .add<&Recipe::max_grad_norm>(
+          "max_grad_norm", "1",
+          "gradients are clipped to this norm, over all of them; 0: not at all")
+      .range(at_least(0));
+}
+
+void add_machine_keys(KeyTable& table) {
+  table.group("Machine and memory", kTraining);
+  table
+      .add<&Recipe::backend>("backend", "cpu",
+                             "reference is the slow, readable meaning of every operation")
+      .choices({"cpu", "reference"})
+      .verbs(kEverywhere);
+  table
+      .add<&Recipe::compute_dtype>(
+          "compute_dtype", "auto",
+          "of activations and products; auto: bf16 where the processor multiplies it")
+      .aliases({"bf16", "torch_dtype", "dtype"})
+      .choices({"auto", "bf16", "fp32"})
+      .translations({{"true", "bf16", "bf16"},
+                     {"false", "fp32", "bf16"},
+                     {"bfloat16", "bf16"},
+                     {"float32", "fp32"}})
+      .verbs(kEverywhere);
+  table
+      .add<&Recipe::recompute>(
+          "recompute", "none",
+          "activations that are computed again in the backward pass to save memory")
+      .aliases({"gradient_checkpointing", "activation_checkpointing"})
+      .choices({"none", "gate_up", "attention", "layer"})
+      .translations({{"true", "layer"}, {"false", "none"}});
+  table
+      .add_size<&Recipe::device_memory>("device_memory", "0",
+                                        "budget on the device, such as 80GiB; 0: all there is")
+      .verbs(kEverywhere);
+  table.add_size<&Recipe::host_memory>("host_memory", "0", "budget in host memory; 0: all there is")
+      .verbs(kEverywhere);
+  table.add<&Recipe::threads>("threads", "0", "0: one a core")
+      .aliases({"num_threads"})
+      .range(at_least(0))
+      .verbs(kEverywhere);
+  table
+      .add<&Recipe::calibration>("calibration", "",
+                                 "a file of rates that `snug bench calibrate` wrote")
+      .computed("the hardware table");
+}
+
+void add_output_keys(KeyTable& table) {
+  table.group("Output", kTraining);
+  table.add<&Recipe::output_dir>("output_dir", "", "the run's folder")
+      .computed("runs/MODEL-METHOD");
+  table.add<&Recipe::overwrite_output_dir>("overwrite_output_dir", "false",
+                                           "replace an existing run folder");
+  table
+      .add<&Recipe::resume_from_checkpoint>(
+          "resume_from_checkpoint", "none",
+          "none, auto (the newest complete checkpoint of output_dir), or a checkpoint folder")
+      .aliases({"auto_resume_from_checkpoints"})
+      .translations({{"true", "auto"}, {"false", "none"}});
+  table
+      .add<&Recipe::save_steps>("save_steps", "500",
+                                "a checkpoint every so many steps; 0: only at the end")
+      .range(at_least(0));
+  table
+      .add<&Recipe::save_total_limit>("save_total_limit", "0",
+                                      "checkpoints to keep, the newest; 0: all")
+      .range(at_least(0));
+  table
+      .add<&Recipe::eval_steps>("eval_steps", "0",
+                                "evaluate every so many steps; 0: only at the end")
+      .range(at_least(0));
+  table
+      .add<&Recipe::logging_steps>(
+          "logging_steps", "1",
+          "a line in the log every so many steps; metrics.jsonl has every step")
+      .range(at_least(1));
+}
+
+void add_generation_keys(KeyTable& table) {
+  table.group("Generating and scoring", kGenerate);
+  table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
+  table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
+      .range(at_least(0))
+      .verbs(kGenerate | kScore);
+  table.add<&Recipe::max_new_tokens>("max_new_tokens", "128", "tokens to generate, at most")
+      .range(at_least(1));
+  table.add<&Recipe::temperature>("temperature", "1", "of sampling; 0: always the likeliest token")
+      .range(at_least(0));
+  table.add<&Recipe::top_k>("top_k", "0", "sample from so many likeliest tokens; 0: from all")
+      .range(at_least(0));
+  table
+      .add<&Recipe::top_p>("top_p", "1",
+                           "sample from the likeliest tokens that make up this probability")
+      .range({.least = 0, .most = 1, .least_excluded = true});
+  table.add<&Recipe::batch>("batch", "1", "prompts at once")
+      .range(at_least(1))
+      .verbs(kGenerate | kScore);
+  table
+      .add<&Recipe::logits_out>("logits_out", "",
+                                "a safetensors file for the logits, fp32 (tokens, vocab)")
+      .verbs(kScore);
+}
+
+// Keys of other tools for what Snug does not do yet: their users are told, and not just refused.
+void add_recognised_keys(KeyTable& table) {
+  table.group("", 0);
+  constexpr std::string_view kReportAdvice =
+      "reports to other tools are not built yet; metrics.jsonl in the run's folder has every step";
+  constexpr std::string_view kHalfAdvice =
+      "fp16 compute is not built (it needs loss scaling); use compute_dtype: bf16";
+  constexpr std::string_view kOffloadAdvice =
+      "offloading is not built yet; recompute: layer saves the most activation memory";
+  table.recognise("load_in_4bit", ValueType::boolean).not_built({"true"}, kQloraAdvice);
+  table.recognise("load_in_8bit", ValueType::boolean)
+      .not_built({"true"},
+                 "8-bit base weights are not built; use method: lora, which keeps the "
+                 "base in bf16");
+  table.recognise("bnb_4bit_use_double_quant", ValueType::boolean)
+      .not_built({"true"}, kQloraAdvice);
+  table.recognise("quantize", ValueType::choice)
+      .choices({"none"})
+      .not_built({"bnb.nf4", "bnb.nf4-dq", "bnb.fp4", "bnb.fp4-dq"}, kQloraAdvice);
+  table.recognise("fp16", ValueType::boolean).not_built({"true"}, kHalfAdvice);
+  table.recognise("activation_offloading", ValueType::boolean).not_built({"true"}, kOffloadAdvice);
+  table.recognise("use_dora", ValueType::boolean)
+      .not_built({"true"}, "DoRA is not built; use method: lora without use_dora");
+  table.recognise("report_to", ValueType::choice)
+      .choices({"none"})
+      .not_built({"tensorboard", "wandb", "mlflow", "all"}, kReportAdvice);
+}
+
+std::vector<RecipeKey> make_table() {
+  KeyTable table;
+  add_model_keys(table);
+  add_data_keys(table);
+  add_length_keys(table);
+  add_schedule_keys(table);
+  add_optimizer_keys(table);
+  add_machine_keys(table);
+  add_output_keys(table);
+  add_generation_keys(table);
+  add_recognised_keys(table);
+  return table.take();
+}
+
+}  // namespace
+
+const std::vector<RecipeKey>& recipe_keys() {
+  static const std::vector<RecipeKey> keys = make_table();
+  return keys;
+}
+
+const RecipeKey* find_recipe_key(std::string_view name) {
+  for (const RecipeKey& key : recipe_keys()) {
+    const bool is_alias =
+        std::find(key.aliases.begin(), key.aliases.end(), name) != key.aliases.end();
+    if (key.name == name || is_alias) return &key;
+  }
+  return nullptr;
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,127 @@
+// How recipe_keys.cpp writes its table: one statement a key, each bound to its field of Recipe.
+#pragma once
+
+#include "formats/recipe_keys.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace snug::formats {
+
+// The row just added. Each call refines it; a row must not outlive the next add.
+class KeyRow {
+ public:
+  explicit KeyRow(RecipeKey& key) : key_(key) {}
+
+  KeyRow& computed(std::string_view in_words) {
+    key_.computed_default = in_words;
+    return *this;
+  }
+  KeyRow& aliases(std::vector<std::string_view> names) {
+    key_.aliases = std::move(names);
+    return *this;
+  }
+  KeyRow& choices(std::vector<std::string_view> words) {
+    key_.choices = std::move(words);
+    return *this;
+  }
+  KeyRow& range(Range range) {
+    key_.range = range;
+    return *this;
+  }
+  KeyRow& translations(std::vector<Translation> list) {
+    key_.translations = std::move(list);
+    return *this;
+  }
+  KeyRow& not_built(const std::vector<std::string_view>& words, std::string_view advice) {
+    for (const std::string_view word : words) key_.not_built.push_back({word, advice});
+    return *this;
+  }
+  KeyRow& verbs(uint8_t bits) {
+    key_.verbs = bits;
+    return *this;
+  }
+
+ private:
+  RecipeKey& key_;
+};
+
+class KeyTable {
+ public:
+  // Keys added from here on carry this heading and belong to these verbs.
+  void group(std::string_view heading, uint8_t verbs) {
+    heading_ = heading;
+    verbs_ = verbs;
+  }
+
+  template <auto member>
+  KeyRow add(std::string_view name, std::string_view default_text, std::string_view help) {
+    RecipeKey key;
+    key.name = name;
+    key.group = heading_;
+    key.default_text = default_text;
+    key.help = help;
+    key.field = bind<member>();
+    key.verbs = verbs_;
+    return KeyRow(keys_.emplace_back(std::move(key)));
+  }
+
+  // A number of bytes.
+  template <auto member>
+  KeyRow add_size(std::string_view name, std::string_view default_text, std::string_view help) {
+    const KeyRow row = add<member>(name, default_text, help);
+    keys_.back().field.type = ValueType::size;
+    return row;
+  }
+
+  // A key that is known but holds nothing.
+  KeyRow recognise(std::string_view name, ValueType type) {
+    RecipeKey key;
+    key.name = name;
+    key.field.type = type;
+    return KeyRow(keys_.emplace_back(std::move(key)));
+  }
+
+  std::vector<RecipeKey> take() { return std::move(keys_); }
+
+ private:
+  template <typename T>
+  static constexpr ValueType type_of() {
+    if constexpr (std::is_enum_v<T>) return ValueType::choice;
+    if constexpr (std::is_same_v<T, int64_t>) return ValueType::integer;
+    if constexpr (std::is_same_v<T, double>) return ValueType::number;
+    if constexpr (std::is_same_v<T, bool>) return ValueType::boolean;
+    if constexpr (std::is_same_v<T, std::vector<std::string>>) return ValueType::texts;
+    if constexpr (std::is_same_v<T, std::vector<int64_t>>) return ValueType::integers;
+    return ValueType::text;
+  }
+
+  template <auto member>
+  static RecipeField bind() {
+    using T = std::remove_cvref_t<decltype(std::declval<Recipe>().*member)>;
+    RecipeField field;
+    field.type = type_of<T>();
+    if constexpr (std::is_enum_v<T>) {
+      field.get = [](const Recipe& recipe) -> Value {
+        return static_cast<int64_t>(recipe.*member);
+      };
+      field.set = [](Recipe& recipe, const Value& value) {
+        recipe.*member = static_cast<T>(std::get<int64_t>(value));
+      };
+    } else {
+      field.get = [](const Recipe& recipe) -> Value { return recipe.*member; };
+      field.set = [](Recipe& recipe, const Value& value) { recipe.*member = std::get<T>(value); };
+    }
+    return field;
+  }
+
+  std::vector<RecipeKey> keys_;
+  std::string_view heading_;
+  uint8_t verbs_ = 0;
+};
+
+}  // namespace snug::formats

@@ -1,0 +1,229 @@
+// Between the words a user writes and the typed values of keys: parse_value and value_text.
+#include "base/byte_size.h"
+#include "base/error.h"
+#include "base/nearest.h"
+#include "formats/recipe_keys.h"
+
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+
+namespace snug::formats {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return result;
+}
+
+std::string range_text(const Range& range) {
+  const bool has_least = range.least > std::numeric_limits<double>::lowest();
+  const bool has_most = range.most < std::numeric_limits<double>::max();
+  std::string text;
+  if (has_least)
+    text += range.least_excluded ? fmt::format(" above {}", range.least)
+                                 : fmt::format(" of {} or more", range.least);
+  if (has_most) {
+    text += has_least ? " and" : "";
+    text += range.most_excluded ? fmt::format(" less than {}", range.most)
+                                : fmt::format(" at most {}", range.most);
+  }
+  return text;
+}
+
+// "a whole number of 1 or more"
+std::string expectation(const RecipeKey& key) {
+  switch (key.field.type) {
+    case ValueType::text:
+      return "one text";
+    case ValueType::integer:
+      return "a whole number" + range_text(key.range);
+    case ValueType::number:
+      return "a number" + range_text(key.range);
+    case ValueType::boolean:
+      return "true or false";
+    case ValueType::size:
+      return "a size such as 80GiB, 24GB, 512MiB or a number of bytes";
+    case ValueType::choice:
+      return fmt::format("{}{}", key.choices.size() > 1 ? "one of " : "",
+                         fmt::join(key.choices, ", "));
+    case ValueType::texts:
+      return "a list of names, such as [q_proj, v_proj]";
+    case ValueType::integers:
+      return "a list of whole numbers" + range_text(key.range);
+  }
+  return "";
+}
+
+[[noreturn]] void fail(const RecipeKey& key, const Written& written, const std::string& hint = "") {
+  const std::string found = written.is_list
+                                ? fmt::format("the list [{}]", fmt::join(written.items, ", "))
+                                : fmt::format("'{}'", written.items.front());
+  throw base::UserError(
+      fmt::format("'{}' is {}; expected {}{}", written.name, found, expectation(key), hint),
+      written.where);
+}
+
+bool is_in(const Range& range, double value) {
+  if (range.least_excluded ? !(value > range.least) : !(value >= range.least)) return false;
+  return range.most_excluded ? value < range.most : value <= range.most;
+}
+
+template <typename T>
+std::optional<T> parse_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  T value{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// 1e3 and 1000.0 are whole numbers too.
+std::optional<int64_t> parse_whole(std::string_view text) {
+  if (const auto value = parse_number<int64_t>(text)) return value;
+  const auto value = parse_number<double>(text);
+  if (!value || *value != std::floor(*value) || !(std::abs(*value) < 0x1p53)) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+std::optional<bool> parse_boolean(std::string_view text) {
+  const std::string word = lower(text);
+  if (word == "true" || word == "yes" || word == "on") return true;
+  if (word == "false" || word == "no" || word == "off") return false;
+  return std::nullopt;
+}
+
+// The word of a choice or a boolean, in the form that the tables of the key use.
+std::string canonical_word(const RecipeKey& key, const Written& written) {
+  std::string word = written.items.front();
+  for (const Translation& translation : key.translations) {
+    const bool named = translation.name.empty() || translation.name == written.name;
+    if (named && lower(word) == translation.from) return std::string(translation.to);
+  }
+  return word;
+}
+
+void refuse_what_is_not_built(const RecipeKey& key, const Written& written) {
+  for (const std::string& item : written.items) {
+    std::string word = lower(item);
+    if (key.field.type == ValueType::boolean && parse_boolean(word) == true) word = "true";
+    for (const NotBuilt& not_built : key.not_built)
+      if (word == not_built.word)
+        throw base::UserError(fmt::format("'{}: {}': {}", written.name, item, not_built.advice),
+                              written.where);
+  }
+}
+
+int64_t parse_choice(const RecipeKey& key, const Written& written, const std::string& word) {
+  const auto found = std::find(key.choices.begin(), key.choices.end(), lower(word));
+  if (found != key.choices.end()) return found - key.choices.begin();
+  const auto nearest = base::nearest_name(word, key.choices);
+  const bool close = nearest && base::edit_distance(word, *nearest) <= 2;
+  fail(key, written, close ? fmt::format(". Did you mean {}?", *nearest) : "");
+}
+
+// "q_proj,v_proj", "q_proj v_proj" and "[q_proj, v_proj]" are lists too.
+std::vector<std::string> list_items(const Written& written) {
+  if (written.is_list) return written.items;
+  std::string text = written.items.front();
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  std::vector<std::string> items;
+  std::string item;
+  for (const char letter : text + ",") {
+    if (letter != ',' && letter != ' ') {
+      item += letter;
+    } else if (!item.empty()) {
+      items.push_back(std::exchange(item, ""));
+    }
+  }
+  return items;
+}
+
+Value parse_list(const RecipeKey& key, const Written& written) {
+  const std::vector<std::string> items = list_items(written);
+  if (key.field.type == ValueType::texts) {
+    const bool has_empty = std::find(items.begin(), items.end(), "") != items.end();
+    const bool has_twice = std::set<std::string>(items.begin(), items.end()).size() != items.size();
+    if (items.empty() || has_empty) fail(key, written);
+    if (has_twice) fail(key, written, ", each once");
+    return items;
+  }
+  std::vector<int64_t> numbers;
+  for (const std::string& item : items) {
+    const auto number = parse_whole(item);
+    if (!number || !is_in(key.range, static_cast<double>(*number))) fail(key, written);
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+Value parse_scalar(const RecipeKey& key, const Written& written) {
+  const std::string text = canonical_word(key, written);
+  switch (key.field.type) {
+    case ValueType::integer:
+      if (const auto value = parse_whole(text))
+        if (is_in(key.range, static_cast<double>(*value))) return *value;
+      fail(key, written);
+    case ValueType::number:
+      if (const auto value = parse_number<double>(text))
+        if (std::isfinite(*value) && is_in(key.range, *value)) return *value;
+      fail(key, written);
+    case ValueType::boolean:
+      if (const auto value = parse_boolean(text)) return *value;
+      fail(key, written);
+    case ValueType::size:
+      if (const auto value = base::parse_byte_size(text)) return *value;
+      fail(key, written);
+    case ValueType::choice:
+      return parse_choice(key, written, text);
+    default:
+      return text;
+  }
+}
+
+// The shortest text that reads as the same number.
+std::string number_text(double value) { return fmt::format("{}", value); }
+
+}  // namespace
+
+Value parse_value(const RecipeKey& key, const Written& written) {
+  refuse_what_is_not_built(key, written);
+  const bool takes_list =
+      key.field.type == ValueType::texts || key.field.type == ValueType::integers;
+  if (takes_list) return parse_list(key, written);
+  if (written.is_list) fail(key, written);
+  return parse_scalar(key, written);
+}
+
+std::string value_text(const RecipeKey& key, const Value& value) {
+  switch (key.field.type) {
+    case ValueType::text:
+      return std::get<std::string>(value);
+    case ValueType::integer:
+      return fmt::format("{}", std::get<int64_t>(value));
+    case ValueType::number:
+      return number_text(std::get<double>(value));
+    case ValueType::boolean:
+      return std::get<bool>(value) ? "true" : "false";
+    case ValueType::size:
+      return base::exact_byte_size(std::get<int64_t>(value));
+    case ValueType::choice:
+      return std::string(key.choices.at(static_cast<size_t>(std::get<int64_t>(value))));
+    case ValueType::texts: {
+      const auto& items = std::get<std::vector<std::string>>(value);
+      if (items.size() == 1) return items.front();
+      return fmt::format("[{}]", fmt::join(items, ", "));
+    }
+    case ValueType::integers:
+      return fmt::format("[{}]", fmt::join(std::get<std::vector<int64_t>>(value), ", "));
+  }
+  return "";
+}
+
+}  // namespace snug::formats

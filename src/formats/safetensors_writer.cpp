@@ -1,0 +1,95 @@
+#include "formats/safetensors_writer.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+
+namespace snug::formats {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path beside(fs::path path) {
+  path += ".tmp";
+  return path;
+}
+
+SafetensorsHeader lay_out(const std::vector<TensorSpec>& tensors,
+                          const SafetensorsMetadata& metadata) {
+  SafetensorsHeader header;
+  header.metadata = metadata;
+  for (const TensorSpec& tensor : tensors)
+    header.tensors.push_back({tensor.name, std::string(safetensors_name_of(tensor.dtype)),
+                              tensor.dtype, tensor.shape, 0, tensor.bytes()});
+  std::stable_sort(header.tensors.begin(), header.tensors.end(),
+                   [](const TensorInfo& a, const TensorInfo& b) {
+                     return base::size_of(*a.dtype) > base::size_of(*b.dtype);
+                   });
+  for (TensorInfo& tensor : header.tensors) {
+    tensor.begin = header.data_bytes;
+    tensor.end += tensor.begin;
+    header.data_bytes = tensor.end;
+  }
+  return header;
+}
+
+}  // namespace
+
+int64_t TensorSpec::bytes() const {
+  int64_t count = base::size_of(dtype);
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
+SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<TensorSpec>& tensors,
+                                     const SafetensorsMetadata& metadata)
+    : path_(path),
+      header_(lay_out(tensors, metadata)),
+      file_(base::File::create(beside(path))),
+      progress_(tensors.size(), 0) {
+  for (size_t i = 0; i < header_.tensors.size(); ++i) {
+    const bool is_new = by_name_.emplace(header_.tensors[i].name, i).second;
+    SNUG_CHECK(is_new, "tensor {} is declared twice", header_.tensors[i].name);
+  }
+  const std::string header_text = make_safetensors_header(header_);
+  data_start_ = static_cast<int64_t>(header_text.size());
+  try {
+    file_.reserve(file_bytes());
+    file_.write_at(0, header_text.data(), data_start_);
+  } catch (...) {
+    discard();
+    throw;
+  }
+}
+
+SafetensorsWriter::~SafetensorsWriter() {
+  if (!finished_) discard();
+}
+
+void SafetensorsWriter::write(std::string_view name, const void* source, int64_t bytes) {
+  const auto found = by_name_.find(name);
+  SNUG_CHECK(found != by_name_.end(), "tensor {} was not declared", name);
+  const TensorInfo& tensor = header_.tensors[found->second];
+  int64_t& progress = progress_[found->second];
+  SNUG_CHECK(bytes >= 0 && progress + bytes <= tensor.bytes(),
+             "{} bytes for tensor {}, which has {}", progress + bytes, name, tensor.bytes());
+  file_.write_at(data_start_ + tensor.begin + progress, source, bytes);
+  progress += bytes;
+  written_bytes_ += bytes;
+}
+
+void SafetensorsWriter::finish() {
+  SNUG_CHECK(complete(), "{} of {} bytes were written to {}", written_bytes_, header_.data_bytes,
+             path_.string());
+  file_.sync();
+  file_.close();
+  base::rename_durably(file_.path(), path_);
+  finished_ = true;
+}
+
+void SafetensorsWriter::discard() {
+  std::error_code ignored;
+  fs::remove(file_.path(), ignored);
+}
+
+}  // namespace snug::formats
