@@ -1,0 +1,43 @@
+#include "passes/pipeline.h"
+
+#include <chrono>
+
+#include "base/error.h"
+#include "passes/lower.h"
+#include "passes/schedule.h"
+#include "program/verify.h"
+
+namespace snug::passes {
+
+using program::Program;
+
+Program Pipeline::micro(const Program& forward, std::span<const program::TensorId> trainable,
+                        const DifferentiateOptions& gradients, RecomputeMode mode) {
+  Program p = forward;
+  p = run("differentiate", p,
+          [&](const Program& in) { return differentiate(in, trainable, gradients); });
+  p = run("recompute", p, [&](const Program& in) { return recompute(in, mode); });
+  p = run("schedule", p, [&](const Program& in) { return schedule(in); });
+  p = run("lower", p, [&](const Program& in) { return lower(in, target_); });
+  return p;
+}
+
+Program Pipeline::plain(const Program& program) {
+  return run("lower", program, [&](const Program& in) { return lower(in, target_); });
+}
+
+Program Pipeline::run(const char* name, const Program& input,
+                      const std::function<Program(const Program&)>& pass) {
+  const auto start = std::chrono::steady_clock::now();
+  Program output = pass(input);
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - start;
+  records_.push_back(
+      {output.name, name, elapsed.count(), output.operations.size(), output.tensors.size()});
+  if (verify_)
+    for (const std::string& problem : program::verify(output))
+      SNUG_CHECK(false, "after {} of {}: {}", name, output.name, problem);
+  return output;
+}
+
+}  // namespace snug::passes

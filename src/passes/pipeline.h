@@ -1,0 +1,49 @@
+// The passes, in order: from a forward program to one a backend can run.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "passes/differentiate.h"
+#include "passes/recompute.h"
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::passes {
+
+// What a pass did, for `snug explain` and for finding the slow one.
+struct PassRecord {
+  std::string program;
+  std::string pass;
+  double milliseconds = 0;
+  size_t operations = 0;
+  size_t tensors = 0;
+};
+
+class Pipeline {
+ public:
+  explicit Pipeline(const program::Target& target, bool verify = false)
+      : target_(target), verify_(verify) {}
+
+  // Forward and backward of a micro-batch.
+  program::Program micro(const program::Program& forward,
+                         std::span<const program::TensorId> trainable,
+                         const DifferentiateOptions& gradients, RecomputeMode mode);
+  // Programs without a backward pass: evaluate, prefill, decode, update, prepare.
+  program::Program plain(const program::Program& program);
+
+  const std::vector<PassRecord>& records() const { return records_; }
+
+ private:
+  // Runs, times and, under the switch, verifies one pass.
+  program::Program run(const char* name, const program::Program& input,
+                       const std::function<program::Program(const program::Program&)>& pass);
+
+  const program::Target& target_;
+  bool verify_;
+  std::vector<PassRecord> records_;
+};
+
+}  // namespace snug::passes

@@ -1,0 +1,181 @@
+#include "plan/job.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "models/forward.h"
+#include "models/weights.h"
+#include "program/verify.h"
+
+namespace snug::plan {
+namespace {
+
+using program::DType;
+using program::Lifetime;
+using program::Program;
+using program::Role;
+using program::Space;
+using program::Tensor;
+using program::TensorId;
+
+// Slots through which weights stream where file and memory differ in element type.
+Program load_program() {
+  Program load;
+  load.name = "load";
+  for (int slot = 0; slot < kLoadSlots; ++slot) {
+    Tensor tensor;
+    tensor.name = fmt::format("load.slot.{}", slot);
+    tensor.shape = {kLoadSlotBytes};
+    tensor.dtype = DType::u8;
+    tensor.role = Role::staging;
+    tensor.space = Space::pinned_host;
+    load.tensors.push_back(std::move(tensor));
+  }
+  return load;
+}
+
+// For every batch tensor of a program, the host's side of it: host.NAME.
+void add_host_batch(Program& program) {
+  const size_t count = program.tensors.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (program.tensors[i].role != Role::batch) continue;
+    Tensor tensor = program.tensors[i];
+    tensor.name = "host." + tensor.name;
+    tensor.space = Space::pinned_host;
+    program.tensors.push_back(std::move(tensor));
+  }
+}
+
+Program adapted(const Program& forward, const methods::LoraOptions& options, bool training) {
+  methods::LoraOptions lora = options;
+  if (!training) lora.dropout = 0.0;
+  return methods::lora(forward, lora);
+}
+
+int64_t elements(const std::vector<Tensor>& tensors) {
+  int64_t sum = 0;
+  for (const Tensor& tensor : tensors) sum += tensor.shape.elements();
+  return sum;
+}
+
+class TrainingPlanner {
+ public:
+  TrainingPlanner(const TrainingSpec& spec, const program::Target& target)
+      : spec_(spec), target_(target), pipeline_(target, spec.verify) {}
+
+  Job run() {
+    const Program forward = training_forward("micro_first");
+    const std::vector<TensorId> trainable = methods::trainable_tensors(forward);
+    for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
+    add(load_program());
+    add_micro(forward, trainable, false);
+    if (spec_.accumulation > 1) add_micro(training_forward("micro_next"), trainable, true);
+    add(pipeline_.plain(methods::update(job_.trainables, spec_.update)));
+    add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
+    if (spec_.evaluate) add_evaluate();
+    job_.trainable_parameters = elements(job_.trainables);
+    job_.parameters = models::parameter_count(spec_.model) +
+                      (spec_.method == MethodKind::lora ? job_.trainable_parameters : 0);
+    job_.passes = pipeline_.records();
+    job_.layout = passes::layout(job_.programs, target_.alignment_bytes());
+    return std::move(job_);
+  }
+
+ private:
+  void add(Program program) { job_.programs.push_back(std::move(program)); }
+
+  Program base_forward(const char* name) const {
+    return models::forward(spec_.model, {.program_name = name,
+                                         .input_prefix = "",
+                                         .compute = spec_.compute,
+                                         .tokens = spec_.rows * spec_.row_tokens,
+                                         .segments = spec_.rows * spec_.row_segments,
+                                         .head = models::Head::loss,
+                                         .outputs = 0,
+                                         .cache_capacity = 0});
+  }
+
+  Program training_forward(const char* name) const {
+    const Program forward = base_forward(name);
+    return spec_.method == MethodKind::lora ? adapted(forward, spec_.lora, true) : forward;
+  }
+
+  void add_micro(const Program& forward, const std::vector<TensorId>& trainable, bool accumulate) {
+    const passes::DifferentiateOptions gradients{.gradient = spec_.update.gradient,
+                                                 .accumulate = accumulate,
+                                                 .stochastic = spec_.update.gradient == DType::bf16,
+                                                 .seed = spec_.update.seed};
+    Program micro = pipeline_.micro(forward, trainable, gradients, spec_.recompute);
+    add_host_batch(micro);
+    add(std::move(micro));
+  }
+
+  void add_evaluate() {
+    Program forward = base_forward("evaluate");
+    if (spec_.method == MethodKind::lora) forward = adapted(forward, spec_.lora, false);
+    Program evaluate = pipeline_.plain(forward);
+    add_host_batch(evaluate);
+    add(std::move(evaluate));
+  }
+
+  const TrainingSpec& spec_;
+  const program::Target& target_;
+  passes::Pipeline pipeline_;
+  Job job_;
+};
+
+Program inference_forward(const InferenceSpec& spec, const char* name, int64_t tokens,
+                          int64_t outputs) {
+  const Program forward =
+      models::forward(spec.model, {.program_name = name,
+                                   .input_prefix = fmt::format("{}.", name),
+                                   .compute = spec.compute,
+                                   .tokens = tokens,
+                                   .segments = spec.sequences,
+                                   .head = models::Head::logits,
+                                   .outputs = outputs,
+                                   .cache_capacity = spec.sequences * spec.capacity});
+  return spec.adapted ? adapted(forward, spec.lora, false) : forward;
+}
+
+}  // namespace
+
+const Program* Job::find(std::string_view name) const {
+  const int index = index_of(name);
+  return index < 0 ? nullptr : &programs[static_cast<size_t>(index)];
+}
+
+int Job::index_of(std::string_view name) const {
+  for (size_t i = 0; i < programs.size(); ++i)
+    if (programs[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+Job plan_training(const TrainingSpec& spec, const program::Target& target) {
+  return TrainingPlanner(spec, target).run();
+}
+
+Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
+  passes::Pipeline pipeline(target, spec.verify);
+  const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
+  std::vector<Program> programs{load_program()};
+  programs.push_back(
+      pipeline.plain(inference_forward(spec, "prefill", spec.prefill_tokens, outputs)));
+  if (!spec.all_logits)
+    programs.push_back(
+        pipeline.plain(inference_forward(spec, "decode", spec.sequences, spec.sequences)));
+  for (Program& program : programs) add_host_batch(program);
+  Job job = make_job(std::move(programs), target);
+  job.passes = pipeline.records();
+  job.parameters = models::parameter_count(spec.model);
+  return job;
+}
+
+Job make_job(std::vector<Program> programs, const program::Target& target) {
+  Job job;
+  job.programs = std::move(programs);
+  job.layout = passes::layout(job.programs, target.alignment_bytes());
+  return job;
+}
+
+}  // namespace snug::plan

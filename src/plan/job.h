@@ -1,0 +1,76 @@
+// A job: the programs of one run, laid out together. Made from a recipe, a model's shape and a
+// target; the memory reader, the clock and the executor all take it from here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "methods/lora.h"
+#include "methods/update.h"
+#include "models/config.h"
+#include "passes/layout.h"
+#include "passes/pipeline.h"
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::plan {
+
+enum class MethodKind : uint8_t { full, lora };
+
+// What training needs to know: a recipe's answers, without paths.
+struct TrainingSpec {
+  models::ModelConfig model;
+  MethodKind method = MethodKind::lora;
+  methods::LoraOptions lora;
+  methods::UpdateOptions update;
+  program::DType compute = program::DType::bf16;
+  passes::RecomputeMode recompute = passes::RecomputeMode::none;
+  int64_t rows = 1;  // a micro-batch
+  int64_t row_tokens = 1024;
+  int64_t row_segments = 1;  // capacity of documents a row
+  int64_t accumulation = 1;  // micro-batches a step
+  bool evaluate = false;
+  bool verify = false;  // check every pass and the layout
+};
+
+// What inference needs to know.
+struct InferenceSpec {
+  models::ModelConfig model;
+  bool adapted = false;
+  methods::LoraOptions lora;
+  program::DType compute = program::DType::bf16;
+  int64_t sequences = 1;       // generated side by side
+  int64_t capacity = 0;        // tokens a sequence may reach: prompt + new
+  int64_t prefill_tokens = 0;  // chunk of a prompt that one prefill run takes
+  bool all_logits = false;     // score: logits of every prefill token, not only the last
+  bool verify = false;
+};
+
+struct Job {
+  std::vector<program::Program> programs;
+  passes::Layout layout;
+  std::vector<program::Tensor> trainables;  // in the order of the update
+  std::vector<passes::PassRecord> passes;
+  int64_t parameters = 0;  // of the base model and the adapter
+  int64_t trainable_parameters = 0;
+
+  // nullptr when the job has no such program. Names: load, prepare, micro_first, micro_next,
+  // update, evaluate; prefill, decode.
+  const program::Program* find(std::string_view name) const;
+  // Index into programs and layout.offsets; -1 when absent.
+  int index_of(std::string_view name) const;
+};
+
+Job plan_training(const TrainingSpec& spec, const program::Target& target);
+Job plan_inference(const InferenceSpec& spec, const program::Target& target);
+
+// A job of the given programs (tests, calibration): lowered already, laid out here.
+Job make_job(std::vector<program::Program> programs, const program::Target& target);
+
+// Bytes of one slot of the load ring; tensors stream through two.
+inline constexpr int64_t kLoadSlotBytes = 4 << 20;
+inline constexpr int kLoadSlots = 2;
+
+}  // namespace snug::plan

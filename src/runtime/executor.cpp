@@ -1,0 +1,174 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace snug::runtime {
+namespace {
+
+using backends::Buffer;
+using program::Program;
+using program::Space;
+using program::Tensor;
+using program::TensorId;
+
+std::array<int64_t, program::Shape::kMaxRank> strides_of(const Tensor& tensor) {
+  if (tensor.is_view()) return tensor.view.strides;
+  std::array<int64_t, program::Shape::kMaxRank> strides{};
+  int64_t stride = 1;
+  for (int axis = tensor.shape.rank() - 1; axis >= 0; --axis) {
+    strides[static_cast<size_t>(axis)] = stride;
+    stride *= tensor.shape[axis];
+  }
+  return strides;
+}
+
+// Buffers and what the backend prepared for one operation.
+struct Resolved {
+  std::vector<Buffer> buffers;  // reads, writes, updates
+  std::unique_ptr<backends::Prepared> prepared;
+  backends::Invocation invocation;
+};
+
+struct BatchCopy {
+  const Buffer* host;
+  const Buffer* device;
+};
+
+}  // namespace
+
+struct Executor::Loaded {
+  const Program* program = nullptr;
+  std::vector<Buffer> tensors;
+  std::unordered_map<std::string_view, size_t> by_name;
+  std::vector<Resolved> operations;
+  std::vector<BatchCopy> batch;
+};
+
+namespace {
+
+void resolve_operation(const Program& program, const program::Operation& operation,
+                       const std::vector<Buffer>& tensors, backends::Backend& backend,
+                       Resolved& resolved) {
+  const auto append = [&](const std::vector<TensorId>& ids) {
+    for (const TensorId id : ids) resolved.buffers.push_back(tensors[static_cast<size_t>(id)]);
+  };
+  append(operation.reads);
+  append(operation.writes);
+  append(operation.updates);
+  const std::span<const Buffer> all(resolved.buffers);
+  const size_t reads = operation.reads.size();
+  const size_t writes = operation.writes.size();
+  resolved.invocation.attributes = &operation.attributes;
+  resolved.invocation.reads = all.subspan(0, reads);
+  resolved.invocation.writes = all.subspan(reads, writes);
+  resolved.invocation.updates = all.subspan(reads + writes);
+  if (operation.workspace != program::kNone)
+    resolved.invocation.workspace = tensors[static_cast<size_t>(operation.workspace)];
+  resolved.prepared = backend.prepare({program, operation});
+  resolved.invocation.prepared = resolved.prepared.get();
+}
+
+}  // namespace
+
+Executor::Executor(const plan::Job& job, backends::Backend& backend)
+    : job_(job), backend_(backend) {
+  std::vector<std::byte*> bases;
+  for (size_t space = 0; space < job.layout.spaces.size(); ++space) {
+    const int64_t bytes = job.layout.spaces[space].arena_bytes;
+    arenas_.push_back(bytes == 0 ? nullptr : backend.allocate(static_cast<Space>(space), bytes));
+    bases.push_back(bytes == 0 ? nullptr : arenas_.back()->data());
+  }
+  for (size_t p = 0; p < job.programs.size(); ++p) {
+    const Program& program = job.programs[p];
+    auto loaded = std::make_unique<Loaded>();
+    loaded->program = &program;
+    for (size_t id = 0; id < program.tensors.size(); ++id) {
+      const Tensor& tensor = program.tensors[id];
+      std::byte* base = bases[static_cast<size_t>(tensor.space)];
+      loaded->tensors.push_back(
+          {base + job.layout.offsets[p][id], tensor.dtype, tensor.shape, strides_of(tensor)});
+      loaded->by_name.emplace(tensor.name, id);
+    }
+    for (const auto& [name, id] : loaded->by_name)
+      if (const auto host = loaded->by_name.find("host." + std::string(name));
+          host != loaded->by_name.end())
+        loaded->batch.push_back({&loaded->tensors[host->second], &loaded->tensors[id]});
+    loaded->operations.resize(program.operations.size());
+    for (size_t i = 0; i < program.operations.size(); ++i)
+      resolve_operation(program, program.operations[i], loaded->tensors, backend,
+                        loaded->operations[i]);
+    programs_.push_back(std::move(loaded));
+  }
+}
+
+Executor::~Executor() = default;
+
+void Executor::run(std::string_view program) {
+  Loaded& list = loaded(program);
+  for (size_t i = 0; i < list.operations.size(); ++i) {
+    if (observer_ != nullptr) observer_->before(*list.program, i);
+    backend_.run(list.operations[i].invocation);
+    if (observer_ != nullptr) observer_->after(*list.program, i);
+  }
+}
+
+const Buffer& Executor::tensor(std::string_view program, std::string_view name) const {
+  const Loaded& list = loaded(program);
+  const auto found = list.by_name.find(name);
+  SNUG_CHECK(found != list.by_name.end(), "program {} has no tensor {}", program, name);
+  return list.tensors[found->second];
+}
+
+const Buffer& Executor::tensor(std::string_view name) const {
+  for (const auto& list : programs_) {
+    const auto found = list->by_name.find(name);
+    if (found == list->by_name.end()) continue;
+    SNUG_CHECK(list->program->tensors[found->second].lifetime != program::Lifetime::program,
+               "{} lives inside a program", name);
+    return list->tensors[found->second];
+  }
+  SNUG_CHECK(false, "no program has a tensor {}", name);
+  std::abort();
+}
+
+bool Executor::has(std::string_view name) const {
+  return std::any_of(programs_.begin(), programs_.end(),
+                     [&](const auto& list) { return list->by_name.contains(name); });
+}
+
+void Executor::upload_batch(std::string_view program) {
+  for (const BatchCopy& copy : loaded(program).batch)
+    backend_.copy(copy.device->data, copy.host->data, copy.host->bytes());
+}
+
+int64_t Executor::arena_bytes(program::Space space) const {
+  const auto& arena = arenas_[static_cast<size_t>(space)];
+  return arena == nullptr ? 0 : arena->bytes();
+}
+
+Executor::Loaded& Executor::loaded(std::string_view program) const {
+  for (const auto& list : programs_)
+    if (list->program->name == program) return *list;
+  SNUG_CHECK(false, "the job has no program {}", program);
+  std::abort();
+}
+
+void Executor::write_scalar(std::string_view name, const void* value, int64_t bytes) {
+  const Buffer& buffer = tensor(name);
+  SNUG_CHECK_EQ(buffer.bytes(), bytes);
+  backend_.copy(buffer.data, value, bytes);
+}
+
+void Executor::read_scalar(std::string_view name, void* value, int64_t bytes) {
+  const Buffer& buffer = tensor(name);
+  SNUG_CHECK_EQ(buffer.bytes(), bytes);
+  backend_.synchronise();
+  backend_.copy(value, buffer.data, bytes);
+  backend_.synchronise();
+}
+
+}  // namespace snug::runtime

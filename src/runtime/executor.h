@@ -1,0 +1,73 @@
+// The executor: allocates a job's arenas once, resolves every operation to addresses, and runs the
+// programs' lists. It allocates nothing afterwards. One thread drives it.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.h"
+#include "plan/job.h"
+
+namespace snug::runtime {
+
+class Executor {
+ public:
+  // Allocates the arenas and prepares every operation of every program. Throws UserError when the
+  // machine has not the memory; fails a CHECK when a library asks for more scratch than was
+  // planned. The job and the backend must outlive the executor.
+  Executor(const plan::Job& job, backends::Backend& backend);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Runs one program's operations in order; returns when they are queued (done, on cpu).
+  void run(std::string_view program);
+
+  // A tensor of lifetime run or step, or a program tensor of the named program, by name. CHECKs
+  // that it exists.
+  const backends::Buffer& tensor(std::string_view program, std::string_view name) const;
+  // A shared tensor (run or step) by name, whichever program has it.
+  const backends::Buffer& tensor(std::string_view name) const;
+  bool has(std::string_view name) const;
+
+  // Copies the host side of every batch tensor of a program to the device.
+  void upload_batch(std::string_view program);
+  template <typename T>
+  void set_scalar(std::string_view name, T value) {
+    write_scalar(name, &value, sizeof(T));
+  }
+  template <typename T>
+  T scalar(std::string_view name) {
+    T value{};
+    read_scalar(name, &value, sizeof(T));
+    return value;
+  }
+
+  int64_t arena_bytes(program::Space space) const;
+  backends::Backend& backend() { return backend_; }
+  const plan::Job& job() const { return job_; }
+
+  // Called around every operation when set (profiling); null otherwise.
+  class Observer {
+   public:
+    virtual ~Observer() = default;
+    virtual void before(const program::Program& program, size_t operation) = 0;
+    virtual void after(const program::Program& program, size_t operation) = 0;
+  };
+  void set_observer(Observer* observer) { observer_ = observer; }
+
+ private:
+  struct Loaded;  // a program with its resolved operations
+  Loaded& loaded(std::string_view program) const;
+  void write_scalar(std::string_view name, const void* value, int64_t bytes);
+  void read_scalar(std::string_view name, void* value, int64_t bytes);
+
+  const plan::Job& job_;
+  backends::Backend& backend_;
+  std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one a space; null where empty
+  std::vector<std::unique_ptr<Loaded>> programs_;
+  Observer* observer_ = nullptr;
+};
+
+}  // namespace snug::runtime
