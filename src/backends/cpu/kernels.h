@@ -8,11 +8,23 @@
 // kernels/<group>.cpp and named here and in kernels/table.cpp.
 #pragma once
 
+#include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/elementwise.h"
+#include "backends/cpu/kernels/optimizer.h"
+#include "backends/cpu/kernels/rms_norm.h"
+#include "backends/cpu/kernels/rope.h"
+#include "backends/cpu/kernels/silu_mul.h"
 #include "backends/cpu/kernels/softmax.h"
 
 namespace snug::backends::cpu {
 
 struct Kernels {
+  const AttentionKernels* attention;
+  const ElementwiseKernels* elementwise;
+  const OptimizerKernels* optimizer;
+  const RmsNormKernels* rms_norm;
+  const RopeKernels* rope;
+  const SiluMulKernels* silu_mul;
   const SoftmaxKernels* softmax;
 };
 

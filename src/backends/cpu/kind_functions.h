@@ -25,7 +25,16 @@ template <typename Attributes>
 int64_t workspace_bytes(const Attributes&, const program::OperationView&, const CpuContext&) {
   return 0;
 }
+int64_t workspace_bytes(const program::AttentionGrad&, const program::OperationView&,
+                        const CpuContext&);
+int64_t workspace_bytes(const program::EmbeddingGrad&, const program::OperationView&,
+                        const CpuContext&);
+int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView&,
+                        const CpuContext&);
 int64_t workspace_bytes(const program::Matmul&, const program::OperationView&, const CpuContext&);
+int64_t workspace_bytes(const program::RmsNormGrad&, const program::OperationView&,
+                        const CpuContext&);
+int64_t workspace_bytes(const program::SumRows&, const program::OperationView&, const CpuContext&);
 int64_t workspace_bytes(const program::LinearCrossEntropy&, const program::OperationView&,
                         const CpuContext&);
 int64_t workspace_bytes(const program::LinearCrossEntropyTrain&, const program::OperationView&,
@@ -36,6 +45,15 @@ template <typename Attributes>
 bool supports(const Attributes&, const program::OperationView&, const CpuContext&) {
   return true;
 }
+bool supports(const program::AdamW&, const program::OperationView&, const CpuContext&);
+bool supports(const program::Attention&, const program::OperationView&, const CpuContext&);
+bool supports(const program::AttentionGrad&, const program::OperationView&, const CpuContext&);
+bool supports(const program::RmsNorm&, const program::OperationView&, const CpuContext&);
+bool supports(const program::RmsNormGrad&, const program::OperationView&, const CpuContext&);
+bool supports(const program::RotaryTable&, const program::OperationView&, const CpuContext&);
+bool supports(const program::Rope&, const program::OperationView&, const CpuContext&);
+bool supports(const program::SiluMul&, const program::OperationView&, const CpuContext&);
+bool supports(const program::SiluMulGrad&, const program::OperationView&, const CpuContext&);
 bool supports(const program::Matmul&, const program::OperationView&, const CpuContext&);
 bool supports(const program::LinearCrossEntropy&, const program::OperationView&, const CpuContext&);
 bool supports(const program::LinearCrossEntropyTrain&, const program::OperationView&,

@@ -2,10 +2,22 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
+extern const AttentionKernels kAttentionKernels;
+extern const ElementwiseKernels kElementwiseKernels;
+extern const OptimizerKernels kOptimizerKernels;
+extern const RmsNormKernels kRmsNormKernels;
+extern const RopeKernels kRopeKernels;
+extern const SiluMulKernels kSiluMulKernels;
 extern const SoftmaxKernels kSoftmaxKernels;
 
 extern const Kernels kKernels;
 const Kernels kKernels = {
+    .attention = &kAttentionKernels,
+    .elementwise = &kElementwiseKernels,
+    .optimizer = &kOptimizerKernels,
+    .rms_norm = &kRmsNormKernels,
+    .rope = &kRopeKernels,
+    .silu_mul = &kSiluMulKernels,
     .softmax = &kSoftmaxKernels,
 };
 

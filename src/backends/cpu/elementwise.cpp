@@ -1,0 +1,93 @@
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+#include "backends/random_bits.h"
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+
+void run(const program::Add&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation.reads[0]), rows_of(invocation.reads[1]),
+                           rows_of(invocation.writes[0])};
+  const auto add =
+      context.kernels.elementwise->add[tensors[0].element][tensors[1].element][tensors[2].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { add(at[0], at[1], at[2], n); });
+}
+
+void run(const program::Accumulate& accumulate, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation.reads[0]), rows_of(invocation.updates[0])};
+  const Element x = tensors[0].element;
+  const Element y = tensors[1].element;
+  const ElementwiseKernels& kernels = *context.kernels.elementwise;
+  if (!accumulate.stochastic || y == kF32) {
+    parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
+      kernels.add[x][y][y](at[0], at[1], at[1], n);
+    });
+    return;
+  }
+  const int32_t* random = integers_of(invocation.reads[1]);
+  const base::PhiloxKey key =
+      stream_key({accumulate.seed, accumulate.site, random[0], random[1]}, RandomPurpose::rounding);
+  parallel_elements(tensors, [&](auto at, int64_t first, int64_t n) {
+    kernels.accumulate_stochastically[x](at[0], reinterpret_cast<uint16_t*>(at[1]), n,
+                                         {{key[0], key[1]}, first});
+  });
+}
+
+void run(const program::AddBias&, const Invocation& invocation, CpuContext& context) {
+  const Rows x = rows_of(invocation.reads[0]);
+  const Rows bias = flattened(rows_of(invocation.reads[1]));
+  const Rows y = rows_of(invocation.writes[0]);
+  const auto add = context.kernels.elementwise->add[x.element][bias.element][y.element];
+  const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
+  parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) add(x.at(row), bias.at(0), y.at(row), x.columns);
+  });
+}
+
+int64_t workspace_bytes(const program::SumRows&, const program::OperationView& view,
+                        const CpuContext&) {
+  return reduction_bytes(view.read(0).shape.rows(), view.read(0).shape.columns());
+}
+
+void run(const program::SumRows& sum_rows, const Invocation& invocation, CpuContext& context) {
+  const Rows x = rows_of(invocation.reads[0]);
+  const Rows y = rows_of(sum_rows.accumulate ? invocation.updates[0] : invocation.writes[0]);
+  float* partials = invocation.workspace.as<float>();
+  const int64_t block_rows = reduction_block_rows(x.rows);
+  parallel_ranges(x.rows, block_rows, [&](int64_t begin, int64_t end) {
+    context.kernels.elementwise->sum_rows[x.element](
+        x.at(begin), x.stride, end - begin, x.columns,
+        partials + begin / block_rows * reduction_stride(x.columns));
+  });
+  add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), y, sum_rows.accumulate);
+}
+
+void run(const program::Dropout& dropout, const Invocation& invocation, CpuContext& context) {
+  const Rows x = rows_of(invocation.reads[0]);
+  const Rows y = rows_of(invocation.writes[0]);
+  const int32_t* random = integers_of(invocation.reads[1]);
+  const base::PhiloxKey key = dropout_key({dropout.seed, dropout.site, random[0]});
+  const auto apply = context.kernels.elementwise->dropout[x.element][y.element];
+  const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
+  parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
+    DropoutStream stream{.key = {key[0], key[1]},
+                         .row = 0,
+                         .position = 0,
+                         .threshold = dropout_threshold(dropout.probability),
+                         .scale = dropout_scale(dropout.probability)};
+    for (int64_t token = begin; token < end; ++token) {
+      stream.row = static_cast<uint32_t>(random[1] + token / dropout.row_length);
+      stream.position = static_cast<uint32_t>(token % dropout.row_length);
+      apply(x.at(token), y.at(token), x.columns, stream);
+    }
+  });
+}
+
+void run(const program::Cast&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation.reads[0]), rows_of(invocation.writes[0])};
+  const auto convert = context.kernels.elementwise->convert[tensors[0].element][tensors[1].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { convert(at[0], at[1], n); });
+}
+
+}  // namespace snug::backends::cpu

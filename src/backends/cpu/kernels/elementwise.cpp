@@ -1,0 +1,130 @@
+#include "backends/cpu/kernels/elementwise.h"
+
+#include "backends/cpu/kernels/lanes.h"
+#include "backends/cpu/kernels/random_lanes.h"
+
+namespace snug::backends::cpu::SNUG_ISA {
+namespace {
+
+template <typename X, typename Y>
+void convert(const void* x_bytes, void* y_bytes, int64_t n) {
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  for_each_lanes(n, [=](int64_t i, auto part) { store(y + i, load(x + i, part), part); });
+}
+
+template <typename A, typename B, typename C>
+void add(const void* a_bytes, const void* b_bytes, void* c_bytes, int64_t n) {
+  const A* a = static_cast<const A*>(a_bytes);
+  const B* b = static_cast<const B*>(b_bytes);
+  C* c = static_cast<C*>(c_bytes);
+  for_each_lanes(
+      n, [=](int64_t i, auto part) { store(c + i, load(a + i, part) + load(b + i, part), part); });
+}
+
+// Sixteen or fewer elements of a rounding block, from its lane `lane` on.
+template <typename X>
+void accumulate_lanes(const X* x, uint16_t* y, int64_t n, Uint16Lanes bits, int64_t lane) {
+  float wide[2 * kLanes] = {};
+  store(wide, load_partial(x, n, 0.0F) + load_partial(y, n, 0.0F));
+  uint32_t drawn[2 * kLanes] = {};
+  __builtin_memcpy(drawn, &bits, sizeof bits);
+  __builtin_memcpy(&bits, drawn + lane, sizeof bits);
+  const Half16Lanes half = round_stochastically(load(wide), bits);
+  __builtin_memcpy(y, &half, static_cast<uint64_t>(n) * sizeof(uint16_t));
+}
+
+template <typename X>
+void accumulate_stochastically(const void* x_bytes, uint16_t* y, int64_t n,
+                               const RoundingStream& stream) {
+  const X* x = static_cast<const X*>(x_bytes);
+  constexpr int64_t kBlock = 128;
+  for (int64_t done = 0; done < n;) {
+    const int64_t element = stream.first + done;
+    const RoundingLanes drawn = rounding_lanes(stream.key, 0, element / kBlock);
+    const int64_t end = element - element % kBlock + kBlock - stream.first;
+    while (done < n && done < end) {
+      const int64_t within = (stream.first + done) % kBlock;
+      const int64_t lane = within % kLanes;
+      int64_t count = kLanes - lane;
+      if (count > n - done) count = n - done;
+      const Uint16Lanes bits = drawn.bits[within / kLanes];
+      if (count == kLanes) {
+        const Half16Lanes half = round_stochastically(load(x + done) + load(y + done), bits);
+        __builtin_memcpy(y + done, &half, sizeof half);
+      } else {
+        accumulate_lanes(x + done, y + done, count, bits, lane);
+      }
+      done += count;
+    }
+  }
+}
+
+template <typename X>
+void sum_rows(const void* x_bytes, int64_t stride, int64_t rows, int64_t columns, float* sums) {
+  const X* x = static_cast<const X*>(x_bytes);
+  // Four vectors of columns at a time stay in registers over all rows.
+  constexpr int64_t kWide = 4 * kLanes;
+  int64_t j = 0;
+  for (; j + kWide <= columns; j += kWide) {
+    Float16Lanes sum[4] = {};
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t k = 0; k < 4; ++k) sum[k] += load(x + row * stride + j + k * kLanes);
+    for (int64_t k = 0; k < 4; ++k) store(sums + j + k * kLanes, sum[k]);
+  }
+  for_each_lanes(columns - j, [=](int64_t i, auto part) {
+    Float16Lanes sum = {};
+    for (int64_t row = 0; row < rows; ++row) sum += load(x + row * stride + j + i, part);
+    store(sums + j + i, sum, part);
+  });
+}
+
+template <typename Y>
+void add_partials(const float* partials, int64_t stride, int64_t count, bool accumulate,
+                  void* y_bytes, int64_t n) {
+  Y* y = static_cast<Y*>(y_bytes);
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    Float16Lanes sum = {};
+    for (int64_t k = 0; k < count; ++k) sum += load(partials + k * stride + i, part);
+    if (accumulate) sum += load(y + i, part);
+    store(y + i, sum, part);
+  });
+}
+
+template <typename X, typename Y>
+void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream& stream) {
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  constexpr int64_t kBlock = 64;
+  for (int64_t block = 0; block * kBlock < n; ++block) {
+    const uint32_t counter[3] = {static_cast<uint32_t>(block * 16), stream.position, stream.row};
+    const PhiloxLanes words = philox(counter, stream.key);
+    const int64_t first = block * kBlock;
+    const int64_t left = n - first < kBlock ? n - first : kBlock;
+    const auto apply = [&](int64_t i, auto part) {
+      const Int16Lanes keep = words.word[i / kLanes] >= Uint16Lanes{} + stream.threshold;
+      const Float16Lanes kept = load(x + first + i, part) * stream.scale;
+      store(y + first + i, select(keep, kept, Float16Lanes{}), part);
+    };
+    for_each_lanes(left, apply);
+  }
+}
+
+}  // namespace
+
+#define SNUG_BY_Y(function, ...) \
+  { function<__VA_ARGS__, float>, function<__VA_ARGS__, uint16_t> }
+
+extern const ElementwiseKernels kElementwiseKernels;
+const ElementwiseKernels kElementwiseKernels = {
+    .convert = {SNUG_BY_Y(convert, float), SNUG_BY_Y(convert, uint16_t)},
+    .add = {{SNUG_BY_Y(add, float, float), SNUG_BY_Y(add, float, uint16_t)},
+            {SNUG_BY_Y(add, uint16_t, float), SNUG_BY_Y(add, uint16_t, uint16_t)}},
+    .accumulate_stochastically = {accumulate_stochastically<float>,
+                                  accumulate_stochastically<uint16_t>},
+    .sum_rows = {sum_rows<float>, sum_rows<uint16_t>},
+    .add_partials = {add_partials<float>, add_partials<uint16_t>},
+    .dropout = {SNUG_BY_Y(dropout, float), SNUG_BY_Y(dropout, uint16_t)},
+};
+
+}  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,0 +1,45 @@
+// Kernels over runs of elements: conversion, addition, sums over rows, dropout, stochastic
+// rounding.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/element.h"
+
+namespace snug::backends::cpu {
+
+// The random stream of a stochastic rounding, and the row-major index of the first element.
+struct RoundingStream {
+  uint32_t key[2];
+  int64_t first;
+};
+
+// The random stream of a dropout at one token. A word below the threshold drops.
+struct DropoutStream {
+  uint32_t key[2];
+  uint32_t row;
+  uint32_t position;
+  uint32_t threshold;
+  float scale;
+};
+
+struct ElementwiseKernels {
+  // y = x. They may share bytes if their types are one.
+  void (*convert[kElements][kElements])(const void* x, void* y, int64_t n);
+  // c = a + b; c may be a or b.
+  void (*add[kElements][kElements][kElements])(const void* a, const void* b, void* c, int64_t n);
+  // y = round(y + x), y in bf16.
+  void (*accumulate_stochastically[kElements])(const void* x, uint16_t* y, int64_t n,
+                                               const RoundingStream& stream);
+  // sums[j] = sum over rows of x[row * stride + j].
+  void (*sum_rows[kElements])(const void* x, int64_t stride, int64_t rows, int64_t columns,
+                              float* sums);
+  // y = [y +] the sum of `count` vectors of n floats, `stride` floats apart, added in order.
+  void (*add_partials[kElements])(const float* partials, int64_t stride, int64_t count,
+                                  bool accumulate, void* y, int64_t n);
+  // One token's columns; y may be x.
+  void (*dropout[kElements][kElements])(const void* x, void* y, int64_t n,
+                                        const DropoutStream& stream);
+};
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,17 @@
+// Rotary position embedding of one token.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/element.h"
+
+namespace snug::backends::cpu {
+
+struct RopeKernels {
+  // x, y: (heads, head_dim); table: head_dim / 2 cosines, then sines, of which `direction` (1 or
+  // -1) is the sign. y may be x.
+  void (*turn[kElements])(const void* x, const float* table, void* y, int64_t heads,
+                          int64_t head_dim, float direction);
+};
+
+}  // namespace snug::backends::cpu

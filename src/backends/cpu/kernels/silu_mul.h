@@ -1,0 +1,18 @@
+// The gated activation silu(gate) * up over runs of elements.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/element.h"
+
+namespace snug::backends::cpu {
+
+struct SiluMulKernels {
+  // y may be gate or up.
+  void (*forward[kElements])(const void* gate, const void* up, void* y, int64_t n);
+  // dgate and dup may be any two of dy, gate and up.
+  void (*backward[kElements])(const void* dy, const void* gate, const void* up, void* dgate,
+                              void* dup, int64_t n);
+};
+
+}  // namespace snug::backends::cpu

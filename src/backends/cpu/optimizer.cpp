@@ -1,0 +1,119 @@
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+#include "backends/random_bits.h"
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+int64_t norm_blocks(int64_t rows, int64_t columns) {
+  return rows * ceil_div(columns, kElementsPerTask);
+}
+
+float scalar_of(const Buffer& buffer) {
+  SNUG_CHECK(buffer.dtype == base::DType::f32, "a scalar is {}", base::name_of(buffer.dtype));
+  return *buffer.as<const float>();
+}
+
+// What all elements of a step share, made in double precision as torch makes it.
+AdamWStep step_of(const program::AdamW& adamw, const Invocation& invocation) {
+  const int32_t count = *integers_of(invocation.reads[3]);
+  const auto learning_rate = static_cast<double>(scalar_of(invocation.reads[2]));
+  const auto correction = [&](float beta) {
+    return 1.0 - std::pow(static_cast<double>(beta), static_cast<double>(count));
+  };
+  const base::PhiloxKey key =
+      stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
+  return {.factor = scalar_of(invocation.reads[1]),
+          .keep = static_cast<float>(1.0 - learning_rate * static_cast<double>(adamw.weight_decay)),
+          .beta1 = adamw.beta1,
+          .beta2 = adamw.beta2,
+          .step_size = static_cast<float>(learning_rate / correction(adamw.beta1)),
+          .inverse_second_correction = static_cast<float>(1.0 / correction(adamw.beta2)),
+          .epsilon = adamw.epsilon,
+          .key = {key[0], key[1]}};
+}
+
+Rows whole(const Buffer& buffer) {
+  const Rows flat = flattened(rows_of(buffer));
+  SNUG_CHECK(flat.rows == 1, "an optimizer's tensor is not contiguous");
+  return flat;
+}
+
+}  // namespace
+
+// One double a block of elements of each gradient.
+int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView& view,
+                        const CpuContext&) {
+  int64_t blocks = 0;
+  for (size_t i = 0; i < view.operation.reads.size(); ++i) {
+    const program::Shape& shape = view.read(i).shape;
+    // Contiguous or not, never fewer than what run() uses.
+    blocks +=
+        std::max(norm_blocks(shape.rows(), shape.columns()), norm_blocks(1, shape.elements()));
+  }
+  return blocks * int64_t{sizeof(double)};
+}
+
+void run(const program::GlobalNorm&, const Invocation& invocation, CpuContext& context) {
+  auto* partials = invocation.workspace.as<double>();
+  int64_t used = 0;
+  for (const Buffer& buffer : invocation.reads) {
+    const Rows x = flattened(rows_of(buffer));
+    const auto sum_of_squares = context.kernels.optimizer->sum_of_squares[x.element];
+    const int64_t blocks_per_row = ceil_div(x.columns, kElementsPerTask);
+    parallel_for(x.rows * blocks_per_row, [&](int64_t block) {
+      const int64_t begin = block % blocks_per_row * kElementsPerTask;
+      const int64_t n = std::min(kElementsPerTask, x.columns - begin);
+      partials[used + block] =
+          static_cast<double>(sum_of_squares(x.at(block / blocks_per_row, begin), n));
+    });
+    used += x.rows * blocks_per_row;
+  }
+  double sum = 0;
+  for (int64_t block = 0; block < used; ++block) sum += partials[block];
+  *invocation.writes[0].as<float>() = static_cast<float>(std::sqrt(sum));
+}
+
+void run(const program::ClipFactor& clip, const Invocation& invocation, CpuContext&) {
+  const float norm = scalar_of(invocation.reads[0]);
+  float factor = 1.0F;
+  if (clip.max_norm > 0.0F) factor = std::min(1.0F, clip.max_norm / (norm + 1e-6F));
+  if (!std::isfinite(norm)) factor = std::numeric_limits<float>::quiet_NaN();
+  *invocation.writes[0].as<float>() = factor;
+}
+
+bool supports(const program::AdamW& adamw, const program::OperationView& view, const CpuContext&) {
+  const auto type = [&](size_t i) { return view.update(i).dtype; };
+  const base::DType moments = adamw.stochastic ? base::DType::bf16 : base::DType::f32;
+  if (type(1) != moments || type(2) != moments) return false;
+  if (adamw.stochastic) return view.operation.updates.size() == 3 && type(0) == moments;
+  return type(view.operation.updates.size() == 4 ? 3 : 0) == base::DType::f32;
+}
+
+void run(const program::AdamW& adamw, const Invocation& invocation, CpuContext& context) {
+  const AdamWStep step = step_of(adamw, invocation);
+  if (std::isnan(step.factor)) return;
+  const bool has_master = invocation.updates.size() == 4;
+  const std::array tensors{whole(invocation.reads[0]), whole(invocation.updates[0]),
+                           whole(invocation.updates[1]), whole(invocation.updates[2]),
+                           whole(invocation.updates[has_master ? 3 : 0])};
+  const OptimizerKernels& kernels = *context.kernels.optimizer;
+  const auto advance = adamw.stochastic ? kernels.adamw_stochastic[tensors[0].element]
+                                        : kernels.adamw[tensors[0].element][tensors[1].element];
+  parallel_elements(tensors, [&](auto at, int64_t first, int64_t n) {
+    advance(step, {.gradient = at[0],
+                   .weight = at[1],
+                   .first_moment = at[2],
+                   .second_moment = at[3],
+                   .master = reinterpret_cast<float*>(at[4]),
+                   .first = first,
+                   .n = n});
+  });
+}
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,50 @@
+#include <cmath>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+
+namespace snug::backends::cpu {
+
+bool supports(const program::RotaryTable&, const program::OperationView& view, const CpuContext&) {
+  return view.read(1).dtype == base::DType::f32 && view.write(0).dtype == base::DType::f32;
+}
+
+// In double precision: an angle of 10^5 would lose five of fp32's seven digits.
+void run(const program::RotaryTable& rotary, const Invocation& invocation, CpuContext&) {
+  const int32_t* positions = integers_of(invocation.reads[0]);
+  const Rows frequencies = flattened(rows_of(invocation.reads[1]));
+  const Rows table = rows_of(invocation.writes[0]);
+  const int64_t half = frequencies.columns;
+  const auto* frequency = reinterpret_cast<const float*>(frequencies.data);
+  constexpr int64_t kRowsPerTask = 16;
+  parallel_ranges(table.rows, kRowsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      auto* row = reinterpret_cast<float*>(table.at(t));
+      for (int64_t i = 0; i < half; ++i) {
+        const double angle = static_cast<double>(positions[t]) * static_cast<double>(frequency[i]);
+        row[i] = static_cast<float>(std::cos(angle)) * rotary.factor;
+        row[half + i] = static_cast<float>(std::sin(angle)) * rotary.factor;
+      }
+    }
+  });
+}
+
+bool supports(const program::Rope&, const program::OperationView& view, const CpuContext&) {
+  return view.read(0).dtype == view.write(0).dtype && view.read(1).dtype == base::DType::f32;
+}
+
+void run(const program::Rope& rope, const Invocation& invocation, CpuContext& context) {
+  const Rows x = rows_of(invocation.reads[0]);
+  const Rows table = rows_of(invocation.reads[1]);
+  const Rows y = rows_of(invocation.writes[0]);
+  const auto turn = context.kernels.rope->turn[x.element];
+  const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
+  parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      turn(x.at(t), reinterpret_cast<const float*>(table.at(t)), y.at(t), x.columns / rope.head_dim,
+           rope.head_dim, rope.inverse ? -1.0F : 1.0F);
+  });
+}
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,84 @@
+// How the kinds of the CPU backend see a float tensor: as rows of contiguous elements, `stride`
+// apart (a view of a wider tensor), and how they walk several of one shape on all threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "backends/backend.h"
+#include "backends/cpu/kernels/element.h"
+#include "backends/cpu/parallel.h"
+
+namespace snug::backends::cpu {
+
+// f32 or bf16; anything else fails a CHECK.
+Element element_of(base::DType dtype);
+
+struct Rows {
+  std::byte* data = nullptr;
+  Element element = kF32;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t stride = 0;  // elements from one row to the next
+
+  int64_t element_bytes() const { return element == kF32 ? 4 : 2; }
+  std::byte* at(int64_t row, int64_t column = 0) const {
+    return data + (row * stride + column) * element_bytes();
+  }
+  bool contiguous() const { return stride == columns || rows <= 1; }
+};
+
+// Requires elements of a row to lie side by side and rows at one distance; fails a CHECK otherwise.
+Rows rows_of(const Buffer& buffer);
+// The same, seen as one row where it can be.
+Rows flattened(const Rows& rows);
+// The first element of an i32 tensor whose elements lie side by side.
+const int32_t* integers_of(const Buffer& buffer);
+
+// Elements of a task: enough to hide the cost of starting it, few enough to balance the threads.
+// A multiple of the blocks of random_bits.h.
+inline constexpr int64_t kElementsPerTask = 16384;
+
+// Calls f(pointers, first, n) over runs of the tensors, which have one shape: `first` is the
+// row-major index of a run's first element, `pointers` where it lies in each tensor.
+template <size_t kCount, typename F>
+void parallel_elements(std::array<Rows, kCount> tensors, F&& f) {
+  bool contiguous = true;
+  for (const Rows& tensor : tensors) contiguous = contiguous && tensor.contiguous();
+  if (contiguous)
+    for (Rows& tensor : tensors) tensor = flattened(tensor);
+  const int64_t columns = tensors[0].columns;
+  const int64_t runs_per_row = ceil_div(columns, kElementsPerTask);
+  const int64_t rows_per_task =
+      runs_per_row > 1 ? 1 : std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(columns, 1));
+  const auto run = [&](int64_t row, int64_t column) {
+    std::array<std::byte*, kCount> pointers;
+    for (size_t i = 0; i < kCount; ++i) pointers[i] = tensors[i].at(row, column);
+    f(pointers, row * columns + column, std::min(kElementsPerTask, columns - column));
+  };
+  parallel_for(ceil_div(tensors[0].rows, rows_per_task) * runs_per_row, [&](int64_t task) {
+    const int64_t begin = task / runs_per_row * rows_per_task;
+    const int64_t end = std::min(tensors[0].rows, begin + rows_per_task);
+    for (int64_t row = begin; row < end; ++row) run(row, task % runs_per_row * kElementsPerTask);
+  });
+}
+
+// Sums over rows are made in blocks of this many rows, at most 64 blocks: a partial sum each.
+constexpr int64_t reduction_block_rows(int64_t rows) {
+  return std::max<int64_t>(16, ceil_div(rows, 64));
+}
+constexpr int64_t reduction_blocks(int64_t rows) {
+  return ceil_div(rows, reduction_block_rows(rows));
+}
+// Floats between one block's partial sums and the next: whole cache lines.
+constexpr int64_t reduction_stride(int64_t columns) { return ceil_div(columns, 16) * 16; }
+constexpr int64_t reduction_bytes(int64_t rows, int64_t columns) {
+  return reduction_blocks(rows) * reduction_stride(columns) * int64_t{sizeof(float)};
+}
+
+struct Kernels;
+// y (columns) = [y +] the sum of the blocks' partial sums.
+void add_reduction_blocks(const Kernels& kernels, const float* partials, int64_t blocks,
+                          const Rows& y, bool accumulate);
+
+}  // namespace snug::backends::cpu
