@@ -69,6 +69,8 @@ class InPlace {
     Tensor& to = result_.tensor(target);
     to.view = {.base = owner, .offset = 0, .strides = contiguous_strides(to.shape)};
     last_[index(owner)] = std::max(last_[index(owner)], last_[index(target)]);
+    // The bytes are reported as what they are kept for.
+    if (to.role == Role::checkpoint) result_.tensor(owner).role = Role::checkpoint;
   }
 
   // A product added to an addend in the addend's own place is an accumulation.

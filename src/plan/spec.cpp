@@ -1,0 +1,117 @@
+#include "plan/spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "program/builder.h"
+
+namespace snug::plan {
+namespace {
+
+using formats::ComputeDtype;
+using formats::Recipe;
+using program::DType;
+
+bool multiplies_bf16(const program::Target& target) {
+  program::Builder builder("probe");
+  const auto a = builder.activation("a", {64, 64}, DType::bf16);
+  const auto b = builder.activation("b", {64, 64}, DType::bf16);
+  const auto c = builder.activation("c", {64, 64}, DType::bf16);
+  builder.emit(program::Matmul{.transpose_b = true}, {a, b}, {c});
+  const program::Program probe = builder.take();
+  return target.runs({probe, probe.operations.front()});
+}
+
+// Documents a row: enough for documents of 16 tokens, one when each row is one document.
+int64_t row_segments(const Recipe& recipe) {
+  if (!recipe.packing) return 1;
+  if (recipe.max_segments > 0) return recipe.max_segments;
+  return std::clamp<int64_t>(recipe.max_length / 16, 1, 512);
+}
+
+passes::RecomputeMode recompute_mode(formats::Recompute mode) {
+  switch (mode) {
+    case formats::Recompute::none:
+      return passes::RecomputeMode::none;
+    case formats::Recompute::gate_up:
+      return passes::RecomputeMode::gate_up;
+    case formats::Recompute::attention:
+      return passes::RecomputeMode::attention;
+    case formats::Recompute::layer:
+      return passes::RecomputeMode::layer;
+  }
+  return passes::RecomputeMode::none;
+}
+
+methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
+  methods::UpdateOptions options;
+  const bool stochastic = recipe.optim == formats::Optimizer::adamw_bf16;
+  if (stochastic && compute == DType::f32)
+    recipe.fail("optim",
+                "adamw_bf16 keeps weights in bf16, so it needs compute_dtype=bf16; with "
+                "fp32 use optim=adamw");
+  options.optimizer =
+      stochastic ? methods::OptimizerKind::adamw_bf16 : methods::OptimizerKind::adamw;
+  options.gradient = stochastic ? DType::bf16 : DType::f32;
+  if (recipe.gradient_dtype == formats::GradientDtype::fp32) options.gradient = DType::f32;
+  if (recipe.gradient_dtype == formats::GradientDtype::bf16) {
+    if (compute == DType::f32)
+      recipe.fail("gradient_dtype", "bf16 gradients need compute_dtype=bf16");
+    options.gradient = DType::bf16;
+  }
+  options.beta1 = recipe.adam_beta1;
+  options.beta2 = recipe.adam_beta2;
+  options.epsilon = recipe.adam_epsilon;
+  options.weight_decay = recipe.weight_decay;
+  options.max_grad_norm = recipe.max_grad_norm;
+  options.seed = recipe.seed;
+  return options;
+}
+
+}  // namespace
+
+DType compute_type(const Recipe& recipe, const program::Target& target) {
+  if (recipe.compute_dtype == ComputeDtype::fp32) return DType::f32;
+  if (multiplies_bf16(target)) return DType::bf16;
+  if (recipe.compute_dtype == ComputeDtype::bf16)
+    recipe.fail("compute_dtype", fmt::format("is bf16, but the {} backend has no bf16 matrix "
+                                             "products on this machine (they need AVX-512 BF16 or "
+                                             "AMX); use compute_dtype=fp32",
+                                             target.name()));
+  return DType::f32;
+}
+
+methods::LoraOptions lora_options(const Recipe& recipe) {
+  methods::LoraOptions options;
+  options.r = recipe.lora_r;
+  options.alpha = recipe.lora_alpha;
+  options.dropout = recipe.lora_dropout;
+  options.rslora = recipe.use_rslora;
+  options.target_modules = recipe.target_modules;
+  options.row_tokens = recipe.max_length;
+  options.seed = recipe.seed;
+  return options;
+}
+
+TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& model,
+                           const program::Target& target) {
+  if (recipe.max_length > model.max_position)
+    recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
+                                          recipe.max_length, model.max_position));
+  TrainingSpec spec;
+  spec.model = model;
+  spec.method = recipe.method == formats::Method::lora ? MethodKind::lora : MethodKind::full;
+  spec.lora = lora_options(recipe);
+  spec.compute = compute_type(recipe, target);
+  spec.update = update_options(recipe, spec.compute);
+  spec.recompute = recompute_mode(recipe.recompute);
+  spec.rows = recipe.per_device_train_batch_size;
+  spec.row_tokens = recipe.max_length;
+  spec.row_segments = row_segments(recipe);
+  spec.accumulation = recipe.gradient_accumulation_steps;
+  spec.evaluate = !recipe.eval_data.empty();
+  return spec;
+}
+
+}  // namespace snug::plan

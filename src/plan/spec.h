@@ -1,0 +1,20 @@
+// From what the user wrote to what is planned: a recipe and a model's shape become a spec.
+#pragma once
+
+#include "formats/recipe.h"
+#include "plan/job.h"
+
+namespace snug::plan {
+
+// Throws UserError, with the recipe's location, for combinations that cannot be: max_length beyond
+// the model's positions, bf16 compute where the target has none, adamw_bf16 in fp32.
+TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelConfig& model,
+                           const program::Target& target);
+
+// The element type that compute_dtype means on this target: bf16 where it multiplies bf16, else
+// f32.
+program::DType compute_type(const formats::Recipe& recipe, const program::Target& target);
+
+methods::LoraOptions lora_options(const formats::Recipe& recipe);
+
+}  // namespace snug::plan

@@ -1,0 +1,20 @@
+// Resident memory of this process, from /proc/self/status.
+#pragma once
+
+#include <cstdint>
+
+namespace snug::train {
+
+struct ProcessMemory {
+  int64_t resident_bytes = 0;       // VmRSS
+  int64_t resident_peak_bytes = 0;  // VmHWM
+};
+
+// Zeros where /proc is not there.
+ProcessMemory process_memory();
+
+// Gives freed heap pages back to the system, so that what was needed once is not counted for ever,
+// and starts the peak anew where the kernel allows it.
+void release_freed_memory();
+
+}  // namespace snug::train

@@ -1,0 +1,89 @@
+#include "train/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace snug::train {
+namespace {
+
+constexpr int kBarWidth = 24;
+
+// JSON has no NaN or infinity; a number that is none becomes null.
+char* number(char* out, char* end, double value) {
+  if (!std::isfinite(value)) return fmt::format_to_n(out, end - out, "null").out;
+  return fmt::format_to_n(out, end - out, "{}", value).out;
+}
+
+}  // namespace
+
+Progress::Progress(int64_t total_steps)
+    : total_steps_(total_steps),
+      terminal_(::isatty(STDERR_FILENO) != 0),
+      start_(std::chrono::steady_clock::now()) {}
+
+void Progress::show(const StepMetrics& metrics) {
+  if (first_step_ < 0) first_step_ = metrics.step - 1;
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+  const auto done = static_cast<double>(metrics.step - first_step_);
+  const auto left = static_cast<double>(total_steps_ - metrics.step);
+  const auto eta = static_cast<int64_t>(std::llround(elapsed.count() / done * left));
+  std::array<char, 512> line{};
+  char* out = line.data();
+  char* const end = out + line.size() - 1;
+  if (terminal_) {
+    const auto filled =
+        static_cast<int>(kBarWidth * metrics.step / std::max<int64_t>(1, total_steps_));
+    out = fmt::format_to_n(out, end - out, "\r\x1b[2K{:━<{}}{:·<{}} ", "", filled, "",
+                           kBarWidth - filled)
+              .out;
+  }
+  out =
+      fmt::format_to_n(out, end - out,
+                       "step {}/{} loss {:.4f} grad_norm {:.3f} lr {:.2e} {:.0f} tokens/s "
+                       "{:.0f} MiB ETA {}:{:02}",
+                       metrics.step, total_steps_, metrics.loss, metrics.grad_norm,
+                       metrics.learning_rate, metrics.tokens_per_second,
+                       static_cast<double>(metrics.resident_bytes) / (1 << 20), eta / 60, eta % 60)
+          .out;
+  if (!terminal_ || metrics.step == total_steps_) *out++ = '\n';
+  std::fwrite(line.data(), 1, static_cast<size_t>(out - line.data()), stderr);
+  std::fflush(stderr);
+}
+
+void Progress::clear_bar() const {
+  if (terminal_) std::fputs("\r\x1b[2K", stderr);
+}
+
+void Progress::note(std::string_view line) {
+  clear_bar();
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fputc('\n', stderr);
+}
+
+std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size) {
+  char* out = buffer;
+  char* const end = buffer + size;
+  const auto field = [&](const char* name, double value) {
+    out = fmt::format_to_n(out, end - out, "{}\"{}\":", out == buffer ? '{' : ',', name).out;
+    out = number(out, end, value);
+  };
+  out = fmt::format_to_n(out, end - out, "{{\"step\":{}", metrics.step).out;
+  field("epoch", metrics.epoch);
+  field("loss", metrics.loss);
+  field("grad_norm", metrics.grad_norm);
+  field("learning_rate", metrics.learning_rate);
+  field("tokens_per_second", metrics.tokens_per_second);
+  field("step_seconds", metrics.step_seconds);
+  out = fmt::format_to_n(out, end - out,
+                         ",\"tokens\":{},\"trained_tokens\":{},\"resident_bytes\":{}}}",
+                         metrics.tokens, metrics.trained_tokens, metrics.resident_bytes)
+            .out;
+  return {buffer, static_cast<size_t>(out - buffer)};
+}
+
+}  // namespace snug::train

@@ -1,0 +1,45 @@
+// What a user sees while a run goes: a progress bar on a terminal, plain lines in a log. One line a
+// logged step, with the words users know.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace snug::train {
+
+// One optimizer step as it is logged: metrics.jsonl, the terminal and the log show the same.
+struct StepMetrics {
+  int64_t step = 0;
+  double epoch = 0;
+  double loss = 0;
+  double grad_norm = 0;
+  double learning_rate = 0;
+  int64_t tokens = 0;          // of documents, without padding
+  int64_t trained_tokens = 0;  // that carried loss
+  double step_seconds = 0;
+  double tokens_per_second = 0;
+  int64_t resident_bytes = 0;
+};
+
+class Progress {
+ public:
+  explicit Progress(int64_t total_steps);
+  // Shows a step; finishes the line of the bar when `total_steps` is reached. No heap allocation.
+  void show(const StepMetrics& metrics);
+  // A line of its own, above the bar.
+  void note(std::string_view line);
+
+ private:
+  void clear_bar() const;
+
+  int64_t total_steps_;
+  bool terminal_;
+  int64_t first_step_ = -1;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// The metrics as one JSON object, into a caller's buffer; returns the text.
+std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size);
+
+}  // namespace snug::train
