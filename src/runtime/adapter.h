@@ -1,0 +1,41 @@
+// LoRA adapters in the executor's arenas: initial values, and PEFT folders in and out. The
+// adapter's tensors are those of role adapter in the job's programs: MODULE.lora_A.weight (r, in)
+// and MODULE.lora_B.weight (out, r). As with weights, the f32 master is what is written and saved
+// where there is one: run `prepare` after initialising or loading.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "formats/lora_config.h"
+#include "formats/peft_adapter.h"
+#include "methods/lora.h"
+#include "runtime/executor.h"
+
+namespace snug::runtime {
+
+// The modules that the job adapts, in program order; empty when it has no adapter.
+std::vector<formats::LoraModule> adapter_modules(const plan::Job& job);
+
+// As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
+void initialise_adapter(int64_t seed, Executor& executor);
+
+// Reads a PEFT folder into the job's adapter tensors. Throws UserError, before anything is written,
+// when modules are missing or surplus, shapes differ, or the folder's scale (lora_alpha, lora_r,
+// use_rslora) is not that of `options`, with which the job was planned.
+void load_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
+                  Executor& executor);
+
+// Writes `folder` as a PEFT folder, in one step, replacing one that exists; the companion files
+// (tokenizer, ...) of `base_folder` travel along unless it is empty. Tensors are saved as fp32 from
+// the master where there is one, else in their own type: exact either way. The files are read back
+// and compared before the folder appears.
+void save_adapter(const std::filesystem::path& folder, const formats::LoraConfig& config,
+                  const std::filesystem::path& base_folder, Executor& executor);
+
+// The same into an existing folder, without a transaction of its own.
+void write_adapter_files(const std::filesystem::path& folder, const formats::LoraConfig& config,
+                         const std::filesystem::path& base_folder, Executor& executor);
+
+}  // namespace snug::runtime

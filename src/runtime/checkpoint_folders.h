@@ -1,0 +1,36 @@
+// Which checkpoints an output folder holds, which is newest, and which are too many.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace snug::runtime {
+
+struct CheckpointFolder {
+  std::filesystem::path path;
+  int64_t step = 0;
+};
+
+struct CheckpointList {
+  std::vector<CheckpointFolder> complete;  // by step, rising
+  std::vector<std::string> ignored;        // one sentence for each folder that is not complete
+};
+
+// OUTPUT_DIR/checkpoint-STEP
+std::filesystem::path checkpoint_path(const std::filesystem::path& output_dir, int64_t step);
+
+// All folders named checkpoint-N. A folder that does not exist has none.
+CheckpointList list_checkpoints(const std::filesystem::path& output_dir);
+
+// The newest complete one, or nothing. Half-written and damaged ones are passed over.
+std::optional<std::filesystem::path> find_latest_checkpoint(
+    const std::filesystem::path& output_dir);
+
+// Removes the oldest complete checkpoints until `keep` are left; 0 keeps all. Incomplete ones are
+// neither counted nor touched.
+void prune_checkpoints(const std::filesystem::path& output_dir, int64_t keep);
+
+}  // namespace snug::runtime

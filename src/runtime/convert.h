@@ -1,0 +1,17 @@
+// Element conversion between the types files hold and the types programs compute in. Rounds to
+// nearest, ties to even; values that the narrower type cannot hold become infinite, NaN stays NaN.
+// Pure; distinct destinations may be converted in parallel.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace snug::runtime {
+
+// From any float type to f32 or bf16 (CHECKs others). f64 passes through f32 on its way to bf16.
+// Source and destination must not overlap.
+void convert(base::DType from, const void* source, base::DType to, void* destination,
+             int64_t elements);
+
+}  // namespace snug::runtime

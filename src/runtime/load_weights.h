@@ -1,0 +1,28 @@
+// A model's weights, from a Hugging Face folder into the executor's arenas.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "models/config.h"
+#include "runtime/executor.h"
+
+namespace snug::runtime {
+
+struct LoadReport {
+  int64_t bytes_read = 0;
+  double seconds = 0;
+};
+
+// Reads every weight of models::weights_of(config) from FOLDER/*.safetensors, and writes the rotary
+// frequencies. Where a weight has an f32 master (full training) the file goes to the master, and
+// the program `prepare` must run before the weight is read. Throws UserError, before the first byte
+// of data is read, for missing or surplus tensors, wrong shapes and unsupported element types.
+LoadReport load_weights(const std::filesystem::path& folder, const models::ModelConfig& config,
+                        Executor& executor);
+
+// Writes the tensor `inverse_frequencies` (head_dim / 2). load_weights, random_weights and
+// restore_checkpoint do it already.
+void write_inverse_frequencies(const models::ModelConfig& config, Executor& executor);
+
+}  // namespace snug::runtime

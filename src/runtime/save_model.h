@@ -1,0 +1,26 @@
+// A fully tuned model as a Hugging Face folder that transformers loads: config.json, the weights in
+// compute type, and the companion files of the base.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "models/config.h"
+#include "runtime/executor.h"
+
+namespace snug::runtime {
+
+// Writes `folder` in one step, replacing one that exists. config.json is the source's with the
+// element type updated, or written from the config for a preset. Read back and compared before the
+// folder appears. Throws UserError when the disk is full.
+void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
+                Executor& executor);
+
+// The same into an existing folder, without a transaction of its own.
+void write_model_files(const std::filesystem::path& folder, const models::ModelSource& source,
+                       Executor& executor);
+
+// config.json's text for a model of this shape, as transformers 4 reads it too.
+std::string config_json(const models::ModelConfig& config, program::DType dtype);
+
+}  // namespace snug::runtime

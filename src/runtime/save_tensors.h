@@ -1,0 +1,31 @@
+// Writes tensors from the executor's arenas to safetensors files, and reads them back to compare.
+// No heap memory is used for data: writes go straight from the arena, reading back passes through a
+// slot of the program `load`. Not to be called while a program runs.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "backends/backend.h"
+#include "formats/model_writer.h"
+#include "runtime/executor.h"
+
+namespace snug::runtime {
+
+struct SavedTensor {
+  std::string name;         // in the file
+  backends::Buffer buffer;  // contiguous, addressable by the host
+};
+
+// Writes FOLDER/STEM.safetensors, or shards with an index beyond max_shard_bytes. Throws UserError
+// when the disk is full or cannot be written; nothing of the files is left then.
+void write_tensors(const std::filesystem::path& folder, const std::string& stem,
+                   std::span<const SavedTensor> tensors,
+                   int64_t max_shard_bytes = formats::ModelWriter::kDefaultShardBytes);
+
+// Throws UserError naming the file and the tensor unless the files hold exactly these bytes.
+void read_back(const std::filesystem::path& folder, const std::string& stem,
+               std::span<const SavedTensor> tensors, Executor& executor);
+
+}  // namespace snug::runtime
