@@ -54,6 +54,7 @@ struct Operation {
   int32_t layer = -1;  // -1: belongs to no layer
 
   Kind kind() const { return static_cast<Kind>(attributes.index()); }
+  bool operator==(const Operation&) const = default;
 };
 
 std::string_view name_of(Kind kind);

@@ -40,6 +40,7 @@ struct Program {
   // kNone if there is no such name. Linear: for loops, use index_by_name().
   TensorId find(std::string_view tensor_name) const;
   std::unordered_map<std::string_view, TensorId> index_by_name() const;
+  bool operator==(const Program&) const = default;
 };
 
 // An operation with its program: how kinds, targets and backends look at its tensors.

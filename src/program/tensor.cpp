@@ -45,6 +45,16 @@ int64_t Shape::rows() const {
   return product;
 }
 
+std::array<int64_t, Shape::kMaxRank> dense_strides(const Shape& shape) {
+  std::array<int64_t, Shape::kMaxRank> strides{};
+  int64_t stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides[static_cast<size_t>(axis)] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
 std::string_view name_of(Role role) { return kRoles[static_cast<size_t>(role)]; }
 std::string_view name_of(Space space) { return kSpaces[static_cast<size_t>(space)]; }
 std::string_view name_of(Lifetime lifetime) { return kLifetimes[static_cast<size_t>(lifetime)]; }

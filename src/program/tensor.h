@@ -87,7 +87,11 @@ struct Tensor {
   View view;           // view.base == kNone: owns its bytes
   bool is_view() const { return view.base != kNone; }
   int64_t bytes() const { return shape.elements() * base::size_of(dtype); }
+  bool operator==(const Tensor&) const = default;
 };
+
+// Of a dense tensor: the last dimension varies fastest. Zeros beyond the rank.
+std::array<int64_t, Shape::kMaxRank> dense_strides(const Shape& shape);
 
 std::string_view name_of(Role role);
 std::string_view name_of(Space space);

@@ -1,0 +1,65 @@
+// One line of program text and a reader on it. Words are bare (letters, digits and _ . : / -, not
+// starting with a digit) or quoted with \" and \\ escaped; a line's errors carry the place in the
+// file it came from, also when it was unfolded from a block of layers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace snug::program {
+
+// A line after unfolding, with where its characters stood in the file.
+struct SourceLine {
+  // From this offset of the text on, characters stand at `column` and following; all at `column`
+  // itself when they were put in for a layer's index.
+  struct Place {
+    size_t offset = 0;
+    int column = 1;
+    bool inserted = false;
+  };
+  std::string text;
+  int line = 0;
+  std::vector<Place> places;
+
+  int column_of(size_t offset) const;
+};
+
+// The word as it is written: bare where that reads back, else quoted.
+std::string quoted_if_needed(std::string_view word);
+
+class LineCursor {
+ public:
+  LineCursor(const SourceLine& line, const std::string& file) : line_(line), file_(file) {}
+
+  bool at_end();
+  // Whether the next character is this one; accept() also takes it.
+  bool peek(char character);
+  bool accept(char character);
+  void expect(char character, std::string_view where);
+  // Whether a word stands here; word() takes it, or throws naming what was expected.
+  bool at_word();
+  std::string word(std::string_view expected);
+  // Takes the word if it is this one.
+  bool accept_word(std::string_view word);
+  int64_t integer(std::string_view expected, int64_t lowest, int64_t highest);
+  float number(std::string_view expected);
+
+  size_t position();
+  // Throws UserError at an offset, or where the cursor stands.
+  [[noreturn]] void fail_at(size_t offset, const std::string& message) const;
+  [[noreturn]] void fail(const std::string& message);
+  [[noreturn]] void fail_expected(std::string_view expected);
+
+ private:
+  void skip_space();
+  std::string quoted_word();
+  std::string_view number_token(std::string_view expected);
+
+  const SourceLine& line_;
+  const std::string& file_;
+  size_t at_ = 0;
+};
+
+}  // namespace snug::program

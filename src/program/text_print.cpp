@@ -1,0 +1,135 @@
+// Inputs first: tensors that no operation is the first to touch by writing them. Every other tensor
+// is declared on the line of the operation that makes it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "program/text.h"
+#include "program/text_attributes.h"
+#include "program/text_cursor.h"
+#include "program/text_fold.h"
+
+namespace snug::program {
+namespace {
+
+std::string layer_text(int32_t layer) {
+  return layer == -1 ? " layer none" : fmt::format(" layer {}", layer);
+}
+
+class Printer {
+ public:
+  Printer(const Program& program, bool ids) : program_(program), ids_(ids) {}
+
+  std::vector<TextLine> lines() {
+    find_results();
+    std::vector<TextLine> lines;
+    for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
+      if (is_result_[static_cast<size_t>(id)]) continue;
+      lines.push_back({"tensor " + declaration(id, -1), program_.tensor(id).layer});
+    }
+    declared_.assign(program_.tensors.size(), false);
+    for (const Operation& operation : program_.operations)
+      lines.push_back({line_of(operation), operation.layer});
+    return lines;
+  }
+
+ private:
+  // A result is first touched by the operation that writes it.
+  void find_results() {
+    is_result_.assign(program_.tensors.size(), false);
+    std::vector<bool> touched(program_.tensors.size(), false);
+    const auto touch = [&](TensorId id) {
+      SNUG_CHECK(id >= 0 && static_cast<size_t>(id) < touched.size(),
+                 "tensor {} of {} in program {}", id, touched.size(), program_.name);
+      const bool first = !touched[static_cast<size_t>(id)];
+      touched[static_cast<size_t>(id)] = true;
+      return first;
+    };
+    for (const Operation& operation : program_.operations) {
+      for (const TensorId id : operation.reads) touch(id);
+      for (const TensorId id : operation.updates) touch(id);
+      if (operation.workspace != kNone) touch(operation.workspace);
+      for (const TensorId id : operation.writes)
+        if (touch(id)) is_result_[static_cast<size_t>(id)] = true;
+    }
+  }
+
+  std::string name(TensorId id) const { return quoted_if_needed(program_.tensor(id).name); }
+
+  std::string names(const std::vector<TensorId>& ids) const {
+    std::string text;
+    for (const TensorId id : ids) text += fmt::format("{}{}", text.empty() ? "" : ", ", name(id));
+    return text;
+  }
+
+  // "%17 name (2, 3) bf16 gradient step", a layer only where it is not the expected one.
+  std::string declaration(TensorId id, int32_t expected_layer) {
+    const Tensor& tensor = program_.tensor(id);
+    std::string text;
+    if (ids_ && id != next_id_) text = fmt::format("%{} ", id);
+    next_id_ = id + 1;
+    text += fmt::format("{} {} {}", name(id), to_string(tensor.shape), name_of(tensor.dtype));
+    const Tensor defaults;
+    if (tensor.role != defaults.role) text += fmt::format(" {}", name_of(tensor.role));
+    if (tensor.space != defaults.space) text += fmt::format(" {}", name_of(tensor.space));
+    if (tensor.lifetime != defaults.lifetime) text += fmt::format(" {}", name_of(tensor.lifetime));
+    if (tensor.layer != expected_layer) text += layer_text(tensor.layer);
+    return text + view_text(tensor);
+  }
+
+  std::string view_text(const Tensor& tensor) const {
+    if (!tensor.is_view()) return "";
+    std::string text = fmt::format(" view of {}", name(tensor.view.base));
+    if (tensor.view.offset != 0) text += fmt::format(" at {}", tensor.view.offset);
+    if (tensor.view.strides == dense_strides(tensor.shape)) return text;
+    std::string strides;
+    for (int axis = 0; axis < tensor.shape.rank(); ++axis)
+      strides += fmt::format("{}{}", axis == 0 ? "" : ", ",
+                             tensor.view.strides[static_cast<size_t>(axis)]);
+    return text + fmt::format(" strides ({})", strides);
+  }
+
+  std::string line_of(const Operation& operation) {
+    SNUG_CHECK(static_cast<int>(operation.kind()) < kKindCount, "an operation has no kind");
+    std::string results;
+    for (const TensorId id : operation.writes) {
+      const auto index = static_cast<size_t>(id);
+      const bool declares = is_result_[index] && !declared_[index];
+      if (declares) declared_[index] = true;
+      results += fmt::format("{}{}", results.empty() ? "" : ", ",
+                             declares ? declaration(id, operation.layer) : name(id));
+    }
+    std::string text = results.empty() ? "" : results + " = ";
+    text += fmt::format("{}({})", name_of(operation.kind()), names(operation.reads));
+    if (!operation.updates.empty()) text += fmt::format(" updates ({})", names(operation.updates));
+    const std::string attributes = attributes_text(operation.attributes);
+    if (!attributes.empty()) text += fmt::format(" {{{}}}", attributes);
+    if (operation.workspace != kNone) text += " workspace " + name(operation.workspace);
+    if (operation.phase != Phase::forward) text += fmt::format(" {}", name_of(operation.phase));
+    if (operation.stream != 0) text += fmt::format(" stream {}", operation.stream);
+    if (operation.layer != -1) text += layer_text(operation.layer);
+    return text;
+  }
+
+  const Program& program_;
+  const bool ids_;
+  TensorId next_id_ = 0;
+  std::vector<bool> is_result_;
+  std::vector<bool> declared_;
+};
+
+}  // namespace
+
+std::string to_text(const Program& program, const TextOptions& options) {
+  const std::vector<TextLine> lines = Printer(program, options.ids).lines();
+  std::string text = fmt::format("program {}\n", quoted_if_needed(program.name));
+  if (!options.fold) {
+    for (const TextLine& line : lines) text += line.text + '\n';
+    return text;
+  }
+  for (const std::string& line : fold_layers(lines)) text += line + '\n';
+  return text;
+}
+
+}  // namespace snug::program
