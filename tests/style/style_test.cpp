@@ -1,0 +1,109 @@
+// The style of the house, as far as a program can check it: floors only look down, files are short
+// and hold no forbidden names, sources are listed sorted.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace snug {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = SNUG_SOURCE_DIR;
+
+// Floors of docs/architecture.md; a folder includes only itself and folders on the same or a lower
+// floor.
+const std::map<std::string, int> kFloors{
+    {"base", 0},    {"formats", 1},  {"text", 1},  {"program", 2},  {"models", 3},
+    {"methods", 4}, {"passes", 4},   {"plan", 5},  {"backends", 6}, {"runtime", 7},
+    {"train", 8},   {"generate", 8}, {"bench", 8}, {"cli", 9}};
+
+std::vector<fs::path> sources(const char* folder) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+    const auto extension = entry.path().extension();
+    if (extension == ".h" || extension == ".cpp" || extension == ".cu")
+      paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::ifstream stream(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string floor_folder(const fs::path& path) {
+  return fs::relative(path, kRoot / "src").begin()->string();
+}
+
+TEST(Style, IncludesOnlyGoDown) {
+  const std::regex include("^#include \"([a-z_]+)/.*");
+  for (const fs::path& path : sources("src")) {
+    const std::string folder = floor_folder(path);
+    ASSERT_TRUE(kFloors.contains(folder)) << path << ": a folder without a floor";
+    for (const std::string& line : lines_of(path)) {
+      std::smatch match;
+      if (!std::regex_match(line, match, include)) continue;
+      const std::string target = match[1];
+      ASSERT_TRUE(kFloors.contains(target)) << path << ": " << line;
+      const bool down = target == folder || kFloors.at(target) < kFloors.at(folder);
+      EXPECT_TRUE(down) << path << ": " << line << " looks up or sideways";
+    }
+  }
+}
+
+TEST(Style, FilesAreShort) {
+  constexpr size_t kMaxLines = 400;
+  for (const char* folder : {"src", "tests"})
+    for (const fs::path& path : sources(folder))
+      EXPECT_LE(lines_of(path).size(), kMaxLines) << path;
+}
+
+TEST(Style, NamesSayWhatAFileHolds) {
+  for (const char* folder : {"src", "tests"})
+    for (const fs::path& path : sources(folder)) {
+      const std::string stem = path.stem().string();
+      for (const char* word : {"util", "helper", "common", "misc"})
+        EXPECT_EQ(stem.find(word), std::string::npos) << path;
+      EXPECT_TRUE(
+          std::all_of(stem.begin(), stem.end(),
+                      [](char c) { return std::islower(c) || std::isdigit(c) || c == '_'; }))
+          << path << " is not snake_case";
+    }
+}
+
+TEST(Style, HeadersOpenWithTheirPurpose) {
+  for (const fs::path& path : sources("src")) {
+    if (path.extension() != ".h") continue;
+    const auto lines = lines_of(path);
+    ASSERT_FALSE(lines.empty()) << path;
+    EXPECT_TRUE(lines[0].starts_with("// ")) << path;
+    EXPECT_NE(std::find(lines.begin(), lines.end(), "#pragma once"), lines.end()) << path;
+  }
+}
+
+TEST(Style, EverySourceIsListed) {
+  for (const char* folder : {"src", "tests"})
+    for (const fs::path& path : sources(folder)) {
+      if (path.extension() == ".h") continue;
+      bool listed = false;
+      for (fs::path up = path.parent_path(); up != kRoot && !listed; up = up.parent_path())
+        for (const std::string& line : lines_of(up / "CMakeLists.txt"))
+          listed = listed || line.find(fs::relative(path, up).string()) != std::string::npos;
+      EXPECT_TRUE(listed) << path << " is in no CMakeLists.txt";
+    }
+}
+
+}  // namespace
+}  // namespace snug
