@@ -1,0 +1,54 @@
+// Tokens that are recognised in the text before anything else happens to it, such as
+// <|endoftext|>: the leftmost match wins, among those the longest. Immutable once built; find may
+// be called from any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace snug::text {
+
+struct AddedToken {
+  std::string content;
+  int32_t id = -1;
+  bool special = false;      // left out of decoded text on request
+  bool normalized = false;   // looked for in normalized text, otherwise in the original
+  bool single_word = false;  // only where no word character touches it
+  bool lstrip = false;       // takes the white space before it
+  bool rstrip = false;       // takes the white space after it
+};
+
+// A stretch of text: an added token (id >= 0) or ordinary text (id -1).
+struct TextSpan {
+  size_t begin = 0;
+  size_t end = 0;
+  int32_t id = -1;
+};
+
+class AddedTokenFinder {
+ public:
+  // `pattern` is what stands for `token` in the text: its content, normalized where it must be.
+  void add(const std::string& pattern, const AddedToken& token);
+
+  // The spans of `text`, ordered, never empty. White space that two tokens could take belongs to
+  // the first.
+  std::vector<TextSpan> find(std::string_view text) const;
+
+  bool empty() const { return entries_.empty(); }
+
+ private:
+  struct Entry {
+    std::string pattern;
+    AddedToken token;
+  };
+  const Entry* longest_at(std::string_view text, size_t position) const;
+
+  std::vector<Entry> entries_;
+  // Entries by first byte, longest first.
+  std::array<std::vector<uint32_t>, 256> by_first_byte_;
+};
+
+}  // namespace snug::text

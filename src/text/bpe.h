@@ -1,0 +1,82 @@
+// Byte-pair encoding of one word: its characters become tokens, then the pair with the earliest
+// merge is merged until none is left (Sennrich et al., "Neural machine translation of rare words
+// with subword units", ACL 2016). Characters without a token become byte tokens <0x00> to <0xFF>,
+// or the unknown token, or nothing, as the file says. A priority queue over a linked list: n
+// characters take n log n steps.
+// Immutable apart from its word cache; encode may be called from any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/json_node.h"
+#include "text/merge_table.h"
+#include "text/vocabulary.h"
+#include "text/word_cache.h"
+
+namespace snug::text {
+
+using MergeRule = std::pair<std::string, std::string>;
+
+class Bpe {
+ public:
+  // `model` is the "model" of a tokenizer.json less its vocab and merges, which come apart since
+  // they are large. Throws UserError for what is not supported or does not fit together.
+  Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRule>& merges);
+
+  // Appends the ids of `word` (valid UTF-8).
+  void encode(std::string_view word, std::vector<int32_t>& ids) const;
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  std::optional<int32_t> unknown_id() const {
+    return unknown_ < 0 ? std::nullopt : std::optional(unknown_);
+  }
+  int64_t host_bytes() const;
+
+ private:
+  struct Symbol {
+    int32_t id;
+    int32_t previous;  // index of the neighbour, -1 at the ends
+    int32_t next;
+    bool merged_away;
+  };
+  struct Candidate {
+    int32_t rank;
+    int32_t position;
+    int32_t result;
+  };
+  struct Scratch {
+    std::vector<Symbol> symbols;
+    std::vector<Candidate> heap;
+  };
+
+  void read_merges(const JsonNode& model, const std::vector<MergeRule>& merges);
+  void index_characters();
+  int32_t find_character(std::string_view character) const;
+  bool push_bytes(std::string_view text, std::vector<Symbol>& symbols) const;
+  void push_characters(std::string_view word, std::vector<Symbol>& symbols) const;
+  void push_candidate(int32_t position, Scratch& scratch) const;
+  void merge_symbols(Scratch& scratch) const;
+  void encode_stretch(std::string_view stretch, std::vector<int32_t>& ids) const;
+
+  Vocabulary vocabulary_;
+  MergeTable merges_;
+  std::string prefix_;  // continuing_subword_prefix
+  std::string suffix_;  // end_of_word_suffix
+  int32_t unknown_ = -1;
+  bool fuse_unknown_ = false;
+  bool ignore_merges_ = false;
+  std::optional<std::array<int32_t, 256>> byte_ids_;  // -1 where there is no such byte token
+  // No token holds the space marker after another character, so no merge crosses such a place and
+  // each stretch that a marker begins can be encoded on its own.
+  bool splits_at_marker_ = false;
+  std::vector<int32_t> first_characters_;  // ids of the characters below U+0800, -1 where none
+  mutable WordCache cache_;
+};
+
+}  // namespace snug::text

@@ -1,0 +1,24 @@
+// The decoder of a tokenizer.json: token strings back to text. Immutable after reading; apply may
+// be called from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "text/json_node.h"
+
+namespace snug::text {
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Rewrites the tokens; the text is their concatenation after the last step.
+  virtual void apply(std::vector<std::string>& tokens) const = 0;
+};
+
+// Sequence, ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace. Throws UserError that names
+// any other.
+std::unique_ptr<Decoder> read_decoder(const JsonNode& node);
+
+}  // namespace snug::text

@@ -1,0 +1,161 @@
+#include "text/normalizer.h"
+
+#include <utf8proc.h>
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "text/byte_alphabet.h"
+#include "text/pattern.h"
+#include "text/utf8.h"
+
+namespace snug::text {
+namespace {
+
+class Sequence : public Normalizer {
+ public:
+  explicit Sequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps_(std::move(steps)) {}
+  void apply(std::string& text) const override {
+    for (const auto& step : steps_) step->apply(text);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Normalizer>> steps_;
+};
+
+class UnicodeForm : public Normalizer {
+ public:
+  explicit UnicodeForm(int options) : options_(options) {}
+  void apply(std::string& text) const override {
+    bool is_ascii = true;
+    for (const char c : text) is_ascii &= static_cast<unsigned char>(c) < 0x80;
+    if (is_ascii) return;
+    utf8proc_uint8_t* mapped = nullptr;
+    const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
+                                   static_cast<utf8proc_option_t>(options_));
+    SNUG_CHECK(size >= 0, "utf8proc: {}", utf8proc_errmsg(size));
+    text.assign(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
+    std::free(mapped);
+  }
+
+ private:
+  int options_;
+};
+
+class Lowercase : public Normalizer {
+ public:
+  void apply(std::string& text) const override {
+    std::string lower;
+    lower.reserve(text.size());
+    for (size_t i = 0; i < text.size();) {
+      const CodePoint point = code_point_at(text, i);
+      i += point.size;
+      // The one character whose full lower case is two: dotted capital I.
+      if (point.value == 0x130) {
+        lower += "i\xCC\x87";
+      } else {
+        append_code_point(lower, static_cast<char32_t>(utf8proc_tolower(
+                                     static_cast<utf8proc_int32_t>(point.value))));
+      }
+    }
+    text = std::move(lower);
+  }
+};
+
+class Strip : public Normalizer {
+ public:
+  Strip(bool left, bool right) : left_(left), right_(right) {}
+  void apply(std::string& text) const override {
+    size_t first = 0;
+    size_t last = 0;
+    bool seen = false;
+    for (size_t i = 0; i < text.size();) {
+      const CodePoint point = code_point_at(text, i);
+      if (!is_white_space(point.value)) {
+        if (!seen) first = i;
+        seen = true;
+        last = i + point.size;
+      }
+      i += point.size;
+    }
+    if (right_) text.resize(seen ? last : 0);
+    if (left_) text.erase(0, seen ? first : text.size());
+  }
+
+ private:
+  bool left_;
+  bool right_;
+};
+
+class Prepend : public Normalizer {
+ public:
+  explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
+  void apply(std::string& text) const override {
+    if (!text.empty()) text.insert(0, prefix_);
+  }
+
+ private:
+  std::string prefix_;
+};
+
+class Replace : public Normalizer {
+ public:
+  Replace(Regex pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  void apply(std::string& text) const override { replace_all(text, pattern_, content_); }
+
+ private:
+  Regex pattern_;
+  std::string content_;
+};
+
+class ByteLevel : public Normalizer {
+ public:
+  void apply(std::string& text) const override {
+    std::string mapped;
+    append_byte_characters(mapped, text);
+    text = std::move(mapped);
+  }
+};
+
+std::unique_ptr<Normalizer> read_sequence(const JsonNode& node) {
+  node.only_keys({"type", "normalizers"});
+  std::vector<std::unique_ptr<Normalizer>> steps;
+  for (const JsonNode& step : node.array("normalizers")) steps.push_back(read_normalizer(step));
+  return std::make_unique<Sequence>(std::move(steps));
+}
+
+}  // namespace
+
+std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node) {
+  const std::string type = node.string("type");
+  if (type == "Sequence") return read_sequence(node);
+  if (type == "NFC") return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+  if (type == "NFD") return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
+  if (type == "NFKC")
+    return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
+  if (type == "NFKD")
+    return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
+  if (type == "Lowercase") return std::make_unique<Lowercase>();
+  if (type == "ByteLevel") return std::make_unique<ByteLevel>();
+  if (type == "Strip") {
+    node.only_keys({"type", "strip_left", "strip_right"});
+    return std::make_unique<Strip>(node.boolean("strip_left"), node.boolean("strip_right"));
+  }
+  if (type == "Prepend") {
+    node.only_keys({"type", "prepend"});
+    return std::make_unique<Prepend>(node.string("prepend"));
+  }
+  if (type == "Replace") {
+    node.only_keys({"type", "pattern", "content"});
+    return std::make_unique<Replace>(read_pattern(node), node.string("content"));
+  }
+  node.fail("the normalizer '" + type +
+            "' is not supported; Snug reads Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, "
+            "Prepend, Replace and ByteLevel");
+}
+
+}  // namespace snug::text

@@ -1,0 +1,39 @@
+#include "text/pattern.h"
+
+#include <stdexcept>
+#include <vector>
+
+namespace snug::text {
+
+Regex read_pattern(const JsonNode& component) {
+  const JsonNode pattern = component.object("pattern");
+  pattern.only_keys({"String", "Regex"});
+  if (pattern.has("String")) {
+    const std::string text = pattern.string("String");
+    if (text.empty()) pattern.fail("an empty pattern is not supported");
+    return Regex::literal(text);
+  }
+  try {
+    return Regex(pattern.string("Regex"));
+  } catch (const std::invalid_argument& error) {
+    pattern.fail(error.what());
+  }
+}
+
+void replace_all(std::string& text, const Regex& pattern, std::string_view content) {
+  std::vector<Range> matches;
+  pattern.find_all(text, matches);
+  if (matches.empty()) return;
+  std::string result;
+  result.reserve(text.size() + matches.size() * content.size());
+  size_t done = 0;
+  for (const Range& match : matches) {
+    result.append(text, done, match.begin - done);
+    result += content;
+    done = match.end;
+  }
+  result.append(text, done);
+  text = std::move(result);
+}
+
+}  // namespace snug::text

@@ -1,0 +1,76 @@
+#include "text/post_processor.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace snug::text {
+namespace {
+
+// ["[SEP]", 102]
+int32_t id_of_pair(const JsonNode& node, std::string_view key) {
+  const auto pair = node.array(key);
+  if (pair.size() != 2 || !pair[1].value().is_number_integer())
+    node.fail("expected '" + std::string(key) + "' to be a token and its id");
+  return pair[1].value().get<int32_t>();
+}
+
+void append_special_token(const JsonNode& piece, const JsonNode& tokens,
+                          std::vector<int32_t>& ids) {
+  const std::string name = piece.object("SpecialToken").string("id");
+  for (const JsonNode& id : tokens.object(name).array("ids")) {
+    if (!id.value().is_number_integer()) id.fail("expected an integer");
+    ids.push_back(id.value().get<int32_t>());
+  }
+}
+
+PostProcessor read_template(const JsonNode& node) {
+  node.only_keys({"type", "single", "pair", "special_tokens"});
+  PostProcessor result;
+  bool seen_text = false;
+  for (const JsonNode& piece : node.array("single")) {
+    piece.only_keys({"SpecialToken", "Sequence"});
+    if (piece.has("SpecialToken")) {
+      append_special_token(piece, node.object("special_tokens"),
+                           seen_text ? result.after : result.before);
+      continue;
+    }
+    if (seen_text || piece.object("Sequence").string("id") != "A")
+      piece.fail("expected the sequence A exactly once");
+    seen_text = true;
+  }
+  if (!seen_text) node.fail("the template 'single' does not hold the sequence A");
+  return result;
+}
+
+// Each step works on what the steps before it produced.
+PostProcessor read_sequence(const JsonNode& node) {
+  node.only_keys({"type", "processors"});
+  PostProcessor result;
+  for (const JsonNode& item : node.array("processors")) {
+    const PostProcessor step = read_post_processor(item);
+    result.before.insert(result.before.begin(), step.before.begin(), step.before.end());
+    result.after.insert(result.after.end(), step.after.begin(), step.after.end());
+  }
+  return result;
+}
+
+}  // namespace
+
+PostProcessor read_post_processor(const JsonNode& node) {
+  const std::string type = node.string("type");
+  if (type == "Sequence") return read_sequence(node);
+  if (type == "TemplateProcessing") return read_template(node);
+  if (type == "ByteLevel") {
+    node.only_keys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    return {};
+  }
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    node.only_keys({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
+    return {{id_of_pair(node, "cls")}, {id_of_pair(node, "sep")}};
+  }
+  node.fail("the post-processor '" + type +
+            "' is not supported; Snug reads Sequence, TemplateProcessing, ByteLevel, "
+            "BertProcessing and RobertaProcessing");
+}
+
+}  // namespace snug::text

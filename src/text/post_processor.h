@@ -1,0 +1,21 @@
+// The post-processor of a tokenizer.json, as far as one text goes: which ids stand before and
+// after it. A plain value.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "text/json_node.h"
+
+namespace snug::text {
+
+struct PostProcessor {
+  std::vector<int32_t> before;  // such as BOS
+  std::vector<int32_t> after;   // such as EOS
+};
+
+// Sequence, TemplateProcessing, ByteLevel (which adds nothing), BertProcessing and
+// RobertaProcessing. Throws UserError that names any other.
+PostProcessor read_post_processor(const JsonNode& node);
+
+}  // namespace snug::text

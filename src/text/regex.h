@@ -1,0 +1,49 @@
+// Regular expressions of tokenizer files: written for Oniguruma (Ruby syntax), run by PCRE2.
+// Syntax that the two engines read differently is translated or refused, never run as it is.
+// A compiled Regex is immutable; find_all may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct pcre2_real_code_8;
+
+namespace snug::text {
+
+// A half-open byte range of some text.
+struct Range {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+class Regex {
+ public:
+  // Throws std::invalid_argument, saying what is wrong or not supported.
+  explicit Regex(const std::string& pattern);
+
+  // Matches exactly `text`.
+  static Regex literal(std::string_view text);
+
+  // Replaces `matches` by the matches in `text` (valid UTF-8), left to right, not overlapping.
+  // Throws UserError where matching exceeds the engine's limits.
+  void find_all(std::string_view text, std::vector<Range>& matches) const;
+
+ private:
+  struct Compiled {};
+  Regex(const std::string& translated, Compiled);
+
+  struct Free {
+    void operator()(pcre2_real_code_8* code) const;
+  };
+  std::unique_ptr<pcre2_real_code_8, Free> code_;
+};
+
+// The PCRE2 pattern that means what `pattern` means to Oniguruma. Throws std::invalid_argument
+// where there is none: nested and intersected classes, backreferences, inline options other than
+// i, possessive intervals, escapes outside the list in regex_syntax.cpp.
+std::string translate_regex(std::string_view pattern);
+
+}  // namespace snug::text

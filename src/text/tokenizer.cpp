@@ -1,0 +1,182 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "text/tokenizer_file.h"
+#include "text/tokenizer_parts.h"
+#include "text/utf8.h"
+
+namespace snug::text {
+namespace {
+
+using nlohmann::json;
+
+// A small file of the folder; null where it does not exist.
+json small_file(const std::string& folder, const char* name) {
+  const std::string path = folder + "/" + name;
+  std::string text;
+  if (!read_text_file(path, text)) return nullptr;
+  json document = parse_json(text, path);
+  if (!document.is_object()) throw base::UserError("expected a JSON object", {path, 0, 0});
+  return document;
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokenizer_json,
+                                                        std::string_view config,
+                                                        const std::string& name) {
+  auto parts = std::make_unique<Parts>();
+  {
+    TokenizerFile file;
+    const json document = parse_tokenizer_file(tokenizer_json, name, file);
+    const JsonNode root(document, name);
+    parts->model =
+        std::make_unique<Bpe>(root.object("model"), std::move(file.vocabulary), file.merges);
+    parts->read(root);
+  }
+  if (!config.empty()) {
+    const std::string config_name = name + " (tokenizer_config.json)";
+    const json document = parse_json(config, config_name);
+    const JsonNode root(document, config_name);
+    parts->read_declared_tokens(root);
+    parts->read_token_names(root);
+    parts->read_chat_template(root);
+  }
+  parts->index_added_tokens();
+  return parts;
+}
+
+Tokenizer Tokenizer::from_text(std::string_view tokenizer_json, std::string_view config,
+                               const std::string& name) {
+  auto parts = read_parts(tokenizer_json, config, name);
+  parts->complete_stop_ids();
+  return Tokenizer(std::move(parts));
+}
+
+Tokenizer Tokenizer::from_folder(const std::string& folder) {
+  const std::string path = folder + "/tokenizer.json";
+  std::string text;
+  if (!read_text_file(path, text))
+    throw base::UserError(
+        "no such file; a model folder needs a tokenizer.json (transformers writes one with "
+        "AutoTokenizer.from_pretrained(...).save_pretrained(...); tokenizer.model alone is not "
+        "read)",
+        {path, 0, 0});
+  std::string config;
+  read_text_file(folder + "/tokenizer_config.json", config);
+  auto parts = read_parts(text, config, path);
+  const json names = small_file(folder, "special_tokens_map.json");
+  if (!names.is_null()) parts->read_token_names({names, folder + "/special_tokens_map.json"});
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const json ids = small_file(folder, name);
+    if (!ids.is_null()) parts->read_token_ids({ids, folder + "/" + name});
+  }
+  parts->complete_stop_ids();
+  read_text_file(folder + "/chat_template.jinja", parts->chat_template);
+  return Tokenizer(std::move(parts));
+}
+
+std::vector<TextSpan> Tokenizer::split_added_tokens(std::string_view text) const {
+  const size_t invalid = find_invalid_utf8(text);
+  if (invalid != std::string_view::npos)
+    base::throw_user_error("the text is not valid UTF-8 at byte {} of {}; save it as UTF-8",
+                           invalid, text.size());
+  return parts_->in_original.find(text);
+}
+
+void Tokenizer::encode_ordinary(std::string_view text, bool at_text_start,
+                                std::vector<int32_t>& ids) const {
+  std::string normalized(text);
+  if (parts_->normalizer) parts_->normalizer->apply(normalized);
+  Words words;
+  for (const TextSpan& span : parts_->in_normalized.find(normalized)) {
+    if (span.id >= 0) {
+      ids.push_back(span.id);
+      continue;
+    }
+    words.buffer.assign(normalized, span.begin, span.end - span.begin);
+    words.list.assign(1, {0, words.buffer.size(), at_text_start && span.begin == 0});
+    if (parts_->pre_tokenizer) parts_->pre_tokenizer->apply(words);
+    const std::string_view buffer = words.buffer;
+    for (const Words::Word& word : words.list)
+      parts_->model->encode(buffer.substr(word.begin, word.end - word.begin), ids);
+  }
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+  std::vector<int32_t> ids;
+  const PostProcessor& post = parts_->post_processor;
+  if (add_special_tokens) ids = post.before;
+  for (const TextSpan& span : split_added_tokens(text)) {
+    if (span.id >= 0) {
+      ids.push_back(span.id);
+    } else {
+      encode_ordinary(text.substr(span.begin, span.end - span.begin), span.begin == 0, ids);
+    }
+  }
+  if (add_special_tokens) ids.insert(ids.end(), post.after.begin(), post.after.end());
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int32_t id : ids) {
+    const auto token = token_of(id);
+    if (token && !(skip_special_tokens && is_special(id))) tokens.emplace_back(*token);
+  }
+  std::string text;
+  if (parts_->decoder) parts_->decoder->apply(tokens);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (!parts_->decoder && i > 0) text += ' ';
+    text += tokens[i];
+  }
+  return text;
+}
+
+std::span<const int32_t> Tokenizer::ids_before() const { return parts_->post_processor.before; }
+std::span<const int32_t> Tokenizer::ids_after() const { return parts_->post_processor.after; }
+
+int32_t Tokenizer::vocabulary_size() const {
+  int32_t end = parts_->model->vocabulary().id_end();
+  for (const auto& [id, token] : parts_->added_by_id) end = std::max(end, id + 1);
+  return end;
+}
+
+std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
+  const int32_t id = parts_->id_of(std::string(token));
+  return id < 0 ? std::nullopt : std::optional(id);
+}
+
+std::optional<std::string_view> Tokenizer::token_of(int32_t id) const {
+  const auto added = parts_->added_by_id.find(id);
+  if (added != parts_->added_by_id.end()) return added->second.content;
+  const Vocabulary& vocabulary = parts_->model->vocabulary();
+  return vocabulary.contains(id) ? std::optional(vocabulary.token(id)) : std::nullopt;
+}
+
+bool Tokenizer::is_special(int32_t id) const {
+  const auto added = parts_->added_by_id.find(id);
+  return added != parts_->added_by_id.end() && added->second.special;
+}
+
+std::optional<int32_t> Tokenizer::bos_id() const { return parts_->special.bos; }
+std::optional<int32_t> Tokenizer::eos_id() const { return parts_->special.eos; }
+std::optional<int32_t> Tokenizer::pad_id() const { return parts_->special.pad; }
+std::span<const int32_t> Tokenizer::stop_ids() const { return parts_->special.stop; }
+const std::string& Tokenizer::chat_template() const { return parts_->chat_template; }
+
+int64_t Tokenizer::host_bytes() const {
+  return parts_->model->host_bytes() + static_cast<int64_t>(sizeof(Parts));
+}
+
+}  // namespace snug::text

@@ -1,0 +1,31 @@
+// Reading tokenizer.json: the vocabulary and the merges, which are most of it, straight into their
+// tables, and the rest as a small JSON document.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/bpe.h"
+#include "text/vocabulary.h"
+
+namespace snug::text {
+
+struct TokenizerFile {
+  Vocabulary vocabulary;
+  std::vector<MergeRule> merges;
+};
+
+// Fills `file` and returns the document less "model.vocab" and "model.merges". Throws UserError
+// with line and column where `text` is no JSON, and where the model is not a byte-pair encoding.
+nlohmann::json parse_tokenizer_file(std::string_view text, const std::string& name,
+                                    TokenizerFile& file);
+
+// Any JSON text as a document; throws UserError with line and column.
+nlohmann::json parse_json(std::string_view text, const std::string& name);
+
+// The whole file, or nothing where it does not exist. Throws UserError where it cannot be read.
+bool read_text_file(const std::string& path, std::string& text);
+
+}  // namespace snug::text

@@ -1,0 +1,172 @@
+#include "text/tokenizer_parts.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace snug::text {
+namespace {
+
+AddedToken read_added_token(const JsonNode& node) {
+  node.only_keys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special",
+                  "__type"});
+  AddedToken token;
+  token.content = node.string("content");
+  token.special = node.boolean_or("special", false);
+  token.normalized = node.boolean_or("normalized", !token.special);
+  token.single_word = node.boolean_or("single_word", false);
+  token.lstrip = node.boolean_or("lstrip", false);
+  token.rstrip = node.boolean_or("rstrip", false);
+  return token;
+}
+
+// A token is named by its text or by an object with its content.
+std::optional<std::string> token_name(const JsonNode& config, std::string_view key) {
+  if (!config.has(key)) return std::nullopt;
+  const nlohmann::json& value = config.value().at(std::string(key));
+  if (value.is_string()) return value.get<std::string>();
+  return config.object(key).string("content");
+}
+
+// One id or a list of ids.
+std::vector<int32_t> id_list(const JsonNode& config, std::string_view key) {
+  std::vector<int32_t> ids;
+  if (!config.has(key)) return ids;
+  const nlohmann::json& value = config.value().at(std::string(key));
+  const auto take = [&](const nlohmann::json& id) {
+    if (!id.is_number_integer() || id.get<int64_t>() > Vocabulary::kMaxId)
+      config.fail(fmt::format("expected '{}' to be a token id or a list of them", key));
+    // Some files write -1 for "none".
+    if (id.get<int64_t>() >= 0) ids.push_back(id.get<int32_t>());
+  };
+  if (value.is_array()) {
+    for (const auto& id : value) take(id);
+  } else {
+    take(value);
+  }
+  return ids;
+}
+
+}  // namespace
+
+int32_t Tokenizer::Parts::id_of(const std::string& token) const {
+  const auto added = added_ids.find(token);
+  return added != added_ids.end() ? added->second : model->vocabulary().find(token);
+}
+
+// The id that the Hugging Face library gives: the model's, else the next free one.
+int32_t Tokenizer::Parts::next_added_id(const std::string& content) const {
+  const int32_t known = id_of(content);
+  if (known >= 0) return known;
+  auto next = static_cast<int32_t>(model->vocabulary().count());
+  for (const auto& [id, token] : added_by_id) next = std::max(next, id + 1);
+  return next;
+}
+
+void Tokenizer::Parts::add_token(const JsonNode& where, AddedToken token, int64_t declared_id) {
+  if (token.content.empty()) where.fail("an added token is empty");
+  token.id = next_added_id(token.content);
+  if (token.id != declared_id)
+    where.fail(fmt::format("the added token '{}' is declared with the id {}, but its place in the "
+                           "vocabulary gives it {}; one of the two files was edited",
+                           token.content, declared_id, token.id));
+  added_ids[token.content] = token.id;
+  added_by_id[token.id] = token;
+  added_order_.push_back(token.id);
+}
+
+void Tokenizer::Parts::read(const JsonNode& document) {
+  document.only_keys({"version", "truncation", "padding", "added_tokens", "normalizer",
+                      "pre_tokenizer", "post_processor", "decoder", "model"});
+  if (document.has("normalizer")) normalizer = read_normalizer(document.object("normalizer"));
+  if (document.has("pre_tokenizer"))
+    pre_tokenizer = read_pre_tokenizer(document.object("pre_tokenizer"));
+  if (document.has("decoder")) decoder = read_decoder(document.object("decoder"));
+  if (document.has("post_processor"))
+    post_processor = read_post_processor(document.object("post_processor"));
+  if (!document.has("added_tokens")) return;
+  for (const JsonNode& node : document.array("added_tokens"))
+    add_token(node, read_added_token(node), node.integer("id"));
+}
+
+void Tokenizer::Parts::read_declared_tokens(const JsonNode& config) {
+  if (!config.has("added_tokens_decoder")) return;
+  const JsonNode declared = config.object("added_tokens_decoder");
+  std::map<int64_t, std::string> by_id;
+  for (const auto& item : declared.value().items()) {
+    const std::string& key = item.key();
+    if (key.empty() || key.size() > 8 ||
+        key.find_first_not_of("0123456789") != std::string::npos)
+      declared.fail("expected token ids as keys, found '" + key + "'");
+    by_id[std::stol(key)] = key;
+  }
+  for (const auto& [id, key] : by_id) {
+    const JsonNode node = declared.object(key);
+    const AddedToken token = read_added_token(node);
+    if (added_ids.contains(token.content)) continue;
+    add_token(node, token, id);
+  }
+}
+
+void Tokenizer::Parts::index_added_tokens() {
+  // Special tokens go first where two stand for the same text.
+  for (const bool is_special : {true, false}) {
+    for (const int32_t id : added_order_) {
+      const AddedToken& token = added_by_id.at(id);
+      if (token.special != is_special) continue;
+      std::string pattern = token.content;
+      if (token.normalized && normalizer) normalizer->apply(pattern);
+      (token.normalized ? in_normalized : in_original).add(pattern, token);
+    }
+  }
+}
+
+void Tokenizer::Parts::read_token_names(const JsonNode& config) {
+  const auto take = [&](std::string_view key, std::optional<int32_t>& id) {
+    if (id) return;
+    const auto name = token_name(config, key);
+    if (!name) return;
+    const int32_t found = id_of(*name);
+    if (found >= 0) id = found;
+  };
+  take("bos_token", special.bos);
+  take("eos_token", special.eos);
+  take("pad_token", special.pad);
+}
+
+void Tokenizer::Parts::read_token_ids(const JsonNode& config) {
+  const auto take = [&](std::string_view key, std::optional<int32_t>& id) {
+    const auto ids = id_list(config, key);
+    if (!id && !ids.empty()) id = ids.front();
+    return ids;
+  };
+  take("bos_token_id", special.bos);
+  take("pad_token_id", special.pad);
+  for (const int32_t id : take("eos_token_id", special.eos))
+    if (std::find(special.stop.begin(), special.stop.end(), id) == special.stop.end())
+      special.stop.push_back(id);
+}
+
+void Tokenizer::Parts::complete_stop_ids() {
+  if (!special.eos) return;
+  std::erase(special.stop, *special.eos);
+  special.stop.insert(special.stop.begin(), *special.eos);
+}
+
+void Tokenizer::Parts::read_chat_template(const JsonNode& config) {
+  if (!config.has("chat_template")) return;
+  if (config.value().at("chat_template").is_string()) {
+    chat_template = config.string("chat_template");
+    return;
+  }
+  // A list of named templates: the one called default is meant for chats.
+  for (const JsonNode& item : config.array("chat_template"))
+    if (item.string("name") == "default") chat_template = item.string("template");
+}
+
+}  // namespace snug::text

@@ -1,0 +1,73 @@
+// What a Tokenizer is made of, and how the files of a folder become it. Inside text/ only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "text/added_tokens.h"
+#include "text/bpe.h"
+#include "text/decoder.h"
+#include "text/json_node.h"
+#include "text/normalizer.h"
+#include "text/post_processor.h"
+#include "text/pre_tokenizer.h"
+#include "text/tokenizer.h"
+
+namespace snug::text {
+
+struct SpecialIds {
+  std::optional<int32_t> bos;
+  std::optional<int32_t> eos;
+  std::optional<int32_t> pad;
+  std::vector<int32_t> stop;
+};
+
+struct Tokenizer::Parts {
+  std::unique_ptr<Normalizer> normalizer;       // may be absent
+  std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be absent: a text is one word
+  std::unique_ptr<Bpe> model;
+  std::unique_ptr<Decoder> decoder;  // may be absent: tokens are joined by spaces
+  PostProcessor post_processor;
+
+  std::unordered_map<int32_t, AddedToken> added_by_id;
+  std::unordered_map<std::string, int32_t> added_ids;
+  AddedTokenFinder in_original;    // tokens looked for before normalization
+  AddedTokenFinder in_normalized;  // and after it
+
+  SpecialIds special;
+  std::string chat_template;
+
+  // The id of an added token or of one of the model, or -1.
+  int32_t id_of(const std::string& token) const;
+
+  // Reads the document of tokenizer.json (see tokenizer_file.h), less what parse took out of it.
+  void read(const JsonNode& document);
+
+  // Adds the tokens that tokenizer_config.json declares and tokenizer.json does not.
+  void read_declared_tokens(const JsonNode& config);
+
+  // Makes the finders, once all added tokens are known.
+  void index_added_tokens();
+
+  // Takes BOS, EOS and padding from a file that names tokens, where none is known yet.
+  void read_token_names(const JsonNode& config);
+
+  // Takes them from a file that holds ids (generation_config.json, config.json).
+  void read_token_ids(const JsonNode& config);
+
+  // Puts EOS first among the stop ids, once it is known.
+  void complete_stop_ids();
+
+  // Takes the template from tokenizer_config.json.
+  void read_chat_template(const JsonNode& config);
+
+ private:
+  void add_token(const JsonNode& where, AddedToken token, int64_t declared_id);
+  int32_t next_added_id(const std::string& content) const;
+  std::vector<int32_t> added_order_;
+};
+
+}  // namespace snug::text
