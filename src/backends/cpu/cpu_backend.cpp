@@ -5,6 +5,7 @@
 
 #include "backends/cpu/arena.h"
 #include "backends/cpu/kind_functions.h"
+#include "backends/cpu/loss_plan.h"
 #include "backends/cpu/onednn_matmul.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
@@ -98,15 +99,8 @@ program::Workspace CpuBackend::workspace(const program::OperationView& view) con
   return {.bytes = bytes, .exact = true};
 }
 
-// A chunk's logits stay below 128 MiB, are a power of two rows so that few shapes arise, and at
-// least 64 rows, below which a product with the head runs at the speed of reading it.
 int64_t CpuBackend::loss_chunk_rows(int64_t vocab, int64_t tokens) const {
-  constexpr int64_t kLogitsBytes = int64_t{128} << 20;
-  constexpr int64_t kMostRows = 2048;
-  constexpr int64_t kLeastRows = 64;
-  int64_t rows = kLeastRows;
-  while (rows < std::min(kMostRows, tokens) && rows * 2 * vocab * 4 <= kLogitsBytes) rows *= 2;
-  return rows;
+  return default_chunk_rows(vocab, tokens);
 }
 
 std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes) {

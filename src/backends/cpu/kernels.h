@@ -10,6 +10,7 @@
 
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/elementwise.h"
+#include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/optimizer.h"
 #include "backends/cpu/kernels/rms_norm.h"
 #include "backends/cpu/kernels/rope.h"
@@ -21,6 +22,7 @@ namespace snug::backends::cpu {
 struct Kernels {
   const AttentionKernels* attention;
   const ElementwiseKernels* elementwise;
+  const GemmKernels* gemm;
   const OptimizerKernels* optimizer;
   const RmsNormKernels* rms_norm;
   const RopeKernels* rope;

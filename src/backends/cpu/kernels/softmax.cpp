@@ -1,6 +1,6 @@
 #include "backends/cpu/kernels/softmax.h"
 
-#include "backends/cpu/kernels/vector.h"
+#include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
@@ -17,7 +17,8 @@ float largest_of(const Element* x, int64_t n) {
 }
 
 template <typename Element>
-void statistics(const Element* x, int64_t n, float* largest, float* sum) {
+void statistics(const void* x_bytes, int64_t n, float* largest, float* sum) {
+  const Element* x = static_cast<const Element*>(x_bytes);
   const float top = largest_of(x, n);
   Float16Lanes total{};
   int64_t i = 0;
@@ -27,22 +28,21 @@ void statistics(const Element* x, int64_t n, float* largest, float* sum) {
   *sum = reduce_add(total);
 }
 
-template <typename Element, typename Out>
-void gradient(const Element* x, int64_t n, float lse, float scale, Out* out) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(out + i, exp(load(x + i) - lse) * scale);
-  if (i < n) store_partial(out + i, exp(load_partial(x + i, n - i, 0.0F) - lse) * scale, n - i);
+template <typename X, typename Y>
+void gradient(const void* x_bytes, int64_t n, float lse, float scale, void* y_bytes) {
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  for_each_lanes(
+      n, [=](int64_t i, auto part) { store(y + i, exp(load(x + i, part) - lse) * scale, part); });
 }
 
 }  // namespace
 
 extern const SoftmaxKernels kSoftmaxKernels;
 const SoftmaxKernels kSoftmaxKernels = {
-    .statistics_f32 = statistics<float>,
-    .statistics_bf16 = statistics<uint16_t>,
-    .gradient_f32_f32 = gradient<float, float>,
-    .gradient_f32_bf16 = gradient<float, uint16_t>,
-    .gradient_bf16_bf16 = gradient<uint16_t, uint16_t>,
+    .statistics = {statistics<float>, statistics<uint16_t>},
+    .gradient = {{gradient<float, float>, gradient<float, uint16_t>},
+                 {gradient<uint16_t, float>, gradient<uint16_t, uint16_t>}},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

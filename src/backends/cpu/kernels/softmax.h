@@ -3,17 +3,16 @@
 
 #include <cstdint>
 
+#include "backends/cpu/kernels/element.h"
+
 namespace snug::backends::cpu {
 
 struct SoftmaxKernels {
   // Largest of n logits, and the sum of exp(x - largest).
-  void (*statistics_f32)(const float* x, int64_t n, float* largest, float* sum);
-  void (*statistics_bf16)(const uint16_t* x, int64_t n, float* largest, float* sum);
-  // out[i] = exp(x[i] - lse) * scale. `out` may share the bytes of x, element type aside: element i
-  // of out never lies behind element i of x.
-  void (*gradient_f32_f32)(const float* x, int64_t n, float lse, float scale, float* out);
-  void (*gradient_f32_bf16)(const float* x, int64_t n, float lse, float scale, uint16_t* out);
-  void (*gradient_bf16_bf16)(const uint16_t* x, int64_t n, float lse, float scale, uint16_t* out);
+  void (*statistics[kElements])(const void* x, int64_t n, float* largest, float* sum);
+  // y[i] = exp(x[i] - lse) * scale. y may begin where x begins: no element of y then lies behind
+  // its x, unless y is f32 and x bf16.
+  void (*gradient[kElements][kElements])(const void* x, int64_t n, float lse, float scale, void* y);
 };
 
 }  // namespace snug::backends::cpu

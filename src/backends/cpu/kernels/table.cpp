@@ -4,6 +4,7 @@ namespace snug::backends::cpu::SNUG_ISA {
 
 extern const AttentionKernels kAttentionKernels;
 extern const ElementwiseKernels kElementwiseKernels;
+extern const GemmKernels kGemmKernels;
 extern const OptimizerKernels kOptimizerKernels;
 extern const RmsNormKernels kRmsNormKernels;
 extern const RopeKernels kRopeKernels;
@@ -14,6 +15,7 @@ extern const Kernels kKernels;
 const Kernels kKernels = {
     .attention = &kAttentionKernels,
     .elementwise = &kElementwiseKernels,
+    .gemm = &kGemmKernels,
     .optimizer = &kOptimizerKernels,
     .rms_norm = &kRmsNormKernels,
     .rope = &kRopeKernels,

@@ -1,0 +1,19 @@
+// An fp32 matrix product of our own, with its scratch from the caller. For x86-64-v2 and v3, where
+// oneDNN packs into buffers of its own that no plan sees.
+//
+// c is cut into tiles of fixed size; each is one thread's, over the whole of k in fixed steps, so
+// bits do not depend on the number of threads.
+#pragma once
+
+#include "backends/cpu/context.h"
+#include "backends/cpu/onednn_matmul.h"
+
+namespace snug::backends::cpu {
+
+// Packed blocks for every thread.
+int64_t gemm_scratch_bytes(const MatmulSpec& spec, const CpuContext& context);
+// Requires fp32 throughout. The addend may share c's bytes element by element.
+void gemm(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
+          const CpuContext& context);
+
+}  // namespace snug::backends::cpu

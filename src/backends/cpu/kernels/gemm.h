@@ -1,0 +1,41 @@
+// Blocks of an fp32 matrix product, for instruction sets where oneDNN's own takes its scratch from
+// the heap. Both factors are packed first, so every stride and transpose ends in the same inner
+// loop.
+#pragma once
+
+#include <cstdint>
+
+namespace snug::backends::cpu {
+
+// Rows of a and columns of b that the inner loop holds in registers: 6 x 16 sums are 12 of AVX2's
+// 16 registers.
+inline constexpr int64_t kGemmRows = 6;
+inline constexpr int64_t kGemmColumns = 16;
+
+// A matrix in memory; strides count elements.
+struct GemmSource {
+  const float* data;
+  int64_t row_stride;
+  int64_t column_stride;
+};
+
+// Where sums go: c = alpha * sum + addend, where a null addend is zero; it may be c itself.
+struct GemmDestination {
+  float* c;
+  int64_t c_stride;
+  const float* addend;
+  int64_t addend_stride;
+  float alpha;
+};
+
+struct GemmKernels {
+  // (rows, k) of a as panels of kGemmRows rows, k by k; (k, columns) of b as panels of kGemmColumns
+  // columns. Rows and columns that are absent are zeros.
+  void (*pack_a)(const GemmSource& a, int64_t rows, int64_t k, float* packed);
+  void (*pack_b)(const GemmSource& b, int64_t k, int64_t columns, float* packed);
+  // The product of packed blocks.
+  void (*block)(const float* packed_a, const float* packed_b, const int64_t (&rows_columns_k)[3],
+                const GemmDestination& destination);
+};
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <optional>
+
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/product.h"
+#include "backends/random_bits.h"
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+// A product that rounds stochastically is made in fp32 in the workspace, some rows at a time, and
+// then added: this much keeps the rows in the second-level cache on their way.
+constexpr int64_t kRoundedBytes = int64_t{1} << 20;
+
+constexpr int64_t round_up(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
+
+MatmulSpec spec_of(const program::Matmul& matmul, const program::OperationView& view) {
+  const MatrixLayout a = matrix_layout(view.read(0));
+  const MatrixLayout b = matrix_layout(view.read(1));
+  const MatrixLayout c = matrix_layout(matmul.accumulate ? view.update(0) : view.write(0));
+  MatmulSpec spec{.m = c.rows, .n = c.columns, .k = matmul.transpose_a ? a.rows : a.columns};
+  spec.a_type = a.dtype;
+  spec.b_type = b.dtype;
+  spec.c_type = c.dtype;
+  spec.a_strides[0] = matmul.transpose_a ? 1 : a.row_stride;
+  spec.a_strides[1] = matmul.transpose_a ? a.row_stride : 1;
+  spec.b_strides[0] = matmul.transpose_b ? 1 : b.row_stride;
+  spec.b_strides[1] = matmul.transpose_b ? b.row_stride : 1;
+  spec.c_stride = c.row_stride;
+  spec.alpha = matmul.alpha;
+  if (matmul.accumulate) spec.add = MatmulSpec::Add::destination;
+  if (matmul.addend) {
+    const MatrixLayout addend = matrix_layout(view.read(2));
+    spec.add = MatmulSpec::Add::addend;
+    spec.addend_type = addend.dtype;
+    spec.addend_stride = addend.row_stride;
+  }
+  return spec;
+}
+
+// The product of some rows, in fp32 and without gaps.
+MatmulSpec rows_of(MatmulSpec spec, int64_t rows) {
+  spec.m = rows;
+  spec.c_type = base::DType::f32;
+  spec.c_stride = spec.n;
+  spec.add = MatmulSpec::Add::nothing;
+  return spec;
+}
+
+// What a matmul keeps between runs. A stochastic one is cut into blocks of rows and a rest.
+class PreparedMatmul : public Prepared {
+ public:
+  PreparedMatmul(const program::Matmul& matmul, const program::OperationView& view,
+                 const CpuContext& context)
+      : spec_(spec_of(matmul, view)) {
+    if (!matmul.stochastic) {
+      whole_.emplace(spec_, context);
+      return;
+    }
+    const int64_t fitting = kRoundedBytes / (spec_.n * static_cast<int64_t>(sizeof(float)));
+    block_rows_ = std::clamp<int64_t>(fitting / 16 * 16, 16, std::max<int64_t>(spec_.m, 16));
+    block_rows_ = std::min(block_rows_, spec_.m);
+    whole_.emplace(rows_of(spec_, block_rows_), context);
+    if (spec_.m % block_rows_ != 0) rest_.emplace(rows_of(spec_, spec_.m % block_rows_), context);
+  }
+
+  void create() const {
+    whole_->create();
+    if (rest_) rest_->create();
+  }
+  int64_t workspace_bytes() const {
+    const int64_t rest = rest_ ? rest_->scratch_bytes() : 0;
+    return product_bytes() + std::max(whole_->scratch_bytes(), rest);
+  }
+  // Of the fp32 rows, before the scratch of the product.
+  int64_t product_bytes() const {
+    return round_up(block_rows_ * spec_.n * static_cast<int64_t>(sizeof(float)));
+  }
+  const MatmulSpec& spec() const { return spec_; }
+  int64_t block_rows() const { return block_rows_; }
+  const Product& product(int64_t rows) const {
+    return block_rows_ == 0 || rows == block_rows_ ? *whole_ : *rest_;
+  }
+
+ private:
+  MatmulSpec spec_;
+  int64_t block_rows_ = 0;  // 0: not stochastic
+  std::optional<Product> whole_;
+  std::optional<Product> rest_;
+};
+
+void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSpec& spec,
+                 uint16_t* c, const CpuContext& context) {
+  context.kernels.elementwise->accumulate_stochastically[kF32](sums, c, spec.n, stream);
+}
+
+void run_stochastic(const program::Matmul& matmul, const PreparedMatmul& prepared,
+                    const Invocation& invocation, CpuContext& context) {
+  const MatmulSpec& spec = prepared.spec();
+  const auto* random = invocation.reads.back().as<int32_t>();
+  const base::PhiloxKey key = stream_key(
+      {.seed = matmul.seed, .site = matmul.site, .step = random[0], .first_row = random[1]},
+      RandomPurpose::rounding);
+  const int64_t a_row_bytes = spec.a_strides[0] * base::size_of(spec.a_type);
+  auto* sums = invocation.workspace.as<float>();
+  std::byte* scratch = invocation.workspace.data + prepared.product_bytes();
+  for (int64_t row = 0; row < spec.m; row += prepared.block_rows()) {
+    const int64_t rows = std::min(prepared.block_rows(), spec.m - row);
+    const MatmulOperands operands{.a = invocation.reads[0].data + row * a_row_bytes,
+                                  .b = invocation.reads[1].data,
+                                  .c = invocation.workspace.data};
+    prepared.product(rows).multiply(operands, scratch, context);
+    parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        add_rounded(sums + i * spec.n, {{key[0], key[1]}, (row + i) * spec.n}, spec,
+                    invocation.updates[0].as<uint16_t>() + (row + i) * spec.c_stride, context);
+    });
+  }
+}
+
+const PreparedMatmul& prepared_of(const Invocation& invocation) {
+  SNUG_CHECK(invocation.prepared != nullptr, "a matmul that was not prepared");
+  return static_cast<const PreparedMatmul&>(*invocation.prepared);
+}
+
+}  // namespace
+
+void run(const program::Matmul& matmul, const Invocation& invocation, CpuContext& context) {
+  const PreparedMatmul& prepared = prepared_of(invocation);
+  if (matmul.stochastic) return run_stochastic(matmul, prepared, invocation, context);
+  const Buffer& c = matmul.accumulate ? invocation.updates[0] : invocation.writes[0];
+  const MatmulOperands operands{.a = invocation.reads[0].data,
+                                .b = invocation.reads[1].data,
+                                .c = c.data,
+                                .addend = matmul.addend ? invocation.reads[2].data : nullptr};
+  prepared.product(prepared.spec().m).multiply(operands, invocation.workspace.data, context);
+}
+
+bool supports(const program::Matmul& matmul, const program::OperationView& view,
+              const CpuContext& context) {
+  const base::DType c = (matmul.accumulate ? view.update(0) : view.write(0)).dtype;
+  return supports_product(view.read(0).dtype, view.read(1).dtype, c, context);
+}
+
+int64_t workspace_bytes(const program::Matmul& matmul, const program::OperationView& view,
+                        const CpuContext& context) {
+  return PreparedMatmul(matmul, view, context).workspace_bytes();
+}
+
+std::unique_ptr<Prepared> prepare(const program::Matmul& matmul, const program::OperationView& view,
+                                  CpuContext& context) {
+  auto prepared = std::make_unique<PreparedMatmul>(matmul, view, context);
+  prepared->create();
+  return prepared;
+}
+
+}  // namespace snug::backends::cpu

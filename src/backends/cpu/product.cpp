@@ -1,0 +1,184 @@
+#include "backends/cpu/product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/gemm.h"
+#include "backends/cpu/parallel.h"
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+using base::DType;
+using Add = MatmulSpec::Add;
+
+constexpr int64_t round_up(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
+
+MatmulSpec in_place_of(MatmulSpec spec) {
+  spec.add = Add::destination;
+  spec.addend_type = DType::f32;
+  spec.addend_stride = 0;
+  return spec;
+}
+
+bool addend_may_be_destination(const MatmulSpec& spec) {
+  return spec.add == Add::addend && spec.addend_type == spec.c_type &&
+         spec.addend_stride == spec.c_stride;
+}
+
+// Makes a factor's strides those of a matrix without gaps, as stored or transposed. Returns the
+// bytes of a copy; 0 when it had none.
+int64_t close_factor(int64_t rows, int64_t columns, DType type, int64_t (&strides)[2]) {
+  const bool transposed = strides[0] == 1 && strides[1] != 1;
+  const int64_t lines = transposed ? columns : rows;
+  const int64_t length = transposed ? rows : columns;
+  int64_t& stride = strides[transposed ? 1 : 0];
+  if (stride == length) return 0;
+  stride = length;
+  return lines == 1 ? 0 : round_up(rows * columns * base::size_of(type));
+}
+
+int64_t close_result(const MatmulSpec& spec, DType type, int64_t& stride) {
+  if (stride == spec.n) return 0;
+  stride = spec.n;
+  return spec.m == 1 ? 0 : round_up(spec.m * spec.n * base::size_of(type));
+}
+
+// Lines of `bytes` each, at two distances.
+struct Lines {
+  std::byte* to;
+  int64_t to_stride;
+  const std::byte* from;
+  int64_t from_stride;
+  int64_t count;
+  int64_t bytes;
+};
+
+void copy_lines(const Lines& lines) {
+  parallel_ranges(lines.count, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line)
+      std::memcpy(lines.to + line * lines.to_stride, lines.from + line * lines.from_stride,
+                  static_cast<size_t>(lines.bytes));
+  });
+}
+
+// A factor's lines: its rows, or its columns when it is transposed.
+Lines factor_lines(const std::byte* from, std::byte* to, const int64_t (&strides)[2],
+                   const int64_t (&dense)[2], int64_t rows_columns[2], DType type) {
+  const int line = dense[0] == 1 && dense[1] != 1 ? 1 : 0;
+  const int64_t size = base::size_of(type);
+  return {.to = to,
+          .to_stride = dense[line] * size,
+          .from = from,
+          .from_stride = strides[line] * size,
+          .count = rows_columns[line],
+          .bytes = rows_columns[1 - line] * size};
+}
+
+}  // namespace
+
+bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
+  if (a != b) return false;
+  if (a == DType::f32) return c == DType::f32;
+  return a == DType::bf16 && (c == DType::f32 || c == DType::bf16) &&
+         has_bf16_products(context.isa);
+}
+
+Product::Product(const MatmulSpec& spec, const CpuContext& context) : spec_(spec), dense_(spec) {
+  if (context.isa < Isa::v4) {
+    own_scratch_bytes_ = gemm_scratch_bytes(spec, context);
+    return;
+  }
+  close_gaps();
+  primitive_ = &matmul_primitive(dense_);
+  own_scratch_bytes_ = cpu::scratch_bytes(*primitive_);
+  if (!addend_may_be_destination(spec)) return;
+  in_place_ = &matmul_primitive(in_place_of(dense_));
+  own_scratch_bytes_ = std::max(own_scratch_bytes_, cpu::scratch_bytes(*in_place_));
+}
+
+void Product::close_gaps() {
+  copied_bytes_[kA] = close_factor(dense_.m, dense_.k, dense_.a_type, dense_.a_strides);
+  copied_bytes_[kB] = close_factor(dense_.k, dense_.n, dense_.b_type, dense_.b_strides);
+  copied_bytes_[kC] = close_result(dense_, dense_.c_type, dense_.c_stride);
+  if (dense_.add == Add::addend)
+    copied_bytes_[kAddend] = close_result(dense_, dense_.addend_type, dense_.addend_stride);
+}
+
+int64_t Product::scratch_bytes() const {
+  int64_t bytes = own_scratch_bytes_;
+  for (const int64_t copied : copied_bytes_) bytes += copied;
+  return bytes;
+}
+
+void Product::create() const {
+  if (primitive_ != nullptr) cpu::create(*primitive_);
+  if (in_place_ != nullptr) cpu::create(*in_place_);
+}
+
+MatmulOperands Product::copy_in(const MatmulOperands& operands, std::byte* scratch) const {
+  MatmulOperands dense = operands;
+  const auto take = [&](Matrix matrix) {
+    std::byte* const taken = scratch;
+    scratch += copied_bytes_[matrix];
+    return taken;
+  };
+  if (copied_bytes_[kA] > 0) {
+    std::byte* const to = take(kA);
+    int64_t sizes[2] = {spec_.m, spec_.k};
+    copy_lines(
+        factor_lines(operands.a, to, spec_.a_strides, dense_.a_strides, sizes, spec_.a_type));
+    dense.a = to;
+  }
+  if (copied_bytes_[kB] > 0) {
+    std::byte* const to = take(kB);
+    int64_t sizes[2] = {spec_.k, spec_.n};
+    copy_lines(
+        factor_lines(operands.b, to, spec_.b_strides, dense_.b_strides, sizes, spec_.b_type));
+    dense.b = to;
+  }
+  if (copied_bytes_[kC] > 0) {
+    dense.c = take(kC);
+    const int64_t size = base::size_of(spec_.c_type);
+    if (spec_.add == Add::destination)
+      copy_lines(
+          {dense.c, spec_.n * size, operands.c, spec_.c_stride * size, spec_.m, spec_.n * size});
+  }
+  if (copied_bytes_[kAddend] > 0) {
+    std::byte* const to = take(kAddend);
+    const int64_t size = base::size_of(spec_.addend_type);
+    copy_lines(
+        {to, spec_.n * size, operands.addend, spec_.addend_stride * size, spec_.m, spec_.n * size});
+    dense.addend = to;
+  }
+  return dense;
+}
+
+void Product::multiply(const MatmulOperands& operands, std::byte* scratch,
+                       CpuContext& context) const {
+  if (primitive_ == nullptr) return gemm(spec_, operands, scratch, context);
+  const MatmulOperands dense = copy_in(operands, scratch + own_scratch_bytes_);
+  const bool shares = dense_.add == Add::addend && dense.addend == dense.c;
+  SNUG_CHECK(!shares || in_place_ != nullptr, "an addend of another layout shares c's bytes");
+  execute(shares ? *in_place_ : *primitive_, dense, scratch);
+  if (copied_bytes_[kC] == 0) return;
+  const int64_t size = base::size_of(spec_.c_type);
+  copy_lines({operands.c, spec_.c_stride * size, dense.c, spec_.n * size, spec_.m, spec_.n * size});
+}
+
+MatrixLayout matrix_layout(const program::Tensor& tensor) {
+  const program::Shape& shape = tensor.shape;
+  SNUG_CHECK(shape.rank() == 1 || shape.rank() == 2, "{} {} is no matrix", tensor.name,
+             to_string(shape));
+  MatrixLayout layout{shape.rank() == 2 ? shape[0] : 1, shape.columns(), shape.columns(),
+                      tensor.dtype};
+  if (!tensor.is_view()) return layout;
+  const auto last = static_cast<size_t>(shape.rank() - 1);
+  SNUG_CHECK(tensor.view.strides[last] == 1 || layout.columns == 1,
+             "the columns of {} have stride {}", tensor.name, tensor.view.strides[last]);
+  if (layout.rows > 1) layout.row_stride = tensor.view.strides[0];
+  return layout;
+}
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,57 @@
+// A matrix product made ready: the way to run it chosen, its scratch known. Used by every kind that
+// multiplies matrices.
+//
+// From x86-64-v4 on oneDNN runs it, in a form that takes all scratch from the caller; it has that
+// form only for matrices without gaps between rows (or columns, transposed), so those with gaps are
+// copied through the workspace. Below, our own gemm runs it, in fp32.
+#pragma once
+
+#include <array>
+
+#include "backends/cpu/context.h"
+#include "backends/cpu/onednn_matmul.h"
+#include "program/tensor.h"
+
+namespace snug::backends::cpu {
+
+// Whether a product of these types runs on this machine: fp32 anywhere, bf16 factors where the
+// processor multiplies them (elsewhere a job computes in fp32; nothing is emulated in silence).
+bool supports_product(base::DType a, base::DType b, base::DType c, const CpuContext& context);
+
+class Product {
+ public:
+  Product(const MatmulSpec& spec, const CpuContext& context);
+  const MatmulSpec& spec() const { return spec_; }
+  int64_t scratch_bytes() const;
+  // Makes what multiply() needs; equal products share it.
+  void create() const;
+  // The addend may be the very bytes of c. Scratch is aligned to 64 bytes.
+  void multiply(const MatmulOperands& operands, std::byte* scratch, CpuContext& context) const;
+
+ private:
+  // The matrices that are copied to be without gaps.
+  enum Matrix : uint8_t { kA, kB, kC, kAddend, kMatrices };
+
+  void close_gaps();
+  MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch) const;
+
+  MatmulSpec spec_;
+  MatmulSpec dense_;                               // what the library is asked for
+  std::array<int64_t, kMatrices> copied_bytes_{};  // 0: used where it lies
+  int64_t own_scratch_bytes_ = 0;
+  MatmulPrimitive* primitive_ = nullptr;  // null: our own gemm
+  MatmulPrimitive* in_place_ = nullptr;   // for an addend that is c
+};
+
+// A matrix operand: (rows, columns), columns of stride 1.
+struct MatrixLayout {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t row_stride = 0;
+  base::DType dtype = base::DType::f32;
+};
+
+// Of a tensor of rank 1 (one row) or 2, view or not.
+MatrixLayout matrix_layout(const program::Tensor& tensor);
+
+}  // namespace snug::backends::cpu
