@@ -9,6 +9,7 @@
 #include "formats/recipe_keys.h"
 
 #include <yaml-cpp/yaml.h>
+#include <algorithm>
 #include <filesystem>
 
 namespace snug::formats {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace snug::formats {
 namespace {

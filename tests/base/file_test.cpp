@@ -1,0 +1,126 @@
+#include "base/file.h"
+
+#include "temporary_folder.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+namespace snug::base {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::contains;
+using testing::TemporaryFolder;
+using testing::user_error_of;
+
+TEST(File, WritesAndReadsAtPositions) {
+  const TemporaryFolder folder;
+  File file = File::create(folder / "a");
+  file.write_at(4, "efgh", 4);
+  file.write_at(0, "abcd", 4);
+  file.sync();
+  file.close();
+  EXPECT_EQ(read_text_file(folder / "a"), "abcdefgh");
+
+  const File reader = File::open_for_reading(folder / "a");
+  std::vector<char> bytes(8);
+  std::thread other([&] { reader.read_at(0, bytes.data(), 4); });
+  reader.read_at(4, bytes.data() + 4, 4);
+  other.join();
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), "abcdefgh");
+}
+
+TEST(File, ReadingPastTheEndSaysTruncated) {
+  const TemporaryFolder folder;
+  const File file = File::open_for_reading(folder.write("a", "12345"));
+  char bytes[8];
+  EXPECT_TRUE(contains(user_error_of([&] { file.read_at(2, bytes, 8); }), "ends at byte 5"));
+}
+
+TEST(File, UpdateKeepsTheContents) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.write("a", "12345");
+  File file = File::open_for_update(path);
+  file.truncate(3);
+  file.write_at(3, "x", 1);
+  EXPECT_EQ(read_text_file(path), "123x");
+}
+
+TEST(File, FoldersAndMissingFilesAreErrors) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(
+      contains(user_error_of([&] { File::open_for_reading(folder.path()); }), "Is a directory"));
+  EXPECT_TRUE(
+      contains(user_error_of([&] { File::open_for_reading(folder / "none"); }), "check the path"));
+  EXPECT_TRUE(contains(user_error_of([&] { File::create(folder / "no/file"); }), "cannot write"));
+}
+
+TEST(File, TooLargeTextIsRefused) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.write("a", "12345");
+  EXPECT_EQ(read_text_file(path, 5), "12345");
+  EXPECT_TRUE(contains(user_error_of([&] { read_text_file(path, 4); }), "has 5 bytes, more than"));
+}
+
+TEST(File, PipesAreReadToTheirEnd) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::FILE* out = std::fopen(pipe.c_str(), "w");
+    std::fputs("seed: 1", out);
+    std::fclose(out);
+  });
+  EXPECT_EQ(read_text_file(pipe), "seed: 1");
+  writer.join();
+}
+
+TEST(File, FullDiskIsSaidPlainly) {
+  File file = File::create("/dev/full");
+  EXPECT_TRUE(contains(user_error_of([&] { file.write_at(0, "x", 1); }),
+                       "cannot write /dev/full: No space left on device; free some space"));
+}
+
+TEST(File, AtomicWriteReplacesOrLeavesTheOld) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.write("a", "old");
+  write_file_atomically(path, "new");
+  EXPECT_EQ(read_text_file(path), "new");
+
+  fs::create_symlink("/dev/full", folder / "a.tmp");
+  EXPECT_TRUE(contains(user_error_of([&] { write_file_atomically(path, "newer"); }),
+                       "No space left on device"));
+  EXPECT_EQ(read_text_file(path), "new");
+  EXPECT_EQ(folder.count(), 1U);
+}
+
+TEST(File, CopiesInPieces) {
+  const TemporaryFolder folder;
+  const std::string text(700'001, 'x');
+  copy_file_atomically(folder.write("a", text), folder / "b");
+  EXPECT_EQ(read_text_file(folder / "b"), text);
+}
+
+TEST(File, ReserveReportsTheFileSizeLimit) {
+  const TemporaryFolder folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1 << 16, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  File file = File::create(folder / "a");
+  const std::string error = user_error_of([&] { file.reserve(1 << 20); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, old_handler);
+  EXPECT_TRUE(contains(error, "cannot reserve 1048576 bytes for"));
+  EXPECT_TRUE(contains(error, "ulimit -f"));
+}
+
+}  // namespace
+}  // namespace snug::base

@@ -1,0 +1,24 @@
+#include "base/nearest.h"
+
+#include <gtest/gtest.h>
+
+namespace snug::base {
+namespace {
+
+TEST(Nearest, CountsEdits) {
+  EXPECT_EQ(edit_distance("", ""), 0);
+  EXPECT_EQ(edit_distance("abc", ""), 3);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("lerning_rate", "learning_rate"), 1);
+  EXPECT_EQ(edit_distance("laerning", "learning"), 1) << "an adjacent swap is one edit";
+  EXPECT_EQ(edit_distance("LoRA", "lora"), 0);
+}
+
+TEST(Nearest, PicksTheNearest) {
+  EXPECT_EQ(nearest_name("max_step", {"max_length", "max_steps", "seed"}), "max_steps");
+  EXPECT_EQ(nearest_name("x", {"a", "b"}), "a") << "the first on a tie";
+  EXPECT_EQ(nearest_name("x", {}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace snug::base
