@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/reference/reference_backend.h"
+#include "backends/reference/with_float_type.h"
+#include "operation_case.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::Attention;
+using program::AttentionGrad;
+using program::DType;
+using program::Shape;
+using program::TensorId;
+
+// Where queries and keys lie: [begin, end) of each segment, unused ones (0, 0).
+struct Bounds {
+  std::string name;
+  int64_t q_tokens, k_tokens;
+  Values queries, keys;
+  int64_t segments() const { return static_cast<int64_t>(queries.size()) / 2; }
+};
+
+Bounds whole(int64_t tokens) {
+  const auto end = static_cast<double>(tokens);
+  return {fmt::format("one segment of {}", tokens), tokens, tokens, {0, end}, {0, end}};
+}
+
+// Queries that follow `past` keys: a chunk of a prompt, or one token of it.
+Bounds chunk(int64_t queries, int64_t past, int64_t capacity) {
+  return {fmt::format("{} queries after {} keys of {}", queries, past, capacity),
+          queries,
+          capacity,
+          {0, static_cast<double>(queries)},
+          {0, static_cast<double>(past + queries)}};
+}
+
+// Random segments with gaps that none covers, then unused slots.
+Bounds packed(Random& random, int64_t tokens) {
+  Bounds bounds{fmt::format("segments in {}", tokens), tokens, tokens, {}, {}};
+  std::uniform_int_distribution<int64_t> length(1, std::max<int64_t>(2, tokens / 3));
+  std::uniform_int_distribution<int64_t> gap(0, 2);
+  int64_t begin = gap(random);
+  while (begin < tokens - 1) {
+    const int64_t end = std::min(tokens, begin + length(random));
+    bounds.queries.push_back(static_cast<double>(begin));
+    bounds.queries.push_back(static_cast<double>(end));
+    begin = end + gap(random);
+  }
+  bounds.queries.insert(bounds.queries.end(), {0, 0, 0, 0});
+  bounds.keys = bounds.queries;
+  return bounds;
+}
+
+// One query for each of `sequences`, each with its own part of a cache, which is not full.
+Bounds decode(Random& random, int64_t sequences, int64_t capacity) {
+  Bounds bounds{fmt::format("{} sequences of {}", sequences, capacity),
+                sequences,
+                sequences * capacity,
+                {},
+                {}};
+  std::uniform_int_distribution<int64_t> length(2, capacity);
+  for (int64_t s = 0; s < sequences; ++s) {
+    bounds.queries.insert(bounds.queries.end(), {double(s), double(s + 1)});
+    const int64_t begin = s * capacity;
+    bounds.keys.insert(bounds.keys.end(), {double(begin), double(begin + length(random))});
+  }
+  return bounds;
+}
+
+struct Form {
+  int64_t heads, kv_heads, head_dim;
+  bool causal = true;
+  int64_t window = 0;
+};
+
+constexpr Form kForms[]{{1, 1, 4},          {4, 2, 16},           {3, 1, 5},           {2, 2, 64},
+                        {9, 3, 24},         {2, 1, 128},          {2, 2, 16, false},   {4, 2, 80},
+                        {2, 1, 8, true, 5}, {2, 1, 40, true, 16}, {2, 2, 16, false, 7}};
+
+Attention attention_of(const Form& form) {
+  return {.heads = form.heads,
+          .kv_heads = form.kv_heads,
+          .head_dim = form.head_dim,
+          .scale = 1.0F / std::sqrt(static_cast<float>(form.head_dim)),
+          .causal = form.causal,
+          .window = form.window};
+}
+
+std::string name_of(const Form& form, const Bounds& bounds) {
+  return fmt::format("{}, {} heads on {} of {}{}{}", bounds.name, form.heads, form.kv_heads,
+                     form.head_dim, form.causal ? "" : ", not causal",
+                     form.window > 0 ? fmt::format(", window {}", form.window) : "");
+}
+
+// What lies outside all segments is not read: a cache's free slots hold anything.
+Values with_nan_outside(Values values, int64_t tokens, const Values& bounds) {
+  const int64_t width = static_cast<int64_t>(values.size()) / tokens;
+  for (int64_t t = 0; t < tokens; ++t) {
+    const auto at = static_cast<double>(t);
+    bool inside = false;
+    for (size_t s = 0; s < bounds.size(); s += 2)
+      inside = inside || (at >= bounds[s] && at < bounds[s + 1]);
+    for (int64_t j = 0; j < width && !inside; ++j)
+      values[static_cast<size_t>(t * width + j)] = std::numeric_limits<double>::quiet_NaN();
+  }
+  return values;
+}
+
+OperationCase forward_case(CaseList& list, const Form& form, const Bounds& bounds, bool nan_outside,
+                           bool views) {
+  CaseBuilder builder = list.builder();
+  if (views) builder.use_views();
+  const int64_t q_width = form.heads * form.head_dim;
+  const int64_t k_width = form.kv_heads * form.head_dim;
+  const auto q = builder.activation({bounds.q_tokens, q_width});
+  const auto k = builder.activation({bounds.k_tokens, k_width});
+  const auto v = builder.activation({bounds.k_tokens, k_width});
+  const auto q_bounds = builder.index({bounds.segments(), 2}, bounds.queries);
+  const auto k_bounds = builder.index({bounds.segments(), 2}, bounds.keys);
+  const auto o = builder.output_activation({bounds.q_tokens, q_width});
+  const auto lse = builder.output_measure({form.heads, bounds.q_tokens});
+  OperationCase result = builder.finish(name_of(form, bounds), attention_of(form),
+                                        {q, k, v, q_bounds, k_bounds}, {o, lse});
+  if (nan_outside)
+    for (const TensorId id : {k, v})
+      result.inputs[id] = with_nan_outside(result.inputs[id], bounds.k_tokens, bounds.keys);
+  return result;
+}
+
+// The backward operation of a forward case, on the outputs that the forward pass really has.
+OperationCase backward_case(CaseList& list, const Form& form, const Bounds& bounds, bool views) {
+  const OperationCase forward = forward_case(list, form, bounds, false, false);
+  reference::ReferenceBackend reference({});
+  const RunResult outputs = guarded_run(
+      reference, reference::with_float_type(forward.program, DType::f64), forward.inputs);
+  const auto& in = forward.operation().reads;
+  const auto& out = forward.operation().writes;
+  CaseBuilder builder = list.builder();
+  if (views) builder.use_views();
+  const DType type = list.types.activation;
+  const Shape q_shape{bounds.q_tokens, form.heads * form.head_dim};
+  const Shape k_shape{bounds.k_tokens, form.kv_heads * form.head_dim};
+  const auto d_o = builder.activation(q_shape);
+  const auto q = builder.input(q_shape, type, forward.inputs.at(in[0]));
+  const auto k = builder.input(k_shape, type, forward.inputs.at(in[1]));
+  const auto v = builder.input(k_shape, type, forward.inputs.at(in[2]));
+  const auto o = builder.input(q_shape, type, outputs.values.at(out[0]));
+  const auto lse = builder.measure({form.heads, bounds.q_tokens}, outputs.values.at(out[1]));
+  const auto q_bounds = builder.index({bounds.segments(), 2}, bounds.queries);
+  const auto k_bounds = builder.index({bounds.segments(), 2}, bounds.keys);
+  const auto dq = builder.output_activation(q_shape);
+  const auto dk = builder.output_activation(k_shape);
+  const auto dv = builder.output_activation(k_shape);
+  const AttentionGrad grad{form.heads,  form.kv_heads, form.head_dim, attention_of(form).scale,
+                           form.causal, form.window};
+  return builder.finish(name_of(form, bounds), grad, {d_o, q, k, v, o, lse, q_bounds, k_bounds},
+                        {dq, dk, dv});
+}
+
+void add_cache_writes(CaseList& list) {
+  for (const int64_t tokens : {1, 3, 17})
+    for (const int64_t width : {1, 16, 65}) {
+      constexpr int64_t kCapacity = 40;
+      Values slots(kCapacity);
+      for (size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<double>(i);
+      std::shuffle(slots.begin(), slots.end(), list.random);
+      slots.resize(static_cast<size_t>(tokens));
+      slots[static_cast<size_t>(tokens / 2)] = tokens > 1 ? -1 : slots[0];
+      CaseBuilder builder = list.builder();
+      const auto x = builder.activation({tokens, width});
+      const auto where = builder.index({tokens}, slots);
+      const auto cache = builder.activation({kCapacity, width});
+      list.add(builder.finish(fmt::format("{} x {}", tokens, width), program::CacheWrite{},
+                              {x, where}, {}, {cache}));
+    }
+}
+
+}  // namespace
+
+void add_attention_cases(CaseList& list) {
+  for (const Form& form : kForms) {
+    std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
+                              whole(65),         whole(131),        packed(list.random, 17),
+                              chunk(1, 16, 17),  chunk(5, 70, 100), packed(list.random, 130),
+                              chunk(33, 31, 64), chunk(1, 0, 9),    decode(list.random, 3, 37)};
+    if (!form.causal) table.push_back({"9 queries on 4 keys", 9, 4, {0, 9}, {0, 4}});
+    for (const Bounds& bounds : table) {
+      list.add(forward_case(list, form, bounds, true, false));
+      // With one key the softmax is constant, and its gradient the rounding error of o.
+      const bool is_constant = bounds.keys.size() == 2 && bounds.keys[1] == 1;
+      if (!is_constant) list.add(backward_case(list, form, bounds, false));
+    }
+  }
+  const Bounds bounds = packed(list.random, 70);
+  list.add(forward_case(list, kForms[1], bounds, true, true));
+  list.add(backward_case(list, kForms[1], bounds, true));
+  add_cache_writes(list);
+}
+
+}  // namespace snug::backends::test

@@ -1,0 +1,108 @@
+#include "operation_case.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::DType;
+using program::Shape;
+
+struct Size {
+  int64_t rows, columns;
+};
+
+constexpr Size kSizes[]{{1, 1},   {1, 3},   {3, 1},     {3, 17},   {17, 65},
+                        {65, 16}, {1, 129}, {129, 257}, {300, 40}, {2, 1000}};
+
+std::string name_of(const Size& size) { return fmt::format("{} x {}", size.rows, size.columns); }
+
+void add_sums(CaseList& list, const Size& size, bool views) {
+  const Shape shape{size.rows, size.columns};
+  // A lone sum could cancel by chance, which is no error of the kernel.
+  const double mean = size.columns < 32 ? 2.0 : 0.0;
+  {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    const auto a = builder.activation(shape, mean, 0.5);
+    const auto b = builder.activation(shape, mean, 0.5);
+    const auto c = builder.output_activation(shape);
+    list.add(builder.finish(name_of(size), program::Add{}, {a, b}, {c}));
+  }
+  {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    const auto x = builder.activation(shape, mean, 0.5);
+    const auto bias = builder.weight({size.columns}, mean, 0.5);
+    const auto y = builder.output_activation(shape);
+    list.add(builder.finish(name_of(size), program::AddBias{}, {x, bias}, {y}));
+  }
+  for (const bool accumulate : {false, true}) {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    const auto x = builder.activation(shape, mean, 0.5);
+    if (accumulate) {
+      const auto y = builder.gradient({size.columns}, mean, 0.5);
+      list.add(builder.finish(name_of(size) + " accumulate", program::SumRows{true}, {x}, {}, {y}));
+    } else {
+      const auto y = builder.output_gradient({size.columns});
+      list.add(builder.finish(name_of(size), program::SumRows{}, {x}, {y}));
+    }
+  }
+}
+
+void add_accumulates(CaseList& list, const Size& size) {
+  const Shape shape{size.rows, size.columns};
+  for (const bool stochastic : {false, true}) {
+    if (stochastic && list.types.gradient != DType::bf16) continue;
+    CaseBuilder builder = list.builder();
+    const auto x = builder.gradient(shape, 2.0, 0.5);
+    const auto y = builder.gradient(shape, 2.0, 0.5);
+    std::vector<program::TensorId> reads{x};
+    if (stochastic) reads.push_back(builder.index({2}, {7, 11}));
+    const program::Accumulate accumulate{stochastic, 1234567890123, 17};
+    list.add(builder.finish(name_of(size) + (stochastic ? " stochastic" : ""), accumulate, reads,
+                            {}, {y}));
+  }
+}
+
+void add_dropouts(CaseList& list, const Size& size, bool views) {
+  for (const float probability : {0.0F, 0.05F, 0.5F}) {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    const Shape shape{size.rows, size.columns};
+    const auto x = builder.activation(shape, 2.0, 0.5);
+    const auto random = builder.index({2}, {3, 40});
+    const auto y = builder.output_activation(shape);
+    const program::Dropout dropout{
+        .probability = probability, .row_length = 7, .seed = 42, .site = 5};
+    list.add(builder.finish(fmt::format("{} probability {}", name_of(size), probability), dropout,
+                            {x, random}, {y}));
+  }
+}
+
+void add_casts(CaseList& list, const Size& size) {
+  const Shape shape{size.rows, size.columns};
+  const DType type = list.types.activation;
+  for (const auto& [from, to] : {std::pair{DType::f32, type}, std::pair{type, DType::f32}}) {
+    CaseBuilder builder = list.builder();
+    const auto x = builder.input(shape, from, normal(list.random, shape.elements()));
+    const auto y = builder.output(shape, to);
+    list.add(builder.finish(
+        fmt::format("{} {} to {}", name_of(size), base::name_of(from), base::name_of(to)),
+        program::Cast{}, {x}, {y}));
+  }
+}
+
+}  // namespace
+
+void add_elementwise_cases(CaseList& list) {
+  for (const Size& size : kSizes) {
+    add_sums(list, size, false);
+    add_accumulates(list, size);
+    add_dropouts(list, size, false);
+    add_casts(list, size);
+  }
+  add_sums(list, {17, 65}, true);
+  add_dropouts(list, {17, 65}, true);
+}
+
+}  // namespace snug::backends::test

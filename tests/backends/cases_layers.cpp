@@ -1,0 +1,156 @@
+// Embedding, norm, rotation and gated activation.
+#include <cmath>
+
+#include "operation_case.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::Shape;
+using program::TensorId;
+
+struct Size {
+  int64_t tokens, width;
+};
+
+constexpr Size kSizes[]{{1, 3},   {3, 17},   {17, 65},  {65, 16},
+                        {5, 129}, {129, 64}, {33, 576}, {2, 1000}};
+
+std::string name_of(const Size& size) { return fmt::format("{} x {}", size.tokens, size.width); }
+
+void add_embeddings(CaseList& list, const Size& size) {
+  for (const int64_t vocab : {int64_t{1}, int64_t{5}, int64_t{131}}) {
+    const Shape table_shape{vocab, size.width};
+    const Shape shape{size.tokens, size.width};
+    const std::string name = fmt::format("{} of {}", name_of(size), vocab);
+    CaseBuilder forward = list.builder();
+    const auto table = forward.weight(table_shape);
+    const auto ids = forward.index({size.tokens}, integers(list.random, size.tokens, 0, vocab - 1));
+    const auto y = forward.output_activation(shape);
+    list.add(forward.finish(name, program::Embedding{}, {table, ids}, {y}));
+    for (const bool accumulate : {false, true}) {
+      CaseBuilder backward = list.builder();
+      const auto dy = backward.activation(shape);
+      const auto where =
+          backward.index({size.tokens}, integers(list.random, size.tokens, 0, vocab - 1));
+      if (accumulate) {
+        const auto dtable = backward.gradient(table_shape);
+        list.add(backward.finish(name + " accumulate", program::EmbeddingGrad{true}, {dy, where},
+                                 {}, {dtable}));
+      } else {
+        const auto dtable = backward.output_gradient(table_shape);
+        list.add(backward.finish(name, program::EmbeddingGrad{}, {dy, where}, {dtable}));
+      }
+    }
+  }
+}
+
+void add_norms(CaseList& list, const Size& size, double deviation, bool views) {
+  const Shape shape{size.tokens, size.width};
+  const std::string name = fmt::format("{} deviation {}", name_of(size), deviation);
+  {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    const auto x = builder.activation(shape, 0.0, deviation);
+    const auto w = builder.weight({size.width}, 1.0, 0.25);
+    const auto y = builder.output_activation(shape);
+    list.add(builder.finish(name, program::RmsNorm{1e-5F}, {x, w}, {y}));
+  }
+  for (const bool addend : {false, true})
+    for (const int gradient : {0, 1, 2}) {
+      const program::RmsNormGrad grad{.epsilon = 1e-5F,
+                                      .weight_gradient = gradient > 0,
+                                      .addend = addend,
+                                      .accumulate = gradient > 1};
+      CaseBuilder builder = list.builder();
+      if (views) builder.use_views();
+      std::vector<TensorId> reads{builder.activation(shape),
+                                  builder.activation(shape, 0.0, deviation),
+                                  builder.weight({size.width}, 1.0, 0.25)};
+      if (addend) reads.push_back(builder.activation(shape));
+      std::vector<TensorId> writes{builder.output_activation(shape)};
+      std::vector<TensorId> updates;
+      if (grad.weight_gradient && !grad.accumulate)
+        writes.push_back(builder.output_gradient({size.width}));
+      if (grad.accumulate) updates.push_back(builder.gradient({size.width}));
+      list.add(builder.finish(
+          fmt::format("{}{}{}{}", name, addend ? " addend" : "",
+                      gradient > 0 ? " weight_gradient" : "", gradient > 1 ? " accumulate" : ""),
+          grad, reads, writes, updates));
+    }
+}
+
+// Positions stay low: the angle is a product rounded to f32, whose error grows with it. Far ones
+// have a test of their own.
+void add_rotations(CaseList& list, int64_t tokens, int64_t heads, int64_t head_dim, bool views) {
+  const int64_t half = head_dim / 2;
+  Values frequencies;
+  for (int64_t i = 0; i < half; ++i)
+    frequencies.push_back(std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(half)));
+  const std::string name = fmt::format("{} tokens {} heads of {}", tokens, heads, head_dim);
+  if (!views) {
+    CaseBuilder builder = list.builder();
+    const auto positions = builder.index({tokens}, integers(list.random, tokens, 0, 60));
+    const auto inverse_frequency = builder.measure({half}, frequencies);
+    const auto table = builder.output_measure({tokens, head_dim});
+    list.add(
+        builder.finish(name, program::RotaryTable{1.25F}, {positions, inverse_frequency}, {table}));
+  }
+  for (const bool inverse : {false, true}) {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    const Shape shape{tokens, heads * head_dim};
+    Values angles;
+    for (int64_t t = 0; t < tokens; ++t) {
+      const Values drawn = normal(list.random, half, 0.0, 3.0);
+      for (const double angle : drawn) angles.push_back(std::cos(angle));
+      for (const double angle : drawn) angles.push_back(std::sin(angle));
+    }
+    const auto x = builder.activation(shape);
+    const auto table = builder.measure({tokens, head_dim}, angles);
+    const auto y = builder.output_activation(shape);
+    list.add(builder.finish(name + (inverse ? " inverse" : ""), program::Rope{head_dim, inverse},
+                            {x, table}, {y}));
+  }
+}
+
+void add_gates(CaseList& list, const Size& size, double deviation, bool views) {
+  const Shape shape{size.tokens, size.width};
+  const std::string name = fmt::format("{} deviation {}", name_of(size), deviation);
+  CaseBuilder forward = list.builder();
+  if (views) forward.use_views();
+  const auto gate = forward.activation(shape, 0.5, deviation);
+  const auto up = forward.activation(shape);
+  const auto y = forward.output_activation(shape);
+  list.add(forward.finish(name, program::SiluMul{}, {gate, up}, {y}));
+  CaseBuilder backward = list.builder();
+  if (views) backward.use_views();
+  const auto dy = backward.activation(shape);
+  const auto gate_again = backward.activation(shape, 0.5, deviation);
+  const auto up_again = backward.activation(shape);
+  const auto dgate = backward.output_activation(shape);
+  const auto dup = backward.output_activation(shape);
+  list.add(backward.finish(name, program::SiluMulGrad{}, {dy, gate_again, up_again}, {dgate, dup}));
+}
+
+}  // namespace
+
+void add_layer_cases(CaseList& list) {
+  for (const Size& size : kSizes) {
+    add_embeddings(list, size);
+    add_norms(list, size, 1.0, false);
+    add_norms(list, size, 30.0, false);
+    add_gates(list, size, 1.0, false);
+    add_gates(list, size, 40.0, false);  // where the sigmoid saturates
+  }
+  add_norms(list, {17, 65}, 1.0, true);
+  add_gates(list, {17, 65}, 1.0, true);
+  for (const int64_t tokens : {1, 3, 17, 130})
+    for (const int64_t head_dim : {2, 6, 34, 64}) {
+      add_rotations(list, tokens, 1, head_dim, false);
+      add_rotations(list, tokens, 3, head_dim, false);
+    }
+  add_rotations(list, 17, 3, 16, true);
+}
+
+}  // namespace snug::backends::test

@@ -1,0 +1,108 @@
+#include "operation_case.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::DType;
+using program::Shape;
+using program::TensorId;
+
+struct Size {
+  int64_t tokens, vocab;
+};
+
+constexpr Size kSizes[]{{1, 3}, {3, 17}, {17, 65}, {65, 129}, {130, 1000}, {4, 5003}};
+
+// How many targets carry loss.
+enum class Trained { none, some, all };
+
+Values targets_of(Random& random, const Size& size, Trained trained) {
+  Values targets = integers(random, size.tokens, 0, size.vocab - 1);
+  std::bernoulli_distribution is_trained(0.6);
+  for (double& target : targets)
+    if (trained == Trained::none || (trained == Trained::some && !is_trained(random)))
+      target = -100;
+  return targets;
+}
+
+std::string name_of(const Size& size, Trained trained) {
+  constexpr std::string_view kNames[]{"none", "some", "all"};
+  return fmt::format("{} x {}, {} trained", size.tokens, size.vocab,
+                     kNames[static_cast<size_t>(trained)]);
+}
+
+// Logits in f32 too, as they leave a bf16 product.
+void add_plain(CaseList& list, const Size& size, Trained trained, double deviation, DType type) {
+  const Shape shape{size.tokens, size.vocab};
+  const Values logits = normal(list.random, shape.elements(), 0.0, deviation);
+  const Values targets = targets_of(list.random, size, trained);
+  const std::string name = fmt::format("{} deviation {}", name_of(size, trained), deviation);
+  {
+    CaseBuilder builder = list.builder();
+    const std::vector<TensorId> reads{builder.input(shape, type, logits),
+                                      builder.index({size.tokens}, targets),
+                                      builder.measure({1}, {0.125})};
+    const auto losses = builder.output_measure({size.tokens});
+    const auto loss = builder.output_measure({1});
+    list.add(builder.finish(name, program::CrossEntropy{}, reads, {losses, loss}));
+  }
+  CaseBuilder builder = list.builder();
+  const std::vector<TensorId> reads{builder.input(shape, type, logits),
+                                    builder.index({size.tokens}, targets),
+                                    builder.measure({1}, {0.125})};
+  const auto dlogits = builder.output_activation(shape);
+  list.add(builder.finish(name, program::CrossEntropyGrad{}, reads, {dlogits}));
+}
+
+void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained, int64_t chunk) {
+  const std::string name =
+      fmt::format("{}, width {}, chunks of {}", name_of(size, trained), width, chunk);
+  const auto add_reads = [&](CaseBuilder& builder) {
+    return std::vector<TensorId>{
+        builder.activation({size.tokens, width}), builder.weight({size.vocab, width}, 0.0, 0.2),
+        builder.index({size.tokens}, targets_of(list.random, size, trained)),
+        builder.measure({1}, {0.125})};
+  };
+  {
+    CaseBuilder builder = list.builder();
+    const auto reads = add_reads(builder);
+    const auto losses = builder.output_measure({size.tokens});
+    const auto loss = builder.output_measure({1});
+    list.add(builder.finish(name, program::LinearCrossEntropy{chunk}, reads, {losses, loss}));
+  }
+  for (const int gradient : {0, 1, 2}) {
+    CaseBuilder builder = list.builder();
+    const auto reads = add_reads(builder);
+    std::vector<TensorId> writes{builder.output_measure({size.tokens}), builder.output_measure({1}),
+                                 builder.output_activation({size.tokens, width})};
+    std::vector<TensorId> updates;
+    const Shape weight{size.vocab, width};
+    if (gradient == 1) writes.push_back(builder.output_gradient(weight));
+    if (gradient == 2) updates.push_back(builder.gradient(weight, 0.0, 0.01));
+    const program::LinearCrossEntropyTrain train{
+        .chunk_rows = chunk, .weight_gradient = gradient > 0, .accumulate = gradient > 1};
+    constexpr std::string_view kNames[]{"", " weight_gradient", " accumulate"};
+    list.add(
+        builder.finish(fmt::format("{}{}", name, kNames[gradient]), train, reads, writes, updates));
+  }
+}
+
+}  // namespace
+
+void add_loss_cases(CaseList& list) {
+  for (const Size& size : kSizes)
+    for (const Trained trained : {Trained::none, Trained::some, Trained::all}) {
+      add_plain(list, size, trained, 1.0, list.types.activation);
+      // Steep logits; a lone row might have a loss of zero but for rounding.
+      if (size.tokens >= 17) add_plain(list, size, trained, 20.0, DType::f32);
+    }
+  for (const Trained trained : {Trained::none, Trained::some, Trained::all}) {
+    add_linear(list, {1, 17}, 8, trained, 1);
+    add_linear(list, {17, 65}, 16, trained, 4);
+    add_linear(list, {65, 129}, 33, trained, 64);
+    add_linear(list, {130, 300}, 64, trained, 64);
+    add_linear(list, {33, 1000}, 24, trained, 256);
+  }
+}
+
+}  // namespace snug::backends::test

@@ -1,0 +1,78 @@
+#include "operation_case.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::Matmul;
+
+struct Size {
+  int64_t m, k, n;
+};
+
+constexpr Size kSizes[]{{1, 1, 1},    {1, 3, 17},  {3, 17, 1},   {17, 65, 3},    {17, 1, 17},
+                        {64, 64, 64}, {65, 3, 65}, {2, 129, 64}, {129, 65, 130}, {33, 257, 48}};
+
+constexpr Matmul kForms[]{
+    {},
+    {.transpose_b = true},
+    {.transpose_a = true},
+    {.transpose_a = true, .transpose_b = true},
+    {.transpose_b = true, .alpha = -0.375F},
+    {.transpose_b = true, .alpha = 0.5F, .addend = true},
+    {.addend = true},
+    {.transpose_a = true, .addend = true},
+    {.transpose_a = true, .accumulate = true},
+    {.transpose_a = true, .alpha = 2.5F, .accumulate = true},
+    {.transpose_b = true, .accumulate = true},
+    {.transpose_a = true, .accumulate = true, .stochastic = true, .seed = 9, .site = 4},
+    {.alpha = 0.5F, .accumulate = true, .stochastic = true, .seed = -3, .site = 70000}};
+
+std::string name_of(const Size& size, const Matmul& form) {
+  return fmt::format("({} x {}{}) ({} x {}{}) alpha {}{}{}{}", size.m, size.k,
+                     form.transpose_a ? " transposed" : "", size.k, size.n,
+                     form.transpose_b ? " transposed" : "", form.alpha,
+                     form.addend ? " addend" : "", form.accumulate ? " accumulate" : "",
+                     form.stochastic ? " stochastic" : "");
+}
+
+// a and b are activations, or b the weight of a linear. A product that accumulates is a weight's
+// gradient, f32 or bf16; any other is an activation.
+void add_case(CaseList& list, const Size& size, const Matmul& form, bool views) {
+  const bool is_bf16_gradient = list.types.gradient == program::DType::bf16;
+  if (form.stochastic && !is_bf16_gradient) return;
+  CaseBuilder builder = list.builder();
+  if (views) builder.use_views();
+  // Few sums could cancel by chance, which is no error of the kernel: keep them positive.
+  const double mean = size.m * size.n < 32 ? 2.0 : 0.0;
+  const double deviation = mean > 0 ? 0.25 : 1.0;
+  const auto shape = [](int64_t rows, int64_t columns, bool transposed) {
+    return transposed ? program::Shape{columns, rows} : program::Shape{rows, columns};
+  };
+  const auto a = builder.activation(shape(size.m, size.k, form.transpose_a), mean, deviation);
+  const auto b_shape = shape(size.k, size.n, form.transpose_b);
+  const bool is_linear = form.transpose_b && !form.accumulate;
+  const auto b = is_linear ? builder.weight(b_shape, mean, deviation)
+                           : builder.activation(b_shape, mean, deviation);
+  std::vector<program::TensorId> reads{a, b};
+  const program::Shape c_shape{size.m, size.n};
+  const double sign = form.alpha < 0 ? -1.0 : 1.0;
+  if (form.addend) reads.push_back(builder.activation(c_shape, sign * mean, deviation));
+  if (form.stochastic) reads.push_back(builder.index({2}, {3, 5}));
+  if (form.accumulate) {
+    const auto c = builder.gradient(c_shape, sign * mean, deviation);
+    list.add(builder.finish(name_of(size, form), form, reads, {}, {c}));
+  } else {
+    const auto c = builder.output_activation(c_shape);
+    list.add(builder.finish(name_of(size, form), form, reads, {c}));
+  }
+}
+
+}  // namespace
+
+void add_matmul_cases(CaseList& list) {
+  for (const Size& size : kSizes)
+    for (const Matmul& form : kForms) add_case(list, size, form, false);
+  for (const Matmul& form : kForms) add_case(list, {17, 65, 33}, form, true);
+}
+
+}  // namespace snug::backends::test

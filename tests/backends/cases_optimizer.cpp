@@ -1,0 +1,87 @@
+#include <cmath>
+
+#include "operation_case.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::AdamW;
+using program::DType;
+using program::Shape;
+
+void add_norms(CaseList& list) {
+  for (const int64_t gradients : {1, 2, 7}) {
+    CaseBuilder builder = list.builder();
+    std::vector<program::TensorId> reads;
+    for (int64_t i = 0; i < gradients; ++i)
+      reads.push_back(builder.gradient({1 + 37 * i, 1 + 64 * (i % 3)}));
+    const auto norm = builder.output_measure({1});
+    list.add(builder.finish(fmt::format("{} gradients", gradients), program::GlobalNorm{}, reads,
+                            {norm}));
+  }
+  for (const int64_t size : {1, 3, 17, 65, 129, 30011}) {
+    CaseBuilder builder = list.builder();
+    const auto x = builder.gradient({size}, 1.0);
+    const auto norm = builder.output_measure({1});
+    list.add(builder.finish(fmt::format("{} elements", size), program::GlobalNorm{}, {x}, {norm}));
+  }
+  for (const float max_norm : {0.0F, 1.0F})
+    for (const double value : {0.0, 0.5, 3.0, HUGE_VAL}) {
+      CaseBuilder builder = list.builder();
+      const auto norm = builder.measure({1}, {value});
+      const auto factor = builder.output_measure({1});
+      list.add(builder.finish(fmt::format("norm {} at most {}", value, max_norm),
+                              program::ClipFactor{max_norm}, {norm}, {factor}));
+    }
+}
+
+// Which tensors hold the state.
+enum class State { f32_weight, master, stochastic };
+
+AdamW adamw_of(State state, float weight_decay) {
+  return {.beta1 = 0.9F,
+          .beta2 = 0.95F,
+          .epsilon = 1e-8F,
+          .weight_decay = weight_decay,
+          .stochastic = state == State::stochastic,
+          .seed = 77,
+          .site = 12};
+}
+
+void add_adamw(CaseList& list, const Shape& shape, State state, double factor, int32_t step) {
+  const DType moment = state == State::stochastic ? DType::bf16 : DType::f32;
+  const DType weight = state == State::f32_weight ? DType::f32 : DType::bf16;
+  CaseBuilder builder = list.builder();
+  const std::vector<program::TensorId> reads{
+      builder.gradient(shape, 0.0, 0.1), builder.measure({1}, {factor}),
+      builder.measure({1}, {0.01}), builder.index({1}, {static_cast<double>(step)})};
+  const int64_t count = shape.elements();
+  const Values weights = normal(list.random, count);
+  Values second = normal(list.random, count, 0.0, 0.1);
+  for (double& value : second) value = value * value + 1e-4;
+  std::vector<program::TensorId> updates{
+      builder.input(shape, weight, weights),
+      builder.input(shape, moment, normal(list.random, count, 0.0, 0.1)),
+      builder.input(shape, moment, second)};
+  if (state == State::master) updates.push_back(builder.input(shape, DType::f32, weights));
+  constexpr std::string_view kNames[]{"f32 weight", "master", "stochastic"};
+  list.add(builder.finish(fmt::format("{} {} factor {} step {}", program::to_string(shape),
+                                      kNames[static_cast<size_t>(state)], factor, step),
+                          adamw_of(state, step == 1 ? 0.0F : 0.1F), reads, {}, updates));
+}
+
+}  // namespace
+
+void add_optimizer_cases(CaseList& list) {
+  add_norms(list);
+  std::vector<State> states{State::f32_weight};
+  if (list.types.weight == DType::bf16) states = {State::master, State::stochastic};
+  for (const State state : states)
+    for (const Shape& shape :
+         {Shape{1}, Shape{3}, Shape{17}, Shape{65, 3}, Shape{129, 40}, Shape{1000}})
+      for (const auto& [factor, step] :
+           {std::pair{1.0, 1}, std::pair{0.25, 2}, std::pair{1.0, 1000}, std::pair{double(NAN), 3}})
+        add_adamw(list, shape, state, factor, step);
+}
+
+}  // namespace snug::backends::test

@@ -1,0 +1,47 @@
+#include "comparison.h"
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "backends/reference/reference_backend.h"
+#include "backends/reference/with_float_type.h"
+#include "base/error.h"
+
+namespace snug::backends::test {
+
+double relative_error(const Values& result, const Values& oracle) {
+  SNUG_CHECK_EQ(result.size(), oracle.size());
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  double difference = 0;
+  double norm = 0;
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!std::isfinite(oracle[i]) || !std::isfinite(result[i])) {
+      const bool same = result[i] == oracle[i] || (std::isnan(result[i]) && std::isnan(oracle[i]));
+      if (!same) return kInfinite;
+      continue;
+    }
+    difference += (result[i] - oracle[i]) * (result[i] - oracle[i]);
+    norm += oracle[i] * oracle[i];
+  }
+  if (difference == 0) return 0;
+  return norm == 0 ? kInfinite : std::sqrt(difference / norm);
+}
+
+RunResult oracle_of(const OperationCase& operation_case) {
+  reference::ReferenceBackend reference({});
+  return guarded_run(reference,
+                     reference::with_float_type(operation_case.program, program::DType::f64),
+                     operation_case.inputs);
+}
+
+bool processor_has_bf16() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::string word;
+  while (cpuinfo >> word)
+    if (word == "avx512_bf16" || word == "amx_bf16") return true;
+  return false;
+}
+
+}  // namespace snug::backends::test

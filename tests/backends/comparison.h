@@ -1,0 +1,20 @@
+// How a result is judged against its oracle: ||a - b|| / ||b|| of a whole tensor.
+#pragma once
+
+#include <optional>
+
+#include "operation_case.h"
+
+namespace snug::backends::test {
+
+// 0 when both are zero, infinite when only the oracle is or when one has a NaN where the other has
+// none. Infinities and NaNs count as equal where both have them.
+double relative_error(const Values& result, const Values& oracle);
+
+// The values an operation should give: on the reference backend, in fp64.
+RunResult oracle_of(const OperationCase& operation_case);
+
+// Whether this processor multiplies bf16 natively, so that the cpu backend must.
+bool processor_has_bf16();
+
+}  // namespace snug::backends::test

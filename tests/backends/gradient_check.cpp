@@ -1,0 +1,135 @@
+#include "gradient_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/reference/reference_backend.h"
+#include "backends/reference/with_float_type.h"
+#include "base/error.h"
+#include "program/kind.h"
+#include "program/tape.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::DType;
+using program::TensorId;
+
+// The sum that finite differences look at.
+double weighted_sum(const GradientCase& gradient_case, const program::Program& program,
+                    const Inputs& inputs) {
+  reference::ReferenceBackend reference({});
+  const RunResult result = guarded_run(reference, program, inputs);
+  double sum = 0;
+  for (const auto& [output, weights] : gradient_case.output_gradients)
+    for (size_t i = 0; i < weights.size(); ++i) sum += weights[i] * result.values.at(output)[i];
+  return sum;
+}
+
+// A tape over one operation: every input asked for is wanted, gradients of outputs are inputs of
+// the backward program.
+class OneOperationTape : public program::Tape {
+ public:
+  OneOperationTape(program::Program program, std::vector<TensorId> wanted)
+      : builder_(std::move(program)), wanted_(std::move(wanted)) {
+    builder_.set_phase(program::Phase::backward);
+  }
+
+  void set_gradient(TensorId output, TensorId gradient) { gradients_[output] = gradient; }
+  TensorId add_like(TensorId like, const std::string& name) {
+    const program::Tensor& tensor = program().tensor(like);
+    return builder_.activation(name, tensor.shape, tensor.dtype);
+  }
+
+  const program::Program& program() const override { return builder_.program(); }
+  bool wants(TensorId tensor) const override {
+    return std::find(wanted_.begin(), wanted_.end(), tensor) != wanted_.end();
+  }
+  TensorId gradient(TensorId output) const override {
+    const auto found = gradients_.find(output);
+    return found == gradients_.end() ? program::kNone : found->second;
+  }
+  TensorId contribute(TensorId input) override {
+    const TensorId id = add_like(input, fmt::format("contribution{}", program().tensors.size()));
+    contributions_.emplace_back(input, id);
+    return id;
+  }
+  void pass_through(TensorId input, TensorId gradient) override {
+    contributions_.emplace_back(input, gradient);
+  }
+  void emit(program::Attributes attributes, std::vector<TensorId> reads,
+            std::vector<TensorId> writes) override {
+    builder_.emit(std::move(attributes), std::move(reads), std::move(writes));
+  }
+  TensorId temporary(const char* suffix, const program::Shape& shape, DType dtype) override {
+    return builder_.activation(fmt::format("{}{}", suffix, program().tensors.size()), shape, dtype);
+  }
+
+  const std::vector<std::pair<TensorId, TensorId>>& contributions() const { return contributions_; }
+
+ private:
+  program::Builder builder_;
+  std::vector<TensorId> wanted_;
+  std::map<TensorId, TensorId> gradients_;
+  std::vector<std::pair<TensorId, TensorId>> contributions_;
+};
+
+}  // namespace
+
+Inputs finite_differences(const GradientCase& gradient_case) {
+  const program::Program program =
+      reference::with_float_type(gradient_case.forward.program, DType::f64);
+  Inputs inputs = gradient_case.forward.inputs;
+  constexpr double kStep = 1e-5;
+  Inputs result;
+  for (const auto& [input, elements] : gradient_case.elements) {
+    for (const size_t element : elements) {
+      double& value = inputs.at(input)[element];
+      const double original = value;
+      value = original + kStep;
+      const double above = weighted_sum(gradient_case, program, inputs);
+      value = original - kStep;
+      const double below = weighted_sum(gradient_case, program, inputs);
+      value = original;
+      result[input].push_back((above - below) / (2 * kStep));
+    }
+  }
+  return result;
+}
+
+Inputs derivatives(const GradientCase& gradient_case) {
+  std::vector<TensorId> wanted;
+  for (const auto& [input, elements] : gradient_case.elements) wanted.push_back(input);
+  OneOperationTape tape(gradient_case.forward.program, wanted);
+  Inputs inputs = gradient_case.forward.inputs;
+  for (const auto& [output, weights] : gradient_case.output_gradients) {
+    const TensorId gradient = tape.add_like(output, fmt::format("gradient{}", output));
+    tape.set_gradient(output, gradient);
+    inputs[gradient] = weights;
+  }
+  const program::Operation operation = gradient_case.forward.operation();
+  program::differentiate(operation, tape);
+  program::Program program = reference::with_float_type(tape.program(), DType::f64);
+  // A training form takes the place of the operation that it differentiates.
+  if (program::has_training_form(operation.kind()))
+    program.operations.erase(program.operations.begin());
+  for (const program::Operation& emitted : program.operations) {
+    const std::string error = program::shape_error({program, emitted});
+    SNUG_CHECK(error.empty(), "the derivative of {} emits {}: {}",
+               program::name_of(operation.kind()), program::name_of(emitted.kind()), error);
+  }
+  reference::ReferenceBackend reference({});
+  RunResult result = guarded_run(reference, program, inputs);
+  for (const auto& [id, values] : inputs) result.values.emplace(id, values);
+  Inputs gradients;
+  for (const auto& [input, contribution] : tape.contributions()) {
+    const std::vector<size_t>& elements = gradient_case.elements.at(input);
+    Values& sum = gradients[input];
+    sum.resize(elements.size());
+    for (size_t i = 0; i < elements.size(); ++i)
+      sum[i] += result.values.at(contribution)[elements[i]];
+  }
+  return gradients;
+}
+
+}  // namespace snug::backends::test

@@ -1,0 +1,26 @@
+// Gradients against central finite differences, in fp64 on the reference backend.
+#pragma once
+
+#include <vector>
+
+#include "operation_case.h"
+
+namespace snug::backends::test {
+
+// One operation whose outputs, each element times a weight and summed, make a number; that number's
+// derivative in the inputs is what the kind's derivative must give.
+struct GradientCase {
+  OperationCase forward;
+  // Inputs to differentiate by, and the elements of each that are looked at.
+  std::map<program::TensorId, std::vector<size_t>> elements;
+  // Outputs that count, with their weights: the gradients that flow into the backward operation.
+  Inputs output_gradients;
+};
+
+// The derivatives in those elements, by central differences.
+Inputs finite_differences(const GradientCase& gradient_case);
+
+// The same as the kind gives them: program::differentiate on a tape, run in fp64.
+Inputs derivatives(const GradientCase& gradient_case);
+
+}  // namespace snug::backends::test

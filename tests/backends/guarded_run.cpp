@@ -1,0 +1,263 @@
+#include "guarded_run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::DType;
+using program::TensorId;
+
+constexpr int64_t kGuardBytes = 256;
+constexpr int64_t kAlignment = 64;
+constexpr std::byte kGuard{0xA5};
+constexpr std::byte kPoison{0xFF};
+
+void store(std::byte* address, DType type, double value) {
+  const auto put = [&](auto stored) { std::memcpy(address, &stored, sizeof(stored)); };
+  switch (type) {
+    case DType::f64:
+      return put(value);
+    case DType::f32:
+      return put(static_cast<float>(value));
+    case DType::bf16:
+      return put(base::to_bfloat16(static_cast<float>(value)));
+    case DType::f16:
+      return put(base::to_float16(static_cast<float>(value)));
+    case DType::i64:
+      return put(static_cast<int64_t>(value));
+    case DType::i32:
+      return put(static_cast<int32_t>(value));
+    case DType::u8:
+      return put(static_cast<uint8_t>(value));
+  }
+}
+
+template <typename Stored>
+Stored get(const std::byte* address) {
+  Stored stored;
+  std::memcpy(&stored, address, sizeof(stored));
+  return stored;
+}
+
+double load(const std::byte* address, DType type) {
+  switch (type) {
+    case DType::f64:
+      return get<double>(address);
+    case DType::f32:
+      return get<float>(address);
+    case DType::bf16:
+      return base::to_float(get<base::BFloat16>(address));
+    case DType::f16:
+      return base::to_float(get<base::Float16>(address));
+    case DType::i64:
+      return static_cast<double>(get<int64_t>(address));
+    case DType::i32:
+      return get<int32_t>(address);
+    case DType::u8:
+      return get<uint8_t>(address);
+  }
+  return 0;
+}
+
+// The bytes of one tensor that is no view: guard, tensor, guard, aligned.
+class Allocation {
+ public:
+  explicit Allocation(int64_t bytes)
+      : memory_(static_cast<size_t>(bytes + 2 * kGuardBytes + kAlignment), kGuard) {
+    const auto address = reinterpret_cast<uintptr_t>(memory_.data()) + kGuardBytes;
+    start_ = static_cast<size_t>(kGuardBytes + (kAlignment - address % kAlignment) % kAlignment);
+    std::fill_n(data(), bytes, kPoison);
+  }
+  std::byte* data() { return memory_.data() + start_; }
+  size_t start() const { return start_; }
+  const std::vector<std::byte>& memory() const { return memory_; }
+
+ private:
+  std::vector<std::byte> memory_;
+  size_t start_;
+};
+
+// All tensors of a program in memory of their own.
+class Memory {
+ public:
+  explicit Memory(const program::Program& program) : program_(program) {
+    for (const program::Tensor& tensor : program.tensors)
+      allocations_.emplace_back(tensor.is_view() ? 0 : tensor.bytes());
+  }
+
+  Buffer buffer(TensorId id) {
+    const program::Tensor& tensor = program_.tensor(id);
+    Buffer buffer;
+    buffer.dtype = tensor.dtype;
+    buffer.shape = tensor.shape;
+    buffer.data = allocation(id).data() + tensor.view.offset * base::size_of(tensor.dtype);
+    buffer.strides = tensor.view.strides;
+    if (!tensor.is_view()) {
+      int64_t stride = 1;
+      for (int axis = tensor.shape.rank() - 1; axis >= 0; --axis) {
+        buffer.strides[static_cast<size_t>(axis)] = stride;
+        stride *= tensor.shape[axis];
+      }
+    }
+    return buffer;
+  }
+
+  // Byte offset within the buffer of the element with this row-major index.
+  static int64_t byte_offset(const Buffer& buffer, int64_t index) {
+    int64_t offset = 0;
+    for (int axis = buffer.shape.rank() - 1; axis >= 0; --axis) {
+      offset += index % buffer.shape[axis] * buffer.strides[static_cast<size_t>(axis)];
+      index /= buffer.shape[axis];
+    }
+    return offset * base::size_of(buffer.dtype);
+  }
+
+  void fill(TensorId id, const Values& values) {
+    const Buffer target = buffer(id);
+    SNUG_CHECK_EQ(static_cast<int64_t>(values.size()), target.elements());
+    for (int64_t i = 0; i < target.elements(); ++i)
+      store(target.data + byte_offset(target, i), target.dtype, values[static_cast<size_t>(i)]);
+  }
+
+  void poison(TensorId id) {
+    const Buffer target = buffer(id);
+    for (int64_t i = 0; i < target.elements(); ++i)
+      std::fill_n(target.data + byte_offset(target, i), base::size_of(target.dtype), kPoison);
+  }
+
+  // Everything as it is, to find later what changed.
+  std::vector<std::vector<std::byte>> snapshot() const {
+    std::vector<std::vector<std::byte>> copies;
+    for (const Allocation& allocation : allocations_) copies.push_back(allocation.memory());
+    return copies;
+  }
+
+  // Names the tensors whose bytes, or guards, changed though none of `written` covers them.
+  void find_violations(std::vector<std::vector<std::byte>> before,
+                       const std::vector<TensorId>& written, std::vector<std::string>& violations) {
+    for (const TensorId id : written) {
+      const Buffer buffer_of = buffer(id);
+      Allocation& owner = allocation(id);
+      auto& copy = before[static_cast<size_t>(program_.owner(id))];
+      for (int64_t i = 0; i < buffer_of.elements(); ++i) {
+        const std::byte* element = buffer_of.data + byte_offset(buffer_of, i);
+        const auto at = owner.start() + static_cast<size_t>(element - owner.data());
+        std::copy_n(element, base::size_of(buffer_of.dtype), copy.begin() + at);
+      }
+    }
+    for (size_t i = 0; i < allocations_.size(); ++i) {
+      const auto& now = allocations_[i].memory();
+      const auto [was, is] = std::mismatch(before[i].begin(), before[i].end(), now.begin());
+      if (is == now.end()) continue;
+      violations.push_back(
+          fmt::format("byte {} of tensor '{}' ({} bytes) was changed, and nothing may write there",
+                      is - now.begin() - static_cast<int64_t>(allocations_[i].start()),
+                      program_.tensors[i].name, program_.tensors[i].bytes()));
+    }
+  }
+
+ private:
+  Allocation& allocation(TensorId id) {
+    return allocations_[static_cast<size_t>(program_.owner(id))];
+  }
+
+  const program::Program& program_;
+  std::vector<Allocation> allocations_;
+};
+
+std::vector<Buffer> buffers_of(Memory& memory, const std::vector<TensorId>& ids) {
+  std::vector<Buffer> buffers;
+  for (const TensorId id : ids) buffers.push_back(memory.buffer(id));
+  return buffers;
+}
+
+void add_workspaces(const Backend& backend, program::Program& program) {
+  for (program::Operation& operation : program.operations) {
+    const int64_t bytes = backend.workspace({program, operation}).bytes;
+    if (bytes == 0) continue;
+    program::Tensor tensor;
+    tensor.name = fmt::format("workspace{}", program.tensors.size());
+    tensor.shape = {bytes};
+    tensor.dtype = DType::u8;
+    tensor.role = program::Role::workspace;
+    operation.workspace = static_cast<TensorId>(program.tensors.size());
+    program.tensors.push_back(std::move(tensor));
+  }
+}
+
+void run_operation(Backend& backend, Memory& memory, const program::OperationView& view,
+                   RunResult& result) {
+  const program::Operation& operation = view.operation;
+  // A write that shares the bytes of what is read is what runs in place: nothing to poison.
+  for (const TensorId id : operation.writes) {
+    const bool in_place = std::any_of(
+        operation.reads.begin(), operation.reads.end(),
+        [&](TensorId read) { return memory.buffer(read).data == memory.buffer(id).data; });
+    if (!in_place) memory.poison(id);
+  }
+  const std::vector<Buffer> reads = buffers_of(memory, operation.reads);
+  const std::vector<Buffer> writes = buffers_of(memory, operation.writes);
+  const std::vector<Buffer> updates = buffers_of(memory, operation.updates);
+  const std::unique_ptr<Prepared> prepared = backend.prepare(view);
+  Invocation invocation;
+  invocation.attributes = &operation.attributes;
+  invocation.reads = reads;
+  invocation.writes = writes;
+  invocation.updates = updates;
+  if (operation.workspace != program::kNone)
+    invocation.workspace = memory.buffer(operation.workspace);
+  invocation.prepared = prepared.get();
+  const auto before = memory.snapshot();
+  backend.run(invocation);
+  backend.synchronise();
+  std::vector<TensorId> written = operation.writes;
+  written.insert(written.end(), operation.updates.begin(), operation.updates.end());
+  if (operation.workspace != program::kNone) written.push_back(operation.workspace);
+  memory.find_violations(before, written, result.violations);
+}
+
+void collect(Memory& memory, TensorId id, RunResult& result) {
+  const Buffer buffer = memory.buffer(id);
+  Values values;
+  std::vector<std::byte> bytes;
+  for (int64_t i = 0; i < buffer.elements(); ++i) {
+    const std::byte* element = buffer.data + Memory::byte_offset(buffer, i);
+    values.push_back(load(element, buffer.dtype));
+    bytes.insert(bytes.end(), element, element + base::size_of(buffer.dtype));
+  }
+  result.values[id] = std::move(values);
+  result.bytes[id] = std::move(bytes);
+}
+
+}  // namespace
+
+RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs) {
+  add_workspaces(backend, program);
+  Memory memory(program);
+  for (const auto& [id, values] : inputs) memory.fill(id, values);
+  RunResult result;
+  for (const program::Operation& operation : program.operations)
+    run_operation(backend, memory, {program, operation}, result);
+  for (const program::Operation& operation : program.operations) {
+    for (const TensorId id : operation.writes) collect(memory, id, result);
+    for (const TensorId id : operation.updates) collect(memory, id, result);
+  }
+  return result;
+}
+
+Values rounded(const Values& values, DType type) {
+  Values result;
+  for (const double value : values) {
+    std::byte bytes[8];
+    store(bytes, type, value);
+    result.push_back(load(bytes, type));
+  }
+  return result;
+}
+
+}  // namespace snug::backends::test

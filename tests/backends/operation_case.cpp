@@ -1,0 +1,204 @@
+#include "operation_case.h"
+
+#include <cstdlib>
+#include <iostream>
+
+#include "base/error.h"
+#include "program/kind.h"
+
+namespace snug::backends::test {
+
+using program::DType;
+using program::TensorId;
+
+bool OperationCase::is_f32() const {
+  for (const program::Tensor& tensor : program.tensors)
+    if (base::is_float(tensor.dtype) && tensor.dtype != DType::f32) return false;
+  return true;
+}
+
+std::string OperationCase::types() const {
+  std::string text;
+  const auto append = [&](const std::vector<TensorId>& ids, std::string_view mark) {
+    if (!ids.empty()) text += mark;
+    for (const TensorId id : ids)
+      text += fmt::format(" {}", base::name_of(program.tensor(id).dtype));
+  };
+  append(operation().reads, "");
+  append(operation().writes, " ->");
+  append(operation().updates, " +=");
+  return text;
+}
+
+uint64_t test_seed() {
+  static const uint64_t seed = [] {
+    const char* text = std::getenv("SNUG_TEST_SEED");
+    const uint64_t chosen =
+        text != nullptr ? std::strtoull(text, nullptr, 10) : uint64_t{std::random_device{}()};
+    std::cout << "inputs are of SNUG_TEST_SEED=" << chosen << "\n";
+    return chosen;
+  }();
+  return seed;
+}
+
+Values normal(Random& random, int64_t count, double mean, double deviation) {
+  std::normal_distribution<double> distribution(mean, deviation);
+  Values values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(distribution(random));
+  return values;
+}
+
+Values integers(Random& random, int64_t count, int64_t low, int64_t high) {
+  std::uniform_int_distribution<int64_t> distribution(low, high);
+  Values values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(distribution(random)));
+  return values;
+}
+
+TensorId CaseBuilder::add(const Shape& shape, DType type, bool may_be_view) {
+  const auto count = builder_.program().tensors.size();
+  if (!views_ || !may_be_view || shape.rank() != 2)
+    return builder_.activation(fmt::format("tensor{}", count), shape, type);
+  constexpr int64_t kLeft = 3;
+  constexpr int64_t kRight = 2;
+  const int64_t width = kLeft + shape[1] + kRight;
+  program::Tensor view;
+  view.name = fmt::format("view{}", count);
+  view.shape = shape;
+  view.dtype = type;
+  view.view.base =
+      builder_.activation(fmt::format("tensor{}", count), Shape{shape[0], width}, type);
+  view.view.offset = kLeft;
+  view.view.strides = {width, 1, 0, 0};
+  return builder_.add(std::move(view));
+}
+
+TensorId CaseBuilder::random_input(const Shape& shape, DType type, double mean, double deviation,
+                                   bool may_be_view) {
+  const TensorId id = add(shape, type, may_be_view);
+  inputs_[id] = rounded(normal(random_, shape.elements(), mean, deviation), type);
+  return id;
+}
+
+TensorId CaseBuilder::activation(const Shape& shape, double mean, double deviation) {
+  return random_input(shape, types_.activation, mean, deviation, true);
+}
+
+TensorId CaseBuilder::weight(const Shape& shape, double mean, double deviation) {
+  return random_input(shape, types_.weight, mean, deviation);
+}
+
+TensorId CaseBuilder::gradient(const Shape& shape, double mean, double deviation) {
+  return random_input(shape, types_.gradient, mean, deviation);
+}
+
+TensorId CaseBuilder::input(const Shape& shape, DType type, Values values) {
+  const TensorId id = add(shape, type);
+  inputs_[id] = rounded(values, type);
+  return id;
+}
+
+TensorId CaseBuilder::index(const Shape& shape, Values values) {
+  return input(shape, DType::i32, std::move(values));
+}
+
+TensorId CaseBuilder::measure(const Shape& shape, Values values) {
+  return input(shape, DType::f32, std::move(values));
+}
+
+TensorId CaseBuilder::output_activation(const Shape& shape) {
+  return add(shape, types_.activation, true);
+}
+
+TensorId CaseBuilder::output_gradient(const Shape& shape) { return add(shape, types_.gradient); }
+TensorId CaseBuilder::output_measure(const Shape& shape) { return add(shape, DType::f32); }
+
+TensorId CaseBuilder::output(const Shape& shape, DType type) { return add(shape, type); }
+
+OperationCase CaseBuilder::finish(std::string name, program::Attributes attributes,
+                                  std::vector<TensorId> reads, std::vector<TensorId> writes,
+                                  std::vector<TensorId> updates) {
+  builder_.emit(std::move(attributes), std::move(reads), std::move(writes), std::move(updates));
+  if (views_) name += " views";
+  return {std::move(name), builder_.take(), std::move(inputs_)};
+}
+
+namespace {
+
+using AddCases = void (*)(CaseList&);
+
+// The table that has the cases of a kind.
+AddCases table_of(program::Kind kind) {
+  using program::Kind;
+  switch (kind) {
+    case Kind::matmul:
+      return add_matmul_cases;
+    case Kind::add:
+    case Kind::accumulate:
+    case Kind::add_bias:
+    case Kind::sum_rows:
+    case Kind::dropout:
+    case Kind::cast:
+      return add_elementwise_cases;
+    case Kind::embedding:
+    case Kind::embedding_grad:
+    case Kind::rms_norm:
+    case Kind::rms_norm_grad:
+    case Kind::rotary_table:
+    case Kind::rope:
+    case Kind::silu_mul:
+    case Kind::silu_mul_grad:
+      return add_layer_cases;
+    case Kind::attention:
+    case Kind::attention_grad:
+    case Kind::cache_write:
+      return add_attention_cases;
+    case Kind::cross_entropy:
+    case Kind::cross_entropy_grad:
+    case Kind::linear_cross_entropy:
+    case Kind::linear_cross_entropy_train:
+      return add_loss_cases;
+    case Kind::global_norm:
+    case Kind::clip_factor:
+    case Kind::adamw:
+      return add_optimizer_cases;
+  }
+  SNUG_CHECK(false, "no table has cases of {}", program::name_of(kind));
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<OperationCase> cases_of(program::Kind kind, const Types& types) {
+  Random random(test_seed());
+  CaseList list{types, random, {}};
+  table_of(kind)(list);
+  std::erase_if(list.cases, [&](const OperationCase& operation_case) {
+    return operation_case.operation().kind() != kind;
+  });
+  return std::move(list.cases);
+}
+
+std::vector<OperationCase> in_place_variants(const OperationCase& operation_case) {
+  std::vector<OperationCase> variants;
+  for (const auto& [write, read] : program::in_place_pairs(operation_case.operation())) {
+    OperationCase variant = operation_case;
+    const program::Operation& operation = variant.operation();
+    const TensorId source = operation.reads[static_cast<size_t>(read)];
+    const TensorId target = operation.writes[static_cast<size_t>(write)];
+    program::Tensor& output = variant.program.tensor(target);
+    const program::Tensor& input = variant.program.tensor(source);
+    if (output.shape != input.shape || output.dtype != input.dtype) continue;
+    output.view = input.view;
+    if (!input.is_view()) {
+      output.view.base = source;
+      output.view.strides = {input.shape.columns(), 1, 0, 0};
+      if (input.shape.rank() != 2) continue;
+    }
+    variant.name += fmt::format(" in place of read {}", read);
+    variants.push_back(std::move(variant));
+  }
+  return variants;
+}
+
+}  // namespace snug::backends::test

@@ -1,0 +1,118 @@
+// Cases of the operation suite: one operation each, with fresh random inputs. Tables of sizes and
+// attributes are in cases_*.cpp, one function an area.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "guarded_run.h"
+#include "program/builder.h"
+
+namespace snug::backends::test {
+
+// Element types of a case's tensors by what they are for. What only measures is f32 in all.
+struct Types {
+  std::string_view name;
+  program::DType activation;
+  program::DType weight;
+  program::DType gradient;  // of a weight
+  // Whether the cpu backend must run every kind with them.
+  bool required;
+};
+
+inline constexpr Types kAllTypes[]{
+    {"f32", program::DType::f32, program::DType::f32, program::DType::f32, true},
+    {"bf16", program::DType::bf16, program::DType::bf16, program::DType::f32, true},
+    {"bf16 gradients", program::DType::bf16, program::DType::bf16, program::DType::bf16, true},
+    {"bf16, f32 weights", program::DType::bf16, program::DType::f32, program::DType::f32, false}};
+
+struct OperationCase {
+  std::string name;
+  program::Program program;  // one operation
+  Inputs inputs;             // already rounded to their tensors' types
+
+  const program::Operation& operation() const { return program.operations[0]; }
+  program::OperationView view() const { return {program, program.operations[0]}; }
+  // Whether every float tensor is f32.
+  bool is_f32() const;
+  // "f32 bf16 i32 -> bf16": the element types of its operands.
+  std::string types() const;
+};
+
+using Random = std::mt19937_64;
+// SNUG_TEST_SEED, or a new one each run; printed once.
+uint64_t test_seed();
+
+Values normal(Random& random, int64_t count, double mean = 0.0, double deviation = 1.0);
+Values integers(Random& random, int64_t count, int64_t low, int64_t high);  // inclusive
+
+// Builds one case: add operands in any order, then finish.
+class CaseBuilder {
+ public:
+  CaseBuilder(const Types& types, Random& random) : types_(types), random_(random) {}
+
+  using TensorId = program::TensorId;
+  using Shape = program::Shape;
+  const Types& types() const { return types_; }
+  Random& random() { return random_; }
+
+  // Inputs: normal with this mean and deviation, or the values given.
+  TensorId activation(const Shape& shape, double mean = 0.0, double deviation = 1.0);
+  TensorId weight(const Shape& shape, double mean = 0.0, double deviation = 1.0);
+  TensorId gradient(const Shape& shape, double mean = 0.0, double deviation = 1.0);
+  TensorId input(const Shape& shape, program::DType type, Values values);
+  TensorId index(const Shape& shape, Values values);
+  TensorId measure(const Shape& shape, Values values);
+
+  TensorId output_activation(const Shape& shape);
+  TensorId output_gradient(const Shape& shape);
+  TensorId output_measure(const Shape& shape);
+  TensorId output(const Shape& shape, program::DType type);
+
+  // From here on two-dimensional activations are windows on wider tensors, as in a fused qkv.
+  void use_views() { views_ = true; }
+  // Rounded as the tensor holds them.
+  const Values& values(TensorId id) const { return inputs_.at(id); }
+
+  OperationCase finish(std::string name, program::Attributes attributes,
+                       std::vector<TensorId> reads, std::vector<TensorId> writes,
+                       std::vector<TensorId> updates = {});
+
+ private:
+  TensorId add(const Shape& shape, program::DType type, bool may_be_view = false);
+  TensorId random_input(const Shape& shape, program::DType type, double mean, double deviation,
+                        bool may_be_view = false);
+
+  const Types& types_;
+  Random& random_;
+  program::Builder builder_{"case"};
+  Inputs inputs_;
+  bool views_ = false;
+};
+
+// A list that every table function appends to.
+struct CaseList {
+  const Types& types;
+  Random& random;
+  std::vector<OperationCase> cases;
+
+  CaseBuilder builder() { return {types, random}; }
+  void add(OperationCase operation_case) { cases.push_back(std::move(operation_case)); }
+};
+
+void add_matmul_cases(CaseList& list);
+void add_elementwise_cases(CaseList& list);
+void add_layer_cases(CaseList& list);  // embedding, rms_norm, rope, silu_mul
+void add_attention_cases(CaseList& list);
+void add_loss_cases(CaseList& list);
+void add_optimizer_cases(CaseList& list);
+
+// All cases of a kind in these types.
+std::vector<OperationCase> cases_of(program::Kind kind, const Types& types);
+// Of one case, the variants that layout may make: outputs in the bytes of an input.
+std::vector<OperationCase> in_place_variants(const OperationCase& operation_case);
+
+}  // namespace snug::backends::test

@@ -1,0 +1,120 @@
+// Every kind on every backend against the reference in fp64.
+//
+// Each case of the tables runs with fresh random inputs, outputs and workspace poisoned, memory
+// guarded (guarded_run.h), once with its tensors apart and once for each way its outputs may share
+// an input's bytes. f32 must agree within 1e-5, anything with bf16 in it within 1e-2, a tensor.
+// What a backend does not run is printed; what it must run and does not fails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "comparison.h"
+#include "program/kind.h"
+
+namespace snug::backends::test {
+namespace {
+
+constexpr double kF32Tolerance = 1e-5;
+constexpr double kBf16Tolerance = 1e-2;
+constexpr int kThreads = 2;
+
+using BackendAndKind = std::tuple<std::string, program::Kind>;
+
+bool multiplies_matrices(program::Kind kind) {
+  using program::Kind;
+  return kind == Kind::matmul || kind == Kind::linear_cross_entropy ||
+         kind == Kind::linear_cross_entropy_train;
+}
+
+// The declared table: everything in the required types, but matrix products of bf16 only where the
+// processor has them.
+bool must_run(const std::string& backend, const OperationCase& operation_case, const Types& types) {
+  if (backend == "reference") return true;
+  if (!types.required) return false;
+  if (!multiplies_matrices(operation_case.operation().kind()) || operation_case.is_f32())
+    return true;
+  return processor_has_bf16();
+}
+
+class Operations : public testing::TestWithParam<BackendAndKind> {
+ protected:
+  Operations() : backend_(open_backend(std::get<0>(GetParam()), {.threads = kThreads})) {}
+
+  // Runs one case and judges every tensor it writes.
+  void check(const OperationCase& operation_case, const RunResult& oracle) {
+    const RunResult result = guarded_run(*backend_, operation_case.program, operation_case.inputs);
+    for (const std::string& violation : result.violations) ADD_FAILURE() << violation;
+    const double tolerance = operation_case.is_f32() ? kF32Tolerance : kBf16Tolerance;
+    double& worst = operation_case.is_f32() ? worst_f32_ : worst_bf16_;
+    size_t position = 0;
+    const auto judge = [&](program::TensorId id, std::string_view list) {
+      const double error = relative_error(result.values.at(id), oracle.values.at(id));
+      worst = std::max(worst, error);
+      EXPECT_LE(error, tolerance) << list << " " << position;
+      ++position;
+    };
+    for (const program::TensorId id : operation_case.operation().writes) judge(id, "write");
+    position = 0;
+    for (const program::TensorId id : operation_case.operation().updates) judge(id, "update");
+    ++runs_;
+  }
+
+  // A case and its in-place variants, unless the backend refuses its types.
+  void run_all_forms(const OperationCase& operation_case, const Types& types) {
+    SCOPED_TRACE(fmt::format("{} [{}], SNUG_TEST_SEED={}", operation_case.name,
+                             operation_case.types(), test_seed()));
+    ASSERT_EQ(program::shape_error(operation_case.view()), "");
+    if (!backend_->runs(operation_case.view())) {
+      refused_.insert(operation_case.types());
+      EXPECT_FALSE(must_run(std::get<0>(GetParam()), operation_case, types))
+          << "does not run here, and must";
+      return;
+    }
+    const RunResult oracle = oracle_of(operation_case);
+    ASSERT_TRUE(oracle.violations.empty()) << oracle.violations[0];
+    check(operation_case, oracle);
+    for (const OperationCase& variant : in_place_variants(operation_case)) {
+      SCOPED_TRACE(variant.name);
+      check(variant, oracle);
+    }
+  }
+
+  std::unique_ptr<Backend> backend_;
+  int runs_ = 0;
+  double worst_f32_ = 0;
+  double worst_bf16_ = 0;
+  std::set<std::string> refused_;
+};
+
+TEST_P(Operations, agree_with_fp64) {
+  const auto& [name, kind] = GetParam();
+  std::set<std::string> seen;
+  for (const Types& types : kAllTypes)
+    for (const OperationCase& operation_case : cases_of(kind, types))
+      if (seen.insert(operation_case.name + operation_case.types()).second)
+        run_all_forms(operation_case, types);
+  EXPECT_GT(runs_, 0) << "the tables have no case of this kind that runs";
+  std::cout << fmt::format("{:>10} {:<28} {:4} runs, worst error {:.1e} in f32, {:.1e} with bf16\n",
+                           name, program::name_of(kind), runs_, worst_f32_, worst_bf16_);
+  for (const std::string& types : refused_)
+    std::cout << "           does not run: " << types << "\n";
+}
+
+std::vector<program::Kind> all_kinds() {
+  std::vector<program::Kind> kinds;
+  for (int i = 0; i < program::kKindCount; ++i) kinds.push_back(static_cast<program::Kind>(i));
+  return kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(, Operations,
+                         testing::Combine(testing::Values("reference", "cpu"),
+                                          testing::ValuesIn(all_kinds())),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}", std::get<0>(test.param),
+                                              program::name_of(std::get<1>(test.param)));
+                         });
+
+}  // namespace
+}  // namespace snug::backends::test
