@@ -26,7 +26,10 @@ class Printer {
     std::vector<TextLine> lines;
     for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
       if (is_result_[static_cast<size_t>(id)]) continue;
-      lines.push_back({"tensor " + declaration(id, -1), program_.tensor(id).layer});
+      // Where inputs are not the first ids, each layer's first carries its own: layers fold then.
+      const int32_t layer = program_.tensor(id).layer;
+      if (!inputs_first_ && !lines.empty() && lines.back().layer != layer) next_id_ = kNone;
+      lines.push_back({"tensor " + declaration(id, -1), layer});
     }
     declared_.assign(program_.tensors.size(), false);
     for (const Operation& operation : program_.operations)
@@ -53,6 +56,8 @@ class Printer {
       for (const TensorId id : operation.writes)
         if (touch(id)) is_result_[static_cast<size_t>(id)] = true;
     }
+    inputs_first_ = std::is_partitioned(is_result_.begin(), is_result_.end(),
+                                        [](bool is_result) { return !is_result; });
   }
 
   std::string name(TensorId id) const { return quoted_if_needed(program_.tensor(id).name); }
@@ -80,8 +85,8 @@ class Printer {
 
   std::string view_text(const Tensor& tensor) const {
     if (!tensor.is_view()) return "";
-    std::string text = fmt::format(" view of {}", name(tensor.view.base));
-    if (tensor.view.offset != 0) text += fmt::format(" at {}", tensor.view.offset);
+    // An offset of 0 is written too, so that the first of many layers looks like the others.
+    std::string text = fmt::format(" view of {} at {}", name(tensor.view.base), tensor.view.offset);
     if (tensor.view.strides == dense_strides(tensor.shape)) return text;
     std::string strides;
     for (int axis = 0; axis < tensor.shape.rank(); ++axis)
@@ -115,6 +120,7 @@ class Printer {
   const Program& program_;
   const bool ids_;
   TensorId next_id_ = 0;
+  bool inputs_first_ = false;
   std::vector<bool> is_result_;
   std::vector<bool> declared_;
 };

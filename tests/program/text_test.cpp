@@ -1,0 +1,156 @@
+#include "program/text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/error.h"
+#include "program/builder.h"
+#include "random_program.h"
+
+namespace snug::program {
+namespace {
+
+TEST(Text, ReadsAsWritten) {
+  const std::string text =
+      "program micro\n"
+      "tensor x (8, 4) bf16 batch step\n"
+      "tensor layers.0.w (6, 4) bf16 weight run layer 0\n"
+      "tensor scratch (128) u8 workspace\n"
+      "layers.0.y (8, 6) bf16 = matmul(x, layers.0.w) {transpose_b, alpha 0.5} workspace scratch "
+      "layer 0\n"
+      "layers.0.z (8, 6) f32 gradient layer none = cast(layers.0.y) backward stream 2 layer 0\n"
+      "half (4, 6) bf16 view of layers.0.y at 24, row (8) bf16 view of layers.0.y at 0 strides (6) "
+      "= "
+      "silu_mul_grad(x, x, x)\n"
+      "accumulate(layers.0.z) updates (layers.0.y) {stochastic, seed 7} recompute\n";
+  const Program program = parse_text(text);
+  EXPECT_EQ(to_text(program), text);
+  EXPECT_EQ(program.name, "micro");
+  ASSERT_EQ(program.tensors.size(), 7U);
+  ASSERT_EQ(program.operations.size(), 4U);
+  const Operation& matmul = program.operations[0];
+  EXPECT_EQ(std::get<Matmul>(matmul.attributes).alpha, 0.5F);
+  EXPECT_TRUE(std::get<Matmul>(matmul.attributes).transpose_b);
+  EXPECT_EQ(matmul.workspace, program.find("scratch"));
+  EXPECT_EQ(matmul.layer, 0);
+  const Tensor& z = program.tensor(program.find("layers.0.z"));
+  EXPECT_EQ(z.layer, -1);
+  EXPECT_EQ(z.role, Role::gradient);
+  EXPECT_EQ(program.operations[1].stream, 2);
+  EXPECT_EQ(program.operations[1].phase, Phase::backward);
+  const Tensor& row = program.tensor(program.find("row"));
+  EXPECT_EQ(row.view.base, program.find("layers.0.y"));
+  EXPECT_EQ(row.view.strides[0], 6);
+  EXPECT_EQ(program.tensor(program.find("half")).view.offset, 24);
+  EXPECT_EQ(program.operations[3].updates, std::vector<TensorId>{program.find("layers.0.y")});
+}
+
+TEST(Text, KeepsIdsThatAreOutOfOrder) {
+  const Program program = parse_text(
+      "program p\n"
+      "%1 y (2) f32 = cast(x)  # made first, second in the table\n"
+      "\n"
+      "tensor %0 x (2) bf16 batch step\n");
+  EXPECT_EQ(program.find("x"), 0);
+  EXPECT_EQ(program.find("y"), 1);
+  EXPECT_EQ(to_text(program),
+            "program p\n"
+            "tensor x (2) bf16 batch step\n"
+            "y (2) f32 = cast(x)\n");
+}
+
+TEST(Text, RoundTripsRandomPrograms) {
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    const Program program = random_program(seed);
+    for (const bool fold : {true, false}) {
+      const std::string text = to_text(program, {.fold = fold});
+      const Program parsed = parse_text(text);
+      ASSERT_TRUE(parsed == program) << "seed " << seed << "\n" << text;
+      ASSERT_EQ(to_text(parsed, {.fold = fold}), text);
+    }
+  }
+}
+
+TEST(Text, WithoutIdsParsesToTheSameProgramRenumbered) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Program program = random_program(seed);
+    const std::string text = to_text(program, {.ids = false});
+    const Program parsed = parse_text(text);
+    ASSERT_EQ(to_text(parsed, {.ids = false}), text);
+    ASSERT_EQ(parsed.tensors.size(), program.tensors.size());
+    for (size_t i = 0; i < program.operations.size(); ++i) {
+      const Operation& before = program.operations[i];
+      const Operation& after = parsed.operations[i];
+      ASSERT_EQ(before.attributes, after.attributes);
+      for (size_t j = 0; j < before.reads.size(); ++j)
+        ASSERT_EQ(program.tensor(before.reads[j]).name, parsed.tensor(after.reads[j]).name);
+    }
+  }
+}
+
+TEST(Text, FoldsEqualLayers) {
+  const std::string text = to_text(layered_program(32));
+  EXPECT_EQ(text,
+            "program layered\n"
+            "tensor random (2) i32 scalar step\n"
+            "tensor all_weights (128, 4) bf16 weight run\n"
+            "tensor x (8, 4) bf16 batch step\n"
+            "layer x32 from 0 {\n"
+            "  tensor %<3*+3> model.layers.*.weight (4, 4) bf16 weight run layer * view of "
+            "all_weights at <16*>\n"
+            "}\n"
+            "%4 layers.0.dropped (8, 4) bf16 = dropout(x, random) {probability 0.1, row_length 8, "
+            "site 3} layer 0\n"
+            "layers.0.output (8, 4) bf16 = matmul(layers.0.dropped, model.layers.0.weight) "
+            "{transpose_b} layer 0\n"
+            "layer x31 from 1 {\n"
+            "  %<3*+4> layers.*.dropped (8, 4) bf16 = dropout(layers.<*-1>.output, random) "
+            "{probability 0.1, row_length 8, site <7*+3>} layer *\n"
+            "  layers.*.output (8, 4) bf16 = matmul(layers.*.dropped, model.layers.*.weight) "
+            "{transpose_b} layer *\n"
+            "}\n"
+            "output.grad (8, 4) bf16 = cast(layers.31.output) backward\n"
+            "layers.31.output.grad (8, 4) bf16 = matmul(output.grad, "
+            "model.layers.31.weight) backward layer 31\n"
+            "layers.31.input.grad (8, 4) bf16 = dropout(layers.31.output.grad, random) "
+            "{probability 0.1, row_length 8, site 220} backward layer 31\n"
+            "layer x31 from 30 down {\n"
+            "  layers.*.output.grad (8, 4) bf16 = matmul(layers.<*+1>.input.grad, "
+            "model.layers.*.weight) backward layer *\n"
+            "  layers.*.input.grad (8, 4) bf16 = dropout(layers.*.output.grad, random) "
+            "{probability 0.1, row_length 8, site <7*+3>} backward layer *\n"
+            "}\n");
+}
+
+TEST(Text, RoundTripsFoldedPrograms) {
+  for (const int32_t layers : {1, 2, 3, 4, 11, 101}) {
+    const Program program = layered_program(layers);
+    const Program parsed = parse_text(to_text(program));
+    EXPECT_TRUE(parsed == program) << to_text(program);
+    EXPECT_TRUE(parse_text(to_text(program, {.fold = false})) == program);
+  }
+}
+
+// One layer that differs is printed by itself, and those around it stay folded.
+TEST(Text, DoesNotFoldALayerThatDiffers) {
+  Program program = layered_program(12);
+  for (Operation& operation : program.operations)
+    if (auto* dropout = std::get_if<Dropout>(&operation.attributes);
+        dropout != nullptr && operation.layer == 5)
+      dropout->probability = 0.25F;
+  const std::string text = to_text(program);
+  EXPECT_TRUE(parse_text(text) == program) << text;
+  EXPECT_NE(text.find("layer x4 from 1 {"), std::string::npos) << text;
+  EXPECT_NE(text.find("layer x6 from 6 {"), std::string::npos) << text;
+  EXPECT_NE(text.find("layers.5.dropped"), std::string::npos) << text;
+}
+
+TEST(Text, PrintsAndParsesALargeProgramQuickly) {
+  const Program program = layered_program(2000);
+  EXPECT_TRUE(parse_text(to_text(program)) == program);
+}
+
+}  // namespace
+}  // namespace snug::program
