@@ -1,0 +1,222 @@
+// Two stages: the tables first (names, sizes, views, ids), then, only when those hold, each
+// operation in list order. It does not look at streams: an operation is taken to run after those
+// before it.
+#include "program/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "program/kind.h"
+#include "program/verify_regions.h"
+
+namespace snug::program {
+namespace {
+
+// Far above any memory; sums of a few such sizes still fit 64 bits.
+constexpr int64_t kMaxBytes = int64_t{1} << 56;
+
+// Elements and bytes that a shape takes stay below kMaxBytes.
+bool has_sane_size(const Tensor& tensor) {
+  int64_t bytes = base::size_of(tensor.dtype);
+  for (int axis = 0; axis < tensor.shape.rank(); ++axis) {
+    const int64_t size = std::max<int64_t>(tensor.shape[axis], 1);
+    if (bytes > kMaxBytes / size) return false;
+    bytes *= size;
+  }
+  return true;
+}
+
+// Empty, or what is wrong with a view.
+std::string view_problem(const Program& program, const Tensor& tensor) {
+  const View& view = tensor.view;
+  if (!tensor.is_view()) return view == View{} ? "" : "has an offset or strides but no base";
+  if (view.base < 0 || static_cast<size_t>(view.base) >= program.tensors.size())
+    return fmt::format("is a view of tensor {}, which does not exist", view.base);
+  const Tensor& base = program.tensor(view.base);
+  if (base.is_view()) return fmt::format("is a view of '{}', which is a view itself", base.name);
+  if (base.dtype != tensor.dtype || base.space != tensor.space || base.lifetime != tensor.lifetime)
+    return fmt::format("is a view of '{}' with another element type, space or lifetime", base.name);
+  int64_t last = view.offset;
+  bool outside = view.offset < 0;
+  for (int axis = 0; axis < tensor.shape.rank(); ++axis) {
+    const int64_t stride = view.strides[static_cast<size_t>(axis)];
+    const int64_t steps = std::max<int64_t>(tensor.shape[axis] - 1, 0);
+    outside = outside || stride < 0 || (steps > 0 && stride > kMaxBytes / steps);
+    if (!outside) last += steps * stride;
+    outside = outside || last > kMaxBytes;
+  }
+  const bool reads_none = tensor.shape.elements() == 0;
+  if (outside || (last >= base.shape.elements() && !reads_none))
+    return fmt::format("is a view that leaves its base '{}' of shape {}", base.name,
+                       to_string(base.shape));
+  return "";
+}
+
+void check_tensors(const Program& program, std::vector<std::string>& problems) {
+  std::unordered_map<std::string_view, size_t> names;
+  for (size_t i = 0; i < program.tensors.size(); ++i) {
+    const Tensor& tensor = program.tensors[i];
+    if (tensor.name.empty()) problems.push_back(fmt::format("tensor {} has no name", i));
+    const auto [other, is_new] = names.emplace(tensor.name, i);
+    if (!is_new)
+      problems.push_back(
+          fmt::format("tensors {} and {} are both named '{}'", other->second, i, tensor.name));
+    if (!has_sane_size(tensor))
+      problems.push_back(fmt::format("tensor '{}' of shape {} is larger than any memory",
+                                     tensor.name, to_string(tensor.shape)));
+  }
+  if (!problems.empty()) return;
+  for (const Tensor& tensor : program.tensors)
+    if (const std::string problem = view_problem(program, tensor); !problem.empty())
+      problems.push_back(fmt::format("tensor '{}' {}", tensor.name, problem));
+}
+
+// How an operation touches a tensor.
+enum class Touch : uint8_t { read, write, update, workspace };
+
+constexpr std::string_view verb(Touch touch) {
+  switch (touch) {
+    case Touch::read:
+      return "reads";
+    case Touch::write:
+      return "writes";
+    case Touch::update:
+      return "updates";
+    case Touch::workspace:
+      return "scribbles on";
+  }
+  return "";
+}
+
+struct Operand {
+  TensorId id = kNone;
+  Touch touch = Touch::read;
+  int index = 0;  // in its list
+};
+
+std::vector<Operand> operands_of(const Operation& operation) {
+  std::vector<Operand> operands;
+  const auto add = [&](const std::vector<TensorId>& ids, Touch touch) {
+    for (size_t i = 0; i < ids.size(); ++i)
+      operands.push_back({ids[i], touch, static_cast<int>(i)});
+  };
+  add(operation.writes, Touch::write);
+  add(operation.updates, Touch::update);
+  if (operation.workspace != kNone) operands.push_back({operation.workspace, Touch::workspace, 0});
+  add(operation.reads, Touch::read);
+  return operands;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program) {}
+
+  std::vector<std::string> run() {
+    check_tensors(program_, problems_);
+    for (size_t i = 0; i < program_.operations.size(); ++i) check_ids(i);
+    if (!problems_.empty()) return std::move(problems_);
+    written_.resize(program_.tensors.size());
+    regions_.reserve(program_.tensors.size());
+    for (size_t id = 0; id < program_.tensors.size(); ++id)
+      regions_.push_back(region_of(program_, static_cast<TensorId>(id)));
+    for (size_t i = 0; i < program_.operations.size(); ++i) check_operation(i);
+    return std::move(problems_);
+  }
+
+ private:
+  void report(size_t operation, const std::string& problem) {
+    const Operation& subject = program_.operations[operation];
+    const std::string_view kind =
+        static_cast<int>(subject.kind()) < kKindCount ? name_of(subject.kind()) : "no kind";
+    problems_.push_back(fmt::format("operation {} ({}) {}", operation, kind, problem));
+  }
+
+  void check_ids(size_t i) {
+    const Operation& operation = program_.operations[i];
+    const auto check = [&](TensorId id) {
+      if (id < 0 || static_cast<size_t>(id) >= program_.tensors.size())
+        report(i, fmt::format("touches tensor {} of {}", id, program_.tensors.size()));
+    };
+    for_each_tensor(operation, check);
+    if (operation.stream < 0) report(i, fmt::format("runs on stream {}", operation.stream));
+  }
+
+  void check_operation(size_t i) {
+    const Operation& operation = program_.operations[i];
+    const std::string error = shape_error({program_, operation});
+    if (!error.empty()) report(i, error);
+    const std::vector<Operand> operands = operands_of(operation);
+    for (const Operand& operand : operands) check_place(i, operand);
+    check_conflicts(i, operands);
+    check_order(i, operands);
+  }
+
+  // Every kind so far runs on the device and reaches nothing else.
+  void check_place(size_t i, const Operand& operand) {
+    const Tensor& tensor = program_.tensor(operand.id);
+    if (tensor.space != Space::device)
+      report(i,
+             fmt::format("{} '{}', which lies in {} memory and cannot be reached from the device",
+                         verb(operand.touch), tensor.name, name_of(tensor.space)));
+    const bool is_workspace = tensor.role == Role::workspace;
+    if (is_workspace != (operand.touch == Touch::workspace))
+      report(i, fmt::format("{} '{}', which has role {}", verb(operand.touch), tensor.name,
+                            name_of(tensor.role)));
+  }
+
+  const Region& region(TensorId id) const { return regions_[static_cast<size_t>(id)]; }
+
+  bool works_in_place(const Operation& operation, const Operand& write, const Operand& read) const {
+    if (write.touch != Touch::write || read.touch != Touch::read) return false;
+    const Tensor& target = program_.tensor(write.id);
+    const Tensor& source = program_.tensor(read.id);
+    if (target.shape != source.shape || target.dtype != source.dtype) return false;
+    const Region& a = region(write.id);
+    const Region& b = region(read.id);
+    if (a.begin != b.begin || a.end != b.end || a.exact != b.exact || a.rectangle != b.rectangle)
+      return false;
+    const auto pairs = in_place_pairs(operation);
+    return std::find(pairs.begin(), pairs.end(), std::pair{write.index, read.index}) != pairs.end();
+  }
+
+  void check_conflicts(size_t i, const std::vector<Operand>& operands) {
+    const Operation& operation = program_.operations[i];
+    for (size_t a = 0; a < operands.size() && operands[a].touch != Touch::read; ++a) {
+      for (size_t b = a + 1; b < operands.size(); ++b) {
+        if (!overlap(region(operands[a].id), region(operands[b].id))) continue;
+        if (works_in_place(operation, operands[a], operands[b])) continue;
+        report(i, fmt::format("{} '{}' and {} '{}', which share bytes", verb(operands[a].touch),
+                              program_.tensor(operands[a].id).name, verb(operands[b].touch),
+                              program_.tensor(operands[b].id).name));
+      }
+    }
+  }
+
+  void check_order(size_t i, const std::vector<Operand>& operands) {
+    for (const Operand& operand : operands) {
+      if (operand.touch != Touch::read && operand.touch != Touch::update) continue;
+      const Tensor& tensor = program_.tensor(operand.id);
+      const Region& part = region(operand.id);
+      if (tensor.lifetime != Lifetime::program) continue;
+      if (!written_[static_cast<size_t>(part.owner)].covers(part))
+        report(i, fmt::format("{} '{}' before all of it is written", verb(operand.touch),
+                              tensor.name));
+    }
+    for (const Operand& operand : operands)
+      if (operand.touch == Touch::write)
+        written_[static_cast<size_t>(region(operand.id).owner)].add(region(operand.id));
+  }
+
+  const Program& program_;
+  std::vector<std::string> problems_;
+  std::vector<Region> regions_;   // of each tensor
+  std::vector<Written> written_;  // of each owner, up to the current operation
+};
+
+}  // namespace
+
+std::vector<std::string> verify(const Program& program) { return Verifier(program).run(); }
+
+}  // namespace snug::program

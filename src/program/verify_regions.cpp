@@ -1,0 +1,113 @@
+#include "program/verify_regions.h"
+
+#include <algorithm>
+
+namespace snug::program {
+namespace {
+
+Rectangle intersection(const Rectangle& a, const Rectangle& b) {
+  return {std::max(a.row_begin, b.row_begin), std::min(a.row_end, b.row_end),
+          std::max(a.column_begin, b.column_begin), std::min(a.column_end, b.column_end)};
+}
+
+// Appends what is left of `whole` without `cut`.
+void subtract(const Rectangle& whole, const Rectangle& cut, std::vector<Rectangle>& rest) {
+  const Rectangle hole = intersection(whole, cut);
+  if (hole.empty()) {
+    rest.push_back(whole);
+    return;
+  }
+  const auto add = [&](const Rectangle& piece) {
+    if (!piece.empty()) rest.push_back(piece);
+  };
+  add({whole.row_begin, hole.row_begin, whole.column_begin, whole.column_end});
+  add({hole.row_end, whole.row_end, whole.column_begin, whole.column_end});
+  add({hole.row_begin, hole.row_end, whole.column_begin, hole.column_begin});
+  add({hole.row_begin, hole.row_end, hole.column_end, whole.column_end});
+}
+
+// A view as `count` runs of `length` neighbours, `stride` apart.
+struct Runs {
+  bool regular = true;
+  int64_t length = 1;
+  int64_t count = 1;
+  int64_t stride = 0;
+};
+
+Runs runs_of(const Tensor& tensor) {
+  Runs runs;
+  for (int axis = tensor.shape.rank() - 1; axis >= 0; --axis) {
+    const int64_t size = tensor.shape[axis];
+    const int64_t stride = tensor.view.strides[static_cast<size_t>(axis)];
+    if (size == 1) continue;
+    if (runs.count == 1 && stride == runs.length) {
+      runs.length *= size;
+    } else if (runs.count == 1) {
+      runs.count = size;
+      runs.stride = stride;
+    } else {
+      runs.regular = runs.regular && stride == runs.stride * runs.count;
+      runs.count *= size;
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+Region region_of(const Program& program, TensorId id) {
+  const Tensor& tensor = program.tensor(id);
+  Region region;
+  region.owner = program.owner(id);
+  const Shape& whole = program.tensor(region.owner).shape;
+  const int64_t columns = whole.columns();
+  if (whole.elements() == 0 || tensor.shape.elements() == 0) return region;
+  if (!tensor.is_view()) {
+    region.end = whole.elements();
+    region.rectangle = {0, whole.rows(), 0, columns};
+    return region;
+  }
+  const Runs runs = runs_of(tensor);
+  region.begin = tensor.view.offset;
+  region.end = region.begin + 1;
+  for (int axis = 0; axis < tensor.shape.rank(); ++axis)
+    region.end += (tensor.shape[axis] - 1) * tensor.view.strides[static_cast<size_t>(axis)];
+  const int64_t row = region.begin / columns;
+  const int64_t column = region.begin % columns;
+  const bool within_row = column + runs.length <= columns;
+  if (runs.regular && within_row && (runs.count == 1 || runs.stride == columns))
+    region.rectangle = {row, row + runs.count, column, column + runs.length};
+  else if (runs.count == 1 && column == 0 && runs.length % columns == 0)
+    region.rectangle = {row, row + runs.length / columns, 0, columns};
+  else
+    region.exact = false;
+  return region;
+}
+
+bool overlap(const Region& a, const Region& b) {
+  if (a.owner != b.owner || a.begin == a.end || b.begin == b.end) return false;
+  if (a.exact && b.exact) return !intersection(a.rectangle, b.rectangle).empty();
+  return a.begin < b.end && b.begin < a.end;
+}
+
+void Written::add(const Region& region) {
+  if (!region.exact)
+    inexact_ = true;
+  else if (std::find(rectangles_.begin(), rectangles_.end(), region.rectangle) == rectangles_.end())
+    rectangles_.push_back(region.rectangle);
+}
+
+bool Written::covers(const Region& region) const {
+  if (region.begin == region.end || inexact_) return true;
+  if (!region.exact) return !rectangles_.empty();
+  std::vector<Rectangle> left{region.rectangle};
+  for (const Rectangle& written : rectangles_) {
+    std::vector<Rectangle> rest;
+    for (const Rectangle& piece : left) subtract(piece, written, rest);
+    left = std::move(rest);
+    if (left.empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace snug::program
