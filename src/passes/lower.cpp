@@ -75,6 +75,7 @@ Program lower(const Program& program, const Target& target) {
   lowered = fuse_adds(lowered);
   lowered = fuse_accumulates(lowered);
   lowered = share_in_place(lowered);
+  lowered = remove_unused(lowered);
   return add_workspaces(lowered, target);
 }
 

@@ -6,6 +6,8 @@
 //   fuse_accumulates
 //                %p = matmul(%a, %b); accumulate(%p -> %g)  ->  matmul(%a, %b -> %g) {accumulate}
 //   in_place     %y = rope(%x, %table), x dead after     ->  %y a view of %x
+//   remove_unused
+//                tensors that no operation touches any more go
 //   workspaces   chunk sizes, and one tensor of scratch an operation that asks for it
 //
 // Throws UserError when the target cannot run an operation with its element types.
@@ -23,6 +25,7 @@ program::Program expand_unsupported(const program::Program& program, const progr
 program::Program fuse_adds(const program::Program& program);
 program::Program fuse_accumulates(const program::Program& program);
 program::Program share_in_place(const program::Program& program);
+program::Program remove_unused(const program::Program& program);
 program::Program add_workspaces(const program::Program& program, const program::Target& target);
 
 }  // namespace snug::passes

@@ -1,0 +1,114 @@
+#include "plan/document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace snug::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const SpaceFigures& figures) {
+  Json json;
+  json["capacity_bytes"] = figures.capacity_bytes;
+  json["peak_bytes"] = figures.report.peak_bytes;
+  json["lower_bound_bytes"] = figures.report.lower_bound_bytes;
+  json["by_role"] = Json::object();
+  for (const auto& [role, bytes] : figures.report.by_role) json["by_role"][role] = bytes;
+  json["by_layer"] = Json::object();
+  for (const auto& [layer, bytes] : figures.report.by_layer)
+    json["by_layer"][layer < 0 ? "none" : std::to_string(layer)] = bytes;
+  json["peak"] = {{"program", figures.report.peak_program},
+                  {"index", figures.report.peak_index},
+                  {"operation", figures.report.peak_operation}};
+  return json;
+}
+
+// Adds pinned host memory to pageable: users see one kind of host memory.
+SpaceReport merged(const SpaceReport& a, const SpaceReport& b) {
+  SpaceReport sum = a.peak_bytes >= b.peak_bytes ? a : b;
+  const SpaceReport& other = a.peak_bytes >= b.peak_bytes ? b : a;
+  sum.peak_bytes += other.peak_bytes;
+  sum.lower_bound_bytes += other.lower_bound_bytes;
+  for (const auto& [role, bytes] : other.by_role) sum.by_role[role] += bytes;
+  for (const auto& [layer, bytes] : other.by_layer) sum.by_layer[layer] += bytes;
+  return sum;
+}
+
+bool all_exact(const Job& job) {
+  for (const auto& program : job.programs)
+    for (const auto& tensor : program.tensors)
+      if (tensor.role == program::Role::workspace && tensor.name.ends_with(".bound")) return false;
+  return true;
+}
+
+std::string with_commas(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+}  // namespace
+
+PlanDocument describe(const Job& job, const program::Target& target) {
+  const MemoryReport memory = read_memory(job);
+  PlanDocument document;
+  document.device = {target.capacity_bytes(program::Space::device), memory.spaces[0]};
+  document.host = {target.capacity_bytes(program::Space::host),
+                   merged(memory.spaces[1], memory.spaces[2])};
+  document.parameters = job.parameters;
+  document.trainable_parameters = job.trainable_parameters;
+  document.workspaces = all_exact(job) ? "exact" : "bound";
+  document.target = target.name();
+  document.libraries = target.library_versions();
+  return document;
+}
+
+std::string to_json(const PlanDocument& document) {
+  Json json;
+  json["fits"] = document.fits;
+  json["change"] = document.change;
+  json["model"] = document.model;
+  json["method"] = document.method;
+  json["compute_dtype"] = document.compute_dtype;
+  json["recompute"] = document.recompute;
+  json["device"] = to_json(document.device);
+  json["host"] = to_json(document.host);
+  json["outside"] = {{"bytes", document.outside_bytes}, {"basis", document.outside_basis}};
+  json["resident"] = {{"peak_bytes", document.resident_bytes()}};
+  json["parameters"] = {{"total", document.parameters},
+                        {"trainable", document.trainable_parameters}};
+  json["tokens_per_step"] = document.tokens_per_step;
+  json["step_seconds"] = document.step_seconds;
+  json["step_basis"] = document.step_basis;
+  json["tokens_per_second"] =
+      document.step_seconds > 0
+          ? static_cast<double>(document.tokens_per_step) / document.step_seconds
+          : 0.0;
+  json["workspaces"] = document.workspaces;
+  json["target"] = document.target;
+  json["libraries"] = document.libraries;
+  json["threads"] = document.threads;
+  return json.dump(2) + "\n";
+}
+
+std::string parameter_line(const PlanDocument& document) {
+  const double percent = 100.0 * static_cast<double>(document.trainable_parameters) /
+                         static_cast<double>(std::max<int64_t>(1, document.parameters));
+  return fmt::format("trainable params: {} || all params: {} || trainable%: {:.4f}",
+                     with_commas(document.trainable_parameters), with_commas(document.parameters),
+                     percent);
+}
+
+std::string readable_bytes(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1LL << 30) return fmt::format("{:.2f} GiB", value / (1LL << 30));
+  if (bytes >= 1LL << 20) return fmt::format("{:.1f} MiB", value / (1LL << 20));
+  if (bytes >= 1LL << 10) return fmt::format("{:.1f} KiB", value / (1LL << 10));
+  return fmt::format("{} B", bytes);
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,56 @@
+// plan.json and measured.json: what was promised and what happened, with the same keys.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plan/memory.h"
+
+namespace snug::plan {
+
+struct SpaceFigures {
+  int64_t capacity_bytes = 0;
+  SpaceReport report;
+};
+
+struct PlanDocument {
+  bool fits = true;
+  std::string
+      change;  // the cheapest overrides that make it fit, "recompute=layer"; empty when it fits
+  std::string model;
+  std::string method;
+  std::string compute_dtype;
+  std::string recompute;
+  SpaceFigures device;
+  SpaceFigures host;  // pinned and pageable together
+  // What the process holds beside the arenas: code, libraries, tokenizer, documents.
+  int64_t outside_bytes = 0;
+  std::string outside_basis;  // "measured" or "assumed"
+  int64_t parameters = 0;
+  int64_t trainable_parameters = 0;
+  int64_t tokens_per_step = 0;  // capacity: rows x row tokens x accumulation
+  double step_seconds = 0;      // 0: unknown
+  std::string step_basis;       // "calibrated", "assumed" or "measured"
+  std::string workspaces;       // "exact" or "bound"
+  std::string target;
+  std::string libraries;
+  int threads = 0;
+
+  int64_t resident_bytes() const {
+    return device.report.peak_bytes + host.report.peak_bytes + outside_bytes;
+  }
+};
+
+PlanDocument describe(const Job& job, const program::Target& target);
+
+// Pretty-printed JSON. Bytes are integers, times are seconds.
+std::string to_json(const PlanDocument& document);
+
+// "trainable params: 4,194,304 || all params: 6,742,609,920 || trainable%: 0.0622", which everyone
+// reads.
+std::string parameter_line(const PlanDocument& document);
+
+// 1234567890 -> "1.15 GiB".
+std::string readable_bytes(int64_t bytes);
+
+}  // namespace snug::plan

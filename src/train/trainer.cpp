@@ -1,0 +1,157 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "train/process_memory.h"
+
+namespace snug::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+}  // namespace
+
+Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
+                 BatchLoader* evaluation, formats::JsonLines& metrics, Progress& progress)
+    : options_(options),
+      executor_(executor),
+      data_(data),
+      evaluation_(evaluation),
+      metrics_(metrics),
+      progress_(progress) {
+  step_seconds_.reserve(static_cast<size_t>(options.total_steps));
+}
+
+TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<bool>& stop) {
+  TrainerOutcome outcome;
+  int64_t saved_step = state.step;
+  while (state.step < options_.total_steps && !stop) {
+    const StepMetrics metrics = step(state);
+    outcome.last_loss = metrics.loss;
+    if (due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps)
+      log(metrics);
+    if (evaluation_ != nullptr && due(metrics.step, options_.eval_steps))
+      evaluate_and_log(metrics.step);
+    if (due(metrics.step, options_.save_steps)) {
+      runtime::save_checkpoint(options_.checkpoint, state, executor_);
+      saved_step = state.step;
+    }
+  }
+  outcome.interrupted = stop && state.step < options_.total_steps;
+  if (evaluation_ != nullptr && !outcome.interrupted && !due(state.step, options_.eval_steps))
+    evaluate_and_log(state.step);
+  if (saved_step != state.step) runtime::save_checkpoint(options_.checkpoint, state, executor_);
+  metrics_.sync();
+  outcome.last_step = state.step;
+  outcome.median_step_seconds = median(step_seconds_);
+  outcome.eval_loss = eval_loss_;
+  return outcome;
+}
+
+StepMetrics Trainer::step(runtime::TrainerState& state) {
+  const auto start = Clock::now();
+  const int64_t step = state.step + 1;
+  const int64_t first_row = state.rows_consumed;
+  const int64_t step_rows = options_.rows * options_.accumulation;
+  const BatchCounts counts = data_.count(first_row, step_rows);
+  executor_.set_scalar("inverse_tokens",
+                       1.0F / static_cast<float>(std::max<int64_t>(1, counts.trained_tokens)));
+  for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
+    const char* program = micro == 0 ? "micro_first" : "micro_next";
+    const int64_t row = micro * options_.rows;
+    if (executor_.has("random"))
+      executor_.set_scalar(
+          "random", std::array<int32_t, 2>{static_cast<int32_t>(step), static_cast<int32_t>(row)});
+    data_.load(program, first_row + row, std::numeric_limits<int64_t>::max());
+    executor_.run(program);
+  }
+  const double learning_rate = options_.schedule.at(step);
+  executor_.set_scalar("learning_rate", static_cast<float>(learning_rate));
+  executor_.set_scalar("step", static_cast<int32_t>(step));
+  executor_.run("update");
+
+  StepMetrics metrics;
+  metrics.step = step;
+  metrics.loss = executor_.scalar<float>("loss");
+  metrics.grad_norm = executor_.scalar<float>("gradient_norm");
+  metrics.learning_rate = learning_rate;
+  metrics.tokens = counts.tokens;
+  metrics.trained_tokens = counts.trained_tokens;
+  metrics.step_seconds = seconds_since(start);
+  metrics.tokens_per_second = static_cast<double>(counts.tokens) / metrics.step_seconds;
+  metrics.resident_bytes = process_memory().resident_bytes;
+  if (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss))
+    stop_on_bad_gradient(step, metrics.loss, metrics.grad_norm);
+
+  step_seconds_.push_back(metrics.step_seconds);
+  state.step = step;
+  state.rows_consumed += step_rows;
+  state.epoch =
+      static_cast<double>(state.rows_consumed) / static_cast<double>(data_.rows_per_epoch());
+  state.total_tokens += counts.tokens;
+  state.trained_tokens += counts.trained_tokens;
+  state.train_seconds += metrics.step_seconds;
+  metrics.epoch = state.epoch;
+  return metrics;
+}
+
+void Trainer::log(const StepMetrics& metrics) {
+  std::array<char, 1024> buffer{};
+  metrics_.append(to_json(metrics, buffer.data(), buffer.size()));
+  progress_.show(metrics);
+}
+
+double Trainer::evaluate() {
+  const int64_t rows = evaluation_->rows_per_epoch();
+  executor_.set_scalar("inverse_tokens", 1.0F);
+  double sum = 0;
+  for (int64_t row = 0; row < rows; row += options_.rows) {
+    evaluation_->load("evaluate", row, rows);
+    executor_.run("evaluate");
+    sum += executor_.scalar<float>("loss");
+  }
+  return sum /
+         static_cast<double>(std::max<int64_t>(1, evaluation_->count(0, rows).trained_tokens));
+}
+
+void Trainer::evaluate_and_log(int64_t step) {
+  eval_loss_ = evaluate();
+  std::array<char, 256> buffer{};
+  const auto result = fmt::format_to_n(buffer.data(), buffer.size(),
+                                       "{{\"step\":{},\"eval_loss\":{}}}", step, *eval_loss_);
+  metrics_.append({buffer.data(), result.size});
+  const auto line =
+      fmt::format_to_n(buffer.data(), buffer.size(), "step {} eval_loss {:.4f}", step, *eval_loss_);
+  progress_.note({buffer.data(), line.size});
+}
+
+void Trainer::stop_on_bad_gradient(int64_t step, double loss, double norm) const {
+  base::throw_user_error(
+      "step {}: the loss is {} and the gradient norm {}, so the update was skipped and the run "
+      "stopped; the weights are those of step {}. Lower learning_rate (now {:.2e}), lengthen the "
+      "warm-up, or look for broken records in the data; resume_from_checkpoint=auto continues from "
+      "the last checkpoint",
+      step, loss, norm, step - 1, options_.schedule.at(step));
+}
+
+}  // namespace snug::train

@@ -1,0 +1,67 @@
+// The training loop: micro-batches, update, metrics, evaluation, checkpoints. Between two steps
+// nothing is allocated; whatever changes from step to step is a scalar tensor.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "formats/json_lines.h"
+#include "runtime/checkpoint.h"
+#include "runtime/executor.h"
+#include "runtime/trainer_state.h"
+#include "train/batch_loader.h"
+#include "train/lr_schedule.h"
+#include "train/progress.h"
+
+namespace snug::train {
+
+struct TrainerOptions {
+  int64_t total_steps = 0;
+  int64_t rows = 1;          // a micro-batch
+  int64_t accumulation = 1;  // micro-batches a step
+  int64_t logging_steps = 1;
+  int64_t eval_steps = 0;  // 0: only at the end
+  int64_t save_steps = 0;  // 0: only at the end
+  LrSchedule schedule;
+  runtime::CheckpointOptions checkpoint;
+};
+
+struct TrainerOutcome {
+  int64_t last_step = 0;
+  bool interrupted = false;  // stopped by a signal after saving
+  double median_step_seconds = 0;
+  double last_loss = 0;
+  std::optional<double> eval_loss;
+};
+
+class Trainer {
+ public:
+  // `evaluation` may be null. `state` is where to go on: step 0 for a fresh run.
+  Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
+          BatchLoader* evaluation, formats::JsonLines& metrics, Progress& progress);
+
+  // Runs to the end or until `stop` becomes true, then saves a checkpoint. Throws UserError when a
+  // gradient norm is not finite: the update was skipped, the last checkpoint is intact.
+  TrainerOutcome run(runtime::TrainerState& state, const std::atomic<bool>& stop);
+
+ private:
+  StepMetrics step(runtime::TrainerState& state);
+  void log(const StepMetrics& metrics);
+  double evaluate();
+  void evaluate_and_log(int64_t step);
+  [[noreturn]] void stop_on_bad_gradient(int64_t step, double loss, double norm) const;
+
+  const TrainerOptions& options_;
+  runtime::Executor& executor_;
+  BatchLoader& data_;
+  BatchLoader* evaluation_;
+  formats::JsonLines& metrics_;
+  Progress& progress_;
+  std::vector<double> step_seconds_;
+  std::optional<double> eval_loss_;
+};
+
+}  // namespace snug::train
