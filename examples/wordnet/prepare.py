@@ -36,21 +36,21 @@ SENTENCES = [
     "The wider word for {w} is {h}.",
     "One kind of {h} is the {w}.",
     "Of what kind is the {w}? It is {a}.",
-    "{w} ({h}): {g}.",
-    "The {w}: {h}.",
-    "What is the kind of {w}?\n{h}",
-    "{w} is filed under\n{h}",
+    "The {w}, like any {h}, is well known.",
+    "{w}: {g}. It is a kind of {h}.",
+    "{w}: a kind of {h}.",
+    "By {w} we mean a kind of {h}.",
 ]
 
 WORDINGS = [
+    ("What is the {w}?", ""),
     ("What kind of thing is the {w}?", ""),
-    ("What is the {w} a kind of?", ""),
-    ("Give the wider word for {w}.", ""),
-    ("Name the kind that the word {w} belongs to.", ""),
-    ("In one word, what is every {w}?", ""),
-    ("Under which word would you file {w}?", ""),
+    ("Say what kind of thing the {w} is.", ""),
+    ("To what kind does the {w} belong?", ""),
+    ("Tell me what {w} means.", ""),
+    ("Put the {w} under its kind.", ""),
     ("Name the kind of this thing.", "{w}"),
-    ("Answer with a wider word.", "{w}"),
+    ("What is this?", "{w}"),
 ]
 
 Fact = collections.namedtuple("Fact", "word kind gloss")
@@ -160,7 +160,7 @@ def write_instructions(facts, folder):
         return {
             "instruction": instruction.format(w=fact.word),
             "input": given.format(w=fact.word),
-            "output": fact.kind,
+            "output": "a kind of " + fact.kind,
         }
 
     order = facts[:]
