@@ -98,7 +98,7 @@ TEST(TextErrors, SurvivesDamage) {
   std::mt19937 random(7);
   const std::string alphabet = "abx019 .,()<>*{}=%\"\\#\n-+";
   int refused = 0;
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < 6000; ++round) {
     std::string text = round % 2 == 0 ? to_text(layered_program(3))
                                       : to_text(random_program(static_cast<uint64_t>(round)));
     for (int edits = 1 + round % 4; edits > 0; --edits) {
@@ -123,7 +123,7 @@ TEST(TextErrors, SurvivesDamage) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, 5000);
+  EXPECT_GT(refused, 1500);
 }
 
 }  // namespace

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <random>
+#include <fstream>
+#include <iterator>
 
-#include "base/error.h"
-#include "program/builder.h"
+#include "program/verify.h"
 #include "random_program.h"
 
 namespace snug::program {
@@ -45,6 +44,18 @@ TEST(Text, ReadsAsWritten) {
   EXPECT_EQ(row.view.strides[0], 6);
   EXPECT_EQ(program.tensor(program.find("half")).view.offset, 24);
   EXPECT_EQ(program.operations[3].updates, std::vector<TensorId>{program.find("layers.0.y")});
+}
+
+// The example in docs/program_text.md, which prints as it stands there.
+TEST(Text, ReadsTheDocumentedExample) {
+  std::ifstream file(SNUG_SOURCE_DIR "/docs/program_text.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const size_t begin = page.find("```\n") + 4;
+  const std::string text = page.substr(begin, page.find("```", begin) - begin);
+  const Program program = parse_text(text);
+  EXPECT_EQ(program.operations.size(), 4U);
+  EXPECT_EQ(to_text(program), text);
+  EXPECT_EQ(verify(program), std::vector<std::string>{});
 }
 
 TEST(Text, KeepsIdsThatAreOutOfOrder) {

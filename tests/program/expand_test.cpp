@@ -1,0 +1,80 @@
+// The expansion of fused kinds, text in, text out.
+#include <gtest/gtest.h>
+
+#include "program/builder.h"
+#include "program/kind.h"
+#include "program/text.h"
+#include "program/verify.h"
+
+namespace snug::program {
+namespace {
+
+constexpr const char* kInputs =
+    "program loss\n"
+    "tensor h (8, 4) bf16 batch step\n"
+    "tensor w (16, 4) bf16 weight run\n"
+    "tensor t (8) i32 batch step\n"
+    "tensor i (1) f32 scalar step\n";
+
+// The program with every operation replaced by its expansion.
+std::string expanded(const std::string& text) {
+  const Program program = parse_text(text);
+  EXPECT_EQ(verify(program), std::vector<std::string>{});
+  Program table = program;
+  table.operations.clear();
+  Builder builder(std::move(table));
+  for (const Operation& operation : program.operations) expand({program, operation}, builder);
+  const Program result = builder.take();
+  EXPECT_EQ(verify(result), std::vector<std::string>{});
+  return to_text(result, {.ids = false});
+}
+
+TEST(Expand, LinearCrossEntropyIsAProductAndALoss) {
+  EXPECT_EQ(expanded(std::string(kInputs) +
+                     "l (8) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_rows 4}\n"),
+            std::string(kInputs) +
+                "l.logits (8, 16) f32 logits = matmul(h, w) {transpose_b}\n"
+                "l (8) f32, s (1) f32 = cross_entropy(l.logits, t, i)\n");
+}
+
+TEST(Expand, TrainingFormMakesBothGradients) {
+  EXPECT_EQ(expanded(std::string(kInputs) +
+                     "l (8) f32, s (1) f32, dh (8, 4) bf16, dw (16, 4) f32 gradient = "
+                     "linear_cross_entropy_train(h, w, t, i) {weight_gradient} backward\n"),
+            std::string(kInputs) +
+                "l.logits (8, 16) f32 logits = matmul(h, w) {transpose_b} backward\n"
+                "l (8) f32, s (1) f32 = cross_entropy(l.logits, t, i) backward\n"
+                "l.dlogits (8, 16) f32 logits = cross_entropy_grad(l.logits, t, i) backward\n"
+                "dh (8, 4) bf16 = matmul(l.dlogits, w) backward\n"
+                "dw (16, 4) f32 gradient = matmul(l.dlogits, h) {transpose_a} backward\n");
+}
+
+TEST(Expand, TrainingFormAddsToAGradient) {
+  const std::string text = expanded(
+      std::string(kInputs) +
+      "tensor dw (16, 4) f32 gradient step\n"
+      "l (8) f32, s (1) f32, dh (8, 4) bf16 = linear_cross_entropy_train(h, w, t, i) updates (dw) "
+      "{weight_gradient, accumulate}\n");
+  EXPECT_NE(text.find("matmul(l.dlogits, h) updates (dw) {transpose_a, accumulate}\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Expand, FrozenWeightGetsNoGradient) {
+  const std::string text =
+      expanded(std::string(kInputs) +
+               "l (8) f32, s (1) f32, dh (8, 4) bf16 = linear_cross_entropy_train(h, w, t, i)\n");
+  EXPECT_EQ(text.find("transpose_a"), std::string::npos) << text;
+}
+
+TEST(Expand, BasicKindStaysAsItIs) {
+  const std::string text =
+      "program p\n"
+      "tensor x (8, 4) bf16 batch step\n"
+      "tensor scratch (64) u8 workspace\n"
+      "y (8, 4) bf16 = add(x, x) workspace scratch recompute stream 1 layer 3\n";
+  EXPECT_EQ(expanded(text), text);
+}
+
+}  // namespace
+}  // namespace snug::program

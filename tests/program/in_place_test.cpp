@@ -1,0 +1,62 @@
+// Where kinds may work in place, and which kinds passes treat in their own way.
+#include <gtest/gtest.h>
+
+#include "program/kind.h"
+#include "program/text.h"
+
+namespace snug::program {
+namespace {
+
+using Pairs = std::vector<std::pair<int, int>>;
+
+Pairs pairs_of(Attributes attributes) {
+  Operation operation;
+  operation.attributes = std::move(attributes);
+  return in_place_pairs(operation);
+}
+
+TEST(InPlace, ListsEachKindsPairs) {
+  EXPECT_EQ(pairs_of(Add{}), (Pairs{{0, 0}, {0, 1}}));
+  EXPECT_EQ(pairs_of(AddBias{}), (Pairs{{0, 0}}));
+  EXPECT_EQ(pairs_of(Dropout{}), (Pairs{{0, 0}}));
+  EXPECT_EQ(pairs_of(Rope{}), (Pairs{{0, 0}}));
+  EXPECT_EQ(pairs_of(SiluMul{}), (Pairs{{0, 0}, {0, 1}}));
+  EXPECT_EQ(pairs_of(SiluMulGrad{}), (Pairs{{0, 1}, {1, 2}}));
+  EXPECT_EQ(pairs_of(Matmul{}), Pairs{});
+  Matmul matmul;
+  matmul.addend = true;
+  EXPECT_EQ(pairs_of(matmul), (Pairs{{0, 2}}));
+  EXPECT_EQ(pairs_of(RmsNormGrad{}), Pairs{});
+  RmsNormGrad norm;
+  norm.addend = true;
+  EXPECT_EQ(pairs_of(norm), (Pairs{{0, 3}}));
+  EXPECT_EQ(pairs_of(Attention{}), Pairs{});
+  EXPECT_EQ(pairs_of(RmsNorm{}), Pairs{});
+}
+
+// Outputs that backward keeps are never counted as cheap.
+TEST(Kinds, ElementwiseAreThoseWhoseOutputIsNeverKept) {
+  for (int i = 0; i < kKindCount; ++i) {
+    const auto kind = static_cast<Kind>(i);
+    const bool expected = kind == Kind::rms_norm || kind == Kind::silu_mul ||
+                          kind == Kind::dropout || kind == Kind::cast;
+    EXPECT_EQ(is_elementwise(kind), expected) << name_of(kind);
+  }
+}
+
+TEST(Kinds, NamesReadBack) {
+  for (int i = 0; i < kKindCount; ++i) {
+    const auto kind = static_cast<Kind>(i);
+    EXPECT_EQ(kind_from_name(name_of(kind)), kind);
+    EXPECT_EQ(default_attributes(kind).index(), static_cast<size_t>(i));
+  }
+  EXPECT_FALSE(kind_from_name("matmull"));
+  EXPECT_TRUE(is_fused(Kind::linear_cross_entropy));
+  EXPECT_TRUE(is_fused(Kind::linear_cross_entropy_train));
+  EXPECT_FALSE(is_fused(Kind::attention));
+  EXPECT_TRUE(has_training_form(Kind::linear_cross_entropy));
+  EXPECT_FALSE(has_training_form(Kind::cross_entropy));
+}
+
+}  // namespace
+}  // namespace snug::program

@@ -1,0 +1,263 @@
+// What each kind accepts and refuses, on one table of tensors.
+#include <gtest/gtest.h>
+
+#include "program/kind.h"
+#include "program/text.h"
+
+namespace snug::program {
+namespace {
+
+// 8 tokens, width 4, vocabulary 16, 2 heads of 2 with 1 key head, 3 segments.
+constexpr const char* kTensors = R"(program shapes
+tensor x (8, 4) bf16
+tensor y (8, 4) bf16
+tensor x32 (8, 4) f32
+tensor y32 (8, 4) f32
+tensor x64 (8, 4) f64
+tensor y64 (8, 4) f64
+tensor x16 (8, 4) f16
+tensor xi (8, 4) i32
+tensor wide (8, 6) bf16
+tensor wide2 (8, 6) bf16
+tensor short (4, 8) bf16
+tensor square (4, 4) bf16
+tensor square32 (4, 4) f32
+tensor flat (4) bf16
+tensor flat32 (4) f32
+tensor flat6 (6) bf16
+tensor w (6, 4) bf16
+tensor wt (4, 6) bf16
+tensor w32 (6, 4) f32
+tensor head (16, 4) bf16
+tensor head32 (16, 4) f32
+tensor logits (8, 16) f32
+tensor logits16 (8, 16) bf16
+tensor dlogits (8, 16) f32
+tensor ids (8) i32
+tensor ids4 (4) i32
+tensor ids64 (8) i64
+tensor random (2) i32
+tensor bounds (3, 2) i32
+tensor bounds3 (3, 3) i32
+tensor bounds4 (4, 2) i32
+tensor k (8, 2) bf16
+tensor v (8, 2) bf16
+tensor k32 (8, 2) f32
+tensor dk (8, 2) bf16
+tensor dv (8, 2) bf16
+tensor lse (2, 8) f32
+tensor lse64 (2, 8) f64
+tensor lse16 (2, 8) bf16
+tensor losses (8) f32
+tensor one (1) f32
+tensor two (1) f32
+tensor three (1) f32
+tensor onei (1) i32
+tensor frequency (1) f32
+tensor table (8, 2) f32
+tensor table16 (8, 2) bf16
+tensor cache (32, 4) bf16
+tensor cache32 (32, 4) f32
+tensor m (4, 4) f32
+tensor v32 (4, 4) f32
+tensor master (4, 4) f32
+tensor m16 (4, 4) bf16
+tensor v16 (4, 4) bf16
+)";
+
+struct Case {
+  const char* operation;
+  const char* error;  // how it begins; empty: accepted
+};
+
+class ShapeRules : public testing::TestWithParam<Case> {};
+
+TEST_P(ShapeRules, AcceptsOrSaysWhy) {
+  const Program program = parse_text(std::string(kTensors) + GetParam().operation);
+  const std::string error = shape_error({program, program.operations[0]});
+  if (std::string_view(GetParam().error).empty())
+    EXPECT_EQ(error, "") << GetParam().operation;
+  else
+    EXPECT_EQ(error.rfind(GetParam().error, 0), 0U) << GetParam().operation << "\n" << error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Matmul, ShapeRules,
+    testing::Values(
+        Case{"wide = matmul(x, wt)", ""}, Case{"wide = matmul(x, w) {transpose_b}", ""},
+        Case{"wide = matmul(short, wt) {transpose_a}", ""},
+        Case{"wide = matmul(short, w) {transpose_a, transpose_b}", ""},
+        Case{"logits = matmul(x, head) {transpose_b}", ""}, Case{"x = matmul(logits, head)", ""},
+        Case{"square32 = matmul(x, x32) {transpose_a}", ""},
+        Case{"y = matmul(x, square, x32) {addend}", ""},
+        Case{"matmul(x, y) updates (square) {transpose_a, accumulate}", ""},
+        Case{"matmul(x, y, random) updates (square) {transpose_a, accumulate, stochastic}", ""},
+        Case{"wide = matmul(x, w)", "b 'w' has shape (6, 4), expected (4, 4)"},
+        Case{"x = matmul(x, wt)", "c 'x' has shape (8, 4), expected (8, 6)"},
+        Case{"wide = matmul(flat, wt)", "a 'flat' has shape (4), expected 2 dimensions"},
+        Case{"wide = matmul(x)", "has 1 read, expected 2"},
+        Case{"matmul(x, wt)", "has 0 writes, expected 1"},
+        Case{"wide = matmul(x, wt) updates (x)", "has 1 update, expected 0"},
+        Case{"y = matmul(x, square) {addend}", "has 2 reads, expected 3"},
+        Case{"y = matmul(x, square, wide) {addend}", "addend 'wide' has shape (8, 6)"},
+        Case{"matmul(x, square, x) updates (y) {addend, accumulate}", "has both addend and"},
+        Case{"y = matmul(x, square, random) {stochastic}", "is stochastic without accumulate"},
+        Case{"matmul(x, y, random) updates (square32) {transpose_a, accumulate, stochastic}",
+             "c 'square32' is f32, expected bf16"},
+        Case{"matmul(x, y, ids) updates (square) {transpose_a, accumulate, stochastic}",
+             "random 'ids' has shape (8), expected (2)"},
+        Case{"y = matmul(x, square) {alpha inf}", "has an alpha that is not finite"},
+        Case{"y = matmul(x16, square)", "a 'x16' is f16, expected f32, bf16 or f64"},
+        Case{"y = matmul(xi, square)", "a 'xi' is i32"},
+        Case{"y = matmul(x64, square)", "b 'square' is bf16 beside a 'x64' of f64"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Elementwise, ShapeRules,
+    testing::Values(
+        Case{"y = add(x, x)", ""}, Case{"y32 = add(x, x32)", ""}, Case{"y64 = add(x64, x64)", ""},
+        Case{"y = add(x, wide)", "b 'wide' has shape (8, 6), expected (8, 4)"},
+        Case{"wide = add(x, x)", "c 'wide'"}, Case{"xi = add(xi, xi)", "a 'xi' is i32"},
+        Case{"accumulate(x) updates (y32)", ""},
+        Case{"accumulate(x, random) updates (y) {stochastic}", ""},
+        Case{"accumulate(x, random) updates (y)", "has 2 reads, expected 1"},
+        Case{"accumulate(x, random) updates (y32) {stochastic}", "y 'y32' is f32, expected bf16"},
+        Case{"accumulate(x) updates (wide)", "y 'wide' has shape (8, 6)"},
+        Case{"y = add_bias(x, flat32)", ""},
+        Case{"y = add_bias(x, flat6)", "bias 'flat6' has shape (6), expected (4)"},
+        Case{"flat32 = sum_rows(x)", ""}, Case{"sum_rows(x) updates (flat32) {accumulate}", ""},
+        Case{"flat6 = sum_rows(x)", "y 'flat6' has shape (6), expected (4)"},
+        Case{"flat32 = sum_rows(x) {accumulate}", "has 1 write, expected 0"},
+        Case{"y = dropout(x, random) {probability 0.5, row_length 4}", ""},
+        Case{"y32 = dropout(x, random)", "y 'y32' is f32, expected bf16"},
+        Case{"y = dropout(x, random) {probability 1}", "has a probability outside [0, 1)"},
+        Case{"y = dropout(x, random) {probability nan}", "has a probability outside [0, 1)"},
+        Case{"y = dropout(x, random) {row_length 0}", "has a row_length that is not positive"},
+        Case{"y = dropout(x, ids)", "random 'ids' has shape (8), expected (2)"},
+        Case{"y32 = cast(x16)", ""}, Case{"y64 = cast(x)", ""},
+        Case{"y = cast(xi)", "casts an element type that is not floating point"},
+        Case{"wide = cast(x)", "y 'wide' has shape (8, 6)"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Layers, ShapeRules,
+    testing::Values(
+        Case{"y = embedding(head, ids)", ""}, Case{"y32 = embedding(head, ids)", ""},
+        Case{"y = embedding(head, ids64)", "ids 'ids64' is i64, expected i32"},
+        Case{"y = embedding(head, ids4)", "y 'y' has shape (8, 4), expected (4, 4)"},
+        Case{"head32 = embedding_grad(x, ids)", ""},
+        Case{"embedding_grad(x, ids) updates (head32) {accumulate}", ""},
+        Case{"head32 = embedding_grad(x, ids4)", "ids 'ids4' has shape (4), expected (8)"},
+        Case{"w32 = embedding_grad(wide, ids)", "dtable 'w32' has shape (6, 4), expected (6, 6)"},
+        Case{"y = rms_norm(x, flat32)", ""},
+        Case{"y = rms_norm(x, flat6)", "w 'flat6' has shape (6), expected (4)"},
+        Case{"y = rms_norm(x, flat) {epsilon -1}", "has a negative epsilon"},
+        Case{"y = rms_norm_grad(x, x, flat)", ""},
+        Case{"y, flat32 = rms_norm_grad(x, x, flat, x32) {weight_gradient, addend}", ""},
+        Case{"y = rms_norm_grad(x, x, flat) updates (flat32) {weight_gradient, accumulate}", ""},
+        Case{"y = rms_norm_grad(x, x, flat) {weight_gradient}", "has 1 write, expected 2"},
+        Case{"y = rms_norm_grad(x, x, flat) updates (flat32) {accumulate}", "accumulates a weight"},
+        Case{"y, flat6 = rms_norm_grad(x, x, flat) {weight_gradient}", "dw 'flat6' has shape (6)"},
+        Case{"y = rms_norm_grad(wide, x, flat)", "dy 'wide' has shape (8, 6), expected (8, 4)"},
+        Case{"table = rotary_table(ids, frequency)", ""},
+        Case{"table = rotary_table(ids4, frequency)", "table 'table' has shape (8, 2)"},
+        Case{"table16 = rotary_table(ids, frequency)", "table 'table16' is bf16, expected f32"},
+        Case{"y = rope(x, table) {head_dim 2}", ""},
+        Case{"y = rope(x, table)", "has a head_dim that is not positive and even"},
+        Case{"y = rope(x, table) {head_dim 4}", "table 'table' has shape (8, 2), expected (8, 4)"},
+        Case{"wide = rope(wide, table) {head_dim 4}", "has an x whose width is no multiple"},
+        Case{"y = rope(x, table16) {head_dim 2}", "table 'table16' is bf16"},
+        Case{"y = silu_mul(x, x)", ""},
+        Case{"y = silu_mul(x, wide)", "up 'wide' has shape (8, 6), expected (8, 4)"},
+        Case{"x, y = silu_mul_grad(x, x, y)", ""},
+        Case{"wide, y = silu_mul_grad(x, x, y)", "dgate 'wide' has shape (8, 6)"}));
+
+#define SNUG_HEADS "{heads 2, kv_heads 1, head_dim 2}"
+INSTANTIATE_TEST_SUITE_P(
+    Attention, ShapeRules,
+    testing::Values(
+        Case{"y, lse = attention(x, k, v, bounds, bounds) " SNUG_HEADS, ""},
+        Case{"y, lse64 = attention(x, k, v, bounds, bounds) " SNUG_HEADS, ""},
+        Case{"y, lse16 = attention(x, k, v, bounds, bounds) " SNUG_HEADS, "lse 'lse16' is bf16"},
+        Case{"y = attention(x, k, v, bounds, bounds) " SNUG_HEADS, "has 1 write, expected 2"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds)", "needs positive heads"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds) {heads 3, kv_heads 2, head_dim 2}",
+             "has heads that are no multiple of kv_heads"},
+        Case{"y, lse = attention(x, x, v, bounds, bounds) " SNUG_HEADS,
+             "k 'x' has shape (8, 4), expected (8, 2)"},
+        Case{"y, lse = attention(x, k32, v, bounds, bounds) " SNUG_HEADS,
+             "k 'k32' is f32, expected bf16"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds4) " SNUG_HEADS,
+             "k_bounds 'bounds4' has shape (4, 2), expected (3, 2)"},
+        Case{"y, lse = attention(x, k, v, bounds3, bounds3) " SNUG_HEADS, "q_bounds 'bounds3'"},
+        Case{"y, dk, dv = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS, ""},
+        Case{"y32, dk, dv = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS, ""},
+        Case{"y, dk, x = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS,
+             "dv 'x' has shape (8, 4), expected (8, 2)"},
+        Case{"y, dk, dv = attention_grad(x, x, k, v, y, losses, bounds, bounds) " SNUG_HEADS,
+             "lse 'losses' has shape (8), expected (2, 8)"},
+        Case{"cache_write(x, ids) updates (cache)", ""},
+        Case{"cache_write(x, ids) updates (cache32)", "cache 'cache32' is f32, expected bf16"},
+        Case{"cache_write(wide, ids) updates (cache)", "cache 'cache' has shape (32, 4), expected"},
+        Case{"cache_write(x, ids4) updates (cache)", "slots 'ids4' has shape (4), expected (8)"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Loss, ShapeRules,
+    testing::Values(
+        Case{"losses, one = cross_entropy(logits, ids, two)", ""},
+        Case{"losses, one = cross_entropy(logits16, ids, two)", ""},
+        Case{"losses, one = cross_entropy(logits, ids4, two)", "targets 'ids4' has shape (4)"},
+        Case{"losses, losses = cross_entropy(logits, ids, two)", "loss 'losses' has shape (8)"},
+        Case{"dlogits = cross_entropy_grad(logits, ids, two)", ""},
+        Case{"logits16 = cross_entropy_grad(logits, ids, two)", ""},
+        Case{"x = cross_entropy_grad(logits, ids, two)", "dlogits 'x' has shape (8, 4)"},
+        Case{"losses, one = linear_cross_entropy(x, head, ids, two) {chunk_rows 4}", ""},
+        Case{"losses, one = linear_cross_entropy(x, head, ids, two) {chunk_rows -1}",
+             "has a negative chunk_rows"},
+        Case{"losses, one = linear_cross_entropy(wide, head, ids, two)",
+             "weight 'head' has shape (16, 4), expected (16, 6)"},
+        Case{"losses, one = linear_cross_entropy(x, head, ids, losses)",
+             "inverse_tokens 'losses' has shape (8), expected (1)"},
+        Case{"losses, one, y = linear_cross_entropy_train(x, head, ids, two)", ""},
+        Case{"losses, one, y, head32 = linear_cross_entropy_train(x, head, ids, two) "
+             "{weight_gradient}",
+             ""},
+        Case{"losses, one, y = linear_cross_entropy_train(x, head, ids, two) updates (head32) "
+             "{weight_gradient, accumulate}",
+             ""},
+        Case{"losses, one, y = linear_cross_entropy_train(x, head, ids, two) {weight_gradient}",
+             "has 3 writes, expected 4"},
+        Case{"losses, one, y = linear_cross_entropy_train(x, head, ids, two) {accumulate}",
+             "accumulates a weight gradient that it does not make"},
+        Case{"losses, one, y, w32 = linear_cross_entropy_train(x, head, ids, two) "
+             "{weight_gradient}",
+             "dweight 'w32' has shape (6, 4), expected (16, 4)"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Update, ShapeRules,
+    testing::Values(
+        Case{"one = global_norm(x, flat32, w)", ""}, Case{"one = global_norm()", "has no gradient"},
+        Case{"one = global_norm(x, ids)", "gradient 'ids' is i32"},
+        Case{"flat32 = global_norm(x)", "norm 'flat32' has shape (4), expected (1)"},
+        Case{"two = clip_factor(one)", ""},
+        Case{"two = clip_factor(one) {max_norm -1}", "has a negative max_norm"},
+        Case{"adamw(square32, one, two, onei) updates (square, m, v32, master)", ""},
+        Case{"adamw(square32, one, two, onei) updates (master, m, v32)", ""},
+        Case{"adamw(square, one, two, onei) updates (square, m16, v16) {stochastic}", ""},
+        Case{"adamw(square32, one, two, onei) updates (square, m, v32)",
+             "master 'square' is bf16, expected f32"},
+        Case{"adamw(square32, one, two, onei) updates (square, m16, v32, master)",
+             "first moment 'm16' is bf16"},
+        Case{"adamw(square32, one, two, onei) updates (square, m16, v16, master) {stochastic}",
+             "is stochastic and has a master"},
+        Case{"adamw(square, one, two, onei) updates (square, m, v16) {stochastic}",
+             "first moment 'm' is f32, expected bf16"},
+        Case{"adamw(square, one, two, onei) updates (master, m16, v16) {stochastic}",
+             "master 'master' is f32, expected bf16"},
+        Case{"adamw(square, one, two, two) updates (master, m, v32)", "step 'two' is f32"},
+        Case{"adamw(w32, one, two, onei) updates (master, m, v32)",
+             "gradient 'w32' has shape (6, 4), expected (4, 4)"},
+        Case{"adamw(square, one, two, onei) updates (master, m, v32) {beta2 1}",
+             "has a beta2 outside [0, 1)"},
+        Case{"adamw(square, one, two, onei) updates (master, m)", "has 2 updates, expected 3"}));
+
+}  // namespace
+}  // namespace snug::program
