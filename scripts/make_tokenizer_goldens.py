@@ -81,7 +81,7 @@ HAND_MADE = [
     "Antidisestablishmentarianism pneumonoultramicroscopicsilicovolcanoconiosis",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     "abababababababababababababababababababababababababababababababab",
-    "\u0130stanbul \u0131 I i \u1e9e \u00df \u03a3\u03c3\u03c2",
+    "\u01c4X \u01c6x \u0130stanbul \u0131 I i \u1e9e \u00df \u03a3\u03c3\u03c2",
     "<s>bos</s>eos <unk> <pad>",
     "</s>",
     "a</s>",
@@ -228,7 +228,7 @@ def pipelines():
             token(0, "<|endoftext|>", special=True), token(1, "<s>", special=True, rstrip=True),
             token(2, "</s>", special=True, lstrip=True), token(3, "<mask>", lstrip=True, rstrip=True),
             token(400, "word", single_word=True), token(401, "<mask>the"), token(402, "  ", normalized=True),
-            token(403, "\u0130", normalized=True), token(404, "is", single_word=True, rstrip=True)],
+            token(403, "\u01c4X", normalized=True), token(404, "is", single_word=True, rstrip=True)],
             "normalizer": {"type": "Lowercase"}}, {}],
         ["no_fallback_fused", "piece", {}, {"byte_fallback": False}],
         ["no_fallback", "piece", {}, {"byte_fallback": False, "fuse_unk": False}],
@@ -239,8 +239,18 @@ def pipelines():
     return result
 
 
+def decoding_twin(tokenizer):
+    """The same tokenizer for decoding. Version 0.23.3 decodes special tokens that are declared as
+    normalized in their normalized form and then does not know them as special; 0.19 and Snug do."""
+    document = json.loads(tokenizer.to_str())
+    for token in document["added_tokens"]:
+        token["normalized"] = False
+    return Tokenizer.from_str(json.dumps(document))
+
+
 def golden_of(tokenizer, texts):
     cases = []
+    twin = decoding_twin(tokenizer)
     for text in texts:
         ids = tokenizer.encode(text).ids
         case = {"count": len(ids)}
@@ -249,7 +259,7 @@ def golden_of(tokenizer, texts):
         else:
             case["hash"] = fnv(ids)
         for key, skip in (("decoded", True), ("decoded_all", False)):
-            case[key] = fnv(tokenizer.decode(ids, skip_special_tokens=skip).encode())
+            case[key] = fnv(twin.decode(ids, skip_special_tokens=skip).encode())
         cases.append(case)
     return cases
 
@@ -298,6 +308,7 @@ def write(path, document, indent=None):
 
 def main():
     data = pathlib.Path(sys.argv[1])
+    only = sys.argv[2:]  # names of well-known tokenizers; all where none is given
     texts = HAND_MADE + random_texts(60)
     write(GOLDENS / "texts.json", texts)
     documents = tiny_tokenizers(HAND_MADE)
@@ -315,6 +326,8 @@ def main():
                          "hashes": [row[1][-6:] for row in hashes], "ids": ids, "decoded": decoded})
     write(GOLDENS / "tiny" / "pipelines.json", variants)
     for name, path in SHARED.items():
+        if only and name not in only:
+            continue
         where = data / path
         folder = where.is_dir()
         tokenizer = Tokenizer.from_file(str(where / "tokenizer.json" if folder else where))

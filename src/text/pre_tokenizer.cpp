@@ -14,6 +14,11 @@ namespace {
 constexpr const char* kByteLevelPattern =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
+// \w+|[^\w\s]+ as Rust's regex crate reads it, which differs from Oniguruma in \w.
+constexpr const char* kWhitespacePattern =
+    "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]+"
+    "|[^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}\\s]+";
+
 // Divides every word at what `find` reports: find(word, matches) fills ranges within the word.
 template <typename Find>
 void divide(Words& words, SplitRule rule, const Find& find) {
@@ -234,7 +239,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node) {
     return std::make_unique<CharacterSplit>(is_white_space,
                                             SplitRule{SplitBehavior::removed, false});
   if (type == "Whitespace")
-    return std::make_unique<Split>(Regex("\\w+|[^\\w\\s]+"),
+    return std::make_unique<Split>(Regex(kWhitespacePattern),
                                    SplitRule{SplitBehavior::removed, true});
   node.fail("the pre-tokenizer '" + type +
             "' is not supported; Snug reads Sequence, ByteLevel, Split, Digits, Punctuation, "

@@ -12,7 +12,9 @@
 namespace snug::text {
 namespace {
 
-constexpr std::string_view kWordMembers = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Oniguruma's table for Latin-1 counts superscript digits and fractions as word characters.
+constexpr std::string_view kWordMembers =
+    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kHexMembers = "0-9a-fA-F";
 
 class Translator {
