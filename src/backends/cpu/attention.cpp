@@ -12,118 +12,196 @@ struct Range {
   int64_t size() const { return std::max<int64_t>(0, end - begin); }
 };
 
-// One segment: its queries, its keys, and which see which.
-struct Segment {
-  Range queries;
-  Range keys;
-  bool causal = true;
-  int64_t window = 0;
+// The segments of an operation, as its bounds give them.
+class Segments {
+ public:
+  Segments(const Buffer& q_bounds, const Buffer& k_bounds)
+      : q_bounds_(integers_of(q_bounds)),
+        k_bounds_(integers_of(k_bounds)),
+        count_(q_bounds.shape[0]) {}
 
-  // Keys that query `i`, counted within the segment, sees; counted within the segment too.
-  Range seen_by(int64_t i) const {
-    Range seen{0, keys.size()};
-    const int64_t last = i + keys.size() - queries.size();
-    if (causal) seen.end = std::min(seen.end, last + 1);
-    if (window > 0) seen.begin = std::max(seen.begin, last - window + 1);
-    return seen;
+  int64_t count() const { return count_; }
+  Range queries(int64_t index) const { return at(q_bounds_, index); }
+  Range keys(int64_t index) const { return at(k_bounds_, index); }
+
+  // Calls f(range) for the rows that no segment covers; for all rows where segments are out of
+  // order.
+  template <typename F>
+  void for_each_query_gap(int64_t rows, F&& f) const {
+    for_each_gap(q_bounds_, rows, f);
   }
+  template <typename F>
+  void for_each_key_gap(int64_t rows, F&& f) const {
+    for_each_gap(k_bounds_, rows, f);
+  }
+
+ private:
+  static Range at(const int32_t* bounds, int64_t index) {
+    return {bounds[2 * index], bounds[2 * index + 1]};
+  }
+  template <typename F>
+  void for_each_gap(const int32_t* bounds, int64_t rows, F&& f) const {
+    int64_t covered = 0;
+    for (int64_t index = 0; index < count_; ++index) {
+      const Range range = at(bounds, index);
+      if (range.size() == 0) continue;
+      if (range.begin < covered) return f(Range{0, rows});
+      if (range.begin > covered) f(Range{covered, range.begin});
+      covered = range.end;
+    }
+    if (covered < rows) f(Range{covered, rows});
+  }
+
+  const int32_t* q_bounds_;
+  const int32_t* k_bounds_;
+  int64_t count_;
 };
 
-template <typename Attributes>
-Segment segment_at(const Attributes& attention, const int32_t* q_bounds, const int32_t* k_bounds,
-                   int64_t index) {
-  return {.queries = {q_bounds[2 * index], q_bounds[2 * index + 1]},
-          .keys = {k_bounds[2 * index], k_bounds[2 * index + 1]},
-          .causal = attention.causal,
-          .window = attention.window};
-}
-
 void zero(const Rows& rows, Range range) {
-  parallel_ranges(range.size(), 64, [&](int64_t begin, int64_t end) {
+  constexpr int64_t kRowsPerTask = 64;
+  parallel_ranges(range.size(), kRowsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t row = range.begin + begin; row < range.begin + end; ++row)
       std::fill(rows.at(row), rows.at(row, rows.columns), std::byte{0});
   });
 }
 
-// Zeroes the rows that no segment covers; all of them where the segments are out of order.
-void zero_gaps(const Rows& rows, const int32_t* bounds, int64_t segments) {
-  int64_t covered = 0;
-  for (int64_t index = 0; index < segments; ++index) {
-    const Range range{bounds[2 * index], bounds[2 * index + 1]};
-    if (range.size() == 0) continue;
-    if (range.begin < covered) return zero(rows, {0, rows.rows});
-    zero(rows, {covered, range.begin});
-    covered = range.end;
-  }
-  zero(rows, {covered, rows.rows});
-}
+// Segments of at most this many queries are read straight from where their keys lie.
+constexpr int64_t kFewQueries = 4;
 
-// The columns of one head, from a row on.
-HeadRows head_rows(const Rows& rows, int64_t first_row, int64_t head, int64_t head_dim) {
-  return {rows.at(first_row, head * head_dim), rows.stride};
+bool has_few_queries(int64_t queries, int64_t head_dim) {
+  return queries <= kFewQueries && head_dim <= kLargestHeadDim;
 }
 
 template <typename Attributes>
-bool fits(const Attributes& attention, const program::OperationView& view, size_t reads,
-          size_t writes) {
-  bool same = attention.head_dim <= kLargestHeadDim;
+AttentionForm form_of(const Attributes& attention, Range queries, Range keys) {
+  return {.head_dim = attention.head_dim,
+          .group = attention.heads / attention.kv_heads,
+          .scale = attention.scale,
+          .causal = attention.causal,
+          .window = attention.window,
+          .queries = queries.size(),
+          .keys = keys.size()};
+}
+
+template <typename Attributes>
+bool of_one_type(const Attributes&, const program::OperationView& view, size_t reads,
+                 size_t writes) {
+  bool same = true;
   for (size_t i = 0; i < reads; ++i) same = same && view.read(i).dtype == view.read(0).dtype;
   for (size_t i = 0; i < writes; ++i) same = same && view.write(i).dtype == view.read(0).dtype;
   return same;
 }
 
+// One key head of one segment, and some of its queries.
+struct Task {
+  int64_t segment = 0;
+  int64_t kv_head = 0;
+  Range queries;  // counted within the segment
+};
+
+// Work of the forward pass, cut the same way whatever the number of threads.
+class ForwardTasks {
+ public:
+  ForwardTasks(const program::Attention& attention, const Segments& segments,
+               int64_t queries_of_tile)
+      : attention_(attention), segments_(segments), queries_of_tile_(queries_of_tile) {}
+
+  int64_t count() const {
+    int64_t tasks = 0;
+    for (int64_t index = 0; index < segments_.count(); ++index) tasks += count_of(index);
+    return tasks;
+  }
+
+  // Later queries first: causal ones see more keys, and what takes longest should not start last.
+  Task at(int64_t number) const {
+    int64_t index = 0;
+    for (; number >= count_of(index); ++index) number -= count_of(index);
+    const int64_t queries = segments_.queries(index).size();
+    const int64_t tile = tiles_of(index) - 1 - number / attention_.kv_heads;
+    return {index,
+            number % attention_.kv_heads,
+            {tile * queries_of_tile_, std::min(queries, (tile + 1) * queries_of_tile_)}};
+  }
+
+ private:
+  int64_t tiles_of(int64_t index) const {
+    return ceil_div(segments_.queries(index).size(), queries_of_tile_);
+  }
+  int64_t count_of(int64_t index) const { return tiles_of(index) * attention_.kv_heads; }
+
+  const program::Attention& attention_;
+  const Segments& segments_;
+  int64_t queries_of_tile_;
+};
+
 }  // namespace
 
 bool supports(const program::Attention& attention, const program::OperationView& view,
               const CpuContext&) {
-  return fits(attention, view, 3, 1);
+  return of_one_type(attention, view, 3, 1);
+}
+
+int64_t workspace_bytes(const program::Attention& attention, const program::OperationView& view,
+                        const CpuContext& context) {
+  if (has_few_queries(view.read(0).shape[0], attention.head_dim)) return 0;
+  const int64_t group = attention.heads / attention.kv_heads;
+  return context.threads *
+         context.kernels.attention_tile->scratch_bytes[element_of(view.read(0).dtype)](
+             group, attention.head_dim);
 }
 
 void run(const program::Attention& attention, const Invocation& invocation, CpuContext& context) {
   const Rows q = rows_of(invocation.reads[0]);
   const Rows k = rows_of(invocation.reads[1]);
   const Rows v = rows_of(invocation.reads[2]);
-  const int32_t* q_bounds = integers_of(invocation.reads[3]);
-  const int32_t* k_bounds = integers_of(invocation.reads[4]);
-  const int64_t segments = invocation.reads[3].shape[0];
+  const Segments segments(invocation.reads[3], invocation.reads[4]);
   const Rows o = rows_of(invocation.writes[0]);
-  auto* lse = invocation.writes[1].as<float>();
-  const int64_t tokens = q.rows;
-  zero(o, {0, tokens});
-  std::fill(lse, lse + attention.heads * tokens, 0.0F);
-  const auto attend = context.kernels.attention->attend_query[q.element];
+  const Rows lse = rows_of(invocation.writes[1]);
+  segments.for_each_query_gap(q.rows, [&](Range gap) {
+    zero(o, gap);
+    for (int64_t head = 0; head < attention.heads; ++head)
+      std::fill(lse.at(head, gap.begin), lse.at(head, gap.end), std::byte{0});
+  });
+  const AttentionTileKernels& kernels = *context.kernels.attention_tile;
   const int64_t d = attention.head_dim;
-  for (int64_t index = 0; index < segments; ++index) {
-    const Segment segment = segment_at(attention, q_bounds, k_bounds, index);
-    parallel_for(segment.queries.size() * attention.heads, [&](int64_t task) {
-      const int64_t i = task / attention.heads;
-      const int64_t head = task % attention.heads;
-      const int64_t kv_head = head / (attention.heads / attention.kv_heads);
-      const int64_t row = segment.queries.begin + i;
-      const Range seen = segment.seen_by(i);
-      if (seen.size() == 0) return;
-      attend({.q = q.at(row, head * d),
-              .k = head_rows(k, segment.keys.begin, kv_head, d),
-              .v = head_rows(v, segment.keys.begin, kv_head, d),
-              .begin = seen.begin,
-              .end = seen.end,
-              .head_dim = d,
-              .scale = attention.scale,
-              .o = o.at(row, head * d),
-              .lse = lse + head * tokens + row});
-    });
-  }
+  const int64_t group = attention.heads / attention.kv_heads;
+  const int64_t scratch_bytes = kernels.scratch_bytes[q.element](group, d);
+  const ForwardTasks tasks(attention, segments, kernels.queries(group));
+  parallel_for(tasks.count(), [&](int64_t number) {
+    const Task task = tasks.at(number);
+    const Range queries = segments.queries(task.segment);
+    const Range keys = segments.keys(task.segment);
+    const int64_t head = task.kv_head * group;
+    AttentionTile tile{.form = form_of(attention, queries, keys),
+                       .begin = task.queries.begin,
+                       .end = task.queries.end,
+                       .q = {q.at(queries.begin, head * d), q.stride},
+                       .k = {k.at(keys.begin, task.kv_head * d), k.stride},
+                       .v = {v.at(keys.begin, task.kv_head * d), v.stride},
+                       .o = o.at(queries.begin, head * d),
+                       .o_stride = o.stride,
+                       .lse = reinterpret_cast<float*>(lse.at(head, queries.begin)),
+                       .lse_stride = lse.stride,
+                       .scratch = nullptr};
+    if (has_few_queries(queries.size(), d)) {
+      context.kernels.attention_few->attend[q.element](tile);
+    } else {
+      tile.scratch = invocation.workspace.data + current_thread() * scratch_bytes;
+      kernels.attend[q.element](tile);
+    }
+  });
 }
 
 bool supports(const program::AttentionGrad& grad, const program::OperationView& view,
               const CpuContext&) {
-  return fits(grad, view, 5, 3);
+  return of_one_type(grad, view, 5, 3);
 }
 
-// dk and dv of one head in fp32, a thread.
 int64_t workspace_bytes(const program::AttentionGrad& grad, const program::OperationView& view,
                         const CpuContext& context) {
-  return context.threads * 2 * view.read(2).shape.rows() * grad.head_dim * int64_t{sizeof(float)};
+  return context.threads *
+         context.kernels.attention_grad->scratch_bytes[element_of(view.read(1).dtype)](
+             grad.heads / grad.kv_heads, grad.head_dim, view.read(2).shape[0]);
 }
 
 void run(const program::AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {
@@ -132,50 +210,47 @@ void run(const program::AttentionGrad& grad, const Invocation& invocation, CpuCo
   const Rows k = rows_of(invocation.reads[2]);
   const Rows v = rows_of(invocation.reads[3]);
   const Rows o = rows_of(invocation.reads[4]);
-  const auto* lse = invocation.reads[5].as<const float>();
-  const int32_t* q_bounds = integers_of(invocation.reads[6]);
-  const int32_t* k_bounds = integers_of(invocation.reads[7]);
-  const int64_t segments = invocation.reads[6].shape[0];
+  const Rows lse = rows_of(invocation.reads[5]);
+  const Segments segments(invocation.reads[6], invocation.reads[7]);
   const Rows dq = rows_of(invocation.writes[0]);
   const Rows dk = rows_of(invocation.writes[1]);
   const Rows dv = rows_of(invocation.writes[2]);
+  segments.for_each_query_gap(dq.rows, [&](Range gap) { zero(dq, gap); });
+  segments.for_each_key_gap(dk.rows, [&](Range gap) {
+    zero(dk, gap);
+    zero(dv, gap);
+  });
+  const AttentionGradKernels& kernels = *context.kernels.attention_grad;
   const int64_t d = grad.head_dim;
   const int64_t group = grad.heads / grad.kv_heads;
-  zero(dq, {0, dq.rows});
-  zero_gaps(dk, k_bounds, segments);
-  zero_gaps(dv, k_bounds, segments);
-  const auto attend = context.kernels.attention->attend_query_grad[q.element];
-  const auto convert = context.kernels.elementwise->convert[kF32][dk.element];
-  parallel_for(segments * grad.kv_heads, [&](int64_t task) {
-    const Segment segment = segment_at(grad, q_bounds, k_bounds, task / grad.kv_heads);
+  const int64_t scratch_bytes = kernels.scratch_bytes[q.element](group, d, k.rows);
+  parallel_for(segments.count() * grad.kv_heads, [&](int64_t task) {
+    const Range queries = segments.queries(task / grad.kv_heads);
+    const Range keys = segments.keys(task / grad.kv_heads);
+    if (queries.size() == 0 && keys.size() == 0) return;
     const int64_t kv_head = task % grad.kv_heads;
-    float* dk_sums = invocation.workspace.as<float>() + current_thread() * 2 * k.rows * d;
-    float* dv_sums = dk_sums + k.rows * d;
-    std::fill(dk_sums, dk_sums + segment.keys.size() * d, 0.0F);
-    std::fill(dv_sums, dv_sums + segment.keys.size() * d, 0.0F);
-    for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head)
-      for (int64_t i = 0; i < segment.queries.size(); ++i) {
-        const int64_t row = segment.queries.begin + i;
-        const Range seen = segment.seen_by(i);
-        if (seen.size() == 0) continue;
-        attend({.d_o = d_o.at(row, head * d),
-                .q = q.at(row, head * d),
-                .o = o.at(row, head * d),
-                .k = head_rows(k, segment.keys.begin, kv_head, d),
-                .v = head_rows(v, segment.keys.begin, kv_head, d),
-                .begin = seen.begin,
-                .end = seen.end,
-                .head_dim = d,
-                .scale = grad.scale,
-                .lse = lse[head * q.rows + row],
-                .dq = dq.at(row, head * d),
-                .dk = dk_sums,
-                .dv = dv_sums});
-      }
-    for (int64_t j = 0; j < segment.keys.size(); ++j) {
-      convert(dk_sums + j * d, dk.at(segment.keys.begin + j, kv_head * d), d);
-      convert(dv_sums + j * d, dv.at(segment.keys.begin + j, kv_head * d), d);
-    }
+    const auto of_queries = [&](const Rows& rows) {
+      return HeadRows{rows.at(queries.begin, kv_head * group * d), rows.stride};
+    };
+    const auto of_keys = [&](const Rows& rows) {
+      return HeadRows{rows.at(keys.begin, kv_head * d), rows.stride};
+    };
+    kernels.differentiate[q.element](
+        {.form = form_of(grad, queries, keys),
+         .d_o = of_queries(d_o),
+         .q = of_queries(q),
+         .k = of_keys(k),
+         .v = of_keys(v),
+         .o = of_queries(o),
+         .lse = reinterpret_cast<const float*>(lse.at(kv_head * group, queries.begin)),
+         .lse_stride = lse.stride,
+         .dq = dq.at(queries.begin, kv_head * group * d),
+         .dk = dk.at(keys.begin, kv_head * d),
+         .dv = dv.at(keys.begin, kv_head * d),
+         .dq_stride = dq.stride,
+         .dk_stride = dk.stride,
+         .dv_stride = dv.stride,
+         .scratch = invocation.workspace.data + current_thread() * scratch_bytes});
   });
 }
 

@@ -33,8 +33,9 @@ const Kernels& kernels_of(Isa isa) {
     case Isa::v4:
       return isa_v4::kKernels;
     case Isa::v4_bf16:
-    case Isa::amx:
       return isa_v4_bf16::kKernels;
+    case Isa::amx:
+      return isa_amx::kKernels;
   }
   return isa_v2::kKernels;
 }

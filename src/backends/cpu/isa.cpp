@@ -1,5 +1,8 @@
 #include "backends/cpu/isa.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -24,15 +27,18 @@ bool has_v4() {
          __builtin_cpu_supports("avx512vl");
 }
 
-// Leaf 7, subleaf 0, EDX bit 22: AMX-BF16. Whether the kernel grants the tiles is oneDNN's to ask;
-// it then falls back to AVX512_BF16 by itself, as our own kernels use no tiles.
+// Leaf 7, subleaf 0, EDX bit 22: AMX-BF16. Linux lets a process use the tiles only after it asked
+// (arch_prctl ARCH_REQ_XCOMP_PERM, state 18).
 bool has_amx_bf16() {
   uint32_t eax = 7;
   uint32_t ebx = 0;
   uint32_t ecx = 0;
   uint32_t edx = 0;
   __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-  return (edx >> 22 & 1U) != 0;
+  if ((edx >> 22 & 1U) == 0) return false;
+  constexpr long kRequestPermission = 0x1023;
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
 Isa processor_isa() {

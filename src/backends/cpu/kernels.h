@@ -1,8 +1,9 @@
 // Vector kernels of the CPU backend: leaves without threads, allocation or errors, each over one
 // block of rows or elements. Every file under kernels/ is compiled once for each instruction set
-// (x86-64-v2, v3 = AVX2, v4 = AVX-512, and v4 with AVX512_BF16) with SNUG_ISA naming the namespace;
-// the set is chosen at run time. Kernel files include nothing but their own headers and <cstdint>:
-// inline library code compiled for one instruction set must not leak into the others.
+// (x86-64-v2, v3 = AVX2, v4 = AVX-512, v4 with AVX512_BF16, and that with AMX) with SNUG_ISA naming
+// the namespace; the set is chosen at run time. Kernel files include nothing but their own headers
+// and <cstdint>: inline library code compiled for one instruction set must not leak into the
+// others.
 //
 // A group of kernels is a struct of function pointers in kernels/<group>.h, filled in
 // kernels/<group>.cpp and named here and in kernels/table.cpp.
@@ -20,7 +21,9 @@
 namespace snug::backends::cpu {
 
 struct Kernels {
-  const AttentionKernels* attention;
+  const AttentionFewKernels* attention_few;
+  const AttentionGradKernels* attention_grad;
+  const AttentionTileKernels* attention_tile;
   const ElementwiseKernels* elementwise;
   const GemmKernels* gemm;
   const OptimizerKernels* optimizer;
@@ -41,6 +44,9 @@ namespace isa_v4 {
 extern const Kernels kKernels;
 }
 namespace isa_v4_bf16 {
+extern const Kernels kKernels;
+}
+namespace isa_amx {
 extern const Kernels kKernels;
 }
 

@@ -25,6 +25,8 @@ template <typename Attributes>
 int64_t workspace_bytes(const Attributes&, const program::OperationView&, const CpuContext&) {
   return 0;
 }
+int64_t workspace_bytes(const program::Attention&, const program::OperationView&,
+                        const CpuContext&);
 int64_t workspace_bytes(const program::AttentionGrad&, const program::OperationView&,
                         const CpuContext&);
 int64_t workspace_bytes(const program::EmbeddingGrad&, const program::OperationView&,

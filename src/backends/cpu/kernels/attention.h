@@ -1,5 +1,8 @@
-// Attention of one head, in blocks of queries against the keys they see (Dao et al. 2022): scores
-// live in scratch, statistics and sums in fp32.
+// Attention of one segment's key head and the query heads that share it, in flash style (Dao et al.
+// 2022): scores live in scratch a block at a time, statistics and sums are fp32.
+//
+// Queries and keys are counted within their segment. With nq queries and nk keys, causal query i
+// sees keys j <= i + nk - nq, and a window w > 0 demands j > i + nk - nq - w.
 #pragma once
 
 #include <cstdint>
@@ -8,38 +11,67 @@
 
 namespace snug::backends::cpu {
 
-inline constexpr int64_t kLargestHeadDim = 256;
-
-// Rows of one head inside a (tokens, heads * head_dim) tensor: `stride` elements apart.
+// Rows of head_dim elements inside a wider tensor, `stride` elements apart; what a query head's
+// neighbour has lies head_dim elements further.
 struct HeadRows {
   const void* data;
   int64_t stride;
 };
 
-struct AttendQuery {
-  const void* q;
-  HeadRows k, v;
-  int64_t begin, end;  // the keys it sees, not empty
+struct AttentionForm {
   int64_t head_dim;
+  int64_t group;  // query heads that share the key head
   float scale;
-  void* o;
-  float* lse;
+  bool causal;
+  int64_t window;
+  int64_t queries, keys;  // of the segment
 };
 
-struct AttendQueryGrad {
-  const void *d_o, *q, *o;
-  HeadRows k, v;
+// Queries [begin, end) of a segment, in all heads of the group.
+struct AttentionTile {
+  AttentionForm form;
   int64_t begin, end;
-  int64_t head_dim;
-  float scale;
-  float lse;
-  void* dq;
-  float *dk, *dv;  // (keys, head_dim) sums of the segment's keys from `k` and `v` on
+  HeadRows q, k, v;  // from the segment's first query and key on
+  void* o;           // like q
+  int64_t o_stride;
+  float* lse;          // of the segment's first query in the group's first head
+  int64_t lse_stride;  // from one head to the next
+  void* scratch;
 };
 
-struct AttentionKernels {
-  void (*attend_query[kElements])(const AttendQuery& query);
-  void (*attend_query_grad[kElements])(const AttendQueryGrad& query);
+// A whole segment's derivative.
+struct AttentionSegmentGrad {
+  AttentionForm form;
+  HeadRows d_o, q, k, v, o;
+  const float* lse;
+  int64_t lse_stride;
+  void *dq, *dk, *dv;
+  int64_t dq_stride, dk_stride, dv_stride;
+  void* scratch;
+};
+
+// The forward pass for any number of queries, in attention_tile.cpp.
+struct AttentionTileKernels {
+  // Queries of a tile, and its scratch.
+  int64_t (*queries)(int64_t group);
+  int64_t (*scratch_bytes[kElements])(int64_t group, int64_t head_dim);
+  // o and lse; zeros for a query that sees nothing.
+  void (*attend[kElements])(const AttentionTile& tile);
+};
+
+// The same for a few queries against many keys, in attention_few.cpp: reads keys where they lie and
+// needs no scratch.
+struct AttentionFewKernels {
+  void (*attend[kElements])(const AttentionTile& tile);
+};
+// Largest head it takes.
+inline constexpr int64_t kLargestHeadDim = 256;
+
+// The backward pass, in attention_grad.cpp.
+struct AttentionGradKernels {
+  // `keys`: the most that a segment may have.
+  int64_t (*scratch_bytes[kElements])(int64_t group, int64_t head_dim, int64_t keys);
+  void (*differentiate[kElements])(const AttentionSegmentGrad& segment);
 };
 
 }  // namespace snug::backends::cpu

@@ -2,7 +2,9 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-extern const AttentionKernels kAttentionKernels;
+extern const AttentionFewKernels kAttentionFewKernels;
+extern const AttentionGradKernels kAttentionGradKernels;
+extern const AttentionTileKernels kAttentionTileKernels;
 extern const ElementwiseKernels kElementwiseKernels;
 extern const GemmKernels kGemmKernels;
 extern const OptimizerKernels kOptimizerKernels;
@@ -13,7 +15,9 @@ extern const SoftmaxKernels kSoftmaxKernels;
 
 extern const Kernels kKernels;
 const Kernels kKernels = {
-    .attention = &kAttentionKernels,
+    .attention_few = &kAttentionFewKernels,
+    .attention_grad = &kAttentionGradKernels,
+    .attention_tile = &kAttentionTileKernels,
     .elementwise = &kElementwiseKernels,
     .gemm = &kGemmKernels,
     .optimizer = &kOptimizerKernels,

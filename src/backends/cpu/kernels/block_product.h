@@ -1,0 +1,207 @@
+// Products of small packed blocks, c (m, n) [+]= a (m, k) b (k, n) with fp32 sums, for kernel files
+// only: the inner loop of attention.
+//
+// Blocks are made of units of four bytes: one fp32, or two bf16 that are neighbours along k. a is
+// row-major; b has a unit of every column side by side, then the next units along k:
+// float b[k][n], or bf16 b[k / 2][n][2], which is what vdpbf16ps and AMX multiply. m, n and k are
+// multiples of kBlockStep; whoever packs fills up with zeros.
+#pragma once
+
+#include "backends/cpu/kernels/vector.h"
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+namespace snug::backends::cpu::SNUG_ISA {
+
+constexpr int64_t kBlockStep = 32;
+
+// What a block of elements stored as `Stored` is multiplied as: bf16 where there is an instruction
+// for it, else fp32.
+template <typename Stored>
+struct ComputeType {
+  using Type = float;
+};
+#if defined(__AVX512BF16__)
+template <>
+struct ComputeType<uint16_t> {
+  using Type = uint16_t;
+};
+#endif
+
+// Elements of a unit.
+template <typename Element>
+constexpr int64_t kUnit = int64_t{4} / int64_t{sizeof(Element)};
+
+template <typename Element>
+struct BlockProduct {
+  const Element* a;
+  int64_t a_stride;  // elements
+  const Element* b;
+  int64_t b_stride;  // units
+  float* c;
+  int64_t c_stride;
+  int64_t m, n, k;
+  bool accumulate;
+};
+
+// A register of fp32 sums, and how many of them a tile of c takes: rows x two registers.
+#if defined(__AVX512F__)
+constexpr int64_t kRegisterLanes = 16;
+constexpr int64_t kTileRows = 8;
+#elif defined(__AVX__)
+constexpr int64_t kRegisterLanes = 8;
+constexpr int64_t kTileRows = 4;
+#else
+constexpr int64_t kRegisterLanes = 4;
+constexpr int64_t kTileRows = 4;
+#endif
+using Register = float __attribute__((vector_size(kRegisterLanes * 4)));
+
+SNUG_INLINE Register load_register(const void* x) {
+  Register v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+
+// sum += a b, with one unit of a for all lanes.
+SNUG_INLINE Register multiply_add(Register sum, const float* a, Register b) { return sum + *a * b; }
+#if defined(__AVX512BF16__)
+SNUG_INLINE Register multiply_add(Register sum, const uint16_t* a, Register b) {
+  int32_t pair;
+  __builtin_memcpy(&pair, a, sizeof pair);
+  return reinterpret_cast<Register>(_mm512_dpbf16_ps(
+      reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair)),
+      reinterpret_cast<__m512bh>(b)));
+}
+#endif
+
+// kTileRows rows and two registers of columns of c, over all of k.
+template <typename Element>
+SNUG_INLINE void multiply_tile(const BlockProduct<Element>& p, int64_t i, int64_t j) {
+  Register left[kTileRows] = {};
+  Register right[kTileRows] = {};
+  float* c = p.c + i * p.c_stride + j;
+  if (p.accumulate)
+    for (int64_t row = 0; row < kTileRows; ++row) {
+      left[row] = load_register(c + row * p.c_stride);
+      right[row] = load_register(c + row * p.c_stride + kRegisterLanes);
+    }
+  const Element* a = p.a + i * p.a_stride;
+  const Element* b = p.b + j * kUnit<Element>;
+  for (int64_t k = 0; k < p.k; k += kUnit<Element>) {
+    const Register b_left = load_register(b);
+    const Register b_right = load_register(b + kRegisterLanes * kUnit<Element>);
+#pragma GCC unroll 8
+    for (int64_t row = 0; row < kTileRows; ++row) {
+      left[row] = multiply_add(left[row], a + row * p.a_stride + k, b_left);
+      right[row] = multiply_add(right[row], a + row * p.a_stride + k, b_right);
+    }
+    b += p.b_stride * kUnit<Element>;
+  }
+  for (int64_t row = 0; row < kTileRows; ++row) {
+    __builtin_memcpy(c + row * p.c_stride, &left[row], sizeof(Register));
+    __builtin_memcpy(c + row * p.c_stride + kRegisterLanes, &right[row], sizeof(Register));
+  }
+}
+
+template <typename Element>
+static void multiply_blocks(const BlockProduct<Element>& p) {
+  for (int64_t j = 0; j < p.n; j += 2 * kRegisterLanes)
+    for (int64_t i = 0; i < p.m; i += kTileRows) multiply_tile(p, i, j);
+}
+
+#if defined(__AMX_BF16__)
+
+// The processor's tiles while an object lives: eight of 16 rows of 64 bytes. What they were set to
+// before, by a library on the same thread, is put back.
+class TilesInUse {
+ public:
+  TilesInUse() {
+    _tile_storeconfig(&before_);
+    publish(&before_);
+    Configuration blocks = {};
+    blocks.palette = 1;
+    for (int64_t tile = 0; tile < 8; ++tile) {
+      blocks.row_bytes[tile] = 64;
+      blocks.rows[tile] = 16;
+    }
+    publish(&blocks);
+    _tile_loadconfig(&blocks);
+  }
+  ~TilesInUse() {
+    publish(&before_);
+    if (before_.palette == 0)
+      _tile_release();
+    else
+      _tile_loadconfig(&before_);
+  }
+  TilesInUse(const TilesInUse&) = delete;
+  TilesInUse& operator=(const TilesInUse&) = delete;
+
+ private:
+  struct alignas(64) Configuration {
+    uint8_t palette;
+    uint8_t start_row;
+    uint8_t reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  };
+  // gcc's tile instructions do not say that they touch all of it.
+  static void publish(Configuration* configuration) {
+    __asm__ volatile("" : : "r"(configuration) : "memory");
+  }
+  Configuration before_;
+};
+
+// c in squares of 32: tiles 0 to 3 hold the sums, 4 and 5 rows of a, 6 and 7 columns of b.
+template <>
+inline void multiply_blocks(const BlockProduct<uint16_t>& p) {
+  // gcc's tile loads do not say that they read memory.
+  __asm__ volatile("" ::: "memory");
+  const int64_t a_bytes = p.a_stride * 2;
+  const int64_t b_bytes = p.b_stride * 4;
+  const int64_t c_bytes = p.c_stride * 4;
+  for (int64_t j = 0; j < p.n; j += 32)
+    for (int64_t i = 0; i < p.m; i += 32) {
+      float* c = p.c + i * p.c_stride + j;
+      if (p.accumulate) {
+        _tile_loadd(0, c, c_bytes);
+        _tile_loadd(1, c + 16, c_bytes);
+        _tile_loadd(2, c + 16 * p.c_stride, c_bytes);
+        _tile_loadd(3, c + 16 * p.c_stride + 16, c_bytes);
+      } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+      }
+      const uint16_t* a = p.a + i * p.a_stride;
+      const uint16_t* b = p.b + j * 2;
+      for (int64_t k = 0; k < p.k; k += 32) {
+        _tile_loadd(4, a + k, a_bytes);
+        _tile_loadd(6, b, b_bytes);
+        _tile_loadd(7, b + 32, b_bytes);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(5, a + 16 * p.a_stride + k, a_bytes);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        b += 16 * p.b_stride * 2;
+      }
+      _tile_stored(0, c, c_bytes);
+      _tile_stored(1, c + 16, c_bytes);
+      _tile_stored(2, c + 16 * p.c_stride, c_bytes);
+      _tile_stored(3, c + 16 * p.c_stride + 16, c_bytes);
+    }
+}
+
+#else
+
+struct TilesInUse {
+  TilesInUse() {}
+};
+
+#endif
+
+}  // namespace snug::backends::cpu::SNUG_ISA
