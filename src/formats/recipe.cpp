@@ -8,9 +8,11 @@
 #include "base/nearest.h"
 #include "formats/recipe_keys.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 namespace snug::formats {
 namespace {
@@ -75,14 +77,41 @@ std::vector<Written> read_map(const YAML::Node& root, std::string_view yaml,
   return all;
 }
 
+// Remembers where a document starts and passes over everything in it.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark& start) override { mark = start; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// YAML::Load stops in silence after the first document, also where the text goes on with something
+// that it cannot read, and YAML::LoadAll never returns from such a text (yaml-cpp 0.7).
+void require_one_document(std::string_view yaml, const std::string& file) {
+  std::istringstream stream{std::string(yaml)};
+  YAML::Parser parser(stream);
+  DocumentStart document;
+  if (parser.HandleNextDocument(document) && parser.HandleNextDocument(document))
+    throw UserError(
+        "the recipe ends before here: it must be one YAML document of 'key: value' lines",
+        location_of(document.mark, file));
+}
+
 std::vector<Written> read_yaml(std::string_view yaml, const std::string& file) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
-    if (documents.empty()) return {};
-    if (documents.size() > 1)
-      throw UserError("a recipe is one YAML document, and this file holds several",
-                      location_of(documents[1].Mark(), file));
-    return read_map(documents.front(), yaml, file);
+    require_one_document(yaml, file);
+    return read_map(YAML::Load(std::string(yaml)), yaml, file);
   } catch (const YAML::Exception& error) {
     throw UserError("not valid YAML: " + error.msg, location_of(error.mark, file));
   }
@@ -212,6 +241,8 @@ void Recipe::require(std::string_view name) const {
 
 Recipe parse_recipe(std::string_view yaml, const std::string& file,
                     const std::vector<std::string>& overrides) {
+  // yaml-cpp skips a byte order mark and then counts positions from behind it.
+  if (yaml.starts_with("\xef\xbb\xbf")) yaml.remove_prefix(3);
   return make_recipe(by_key(read_yaml(yaml, file)), overrides);
 }
 

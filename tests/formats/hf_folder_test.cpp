@@ -1,0 +1,86 @@
+#include "formats/hf_folder.h"
+
+#include "../base/temporary_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace snug::formats {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::contains;
+using testing::TemporaryFolder;
+using testing::user_error_of;
+
+std::string open_error(const fs::path& path) {
+  return user_error_of([&] { const HfFolder folder(path); });
+}
+
+TEST(HfFolder, ReadsConfigAndFindsFiles) {
+  const TemporaryFolder temporary;
+  temporary.write("m/config.json", R"({"model_type": "llama"})");
+  temporary.write("m/tokenizer.model", "x");
+  temporary.write("m/generation_config.json", R"({"eos_token_id": 2})");
+  const HfFolder folder(temporary / "m/");
+  EXPECT_EQ(folder.name(), "m");
+  EXPECT_EQ(folder.config()["model_type"], "llama");
+  EXPECT_EQ(folder.tokenizer_path().filename(), "tokenizer.model");
+  EXPECT_EQ((*folder.optional_json("generation_config.json"))["eos_token_id"], 2);
+  EXPECT_EQ(folder.optional_json("none.json"), std::nullopt);
+  EXPECT_EQ(folder.file("none.json"), std::nullopt);
+  EXPECT_TRUE(is_hf_folder(temporary / "m"));
+  EXPECT_FALSE(is_hf_folder(temporary.path()));
+
+  temporary.write("m/tokenizer.json", "{}");
+  EXPECT_EQ(folder.tokenizer_path().filename(), "tokenizer.json") << "the fast form comes first";
+}
+
+TEST(HfFolder, MissingFolders) {
+  EXPECT_TRUE(contains(open_error("org/no-such-model"), "download it first"));
+  EXPECT_TRUE(contains(open_error("/no/such/folder/at/all"), "there is no such folder"));
+}
+
+TEST(HfFolder, NotAModelFolder) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(contains(open_error(folder.path()), "has no config.json"));
+  EXPECT_TRUE(contains(open_error(folder.write("f", "x")), "this is a file; expected"));
+  folder.write("adapter_config.json", "{}");
+  EXPECT_TRUE(contains(open_error(folder.path()), "give it as adapter="));
+}
+
+TEST(HfFolder, BrokenConfig) {
+  const TemporaryFolder folder;
+  folder.write("config.json", "{\n\"a\": }");
+  EXPECT_TRUE(contains(open_error(folder.path()), "config.json:2:6: not valid JSON"));
+  folder.write("config.json", "[]");
+  EXPECT_TRUE(contains(open_error(folder.path()), "must hold a JSON object"));
+}
+
+TEST(HfFolder, MissingTokenizer) {
+  const TemporaryFolder temporary;
+  temporary.write("config.json", "{}");
+  const HfFolder folder(temporary.path());
+  EXPECT_TRUE(contains(user_error_of([&] { folder.tokenizer_path(); }),
+                       "has no tokenizer.json or tokenizer.model"));
+}
+
+TEST(HfFolder, CopiesTheCompanionFilesOnly) {
+  const TemporaryFolder from;
+  const TemporaryFolder to;
+  for (const char* name :
+       {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
+        "generation_config.json", "chat_template.jinja", "vocab.json", "merges.txt"})
+    from.write(name, name);
+  for (const char* name : {"config.json", "model.safetensors", "README.md", "sub/tokenizer.json"})
+    from.write(name, name);
+  EXPECT_EQ(companion_files(from.path()).size(), 8U);
+  copy_companion_files(from.path(), to.path());
+  EXPECT_EQ(to.count(), 8U);
+  EXPECT_EQ(base::read_text_file(to / "chat_template.jinja"), "chat_template.jinja");
+  EXPECT_TRUE(companion_files("no/such/folder").empty());
+}
+
+}  // namespace
+}  // namespace snug::formats

@@ -1,0 +1,156 @@
+// One case for each mistake a user can make in a recipe.
+#include "../base/temporary_folder.h"
+#include "formats/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace snug::formats {
+namespace {
+
+using testing::contains;
+using testing::user_error_of;
+
+struct BadRecipe {
+  const char* name;
+  const char* yaml;
+  const char* message;
+};
+
+class RecipeError : public ::testing::TestWithParam<BadRecipe> {};
+
+TEST_P(RecipeError, IsNamed) {
+  const std::string error = user_error_of([&] { parse_recipe(GetParam().yaml, "r.yaml"); });
+  EXPECT_TRUE(contains(error, GetParam().message));
+  EXPECT_TRUE(error.starts_with("r.yaml:")) << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos) << "one paragraph";
+}
+
+constexpr BadRecipe kBadRecipes[] = {
+    {"unknown_key", "seed: 1\nlerning_rate: 1\n",
+     "r.yaml:2:1: unknown key 'lerning_rate'; did you mean 'learning_rate'?"},
+    {"unknown_alias", "batchsize: 1", "did you mean 'batch_size'?"},
+    {"broken_yaml", "seed: 1\nmodel: [a, b\n", "not valid YAML"},
+    {"bad_indent", "seed: 1\n  lora_r: 2\n", "r.yaml:2:9: not valid YAML"},
+    {"tab", "seed:\n\t- 1\n", "r.yaml:2:2: not valid YAML"},
+    {"not_a_map", "- seed\n- 1\n", "r.yaml:1:1: a recipe is a list of 'key: value' lines"},
+    {"just_text", "hello", "a recipe is a list of 'key: value' lines"},
+    {"two_documents", "seed: 1\n---\nseed: 2\n", "it must be one YAML document"},
+    {"stray_comma", ",seed: 1", "it must be one YAML document"},
+    {"key_is_list", "[a]: 1", "a key must be a word"},
+    {"no_value", "seed: 1\nlearning_rate:\nlora_r: 2\n",
+     "r.yaml:2:1: 'learning_rate' has no value"},
+    {"no_value_before_n", "learning_rate:\nnum_epochs: 2\n", "'learning_rate' has no value"},
+    {"nested", "training:\n  seed: 1\n", "'training' holds a nested value"},
+    {"nested_known", "seed: {a: 1}", "'seed' holds a nested value"},
+    {"nested_list", "target_modules: [[a]]", "'target_modules' holds a nested value"},
+    {"twice", "seed: 1\nlora_r: 2\nseed: 1\n",
+     "r.yaml:3:1: 'seed' is given twice (first on line 1)"},
+    {"alias_beside_key", "lora_r: 2\nlora_rank: 2\n",
+     "r.yaml:2:1: 'lora_r' and 'lora_rank' are names of the same key (first on line 1)"},
+    {"two_aliases", "cutoff_len: 2\nsequence_len: 2\n", "are names of the same key"},
+    {"whole_from_text", "max_steps: many",
+     "'max_steps' is 'many'; expected a whole number of 0 or more"},
+    {"whole_from_fraction", "max_steps: 1.5", "'max_steps' is '1.5'; expected a whole number"},
+    {"whole_too_large", "max_steps: 99999999999999999999", "expected a whole number"},
+    {"whole_from_list", "max_steps: [1]", "'max_steps' is the list [1]; expected a whole number"},
+    {"number_from_text", "learning_rate: fast",
+     "'learning_rate' is 'fast'; expected a number of 0"},
+    {"number_infinite", "learning_rate: inf", "expected a number"},
+    {"number_nan", "learning_rate: nan", "expected a number"},
+    {"number_comma", "learning_rate: 0,1", "expected a number"},
+    {"boolean_from_number", "packing: 1", "'packing' is '1'; expected true or false"},
+    {"choice", "optim: adamw_bf61", "expected one of adamw, adamw_bf16. Did you mean adamw_bf16?"},
+    {"choice_far", "optim: sgd", "'optim' is 'sgd'; expected one of adamw, adamw_bf16"},
+    {"size_unit", "device_memory: 80Gb", "expected a size such as 80GiB"},
+    {"size_negative", "device_memory: -1GiB", "expected a size such as 80GiB"},
+    {"size_negative_bytes", "host_memory: -1", "expected a size such as 80GiB"},
+    {"text_from_list", "model: [a]", "'model' is the list [a]; expected one text"},
+    {"r_zero", "lora_r: 0", "'lora_r' is '0'; expected a whole number of 1 or more"},
+    {"r_negative", "lora_rank: -8", "'lora_rank' is '-8'; expected a whole number of 1 or more"},
+    {"alpha_zero", "lora_alpha: 0", "'lora_alpha' is '0'; expected a number above 0"},
+    {"dropout_one", "lora_dropout: 1", "expected a number of 0 or more and less than 1"},
+    {"batch_zero", "micro_batch_size: 0", "'micro_batch_size' is '0'"},
+    {"accumulation_zero", "gradient_accumulation_steps: 0", "of 1 or more"},
+    {"length_zero", "max_length: 0", "'max_length' is '0'; expected a whole number of 2 or more"},
+    {"steps_negative", "max_steps: -2", "'max_steps' is '-2'"},
+    {"epochs_zero", "num_train_epochs: 0", "expected a number above 0"},
+    {"rate_negative", "learning_rate: -1e-4", "expected a number of 0 or more"},
+    {"warmup_above_one", "warmup_ratio: 1.5", "of 0 or more and at most 1"},
+    {"decay_negative", "weight_decay: -0.1", "expected a number of 0 or more"},
+    {"beta_one", "adam_beta1: 1", "less than 1"},
+    {"seed_negative", "seed: -1", "expected a whole number of 0 or more"},
+    {"threads_negative", "threads: -1", "expected a whole number of 0 or more"},
+    {"top_p_zero", "top_p: 0", "above 0 and at most 1"},
+    {"new_tokens_zero", "max_new_tokens: 0", "of 1 or more"},
+    {"ids_negative", "ids: [1, -5]", "'ids' is the list [1, -5]; expected a list of whole numbers"},
+    {"targets_empty", "target_modules: []", "expected a list of names"},
+    {"targets_twice", "target_modules: [q_proj, q_proj]", "each once"},
+    {"targets_mixed", "target_modules: [all-linear, q_proj]", "names 'all-linear' beside other"},
+    {"qlora", "method: qlora",
+     "r.yaml:1:1: 'method: qlora': 4-bit base weights (qlora) are not built"},
+    {"adapter_method", "method: adapter", "the method adapter is not built yet"},
+    {"adapter_v2", "method: adapter_v2", "the method adapter_v2 is not built yet"},
+    {"load_in_4bit", "load_in_4bit: true", "(qlora) are not built yet; use method: lora"},
+    {"load_in_4bit_yes", "load_in_4bit: yes", "(qlora) are not built yet"},
+    {"double_quant", "bnb_4bit_use_double_quant: true", "(qlora) are not built yet"},
+    {"quantize", "quantize: bnb.nf4-dq", "(qlora) are not built yet"},
+    {"adamw_8bit", "optim: adamw_8bit", "8-bit and paged optimizers are not built yet"},
+    {"paged_adamw", "optim: paged_adamw_32bit", "8-bit and paged optimizers are not built yet"},
+    {"fp16", "fp16: true", "fp16 compute is not built"},
+    {"offloading", "activation_offloading: true", "offloading is not built yet"},
+    {"tensorboard", "report_to: tensorboard", "reports to other tools are not built yet"},
+    {"wandb_list", "report_to: [wandb]", "reports to other tools are not built yet"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, RecipeError, ::testing::ValuesIn(kBadRecipes),
+                         [](const auto& test) { return test.param.name; });
+
+std::string override_error(const std::string& text) {
+  return user_error_of([&] { parse_recipe("seed: 1", "r.yaml", {text}); });
+}
+
+TEST(RecipeOverrideError, NamesTheCommandLine) {
+  EXPECT_TRUE(
+      contains(override_error("lora_r"), "command line: 'lora_r' is not of the form key=value"));
+  EXPECT_TRUE(contains(override_error("=3"), "is not of the form key=value"));
+  EXPECT_TRUE(contains(override_error("lora_r=0"), "command line: 'lora_r' is '0'"));
+  EXPECT_TRUE(contains(override_error("lora_r="), "command line: 'lora_r' is ''"));
+  EXPECT_TRUE(contains(override_error("target_modules="), "expected a list of names"));
+  EXPECT_TRUE(contains(override_error("max_step=3"), "did you mean 'max_steps'?"));
+  EXPECT_TRUE(contains(user_error_of([] {
+                         parse_recipe("", "r", {"seed=1", "seed=2"});
+                       }),
+                       "command line: 'seed' is given twice; keep one"));
+}
+
+// Random changes to a good recipe are refused with a UserError or read; nothing else may happen.
+TEST(RecipeFuzz, SurvivesRandomChanges) {
+  std::mt19937 random(7);
+  const std::string good =
+      "model: x\ntarget_modules: [q_proj, v_proj]\nlearning_rate: 1e-4\nids:\n  - 1\n  - 2\n"
+      "device_memory: 80GiB\npacking: true\nprompt: \"a\\nb\"\n";
+  const std::string_view alphabet = "{}[]:,-#\"'|>&*!%~ \n\ta1.\xc3\x01";
+  int accepted = 0;
+  for (int round = 0; round < 5'000; ++round) {
+    std::string text = good;
+    for (unsigned i = 0; i < 1 + random() % 3; ++i) {
+      const size_t at = random() % text.size();
+      if (random() % 2 == 0) {
+        text[at] = alphabet[random() % alphabet.size()];
+      } else {
+        text.insert(at, 1, alphabet[random() % alphabet.size()]);
+      }
+    }
+    try {
+      parse_recipe(text, "r.yaml");
+      ++accepted;
+    } catch (const base::UserError&) {
+    }
+  }
+  EXPECT_GT(accepted, 100);
+}
+
+}  // namespace
+}  // namespace snug::formats

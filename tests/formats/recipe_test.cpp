@@ -1,0 +1,185 @@
+#include "formats/recipe.h"
+
+#include "../base/temporary_folder.h"
+#include "formats/recipe_keys.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace snug::formats {
+namespace {
+
+using testing::contains;
+using testing::TemporaryFolder;
+using testing::user_error_of;
+
+Recipe parse(std::string_view yaml, const std::vector<std::string>& overrides = {}) {
+  return parse_recipe(yaml, "r.yaml", overrides);
+}
+
+TEST(Recipe, DefaultsAreThoseUsersKnow) {
+  const Recipe recipe = parse("");
+  EXPECT_EQ(recipe.method, Method::lora);
+  EXPECT_EQ(recipe.lora_r, 16);
+  EXPECT_EQ(recipe.lora_alpha, 32);
+  EXPECT_EQ(recipe.target_modules, std::vector<std::string>{"all-linear"});
+  EXPECT_EQ(recipe.learning_rate, 2e-4);
+  EXPECT_EQ(recipe.lr_scheduler_type, Schedule::cosine);
+  EXPECT_EQ(recipe.warmup_ratio, 0.03);
+  EXPECT_EQ(recipe.max_length, 1024);
+  EXPECT_EQ(recipe.per_device_train_batch_size, 1);
+  EXPECT_EQ(recipe.adam_beta2, 0.999);
+  EXPECT_EQ(recipe.adam_epsilon, 1e-8);
+  EXPECT_EQ(recipe.max_grad_norm, 1);
+  EXPECT_EQ(recipe.seed, 42);
+  EXPECT_EQ(recipe.resume_from_checkpoint, "none");
+  EXPECT_TRUE(recipe.packing);
+  EXPECT_TRUE(recipe.shuffle);
+  EXPECT_FALSE(recipe.train_on_prompt);
+  EXPECT_EQ(recipe.top_p, 1);
+  EXPECT_TRUE(recipe.given.empty());
+}
+
+TEST(Recipe, DefaultsFollowOtherKeys) {
+  EXPECT_EQ(parse("method: full").learning_rate, 1e-5);
+  EXPECT_EQ(parse("lora_r: 4").lora_alpha, 8);
+  EXPECT_EQ(parse("{lora_r: 4, lora_alpha: 3}").lora_alpha, 3);
+  EXPECT_EQ(parse("model: models/tiny/").output_dir, "runs/tiny-lora");
+  EXPECT_EQ(parse("{model: llama-3.1-8b, method: full}").output_dir, "runs/llama-3.1-8b-full");
+  EXPECT_EQ(parse("{model: x, output_dir: out}").output_dir, "out");
+}
+
+TEST(Recipe, ReadsEveryType) {
+  const Recipe recipe = parse(
+      "model: a b # a comment\n"
+      "target_modules:\n  - q_proj\n  - v_proj\n"
+      "learning_rate: 3e-4\nmax_steps: 1e3\npacking: no\nuse_rslora: True\n"
+      "device_memory: 80GiB\noptim: adamw_bf16\nids: [1, 5, 9]\nprompt: \"# not a comment\"\n");
+  EXPECT_EQ(recipe.model, "a b");
+  EXPECT_EQ(recipe.target_modules, (std::vector<std::string>{"q_proj", "v_proj"}));
+  EXPECT_EQ(recipe.learning_rate, 3e-4);
+  EXPECT_EQ(recipe.max_steps, 1000);
+  EXPECT_FALSE(recipe.packing);
+  EXPECT_TRUE(recipe.use_rslora);
+  EXPECT_EQ(recipe.device_memory, int64_t{80} << 30);
+  EXPECT_EQ(recipe.optim, Optimizer::adamw_bf16);
+  EXPECT_EQ(recipe.ids, (std::vector<int64_t>{1, 5, 9}));
+  EXPECT_EQ(recipe.prompt, "# not a comment");
+}
+
+TEST(Recipe, AliasesAreOtherNames) {
+  EXPECT_EQ(parse("micro_batch_size: 4").per_device_train_batch_size, 4);
+  EXPECT_EQ(parse("batch_size: 4").per_device_train_batch_size, 4);
+  for (const char* name :
+       {"sequence_len", "cutoff_len", "max_seq_length", "context_length", "max_length"})
+    EXPECT_EQ(parse(std::string(name) + ": 77").max_length, 77) << name;
+  EXPECT_EQ(parse("lora_rank: 4").lora_r, 4);
+  EXPECT_EQ(parse("lora_target_modules: [o_proj]").target_modules.front(), "o_proj");
+  EXPECT_EQ(parse("num_epochs: 2").num_train_epochs, 2);
+  EXPECT_EQ(parse("train_type: full").method, Method::full);
+  EXPECT_EQ(parse("model_name_or_path: x").model, "x");
+  EXPECT_TRUE(parse("lora_rank: 4").is_given("lora_r"));
+}
+
+TEST(Recipe, WordsOfOtherToolsAreTranslated) {
+  EXPECT_EQ(parse("gradient_checkpointing: true").recompute, Recompute::layer);
+  EXPECT_EQ(parse("gradient_checkpointing: false").recompute, Recompute::none);
+  EXPECT_EQ(parse("bf16: true").compute_dtype, ComputeDtype::bf16);
+  EXPECT_EQ(parse("bf16: false").compute_dtype, ComputeDtype::fp32);
+  EXPECT_EQ(parse("optim: adamw_torch_fused").optim, Optimizer::adamw);
+  EXPECT_EQ(parse("max_steps: -1").max_steps, 0);
+  EXPECT_EQ(parse("resume_from_checkpoint: true").resume_from_checkpoint, "auto");
+  EXPECT_EQ(parse("load_in_4bit: false\nreport_to: none\nfp16: false").method, Method::lora);
+}
+
+TEST(Recipe, OverridesWin) {
+  const Recipe recipe =
+      parse("learning_rate: 1e-3\nlora_rank: 4\nmethod: qlora\n",
+            {"lora_r=8", "method=lora", "target_modules=q_proj,k_proj", "prompt=a=b", "ids=1 5 9"});
+  EXPECT_EQ(recipe.learning_rate, 1e-3);
+  EXPECT_EQ(recipe.lora_r, 8);
+  EXPECT_EQ(recipe.target_modules, (std::vector<std::string>{"q_proj", "k_proj"}));
+  EXPECT_EQ(recipe.prompt, "a=b");
+  EXPECT_EQ(recipe.ids, (std::vector<int64_t>{1, 5, 9}));
+  EXPECT_EQ(recipe.given.at("lora_r").file, "command line");
+  EXPECT_EQ(recipe.given.at("learning_rate").line, 1);
+  EXPECT_EQ(parse("", {"target_modules=[q_proj, k_proj]"}).target_modules.size(), 2U);
+}
+
+TEST(Recipe, NullMeansTheDefault) {
+  EXPECT_EQ(parse("lora_r: null\nadapter: ~\nseed: 7").lora_r, 16);
+  EXPECT_FALSE(parse("lora_r: null").is_given("lora_r"));
+  EXPECT_EQ(parse("lora_r: 4", {"lora_r=null"}).lora_r, 16);
+  EXPECT_EQ(parse("adapter: a", {"adapter="}).adapter, "");
+  EXPECT_EQ(parse("prompt: \"null\"").prompt, "null") << "quoted text is text";
+  EXPECT_EQ(parse("", {"prompt=null"}).prompt, "null");
+}
+
+TEST(Recipe, FailNamesTheKeyAndItsPlace) {
+  const Recipe recipe = parse("seed: 1\nmax_length: 9\n", {"data=x.json"});
+  EXPECT_TRUE(contains(user_error_of([&] { recipe.fail("max_length", "is too long"); }),
+                       "r.yaml:2:1: 'max_length' is too long"));
+  EXPECT_TRUE(contains(user_error_of([&] { recipe.fail("data", "is empty"); }),
+                       "command line: 'data' is empty"));
+  EXPECT_EQ(user_error_of([&] { recipe.fail("lora_r", "is odd"); }), "'lora_r' is odd");
+}
+
+TEST(Recipe, RequireSaysHowToSetAKey) {
+  EXPECT_EQ(user_error_of([] { parse("data: x").require("data"); }), "(no error)");
+  EXPECT_TRUE(contains(user_error_of([] { parse("").require("model"); }), "'model' is missing"));
+  EXPECT_TRUE(contains(user_error_of([] { parse("").require("model"); }), "model=..."));
+}
+
+TEST(Recipe, PrintsWhatReadsBack) {
+  const Recipe recipe = parse(
+      "model: \"models/with: colon\"\nmethod: full\nlearning_rate: 1.2345678901234567e-05\n"
+      "target_modules: [q_proj, v_proj]\ndevice_memory: 24GB\nchat_template: \"null\"\n"
+      "recompute: gate_up\nadam_epsilon: 1e-7\n");
+  const std::string text = to_yaml(recipe);
+  const Recipe again = parse(text);
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.field.get == nullptr || !key.belongs_to(Verb::train)) continue;
+    EXPECT_EQ(key.field.get(again), key.field.get(recipe)) << key.name;
+    EXPECT_TRUE(contains(text, fmt::format("\n{}: ", key.name)));
+  }
+  EXPECT_EQ(to_yaml(again), text);
+  EXPECT_EQ(text.find("max_new_tokens"), std::string::npos);
+  EXPECT_TRUE(contains(to_yaml(recipe, Verb::generate), "max_new_tokens: 128"));
+}
+
+TEST(Recipe, LoadsFiles) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("r.yaml", "\xef\xbb\xbfseed: 5\r\nlora_r: null\r\n");
+  EXPECT_EQ(load_recipe(path.string(), {"max_steps=3"}).seed, 5);
+  EXPECT_EQ(load_recipe("", {"max_steps=3"}).max_steps, 3);
+  EXPECT_TRUE(
+      contains(user_error_of([] { load_recipe("no/r.yaml", {}); }), "cannot read no/r.yaml"));
+}
+
+TEST(RecipeKeys, TheTableIsSound) {
+  std::set<std::string_view> names;
+  for (const RecipeKey& key : recipe_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    for (const std::string_view alias : key.aliases)
+      EXPECT_TRUE(names.insert(alias).second) << alias;
+    if (key.field.get == nullptr) continue;
+    EXPECT_FALSE(key.help.empty()) << key.name;
+    EXPECT_NE(key.verbs, 0) << key.name;
+    EXPECT_TRUE(key.default_text.empty() || key.computed_default.empty()) << key.name;
+    EXPECT_EQ(key.field.type == ValueType::choice, !key.choices.empty()) << key.name;
+  }
+}
+
+TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
+  const std::string help = recipe_help(Verb::train);
+  EXPECT_TRUE(contains(help, "lr_scheduler_type"));
+  EXPECT_TRUE(contains(help, "constant|linear|cosine"));
+  EXPECT_TRUE(contains(help, "(default 2e-4 for lora, 1e-5 for full)"));
+  EXPECT_TRUE(contains(help, "also: micro_batch_size, batch_size"));
+  EXPECT_EQ(help.find("load_in_4bit"), std::string::npos);
+  EXPECT_TRUE(contains(recipe_help(Verb::score), "logits_out"));
+}
+
+}  // namespace
+}  // namespace snug::formats
