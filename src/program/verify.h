@@ -20,8 +20,9 @@ std::vector<std::string> verify(const Program& program);
 
 // Whether a layout keeps apart what is alive at the same time. `offset_of_owner` holds, for each
 // tensor that owns bytes, its byte offset in its space, -1 where it was not placed; entries of
-// views are not looked at. Alive are tensors of lifetime run and step always, of lifetime program
-// from the first operation that touches them to the last, in list order. Two that meet in one
+// views are not looked at. Alive are tensors of lifetime run and step always, and so are those that
+// no operation touches; others of lifetime program are from the first operation that touches them
+// to the last, in list order. Two that meet in one
 // operation may share bytes only as a pair in which the kind works in place. Checks every operation
 // by brute force and shares no code with the layout pass.
 std::vector<std::string> verify_offsets(const Program& program,

@@ -10,7 +10,8 @@
 namespace snug::program {
 namespace {
 
-// First and last operation that touches an owner; of run and step tensors, all operations.
+// First and last operation that touches an owner. Run and step tensors, and those that no operation
+// touches (slots of a load ring), live throughout.
 struct Life {
   int64_t begin = -1;  // -1: never alive
   int64_t end = -1;
@@ -41,15 +42,17 @@ class OffsetVerifier {
 
   void find_lives() {
     const auto last = static_cast<int64_t>(program_.operations.size());
-    for (size_t i = 0; i < lives_.size(); ++i)
-      if (program_.tensors[i].lifetime != Lifetime::program && !program_.tensors[i].is_view())
-        lives_[i] = {0, last};
     for (int64_t step = 0; step < last; ++step) {
       for_each_tensor(program_.operations[static_cast<size_t>(step)], [&](TensorId id) {
         Life& owner = lives_[static_cast<size_t>(program_.owner(id))];
         if (owner.begin < 0) owner.begin = step;
         owner.end = std::max(owner.end, step);
       });
+    }
+    for (size_t i = 0; i < lives_.size(); ++i) {
+      const Tensor& tensor = program_.tensors[i];
+      const bool always = tensor.lifetime != Lifetime::program || lives_[i].begin < 0;
+      if (always && !tensor.is_view()) lives_[i] = {0, last};
     }
   }
 
@@ -60,7 +63,7 @@ class OffsetVerifier {
       if (offsets_[i] < -1)
         problems_.push_back(fmt::format("'{}' is placed at {}", tensor.name, offsets_[i]));
       if (offsets_[i] == -1 && tensor.lifetime == Lifetime::program && tensor.bytes() > 0)
-        problems_.push_back(fmt::format("'{}' is used and was not placed", tensor.name));
+        problems_.push_back(fmt::format("'{}' was not placed", tensor.name));
     }
   }
 
