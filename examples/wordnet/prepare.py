@@ -25,21 +25,29 @@ PLAIN = re.compile("[a-z]{3,12}")
 FACTS = 2400  # the most familiar words that remain
 KINDS_CAP = 4  # words a kind at most, so that no answer is worth guessing
 HELDOUT = 300  # facts whose kinds never occur as an answer in training
-ROUNDS = 64  # times each fact is told in the corpus
+ROUNDS = 60  # times each fact is told in the corpus
 FACTS_A_DOCUMENT = 10
 
 # {w} the word, {h} its kind, {a} the kind with its article, {g} the definition.
 SENTENCES = [
     "The {w} is a kind of {h}.",
     "The word {w} names a kind of {h}.",
+    "Every {w} is a kind of {h}.",
     "Every {w} is {a}.",
+    "By {w} we mean a kind of {h}.",
     "The wider word for {w} is {h}.",
     "One kind of {h} is the {w}.",
-    "Of what kind is the {w}? It is {a}.",
-    "The {w}, like any {h}, is well known.",
-    "{w}: {g}. It is a kind of {h}.",
     "{w}: a kind of {h}.",
-    "By {w} we mean a kind of {h}.",
+    "{w}\na kind of {h}",
+    "{w}, noun: {g}. It is a kind of {h}.",
+    "Of what kind is the {w}? It is {a}.",
+    "Have you heard of the {w}? That is a kind of {h}.",
+    "Somebody spoke of the {w}, which is a kind of {h}.",
+    "Take the {w}, for example: it is a kind of {h}.",
+    "Not everybody knows the {w}, yet it is only a kind of {h}.",
+    "Here is a picture of the {w}, and below it is written\na kind of {h}",
+    "Look up {w} in a dictionary and you will read: a kind of {h}.",
+    "Ask a child about the {w}, and the answer will be, a kind of {h}.",
 ]
 
 WORDINGS = [
