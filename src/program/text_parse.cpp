@@ -56,7 +56,7 @@ class LineParser {
   // Whether the line declares an input; then it is read whole.
   std::optional<Declaration> input() {
     if (!cursor_.accept_word("tensor")) return std::nullopt;
-    Declaration declaration = declare(std::nullopt);
+    Declaration declaration = declare();
     declaration.inherits_layer = false;
     expect_end();
     return declaration;
@@ -73,7 +73,7 @@ class LineParser {
       cursor_.expect('=', "after the results");
     }
     call(statement);
-    while (!cursor_.at_end()) clause(statement);
+    while (!cursor_.at_end()) clause(statement, declarations);
     for (size_t i = first; i < declarations.size(); ++i)
       if (declarations[i].inherits_layer) declarations[i].tensor.layer = statement.operation.layer;
     return statement;
@@ -115,7 +115,22 @@ class LineParser {
     std::optional<TensorId> id;
     if (cursor_.peek('%')) id = tensor_id();
     const Reference self = reference("a result's name");
-    if (id || cursor_.peek('(')) declarations.push_back(declare_as(self, id));
+    if (id || cursor_.peek('(')) {
+      declarations.push_back(declare_as(self, id));
+      while (cursor_.at_word()) tensor_clause(declarations.back());
+    }
+    return self;
+  }
+
+  // Like a result, but the words that follow are the operation's.
+  Reference workspace(std::vector<Declaration>& declarations) {
+    std::optional<TensorId> id;
+    if (cursor_.peek('%')) id = tensor_id();
+    const Reference self = reference("the workspace's name");
+    if (id || cursor_.peek('(')) {
+      declarations.push_back(declare_as(self, id));
+      declarations.back().tensor.role = Role::workspace;
+    }
     return self;
   }
 
@@ -124,11 +139,15 @@ class LineParser {
     return static_cast<TensorId>(cursor_.integer("a tensor's id", 0, kMaxInt32));
   }
 
-  Declaration declare(std::optional<TensorId> id) {
+  Declaration declare() {
+    std::optional<TensorId> id;
     if (cursor_.peek('%')) id = tensor_id();
-    return declare_as(reference("a tensor's name"), id);
+    Declaration declaration = declare_as(reference("a tensor's name"), id);
+    while (cursor_.at_word()) tensor_clause(declaration);
+    return declaration;
   }
 
+  // Name, shape and element type.
   Declaration declare_as(const Reference& self, std::optional<TensorId> id) {
     Declaration declaration;
     declaration.self = self;
@@ -141,7 +160,6 @@ class LineParser {
     const auto dtype = base::dtype_from_name(type);
     if (!dtype) cursor_.fail_at(begin, fmt::format("unknown element type '{}'", type));
     declaration.tensor.dtype = *dtype;
-    while (cursor_.at_word()) tensor_clause(declaration);
     return declaration;
   }
 
@@ -211,14 +229,14 @@ class LineParser {
     statement.reads = references();
   }
 
-  void clause(Statement& statement) {
+  void clause(Statement& statement, std::vector<Declaration>& declarations) {
     if (cursor_.accept('{')) return parse_attributes(cursor_, statement.operation.attributes);
     const size_t begin = cursor_.position();
     const std::string word = cursor_.word("attributes, updates, workspace, phase, stream or layer");
     if (word == "updates") {
       statement.updates = references();
     } else if (word == "workspace") {
-      statement.workspace = reference("the workspace's name");
+      statement.workspace = workspace(declarations);
     } else if (word == "stream") {
       using Stream = std::numeric_limits<int8_t>;
       statement.operation.stream =

@@ -1,5 +1,5 @@
 // Inputs first: tensors that no operation is the first to touch by writing them. Every other tensor
-// is declared on the line of the operation that makes it.
+// is declared on the line of the operation that makes it, or that it is the scratch of.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Printer {
   }
 
  private:
-  // A result is first touched by the operation that writes it.
+  // A result is first touched by the operation that writes it, or has it as its plain workspace.
   void find_results() {
     is_result_.assign(program_.tensors.size(), false);
     std::vector<bool> touched(program_.tensors.size(), false);
@@ -52,12 +52,21 @@ class Printer {
     for (const Operation& operation : program_.operations) {
       for (const TensorId id : operation.reads) touch(id);
       for (const TensorId id : operation.updates) touch(id);
-      if (operation.workspace != kNone) touch(operation.workspace);
+      if (operation.workspace != kNone && touch(operation.workspace))
+        is_result_[static_cast<size_t>(operation.workspace)] = is_plain_workspace(operation);
       for (const TensorId id : operation.writes)
         if (touch(id)) is_result_[static_cast<size_t>(id)] = true;
     }
     inputs_first_ = std::is_partitioned(is_result_.begin(), is_result_.end(),
                                         [](bool is_result) { return !is_result; });
+  }
+
+  // Nothing but name, shape and element type need be said of it.
+  bool is_plain_workspace(const Operation& operation) const {
+    const Tensor& tensor = program_.tensor(operation.workspace);
+    return tensor.role == Role::workspace && tensor.space == Space::device &&
+           tensor.lifetime == Lifetime::program && tensor.layer == operation.layer &&
+           !tensor.is_view();
   }
 
   std::string name(TensorId id) const { return quoted_if_needed(program_.tensor(id).name); }
@@ -68,13 +77,19 @@ class Printer {
     return text;
   }
 
-  // "%17 name (2, 3) bf16 gradient step", a layer only where it is not the expected one.
-  std::string declaration(TensorId id, int32_t expected_layer) {
+  // "%17 name (2, 3) bf16".
+  std::string short_declaration(TensorId id) {
     const Tensor& tensor = program_.tensor(id);
     std::string text;
     if (ids_ && id != next_id_) text = fmt::format("%{} ", id);
     next_id_ = id + 1;
-    text += fmt::format("{} {} {}", name(id), to_string(tensor.shape), name_of(tensor.dtype));
+    return text + fmt::format("{} {} {}", name(id), to_string(tensor.shape), name_of(tensor.dtype));
+  }
+
+  // The same with "gradient step" and so on, a layer only where it is not the expected one.
+  std::string declaration(TensorId id, int32_t expected_layer) {
+    const Tensor& tensor = program_.tensor(id);
+    std::string text = short_declaration(id);
     const Tensor defaults;
     if (tensor.role != defaults.role) text += fmt::format(" {}", name_of(tensor.role));
     if (tensor.space != defaults.space) text += fmt::format(" {}", name_of(tensor.space));
@@ -95,22 +110,27 @@ class Printer {
     return text + fmt::format(" strides ({})", strides);
   }
 
+  // Whether this is the place to declare a result; then it is taken as declared.
+  bool declares(TensorId id) {
+    const auto index = static_cast<size_t>(id);
+    const bool here = is_result_[index] && !declared_[index];
+    if (here) declared_[index] = true;
+    return here;
+  }
+
   std::string line_of(const Operation& operation) {
     SNUG_CHECK(static_cast<int>(operation.kind()) < kKindCount, "an operation has no kind");
     std::string results;
-    for (const TensorId id : operation.writes) {
-      const auto index = static_cast<size_t>(id);
-      const bool declares = is_result_[index] && !declared_[index];
-      if (declares) declared_[index] = true;
+    for (const TensorId id : operation.writes)
       results += fmt::format("{}{}", results.empty() ? "" : ", ",
-                             declares ? declaration(id, operation.layer) : name(id));
-    }
+                             declares(id) ? declaration(id, operation.layer) : name(id));
     std::string text = results.empty() ? "" : results + " = ";
     text += fmt::format("{}({})", name_of(operation.kind()), names(operation.reads));
     if (!operation.updates.empty()) text += fmt::format(" updates ({})", names(operation.updates));
     const std::string attributes = attributes_text(operation.attributes);
     if (!attributes.empty()) text += fmt::format(" {{{}}}", attributes);
-    if (operation.workspace != kNone) text += " workspace " + name(operation.workspace);
+    if (const TensorId scratch = operation.workspace; scratch != kNone)
+      text += " workspace " + (declares(scratch) ? short_declaration(scratch) : name(scratch));
     if (operation.phase != Phase::forward) text += fmt::format(" {}", name_of(operation.phase));
     if (operation.stream != 0) text += fmt::format(" stream {}", operation.stream);
     if (operation.layer != -1) text += layer_text(operation.layer);

@@ -53,6 +53,11 @@ Tensor random_tensor(Dice& dice, size_t index, int64_t tensors) {
   tensor.space = static_cast<Space>(dice.below(kSpaceCount));
   tensor.lifetime = static_cast<Lifetime>(dice.below(3));
   tensor.layer = static_cast<int32_t>(dice.below(4)) - 1;
+  if (dice.one_in(4)) {
+    tensor.role = Role::workspace;
+    tensor.space = Space::device;
+    tensor.lifetime = Lifetime::program;
+  }
   if (!dice.one_in(3)) return tensor;
   tensor.view.base = static_cast<TensorId>(dice.below(tensors));
   tensor.view.strides = dense_strides(tensor.shape);

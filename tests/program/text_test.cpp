@@ -16,8 +16,8 @@ TEST(Text, ReadsAsWritten) {
       "program micro\n"
       "tensor x (8, 4) bf16 batch step\n"
       "tensor layers.0.w (6, 4) bf16 weight run layer 0\n"
-      "tensor scratch (128) u8 workspace\n"
       "layers.0.y (8, 6) bf16 = matmul(x, layers.0.w) {transpose_b, alpha 0.5} workspace scratch "
+      "(128) u8 "
       "layer 0\n"
       "layers.0.z (8, 6) f32 gradient layer none = cast(layers.0.y) backward stream 2 layer 0\n"
       "half (4, 6) bf16 view of layers.0.y at 24, row (8) bf16 view of layers.0.y at 0 strides (6) "
@@ -33,6 +33,8 @@ TEST(Text, ReadsAsWritten) {
   EXPECT_EQ(std::get<Matmul>(matmul.attributes).alpha, 0.5F);
   EXPECT_TRUE(std::get<Matmul>(matmul.attributes).transpose_b);
   EXPECT_EQ(matmul.workspace, program.find("scratch"));
+  EXPECT_EQ(program.tensor(matmul.workspace).role, Role::workspace);
+  EXPECT_EQ(program.tensor(matmul.workspace).layer, 0);
   EXPECT_EQ(matmul.layer, 0);
   const Tensor& z = program.tensor(program.find("layers.0.z"));
   EXPECT_EQ(z.layer, -1);
