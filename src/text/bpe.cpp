@@ -38,8 +38,7 @@ Bpe::Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRu
   suffix_ = model.string_or("end_of_word_suffix", "");
   fuse_unknown_ = model.boolean_or("fuse_unk", false);
   ignore_merges_ = model.boolean_or("ignore_merges", false);
-  if (model.has("dropout"))
-    model.fail("merge dropout is not supported; set \"dropout\" to null");
+  if (model.has("dropout")) model.fail("merge dropout is not supported; set \"dropout\" to null");
   if (model.has("unk_token")) {
     unknown_ = vocabulary_.find(model.string("unk_token"));
     if (unknown_ < 0)

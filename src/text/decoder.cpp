@@ -160,15 +160,13 @@ std::unique_ptr<Decoder> read_sequence(const JsonNode& node) {
 std::unique_ptr<Decoder> read_strip(const JsonNode& node) {
   node.only_keys({"type", "content", "start", "stop"});
   const std::string content = node.string("content");
-  if (content.empty() ||
-      sequence_length(static_cast<unsigned char>(content[0])) != content.size())
+  if (content.empty() || sequence_length(static_cast<unsigned char>(content[0])) != content.size())
     node.fail("expected one character as content");
   return std::make_unique<Strip>(content, node.integer("start"), node.integer("stop"));
 }
 
 std::unique_ptr<Decoder> read_metaspace(const JsonNode& node) {
-  node.only_keys(
-      {"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
+  node.only_keys({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
   const bool adds = node.boolean_or("add_prefix_space", true);
   const std::string scheme = node.string_or("prepend_scheme", adds ? "always" : "never");
   return std::make_unique<Metaspace>(node.string("replacement"), scheme != "never");

@@ -57,8 +57,8 @@ class Lowercase : public Normalizer {
       if (point.value == 0x130) {
         lower += "i\xCC\x87";
       } else {
-        append_code_point(lower, static_cast<char32_t>(utf8proc_tolower(
-                                     static_cast<utf8proc_int32_t>(point.value))));
+        append_code_point(lower, static_cast<char32_t>(
+                                     utf8proc_tolower(static_cast<utf8proc_int32_t>(point.value))));
       }
     }
     text = std::move(lower);

@@ -35,8 +35,8 @@ void divide(Words& words, SplitRule rule, const Find& find) {
     }
     split_at(matches, text.size(), rule, parts);
     for (const Range& part : parts)
-      result.push_back({word.begin + part.begin, word.begin + part.end,
-                        word.at_text_start && part.begin == 0});
+      result.push_back(
+          {word.begin + part.begin, word.begin + part.end, word.at_text_start && part.begin == 0});
   }
   words.list = std::move(result);
 }
@@ -179,8 +179,7 @@ class Metaspace : public PreTokenizer {
 };
 
 std::unique_ptr<PreTokenizer> read_metaspace(const JsonNode& node) {
-  node.only_keys(
-      {"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
+  node.only_keys({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
   // Files written before prepend_scheme existed say add_prefix_space.
   const bool adds = node.boolean_or("add_prefix_space", true);
   const std::string scheme = node.string_or("prepend_scheme", adds ? "always" : "never");
@@ -224,15 +223,15 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node) {
   }
   if (type == "Digits") {
     node.only_keys({"type", "individual_digits"});
-    const SplitRule rule{node.boolean("individual_digits") ? SplitBehavior::isolated
-                                                           : SplitBehavior::contiguous,
-                         false};
+    const SplitRule rule{
+        node.boolean("individual_digits") ? SplitBehavior::isolated : SplitBehavior::contiguous,
+        false};
     return std::make_unique<CharacterSplit>(is_numeric, rule);
   }
   if (type == "Punctuation") {
     node.only_keys({"type", "behavior"});
-    const SplitRule rule{
-        node.has("behavior") ? read_split_behavior(node) : SplitBehavior::isolated, false};
+    const SplitRule rule{node.has("behavior") ? read_split_behavior(node) : SplitBehavior::isolated,
+                         false};
     return std::make_unique<CharacterSplit>(is_punctuation, rule);
   }
   if (type == "WhitespaceSplit")

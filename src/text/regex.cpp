@@ -66,9 +66,10 @@ Regex::Regex(const std::string& translated, Compiled) {
                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &offset,
                             context.get()));
   if (!code_)
-    throw std::invalid_argument(fmt::format("the regular expression does not compile: {} (at "
-                                            "byte {} of '{}')",
-                                            message_of(error), offset, translated));
+    throw std::invalid_argument(
+        fmt::format("the regular expression does not compile: {} (at "
+                    "byte {} of '{}')",
+                    message_of(error), offset, translated));
   // Without a just-in-time compiler for this processor the interpreter runs the pattern.
   pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
 }

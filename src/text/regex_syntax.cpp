@@ -130,8 +130,7 @@ class Translator {
     const bool is_closed = !has_braces || (end < in_.size() && in_[end] == '}');
     if (digits.empty() || !is_closed || (kind == 'u' && digits.size() != 4))
       refuse("a malformed character code");
-    if (kind == 'x' && !has_braces && std::stoul(digits, nullptr, 16) >= 0x80)
-      refuse("a raw byte");
+    if (kind == 'x' && !has_braces && std::stoul(digits, nullptr, 16) >= 0x80) refuse("a raw byte");
     replace(end + (has_braces ? 1U : 0U) - at_, fmt::format("\\x{{{}}}", digits));
   }
 
@@ -150,7 +149,8 @@ class Translator {
 
   void open_group() {
     if (peek(1) != '?') return keep(1);
-    for (const std::string_view group : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:"})
+    for (const std::string_view group :
+         {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:"})
       if (in_.substr(at_).starts_with(group)) return keep(group.size());
     // Elsewhere Ruby gives (?i) a scope of its own.
     if (at_ == 0 && in_.starts_with("(?i)")) return keep(4);
@@ -161,8 +161,7 @@ class Translator {
     const size_t close = in_.find('}', at_);
     if (close == std::string_view::npos || close == at_ + 1) refuse("an unescaped '{'");
     const std::string_view body = in_.substr(at_ + 1, close - at_ - 1);
-    if (body.find_first_not_of("0123456789,") != std::string_view::npos)
-      refuse("an unescaped '{'");
+    if (body.find_first_not_of("0123456789,") != std::string_view::npos) refuse("an unescaped '{'");
     // To Ruby {n,m}+ repeats the interval, to PCRE2 it is possessive.
     if (close + 1 < in_.size() && in_[close + 1] == '+') refuse("an interval followed by '+'");
     // {,m} is {0,m}, which PCRE2 would take literally.

@@ -7,7 +7,7 @@ namespace snug::text {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-constexpr size_t kContext = 8;  // ids of a prompt that the first piece may depend on
+constexpr size_t kContext = 8;   // ids of a prompt that the first piece may depend on
 constexpr size_t kHeldBack = 8;  // a character has at most 4 bytes, hence 4 byte tokens
 
 }  // namespace

@@ -70,8 +70,8 @@ class Tokenizer {
  private:
   struct Parts;
   explicit Tokenizer(std::unique_ptr<const Parts> parts);
-  static std::unique_ptr<Parts> read_parts(std::string_view tokenizer_json,
-                                           std::string_view config, const std::string& name);
+  static std::unique_ptr<Parts> read_parts(std::string_view tokenizer_json, std::string_view config,
+                                           const std::string& name);
   std::unique_ptr<const Parts> parts_;
 };
 

@@ -26,10 +26,11 @@ std::string complaint(const json::parse_error& error) {
                                     const json::parse_error& error) {
   const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  throw base::UserError("not valid JSON: " + complaint(error),
-                        {name, static_cast<int>(line),
-                         static_cast<int>(before.size() - line_begin + 1)});
+  const size_t line_begin =
+      before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  throw base::UserError(
+      "not valid JSON: " + complaint(error),
+      {name, static_cast<int>(line), static_cast<int>(before.size() - line_begin + 1)});
 }
 
 // Takes vocabulary and merges out of the parser's hands, so that they are never a document.
@@ -125,8 +126,7 @@ void check_is_bpe(const json& document, const std::string& name) {
 
 json parse_tokenizer_file(std::string_view text, const std::string& name, TokenizerFile& file) {
   Collector collector(name, file);
-  const json::parser_callback_t callback = [&](int depth, json::parse_event_t event,
-                                               json& parsed) {
+  const json::parser_callback_t callback = [&](int depth, json::parse_event_t event, json& parsed) {
     return collector(depth, event, parsed);
   };
   try {

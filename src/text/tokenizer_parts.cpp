@@ -13,8 +13,8 @@ namespace snug::text {
 namespace {
 
 AddedToken read_added_token(const JsonNode& node) {
-  node.only_keys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special",
-                  "__type"});
+  node.only_keys(
+      {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special", "__type"});
   AddedToken token;
   token.content = node.string("content");
   token.special = node.boolean_or("special", false);
@@ -72,9 +72,10 @@ void Tokenizer::Parts::add_token(const JsonNode& where, AddedToken token, int64_
   if (token.content.empty()) where.fail("an added token is empty");
   token.id = next_added_id(token.content);
   if (token.id != declared_id)
-    where.fail(fmt::format("the added token '{}' is declared with the id {}, but its place in the "
-                           "vocabulary gives it {}; one of the two files was edited",
-                           token.content, declared_id, token.id));
+    where.fail(
+        fmt::format("the added token '{}' is declared with the id {}, but its place in the "
+                    "vocabulary gives it {}; one of the two files was edited",
+                    token.content, declared_id, token.id));
   added_ids[token.content] = token.id;
   added_by_id[token.id] = token;
   added_order_.push_back(token.id);
@@ -100,8 +101,7 @@ void Tokenizer::Parts::read_declared_tokens(const JsonNode& config) {
   std::map<int64_t, std::string> by_id;
   for (const auto& item : declared.value().items()) {
     const std::string& key = item.key();
-    if (key.empty() || key.size() > 8 ||
-        key.find_first_not_of("0123456789") != std::string::npos)
+    if (key.empty() || key.size() > 8 || key.find_first_not_of("0123456789") != std::string::npos)
       declared.fail("expected token ids as keys, found '" + key + "'");
     by_id[std::stol(key)] = key;
   }

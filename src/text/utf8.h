@@ -1,5 +1,6 @@
 // UTF-8 and the few character classes that tokenizer files speak of. Pure functions, any thread.
-// Functions that walk text require valid UTF-8 unless they say otherwise; check with find_invalid_utf8.
+// Functions that walk text require valid UTF-8 unless they say otherwise; check with
+// find_invalid_utf8.
 #pragma once
 
 #include <cstddef>

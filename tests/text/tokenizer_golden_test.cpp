@@ -54,8 +54,9 @@ class WellKnown : public testing::TestWithParam<const char*> {
   }
 
   Tokenizer tokenizer() const {
-    return std::filesystem::is_directory(path_) ? Tokenizer::from_folder(path_)
-                                                : Tokenizer::from_text(contents_of(path_), "", path_);
+    return std::filesystem::is_directory(path_)
+               ? Tokenizer::from_folder(path_)
+               : Tokenizer::from_text(contents_of(path_), "", path_);
   }
 
   Json golden_;

@@ -1,0 +1,50 @@
+// The data of a run: every record of a file, tokenized.
+//
+// The form of the records is seen from the fields (record_form.h). Instructions become the Alpaca
+// prompt, conversations go through a chat template, both end in EOS or the template's end of turn;
+// loss is on the answer only, unless train_on_prompt. What is longer than max_length is cut and
+// counted. Text (.txt files, and records with the field text) is learned whole: a text longer than
+// max_length is cut into windows that overlap by one token, so that every token but the first is
+// a target exactly once. A .txt file is one text, or several that the EOS token's text
+// (<|endoftext|>) separates.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "text/document_store.h"
+#include "text/tokenizer.h"
+
+namespace snug::text {
+
+struct DatasetOptions {
+  int32_t max_length = 0;  // tokens, at least 2
+  bool train_on_prompt = false;
+  std::string chat_template;  // a name of chat_template.h; empty: recognised
+  int threads = 1;            // that tokenize; the result does not depend on it
+};
+
+// What a user looks over before training.
+struct DatasetAudit {
+  std::string form;           // of record_form.h
+  std::string chat_template;  // the one used; empty for other forms than conversations
+  int64_t records = 0;
+  int64_t documents = 0;       // records, or windows of text
+  int64_t tokens = 0;          // that were kept
+  int64_t trained_tokens = 0;  // that are targets
+  int64_t truncated = 0;       // documents that were cut
+  int64_t cut_tokens = 0;      // and what they lost
+  int64_t longest = 0;         // tokens of the longest record, before it was cut
+};
+
+struct Dataset {
+  DocumentStore documents;
+  DatasetAudit audit;
+};
+
+// Throws UserError with file and line: see record_reader.h and record_form.h; and for records of
+// mixed forms, a file without records, an answer that max_length cuts away entirely.
+Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
+                     const DatasetOptions& options);
+
+}  // namespace snug::text

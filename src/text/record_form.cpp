@@ -1,0 +1,186 @@
+#include "text/record_form.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+
+namespace snug::text {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kExpected =
+    "expected the fields of one of these forms: instruction and output (alpaca), messages, "
+    "conversations (sharegpt), prompt and completion, or text";
+
+// A parsed record with its place, for complaints.
+class Fields {
+ public:
+  Fields(const RawRecord& raw, const std::string& path) : raw_(raw), path_(path) { parse(); }
+
+  [[noreturn]] void fail(std::string_view message) const {
+    throw base::UserError(fmt::format("record {}: {}", raw_.number, message),
+                          {path_, raw_.line, 0});
+  }
+
+  bool has(const char* key) const { return document_.contains(key); }
+  const json& at(const char* key) const { return document_.at(key); }
+
+  // The first of `keys` that the record has.
+  std::optional<const char*> first_of(std::initializer_list<const char*> keys) const {
+    for (const char* key : keys)
+      if (has(key)) return key;
+    return std::nullopt;
+  }
+
+  std::string string(const char* key) const {
+    const json& value = at(key);
+    if (!value.is_string())
+      fail(fmt::format("expected the field '{}' to be a string, found {}", key, value.type_name()));
+    return value.get<std::string>();
+  }
+
+  std::string keys() const {
+    std::string list;
+    for (const auto& item : document_.items()) list += (list.empty() ? "" : ", ") + item.key();
+    return list.empty() ? "none" : list;
+  }
+
+ private:
+  void parse() {
+    try {
+      document_ = json::parse(raw_.text);
+    } catch (const json::parse_error& error) {
+      const std::string_view before =
+          std::string_view(raw_.text).substr(0, error.byte == 0 ? 0 : error.byte - 1);
+      const auto lines = std::count(before.begin(), before.end(), '\n');
+      const std::string what = error.what();
+      const size_t colon = what.find(": ");
+      throw base::UserError(fmt::format("broken JSON in record {}: {}", raw_.number,
+                                        what.substr(colon == std::string::npos ? 0 : colon + 2)),
+                            {path_, raw_.line + static_cast<int>(lines), 0});
+    }
+    if (!document_.is_object())
+      fail(fmt::format("expected an object, found {}", document_.type_name()));
+  }
+
+  const RawRecord& raw_;
+  const std::string& path_;
+  json document_;
+};
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\n\r") == std::string_view::npos;
+}
+
+void check_answer(const Fields& fields, const char* key, const std::string& answer) {
+  if (is_blank(answer))
+    fields.fail(fmt::format("the answer ('{}') is empty; remove the record or fill it in", key));
+}
+
+void parse_alpaca(const Fields& fields, const char* output, Record& record) {
+  const auto input = fields.first_of({"input", "context"});
+  const bool has_input = input && !fields.at(*input).is_null();
+  record.form = RecordForm::alpaca;
+  record.prompt = alpaca_prompt(fields.string("instruction"),
+                                has_input ? fields.string(*input) : std::string());
+  record.answer = fields.string(output);
+  check_answer(fields, output, record.answer);
+}
+
+void parse_completion(const Fields& fields, const char* completion, Record& record) {
+  record.form = RecordForm::prompt_completion;
+  record.prompt = fields.string("prompt");
+  record.answer = fields.string(completion);
+  check_answer(fields, completion, record.answer);
+}
+
+Message::Role role_of(const Fields& fields, const std::string& name) {
+  if (name == "system") return Message::Role::system;
+  if (name == "user" || name == "human") return Message::Role::user;
+  if (name == "assistant" || name == "gpt") return Message::Role::assistant;
+  fields.fail(
+      fmt::format("the role '{}' is not known; expected system, user (human) or assistant "
+                  "(gpt)",
+                  name));
+}
+
+void parse_messages(const Fields& fields, const char* key, Record& record) {
+  const bool is_sharegpt = record.form == RecordForm::sharegpt;
+  const char* role_key = is_sharegpt ? "from" : "role";
+  const char* text_key = is_sharegpt ? "value" : "content";
+  if (!fields.at(key).is_array())
+    fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
+  bool has_answer = false;
+  for (const json& item : fields.at(key)) {
+    const size_t number = record.messages.size() + 1;
+    for (const char* part : {role_key, text_key})
+      if (!item.is_object() || !item.contains(part) || !item[part].is_string())
+        fields.fail(fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key,
+                                text_key));
+    Message message{role_of(fields, item[role_key].get<std::string>()),
+                    item[text_key].get<std::string>()};
+    if (message.role == Message::Role::assistant) {
+      has_answer = true;
+      if (is_blank(message.content))
+        fields.fail(fmt::format("message {}: the assistant's text is empty", number));
+    }
+    record.messages.push_back(std::move(message));
+  }
+  if (!has_answer)
+    fields.fail("no message is the assistant's, so there is nothing to learn from it");
+}
+
+}  // namespace
+
+std::string_view name_of(RecordForm form) {
+  constexpr std::array<std::string_view, 5> kNames = {"alpaca", "messages", "sharegpt",
+                                                      "prompt/completion", "text"};
+  return kNames[static_cast<size_t>(form)];
+}
+
+Record parse_record(const RawRecord& raw, const std::string& path) {
+  const Fields fields(raw, path);
+  Record record;
+  record.number = raw.number;
+  record.line = raw.line;
+  const auto output = fields.first_of({"output", "response"});
+  const auto completion = fields.first_of({"completion", "response"});
+  if (fields.has("messages")) {
+    record.form = RecordForm::messages;
+    parse_messages(fields, "messages", record);
+  } else if (fields.has("conversations")) {
+    record.form = RecordForm::sharegpt;
+    parse_messages(fields, "conversations", record);
+  } else if (fields.has("instruction") && output) {
+    parse_alpaca(fields, *output, record);
+  } else if (fields.has("prompt") && completion) {
+    parse_completion(fields, *completion, record);
+  } else if (fields.has("text")) {
+    record.form = RecordForm::text;
+    record.answer = fields.string("text");
+    if (is_blank(record.answer)) fields.fail("the field 'text' is empty; remove the record");
+  } else {
+    fields.fail(fmt::format("{}; found: {}", kExpected, fields.keys()));
+  }
+  return record;
+}
+
+std::string alpaca_prompt(std::string_view instruction, std::string_view input) {
+  if (input.empty())
+    return fmt::format(
+        "Below is an instruction that describes a task. Write a response that appropriately "
+        "completes the request.\n\n### Instruction:\n{}\n\n### Response:\n",
+        instruction);
+  return fmt::format(
+      "Below is an instruction that describes a task, paired with an input that provides further "
+      "context. Write a response that appropriately completes the request.\n\n### "
+      "Instruction:\n{}\n\n### Input:\n{}\n\n### Response:\n",
+      instruction, input);
+}
+
+}  // namespace snug::text

@@ -1,0 +1,41 @@
+// The forms of records that users know, seen from their fields:
+//   alpaca            instruction, input (or context; may be absent), output (or response)
+//   messages          messages: [{role, content}, ...]
+//   sharegpt          conversations: [{from, value}, ...]
+//   prompt/completion prompt, completion (or response)
+//   text              text
+// Other fields are left alone: data sets carry ids, scores and sources beside the text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/conversation.h"
+#include "text/record_reader.h"
+
+namespace snug::text {
+
+enum class RecordForm { alpaca, messages, sharegpt, prompt_completion, text };
+
+std::string_view name_of(RecordForm form);
+
+// A record, parsed: which fields are filled depends on the form.
+struct Record {
+  RecordForm form = RecordForm::text;
+  int64_t number = 0;
+  int line = 0;
+  std::string prompt;             // alpaca (rendered), prompt_completion
+  std::string answer;             // alpaca, prompt_completion; the whole of text
+  std::vector<Message> messages;  // messages, sharegpt
+};
+
+// Throws UserError with file and line for broken JSON, a record whose fields are of no form,
+// wrong types, unknown roles, empty answers and conversations without an assistant's text.
+Record parse_record(const RawRecord& raw, const std::string& path);
+
+// The prompt of Stanford Alpaca for an instruction, with or without input. It ends in
+// "### Response:\n"; the answer follows directly.
+std::string alpaca_prompt(std::string_view instruction, std::string_view input);
+
+}  // namespace snug::text

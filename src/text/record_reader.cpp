@@ -1,0 +1,166 @@
+#include "text/record_reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "text/utf8.h"
+
+namespace snug::text {
+namespace {
+
+constexpr int kEnd = std::char_traits<char>::eof();
+
+bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+bool is_blank(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return is_space(c); });
+}
+
+int count_lines(std::string_view text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+RecordReader::RecordReader(const std::string& path, std::string separator)
+    : path_(path), separator_(std::move(separator)), stream_(path, std::ios::binary) {
+  if (!std::filesystem::exists(path))
+    throw base::UserError("no such data file; check data=", {path, 0, 0});
+  if (!stream_ || std::filesystem::is_directory(path))
+    throw base::UserError("the data cannot be read; expected a .json, .jsonl or .txt file",
+                          {path, 0, 0});
+  // Editors on Windows put a byte order mark before the text.
+  std::string mark(3, '\0');
+  if (!stream_.read(mark.data(), 3) || mark != "\xEF\xBB\xBF") {
+    stream_.clear();
+    stream_.seekg(0);
+  }
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension == ".txt") return;
+  if (extension != ".json" && extension != ".jsonl")
+    throw base::UserError("expected a data file named .json, .jsonl or .txt; rename it",
+                          {path, 0, 0});
+  const int first = skip_space();
+  format_ = first == '[' ? Format::json_array : Format::json_lines;
+  if (first == kEnd) at_end_ = true;
+  if (format_ == Format::json_array) get();
+}
+
+void RecordReader::fail(const std::string& message, int line) const {
+  throw base::UserError(message, {path_, line, 0});
+}
+
+int RecordReader::get() {
+  const int c = stream_.rdbuf()->sbumpc();
+  if (c == '\n') ++line_;
+  return c;
+}
+
+// Leaves the next character that is no white space unread, and returns it.
+int RecordReader::skip_space() {
+  while (is_space(stream_.rdbuf()->sgetc())) get();
+  return stream_.rdbuf()->sgetc();
+}
+
+bool RecordReader::next(RawRecord& record) {
+  record.text.clear();
+  if (at_end_) return false;
+  bool found = false;
+  switch (format_) {
+    case Format::json_array:
+      found = next_element(record);
+      break;
+    case Format::json_lines:
+      found = next_line(record);
+      break;
+    case Format::plain_text:
+      found = next_text(record);
+      break;
+  }
+  if (stream_.bad()) fail("reading failed", line_);
+  at_end_ = !found;
+  if (!found) return false;
+  record.number = ++number_;
+  const size_t invalid = find_invalid_utf8(record.text);
+  if (invalid != std::string_view::npos)
+    fail("the text is not valid UTF-8; convert the file to UTF-8",
+         record.line + count_lines(std::string_view(record.text).substr(0, invalid)));
+  return true;
+}
+
+bool RecordReader::next_element(RawRecord& record) {
+  int c = skip_space();
+  if (c == ']') {
+    get();
+    if (skip_space() != kEnd) fail("there is text after the end of the array", line_);
+    return false;
+  }
+  if (!at_first_element_) {
+    if (c != ',') fail("broken JSON: expected ',' or ']' after a record", line_);
+    get();
+    c = skip_space();
+  }
+  at_first_element_ = false;
+  if (c == kEnd) fail("broken JSON: the array is not closed; the file may be cut off", line_);
+  if (c != '{')
+    fail(fmt::format("record {}: expected an object like {{\"instruction\": ...}}", number_ + 1),
+         line_);
+  take_element(record);
+  return true;
+}
+
+// Copies one object, by counting braces outside of strings; the JSON parser judges it later.
+void RecordReader::take_element(RawRecord& record) {
+  record.line = line_;
+  int depth = 0;
+  bool in_string = false;
+  do {
+    const int c = get();
+    if (c == kEnd)
+      fail(fmt::format("broken JSON: record {}, which begins here, is not closed", number_ + 1),
+           record.line);
+    record.text += static_cast<char>(c);
+    if (in_string) {
+      if (c == '\\') record.text += static_cast<char>(get());
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  } while (depth > 0);
+}
+
+bool RecordReader::next_line(RawRecord& record) {
+  do {
+    record.line = line_;
+    record.text.clear();
+    for (int c = get(); c != kEnd && c != '\n'; c = get()) record.text += static_cast<char>(c);
+  } while (is_blank(record.text) && stream_.rdbuf()->sgetc() != kEnd);
+  return !is_blank(record.text);
+}
+
+bool RecordReader::next_text(RawRecord& record) {
+  do {
+    // The line break that sets a separator off belongs to neither text.
+    if (number_ > 0 || !record.text.empty())
+      while (stream_.rdbuf()->sgetc() == '\n' || stream_.rdbuf()->sgetc() == '\r') get();
+    record.line = line_;
+    record.text.clear();
+    for (int c = get(); c != kEnd; c = get()) {
+      record.text += static_cast<char>(c);
+      if (!separator_.empty() && record.text.ends_with(separator_)) {
+        record.text.resize(record.text.size() - separator_.size());
+        break;
+      }
+    }
+  } while (is_blank(record.text) && stream_.rdbuf()->sgetc() != kEnd);
+  return !is_blank(record.text);
+}
+
+}  // namespace snug::text

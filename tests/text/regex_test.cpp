@@ -1,0 +1,72 @@
+#include "text/regex.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+std::vector<std::string> matches(const std::string& pattern, const std::string& text) {
+  std::vector<Range> ranges;
+  Regex(pattern).find_all(text, ranges);
+  std::vector<std::string> result;
+  for (const Range& range : ranges)
+    result.push_back(text.substr(range.begin, range.end - range.begin));
+  return result;
+}
+
+using Strings = std::vector<std::string>;
+
+TEST(Regex, FindsWhatOnigurumaFinds) {
+  EXPECT_EQ(matches("\\s+(?!\\S)|\\s+", "a  b \n"), (Strings{" ", " ", " \n"}));
+  EXPECT_EQ(matches("(?i:'s|'t)", "it's IT'S \xC5\xBF '\xC5\xBF"),
+            (Strings{"'s", "'S", "'\xC5\xBF"}));
+  EXPECT_EQ(matches("\\p{N}{1,3}", "12345"), (Strings{"123", "45"}));
+  EXPECT_EQ(matches("\\p{N}{,2}", "123"), (Strings{"12", "3"}));
+  EXPECT_EQ(matches("[\\r\\n/]+", "a/\r\nb"), (Strings{"/\r\n"}));
+  EXPECT_EQ(matches("\\h+", "xyz0fG"), (Strings{"0f"}));
+  EXPECT_EQ(matches("^b$", "a\nb\nc"), (Strings{"b"}));
+  EXPECT_EQ(matches("\\u4e2d|\\x41|\\x{1F600}", "A\xE4\xB8\xAD\xF0\x9F\x98\x80"),
+            (Strings{"A", "\xE4\xB8\xAD", "\xF0\x9F\x98\x80"}));
+  EXPECT_EQ(matches("x*", "axxb"), (Strings{"xx"}));
+}
+
+TEST(Regex, ClassesHaveTheirMembersInOniguruma) {
+  // The Mongolian vowel separator is no white space, the next line control is.
+  EXPECT_EQ(matches("\\s", "\xE1\xA0\x8E\xC2\x85\xE3\x80\x80"),
+            (Strings{"\xC2\x85", "\xE3\x80\x80"}));
+  // Superscript two is a word character, circled three is not, a combining accent is.
+  EXPECT_EQ(matches("[\\w]+", "\xC2\xB2 \xE2\x91\xA2 e\xCC\x81_1"),
+            (Strings{"\xC2\xB2", "e\xCC\x81_1"}));
+  EXPECT_EQ(matches("\\W+", "a b"), (Strings{" "}));
+}
+
+TEST(Regex, LiteralIsTakenAsItStands) {
+  std::vector<Range> ranges;
+  Regex::literal("a.b|").find_all("axb| a.b| \\", ranges);
+  ASSERT_EQ(ranges.size(), 1U);
+  EXPECT_EQ(ranges[0].begin, 5U);
+  Regex::literal(std::string_view("\0\\E", 3)).find_all(std::string_view("x\0\\E", 4), ranges);
+  ASSERT_EQ(ranges.size(), 1U);
+}
+
+TEST(Regex, RefusesWhatTheEnginesReadDifferently) {
+  for (const char* pattern :
+       {"[a[bc]]", "[a&&b]", "(a)\\1", "(?m:a)", "(?<name>a)", "a(?i)b", "\\p{N}{1,3}+", "\\b",
+        "\\R", "\\xff", "{", "a{x}", "[]a]", "[\\W]", "\\", "\\pL", "\\u12"})
+    EXPECT_NE(message_of<std::invalid_argument>([&] { Regex{std::string(pattern)}; }), "")
+        << pattern;
+  EXPECT_NE(message_of<std::invalid_argument>([] { Regex{"a("}; }).find("does not compile"),
+            std::string::npos);
+}
+
+TEST(Regex, LongRunsTakeLinearTime) {
+  const std::string spaces(2'000'000, ' ');
+  EXPECT_EQ(matches("\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", spaces + "x").size(), 2U);
+}
+
+}  // namespace
+}  // namespace snug::text

@@ -1,0 +1,218 @@
+#include "text/row_source.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+namespace snug::text {
+namespace {
+
+// Documents that can be told apart: token i of document d is 1000 d + i. The first third of each
+// is prompt.
+DocumentStore documents_of(const std::vector<int>& lengths) {
+  DocumentStore store;
+  for (size_t d = 0; d < lengths.size(); ++d) {
+    std::vector<int32_t> ids;
+    std::vector<uint8_t> trained;
+    for (int i = 0; i < lengths[d]; ++i) {
+      ids.push_back(static_cast<int32_t>(1000 * d) + i);
+      trained.push_back(i >= lengths[d] / 3 ? 1 : 0);
+    }
+    store.add(ids, trained);
+  }
+  store.shrink();
+  return store;
+}
+
+DocumentStore random_documents(int count, int longest, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<int> lengths;
+  for (int i = 0; i < count; ++i)
+    lengths.push_back(2 + static_cast<int>(random() % static_cast<unsigned>(longest - 1)));
+  return documents_of(lengths);
+}
+
+RowOptions options(int32_t max_length, int32_t max_segments = 8) {
+  RowOptions result;
+  result.max_length = max_length;
+  result.max_segments = max_segments;
+  result.seed = 42;
+  result.padding_id = 7;
+  return result;
+}
+
+struct Row {
+  std::vector<int32_t> ids, targets, positions;
+  std::vector<Segment> segments;
+  RowCounts counts;
+  bool operator==(const Row& other) const {
+    return ids == other.ids && targets == other.targets && positions == other.positions &&
+           segments == other.segments;
+  }
+};
+
+Row read(RowSource& source, int64_t row) {
+  const RowOptions& chosen = source.options();
+  Row result;
+  for (auto* values : {&result.ids, &result.targets, &result.positions})
+    values->assign(static_cast<size_t>(chosen.max_length), -99);
+  result.segments.assign(static_cast<size_t>(chosen.max_segments), {-99, -99});
+  result.counts = source.fill(row, {result.ids, result.targets, result.positions, result.segments});
+  return result;
+}
+
+void expect_tail(const Row& row, const RowOptions& chosen) {
+  for (int32_t i = row.counts.tokens; i < chosen.max_length; ++i) {
+    ASSERT_EQ(row.ids[i], chosen.padding_id);
+    ASSERT_EQ(row.targets[i], -1);
+    ASSERT_EQ(row.positions[i], 0);
+  }
+  for (int32_t i = row.counts.segments; i < chosen.max_segments; ++i)
+    ASSERT_EQ(row.segments[i], (Segment{chosen.max_length, chosen.max_length}));
+}
+
+// Checks one row and notes which documents it holds.
+void expect_row(const DocumentStore& documents, const RowOptions& chosen, const Row& row,
+                std::multiset<int32_t>& seen) {
+  int32_t end = 0;
+  int32_t targets = 0;
+  for (int32_t s = 0; s < row.counts.segments; ++s) {
+    const Segment segment = row.segments[s];
+    ASSERT_EQ(segment.begin, end);
+    const int32_t document = row.ids[segment.begin] / 1000;
+    ASSERT_EQ(segment.end - segment.begin, documents.length(document));
+    for (int32_t i = 0; i < documents.length(document); ++i) {
+      const int32_t at = segment.begin + i;
+      const bool predicts = at + 1 < segment.end && documents.is_target(document, i + 1);
+      ASSERT_EQ(row.ids[at], 1000 * document + i);
+      ASSERT_EQ(row.positions[at], i);
+      ASSERT_EQ(row.targets[at], predicts ? row.ids[at + 1] : -1);
+      targets += row.targets[at] >= 0 ? 1 : 0;
+    }
+    seen.insert(document);
+    end = segment.end;
+  }
+  ASSERT_EQ(row.counts.tokens, end);
+  ASSERT_EQ(row.counts.targets, targets);
+  expect_tail(row, chosen);
+}
+
+void expect_epochs(const DocumentStore& documents, const RowOptions& chosen) {
+  RowSource source(documents, chosen);
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::multiset<int32_t> seen;
+    for (int64_t row = source.rows_until(epoch); row < source.rows_until(epoch + 1); ++row) {
+      ASSERT_EQ(source.epoch_of(row), epoch);
+      expect_row(documents, chosen, read(source, row), seen);
+    }
+    // Every document exactly once.
+    ASSERT_EQ(static_cast<int64_t>(seen.size()), documents.size());
+    ASSERT_EQ(std::set<int32_t>(seen.begin(), seen.end()).size(), seen.size());
+  }
+}
+
+TEST(RowSource, EveryEpochHoldsEveryDocumentOnceAndWhole) {
+  for (const int32_t max_segments : {1, 2, 5, 64})
+    for (const bool packing : {true, false})
+      for (const bool shuffle : {true, false}) {
+        RowOptions chosen = options(50, max_segments);
+        chosen.packing = packing;
+        chosen.shuffle = shuffle;
+        expect_epochs(random_documents(300, 50, 1), chosen);
+        expect_epochs(random_documents(300, 7, 2), chosen);
+        expect_epochs(random_documents(1, 50, 3), chosen);
+      }
+}
+
+TEST(RowSource, PacksTightly) {
+  const DocumentStore documents = random_documents(2000, 40, 5);
+  RowSource source(documents, options(128, 128));
+  const int64_t least = (documents.tokens() + 127) / 128;
+  EXPECT_LE(source.rows_until(1), least + least / 50 + 1);
+}
+
+TEST(RowSource, WithoutPackingEachRowIsADocument) {
+  const DocumentStore documents = random_documents(20, 10, 4);
+  RowOptions chosen = options(16);
+  chosen.packing = false;
+  chosen.shuffle = false;
+  RowSource source(documents, chosen);
+  EXPECT_EQ(source.rows_until(2), 40);
+  for (int32_t row = 0; row < 40; ++row) EXPECT_EQ(read(source, row).ids[0], 1000 * (row % 20));
+}
+
+TEST(RowSource, KeepsTheOrderOfTheFileWithoutShuffling) {
+  const DocumentStore documents = documents_of({3, 3, 3, 3, 3});
+  RowOptions chosen = options(6);
+  chosen.shuffle = false;
+  RowSource source(documents, chosen);
+  EXPECT_EQ(source.rows_until(1), 3);
+  EXPECT_EQ(read(source, 1).ids, (std::vector<int32_t>{2000, 2001, 2002, 3000, 3001, 3002}));
+}
+
+TEST(RowSource, AFullRowOfSegmentsCloses) {
+  const DocumentStore documents = documents_of({2, 2, 2, 2, 2});
+  RowSource source(documents, options(50, 2));
+  EXPECT_EQ(source.rows_until(1), 3);
+}
+
+TEST(RowSource, ARowDependsOnItsNumberOnly) {
+  const DocumentStore documents = random_documents(120, 30, 6);
+  RowSource forward(documents, options(64));
+  std::vector<Row> rows;
+  const int64_t count = forward.rows_until(4);
+  for (int64_t row = 0; row < count; ++row) rows.push_back(read(forward, row));
+  RowSource backward(documents, options(64));
+  for (int64_t row = count - 1; row >= 0; --row) ASSERT_EQ(read(backward, row), rows[row]);
+  RowSource resumed(documents, options(64));
+  ASSERT_EQ(read(resumed, count - 1), rows[count - 1]);
+}
+
+TEST(RowSource, EpochsAndSeedsShuffleDifferently) {
+  const DocumentStore documents = random_documents(200, 30, 7);
+  RowSource source(documents, options(64));
+  EXPECT_FALSE(read(source, 0) == read(source, source.rows_until(1)));
+  RowOptions other = options(64);
+  other.seed = 43;
+  RowSource reseeded(documents, other);
+  EXPECT_FALSE(read(source, 0) == read(reseeded, 0));
+}
+
+// Each document comes first about equally often.
+TEST(RowSource, ShufflesEvenly) {
+  RowOptions chosen = options(4);
+  chosen.packing = false;
+  const DocumentStore documents = documents_of({2, 2, 2, 2, 2});
+  RowSource source(documents, chosen);
+  std::map<int32_t, int> first;
+  constexpr int kEpochs = 4000;
+  for (int epoch = 0; epoch < kEpochs; ++epoch) ++first[read(source, 5 * epoch).ids[0]];
+  ASSERT_EQ(first.size(), 5U);
+  // 800 expected, standard deviation 25.
+  for (const auto& [document, count] : first) EXPECT_NEAR(count, 800, 125) << document;
+}
+
+TEST(RowSource, CountsTrainedTokensBeforehand) {
+  const DocumentStore documents = random_documents(100, 30, 8);
+  RowSource source(documents, options(64));
+  const int64_t count = source.rows_until(2);
+  int64_t total = 0;
+  for (int64_t row = 0; row < count; ++row)
+    for (const int32_t target : read(source, row).targets) total += target >= 0 ? 1 : 0;
+  EXPECT_EQ(source.trained_tokens(0, count), total);
+  EXPECT_EQ(source.trained_tokens(0, 5) + source.trained_tokens(5, count - 5), total);
+}
+
+TEST(RowSource, KnowsItsBytes) {
+  const DocumentStore documents = random_documents(100, 30, 9);
+  RowSource source(documents, options(64));
+  const int64_t before = source.host_bytes();
+  EXPECT_EQ(before, 2 * (100 + 101 + 64) * 4 + 4097 * 8);
+  for (int64_t row = 0; row < source.rows_until(5); ++row) read(source, row);
+  EXPECT_EQ(source.host_bytes(), before);
+}
+
+}  // namespace
+}  // namespace snug::text

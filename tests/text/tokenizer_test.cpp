@@ -1,0 +1,229 @@
+#include "text/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/error.h"
+#include "temporary_folder.h"
+#include "text/stream_decoder.h"
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+using base::UserError;
+using Ids = std::vector<int32_t>;
+using nlohmann::json;
+
+// Merges with the ids 256 ab, 257 bc, 258 abc; <s> 259, </s> 260.
+TinyTokenizer abc() { return {{{"a", "b"}, {"b", "c"}, {"ab", "c"}}}; }
+
+TEST(Tokenizer, MergesTheEarliestPairFirst) {
+  const Tokenizer tokenizer = abc().make();
+  EXPECT_EQ(tokenizer.encode("abc"), (Ids{258}));
+  EXPECT_EQ(tokenizer.encode("bcab"), (Ids{257, 256}));
+  EXPECT_EQ(tokenizer.encode("abbc"), (Ids{256, 257}));
+  EXPECT_EQ(tokenizer.encode("</s>ab<s>"), (Ids{260, 256, 259}));
+  EXPECT_EQ(tokenizer.encode(""), (Ids{}));
+  EXPECT_EQ(tokenizer.vocabulary_size(), 261);
+}
+
+TEST(Tokenizer, KnowsItsTokens) {
+  const Tokenizer tokenizer = abc().make();
+  EXPECT_EQ(tokenizer.id_of("abc"), 258);
+  EXPECT_EQ(tokenizer.id_of("</s>"), 260);
+  EXPECT_EQ(tokenizer.id_of("nothing"), std::nullopt);
+  EXPECT_EQ(tokenizer.token_of(258), "abc");
+  EXPECT_EQ(tokenizer.token_of(261), std::nullopt);
+  EXPECT_EQ(tokenizer.token_of(-1), std::nullopt);
+  EXPECT_TRUE(tokenizer.is_special(260));
+  EXPECT_FALSE(tokenizer.is_special(258));
+  EXPECT_EQ(tokenizer.bos_id(), 259);
+  EXPECT_EQ(tokenizer.eos_id(), 260);
+  EXPECT_EQ(tokenizer.pad_id(), std::nullopt);
+  EXPECT_GT(tokenizer.host_bytes(), 0);
+}
+
+TEST(Tokenizer, DecodesWhatItEncodes) {
+  const Tokenizer tokenizer = abc().make();
+  const std::string text = "<s>abc \xE4\xB8\xAD\xF0\x9F\x98\x80\n</s>";
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode(text), false), text);
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), "abc \xE4\xB8\xAD\xF0\x9F\x98\x80\n");
+  EXPECT_EQ(tokenizer.decode(Ids{0xE4, 0xB8, 'x', 9999}), "\xEF\xBF\xBDx");
+}
+
+TEST(Tokenizer, PutsItsTokensAroundAText) {
+  TinyTokenizer tiny = abc();
+  tiny.keys["post_processor"] = TinyTokenizer::bos_template(259);
+  const Tokenizer tokenizer = tiny.make();
+  EXPECT_EQ(tokenizer.encode("ab"), (Ids{259, 256}));
+  EXPECT_EQ(tokenizer.encode("ab", false), (Ids{256}));
+}
+
+TEST(Tokenizer, LongWordsDoNotTakeQuadraticTime) {
+  const Tokenizer tokenizer = TinyTokenizer{{{"a", "a"}, {"aa", "aa"}}}.make();
+  const auto start = std::chrono::steady_clock::now();
+  const Ids ids = tokenizer.encode(std::string(1'000'003, 'a'));
+  EXPECT_EQ(ids.size(), 250'002U);  // aaaa ..., aa, a
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+TEST(Tokenizer, ManyThreadsEncodeAlike) {
+  const Tokenizer tokenizer = abc().make();
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "abc cab " + std::to_string(i * 7919 % 1000);
+  const Ids expected = tokenizer.encode(text);
+  std::vector<Ids> found(4);
+  std::vector<std::thread> threads;
+  for (Ids& ids : found) threads.emplace_back([&] { ids = tokenizer.encode(text); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Ids& ids : found) EXPECT_EQ(ids, expected);
+}
+
+TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
+  const Tokenizer tokenizer = abc().make();
+  const auto message = message_of<UserError>([&] { tokenizer.encode("ab\xFFz"); });
+  EXPECT_NE(message.find("not valid UTF-8 at byte 2"), std::string::npos) << message;
+}
+
+// What each edit of tokenizer.json must be answered with.
+struct Refusal {
+  const char* pointer;
+  json value;
+  const char* message;
+};
+
+TEST(Tokenizer, NamesWhatItDoesNotSupport) {
+  const json unknown = {{"type", "Fancy"}};
+  const json sequence = {{"type", "Sequence"},
+                         {"pretokenizers", {TinyTokenizer::byte_level(), unknown}}};
+  const json regex = {{"type", "Split"},
+                      {"pattern", {{"Regex", "a(?m)"}}},
+                      {"behavior", "Isolated"},
+                      {"invert", false}};
+  json behavior = regex;
+  behavior["pattern"] = {{"String", "a"}};
+  behavior["behavior"] = "Sideways";
+  const std::vector<Refusal> refusals = {
+      {"/normalizer", unknown, "normalizer: the normalizer 'Fancy'"},
+      {"/normalizer", {{"type", "Precompiled"}}, "the normalizer 'Precompiled'"},
+      {"/pre_tokenizer", unknown, "pre_tokenizer: the pre-tokenizer 'Fancy'"},
+      {"/pre_tokenizer", sequence, "pre_tokenizer.pretokenizers[1]: the pre-tokenizer 'Fancy'"},
+      {"/pre_tokenizer", regex, "this kind of group"},
+      {"/pre_tokenizer", behavior, "the behavior 'Sideways'"},
+      {"/pre_tokenizer/pattern", 1, "the key 'pattern' is not supported"},
+      {"/pre_tokenizer/add_prefix_space", 1, "expected true or false"},
+      {"/post_processor", unknown, "the post-processor 'Fancy'"},
+      {"/decoder", unknown, "the decoder 'Fancy'"},
+      {"/model/type", "Unigram", "the tokenizer model 'Unigram'"},
+      {"/model/type", "WordPiece", "the tokenizer model 'WordPiece'"},
+      {"/model/dropout", 0.1, "merge dropout"},
+      {"/model/magic", 1, "the key 'magic' is not supported"},
+      {"/model/unk_token", "<unk>", "the unk_token '<unk>' is not in the vocabulary"},
+      {"/model/merges", {"a b", "x"}, "'x' is not two tokens"},
+      {"/model/merges", json::array({json::array({"a", "b"}), json::array({"x", "y"})}),
+       "merge 1 joins 'x' and 'y', but 'xy'"},
+      {"/model/merges", 3, "model.merges: expected an array"},
+      {"/model/vocab/a", -1, "the id of 'a'"},
+      {"/model/vocab/a", "x", "the id of 'a'"},
+      {"/model/vocab/a", 98, "stands there twice"},
+      {"/added_tokens/0/id", 7, "'<s>' is declared with the id 7"},
+      {"/added_tokens/0/content", "", "an added token is empty"},
+      {"/extra", 1, "the key 'extra' is not supported"},
+  };
+  for (const Refusal& refusal : refusals) {
+    json document = abc().document();
+    document[json::json_pointer(refusal.pointer)] = refusal.value;
+    const auto message = message_of<UserError>(
+        [&] { Tokenizer::from_text(document.dump(), "", "tiny/tokenizer.json"); });
+    EXPECT_NE(message.find(refusal.message), std::string::npos)
+        << refusal.pointer << " = " << refusal.value << " gives: " << message;
+    EXPECT_EQ(message.find("tiny/tokenizer.json"), 0U) << message;
+  }
+}
+
+TEST(Tokenizer, SaysWhereJsonIsBroken) {
+  const auto message = message_of<UserError>(
+      [] { Tokenizer::from_text("{\n \"model\": {,\n", "", "tokenizer.json"); });
+  EXPECT_NE(message.find("tokenizer.json:2:12: not valid JSON"), std::string::npos) << message;
+}
+
+TEST(TokenizerFolder, ReadsTheSmallFiles) {
+  const TemporaryFolder folder;
+  TinyTokenizer tiny = abc();
+  tiny.added = {"<s>", "</s>", "<eot>", "<pad>"};
+  folder.write("tokenizer.json", tiny.document().dump());
+  folder.write("tokenizer_config.json",
+               R"({"eos_token": {"content": "</s>"}, "chat_template": "<|im_start|>",)"
+               R"("added_tokens_decoder": {"263": {"content": "<new>", "special": true}}})");
+  folder.write("special_tokens_map.json", R"({"pad_token": "<pad>", "eos_token": "<eot>"})");
+  folder.write("generation_config.json", R"({"bos_token_id": 259, "eos_token_id": [261, 260]})");
+  const Tokenizer tokenizer = Tokenizer::from_folder(folder.path());
+  EXPECT_EQ(tokenizer.bos_id(), 259);
+  EXPECT_EQ(tokenizer.eos_id(), 260);
+  EXPECT_EQ(tokenizer.pad_id(), 262);
+  EXPECT_EQ(Ids(tokenizer.stop_ids().begin(), tokenizer.stop_ids().end()), (Ids{260, 261}));
+  EXPECT_EQ(tokenizer.chat_template(), "<|im_start|>");
+  EXPECT_EQ(tokenizer.encode("<new>"), (Ids{263}));
+  EXPECT_EQ(tokenizer.vocabulary_size(), 264);
+}
+
+TEST(TokenizerFolder, SaysWhatIsMissingOrBroken) {
+  const TemporaryFolder folder;
+  auto load = [&] { Tokenizer::from_folder(folder.path()); };
+  auto message = message_of<UserError>(load);
+  EXPECT_NE(message.find("/tokenizer.json: no such file"), std::string::npos) << message;
+  folder.write("tokenizer.json", abc().document().dump());
+  folder.write("generation_config.json", "{\"eos_token_id\": \"x\"}");
+  message = message_of<UserError>(load);
+  EXPECT_NE(message.find("generation_config.json: expected 'eos_token_id'"), std::string::npos)
+      << message;
+}
+
+TEST(StreamDecoder, HoldsBackIncompleteCharacters) {
+  const Tokenizer tokenizer = abc().make();
+  StreamDecoder stream(tokenizer);
+  EXPECT_EQ(stream.push(258), "abc");
+  EXPECT_EQ(stream.push(0xF0), "");
+  EXPECT_EQ(stream.push(0x9F), "");
+  EXPECT_EQ(stream.push(0x98), "");
+  EXPECT_EQ(stream.push(0x80), "\xF0\x9F\x98\x80");
+  EXPECT_EQ(stream.push(260), "");
+  EXPECT_EQ(stream.push(0xE4), "");
+  EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
+  EXPECT_EQ(stream.finish(), "");
+}
+
+TEST(StreamDecoder, PiecesAddUpToTheWhole) {
+  const Tokenizer tokenizer = abc().make();
+  const std::string text = "abc \xE4\xB8\xAD\xE6\x96\x87 bcab\xC3\xA9 \xF0\x9F\x98\x80!";
+  StreamDecoder stream(tokenizer);
+  std::string all;
+  for (const int32_t id : tokenizer.encode(text)) all += stream.push(id);
+  EXPECT_EQ(all + stream.finish(), text);
+}
+
+// Llama 2's decoder drops the space before the first word only.
+TEST(StreamDecoder, KeepsTheSpaceAfterAPrompt) {
+  json vocab = {{"<unk>", 0}, {"\u2581", 1}, {"a", 2}, {"\u2581a", 3}};
+  const json space = {{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}};
+  const json strip = {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}};
+  const json document = {
+      {"model",
+       {{"type", "BPE"},
+        {"vocab", vocab},
+        {"merges", json::array({json::array({"\u2581", "a"})})}}},
+      {"decoder", {{"type", "Sequence"}, {"decoders", {space, {{"type", "Fuse"}}, strip}}}}};
+  const Tokenizer tokenizer = Tokenizer::from_text(document.dump(), "", "piece");
+  StreamDecoder fresh(tokenizer);
+  EXPECT_EQ(fresh.push(3), "a");
+  EXPECT_EQ(fresh.push(3), " a");
+  StreamDecoder after(tokenizer);
+  after.start_after(Ids{3});
+  EXPECT_EQ(after.push(3), " a");
+}
+
+}  // namespace
+}  // namespace snug::text
