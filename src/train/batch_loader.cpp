@@ -1,0 +1,62 @@
+#include "train/batch_loader.h"
+
+#include <algorithm>
+
+namespace snug::train {
+namespace {
+
+template <typename T>
+std::span<T> row_of(const backends::Buffer& buffer, int64_t row, int64_t rows) {
+  const int64_t size = buffer.bytes() / static_cast<int64_t>(sizeof(T)) / rows;
+  return {buffer.as<T>() + row * size, static_cast<size_t>(size)};
+}
+
+void clear_row(const text::RowBuffers& buffers) {
+  std::ranges::fill(buffers.ids, 0);
+  std::ranges::fill(buffers.targets, -1);
+  std::ranges::fill(buffers.positions, 0);
+  std::ranges::fill(buffers.segments, text::Segment{});
+}
+
+}  // namespace
+
+BatchLoader::BatchLoader(text::RowSource& source, int64_t rows, int64_t row_tokens,
+                         runtime::Executor& executor)
+    : source_(source), rows_(rows), row_tokens_(row_tokens), executor_(executor) {}
+
+BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
+  BatchCounts counts;
+  for (int64_t row = first_row; row < first_row + rows; ++row) {
+    const text::RowCounts of_row = source_.counts(row);
+    counts.tokens += of_row.tokens;
+    counts.trained_tokens += of_row.targets;
+  }
+  return counts;
+}
+
+void BatchLoader::load(std::string_view program, int64_t first_row, int64_t end_row) {
+  const auto& ids = executor_.tensor(program, "host.tokens");
+  const auto& targets = executor_.tensor(program, "host.targets");
+  const auto& positions = executor_.tensor(program, "host.positions");
+  const auto& bounds = executor_.tensor(program, "host.query_bounds");
+  for (int64_t row = 0; row < rows_; ++row) {
+    const text::RowBuffers buffers{
+        row_of<int32_t>(ids, row, rows_), row_of<int32_t>(targets, row, rows_),
+        row_of<int32_t>(positions, row, rows_), row_of<text::Segment>(bounds, row, rows_)};
+    if (first_row + row < end_row)
+      source_.fill(first_row + row, buffers);
+    else
+      clear_row(buffers);
+    // Bounds count tokens of the flattened micro-batch.
+    const auto offset = static_cast<int32_t>(row * row_tokens_);
+    for (text::Segment& segment : buffers.segments) {
+      segment.begin += offset;
+      segment.end += offset;
+    }
+  }
+  executor_.upload_batch(program);
+}
+
+int64_t BatchLoader::rows_per_epoch() { return source_.rows_until(1); }
+
+}  // namespace snug::train

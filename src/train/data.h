@@ -1,0 +1,40 @@
+// The documents of a run, read and tokenized, and the rows made of them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "formats/recipe.h"
+#include "models/config.h"
+#include "text/dataset.h"
+#include "text/row_source.h"
+#include "text/tokenizer.h"
+
+namespace snug::train {
+
+// Owns a dataset and its rows; does not move, since rows point into documents.
+struct DataSource {
+  DataSource(text::Dataset loaded, const text::RowOptions& options)
+      : dataset(std::move(loaded)), rows(dataset.documents, options) {}
+  text::Dataset dataset;
+  text::RowSource rows;
+};
+
+struct RunData {
+  std::unique_ptr<DataSource> training;
+  std::unique_ptr<DataSource> evaluation;  // null without eval_data
+  int64_t host_bytes() const;
+};
+
+// Reads recipe.data and recipe.eval_data with the model's tokenizer. Throws UserError, also when
+// the tokenizer has ids that the model has no row for.
+RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
+                  int64_t row_segments);
+
+// Steps of the run: max_steps, else what num_train_epochs amounts to.
+int64_t total_steps(const formats::Recipe& recipe, text::RowSource& rows);
+
+// One paragraph: documents, tokens, what carries loss, what was cut.
+std::string describe(const text::DatasetAudit& audit, const std::string& path);
+
+}  // namespace snug::train

@@ -1,0 +1,27 @@
+// The folder of a run: recipe.yaml, plan.json, measured.json, metrics.jsonl, checkpoints, the
+// result.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "formats/recipe.h"
+
+namespace snug::train {
+
+// What to do with an output folder.
+struct RunFolder {
+  std::filesystem::path path;
+  std::optional<std::filesystem::path> checkpoint;  // to resume from
+};
+
+// Decides before anything is loaded. An existing, non-empty folder is a UserError unless the run
+// resumes or overwrite_output_dir is set. resume_from_checkpoint=auto takes the newest complete
+// checkpoint, and starts afresh when there is none.
+RunFolder open_run_folder(const formats::Recipe& recipe);
+
+// Creates the folder (emptied with overwrite_output_dir, unless it resumes) and writes recipe.yaml.
+void create_run_folder(const RunFolder& folder, const formats::Recipe& recipe);
+
+}  // namespace snug::train

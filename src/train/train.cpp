@@ -1,0 +1,247 @@
+// Stages: open the run folder, read the data, plan, refuse what does not fit, allocate, load,
+// restore, train, save, measure. Nothing large is allocated before the plan is written.
+#include "train/train.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+#include "backends/backend.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "plan/document.h"
+#include "plan/fit.h"
+#include "plan/spec.h"
+#include "runtime/adapter.h"
+#include "runtime/load_weights.h"
+#include "runtime/random_weights.h"
+#include "runtime/save_model.h"
+#include "train/data.h"
+#include "train/process_memory.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+namespace snug::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::atomic<bool> stop_requested{false};
+void request_stop(int) { stop_requested = true; }
+
+// Asks the loop to stop after the step at hand; a second signal kills as usual.
+class SignalGuard {
+ public:
+  SignalGuard() {
+    stop_requested = false;
+    for (const int signal : {SIGINT, SIGTERM}) {
+      struct sigaction action {};
+      action.sa_handler = request_stop;
+      action.sa_flags = SA_RESETHAND;
+      ::sigaction(signal, &action, nullptr);
+    }
+  }
+  ~SignalGuard() {
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+  }
+};
+
+formats::LoraConfig adapter_config(const formats::Recipe& recipe) {
+  return {.r = recipe.lora_r,
+          .alpha = recipe.lora_alpha,
+          .dropout = recipe.lora_dropout,
+          .use_rslora = recipe.use_rslora,
+          .target_modules = recipe.target_modules,
+          .base_model = recipe.model};
+}
+
+std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe) {
+  const char* name = recipe.backend == formats::BackendName::cpu ? "cpu" : "reference";
+  return backends::open_backend(name, {.threads = static_cast<int>(recipe.threads),
+                                       .device_memory_bytes = recipe.device_memory});
+}
+
+// The recipe without what does not change the numbers of a run.
+formats::Recipe numbers_of(formats::Recipe recipe) {
+  recipe.output_dir = recipe.resume_from_checkpoint = recipe.report_to = "";
+  recipe.overwrite_output_dir = false;
+  recipe.save_steps = recipe.save_total_limit = recipe.logging_steps = recipe.eval_steps = 0;
+  recipe.device_memory = recipe.host_memory = recipe.threads = 0;
+  return recipe;
+}
+
+std::string fingerprint(const std::string& text) {
+  return fmt::format("{:016x}", base::hash_name(text.data(), text.size()));
+}
+
+class Session {
+ public:
+  explicit Session(const formats::Recipe& recipe)
+      : recipe_(recipe),
+        folder_(open_run_folder(recipe)),
+        model_(models::find_model(recipe.model)),
+        backend_(open_backend(recipe)),
+        spec_(plan::training_spec(recipe, model_.config, *backend_)) {}
+
+  int run() {
+    read_data();
+    make_plan();
+    create_run_folder(folder_, recipe_);
+    base::write_file_atomically(folder_.path / "plan.json", plan::to_json(plan_));
+    load();
+    const TrainerOutcome outcome = train();
+    if (outcome.interrupted) {
+      fmt::print(stderr,
+                 "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues\n",
+                 outcome.last_step);
+      return 128 + SIGINT;
+    }
+    save_result();
+    measure(outcome);
+    return 0;
+  }
+
+ private:
+  void read_data() {
+    data_ = load_data(recipe_, model_, spec_.row_segments);
+    fmt::print(stderr, "{}\n", describe(data_.training->dataset.audit, recipe_.data));
+    if (data_.evaluation != nullptr)
+      fmt::print(stderr, "{}\n", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
+    steps_ = total_steps(recipe_, data_.training->rows);
+    release_freed_memory();
+  }
+
+  void make_plan() {
+    job_ = plan::plan_training(spec_, *backend_);
+    plan_ = plan::describe_training(recipe_, spec_, job_, *backend_);
+    plan_.outside_bytes = process_memory().resident_bytes + kLibraryBytes;
+    plan_.outside_basis = "measured";
+    plan::require_fit(recipe_, model_, plan_, *backend_);
+    fmt::print(stderr, "{}\n{}\n", plan::parameter_line(plan_), plan::summary(plan_));
+  }
+
+  void load() {
+    executor_ = std::make_unique<runtime::Executor>(job_, *backend_);
+    if (recipe_.init == formats::Init::random)
+      runtime::random_weights(model_.config, recipe_.seed, static_cast<int>(recipe_.threads),
+                              *executor_);
+    else
+      runtime::load_weights(model_.folder, model_.config, *executor_);
+    if (spec_.method == plan::MethodKind::lora) {
+      if (recipe_.adapter.empty())
+        runtime::initialise_adapter(recipe_.seed, *executor_);
+      else
+        runtime::load_adapter(recipe_.adapter, spec_.lora, *executor_);
+    }
+    state_.seed = recipe_.seed;
+    state_.max_steps = steps_;
+    state_.identity = identity();
+    if (folder_.checkpoint) restore();
+    executor_->run("prepare");
+  }
+
+  runtime::RunIdentity identity() const {
+    return {.recipe_fingerprint = fingerprint(formats::to_yaml(numbers_of(recipe_))),
+            .data_fingerprint =
+                fingerprint(fmt::format("{} {} {}", data_.training->dataset.audit.documents,
+                                        data_.training->dataset.audit.tokens,
+                                        data_.training->dataset.audit.trained_tokens)),
+            .backend = backend_->name(),
+            .library = backend_->library_versions(),
+            .threads = recipe_.threads};
+  }
+
+  void restore() {
+    const runtime::TrainerState saved =
+        runtime::restore_checkpoint(*folder_.checkpoint, model_.config, *executor_);
+    for (const std::string& difference : runtime::differences(saved.identity, state_.identity))
+      fmt::print(stderr, "resuming with other bits: {}\n", difference);
+    const runtime::RunIdentity now = state_.identity;
+    state_ = saved;
+    state_.identity = now;
+    state_.max_steps = steps_;
+    fmt::print(stderr, "resumed from {} at step {}\n", folder_.checkpoint->string(), state_.step);
+  }
+
+  runtime::CheckpointOptions checkpoint_options() const {
+    runtime::CheckpointOptions options;
+    options.output_dir = folder_.path;
+    options.model = model_;
+    if (spec_.method == plan::MethodKind::lora) options.adapter = adapter_config(recipe_);
+    options.save_total_limit = recipe_.save_total_limit;
+    return options;
+  }
+
+  TrainerOutcome train() {
+    const TrainerOptions options{.total_steps = steps_,
+                                 .rows = spec_.rows,
+                                 .accumulation = spec_.accumulation,
+                                 .logging_steps = recipe_.logging_steps,
+                                 .eval_steps = recipe_.eval_steps,
+                                 .save_steps = recipe_.save_steps,
+                                 .schedule = {.kind = recipe_.lr_scheduler_type,
+                                              .learning_rate = recipe_.learning_rate,
+                                              .warmup_steps = warmup_steps(recipe_, steps_),
+                                              .total_steps = steps_},
+                                 .checkpoint = checkpoint_options()};
+    BatchLoader training(data_.training->rows, spec_.rows, spec_.row_tokens, *executor_);
+    std::optional<BatchLoader> evaluation;
+    if (data_.evaluation != nullptr)
+      evaluation.emplace(data_.evaluation->rows, spec_.rows, spec_.row_tokens, *executor_);
+    const fs::path path = folder_.path / "metrics.jsonl";
+    formats::JsonLines metrics = folder_.checkpoint ? formats::JsonLines::resume(path, state_.step)
+                                                    : formats::JsonLines::create(path);
+    Progress progress(steps_);
+    const SignalGuard guard;
+    Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr, metrics,
+                    progress);
+    return trainer.run(state_, stop_requested);
+  }
+
+  void save_result() {
+    if (spec_.method == plan::MethodKind::lora)
+      runtime::save_adapter(folder_.path / "adapter", adapter_config(recipe_), model_.folder,
+                            *executor_);
+    else
+      runtime::save_model(folder_.path / "model", model_, *executor_);
+  }
+
+  void measure(const TrainerOutcome& outcome) {
+    plan::PlanDocument measured = plan_;
+    measured.device.report.peak_bytes = executor_->arena_bytes(program::Space::device);
+    measured.host.report.peak_bytes = executor_->arena_bytes(program::Space::pinned_host) +
+                                      executor_->arena_bytes(program::Space::host);
+    const int64_t resident = process_memory().resident_peak_bytes;
+    measured.outside_bytes =
+        resident - measured.device.report.peak_bytes - measured.host.report.peak_bytes;
+    measured.step_seconds = outcome.median_step_seconds;
+    measured.step_basis = "measured";
+    base::write_file_atomically(folder_.path / "measured.json", plan::to_json(measured));
+    fmt::print(stderr, "{}\n", plan::comparison(plan_, measured));
+  }
+
+  // What oneDNN's compiled kernels, threads' stacks and primitives add between the plan and the
+  // first step; measured on the runs of tests/train/resident_test.cpp.
+  static constexpr int64_t kLibraryBytes = 16 << 20;
+
+  const formats::Recipe& recipe_;
+  RunFolder folder_;
+  models::ModelSource model_;
+  std::unique_ptr<backends::Backend> backend_;
+  plan::TrainingSpec spec_;
+  RunData data_;
+  int64_t steps_ = 0;
+  plan::Job job_;
+  plan::PlanDocument plan_;
+  std::unique_ptr<runtime::Executor> executor_;
+  runtime::TrainerState state_;
+};
+
+}  // namespace
+
+int train(const formats::Recipe& recipe) { return Session(recipe).run(); }
+
+}  // namespace snug::train

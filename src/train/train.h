@@ -1,0 +1,12 @@
+// `snug train`: from a recipe to a tuned model, in the memory that was planned.
+#pragma once
+
+#include "formats/recipe.h"
+
+namespace snug::train {
+
+// Runs the whole job. Returns 0, or 130 when a signal stopped it after saving a checkpoint. Throws
+// UserError; with exit code 3 when the job does not fit the budget.
+int train(const formats::Recipe& recipe);
+
+}  // namespace snug::train
