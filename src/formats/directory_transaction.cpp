@@ -90,7 +90,7 @@ void sync_tree(const fs::path& directory) {
     if (entry.is_directory()) {
       sync_tree(entry.path());
     } else if (entry.is_regular_file()) {
-      base::File::open_for_update(entry.path()).sync();
+      base::File::open_for_reading(entry.path()).sync();
     }
   }
   base::sync_directory(directory);
