@@ -66,7 +66,7 @@ std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe) {
 
 // The recipe without what does not change the numbers of a run.
 formats::Recipe numbers_of(formats::Recipe recipe) {
-  recipe.output_dir = recipe.resume_from_checkpoint = recipe.report_to = "";
+  recipe.output_dir = recipe.resume_from_checkpoint = "";
   recipe.overwrite_output_dir = false;
   recipe.save_steps = recipe.save_total_limit = recipe.logging_steps = recipe.eval_steps = 0;
   recipe.device_memory = recipe.host_memory = recipe.threads = 0;
