@@ -136,6 +136,19 @@ class OneOperation {
             const std::vector<TensorId>& writes, const std::vector<TensorId>& updates) {
     builder_.emit(attributes, reads, writes, updates);
     program_ = builder_.program();
+    if (!backend().runs(view())) return;
+    program::Tensor workspace;
+    workspace.name = "workspace";
+    workspace.role = program::Role::workspace;
+    workspace.dtype = DType::u8;
+    workspace.shape = Shape{backend().workspace(view()).bytes};
+    program_.operations[0].workspace = static_cast<TensorId>(program_.tensors.size());
+    program_.tensors.push_back(workspace);
+  }
+  // One byte less than the backend asked for.
+  void shrink_workspace() {
+    program::Tensor& workspace = program_.tensors.back();
+    workspace.shape = Shape{workspace.shape[0] - 1};
   }
   program::OperationView view() const { return {program_, program_.operations[0]}; }
 
@@ -467,6 +480,16 @@ TEST(CpuLinearCrossEntropy, ChunksAndRests) {
           type);
     check({.tokens = 9, .width = 8, .vocab = 12, .chunk_rows = 4, .trained_percent = 0}, type);
   }
+}
+
+TEST(CpuBackendDeathTest, PreparingWithLessWorkspaceThanAskedFails) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Matrix a = random_matrix(64, 256, DType::f32);
+  OneOperation operation;
+  operation.emit(program::Matmul{.transpose_b = true}, {operation.tensor(a), operation.tensor(a)},
+                 {operation.tensor(empty_matrix(64, 64, DType::f32))}, {});
+  operation.shrink_workspace();
+  EXPECT_DEATH(backend().prepare(operation.view()), "matmul now asks for");
 }
 
 TEST(CpuBackend, ChunkOfLogitsStaysBelowItsBytes) {

@@ -72,7 +72,7 @@ CpuBackend::CpuBackend(const BackendOptions& options)
     : context_(open_context(options.threads)), device_budget_bytes_(options.device_memory_bytes) {}
 
 std::string CpuBackend::library_versions() const {
-  return fmt::format("oneDNN {}, {} {}, {} threads", onednn_version(), "isa", name_of(context_.isa),
+  return fmt::format("oneDNN {}, x86-64-{}, {} threads", onednn_version(), name_of(context_.isa),
                      context_.threads);
 }
 
@@ -110,6 +110,11 @@ std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes)
 
 std::unique_ptr<Prepared> CpuBackend::prepare(const program::OperationView& view) {
   omp_set_num_threads(context_.threads);
+  const program::TensorId scratch = view.operation.workspace;
+  const int64_t planned = scratch == program::kNone ? 0 : view.program.tensor(scratch).bytes();
+  const int64_t asked = workspace(view).bytes;
+  SNUG_CHECK(asked <= planned, "{} now asks for {} bytes of workspace, planned were {}; {}",
+             program::name_of(view.operation.kind()), asked, planned, library_versions());
   return dispatch<std::unique_ptr<Prepared>>(
       view.operation.attributes,
       [&](const auto& attributes) { return cpu::prepare(attributes, view, context_); });
