@@ -3,24 +3,30 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "text/vocabulary.h"
+
 namespace snug::text {
 namespace {
+
+int32_t id_of(const JsonNode& node) {
+  const bool is_integer = node.value().is_number_integer();
+  if (!is_integer || node.value().get<int64_t>() < 0 ||
+      node.value().get<int64_t>() > Vocabulary::kMaxId)
+    node.fail("expected a token id");
+  return node.value().get<int32_t>();
+}
 
 // ["[SEP]", 102]
 int32_t id_of_pair(const JsonNode& node, std::string_view key) {
   const auto pair = node.array(key);
-  if (pair.size() != 2 || !pair[1].value().is_number_integer())
-    node.fail("expected '" + std::string(key) + "' to be a token and its id");
-  return pair[1].value().get<int32_t>();
+  if (pair.size() != 2) node.fail("expected '" + std::string(key) + "' to be a token and its id");
+  return id_of(pair[1]);
 }
 
 void append_special_token(const JsonNode& piece, const JsonNode& tokens,
                           std::vector<int32_t>& ids) {
   const std::string name = piece.object("SpecialToken").string("id");
-  for (const JsonNode& id : tokens.object(name).array("ids")) {
-    if (!id.value().is_number_integer()) id.fail("expected an integer");
-    ids.push_back(id.value().get<int32_t>());
-  }
+  for (const JsonNode& id : tokens.object(name).array("ids")) ids.push_back(id_of(id));
 }
 
 PostProcessor read_template(const JsonNode& node) {

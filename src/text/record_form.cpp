@@ -63,6 +63,8 @@ class Fields {
       throw base::UserError(fmt::format("broken JSON in record {}: {}", raw_.number,
                                         what.substr(colon == std::string::npos ? 0 : colon + 2)),
                             {path_, raw_.line + static_cast<int>(lines), 0});
+    } catch (const json::out_of_range&) {
+      fail("broken JSON: a number is out of range");
     }
     if (!document_.is_object())
       fail(fmt::format("expected an object, found {}", document_.type_name()));

@@ -136,6 +136,8 @@ json parse_tokenizer_file(std::string_view text, const std::string& name, Tokeni
     return document;
   } catch (const json::parse_error& error) {
     throw_parse_error(text, name, error);
+  } catch (const json::out_of_range& error) {
+    throw base::UserError(std::string("not valid JSON: ") + error.what(), {name, 0, 0});
   }
 }
 
@@ -144,6 +146,8 @@ json parse_json(std::string_view text, const std::string& name) {
     return json::parse(text);
   } catch (const json::parse_error& error) {
     throw_parse_error(text, name, error);
+  } catch (const json::out_of_range& error) {
+    throw base::UserError(std::string("not valid JSON: ") + error.what(), {name, 0, 0});
   }
 }
 

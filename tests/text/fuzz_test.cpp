@@ -1,0 +1,90 @@
+// Damaged files are answered with a UserError or read; nothing else may happen.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "temporary_folder.h"
+#include "text/dataset.h"
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+// A few bytes replaced, removed, doubled, or the end cut off.
+std::string damaged(std::string text, std::mt19937& random) {
+  const std::string pool = "{}[]\",:0123456789.-eEtfn\\u\n \x80\xC3\xFF";
+  const auto pick = [&](size_t bound) { return static_cast<size_t>(random()) % bound; };
+  for (size_t edits = 1 + pick(3); edits > 0 && !text.empty(); --edits) {
+    const size_t at = pick(text.size());
+    switch (pick(5)) {
+      case 0:
+        text.erase(at, 1 + pick(8));
+        break;
+      case 1:
+        text.insert(at, 1, pool[pick(pool.size())]);
+        break;
+      case 2:
+        text.insert(at, text.substr(at, 1 + pick(40)));
+        break;
+      case 3:
+        if (pick(8) == 0) text.resize(at);
+        break;
+      default:
+        text[at] = pool[pick(pool.size())];
+    }
+  }
+  return text;
+}
+
+TEST(Fuzz, DamagedTokenizers) {
+  TinyTokenizer tiny{{{"a", "b"}}};
+  tiny.keys["post_processor"] = TinyTokenizer::bos_template(257);
+  tiny.keys["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", " +"}}}, {"content", "_"}};
+  const std::string document = tiny.document().dump();
+  // Most of the document is the vocabulary; damage the rest as often.
+  const size_t model = document.find("\"model\"");
+  std::mt19937 random(1);
+  int read = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string text =
+        i % 2 == 0 ? damaged(document, random)
+                   : damaged(document.substr(0, model), random) + document.substr(model);
+    try {
+      const Tokenizer tokenizer = Tokenizer::from_text(text, tiny.config.dump(), "fuzz");
+      tokenizer.decode(tokenizer.encode("ab <s>\xC3\xA9  x"));
+      ++read;
+    } catch (const base::UserError&) {
+    }
+  }
+  EXPECT_GT(read, 10);
+  EXPECT_LT(read, 2900);
+}
+
+TEST(Fuzz, DamagedData) {
+  const TemporaryFolder folder;
+  const Tokenizer tokenizer = TinyTokenizer{}.make();
+  const std::string lines =
+      "{\"prompt\": \"a\\u00e9\", \"completion\": \"b\"}\n{\"prompt\": \"c\", \"completion\": "
+      "1.5e3}\n";
+  const std::string array =
+      "[{\"messages\": [{\"role\": \"user\", \"content\": \"\\\"\"},\n {\"role\": \"assistant\", "
+      "\"content\": \"\xC3\xA9\"}]},\n {\"messages\": []}]";
+  std::mt19937 random(2);
+  DatasetOptions options;
+  options.max_length = 16;
+  options.chat_template = "plain";
+  for (int i = 0; i < 1500; ++i) {
+    const bool is_array = i % 2 == 0;
+    const std::string path = folder.write(is_array ? "data.json" : "data.jsonl",
+                                          damaged(is_array ? array : lines, random));
+    try {
+      load_dataset(path, tokenizer, options);
+    } catch (const base::UserError& error) {
+      EXPECT_NE(std::string(error.what()).find(folder.path()), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snug::text
