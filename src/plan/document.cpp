@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace snug::plan {
 namespace {
@@ -44,6 +45,20 @@ bool all_exact(const Job& job) {
   return true;
 }
 
+std::string_view name_of(passes::RecomputeMode mode) {
+  switch (mode) {
+    case passes::RecomputeMode::none:
+      return "none";
+    case passes::RecomputeMode::gate_up:
+      return "gate_up";
+    case passes::RecomputeMode::attention:
+      return "attention";
+    case passes::RecomputeMode::layer:
+      return "layer";
+  }
+  return "";
+}
+
 std::string with_commas(int64_t value) {
   const std::string digits = std::to_string(value);
   std::string text;
@@ -67,6 +82,22 @@ PlanDocument describe(const Job& job, const program::Target& target) {
   document.workspaces = all_exact(job) ? "exact" : "bound";
   document.target = target.name();
   document.libraries = target.library_versions();
+  return document;
+}
+
+PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec& spec,
+                               const Job& job, const program::Target& target) {
+  PlanDocument document = describe(job, target);
+  if (recipe.host_memory > 0) document.host.capacity_bytes = recipe.host_memory;
+  document.model = recipe.model;
+  document.method = spec.method == MethodKind::lora ? "lora" : "full";
+  document.compute_dtype = spec.compute == program::DType::f32 ? "fp32" : "bf16";
+  document.recompute = name_of(spec.recompute);
+  document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation;
+  document.step_basis = "unknown";
+  document.outside_basis = "unknown";
+  document.threads = recipe.threads > 0 ? static_cast<int>(recipe.threads)
+                                        : static_cast<int>(std::thread::hardware_concurrency());
   return document;
 }
 

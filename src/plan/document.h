@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "formats/recipe.h"
 #include "plan/memory.h"
 
 namespace snug::plan {
@@ -19,7 +20,7 @@ struct PlanDocument {
       change;  // the cheapest overrides that make it fit, "recompute=layer"; empty when it fits
   std::string model;
   std::string method;
-  std::string compute_dtype;
+  std::string compute_dtype;  // as in recipes: "bf16" or "fp32"
   std::string recompute;
   SpaceFigures device;
   SpaceFigures host;  // pinned and pageable together
@@ -30,7 +31,7 @@ struct PlanDocument {
   int64_t trainable_parameters = 0;
   int64_t tokens_per_step = 0;  // capacity: rows x row tokens x accumulation
   double step_seconds = 0;      // 0: unknown
-  std::string step_basis;       // "calibrated", "assumed" or "measured"
+  std::string step_basis;       // "calibrated", "assumed", "measured" or "unknown"
   std::string workspaces;       // "exact" or "bound"
   std::string target;
   std::string libraries;
@@ -41,7 +42,12 @@ struct PlanDocument {
   }
 };
 
+// The memory and the parameters of any job; the rest is left to the caller.
 PlanDocument describe(const Job& job, const program::Target& target);
+// Everything of a training job but what lies outside the arenas, and how long a step takes
+// ("unknown"). `host_memory` of the recipe is the capacity of the host where it is given.
+PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec& spec,
+                               const Job& job, const program::Target& target);
 
 // Pretty-printed JSON. Bytes are integers, times are seconds.
 std::string to_json(const PlanDocument& document);
@@ -49,6 +55,13 @@ std::string to_json(const PlanDocument& document);
 // "trainable params: 4,194,304 || all params: 6,742,609,920 || trainable%: 0.0622", which everyone
 // reads.
 std::string parameter_line(const PlanDocument& document);
+
+// For people: memory by role, the operation at the peak, the lower bound, the host, what lies
+// outside, the step. Several lines, no newline at the end.
+std::string summary(const PlanDocument& document);
+
+// Planned beside measured, with their ratio: one line a figure, no newline at the end.
+std::string comparison(const PlanDocument& planned, const PlanDocument& measured);
 
 // 1234567890 -> "1.15 GiB".
 std::string readable_bytes(int64_t bytes);

@@ -1,0 +1,235 @@
+// Stages: list the classes of changes; in each, find the longest row that fits by halving the
+// interval, since memory grows with the row; at that length, for each choice of recompute, find the
+// largest micro-batch that fits in the same way; keep the fastest.
+#include "plan/change_search.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/error.h"
+#include "formats/recipe_keys.h"
+#include "plan/spec.h"
+#include "plan/step_work.h"
+
+namespace snug::plan {
+namespace {
+
+using formats::Recipe;
+
+// Rows are not made shorter than this, or a quarter of what the user asked, before other classes
+// had their turn; and never shorter than the last.
+constexpr int64_t kShortRow = 512;
+constexpr int64_t kShortestRow = 16;
+
+constexpr std::array<std::string_view, 4> kRecomputeModes{"none", "gate_up", "attention", "layer"};
+
+std::string recompute_word(formats::Recompute mode) {
+  return std::string(kRecomputeModes[static_cast<size_t>(mode)]);
+}
+
+// Divisors of `rows`, falling: the micro-batches that keep the rows of a step.
+std::vector<int64_t> micro_batches(int64_t rows) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = rows; size >= 1; --size)
+    if (rows % size == 0) sizes.push_back(size);
+  return sizes;
+}
+
+bool fits(const Change& change, const Budget& budget) {
+  return change.device_bytes <= budget.device_bytes && change.host_bytes <= budget.host_bytes;
+}
+
+// The first index in [0, count) that fits, when all behind a fitting one fit too; count when none.
+template <typename Fits>
+size_t first_fitting(size_t count, Fits&& fits_at) {
+  if (count == 0 || !fits_at(count - 1)) return count;
+  size_t low = 0;
+  size_t high = count - 1;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (fits_at(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+Overrides joined(Overrides first, const Overrides& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+std::string to_string(const Overrides& overrides) {
+  std::string text;
+  for (const auto& [key, value] : overrides)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  return text;
+}
+
+Recipe with_overrides(Recipe recipe, const Overrides& overrides) {
+  for (const auto& [name, value] : overrides) {
+    const formats::RecipeKey* key = formats::find_recipe_key(name);
+    SNUG_CHECK(key != nullptr && key->field.set != nullptr, "no key {}", name);
+    const base::Location where{"command line", 0, 0};
+    key->field.set(recipe, formats::parse_value(*key, {name, {value}, false, where}));
+    recipe.given.insert_or_assign(std::string(key->name), where);
+  }
+  return recipe;
+}
+
+ChangeSearch::ChangeSearch(const Recipe& recipe, const models::ModelConfig& model,
+                           const program::Target& target)
+    : recipe_(recipe), model_(model), target_(target) {}
+
+std::optional<Change> ChangeSearch::cheapest(const Budget& budget) {
+  for (const Stage& stage : stages())
+    if (const std::optional<Change> change = longest(stage, budget)) return change;
+  return std::nullopt;
+}
+
+const Change* ChangeSearch::least() const {
+  const Change* least = nullptr;
+  for (const auto& [key, change] : planned_)
+    if (change && (least == nullptr || change->device_bytes < least->device_bytes))
+      least = &*change;
+  return least;
+}
+
+std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
+  std::vector<int64_t> lengths;
+  for (int64_t length = from; length >= std::max(least, kShortestRow); length /= 2)
+    lengths.push_back(length);
+  return lengths;
+}
+
+std::vector<Overrides> ChangeSearch::numerics() const {
+  const bool full = recipe_.method == formats::Method::full;
+  const bool wide = full && recipe_.optim == formats::Optimizer::adamw;
+  std::vector<Overrides> variants;
+  // Where compute is bf16 already this names it again, which changes nothing and is left out.
+  const Recipe bf16 = with_overrides(recipe_, {{"compute_dtype", "bf16"}});
+  bool gains_bf16 = false;
+  try {
+    gains_bf16 = compute_type(bf16, target_) != compute_type(recipe_, target_);
+  } catch (const base::UserError&) {
+    return variants;  // this target computes in fp32 alone
+  }
+  if (gains_bf16) {
+    variants.push_back({{"compute_dtype", "bf16"}});
+    if (wide) variants.push_back({{"compute_dtype", "bf16"}, {"optim", "adamw_bf16"}});
+  } else if (wide) {
+    variants.push_back({{"optim", "adamw_bf16"}});
+  }
+  return variants;
+}
+
+std::vector<Overrides> ChangeSearch::smaller_adapters() const {
+  std::vector<Overrides> variants;
+  if (!recipe_.adapter.empty()) return variants;
+  const bool full = recipe_.method == formats::Method::full;
+  const Overrides method = full ? Overrides{{"method", "lora"}} : Overrides{};
+  for (int64_t r = recipe_.lora_r / 2; r >= 1; r /= 2)
+    variants.push_back(joined(method, {{"lora_r", std::to_string(r)}}));
+  const std::vector<std::string> all_linear{"all-linear"};
+  if (recipe_.target_modules != all_linear) return variants;
+  const size_t ranks = variants.size();
+  for (size_t i = 0; i < ranks; ++i)
+    variants.push_back(joined(variants[i], {{"target_modules", "q_proj,v_proj"}}));
+  return variants;
+}
+
+std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
+  const int64_t length = recipe_.max_length;
+  const int64_t floor = std::min(kShortRow, length / 4);
+  const std::vector<Overrides> other_types = numerics();
+  std::vector<Overrides> unchanged_or_types{Overrides{}};
+  unchanged_or_types.insert(unchanged_or_types.end(), other_types.begin(), other_types.end());
+
+  std::vector<Stage> stages{{{Overrides{}}, {length}},
+                            {other_types, {length}},
+                            {unchanged_or_types, halvings(length / 2, floor)}};
+  std::vector<Overrides> all = unchanged_or_types;
+  if (recipe_.method == formats::Method::full) {
+    std::vector<Overrides> lora;
+    for (const Overrides& types : unchanged_or_types)
+      lora.push_back(joined({{"method", "lora"}}, types));
+    stages.push_back({lora, halvings(length, floor)});
+    all.insert(all.end(), lora.begin(), lora.end());
+  }
+  std::vector<Overrides> smaller;
+  for (const Overrides& adapter : smaller_adapters())
+    for (const Overrides& types : unchanged_or_types) smaller.push_back(joined(adapter, types));
+  stages.push_back({smaller, halvings(length, floor)});
+  all.insert(all.end(), smaller.begin(), smaller.end());
+  stages.push_back({all, halvings(floor / 2, kShortestRow)});
+  return stages;
+}
+
+std::optional<Change> ChangeSearch::longest(const Stage& stage, const Budget& budget) {
+  const size_t at = first_fitting(stage.lengths.size(), [&](size_t i) {
+    return at_length(stage, stage.lengths[i], budget).has_value();
+  });
+  if (at == stage.lengths.size()) return std::nullopt;
+  return at_length(stage, stage.lengths[at], budget);
+}
+
+std::optional<Change> ChangeSearch::at_length(const Stage& stage, int64_t length,
+                                              const Budget& budget) {
+  Overrides shorter;
+  if (length != recipe_.max_length) shorter = {{"max_length", std::to_string(length)}};
+  for (const Overrides& variant : stage.variants)
+    if (auto change = fastest(joined(variant, shorter), budget)) return change;
+  return std::nullopt;
+}
+
+std::optional<Change> ChangeSearch::fastest(const Overrides& base, const Budget& budget) {
+  const int64_t rows = recipe_.per_device_train_batch_size;
+  const std::vector<int64_t> sizes = micro_batches(rows);
+  std::optional<Change> best;
+  for (const std::string_view mode : kRecomputeModes) {
+    const auto candidate = [&](size_t i) {
+      Overrides overrides = base;
+      if (mode != recompute_word(recipe_.recompute))
+        overrides.emplace_back("recompute", std::string(mode));
+      if (sizes[i] != rows) {
+        const int64_t steps = recipe_.gradient_accumulation_steps * (rows / sizes[i]);
+        overrides.emplace_back("per_device_train_batch_size", std::to_string(sizes[i]));
+        overrides.emplace_back("gradient_accumulation_steps", std::to_string(steps));
+      }
+      return planned(overrides);
+    };
+    const size_t at = first_fitting(sizes.size(), [&](size_t i) {
+      const Change* change = candidate(i);
+      return change != nullptr && fits(*change, budget);
+    });
+    if (at == sizes.size()) continue;
+    const Change& change = *candidate(at);
+    if (!best || change.seconds_a_token < best->seconds_a_token) best = change;
+  }
+  return best;
+}
+
+const Change* ChangeSearch::planned(const Overrides& overrides) {
+  const std::string key = to_string(overrides);
+  const auto [entry, is_new] = planned_.try_emplace(key);
+  if (is_new) {
+    try {
+      const Recipe changed = with_overrides(recipe_, overrides);
+      const TrainingSpec spec = training_spec(changed, model_, target_);
+      const Job job = plan_training(spec, target_);
+      const auto tokens = static_cast<double>(spec.rows * spec.row_tokens * spec.accumulation);
+      entry->second = Change{overrides, job.layout.spaces[0].arena_bytes,
+                             job.layout.spaces[1].arena_bytes + job.layout.spaces[2].arena_bytes,
+                             assumed_step_seconds(job, spec) / tokens};
+    } catch (const base::UserError&) {
+      // The recipe refuses this combination: it is no candidate.
+    }
+  }
+  return entry->second ? &*entry->second : nullptr;
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,92 @@
+// The search for the cheapest change of a recipe that makes its job fit.
+//
+// Changes come in classes, the first class with one that fits wins, and inside it the fastest:
+//   0  the same numbers: what is recomputed, and micro-batches split into more accumulation steps
+//   1  other element types: bf16 compute, optim=adamw_bf16
+//   2  max_length halved, as little as needed
+//   3  method=lora in place of full
+//   4  a smaller adapter: lower lora_r, then fewer target_modules
+//   5  rows shorter than anyone wants, so that the least memory is known
+// Every class from 1 on is tried together with class 0. A candidate is planned with the overrides
+// it names, parsed as the command line parses them, so a change that is given fits when it is
+// applied.
+//
+// Plans are remembered: asking one search for many budgets costs little more than asking once. One
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/recipe.h"
+#include "models/config.h"
+#include "program/target.h"
+
+namespace snug::plan {
+
+// Overrides of a recipe: keys and values as a user writes them, in the order they are shown.
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+// "recompute=layer per_device_train_batch_size=1".
+std::string to_string(const Overrides& overrides);
+
+// The recipe with keys set as if they were given on the command line. Throws UserError as
+// load_recipe does.
+formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& overrides);
+
+// Bytes that arenas may take. What lies outside is taken off the host's before.
+struct Budget {
+  int64_t device_bytes = 0;
+  int64_t host_bytes = 0;
+};
+
+// A candidate, planned.
+struct Change {
+  Overrides overrides;
+  int64_t device_bytes = 0;
+  int64_t host_bytes = 0;
+  double seconds_a_token = 0;  // on an assumed machine
+};
+
+class ChangeSearch {
+ public:
+  // The arguments must outlive the search.
+  ChangeSearch(const formats::Recipe& recipe, const models::ModelConfig& model,
+               const program::Target& target);
+
+  // Nothing when no change that is known fits.
+  std::optional<Change> cheapest(const Budget& budget);
+  // The candidate with the smallest device arena of all that were planned so far; null when none
+  // could be planned.
+  const Change* least() const;
+
+ private:
+  struct Stage {
+    std::vector<Overrides> variants;  // in order of preference
+    std::vector<int64_t> lengths;     // of a row, falling
+  };
+
+  std::vector<Stage> stages() const;
+  std::vector<Overrides> numerics() const;
+  std::vector<Overrides> smaller_adapters() const;
+  std::vector<int64_t> halvings(int64_t from, int64_t least) const;
+
+  // The fastest fitting choice of recompute and rows, on top of `base`.
+  std::optional<Change> fastest(const Overrides& base, const Budget& budget);
+  // The first variant of a stage that fits at a length; the fastest of all at the length as it is.
+  std::optional<Change> at_length(const Stage& stage, int64_t length, const Budget& budget);
+  std::optional<Change> longest(const Stage& stage, const Budget& budget);
+  // Plans a candidate, or remembers it; null when the recipe refuses the combination.
+  const Change* planned(const Overrides& overrides);
+
+  const formats::Recipe& recipe_;
+  const models::ModelConfig& model_;
+  const program::Target& target_;
+  std::map<std::string, std::optional<Change>> planned_;
+};
+
+}  // namespace snug::plan

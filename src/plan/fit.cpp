@@ -1,0 +1,79 @@
+#include "plan/fit.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "plan/change_search.h"
+
+namespace snug::plan {
+namespace {
+
+// "12345678901 bytes (11.50 GiB)": the number can be pasted into a recipe.
+std::string exact(int64_t bytes) {
+  return fmt::format("{} bytes ({})", bytes, readable_bytes(bytes));
+}
+
+std::string device_problem(const PlanDocument& plan, int64_t budget) {
+  const int64_t planned = plan.device.report.peak_bytes;
+  return fmt::format(
+      "the job does not fit: it plans {} on the device and the budget is {}, {} too little.",
+      exact(planned), exact(budget), exact(planned - budget));
+}
+
+std::string host_problem(const PlanDocument& plan, int64_t budget) {
+  const int64_t arenas = plan.host.report.peak_bytes;
+  const int64_t planned = arenas + plan.outside_bytes;
+  return fmt::format(
+      "the job does not fit: it plans {} of host memory ({} in arenas, {} outside them) and "
+      "host_memory is {}, {} too little.",
+      exact(planned), readable_bytes(arenas), readable_bytes(plan.outside_bytes), exact(budget),
+      exact(planned - budget));
+}
+
+std::string advice(const std::optional<Change>& change, const Change* least) {
+  if (change)
+    return fmt::format(" The cheapest change that fits: {} (plans {} on the device).",
+                       to_string(change->overrides), readable_bytes(change->device_bytes));
+  if (least == nullptr) return " No change that snug knows makes it fit.";
+  return fmt::format(
+      " No change that snug knows makes it fit: the least device memory it found is {}, with {}. "
+      "Give it that much, or take a smaller model.",
+      exact(least->device_bytes), to_string(least->overrides));
+}
+
+}  // namespace
+
+Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
+                  const PlanDocument& plan, const program::Target& target) {
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  const Budget budget{
+      .device_bytes = target.capacity_bytes(program::Space::device),
+      .host_bytes = recipe.host_memory > 0 ? recipe.host_memory - plan.outside_bytes : kNoLimit};
+  const bool device_fits = plan.device.report.peak_bytes <= budget.device_bytes;
+  const bool host_fits = plan.host.report.peak_bytes <= budget.host_bytes;
+  if (device_fits && host_fits) return {};
+
+  ChangeSearch search(recipe, model.config, target);
+  const std::optional<Change> change = search.cheapest(budget);
+  Verdict verdict{.fits = false, .change = {}, .message = {}};
+  if (change) verdict.change = to_string(change->overrides);
+  verdict.message = device_fits ? host_problem(plan, recipe.host_memory)
+                                : device_problem(plan, budget.device_bytes);
+  verdict.message += advice(change, search.least());
+  return verdict;
+}
+
+void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
+                 const PlanDocument& plan, const program::Target& target) {
+  const Verdict verdict = judge_fit(recipe, model, plan, target);
+  if (verdict.fits) return;
+  const auto given = recipe.given.find("device_memory");
+  throw base::UserError(verdict.message,
+                        given == recipe.given.end() ? base::Location{} : given->second,
+                        kDoesNotFitExitCode);
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,31 @@
+// Does a planned job fit its budgets, and if not, what is the cheapest change that makes it fit?
+#pragma once
+
+#include <string>
+
+#include "formats/recipe.h"
+#include "models/config.h"
+#include "plan/document.h"
+#include "program/target.h"
+
+namespace snug::plan {
+
+inline constexpr int kDoesNotFitExitCode = 3;
+
+struct Verdict {
+  bool fits = true;
+  std::string change;   // overrides to apply, verbatim; empty: it fits, or nothing known does
+  std::string message;  // one paragraph: planned, budget, by how much, the change; empty: it fits
+};
+
+// Compares the device's arena with target.capacity_bytes(device) and, when the recipe gives
+// host_memory, the host's arenas and what lies outside with that. Searches only when it does not
+// fit: a few dozen plans.
+Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
+                  const PlanDocument& plan, const program::Target& target);
+
+// Throws UserError with the verdict's message and kDoesNotFitExitCode when the plan does not fit.
+void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
+                 const PlanDocument& plan, const program::Target& target);
+
+}  // namespace snug::plan

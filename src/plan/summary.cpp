@@ -1,0 +1,97 @@
+// The plan as people read it: a table of figures, and planned beside measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/document.h"
+
+namespace snug::plan {
+namespace {
+
+std::string budget_text(const SpaceFigures& figures) {
+  if (figures.capacity_bytes <= 0) return "";
+  return fmt::format(" of {}", readable_bytes(figures.capacity_bytes));
+}
+
+// Roles at the peak, largest first: "weight 1.2 GiB, activation 300 MiB".
+std::string roles_text(const SpaceReport& report) {
+  std::vector<std::pair<std::string, int64_t>> roles(report.by_role.begin(), report.by_role.end());
+  std::stable_sort(roles.begin(), roles.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [role, bytes] : roles)
+    text += fmt::format("\n    {:<12} {:>12}  {:5.1f} %", role, readable_bytes(bytes),
+                        100.0 * static_cast<double>(bytes) /
+                            static_cast<double>(std::max<int64_t>(1, report.peak_bytes)));
+  return text;
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds <= 0) return "unknown";
+  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
+}
+
+std::string step_text(const PlanDocument& document) {
+  if (document.step_seconds <= 0)
+    return fmt::format("unknown, up to {} tokens", document.tokens_per_step);
+  return fmt::format("{} ({}), up to {} tokens, {:.0f} tokens/s",
+                     seconds_text(document.step_seconds), document.step_basis,
+                     document.tokens_per_step,
+                     static_cast<double>(document.tokens_per_step) / document.step_seconds);
+}
+
+std::string line(const char* name, const std::string& planned, const std::string& measured,
+                 double ratio) {
+  return fmt::format("\n{:<16}{:>14}{:>14}{:>10}", name, planned, measured,
+                     ratio > 0 ? fmt::format("{:.3f}", ratio) : "-");
+}
+
+std::string bytes_line(const char* name, int64_t planned, int64_t measured) {
+  const double ratio =
+      planned > 0 ? static_cast<double>(measured) / static_cast<double>(planned) : 0;
+  return line(name, readable_bytes(planned), readable_bytes(measured), ratio);
+}
+
+}  // namespace
+
+std::string summary(const PlanDocument& document) {
+  const SpaceReport& device = document.device.report;
+  std::string text =
+      fmt::format("plan: {} {} on {}, compute {}, recompute {}", document.model, document.method,
+                  document.target, document.compute_dtype, document.recompute);
+  text += fmt::format("\n  device       {:>12}{}", readable_bytes(device.peak_bytes),
+                      budget_text(document.device));
+  text += roles_text(device);
+  text += fmt::format("\n    peak in {} at operation {}: {}",
+                      device.peak_program.empty() ? "no program" : device.peak_program,
+                      device.peak_index, device.peak_operation);
+  text +=
+      fmt::format("\n    lower bound  {:>12}, the arena is {:.2f} % above it",
+                  readable_bytes(device.lower_bound_bytes),
+                  100.0 * (static_cast<double>(device.peak_bytes) /
+                               static_cast<double>(std::max<int64_t>(1, device.lower_bound_bytes)) -
+                           1.0));
+  text += fmt::format("\n  host         {:>12}", readable_bytes(document.host.report.peak_bytes));
+  text += fmt::format("\n  outside      {:>12} ({})", readable_bytes(document.outside_bytes),
+                      document.outside_basis);
+  text += fmt::format("\n  in all       {:>12}", readable_bytes(document.resident_bytes()));
+  text += fmt::format("\n  step         {}", step_text(document));
+  return text;
+}
+
+std::string comparison(const PlanDocument& planned, const PlanDocument& measured) {
+  std::string text = fmt::format("{:<16}{:>14}{:>14}{:>10}", "", "planned", "measured", "ratio");
+  text += bytes_line("device", planned.device.report.peak_bytes, measured.device.report.peak_bytes);
+  text += bytes_line("host", planned.host.report.peak_bytes, measured.host.report.peak_bytes);
+  text += bytes_line("outside", planned.outside_bytes, measured.outside_bytes);
+  text += bytes_line("resident peak", planned.resident_bytes(), measured.resident_bytes());
+  const double ratio = planned.step_seconds > 0 ? measured.step_seconds / planned.step_seconds : 0;
+  text +=
+      line("step", seconds_text(planned.step_seconds), seconds_text(measured.step_seconds), ratio);
+  return text;
+}
+
+}  // namespace snug::plan
