@@ -11,16 +11,6 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-std::array<int64_t, Shape::kMaxRank> contiguous_strides(const Shape& shape) {
-  std::array<int64_t, Shape::kMaxRank> strides{};
-  int64_t stride = 1;
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    strides[static_cast<size_t>(axis)] = stride;
-    stride *= shape[axis];
-  }
-  return strides;
-}
-
 class InPlace {
  public:
   explicit InPlace(const Program& program)
@@ -67,7 +57,7 @@ class InPlace {
   void share(TensorId source, TensorId target) {
     const TensorId owner = result_.owner(source);
     Tensor& to = result_.tensor(target);
-    to.view = {.base = owner, .offset = 0, .strides = contiguous_strides(to.shape)};
+    to.view = {.base = owner, .offset = 0, .strides = dense_strides(to.shape)};
     last_[index(owner)] = std::max(last_[index(owner)], last_[index(target)]);
     // The bytes are reported as what they are kept for.
     if (to.role == Role::checkpoint) result_.tensor(owner).role = Role::checkpoint;

@@ -17,13 +17,7 @@ using program::TensorId;
 
 std::array<int64_t, program::Shape::kMaxRank> strides_of(const Tensor& tensor) {
   if (tensor.is_view()) return tensor.view.strides;
-  std::array<int64_t, program::Shape::kMaxRank> strides{};
-  int64_t stride = 1;
-  for (int axis = tensor.shape.rank() - 1; axis >= 0; --axis) {
-    strides[static_cast<size_t>(axis)] = stride;
-    stride *= tensor.shape[axis];
-  }
-  return strides;
+  return program::dense_strides(tensor.shape);
 }
 
 // Buffers and what the backend prepared for one operation.

@@ -1,0 +1,116 @@
+// Twenty steps of LoRA and full AdamW against PEFT and PyTorch, loss and gradient norm within 1e-3;
+// and learning rates against transformers' schedules.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "golden_case.h"
+#include "train/lr_schedule.h"
+
+namespace snug::test {
+namespace {
+
+using Json = nlohmann::json;
+
+Json read_json(const std::string& path) {
+  std::ifstream stream(path);
+  return Json::parse(stream);
+}
+
+plan::TrainingSpec curve_spec(const Json& settings) {
+  plan::TrainingSpec spec;
+  spec.method = plan::MethodKind::full;
+  spec.compute = program::DType::f32;
+  spec.rows = settings["per_device_train_batch_size"];
+  spec.row_tokens = settings["max_length"];
+  spec.accumulation = settings["gradient_accumulation_steps"];
+  spec.update.weight_decay = settings["weight_decay"];
+  spec.update.max_grad_norm = settings["max_grad_norm"];
+  spec.update.beta1 = settings["adam_beta1"];
+  spec.update.beta2 = settings["adam_beta2"];
+  spec.update.epsilon = settings["adam_epsilon"];
+  return spec;
+}
+
+std::vector<int32_t> slice(const std::vector<int32_t>& all, int64_t index, int64_t size) {
+  return {all.begin() + index * size, all.begin() + (index + 1) * size};
+}
+
+// Doubles of a golden file.
+std::vector<double> doubles(const formats::SafetensorsFile& file, const std::string& name) {
+  const auto& tensor = file.at(name);
+  std::vector<double> values(static_cast<size_t>(tensor.bytes()) / sizeof(double));
+  file.read(tensor, values.data());
+  return values;
+}
+
+void follow(const std::string& backend, const std::string& name) {
+  const Json settings = read_json(golden_folder(name) + "/settings.json");
+  const formats::SafetensorsFile golden(golden_folder(name) + "/golden.safetensors");
+  const std::string adapter =
+      settings.contains("adapter") ? settings["adapter"].get<std::string>() : "";
+  LoadedCase loaded(backend, settings["model"], adapter, curve_spec(settings));
+  const auto& spec = loaded.spec();
+  const train::LrSchedule schedule{formats::Schedule::cosine, settings["learning_rate"],
+                                   settings["warmup_steps"], settings["max_steps"]};
+  const auto ids = integers(golden, "ids");
+  const auto targets = integers(golden, "targets");
+  const auto losses = doubles(golden, "loss");
+  const auto norms = doubles(golden, "grad_norm");
+  const auto rates = doubles(golden, "learning_rate");
+  const int64_t micro_tokens = spec.rows * spec.row_tokens;
+  auto& executor = loaded.executor();
+  for (int64_t step = 0; step < 20; ++step) {
+    const auto of_step = slice(targets, step, micro_tokens * spec.accumulation);
+    executor.set_scalar("inverse_tokens", 1.0F / static_cast<float>(count_trained(of_step)));
+    for (int64_t micro = 0; micro < spec.accumulation; ++micro) {
+      const char* program = micro == 0 ? "micro_first" : "micro_next";
+      const int64_t index = step * spec.accumulation + micro;
+      loaded.put_batch(program, slice(ids, index, micro_tokens),
+                       slice(targets, index, micro_tokens));
+      executor.run(program);
+    }
+    const auto at = static_cast<size_t>(step);
+    EXPECT_NEAR(schedule.at(step + 1), rates[at], 1e-9);
+    executor.set_scalar("learning_rate", static_cast<float>(schedule.at(step + 1)));
+    executor.set_scalar("step", static_cast<int32_t>(step + 1));
+    executor.run("update");
+    EXPECT_NEAR(executor.scalar<float>("loss"), losses[at], 1e-3 * losses[at]) << "step " << step;
+    EXPECT_NEAR(executor.scalar<float>("gradient_norm"), norms[at], 1e-3 * norms[at])
+        << "step " << step;
+  }
+}
+
+class Curves : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(Curves, FollowThePeer) { follow(std::get<0>(GetParam()), std::get<1>(GetParam())); }
+
+INSTANTIATE_TEST_SUITE_P(All, Curves,
+                         testing::Combine(testing::Values("reference", "cpu"),
+                                          testing::Values("curve_lora", "curve_lora_accumulated",
+                                                          "curve_full", "curve_full_accumulated")),
+                         [](const auto& info) {
+                           return std::string(std::get<1>(info.param)) + "_" +
+                                  std::get<0>(info.param);
+                         });
+
+TEST(Schedules, EqualTransformers) {
+  const Json tables = read_json("tests/goldens/schedules.json");
+  ASSERT_GE(tables.size(), 12U);
+  for (const Json& table : tables) {
+    const std::string kind = table["lr_scheduler_type"];
+    const auto schedule_kind = kind == "constant" ? formats::Schedule::constant
+                               : kind == "linear" ? formats::Schedule::linear
+                                                  : formats::Schedule::cosine;
+    const train::LrSchedule schedule{schedule_kind, table["learning_rate"], table["warmup_steps"],
+                                     table["max_steps"]};
+    for (size_t i = 0; i < table["rates"].size(); ++i)
+      EXPECT_NEAR(schedule.at(static_cast<int64_t>(i) + 1), table["rates"][i].get<double>(), 1e-12)
+          << kind << " step " << i + 1;
+  }
+}
+
+}  // namespace
+}  // namespace snug::test

@@ -1,0 +1,95 @@
+#include "golden_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "formats/lora_config.h"
+#include "models/config.h"
+#include "runtime/adapter.h"
+#include "runtime/load_weights.h"
+
+namespace snug::test {
+namespace {
+
+template <typename T>
+std::vector<T> read(const formats::SafetensorsFile& file, const std::string& name) {
+  const auto& tensor = file.at(name);
+  std::vector<T> values(static_cast<size_t>(tensor.bytes()) / sizeof(T));
+  file.read(tensor, values.data());
+  return values;
+}
+
+void put(runtime::Executor& executor, const std::string& program, const std::string& name,
+         std::vector<int32_t> values, int32_t filler) {
+  const auto& buffer = executor.tensor(program, name);
+  values.resize(static_cast<size_t>(buffer.elements()), filler);
+  std::memcpy(buffer.data, values.data(), static_cast<size_t>(buffer.bytes()));
+}
+
+}  // namespace
+
+std::vector<float> floats(const formats::SafetensorsFile& file, const std::string& name) {
+  return read<float>(file, name);
+}
+
+std::vector<int32_t> integers(const formats::SafetensorsFile& file, const std::string& name) {
+  return read<int32_t>(file, name);
+}
+
+double relative_error(const float* a, const std::vector<float>& b) {
+  double difference = 0;
+  double size = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    const double delta = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    difference += delta * delta;
+    size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  if (size == 0) return std::sqrt(difference);
+  return std::sqrt(difference / size);
+}
+
+LoadedCase::LoadedCase(const std::string& backend, const std::string& model_folder,
+                       const std::string& adapter, plan::TrainingSpec spec)
+    : spec_(std::move(spec)) {
+  const auto source = models::find_model(model_folder);
+  spec_.model = source.config;
+  spec_.verify = true;
+  if (!adapter.empty()) {
+    const auto config = formats::read_lora_config(adapter);
+    spec_.method = plan::MethodKind::lora;
+    spec_.lora.r = config.r;
+    spec_.lora.alpha = config.alpha;
+    spec_.lora.rslora = config.use_rslora;
+    spec_.lora.target_modules = config.target_modules;
+  }
+  backend_ = backends::open_backend(backend, {.threads = 1});
+  job_ = plan::plan_training(spec_, *backend_);
+  executor_ = std::make_unique<runtime::Executor>(job_, *backend_);
+  runtime::load_weights(source.folder, source.config, *executor_);
+  if (!adapter.empty()) runtime::load_adapter(adapter, spec_.lora, *executor_);
+  executor_->run("prepare");
+}
+
+void LoadedCase::put_batch(const std::string& program, const std::vector<int32_t>& ids,
+                           std::vector<int32_t> targets, std::vector<int32_t> bounds,
+                           std::vector<int32_t> positions) {
+  for (int32_t& target : targets) target = std::max(target, -1);
+  const auto row = static_cast<int32_t>(spec_.row_tokens);
+  if (bounds.empty())
+    for (int32_t r = 0; r < static_cast<int32_t>(spec_.rows); ++r)
+      bounds.insert(bounds.end(), {r * row, (r + 1) * row});
+  if (positions.empty())
+    for (size_t i = 0; i < ids.size(); ++i) positions.push_back(static_cast<int32_t>(i) % row);
+  put(*executor_, program, "host.tokens", ids, 0);
+  put(*executor_, program, "host.targets", std::move(targets), -1);
+  put(*executor_, program, "host.positions", std::move(positions), 0);
+  put(*executor_, program, "host.query_bounds", std::move(bounds), 0);
+  executor_->upload_batch(program);
+}
+
+int64_t count_trained(const std::vector<int32_t>& targets) {
+  return std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; });
+}
+
+}  // namespace snug::test

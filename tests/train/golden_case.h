@@ -1,0 +1,49 @@
+// A golden case (tests/goldens/README.md) loaded into an executor: what the oracle tests share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "formats/safetensors_file.h"
+#include "plan/job.h"
+#include "runtime/executor.h"
+
+namespace snug::test {
+
+inline std::string golden_folder(const std::string& name) { return "tests/goldens/" + name; }
+
+// The values of a tensor of a golden file.
+std::vector<float> floats(const formats::SafetensorsFile& file, const std::string& name);
+std::vector<int32_t> integers(const formats::SafetensorsFile& file, const std::string& name);
+
+// ||a - b|| / ||b||.
+double relative_error(const float* a, const std::vector<float>& b);
+
+// A model folder, planned and loaded.
+class LoadedCase {
+ public:
+  // `adapter` empty: none. The spec's model is filled in here.
+  LoadedCase(const std::string& backend, const std::string& model_folder,
+             const std::string& adapter, plan::TrainingSpec spec);
+
+  runtime::Executor& executor() { return *executor_; }
+  const plan::TrainingSpec& spec() const { return spec_; }
+
+  // One micro-batch into the batch tensors of a program; rows of row_tokens, one document each
+  // unless `bounds` (pairs of begin, end) and `positions` say otherwise.
+  void put_batch(const std::string& program, const std::vector<int32_t>& ids,
+                 std::vector<int32_t> targets, std::vector<int32_t> bounds = {},
+                 std::vector<int32_t> positions = {});
+
+ private:
+  plan::TrainingSpec spec_;
+  std::unique_ptr<backends::Backend> backend_;
+  plan::Job job_;
+  std::unique_ptr<runtime::Executor> executor_;
+};
+
+int64_t count_trained(const std::vector<int32_t>& targets);
+
+}  // namespace snug::test

@@ -1,0 +1,148 @@
+// Loss and every gradient against transformers and PEFT (tests/goldens/README.md), on both
+// backends.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "golden_case.h"
+#include "program/target.h"
+
+namespace snug::test {
+namespace {
+
+struct GoldenParameter {
+  std::string backend;
+  std::string name;     // of the golden
+  std::string model;    // folder of the model, below tests/goldens
+  std::string adapter;  // empty: all weights train
+};
+
+void PrintTo(const GoldenParameter& parameter, std::ostream* stream) {
+  *stream << parameter.name << " on " << parameter.backend;
+}
+
+plan::TrainingSpec golden_spec(program::DType compute) {
+  plan::TrainingSpec spec;
+  spec.method = plan::MethodKind::full;
+  spec.compute = compute;
+  spec.rows = 2;
+  spec.row_tokens = 33;
+  spec.evaluate = true;
+  return spec;
+}
+
+class Goldens : public testing::TestWithParam<GoldenParameter> {
+ protected:
+  Goldens() : golden_(golden_folder(GetParam().name) + "/golden.safetensors") {}
+
+  LoadedCase load(plan::TrainingSpec spec) const {
+    const auto& parameter = GetParam();
+    return {parameter.backend, golden_folder(parameter.model),
+            parameter.adapter.empty() ? "" : golden_folder(parameter.adapter), std::move(spec)};
+  }
+
+  void run(LoadedCase& loaded, const char* program) const {
+    const auto targets = integers(golden_, "targets");
+    loaded.put_batch(program, integers(golden_, "ids"), targets);
+    loaded.executor().set_scalar("inverse_tokens",
+                                 1.0F / static_cast<float>(count_trained(targets)));
+    loaded.executor().run(program);
+  }
+
+  formats::SafetensorsFile golden_;
+};
+
+// "grad.base_model.model.X" of an adapter is the gradient of our tensor X.
+std::string gradient_of(std::string name) {
+  name = name.substr(std::string("grad.").size());
+  const std::string peft = "base_model.model.";
+  if (name.starts_with(peft)) name = name.substr(peft.size());
+  if (const auto at = name.find(".default"); at != std::string::npos) name.erase(at, 8);
+  return "gradient." + name;
+}
+
+TEST_P(Goldens, LossAndEveryGradient) {
+  for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::gate_up,
+                          passes::RecomputeMode::attention, passes::RecomputeMode::layer}) {
+    auto spec = golden_spec(program::DType::f32);
+    spec.recompute = mode;
+    LoadedCase loaded = load(spec);
+    run(loaded, "micro_first");
+    EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden_, "loss")[0], 1e-5);
+    int compared = 0;
+    for (const auto& tensor : golden_.tensors()) {
+      if (!tensor.name.starts_with("grad.")) continue;
+      const auto& gradient = loaded.executor().tensor(gradient_of(tensor.name));
+      EXPECT_LT(relative_error(gradient.as<float>(), floats(golden_, tensor.name)), 1e-4)
+          << tensor.name;
+      ++compared;
+    }
+    EXPECT_GT(compared, 5);
+  }
+}
+
+TEST_P(Goldens, EvaluationGivesTheTrainingLoss) {
+  LoadedCase loaded = load(golden_spec(program::DType::f32));
+  run(loaded, "evaluate");
+  EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden_, "loss")[0], 1e-5);
+}
+
+TEST_P(Goldens, Bf16LossWithinOnePercent) {
+  if (GetParam().backend != "cpu") GTEST_SKIP() << "bf16 is the cpu backend's";
+  std::unique_ptr<LoadedCase> loaded;
+  try {
+    loaded = std::make_unique<LoadedCase>(load(golden_spec(program::DType::bf16)));
+  } catch (const std::exception& error) {
+    GTEST_SKIP() << "no bf16 products on this machine: " << error.what();
+  }
+  run(*loaded, "micro_first");
+  const double loss = floats(golden_, "loss")[0];
+  EXPECT_NEAR(loaded->executor().scalar<float>("loss"), loss, 0.01 * loss);
+}
+
+std::vector<GoldenParameter> all_cases() {
+  std::vector<GoldenParameter> cases;
+  for (const char* backend : {"reference", "cpu"}) {
+    for (const char* name :
+         {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3", "rope_linear"})
+      cases.push_back({backend, name, std::string(name) + "/model", ""});
+    for (const char* name : {"lora_all_linear", "lora_qv_rslora"})
+      cases.push_back({backend, name, "grouped_tied/model", std::string(name) + "/adapter"});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Goldens, testing::ValuesIn(all_cases()), [](const auto& info) {
+  return info.param.name + "_" + info.param.backend;
+});
+
+TEST(Packing, PackedRowsEqualDocumentsAlone) {
+  const formats::SafetensorsFile golden(golden_folder("packing") + "/golden.safetensors");
+  const auto documents = integers(golden, "documents");  // (6, 3): row, start, length
+  std::vector<int32_t> bounds;
+  for (size_t i = 0; i + 2 < documents.size(); i += 3) {
+    const int32_t begin = documents[i] * 33 + documents[i + 1];
+    bounds.insert(bounds.end(), {begin, begin + documents[i + 2]});
+  }
+  for (const char* backend : {"reference", "cpu"}) {
+    auto spec = golden_spec(program::DType::f32);
+    spec.row_segments = 4;
+    LoadedCase loaded(backend, golden_folder("rope_llama3/model"), "", spec);
+    const auto targets = integers(golden, "targets");
+    loaded.put_batch("micro_first", integers(golden, "ids"), targets, bounds,
+                     integers(golden, "positions"));
+    loaded.executor().set_scalar("inverse_tokens",
+                                 1.0F / static_cast<float>(count_trained(targets)));
+    loaded.executor().run("micro_first");
+    EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden, "loss")[0], 1e-5);
+    for (const auto& tensor : golden.tensors()) {
+      if (!tensor.name.starts_with("grad.")) continue;
+      const auto& gradient = loaded.executor().tensor(gradient_of(tensor.name));
+      EXPECT_LT(relative_error(gradient.as<float>(), floats(golden, tensor.name)), 1e-4)
+          << tensor.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snug::test
