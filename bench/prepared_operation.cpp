@@ -34,7 +34,7 @@ PreparedOperation::Memory PreparedOperation::reserve(int64_t bytes) {
 
 PreparedOperation::PreparedOperation(program::Program program, int threads)
     : program_(std::move(program)), backend_(backends::open_backend("cpu", {.threads = threads})) {
-  const program::Operation& operation = program_.operations[0];
+  program::Operation& operation = program_.operations[0];
   const program::OperationView view{program_, operation};
   for (size_t id = 0; id < program_.tensors.size(); ++id) {
     memory_.push_back(reserve(program_.tensors[id].bytes()));
@@ -45,6 +45,12 @@ PreparedOperation::PreparedOperation(program::Program program, int threads)
   for (const program::TensorId id : operation.updates) updates_.push_back(buffer(id));
   const int64_t scratch = backend_->workspace(view).bytes;
   workspace_ = reserve(scratch);
+  operation.workspace = static_cast<program::TensorId>(program_.tensors.size());
+  program::Tensor workspace;
+  workspace.name = "workspace";
+  workspace.dtype = base::DType::u8;
+  workspace.shape = {scratch};
+  program_.tensors.push_back(std::move(workspace));
   prepared_ = backend_->prepare(view);
   invocation_.attributes = &operation.attributes;
   invocation_.reads = reads_;
