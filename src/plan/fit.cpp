@@ -66,14 +66,17 @@ Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& mode
   return verdict;
 }
 
-void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                 const PlanDocument& plan, const program::Target& target) {
-  const Verdict verdict = judge_fit(recipe, model, plan, target);
-  if (verdict.fits) return;
+void refuse(const formats::Recipe& recipe, const Verdict& verdict) {
   const auto given = recipe.given.find("device_memory");
   throw base::UserError(verdict.message,
                         given == recipe.given.end() ? base::Location{} : given->second,
                         kDoesNotFitExitCode);
+}
+
+void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
+                 const PlanDocument& plan, const program::Target& target) {
+  const Verdict verdict = judge_fit(recipe, model, plan, target);
+  if (!verdict.fits) refuse(recipe, verdict);
 }
 
 }  // namespace snug::plan

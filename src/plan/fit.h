@@ -24,7 +24,10 @@ struct Verdict {
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                   const PlanDocument& plan, const program::Target& target);
 
-// Throws UserError with the verdict's message and kDoesNotFitExitCode when the plan does not fit.
+// Throws UserError with the message of a verdict that does not fit and kDoesNotFitExitCode.
+[[noreturn]] void refuse(const formats::Recipe& recipe, const Verdict& verdict);
+
+// Refuses when the plan does not fit.
 void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                  const PlanDocument& plan, const program::Target& target);
 

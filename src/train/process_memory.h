@@ -13,6 +13,10 @@ struct ProcessMemory {
 // Zeros where /proc is not there.
 ProcessMemory process_memory();
 
+// What the process will hold beside the arenas during a run, asked once data and plan are made and
+// before anything is allocated: what is resident now, and what libraries add until the first step.
+int64_t outside_bytes();
+
 // Gives freed heap pages back to the system, so that what was needed once is not counted for ever,
 // and starts the peak anew where the kernel allows it.
 void release_freed_memory();

@@ -117,7 +117,7 @@ class Session {
   void make_plan() {
     job_ = plan::plan_training(spec_, *backend_);
     plan_ = plan::describe_training(recipe_, spec_, job_, *backend_);
-    plan_.outside_bytes = process_memory().resident_bytes + kLibraryBytes;
+    plan_.outside_bytes = outside_bytes();
     plan_.outside_basis = "measured";
     plan::require_fit(recipe_, model_, plan_, *backend_);
     fmt::print(stderr, "{}\n{}\n", plan::parameter_line(plan_), plan::summary(plan_));
@@ -222,10 +222,6 @@ class Session {
     base::write_file_atomically(folder_.path / "measured.json", plan::to_json(measured));
     fmt::print(stderr, "{}\n", plan::comparison(plan_, measured));
   }
-
-  // What oneDNN's compiled kernels, threads' stacks and primitives add between the plan and the
-  // first step; measured on the runs of tests/train/resident_test.cpp.
-  static constexpr int64_t kLibraryBytes = 16 << 20;
 
   const formats::Recipe& recipe_;
   RunFolder folder_;

@@ -1,0 +1,10 @@
+// Arguments to a verb: the only place that parses them.
+#pragma once
+
+namespace snug::cli {
+
+// Runs the verb that the arguments name and returns its exit code. Help and the version go to
+// standard output and return 0. Throws UserError for arguments that mean nothing.
+int run(int argc, const char* const* argv);
+
+}  // namespace snug::cli

@@ -1,0 +1,114 @@
+// `snug explain`: the programs of a training job in their text form, what each pass did, and what
+// is live at the peak of the device's arena.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/open_target.h"
+#include "cli/verbs.h"
+#include "plan/document.h"
+#include "plan/memory.h"
+#include "plan/spec.h"
+#include "program/text.h"
+
+namespace snug::cli {
+namespace {
+
+using plan::LiveTensor;
+
+// Tensors of all layers that are called alike: "layers.*.k".
+struct LiveGroup {
+  std::string name;
+  std::string_view role;
+  int64_t count = 0;
+  int64_t bytes = 0;
+};
+
+std::string without_layer(const LiveTensor& tensor) {
+  std::string name = tensor.name;
+  if (tensor.layer < 0) return name;
+  const std::string number = fmt::format(".{}.", tensor.layer);
+  if (const size_t at = name.find(number); at != std::string::npos)
+    name.replace(at, number.size(), ".*.");
+  return name;
+}
+
+// Largest first.
+std::vector<LiveGroup> grouped(const std::vector<LiveTensor>& live) {
+  std::map<std::string, LiveGroup> by_name;
+  for (const LiveTensor& tensor : live) {
+    LiveGroup& group = by_name[without_layer(tensor)];
+    group.role = name_of(tensor.role);
+    group.count += 1;
+    group.bytes += tensor.bytes;
+  }
+  std::vector<LiveGroup> groups;
+  for (auto& [name, group] : by_name) {
+    group.name = name;
+    groups.push_back(group);
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const LiveGroup& a, const LiveGroup& b) { return a.bytes > b.bytes; });
+  return groups;
+}
+
+void print_text(const plan::Job& job, const plan::SpaceReport& peak) {
+  for (const program::Program& program : job.programs)
+    fmt::print("{}\n", program::to_text(program));
+  fmt::print("{:<14}{:<16}{:>12}{:>10}{:>10}\n", "program", "pass", "operations", "tensors", "ms");
+  for (const passes::PassRecord& record : job.passes)
+    fmt::print("{:<14}{:<16}{:>12}{:>10}{:>10.2f}\n", record.program, record.pass,
+               record.operations, record.tensors, record.milliseconds);
+  fmt::print("\nlive at the peak of {}: {} operation {}, {}\n",
+             plan::readable_bytes(peak.peak_bytes), peak.peak_program, peak.peak_index,
+             peak.peak_operation);
+  for (const LiveGroup& group : grouped(peak.live))
+    fmt::print("  {:>12}  {:<12} {}{}\n", plan::readable_bytes(group.bytes), group.role, group.name,
+               group.count > 1 ? fmt::format(" x{}", group.count) : "");
+}
+
+void print_json(const plan::Job& job, const plan::SpaceReport& peak) {
+  nlohmann::ordered_json json;
+  for (const program::Program& program : job.programs)
+    json["programs"].push_back({{"name", program.name}, {"text", program::to_text(program)}});
+  for (const passes::PassRecord& record : job.passes)
+    json["passes"].push_back({{"program", record.program},
+                              {"pass", record.pass},
+                              {"operations", record.operations},
+                              {"tensors", record.tensors},
+                              {"milliseconds", record.milliseconds}});
+  json["peak"] = {{"bytes", peak.peak_bytes},
+                  {"program", peak.peak_program},
+                  {"index", peak.peak_index},
+                  {"operation", peak.peak_operation}};
+  for (const LiveTensor& tensor : peak.live)
+    json["peak"]["live"].push_back({{"name", tensor.name},
+                                    {"role", name_of(tensor.role)},
+                                    {"layer", tensor.layer},
+                                    {"bytes", tensor.bytes}});
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+int explain(const Request& request) {
+  const formats::Recipe recipe = request.recipe();
+  recipe.require("model");
+  const models::ModelSource model = models::find_model(recipe.model);
+  const auto target = open_target(recipe);
+  plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
+  spec.verify = true;
+  const plan::Job job = plan::plan_training(spec, *target);
+  const plan::MemoryReport memory = plan::read_memory(job);
+  if (request.json)
+    print_json(job, memory.device());
+  else
+    print_text(job, memory.device());
+  return 0;
+}
+
+}  // namespace snug::cli

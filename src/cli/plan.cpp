@@ -1,0 +1,63 @@
+// `snug plan`: the plan of a training job, as a table or as plan.json. Nothing is loaded but the
+// data, where it is there, since its tokens count as memory outside the arenas.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "cli/open_target.h"
+#include "cli/verbs.h"
+#include "plan/document.h"
+#include "plan/fit.h"
+#include "plan/spec.h"
+#include "train/data.h"
+#include "train/process_memory.h"
+
+namespace snug::cli {
+namespace {
+
+// A plan may be made before the data is; what cannot be read yet is said, not counted.
+std::optional<train::RunData> read_data(const formats::Recipe& recipe,
+                                        const models::ModelSource& model,
+                                        const plan::TrainingSpec& spec) {
+  if (recipe.data.empty()) return std::nullopt;
+  const char* reason = nullptr;
+  if (model.folder.empty()) reason = "a built-in shape has no tokenizer";
+  if (!std::filesystem::exists(recipe.data)) reason = "the file is not there";
+  if (reason != nullptr) {
+    fmt::print(stderr, "planned without the tokens of data {}: {}\n", recipe.data, reason);
+    return std::nullopt;
+  }
+  return train::load_data(recipe, model, spec.row_segments);
+}
+
+}  // namespace
+
+int plan(const Request& request) {
+  const formats::Recipe recipe = request.recipe();
+  recipe.require("model");
+  const models::ModelSource model = models::find_model(recipe.model);
+  const auto target = open_target(recipe);
+  const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
+  const std::optional<train::RunData> data = read_data(recipe, model, spec);
+  train::release_freed_memory();
+
+  const plan::Job job = plan::plan_training(spec, *target);
+  plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target);
+  document.outside_bytes = train::outside_bytes();
+  document.outside_basis = "measured";
+  const plan::Verdict verdict = plan::judge_fit(recipe, model, document, *target);
+  document.fits = verdict.fits;
+  document.change = verdict.change;
+
+  if (request.json)
+    fmt::print("{}", plan::to_json(document));
+  else
+    fmt::print("{}\n{}\n", plan::parameter_line(document), plan::summary(document));
+  std::fflush(stdout);
+  if (!verdict.fits) plan::refuse(recipe, verdict);
+  return 0;
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,49 @@
+#include "cli/request.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "formats/recipe_keys.h"
+
+namespace snug::cli {
+namespace {
+
+// "lora_rank=8" -> "lora_r": the key behind its name or alias; the name itself when unknown.
+std::string_view key_of(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  const formats::RecipeKey* key = formats::find_recipe_key(name);
+  return key == nullptr ? name : key->name;
+}
+
+void add_override(Request& request, const std::string& word) {
+  std::erase_if(request.overrides,
+                [&](const std::string& earlier) { return key_of(earlier) == key_of(word); });
+  request.overrides.push_back(word);
+}
+
+void set_file(Request& request, const std::string& word) {
+  if (!std::filesystem::exists(word))
+    base::throw_user_error(
+        "'{}' is neither a recipe file that exists nor of the form key=value (as in max_steps=50)",
+        word);
+  if (!request.recipe_file.empty())
+    base::throw_user_error("two recipe files are given, '{}' and '{}'; give one",
+                           request.recipe_file, word);
+  request.recipe_file = word;
+}
+
+}  // namespace
+
+Request make_request(const std::vector<std::string>& words, bool json) {
+  Request request;
+  request.json = json;
+  for (const std::string& word : words)
+    if (word.find('=') != std::string::npos && !std::filesystem::is_regular_file(word))
+      add_override(request, word);
+    else
+      set_file(request, word);
+  return request;
+}
+
+}  // namespace snug::cli

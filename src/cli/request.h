@@ -1,0 +1,25 @@
+// What a user asked one verb to do: an optional recipe file, words of the form key=value, --json.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/recipe.h"
+
+namespace snug::cli {
+
+struct Request {
+  std::string recipe_file;             // empty: none
+  std::vector<std::string> overrides;  // key=value, each key once
+  bool json = false;
+
+  // Reads the recipe. Throws UserError.
+  formats::Recipe recipe() const { return formats::load_recipe(recipe_file, overrides); }
+};
+
+// Sorts words into the recipe file and the overrides. Of words that set the same key, under
+// whatever name, the last one counts, so that a line can be run again with changes put behind it.
+// Throws UserError for two files and for a word that is neither.
+Request make_request(const std::vector<std::string>& words, bool json);
+
+}  // namespace snug::cli

@@ -1,0 +1,22 @@
+// `snug train`: progress on standard error; with --json the run's measured.json on standard output.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "cli/verbs.h"
+#include "train/train.h"
+
+namespace snug::cli {
+
+int train(const Request& request) {
+  const formats::Recipe recipe = request.recipe();
+  recipe.require("model");
+  const int code = train::train(recipe);
+  if (request.json && code == 0)
+    fmt::print("{}",
+               base::read_text_file(std::filesystem::path(recipe.output_dir) / "measured.json"));
+  return code;
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,95 @@
+#include "cli/verbs.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "formats/recipe_keys.h"
+#ifdef SNUG_WITH_BENCH
+#include "bench/calibrate.h"
+#endif
+#ifdef SNUG_WITH_GENERATE
+#include "generate/generate.h"
+#endif
+
+namespace snug::cli {
+namespace {
+
+using formats::Verb;
+
+std::vector<std::string_view> keys_of(Verb verb) {
+  std::vector<std::string_view> names;
+  for (const formats::RecipeKey& key : formats::recipe_keys())
+    if (key.belongs_to(verb)) names.push_back(key.name);
+  return names;
+}
+
+VerbEntry with_recipe(std::string_view name, std::string_view summary, Verb verb,
+                      int (*run)(const Request&)) {
+  return {name, summary, keys_of(verb), formats::recipe_help(verb), run};
+}
+
+std::vector<VerbEntry> make_table() {
+  std::vector<VerbEntry> table;
+  table.push_back(with_recipe(
+      "plan", "say what a job will take, before anything is loaded; exit code 3: it does not fit",
+      Verb::plan, plan));
+  table.push_back(
+      with_recipe("train", "run a job in the memory that was planned", Verb::train, train));
+#ifdef SNUG_WITH_GENERATE
+  table.push_back(with_recipe(
+      "generate", "continue a prompt", Verb::generate,
+      [](const Request& request) { return generate::generate(request.recipe(), request.json); }));
+  table.push_back(with_recipe(
+      "score", "log-probabilities of the tokens of a text", Verb::score,
+      [](const Request& request) { return generate::score(request.recipe(), request.json); }));
+#endif
+  table.push_back({"tokenize",
+                   "ids of the text on standard input, or of prompt=; the text of ids=",
+                   {"model", "prompt", "ids"},
+                   "model:\n  model=DIR        a model folder with a tokenizer.json\n"
+                   "  prompt=TEXT      in place of standard input\n"
+                   "  ids=\"1 5 9\"      ids to turn into text\n",
+                   tokenize});
+  table.push_back(with_recipe("explain",
+                              "print the programs of a job, what each pass did and what is live at "
+                              "the peak",
+                              Verb::plan, explain));
+  table.push_back({"models", "list the built-in shapes of public models", {}, "", models});
+#ifdef SNUG_WITH_BENCH
+  table.push_back(with_recipe(
+      "bench calibrate", "measure this machine's rates by kind and shape", Verb::plan,
+      [](const Request& request) { return bench::calibrate(request.recipe(), request.json); }));
+#endif
+  return table;
+}
+
+// "generate and score"; empty when no verb has the key.
+std::string verbs_with(std::string_view key) {
+  std::vector<std::string_view> names;
+  for (const VerbEntry& verb : verbs())
+    if (std::find(verb.keys.begin(), verb.keys.end(), key) != verb.keys.end())
+      names.push_back(verb.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::span<const VerbEntry> verbs() {
+  static const std::vector<VerbEntry> table = make_table();
+  return table;
+}
+
+void require_keys_of(const VerbEntry& verb, const Request& request) {
+  for (const std::string& word : request.overrides) {
+    const formats::RecipeKey* key = formats::find_recipe_key(word.substr(0, word.find('=')));
+    // Keys without any verb are other tools' words: the recipe's reader says what to do instead.
+    if (key == nullptr || key->verbs == 0) continue;
+    if (std::find(verb.keys.begin(), verb.keys.end(), key->name) != verb.keys.end()) continue;
+    base::throw_user_error("'{}' means nothing to snug {}; it is a key of: {}", word, verb.name,
+                           verbs_with(key->name));
+  }
+}
+
+}  // namespace snug::cli

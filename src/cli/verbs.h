@@ -1,0 +1,36 @@
+// The table of verbs: what `snug VERB` can be, and the function behind each.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/request.h"
+
+namespace snug::cli {
+
+struct VerbEntry {
+  std::string_view name;     // "plan", "bench calibrate"
+  std::string_view summary;  // one line
+  // Keys that may stand on the command line, and their help.
+  std::vector<std::string_view> keys;
+  std::string help;
+  // The exit code; 0 when all went well. Throws UserError.
+  int (*run)(const Request& request);
+};
+
+// In the order in which a user meets them.
+std::span<const VerbEntry> verbs();
+
+// Throws UserError for a key on the command line that the verb has no use for, naming the verbs
+// that have. Unknown keys are left to the recipe's reader, which names the nearest.
+void require_keys_of(const VerbEntry& verb, const Request& request);
+
+int plan(const Request& request);
+int train(const Request& request);
+int explain(const Request& request);
+int models(const Request& request);
+int tokenize(const Request& request);
+
+}  // namespace snug::cli
