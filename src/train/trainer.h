@@ -47,9 +47,11 @@ class Trainer {
   // gradient norm is not finite: the update was skipped, the last checkpoint is intact.
   TrainerOutcome run(runtime::TrainerState& state, const std::atomic<bool>& stop);
 
- private:
+  // One optimizer step, and its line in metrics.jsonl and on the terminal. Neither allocates.
   StepMetrics step(runtime::TrainerState& state);
   void log(const StepMetrics& metrics);
+
+ private:
   double evaluate();
   void evaluate_and_log(int64_t step);
   [[noreturn]] void stop_on_bad_gradient(int64_t step, double loss, double norm) const;
