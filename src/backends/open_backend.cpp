@@ -1,7 +1,5 @@
 #include "backends/backend.h"
-#ifdef SNUG_WITH_CPU
 #include "backends/cpu/cpu_backend.h"
-#endif
 #include "backends/reference/reference_backend.h"
 #include "base/error.h"
 
@@ -9,9 +7,7 @@ namespace snug::backends {
 
 std::unique_ptr<Backend> open_backend(std::string_view name, const BackendOptions& options) {
   if (name == "reference") return std::make_unique<reference::ReferenceBackend>(options);
-#ifdef SNUG_WITH_CPU
   if (name == "cpu") return std::make_unique<cpu::CpuBackend>(options);
-#endif
   base::throw_user_error(
       "There is no backend '{}' in this build; there are 'cpu' and 'reference'. Leave the key away "
       "for 'cpu'.",

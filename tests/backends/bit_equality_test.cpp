@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <set>
 
 #include "comparison.h"
 #include "program/kind.h"
@@ -19,33 +20,46 @@ class BitEquality : public testing::TestWithParam<program::Kind> {
            GetParam() == Kind::linear_cross_entropy_train;
   }
 
-  static std::map<program::TensorId, std::vector<std::byte>> bits(
-      int threads, const OperationCase& operation_case) {
+  // Cases of all types that the backend runs, each once.
+  static std::vector<OperationCase> all_cases(const Backend& backend) {
+    std::vector<OperationCase> cases;
+    std::set<std::string> seen;
+    for (const Types& types : kAllTypes)
+      for (OperationCase& operation_case : cases_of(GetParam(), types))
+        if (backend.runs(operation_case.view()) &&
+            seen.insert(operation_case.name + operation_case.types()).second)
+          cases.push_back(std::move(operation_case));
+    return cases;
+  }
+
+  using Bits = std::map<program::TensorId, std::vector<std::byte>>;
+  static std::vector<Bits> bits(int threads, const std::vector<OperationCase>& cases) {
     const auto backend = open_backend("cpu", {.threads = threads});
-    return guarded_run(*backend, operation_case.program, operation_case.inputs).bytes;
+    std::vector<Bits> results;
+    for (const OperationCase& operation_case : cases)
+      results.push_back(guarded_run(*backend, operation_case.program, operation_case.inputs).bytes);
+    return results;
   }
 };
 
 TEST_P(BitEquality, does_not_depend_on_run_or_threads) {
-  const auto cpu = open_backend("cpu", {.threads = 2});
-  int runs = 0;
-  int same_on_other_threads = 0;
-  for (const Types& types : kAllTypes)
-    for (const OperationCase& operation_case : cases_of(GetParam(), types)) {
-      if (!cpu->runs(operation_case.view())) continue;
-      SCOPED_TRACE(fmt::format("{} [{}], SNUG_TEST_SEED={}", operation_case.name,
-                               operation_case.types(), test_seed()));
-      const auto first = bits(2, operation_case);
-      EXPECT_EQ(first, bits(2, operation_case)) << "two runs on two threads differ";
-      bool same = true;
-      for (const int threads : {1, 3}) same = same && first == bits(threads, operation_case);
-      same_on_other_threads += same ? 1 : 0;
-      EXPECT_TRUE(same || multiplies_matrices()) << "one, two and three threads differ";
-      ++runs;
-    }
-  EXPECT_GT(runs, 0);
+  const auto cases = all_cases(*open_backend("cpu", {.threads = 2}));
+  const auto two = bits(2, cases);
+  const auto again = bits(2, cases);
+  const auto one = bits(1, cases);
+  const auto three = bits(3, cases);
+  size_t same = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(
+        fmt::format("{} [{}], SNUG_TEST_SEED={}", cases[i].name, cases[i].types(), test_seed()));
+    EXPECT_EQ(two[i], again[i]) << "two runs on two threads differ";
+    const bool equal = two[i] == one[i] && two[i] == three[i];
+    EXPECT_TRUE(equal || multiplies_matrices()) << "one, two and three threads differ";
+    same += equal ? 1 : 0;
+  }
+  EXPECT_FALSE(cases.empty());
   std::cout << fmt::format("{:<28} {} of {} cases have the same bits on 1, 2 and 3 threads\n",
-                           program::name_of(GetParam()), same_on_other_threads, runs);
+                           program::name_of(GetParam()), same, cases.size());
 }
 
 std::vector<program::Kind> all_kinds() {

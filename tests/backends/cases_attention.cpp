@@ -160,7 +160,33 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
                         {dq, dk, dv});
 }
 
-void add_cache_writes(CaseList& list) {
+void add_case(CaseList& list, const Form& form, const Bounds& bounds, bool views) {
+  if (list.kind == program::Kind::attention)
+    list.add(forward_case(list, form, bounds, true, views));
+  // With one key the softmax is constant, and its gradient the rounding error of o.
+  const bool is_constant = bounds.keys.size() == 2 && bounds.keys[1] == 1;
+  if (list.kind == program::Kind::attention_grad && !is_constant)
+    list.add(backward_case(list, form, bounds, views));
+}
+
+}  // namespace
+
+void add_attention_cases(CaseList& list) {
+  for (const Form& form : kForms) {
+    std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
+                              whole(65),         whole(131),        packed(list.random, 17),
+                              chunk(1, 16, 17),  chunk(5, 70, 100), packed(list.random, 130),
+                              chunk(33, 31, 64), chunk(1, 0, 9),    decode(list.random, 3, 37)};
+    if (!form.causal) table.push_back({"9 queries on 4 keys", 9, 4, {0, 9}, {0, 4}});
+    for (const Bounds& bounds : table) add_case(list, form, bounds, false);
+  }
+  // Longer than any block of a kernel.
+  add_case(list, kForms[1], packed(list.random, 400), false);
+  add_case(list, kForms[1], chunk(130, 270, 512), false);
+  add_case(list, kForms[1], packed(list.random, 70), true);
+}
+
+void add_cache_cases(CaseList& list) {
   for (const int64_t tokens : {1, 3, 17})
     for (const int64_t width : {1, 16, 65}) {
       constexpr int64_t kCapacity = 40;
@@ -176,28 +202,6 @@ void add_cache_writes(CaseList& list) {
       list.add(builder.finish(fmt::format("{} x {}", tokens, width), program::CacheWrite{},
                               {x, where}, {}, {cache}));
     }
-}
-
-}  // namespace
-
-void add_attention_cases(CaseList& list) {
-  for (const Form& form : kForms) {
-    std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
-                              whole(65),         whole(131),        packed(list.random, 17),
-                              chunk(1, 16, 17),  chunk(5, 70, 100), packed(list.random, 130),
-                              chunk(33, 31, 64), chunk(1, 0, 9),    decode(list.random, 3, 37)};
-    if (!form.causal) table.push_back({"9 queries on 4 keys", 9, 4, {0, 9}, {0, 4}});
-    for (const Bounds& bounds : table) {
-      list.add(forward_case(list, form, bounds, true, false));
-      // With one key the softmax is constant, and its gradient the rounding error of o.
-      const bool is_constant = bounds.keys.size() == 2 && bounds.keys[1] == 1;
-      if (!is_constant) list.add(backward_case(list, form, bounds, false));
-    }
-  }
-  const Bounds bounds = packed(list.random, 70);
-  list.add(forward_case(list, kForms[1], bounds, true, true));
-  list.add(backward_case(list, kForms[1], bounds, true));
-  add_cache_writes(list);
 }
 
 }  // namespace snug::backends::test

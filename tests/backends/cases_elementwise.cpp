@@ -10,8 +10,8 @@ struct Size {
   int64_t rows, columns;
 };
 
-constexpr Size kSizes[]{{1, 1},   {1, 3},   {3, 1},     {3, 17},   {17, 65},
-                        {65, 16}, {1, 129}, {129, 257}, {300, 40}, {2, 1000}};
+constexpr Size kSizes[]{{1, 1},   {1, 3},     {3, 1},    {3, 17},   {17, 65},  {65, 16},
+                        {1, 129}, {129, 257}, {300, 40}, {2, 1000}, {2100, 17}};
 
 std::string name_of(const Size& size) { return fmt::format("{} x {}", size.rows, size.columns); }
 

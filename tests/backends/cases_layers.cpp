@@ -13,8 +13,8 @@ struct Size {
   int64_t tokens, width;
 };
 
-constexpr Size kSizes[]{{1, 3},   {3, 17},   {17, 65},  {65, 16},
-                        {5, 129}, {129, 64}, {33, 576}, {2, 1000}};
+constexpr Size kSizes[]{{1, 3},    {3, 17},   {17, 65},  {65, 16}, {5, 129},
+                        {129, 64}, {33, 576}, {2, 1000}, {700, 24}};
 
 std::string name_of(const Size& size) { return fmt::format("{} x {}", size.tokens, size.width); }
 
@@ -80,8 +80,6 @@ void add_norms(CaseList& list, const Size& size, double deviation, bool views) {
     }
 }
 
-// Positions stay low: the angle is a product rounded to f32, whose error grows with it. Far ones
-// have a test of their own.
 void add_rotations(CaseList& list, int64_t tokens, int64_t heads, int64_t head_dim, bool views) {
   const int64_t half = head_dim / 2;
   Values frequencies;
@@ -90,7 +88,7 @@ void add_rotations(CaseList& list, int64_t tokens, int64_t heads, int64_t head_d
   const std::string name = fmt::format("{} tokens {} heads of {}", tokens, heads, head_dim);
   if (!views) {
     CaseBuilder builder = list.builder();
-    const auto positions = builder.index({tokens}, integers(list.random, tokens, 0, 60));
+    const auto positions = builder.index({tokens}, integers(list.random, tokens, 0, 131071));
     const auto inverse_frequency = builder.measure({half}, frequencies);
     const auto table = builder.output_measure({tokens, head_dim});
     list.add(

@@ -1,9 +1,11 @@
 #include "comparison.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "backends/reference/reference_backend.h"
 #include "backends/reference/with_float_type.h"
@@ -36,7 +38,10 @@ RunResult oracle_of(const OperationCase& operation_case) {
                      operation_case.inputs);
 }
 
-bool processor_has_bf16() {
+bool cpu_must_multiply_bf16() {
+  const char* isa = std::getenv("SNUG_ISA");
+  const std::string_view limit = isa != nullptr ? isa : "";
+  if (limit == "v2" || limit == "v3" || limit == "v4") return false;
   std::ifstream cpuinfo("/proc/cpuinfo");
   std::string word;
   while (cpuinfo >> word)

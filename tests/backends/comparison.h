@@ -14,7 +14,8 @@ double relative_error(const Values& result, const Values& oracle);
 // The values an operation should give: on the reference backend, in fp64.
 RunResult oracle_of(const OperationCase& operation_case);
 
-// Whether this processor multiplies bf16 natively, so that the cpu backend must.
-bool processor_has_bf16();
+// Whether this processor multiplies bf16 natively, so that the cpu backend must; not where the
+// environment's SNUG_ISA holds it to less.
+bool cpu_must_multiply_bf16();
 
 }  // namespace snug::backends::test

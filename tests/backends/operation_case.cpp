@@ -151,8 +151,9 @@ AddCases table_of(program::Kind kind) {
       return add_layer_cases;
     case Kind::attention:
     case Kind::attention_grad:
-    case Kind::cache_write:
       return add_attention_cases;
+    case Kind::cache_write:
+      return add_cache_cases;
     case Kind::cross_entropy:
     case Kind::cross_entropy_grad:
     case Kind::linear_cross_entropy:
@@ -171,7 +172,7 @@ AddCases table_of(program::Kind kind) {
 
 std::vector<OperationCase> cases_of(program::Kind kind, const Types& types) {
   Random random(test_seed());
-  CaseList list{types, random, {}};
+  CaseList list{kind, types, random, {}};
   table_of(kind)(list);
   std::erase_if(list.cases, [&](const OperationCase& operation_case) {
     return operation_case.operation().kind() != kind;

@@ -93,8 +93,9 @@ class CaseBuilder {
   bool views_ = false;
 };
 
-// A list that every table function appends to.
+// A list that a table function appends to: cases of one kind, others may be left away.
 struct CaseList {
+  program::Kind kind;
   const Types& types;
   Random& random;
   std::vector<OperationCase> cases;
@@ -107,6 +108,7 @@ void add_matmul_cases(CaseList& list);
 void add_elementwise_cases(CaseList& list);
 void add_layer_cases(CaseList& list);  // embedding, rms_norm, rope, silu_mul
 void add_attention_cases(CaseList& list);
+void add_cache_cases(CaseList& list);
 void add_loss_cases(CaseList& list);
 void add_optimizer_cases(CaseList& list);
 

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <set>
 
@@ -36,7 +35,7 @@ bool must_run(const std::string& backend, const OperationCase& operation_case, c
   if (!types.required) return false;
   if (!multiplies_matrices(operation_case.operation().kind()) || operation_case.is_f32())
     return true;
-  return processor_has_bf16();
+  return cpu_must_multiply_bf16();
 }
 
 class Operations : public testing::TestWithParam<BackendAndKind> {
@@ -101,28 +100,6 @@ TEST_P(Operations, agree_with_fp64) {
                            name, program::name_of(kind), runs_, worst_f32_, worst_bf16_);
   for (const std::string& types : refused_)
     std::cout << "           does not run: " << types << "\n";
-}
-
-// Angles of far positions are rounded to f32 as everywhere in the field, so only the same product
-// can be the oracle: the reference in f32.
-TEST(RotaryTable, is_exact_at_far_positions) {
-  Random random(test_seed());
-  CaseBuilder builder(kAllTypes[0], random);
-  constexpr int64_t kTokens = 257;
-  constexpr int64_t kHalf = 32;
-  Values frequencies;
-  for (int64_t i = 0; i < kHalf; ++i)
-    frequencies.push_back(std::pow(500000.0, -static_cast<double>(i) / kHalf));
-  const auto positions = builder.index({kTokens}, integers(random, kTokens, 0, 131071));
-  const auto frequency = builder.measure({kHalf}, frequencies);
-  const auto table = builder.output_measure({kTokens, 2 * kHalf});
-  const OperationCase operation_case =
-      builder.finish("far", program::RotaryTable{}, {positions, frequency}, {table});
-  const auto run = [&](std::string_view name) {
-    const auto backend = open_backend(name, {.threads = kThreads});
-    return guarded_run(*backend, operation_case.program, operation_case.inputs).values.at(table);
-  };
-  EXPECT_LE(relative_error(run("cpu"), run("reference")), kF32Tolerance);
 }
 
 std::vector<program::Kind> all_kinds() {

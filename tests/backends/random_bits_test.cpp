@@ -194,7 +194,7 @@ TEST_P(RandomBits, stochastic_kinds_round_as_the_reference_does) {
         }
     }
     EXPECT_LE(differing, elements / 100) << program::name_of(kind) << " of " << elements;
-    EXPECT_TRUE(elements > 1000 || (kind == program::Kind::matmul && !processor_has_bf16()));
+    EXPECT_TRUE(elements > 1000 || (kind == program::Kind::matmul && !cpu_must_multiply_bf16()));
   }
 }
 

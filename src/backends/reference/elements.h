@@ -15,6 +15,8 @@ namespace snug::backends::reference {
 inline int64_t offset_of(const Buffer& buffer, int64_t row, int64_t column) {
   const int rank = buffer.shape.rank();
   if (rank == 0) return 0;
+  if (rank == 1) return column * buffer.strides[0];
+  if (rank == 2) return row * buffer.strides[0] + column * buffer.strides[1];
   int64_t offset = column * buffer.strides[static_cast<size_t>(rank - 1)];
   for (int axis = rank - 2; axis >= 0; --axis) {
     offset += row % buffer.shape[axis] * buffer.strides[static_cast<size_t>(axis)];
