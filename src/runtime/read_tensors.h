@@ -25,7 +25,7 @@ struct Transfer {
 const backends::Buffer& original_of(const Executor& executor, const std::string& name);
 
 // Throws UserError unless the file holds this tensor in a float type and in the buffer's shape.
-// `reason` says where the expected shape comes from: "config.json", "lora_r = 8".
+// `reason` says where the expected shape comes from: "as config.json says".
 void check_transfer(const formats::TensorIndex& index, const Transfer& transfer,
                     const std::string& reason);
 

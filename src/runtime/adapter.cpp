@@ -1,0 +1,169 @@
+#include "runtime/adapter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "formats/directory_transaction.h"
+#include "formats/hf_folder.h"
+#include "runtime/random_weights.h"
+#include "runtime/read_tensors.h"
+#include "runtime/save_tensors.h"
+
+namespace snug::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using backends::Buffer;
+using formats::LoraModule;
+using formats::PeftAdapter;
+using formats::TensorIndex;
+
+constexpr std::string_view kSuffixA = ".lora_A.weight";
+constexpr std::string_view kSuffixB = ".lora_B.weight";
+constexpr const char* kStem = "adapter_model";
+
+std::string tensor_a(const LoraModule& module) { return fmt::format("{}{}", module.module, kSuffixA); }
+std::string tensor_b(const LoraModule& module) { return fmt::format("{}{}", module.module, kSuffixB); }
+
+int64_t rank_of(const Executor& executor, const LoraModule& module) {
+  return executor.tensor(tensor_a(module)).shape[0];
+}
+
+// A module of `wanted` that `present` lacks, and how many there are.
+struct Lacking {
+  std::string first;
+  int64_t count = 0;
+};
+
+Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraModule>& present) {
+  std::unordered_set<std::string_view> names;
+  for (const LoraModule& module : present) names.insert(module.module);
+  Lacking result;
+  for (const LoraModule& module : wanted) {
+    if (names.contains(module.module)) continue;
+    if (result.count++ == 0) result.first = module.module;
+  }
+  return result;
+}
+
+void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& planned) {
+  const std::string file = adapter.file().path().string();
+  if (const Lacking missing = lacking(planned, adapter.modules()); missing.count > 0)
+    base::throw_user_error(
+        "{}: the adapter has no '{}' ({} modules are missing), which this job adapts; set "
+        "target_modules to those of the adapter",
+        file, missing.first, missing.count);
+  if (const Lacking surplus = lacking(adapter.modules(), planned); surplus.count > 0)
+    base::throw_user_error(
+        "{}: the adapter changes '{}' ({} modules in all), which this job does not adapt; is it an "
+        "adapter of this model? Set target_modules to those of the adapter",
+        file, surplus.first, surplus.count);
+}
+
+void check_scale(const PeftAdapter& adapter, const methods::LoraOptions& options) {
+  const double saved = adapter.config().scale();
+  const double planned = methods::lora_scale(options);
+  if (std::abs(saved - planned) <= 1e-6 * std::abs(saved)) return;
+  base::throw_user_error(
+      "{}: the adapter was trained with scale {} (r {}, lora_alpha {}, use_rslora {}), and this "
+      "job has scale {} (lora_r {}, lora_alpha {}, use_rslora {}); give the adapter's values",
+      (adapter.folder() / "adapter_config.json").string(), saved, adapter.config().r,
+      adapter.config().alpha, adapter.config().use_rslora, planned, options.r, options.alpha,
+      options.rslora);
+}
+
+std::vector<Transfer> transfers_of(const TensorIndex& index, const std::vector<LoraModule>& modules,
+                                   Executor& executor) {
+  std::unordered_map<std::string, std::string> tensor_of;
+  for (const LoraModule& module : modules) {
+    tensor_of.emplace(formats::lora_a_key(module.module), tensor_a(module));
+    tensor_of.emplace(formats::lora_b_key(module.module), tensor_b(module));
+  }
+  std::vector<Transfer> transfers;
+  for (const formats::IndexedTensor& tensor : index.tensors()) {
+    transfers.push_back({&tensor, original_of(executor, tensor_of.at(tensor.info->name))});
+    check_transfer(
+        index, transfers.back(),
+        fmt::format("as lora_r = {} and the base model say", rank_of(executor, modules.front())));
+  }
+  return transfers;
+}
+
+std::vector<SavedTensor> saved_tensors(const Executor& executor) {
+  std::vector<SavedTensor> tensors;
+  for (const LoraModule& module : adapter_modules(executor.job())) {
+    tensors.push_back(
+        {formats::lora_a_key(module.module), original_of(executor, tensor_a(module))});
+    tensors.push_back(
+        {formats::lora_b_key(module.module), original_of(executor, tensor_b(module))});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+std::vector<LoraModule> adapter_modules(const plan::Job& job) {
+  std::vector<LoraModule> modules;
+  std::unordered_map<std::string_view, size_t> known;
+  for (const program::Program& program : job.programs)
+    for (const program::Tensor& tensor : program.tensors) {
+      if (tensor.role != program::Role::adapter) continue;
+      const std::string_view name = tensor.name;
+      const bool is_a = name.ends_with(kSuffixA);
+      SNUG_CHECK(is_a || name.ends_with(kSuffixB), "{} is no tensor of LoRA", name);
+      const std::string_view module =
+          name.substr(0, name.size() - (is_a ? kSuffixA : kSuffixB).size());
+      const auto [found, added] = known.emplace(module, modules.size());
+      if (added) modules.push_back({std::string(module), 0, 0});
+      LoraModule& entry = modules[found->second];
+      (is_a ? entry.in_features : entry.out_features) = tensor.shape[is_a ? 1 : 0];
+    }
+  return modules;
+}
+
+void initialise_adapter(int64_t seed, Executor& executor) {
+  executor.backend().synchronise();
+  for (const LoraModule& module : adapter_modules(executor.job())) {
+    const std::string a = tensor_a(module);
+    const float bound = 1.0F / std::sqrt(static_cast<float>(module.in_features));
+    fill_uniform(original_of(executor, a), a, seed, bound);
+    const Buffer& b = original_of(executor, tensor_b(module));
+    std::fill_n(b.data, b.bytes(), std::byte{0});
+  }
+}
+
+void load_adapter(const fs::path& folder, const methods::LoraOptions& options, Executor& executor) {
+  const PeftAdapter adapter(folder);
+  const std::vector<LoraModule> planned = adapter_modules(executor.job());
+  check_modules(adapter, planned);
+  const TensorIndex index(folder, kStem);
+  const std::vector<Transfer> transfers = transfers_of(index, planned, executor);
+  check_scale(adapter, options);
+  read_tensors(index, transfers, executor);
+}
+
+void save_adapter(const fs::path& folder, const formats::LoraConfig& config,
+                  const fs::path& base_folder, Executor& executor) {
+  formats::DirectoryTransaction transaction(folder);
+  write_adapter_files(transaction.staging(), config, base_folder, executor);
+  transaction.commit(formats::DirectoryTransaction::IfExists::replace);
+}
+
+void write_adapter_files(const fs::path& folder, const formats::LoraConfig& config,
+                         const fs::path& base_folder, Executor& executor) {
+  const std::vector<SavedTensor> tensors = saved_tensors(executor);
+  SNUG_CHECK(!tensors.empty(), "the job has no adapter to save");
+  // PEFT reads one file only.
+  write_tensors(folder, kStem, tensors, std::numeric_limits<int64_t>::max());
+  formats::write_lora_config(folder, config);
+  if (!base_folder.empty()) formats::copy_companion_files(base_folder, folder);
+  read_back(folder, kStem, tensors, executor);
+}
+
+}  // namespace snug::runtime

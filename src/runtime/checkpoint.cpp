@@ -1,0 +1,206 @@
+#include "runtime/checkpoint.h"
+
+#include <string>
+#include <system_error>
+#include <unordered_set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/directory_transaction.h"
+#include "formats/peft_adapter.h"
+#include "formats/tensor_index.h"
+#include "methods/update.h"
+#include "runtime/adapter.h"
+#include "runtime/checkpoint_folders.h"
+#include "runtime/load_weights.h"
+#include "runtime/read_tensors.h"
+#include "runtime/save_model.h"
+#include "runtime/save_tensors.h"
+
+namespace snug::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::IndexedTensor;
+using formats::TensorIndex;
+
+constexpr const char* kStateName = "trainer_state.json";
+constexpr const char* kOptimizerStem = "optimizer";
+
+// Names of what the optimizer keeps beside its tensors, in the order of the update.
+std::vector<std::string> optimizer_names(const Executor& executor) {
+  std::vector<std::string> names;
+  for (const program::Tensor& trainable : executor.job().trainables)
+    for (const std::string& name :
+         {methods::master_name(trainable.name), methods::first_moment_name(trainable.name),
+          methods::second_moment_name(trainable.name)})
+      if (executor.has(name)) names.push_back(name);
+  return names;
+}
+
+void write_optimizer(const fs::path& folder, Executor& executor) {
+  std::vector<SavedTensor> tensors;
+  for (const std::string& name : optimizer_names(executor))
+    tensors.push_back({name, executor.tensor(name)});
+  write_tensors(folder, kOptimizerStem, tensors);
+  read_back(folder, kOptimizerStem, tensors, executor);
+}
+
+std::map<std::string, int64_t> file_sizes(const fs::path& folder) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_regular_file())
+      sizes[entry.path().filename().string()] = static_cast<int64_t>(entry.file_size());
+  return sizes;
+}
+
+// The state as the files hold it must be what this job computes with: the same names, shapes and
+// element types, or the run would go on with other bits.
+void check_same_type(const TensorIndex& index, const Transfer& transfer) {
+  const formats::TensorInfo& info = *transfer.source->info;
+  check_transfer(index, transfer, "as the recipe and the base model say");
+  if (info.dtype != transfer.destination.dtype)
+    base::throw_user_error(
+        "{}: tensor '{}' is stored as {} and this job keeps it as {}; the checkpoint was made with "
+        "another optim or compute_dtype, resume with those",
+        index.path_of(*transfer.source).string(), info.name, info.stored_dtype,
+        base::name_of(transfer.destination.dtype));
+}
+
+// What a checkpoint's file calls a tensor, and the tensor's own name.
+struct Named {
+  std::string stored;
+  std::string name;
+};
+
+std::vector<Transfer> transfers_of(const TensorIndex& index, const std::vector<Named>& tensors,
+                                   const Executor& executor) {
+  std::vector<Transfer> transfers;
+  for (const Named& tensor : tensors) {
+    const IndexedTensor* stored = index.find(tensor.stored);
+    if (stored == nullptr)
+      base::throw_user_error(
+          "{}: the checkpoint has no '{}', which this job trains; it was made by another recipe "
+          "(method, optim, target_modules) or for another model",
+          index.folder().string(), tensor.stored);
+    transfers.push_back({stored, executor.tensor(tensor.name)});
+    check_same_type(index, transfers.back());
+  }
+  return transfers;
+}
+
+// Beyond `known`, the names of all that the job keeps in this file.
+void check_surplus(const TensorIndex& index, const std::vector<std::string>& known) {
+  const std::unordered_set<std::string_view> names(known.begin(), known.end());
+  for (const IndexedTensor& tensor : index.tensors())
+    if (!names.contains(tensor.info->name))
+      base::throw_user_error(
+          "{}: the checkpoint holds '{}', which this job does not keep; it was made by another "
+          "recipe (method, optim, target_modules) or for another model",
+          index.path_of(tensor).string(), tensor.info->name);
+}
+
+std::string key_of(const program::Tensor& trainable) {
+  const bool adapter = trainable.role == program::Role::adapter;
+  // lora_a_key and lora_b_key put the same prefix before a tensor's name.
+  return adapter ? fmt::format("base_model.model.{}", trainable.name) : trainable.name;
+}
+
+// Trainable tensors whose only copy is in the model or adapter file: those without a master.
+std::vector<Named> tensors_without_master(const Executor& executor) {
+  std::vector<Named> tensors;
+  for (const program::Tensor& trainable : executor.job().trainables)
+    if (!executor.has(methods::master_name(trainable.name)))
+      tensors.push_back({key_of(trainable), trainable.name});
+  return tensors;
+}
+
+std::vector<std::string> stored_trainables(const Executor& executor) {
+  std::vector<std::string> keys;
+  for (const program::Tensor& trainable : executor.job().trainables)
+    keys.push_back(key_of(trainable));
+  return keys;
+}
+
+TensorIndex open_trainables(const fs::path& folder, const Executor& executor) {
+  const bool adapter = !adapter_modules(executor.job()).empty();
+  const fs::path config = folder / (adapter ? "adapter_config.json" : "config.json");
+  if (!fs::exists(config))
+    base::throw_user_error(
+        "{}: the checkpoint has no {}; it was made with method={}, and this job has method={}",
+        folder.string(), config.filename().string(), adapter ? "full" : "lora",
+        adapter ? "lora" : "full");
+  return TensorIndex(folder, adapter ? "adapter_model" : "model");
+}
+
+void check_file(const fs::path& path, int64_t bytes) {
+  std::error_code error;
+  const auto found = fs::file_size(path, error);
+  if (error)
+    base::throw_user_error(
+        "{}: the file is missing, so this checkpoint is incomplete; resume from "
+        "an earlier one",
+        path.string());
+  if (static_cast<int64_t>(found) != bytes)
+    base::throw_user_error(
+        "{}: the file has {} bytes and was written with {}, so this checkpoint is damaged; resume "
+        "from an earlier one",
+        path.string(), found, bytes);
+}
+
+}  // namespace
+
+fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& state,
+                         Executor& executor) {
+  executor.backend().synchronise();
+  const fs::path target = checkpoint_path(options.output_dir, state.step);
+  formats::DirectoryTransaction transaction(target);
+  const fs::path& folder = transaction.staging();
+  if (options.adapter)
+    write_adapter_files(folder, *options.adapter, options.model.folder, executor);
+  else
+    write_model_files(folder, options.model, executor);
+  write_optimizer(folder, executor);
+  TrainerState complete = state;
+  complete.files = file_sizes(folder);
+  base::write_file_atomically(folder / kStateName, to_json(complete));
+  transaction.commit(formats::DirectoryTransaction::IfExists::replace);
+  prune_checkpoints(options.output_dir, options.save_total_limit);
+  return target;
+}
+
+TrainerState read_checkpoint_state(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    base::throw_user_error("{}: there is no such checkpoint folder", folder.string());
+  const fs::path path = folder / kStateName;
+  if (!fs::exists(path, error))
+    base::throw_user_error(
+        "{}: the folder has no {}, so it is not a complete checkpoint; give one named checkpoint-N "
+        "from a run's output_dir, or resume_from_checkpoint=auto",
+        folder.string(), kStateName);
+  TrainerState state = parse_trainer_state(base::read_text_file(path), path.string());
+  for (const auto& [name, bytes] : state.files) check_file(folder / name, bytes);
+  return state;
+}
+
+TrainerState restore_checkpoint(const fs::path& folder, const models::ModelConfig& config,
+                                Executor& executor) {
+  TrainerState state = read_checkpoint_state(folder);
+  const TensorIndex trainables = open_trainables(folder, executor);
+  const TensorIndex optimizer(folder, kOptimizerStem);
+  const std::vector<std::string> kept = optimizer_names(executor);
+  std::vector<Named> optimizer_tensors;
+  for (const std::string& name : kept) optimizer_tensors.push_back({name, name});
+  const auto from_optimizer = transfers_of(optimizer, optimizer_tensors, executor);
+  check_surplus(optimizer, kept);
+  const auto from_trainables = transfers_of(trainables, tensors_without_master(executor), executor);
+  check_surplus(trainables, stored_trainables(executor));
+  read_tensors(optimizer, from_optimizer, executor);
+  read_tensors(trainables, from_trainables, executor);
+  write_inverse_frequencies(config, executor);
+  return state;
+}
+
+}  // namespace snug::runtime

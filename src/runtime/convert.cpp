@@ -1,0 +1,73 @@
+#include "runtime/convert.h"
+
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace snug::runtime {
+namespace {
+
+using base::BFloat16;
+using base::DType;
+using base::Float16;
+
+float load(float value) { return value; }
+float load(double value) { return static_cast<float>(value); }
+float load(BFloat16 value) { return base::to_float(value); }
+
+// base::to_float(Float16) without branches, so that the loop vectorises.
+float load(Float16 value) {
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000U) << 16;
+  const uint32_t magnitude = static_cast<uint32_t>(value.bits & 0x7fffU) << 13;
+  constexpr uint32_t kBias = 112U << 23;  // difference of the exponents' biases
+  constexpr uint32_t kSmallest = 113U << 23;
+  // A subnormal is its mantissa below the smallest normal: the subtraction normalises it.
+  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude + kSmallest) -
+                                                     std::bit_cast<float>(kSmallest));
+  uint32_t bits = magnitude + kBias;
+  bits = magnitude >= (31U << 23) ? magnitude | 0x7f800000U : bits;
+  bits = magnitude < (1U << 23) ? subnormal : bits;
+  return std::bit_cast<float>(sign | bits);
+}
+
+void store(float value, float& to) { to = value; }
+void store(float value, BFloat16& to) { to = base::to_bfloat16(value); }
+
+template <typename From, typename To>
+void convert_elements(const void* source, void* destination, int64_t elements) {
+  const auto* from = static_cast<const From*>(source);
+  auto* to = static_cast<To*>(destination);
+  for (int64_t i = 0; i < elements; ++i) store(load(from[i]), to[i]);
+}
+
+template <typename To>
+void convert_to(DType from, const void* source, void* destination, int64_t elements) {
+  switch (from) {
+    case DType::f64:
+      return convert_elements<double, To>(source, destination, elements);
+    case DType::f32:
+      return convert_elements<float, To>(source, destination, elements);
+    case DType::bf16:
+      return convert_elements<BFloat16, To>(source, destination, elements);
+    case DType::f16:
+      return convert_elements<Float16, To>(source, destination, elements);
+    default:
+      SNUG_CHECK(false, "no conversion from {}", base::name_of(from));
+  }
+}
+
+}  // namespace
+
+void convert(DType from, const void* source, DType to, void* destination, int64_t elements) {
+  if (from == to) {
+    std::memcpy(destination, source, static_cast<size_t>(elements * base::size_of(to)));
+  } else if (to == DType::f32) {
+    convert_to<float>(from, source, destination, elements);
+  } else {
+    SNUG_CHECK(to == DType::bf16, "no conversion to {}", base::name_of(to));
+    convert_to<BFloat16>(from, source, destination, elements);
+  }
+}
+
+}  // namespace snug::runtime

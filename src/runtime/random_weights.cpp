@@ -1,0 +1,135 @@
+// Element e of a tensor is word e % 4 of philox({low(e / 4), high(e / 4), 0, 0}, key), where the
+// key comes from the seed and the tensor's name; a normal value comes from a pair of words (Box and
+// Muller 1958).
+#include "runtime/random_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "models/weights.h"
+#include "runtime/load_weights.h"
+#include "runtime/read_tensors.h"
+
+namespace snug::runtime {
+namespace {
+
+using backends::Buffer;
+using base::DType;
+
+constexpr int64_t kGroup = 4;  // elements of one philox call
+// A thread is worth starting for this many elements.
+constexpr int64_t kThreadElements = int64_t{1} << 18;
+
+using Group = std::array<float, kGroup>;
+
+base::PhiloxKey tensor_key(std::string_view name, int64_t seed) {
+  const uint64_t hash = base::hash_name(name.data(), name.size());
+  const auto bits = static_cast<uint64_t>(seed);
+  const base::PhiloxCounter words =
+      base::philox({static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32), 0, 0},
+                   {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
+  return {words[0], words[1]};
+}
+
+base::PhiloxCounter words_of(int64_t group, base::PhiloxKey key) {
+  const auto index = static_cast<uint64_t>(group);
+  return base::philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0},
+                      key);
+}
+
+Group normal_group(const base::PhiloxCounter& words) {
+  Group values{};
+  for (size_t pair = 0; pair < kGroup; pair += 2) {
+    // In (0, 1], so that the logarithm is finite.
+    const float u = base::uniform(words[pair]) + 0x1p-24F;
+    const float angle = 2.0F * std::numbers::pi_v<float> * base::uniform(words[pair + 1]);
+    const float radius = std::sqrt(-2.0F * std::log(u));
+    values[pair] = radius * std::cos(angle);
+    values[pair + 1] = radius * std::sin(angle);
+  }
+  return values;
+}
+
+void store(const Buffer& buffer, int64_t element, float value) {
+  if (buffer.dtype == DType::f32)
+    buffer.as<float>()[element] = value;
+  else
+    buffer.as<base::BFloat16>()[element] = base::to_bfloat16(value);
+}
+
+// Calls fill(first_group, last_group) on so many threads, each with a range of its own.
+template <typename F>
+void in_parallel(int64_t groups, int threads, const F& fill) {
+  const int64_t useful = std::max<int64_t>(1, groups * kGroup / kThreadElements);
+  const int64_t count = std::min<int64_t>(threads, useful);
+  const auto begin = [&](int64_t part) { return groups * part / count; };
+  std::vector<std::thread> others;
+  for (int64_t part = 1; part < count; ++part)
+    others.emplace_back([&, part] { fill(begin(part), begin(part + 1)); });
+  fill(0, begin(1));
+  for (std::thread& other : others) other.join();
+}
+
+// values(group) gives the values of one group.
+template <typename F>
+void fill_groups(const Buffer& buffer, int threads, const F& values) {
+  SNUG_CHECK(buffer.dtype == DType::f32 || buffer.dtype == DType::bf16,
+             "random values in a tensor of {}", base::name_of(buffer.dtype));
+  const int64_t elements = buffer.elements();
+  in_parallel((elements + kGroup - 1) / kGroup, threads, [&](int64_t first, int64_t last) {
+    for (int64_t group = first; group < last; ++group) {
+      const Group four = values(group);
+      const int64_t start = group * kGroup;
+      for (int64_t i = start; i < std::min(elements, start + kGroup); ++i)
+        store(buffer, i, four[static_cast<size_t>(i - start)]);
+    }
+  });
+}
+
+void fill_constant(const Buffer& buffer, float value) {
+  fill_groups(buffer, 1, [&](int64_t) { return Group{value, value, value, value}; });
+}
+
+}  // namespace
+
+void fill_normal(const Buffer& buffer, std::string_view name, int64_t seed, float deviation,
+                 int threads) {
+  const base::PhiloxKey key = tensor_key(name, seed);
+  fill_groups(buffer, threads, [&](int64_t group) {
+    Group values = normal_group(words_of(group, key));
+    for (float& value : values) value *= deviation;
+    return values;
+  });
+}
+
+void fill_uniform(const Buffer& buffer, std::string_view name, int64_t seed, float bound) {
+  const base::PhiloxKey key = tensor_key(name, seed);
+  fill_groups(buffer, 1, [&](int64_t group) {
+    const base::PhiloxCounter words = words_of(group, key);
+    Group values{};
+    for (size_t i = 0; i < kGroup; ++i) values[i] = (2.0F * base::uniform(words[i]) - 1.0F) * bound;
+    return values;
+  });
+}
+
+void random_weights(const models::ModelConfig& config, int64_t seed, int threads,
+                    Executor& executor) {
+  if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  executor.backend().synchronise();
+  for (const models::Weight& weight : models::weights_of(config)) {
+    const Buffer& buffer = original_of(executor, weight.name);
+    if (weight.initializer == models::Initializer::normal)
+      fill_normal(buffer, weight.name, seed, config.initializer_range, threads);
+    else
+      fill_constant(buffer, weight.initializer == models::Initializer::ones ? 1.0F : 0.0F);
+  }
+  write_inverse_frequencies(config, executor);
+}
+
+}  // namespace snug::runtime
