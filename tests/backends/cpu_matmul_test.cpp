@@ -471,6 +471,8 @@ TEST(CpuLinearCrossEntropy, ChunksAndRests) {
            .trained_percent = 70,
            .accumulate = true},
           type);
+    check({.tokens = 90, .width = 16, .vocab = 2500, .chunk_rows = 64, .trained_percent = 80},
+          type);
     check({.tokens = 5,
            .width = 33,
            .vocab = 17,

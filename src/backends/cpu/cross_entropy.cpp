@@ -23,36 +23,55 @@ void set_gradient(void* gradient, Element element, int64_t index, float value) {
     static_cast<base::BFloat16*>(gradient)[index] = base::to_bfloat16(value);
 }
 
-// One row of logits and the token it should foretell.
-struct LossRow {
-  const void* logits;
+// The largest of some logits, and the sum of exp(logit - largest).
+struct Statistics {
+  float largest;
+  float sum;
+  float lse() const { return largest + std::log(sum); }
+  // -log p of a logit; the small difference is taken before the large term.
+  float loss(float logit) const { return std::log(sum) - (logit - largest); }
+};
+
+// Consecutive logits of a row.
+struct LogitRun {
+  const void* data;
   Element element;
-  int64_t vocab;
+  int64_t count;
+};
+
+Statistics statistics_of(const LogitRun& run, const SoftmaxKernels& kernels) {
+  Statistics result{};
+  kernels.statistics[run.element](run.data, run.count, &result.largest, &result.sum);
+  return result;
+}
+
+Statistics merged(const Statistics& a, const Statistics& b) {
+  const float largest = std::max(a.largest, b.largest);
+  return {largest, a.sum * std::exp(a.largest - largest) + b.sum * std::exp(b.largest - largest)};
+}
+
+// gradient = (softmax - onehot) * scale; may begin where the logits begin. `target` counts from the
+// run's first logit and may lie outside.
+struct GradientRun {
+  void* data;
+  Element element;
   int64_t target;
-};
-
-// log(sum(exp(logits))), and -log p(target), whose small difference is taken before the large term.
-struct RowLoss {
   float lse;
-  float loss;
+  float scale;
 };
 
-RowLoss row_loss(const LossRow& row, const SoftmaxKernels& kernels) {
-  float largest = 0;
-  float sum = 0;
-  kernels.statistics[row.element](row.logits, row.vocab, &largest, &sum);
-  const float log_sum = std::log(sum);
-  return {.lse = largest + log_sum,
-          .loss = log_sum - (logit_at(row.logits, row.element, row.target) - largest)};
+void make_gradient(const LogitRun& run, const GradientRun& gradient,
+                   const SoftmaxKernels& kernels) {
+  const bool holds_target = gradient.target >= 0 && gradient.target < run.count;
+  const float logit = holds_target ? logit_at(run.data, run.element, gradient.target) : 0.0F;
+  kernels.gradient[run.element][gradient.element](run.data, run.count, gradient.lse, gradient.scale,
+                                                  gradient.data);
+  if (holds_target)
+    set_gradient(gradient.data, gradient.element, gradient.target,
+                 (std::exp(logit - gradient.lse) - 1.0F) * gradient.scale);
 }
 
-// gradient = (softmax - onehot) * scale; may begin where the logits begin.
-void row_gradient(const LossRow& row, float lse, float scale, Element element, void* gradient,
-                  const SoftmaxKernels& kernels) {
-  const float target = std::exp(logit_at(row.logits, row.element, row.target) - lse) - 1.0F;
-  kernels.gradient[row.element][element](row.logits, row.vocab, lse, scale, gradient);
-  set_gradient(gradient, element, row.target, target * scale);
-}
+void clear(std::byte* data, int64_t bytes) { std::memset(data, 0, static_cast<size_t>(bytes)); }
 
 int64_t checked_target(int32_t target, int64_t vocab) {
   SNUG_CHECK(target < vocab, "target {} of {}", target, vocab);
@@ -79,7 +98,7 @@ class LossRun {
         targets_(integers_of(invocation.reads[2])),
         inverse_tokens_(*invocation.reads[3].as<float>()),
         losses_(invocation.writes[0].as<float>()),
-        row_numbers_(reinterpret_cast<int32_t*>(workspace(plan.rows_offset()))) {
+        row_numbers_(invocation.workspace.as<int32_t>()) {
     if (shape_.train) dhidden_ = rows_of(invocation.writes[2]);
     if (shape_.weight_gradient)
       dweight_ = shape_.accumulate ? &invocation.updates[0] : &invocation.writes[3];
@@ -90,7 +109,7 @@ class LossRun {
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);
-      run_chunk(chunk, done, std::min(chunk.rows, trained - done), first);
+      run_chunk({chunk, done, std::min(chunk.rows, trained - done), first});
       done += chunk.rows;
       first = false;
     }
@@ -99,8 +118,19 @@ class LossRun {
   }
 
  private:
+  // Rows [first_row, first_row + rows) of the trained ones; rows up to chunk.rows are zeros.
+  struct Part {
+    const LossChunk& chunk;
+    int64_t first_row;
+    int64_t rows;
+    bool overwrite_dweight;
+  };
+
   std::byte* workspace(int64_t offset) const { return invocation_.workspace.data + offset; }
-  int64_t width_bytes(const Rows& rows) const { return shape_.width * rows.element_bytes(); }
+  std::byte* logits(const Part& part, int64_t block) const {
+    return workspace(plan_.logits_offset(part.chunk, block));
+  }
+  int64_t token(const Part& part, int64_t i) const { return row_numbers_[part.first_row + i]; }
 
   // Lists the rows that carry loss; what others write is zero.
   int64_t find_trained_rows() {
@@ -112,101 +142,129 @@ class LossRun {
         continue;
       }
       losses_[t] = 0;
-      if (shape_.train) std::memset(dhidden_.at(t), 0, static_cast<size_t>(width_bytes(dhidden_)));
+      if (shape_.train) clear(dhidden_.at(t), dhidden_.columns * dhidden_.element_bytes());
     }
     return trained;
   }
 
-  void run_chunk(const LossChunk& chunk, int64_t first_row, int64_t rows, bool first) {
-    std::byte* hidden = workspace(plan_.hidden_offset());
-    std::byte* logits = workspace(plan_.logits_offset());
-    std::byte* scratch = workspace(plan_.scratch_offset());
-    const std::byte* weight = invocation_.reads[1].data;
-    gather(first_row, rows, chunk.rows);
-    chunk.logits.multiply({.a = hidden, .b = weight, .c = logits}, scratch, context_);
+  void run_chunk(const Part& part) {
+    gather(part);
+    for (int64_t block = 0; block < plan_.blocks(); ++block)
+      plan_.products(part.chunk, block)
+          .logits.multiply({.a = workspace(plan_.hidden_offset()),
+                            .b = weight_block(block),
+                            .c = logits(part, block)},
+                           workspace(plan_.scratch_offset()), context_);
     if (!shape_.train) {
-      parallel_for(rows, [&](int64_t i) { loss_of(first_row, i); });
+      parallel_for(part.rows, [&](int64_t i) { row_statistics(part, i); });
       return;
     }
-    softmax_in_place(first_row, rows, chunk.rows);
-    if (dweight_ != nullptr) {
-      const Product& product = first ? *chunk.dweight_first : *chunk.dweight_next;
-      product.multiply({.a = logits, .b = hidden, .c = dweight_->data}, scratch, context_);
-    }
-    chunk.dhidden->multiply({.a = logits, .b = weight, .c = hidden}, scratch, context_);
-    scatter(first_row, rows);
+    softmax_in_place(part);
+    for (int64_t block = 0; block < plan_.blocks(); ++block) multiply_gradients(part, block);
+    scatter(part);
   }
 
-  // Rows beyond `rows` are zeros: their logits are finite.
-  void gather(int64_t first_row, int64_t rows, int64_t chunk_rows) {
-    const int64_t bytes = width_bytes(hidden_);
+  const std::byte* weight_block(int64_t block) const {
+    return invocation_.reads[1].data +
+           block * plan_.block_columns() * shape_.weight_stride * base::size_of(shape_.type);
+  }
+
+  void gather(const Part& part) {
+    const int64_t bytes = hidden_.columns * hidden_.element_bytes();
     std::byte* to = workspace(plan_.hidden_offset());
-    parallel_ranges(chunk_rows, 16, [&](int64_t begin, int64_t end) {
+    parallel_ranges(part.chunk.rows, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        if (i < rows)
-          std::memcpy(to + i * bytes, hidden_.at(row_numbers_[first_row + i]),
-                      static_cast<size_t>(bytes));
+        if (i < part.rows)
+          std::memcpy(to + i * bytes, hidden_.at(token(part, i)), static_cast<size_t>(bytes));
         else
-          std::memset(to + i * bytes, 0, static_cast<size_t>(bytes));
+          clear(to + i * bytes, bytes);
       }
     });
   }
 
-  void scatter(int64_t first_row, int64_t rows) {
-    const int64_t bytes = width_bytes(dhidden_);
-    const std::byte* from = workspace(plan_.hidden_offset());
-    parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        std::memcpy(dhidden_.at(row_numbers_[first_row + i]), from + i * bytes,
-                    static_cast<size_t>(bytes));
-    });
-  }
-
-  // The loss of row i of a chunk; returns its log-sum-exp.
-  float loss_of(int64_t first_row, int64_t i) const {
-    const int32_t token = row_numbers_[first_row + i];
-    const RowLoss result = row_loss(loss_row(first_row, i), kernels_);
-    losses_[token] = result.loss;
-    return result.lse;
-  }
-
-  LossRow loss_row(int64_t first_row, int64_t i) const {
-    const auto* logits = reinterpret_cast<const float*>(workspace(plan_.logits_offset()));
-    return {.logits = logits + i * shape_.vocab,
-            .element = kF32,
-            .vocab = shape_.vocab,
-            .target = targets_[row_numbers_[first_row + i]]};
-  }
-
-  // Turns fp32 logits into gradients of the factors' type in the same bytes, row after row without
-  // gaps. A bf16 row i ends where fp32 row (i + 1) / 2 begins, so rows [n, 2n) may be written, all
-  // at once, when rows below n were read: one row, then one, two, four, ...
-  void softmax_in_place(int64_t first_row, int64_t rows, int64_t chunk_rows) {
-    const Element element = element_of(shape_.type);
-    const int64_t row_bytes = shape_.vocab * base::size_of(shape_.type);
-    std::byte* gradients = workspace(plan_.logits_offset());
-    const auto row = [&](int64_t i) {
-      const float lse = loss_of(first_row, i);
-      row_gradient(loss_row(first_row, i), lse, inverse_tokens_, element, gradients + i * row_bytes,
-                   kernels_);
-    };
-    if (element == kF32) {
-      parallel_for(rows, row);
-    } else {
-      for (int64_t begin = 0, end = 1; begin < rows; begin = end, end *= 2) {
-        const int64_t count = std::min(end, rows) - begin;
-        parallel_for(count, [&](int64_t i) { row(begin + i); });
-      }
+  // dweight and dhidden of a block, while its logits' gradients are in the cache.
+  void multiply_gradients(const Part& part, int64_t block) {
+    const BlockProducts& products = plan_.products(part.chunk, block);
+    std::byte* scratch = workspace(plan_.scratch_offset());
+    if (dweight_ != nullptr) {
+      const Product& product =
+          part.overwrite_dweight ? *products.dweight_first : *products.dweight_next;
+      std::byte* to = dweight_->data + block * plan_.block_columns() * shape_.dweight_stride *
+                                           base::size_of(shape_.dweight_type);
+      product.multiply({.a = logits(part, block), .b = workspace(plan_.hidden_offset()), .c = to},
+                       scratch, context_);
     }
-    std::memset(gradients + rows * row_bytes, 0,
-                static_cast<size_t>((chunk_rows - rows) * row_bytes));
+    const Product& product = block == 0 ? *products.dhidden_first : *products.dhidden_next;
+    product.multiply({.a = logits(part, block),
+                      .b = weight_block(block),
+                      .c = workspace(plan_.dhidden_offset())},
+                     scratch, context_);
+  }
+
+  void scatter(const Part& part) {
+    const auto* from = reinterpret_cast<const float*>(workspace(plan_.dhidden_offset()));
+    const auto convert = context_.kernels.elementwise->convert[kF32][dhidden_.element];
+    parallel_ranges(part.rows, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        convert(from + i * shape_.width, dhidden_.at(token(part, i)), shape_.width);
+    });
+  }
+
+  LogitRun logit_run(const Part& part, int64_t i, int64_t block) const {
+    const int64_t count = plan_.columns(block);
+    return {reinterpret_cast<const float*>(logits(part, block)) + i * count, kF32, count};
+  }
+
+  // Of row i of a chunk; also sets its loss.
+  Statistics row_statistics(const Part& part, int64_t i) const {
+    Statistics row = statistics_of(logit_run(part, i, 0), kernels_);
+    for (int64_t block = 1; block < plan_.blocks(); ++block)
+      row = merged(row, statistics_of(logit_run(part, i, block), kernels_));
+    const int64_t target = targets_[token(part, i)];
+    const int64_t block = target / plan_.block_columns();
+    losses_[token(part, i)] =
+        row.loss(logit_at(logit_run(part, i, block).data, kF32, target % plan_.block_columns()));
+    return row;
+  }
+
+  void row_gradients(const Part& part, int64_t i) const {
+    const float lse = row_statistics(part, i).lse();
+    const int64_t target = targets_[token(part, i)];
+    const int64_t size = base::size_of(shape_.type);
+    for (int64_t block = 0; block < plan_.blocks(); ++block) {
+      std::byte* to = logits(part, block) + i * plan_.columns(block) * size;
+      make_gradient(logit_run(part, i, block),
+                    {.data = to,
+                     .element = element_of(shape_.type),
+                     .target = target - block * plan_.block_columns(),
+                     .lse = lse,
+                     .scale = inverse_tokens_},
+                    kernels_);
+    }
+  }
+
+  // Turns the fp32 logits of each block into gradients of the factors' type in the same bytes, row
+  // after row without gaps. Bf16 row i ends where fp32 row (i + 1) / 2 begins, so rows [n, 2n) may
+  // be written, all at once, when rows below n were read: one row, then one, two, four, ...
+  void softmax_in_place(const Part& part) {
+    if (shape_.type == base::DType::f32) {
+      parallel_for(part.rows, [&](int64_t i) { row_gradients(part, i); });
+    } else {
+      for (int64_t begin = 0, end = 1; begin < part.rows; begin = end, end *= 2)
+        parallel_for(std::min(end, part.rows) - begin,
+                     [&](int64_t i) { row_gradients(part, begin + i); });
+    }
+    for (int64_t block = 0; block < plan_.blocks(); ++block) {
+      const int64_t row_bytes = plan_.columns(block) * base::size_of(shape_.type);
+      clear(logits(part, block) + part.rows * row_bytes, (part.chunk.rows - part.rows) * row_bytes);
+    }
   }
 
   void clear_dweight() {
     const Rows dweight = rows_of(*dweight_);
     parallel_ranges(dweight.rows, 64, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        std::memset(dweight.at(i), 0, static_cast<size_t>(width_bytes(dweight)));
+        clear(dweight.at(i), dweight.columns * dweight.element_bytes());
     });
   }
 
@@ -242,7 +300,6 @@ LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
                    const program::OperationView& view) {
   LossShape shape = shape_of(loss.chunk_rows, view);
   shape.train = true;
-  shape.dhidden_type = view.write(2).dtype;
   shape.weight_gradient = loss.weight_gradient;
   shape.accumulate = loss.accumulate;
   if (!loss.weight_gradient) return shape;
@@ -274,28 +331,30 @@ void run(const program::CrossEntropy&, const Invocation& invocation, CpuContext&
   parallel_for(logits.rows, [&](int64_t t) {
     losses[t] = 0;
     if (targets[t] < 0) return;
-    losses[t] = row_loss({logits.at(t), logits.element, logits.columns,
-                          checked_target(targets[t], logits.columns)},
-                         *context.kernels.softmax)
-                    .loss;
+    const int64_t target = checked_target(targets[t], logits.columns);
+    const LogitRun row{logits.at(t), logits.element, logits.columns};
+    losses[t] =
+        statistics_of(row, *context.kernels.softmax).loss(logit_at(row.data, row.element, target));
   });
   sum_losses(losses, logits.rows, *invocation.reads[2].as<float>(), invocation.writes[1]);
 }
 
 void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuContext& context) {
+  const SoftmaxKernels& kernels = *context.kernels.softmax;
   const Rows logits = rows_of(invocation.reads[0]);
   const int32_t* targets = integers_of(invocation.reads[1]);
   const float inverse_tokens = *invocation.reads[2].as<float>();
   const Rows dlogits = rows_of(invocation.writes[0]);
   parallel_for(logits.rows, [&](int64_t t) {
-    if (targets[t] < 0) {
-      std::memset(dlogits.at(t), 0, static_cast<size_t>(dlogits.columns * dlogits.element_bytes()));
-      return;
-    }
-    const LossRow row{logits.at(t), logits.element, logits.columns,
-                      checked_target(targets[t], logits.columns)};
-    row_gradient(row, row_loss(row, *context.kernels.softmax).lse, inverse_tokens, dlogits.element,
-                 dlogits.at(t), *context.kernels.softmax);
+    if (targets[t] < 0) return clear(dlogits.at(t), dlogits.columns * dlogits.element_bytes());
+    const LogitRun row{logits.at(t), logits.element, logits.columns};
+    make_gradient(row,
+                  {.data = dlogits.at(t),
+                   .element = dlogits.element,
+                   .target = checked_target(targets[t], logits.columns),
+                   .lse = statistics_of(row, kernels).lse(),
+                   .scale = inverse_tokens},
+                  kernels);
   });
 }
 
@@ -317,7 +376,6 @@ bool supports(const program::LinearCrossEntropyTrain& loss, const program::Opera
               const CpuContext& context) {
   const base::DType type = view.read(0).dtype;
   if (!supports_product(type, view.read(1).dtype, base::DType::f32, context)) return false;
-  if (!supports_product(type, type, view.write(2).dtype, context)) return false;
   if (!loss.weight_gradient) return true;
   const base::DType dweight = (loss.accumulate ? view.update(0) : view.write(3)).dtype;
   return supports_product(type, type, dweight, context);

@@ -12,63 +12,85 @@ namespace {
 // chunks save nothing but bytes.
 constexpr int64_t kLeastRows = 64;
 
+// A block's logits, 1 KiB wide in bf16, and its part of the weight stay in the second-level cache.
+constexpr int64_t kBlockColumns = 1024;
+
 constexpr int64_t round_up(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
-// (rows, vocab) = hidden weight^T.
-MatmulSpec logits_spec(const LossShape& shape, int64_t rows) {
-  MatmulSpec spec{.m = rows, .n = shape.vocab, .k = shape.width};
+// Products with a block of columns.
+struct BlockShape {
+  int64_t rows;
+  int64_t columns;
+};
+
+// (rows, columns) = hidden weight^T.
+MatmulSpec logits_spec(const LossShape& shape, const BlockShape& block) {
+  MatmulSpec spec{.m = block.rows, .n = block.columns, .k = shape.width};
   spec.a_type = spec.b_type = shape.type;
   spec.a_strides[0] = shape.width;
   spec.b_strides[0] = 1;
   spec.b_strides[1] = shape.weight_stride;
-  spec.c_stride = shape.vocab;
+  spec.c_stride = block.columns;
   return spec;
 }
 
 // (rows, width) = dlogits weight.
-MatmulSpec dhidden_spec(const LossShape& shape, int64_t rows) {
-  MatmulSpec spec{.m = rows, .n = shape.width, .k = shape.vocab};
+MatmulSpec dhidden_spec(const LossShape& shape, const BlockShape& block, MatmulSpec::Add add) {
+  MatmulSpec spec{.m = block.rows, .n = shape.width, .k = block.columns};
   spec.a_type = spec.b_type = shape.type;
-  spec.c_type = shape.dhidden_type;
-  spec.a_strides[0] = shape.vocab;
+  spec.a_strides[0] = block.columns;
   spec.b_strides[0] = shape.weight_stride;
   spec.c_stride = shape.width;
+  spec.add = add;
   return spec;
 }
 
-// (vocab, width) = dlogits^T hidden.
-MatmulSpec dweight_spec(const LossShape& shape, int64_t rows, MatmulSpec::Add add) {
-  MatmulSpec spec{.m = shape.vocab, .n = shape.width, .k = rows};
+// (columns, width) = dlogits^T hidden.
+MatmulSpec dweight_spec(const LossShape& shape, const BlockShape& block, MatmulSpec::Add add) {
+  MatmulSpec spec{.m = block.columns, .n = shape.width, .k = block.rows};
   spec.a_type = spec.b_type = shape.type;
   spec.c_type = shape.dweight_type;
   spec.a_strides[0] = 1;
-  spec.a_strides[1] = shape.vocab;
+  spec.a_strides[1] = block.columns;
   spec.b_strides[0] = shape.width;
   spec.c_stride = shape.dweight_stride;
   spec.add = add;
   return spec;
 }
 
-LossChunk chunk_of(const LossShape& shape, int64_t rows, const CpuContext& context) {
-  LossChunk chunk{.rows = rows,
-                  .logits = Product(logits_spec(shape, rows), context),
-                  .dhidden = {},
-                  .dweight_first = {},
-                  .dweight_next = {}};
-  if (shape.train) chunk.dhidden.emplace(dhidden_spec(shape, rows), context);
-  if (!shape.weight_gradient) return chunk;
-  chunk.dweight_next.emplace(dweight_spec(shape, rows, MatmulSpec::Add::destination), context);
+BlockProducts products_of(const LossShape& shape, const BlockShape& block,
+                          const CpuContext& context) {
+  using Add = MatmulSpec::Add;
+  BlockProducts products{.logits = Product(logits_spec(shape, block), context),
+                         .dhidden_first = {},
+                         .dhidden_next = {},
+                         .dweight_first = {},
+                         .dweight_next = {}};
+  if (shape.train) {
+    products.dhidden_first.emplace(dhidden_spec(shape, block, Add::nothing), context);
+    products.dhidden_next.emplace(dhidden_spec(shape, block, Add::destination), context);
+  }
+  if (!shape.weight_gradient) return products;
+  products.dweight_next.emplace(dweight_spec(shape, block, Add::destination), context);
   if (!shape.accumulate)
-    chunk.dweight_first.emplace(dweight_spec(shape, rows, MatmulSpec::Add::nothing), context);
-  return chunk;
+    products.dweight_first.emplace(dweight_spec(shape, block, Add::nothing), context);
+  return products;
 }
 
 template <typename F>
-void for_each_product(const LossChunk& chunk, F&& f) {
-  f(chunk.logits);
-  if (chunk.dhidden) f(*chunk.dhidden);
-  if (chunk.dweight_first) f(*chunk.dweight_first);
-  if (chunk.dweight_next) f(*chunk.dweight_next);
+void for_each_product(const BlockProducts& products, F&& f) {
+  f(products.logits);
+  for (const auto* product : {&products.dhidden_first, &products.dhidden_next,
+                              &products.dweight_first, &products.dweight_next})
+    if (product->has_value()) f(**product);
+}
+
+template <typename F>
+void for_each_product(const std::vector<LossChunk>& chunks, F&& f) {
+  for (const LossChunk& chunk : chunks) {
+    for_each_product(chunk.whole, f);
+    if (chunk.rest) for_each_product(*chunk.rest, f);
+  }
 }
 
 }  // namespace
@@ -82,29 +104,49 @@ int64_t default_chunk_rows(int64_t vocab, int64_t tokens) {
   return rows;
 }
 
-LossPlan::LossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
+LossPlan::LossPlan(const LossShape& shape, const CpuContext& context)
+    : shape_(shape), block_columns_(std::min(kBlockColumns, shape.vocab)) {
   if (shape_.chunk_rows == 0) shape_.chunk_rows = default_chunk_rows(shape_.vocab, shape_.tokens);
+  const int64_t rest = shape_.vocab % block_columns_;
   for (int64_t rows = shape_.chunk_rows;; rows /= 2) {
-    chunks_.push_back(chunk_of(shape_, rows, context));
+    LossChunk chunk{rows, products_of(shape_, {rows, block_columns_}, context), {}};
+    if (rest > 0) chunk.rest = products_of(shape_, {rows, rest}, context);
+    chunks_.push_back(std::move(chunk));
     if (rows / 2 < kLeastRows) break;
   }
-  const int64_t hidden_size =
-      std::max(base::size_of(shape_.type), shape_.train ? base::size_of(shape_.dhidden_type) : 0);
+  lay_out();
+}
+
+void LossPlan::lay_out() {
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  const int64_t rows = shape_.chunk_rows;
   hidden_offset_ = round_up(shape_.tokens * static_cast<int64_t>(sizeof(int32_t)));
-  logits_offset_ = hidden_offset_ + round_up(shape_.chunk_rows * shape_.width * hidden_size);
-  scratch_offset_ = logits_offset_ + round_up(shape_.chunk_rows * shape_.vocab *
-                                              static_cast<int64_t>(sizeof(float)));
+  dhidden_offset_ = hidden_offset_ + round_up(rows * shape_.width * base::size_of(shape_.type));
+  logits_offset_ = dhidden_offset_ + (shape_.train ? round_up(rows * shape_.width * kFloat) : 0);
+  scratch_offset_ = logits_offset_ + round_up(rows * shape_.vocab * kFloat);
   int64_t scratch = 0;
-  for (const LossChunk& chunk : chunks_)
-    for_each_product(chunk, [&](const Product& product) {
-      scratch = std::max(scratch, product.scratch_bytes());
-    });
+  for_each_product(chunks_, [&](const Product& product) {
+    scratch = std::max(scratch, product.scratch_bytes());
+  });
   workspace_bytes_ = scratch_offset_ + scratch;
 }
 
 void LossPlan::create() const {
-  for (const LossChunk& chunk : chunks_)
-    for_each_product(chunk, [](const Product& product) { product.create(); });
+  for_each_product(chunks_, [](const Product& product) { product.create(); });
+}
+
+int64_t LossPlan::columns(int64_t block) const {
+  return std::min(block_columns_, shape_.vocab - block * block_columns_);
+}
+
+int64_t LossPlan::blocks() const { return ceil_div(shape_.vocab, block_columns_); }
+
+const BlockProducts& LossPlan::products(const LossChunk& chunk, int64_t block) const {
+  return columns(block) == block_columns_ ? chunk.whole : *chunk.rest;
+}
+
+int64_t LossPlan::logits_offset(const LossChunk& chunk, int64_t block) const {
+  return logits_offset_ + block * block_columns_ * chunk.rows * static_cast<int64_t>(sizeof(float));
 }
 
 // The smallest chunk that takes all rows, if at least three quarters of it are used; else the
