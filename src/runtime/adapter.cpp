@@ -28,8 +28,12 @@ constexpr std::string_view kSuffixA = ".lora_A.weight";
 constexpr std::string_view kSuffixB = ".lora_B.weight";
 constexpr const char* kStem = "adapter_model";
 
-std::string tensor_a(const LoraModule& module) { return fmt::format("{}{}", module.module, kSuffixA); }
-std::string tensor_b(const LoraModule& module) { return fmt::format("{}{}", module.module, kSuffixB); }
+std::string tensor_a(const LoraModule& module) {
+  return fmt::format("{}{}", module.module, kSuffixA);
+}
+std::string tensor_b(const LoraModule& module) {
+  return fmt::format("{}{}", module.module, kSuffixB);
+}
 
 int64_t rank_of(const Executor& executor, const LoraModule& module) {
   return executor.tensor(tensor_a(module)).shape[0];
@@ -157,6 +161,7 @@ void save_adapter(const fs::path& folder, const formats::LoraConfig& config,
 
 void write_adapter_files(const fs::path& folder, const formats::LoraConfig& config,
                          const fs::path& base_folder, Executor& executor) {
+  executor.backend().synchronise();
   const std::vector<SavedTensor> tensors = saved_tensors(executor);
   SNUG_CHECK(!tensors.empty(), "the job has no adapter to save");
   // PEFT reads one file only.

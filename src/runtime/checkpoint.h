@@ -6,7 +6,8 @@
 //   optimizer*.safetensors   master.X, moment1.X, moment2.X of every trainable X, exact bits
 //   trainer_state.json       TrainerState, with the other files' sizes
 //
-// A checkpoint is written beside, synced and renamed: it is there whole or not at all.
+// A checkpoint is written beside, synced and renamed: it is there whole or not at all. What users
+// may carry away, the model or adapter, is read back and compared before.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,231 @@
+#include "runtime/adapter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/temporary_folder.h"
+#include "formats/lora_config.h"
+#include "formats/safetensors_file.h"
+#include "formats/safetensors_writer.h"
+#include "runtime/load_weights.h"
+#include "tiny_run.h"
+
+namespace snug::runtime {
+namespace {
+
+using base::DType;
+using testing::contains;
+using testing::golden;
+using testing::golden_config;
+using testing::TemporaryFolder;
+using testing::TinyOptions;
+using testing::TinyRun;
+using testing::user_error_of;
+
+TinyOptions lora(const std::string& model = "") {
+  TinyOptions options;
+  if (!model.empty()) options.model = golden_config(model);
+  options.method = plan::MethodKind::lora;
+  return options;
+}
+
+std::vector<std::string> adapter_names(const TinyRun& run) {
+  std::vector<std::string> names;
+  for (const program::Tensor& tensor : run.job().trainables) names.push_back(tensor.name);
+  return names;
+}
+
+formats::LoraConfig config_of(const TinyRun& run) {
+  const methods::LoraOptions& options = run.spec().lora;
+  return {.r = options.r,
+          .alpha = options.alpha,
+          .dropout = options.dropout,
+          .use_rslora = options.rslora,
+          .target_modules = options.target_modules,
+          .base_model = "base"};
+}
+
+TEST(Adapter, ModulesHaveTheirSizes) {
+  const TinyRun run(lora());
+  const auto modules = adapter_modules(run.job());
+  ASSERT_EQ(modules.size(), 14U);  // seven linears, two layers
+  const auto down = std::find_if(modules.begin(), modules.end(), [](const auto& module) {
+    return module.module == "model.layers.1.mlp.down_proj";
+  });
+  ASSERT_NE(down, modules.end());
+  EXPECT_EQ(down->in_features, 20);
+  EXPECT_EQ(down->out_features, 12);
+  EXPECT_TRUE(adapter_modules(TinyRun().job()).empty());
+}
+
+TEST(Adapter, StartsUniformTimesZero) {
+  TinyOptions options = lora();
+  options.model.intermediate_size = 5000;
+  TinyRun run(options);
+  run.scribble(adapter_names(run), 3);
+  initialise_adapter(42, run.executor());
+  const std::vector<float> b = run.floats("model.layers.0.mlp.up_proj.lora_B.weight");
+  EXPECT_EQ(b, std::vector<float>(b.size(), 0.0F));
+  // 20,000 values in (-bound, bound): standard deviation bound / sqrt(3), five standard errors.
+  const std::vector<float> a = run.floats("model.layers.1.mlp.down_proj.lora_A.weight");
+  const double bound = 1.0 / std::sqrt(5000.0);
+  double mean = 0;
+  double square = 0;
+  for (const float value : a) {
+    EXPECT_LE(std::abs(value), bound);
+    mean += value / static_cast<double>(a.size());
+    square += value * value / static_cast<double>(a.size());
+  }
+  const double error = 5.0 * bound / std::sqrt(3.0 * static_cast<double>(a.size()));
+  EXPECT_NEAR(mean, 0.0, error);
+  EXPECT_NEAR(std::sqrt(square), bound / std::sqrt(3.0), error);
+  EXPECT_GT(*std::max_element(a.begin(), a.end()), 0.99 * bound);
+}
+
+TEST(Adapter, StartDependsOnSeedAndNameAlone) {
+  TinyRun one(lora());
+  TinyRun two(lora());
+  initialise_adapter(1, one.executor());
+  initialise_adapter(1, two.executor());
+  const std::string q = "model.layers.0.self_attn.q_proj.lora_A.weight";
+  EXPECT_TRUE(one.bytes(q) == two.bytes(q));
+  EXPECT_FALSE(one.bytes(q) == one.bytes("model.layers.1.self_attn.q_proj.lora_A.weight"));
+  initialise_adapter(2, two.executor());
+  EXPECT_FALSE(one.bytes(q) == two.bytes(q));
+}
+
+TEST(Adapter, LoadsPeftsFoldersBitForBit) {
+  for (const char* name : {"lora_all_linear", "lora_qv_rslora"}) {
+    SCOPED_TRACE(name);
+    TinyOptions options = lora("grouped_tied");
+    if (name == std::string("lora_qv_rslora")) options.target_modules = {"q_proj", "v_proj"};
+    TinyRun run(options);
+    methods::LoraOptions scale = run.spec().lora;
+    scale.alpha = 8;
+    scale.rslora = name == std::string("lora_qv_rslora");
+    const auto folder = golden(name) / "adapter";
+    load_adapter(folder, scale, run.executor());
+    const formats::PeftAdapter adapter(folder);
+    for (const formats::LoraModule& module : adapter.modules())
+      for (const bool is_a : {true, false}) {
+        const formats::TensorInfo& info = is_a ? adapter.lora_a(module) : adapter.lora_b(module);
+        std::string expected(static_cast<size_t>(info.bytes()), '\0');
+        adapter.file().read(info, expected.data());
+        EXPECT_TRUE(run.bytes(module.module + (is_a ? ".lora_A.weight" : ".lora_B.weight")) ==
+                    expected)
+            << module.module;
+      }
+  }
+}
+
+TEST(Adapter, SavedFoldersReadBackInEveryType) {
+  for (const auto& [compute, optimizer, stored] :
+       {std::tuple{DType::f32, methods::OptimizerKind::adamw, "F32"},
+        std::tuple{DType::bf16, methods::OptimizerKind::adamw, "F32"},  // the master
+        std::tuple{DType::bf16, methods::OptimizerKind::adamw_bf16, "BF16"}}) {
+    TinyOptions options = lora();
+    options.compute = compute;
+    options.optimizer = optimizer;
+    TinyRun run(options);
+    initialise_adapter(9, run.executor());
+    run.scribble(run.state_names(), 11);
+    TemporaryFolder folder;
+    folder.write("base/tokenizer.json", "{}");
+    folder.write("base/config.json", "{}");
+    save_adapter(folder / "adapter", config_of(run), folder / "base", run.executor());
+    EXPECT_TRUE(std::filesystem::exists(folder / "adapter/tokenizer.json"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "adapter/config.json"));
+    const formats::SafetensorsFile file(folder / "adapter/adapter_model.safetensors");
+    EXPECT_EQ(file.tensors().front().stored_dtype, stored);
+
+    TinyRun again(options);
+    load_adapter(folder / "adapter", run.spec().lora, again.executor());
+    for (const std::string& name : adapter_names(run)) {
+      const bool master = run.executor().has("master." + name);
+      const std::string kept = master ? "master." + name : name;
+      EXPECT_TRUE(run.bytes(kept) == again.bytes(kept)) << kept;
+    }
+  }
+}
+
+TEST(Adapter, SavingTwiceReplaces) {
+  TemporaryFolder folder;
+  TinyRun run(lora());
+  initialise_adapter(1, run.executor());
+  save_adapter(folder / "adapter", config_of(run), {}, run.executor());
+  initialise_adapter(2, run.executor());
+  save_adapter(folder / "adapter", config_of(run), {}, run.executor());
+  EXPECT_EQ(folder.count(), 1U);
+  TinyRun again(lora());
+  load_adapter(folder / "adapter", run.spec().lora, again.executor());
+  for (const std::string& name : adapter_names(run))
+    EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
+}
+
+class AdapterErrors : public ::testing::Test {
+ protected:
+  // Saves an adapter for `saved` and loads it into a job planned as `planned`.
+  std::string message(const TinyOptions& saved, const TinyOptions& planned) {
+    TinyRun writer(saved);
+    initialise_adapter(1, writer.executor());
+    save_adapter(folder_ / "adapter", config_of(writer), {}, writer.executor());
+    TinyRun run(planned);
+    run.scribble(adapter_names(run), 5);
+    const std::string name = run.job().trainables.front().name;
+    const std::string before = run.bytes(name);
+    const std::string text =
+        user_error_of([&] { load_adapter(folder_ / "adapter", run.spec().lora, run.executor()); });
+    EXPECT_TRUE(run.bytes(name) == before) << "data was read";
+    return text;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(AdapterErrors, MissingModules) {
+  TinyOptions saved = lora();
+  saved.target_modules = {"q_proj"};
+  const std::string text = message(saved, lora());
+  EXPECT_TRUE(contains(text, "has no 'model.layers.0.self_attn.k_proj' (12 modules"));
+  EXPECT_TRUE(contains(text, "target_modules"));
+}
+
+TEST_F(AdapterErrors, SurplusModules) {
+  TinyOptions planned = lora();
+  planned.target_modules = {"q_proj", "v_proj"};
+  const std::string text = message(lora(), planned);
+  EXPECT_TRUE(contains(text, "changes 'model.layers.0.self_attn.k_proj' (10 modules"));
+}
+
+TEST_F(AdapterErrors, AnotherRank) {
+  TinyOptions saved = lora();
+  saved.lora_r = 8;
+  const std::string text = message(saved, lora());
+  EXPECT_TRUE(contains(text, "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"));
+  EXPECT_TRUE(contains(text, "has shape [8, 12]; expected [4, 12], as lora_r = 4"));
+}
+
+TEST_F(AdapterErrors, AnotherModel) {
+  TinyOptions saved = lora();
+  saved.model.intermediate_size = 24;
+  const std::string text = message(saved, lora());
+  EXPECT_TRUE(contains(text, "mlp"));
+  EXPECT_TRUE(contains(text, "base model"));
+}
+
+TEST_F(AdapterErrors, AnotherScale) {
+  TinyRun writer(lora());
+  initialise_adapter(1, writer.executor());
+  formats::LoraConfig config = config_of(writer);
+  config.alpha = 3;
+  save_adapter(folder_ / "adapter", config, {}, writer.executor());
+  const std::string text = user_error_of(
+      [&] { load_adapter(folder_ / "adapter", writer.spec().lora, writer.executor()); });
+  EXPECT_TRUE(contains(text, "scale 0.75"));
+  EXPECT_TRUE(contains(text, "lora_alpha 8"));
+}
+
+}  // namespace
+}  // namespace snug::runtime

@@ -1,0 +1,257 @@
+#include "runtime/load_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "base/temporary_folder.h"
+#include "formats/safetensors_file.h"
+#include "formats/safetensors_writer.h"
+#include "formats/tensor_index.h"
+#include "tiny_run.h"
+
+namespace snug::runtime {
+namespace {
+
+using base::DType;
+using formats::TensorSpec;
+using testing::contains;
+using testing::golden;
+using testing::golden_config;
+using testing::TemporaryFolder;
+using testing::TinyOptions;
+using testing::TinyRun;
+using testing::user_error_of;
+
+// The bytes of a tensor as its file stores them.
+std::string stored(const formats::TensorIndex& index, const std::string& name) {
+  const formats::IndexedTensor& tensor = index.at(name);
+  std::string bytes(static_cast<size_t>(tensor.info->bytes()), '\0');
+  index.read(tensor, bytes.data());
+  return bytes;
+}
+
+std::vector<int64_t> dims_of(const program::Shape& shape) {
+  std::vector<int64_t> dims;
+  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  return dims;
+}
+
+std::map<std::string, TensorSpec> specs_of(const models::ModelConfig& config) {
+  std::map<std::string, TensorSpec> specs;
+  for (const models::Weight& weight : models::weights_of(config))
+    specs[weight.name] = {weight.name, DType::f32, dims_of(weight.shape)};
+  return specs;
+}
+
+TEST(LoadWeights, ReadsTheSameTypeBitForBit) {
+  for (const char* name : {"basic", "grouped_tied", "biases", "head_dim"}) {
+    SCOPED_TRACE(name);
+    const models::ModelConfig config = golden_config(name);
+    TinyRun run({.model = config});
+    const LoadReport report = load_weights(golden(name) / "model", config, run.executor());
+    const formats::TensorIndex index(golden(name) / "model");
+    EXPECT_EQ(report.bytes_read, index.total_bytes());
+    EXPECT_GT(report.seconds, 0.0);
+    for (const models::Weight& weight : models::weights_of(config))
+      EXPECT_TRUE(run.bytes(weight.name) == stored(index, weight.name)) << weight.name;
+    EXPECT_EQ(run.floats("inverse_frequencies"), models::inverse_frequencies(config));
+  }
+}
+
+TEST(LoadWeights, WidensShardedHalfPrecisionExactly) {
+  for (const char* name : {"sharded_fp16", "sharded_bf16"}) {
+    SCOPED_TRACE(name);
+    const models::ModelConfig config = golden_config(name);
+    TinyRun run({.model = config});
+    load_weights(golden(name) / "model", config, run.executor());
+    const formats::SafetensorsFile file(golden(name) / "golden.safetensors");
+    const formats::TensorInfo& info = file.at("weight.model.embed_tokens.weight");
+    std::string expected(static_cast<size_t>(info.bytes()), '\0');
+    file.read(info, expected.data());
+    EXPECT_TRUE(run.bytes("model.embed_tokens.weight") == expected);
+  }
+}
+
+TEST(LoadWeights, ReadsBf16StraightAndRoundsOthersToNearest) {
+  const models::ModelConfig config = golden_config("sharded_bf16");
+  TinyRun run({.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16});
+  load_weights(golden("sharded_bf16") / "model", config, run.executor());
+  const formats::TensorIndex index(golden("sharded_bf16") / "model");
+  for (const models::Weight& weight : models::weights_of(config))
+    EXPECT_TRUE(run.bytes(weight.name) == stored(index, weight.name)) << weight.name;
+
+  const models::ModelConfig wide = golden_config("basic");
+  TinyRun rounded({.model = wide, .method = plan::MethodKind::lora, .compute = DType::bf16});
+  load_weights(golden("basic") / "model", wide, rounded.executor());
+  const std::string name = "model.layers.1.mlp.down_proj.weight";
+  const std::string bytes = stored(formats::TensorIndex(golden("basic") / "model"), name);
+  const backends::Buffer& buffer = rounded.executor().tensor(name);
+  for (int64_t i = 0; i < buffer.elements(); ++i) {
+    float value = 0;
+    std::memcpy(&value, bytes.data() + 4 * i, 4);
+    ASSERT_EQ(buffer.as<base::BFloat16>()[i].bits, base::to_bfloat16(value).bits) << i;
+  }
+}
+
+TEST(LoadWeights, FillsTheMasterThatPrepareCasts) {
+  const models::ModelConfig config = golden_config("basic");
+  TinyRun run({.model = config, .compute = DType::bf16});
+  load_weights(golden("basic") / "model", config, run.executor());
+  run.executor().run("prepare");
+  const formats::TensorIndex index(golden("basic") / "model");
+  for (const models::Weight& weight : models::weights_of(config)) {
+    EXPECT_TRUE(run.bytes("master." + weight.name) == stored(index, weight.name)) << weight.name;
+    const auto master = run.floats("master." + weight.name);
+    const auto cast = run.floats(weight.name);
+    for (size_t i = 0; i < master.size(); ++i)
+      ASSERT_EQ(cast[i], base::to_float(base::to_bfloat16(master[i]))) << weight.name << " " << i;
+  }
+}
+
+TEST(LoadWeights, StreamsTensorsLargerThanASlotOnTwoThreads) {
+  TemporaryFolder folder;
+  models::ModelConfig config = testing::tiny_model();
+  config.hidden_size = 16;
+  config.tied_embeddings = true;
+  config.num_layers = 1;
+  // 4.5 million fp32 elements: four slots and a half, at an odd boundary.
+  config.vocab_size = 282'347;
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, spec] : specs_of(config)) specs.push_back(spec);
+  {
+    formats::SafetensorsWriter writer(folder / "model.safetensors", specs);
+    for (const TensorSpec& spec : specs) {
+      std::vector<float> values(static_cast<size_t>(spec.bytes() / 4));
+      std::iota(values.begin(), values.end(), -1000.0F);
+      writer.write(spec.name, values.data(), spec.bytes());
+    }
+    writer.finish();
+  }
+  TinyRun run({.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16});
+  load_weights(folder.path(), config, run.executor());
+  const backends::Buffer& buffer = run.executor().tensor("model.embed_tokens.weight");
+  for (int64_t i = 0; i < buffer.elements(); ++i)
+    ASSERT_EQ(buffer.as<base::BFloat16>()[i].bits,
+              base::to_bfloat16(static_cast<float>(i) - 1000.0F).bits)
+        << i;
+}
+
+// A folder with the tensors of tiny_model() in fp32, after `change` had its way with them.
+class LoadErrors : public ::testing::Test {
+ protected:
+  using Specs = std::map<std::string, TensorSpec>;
+
+  std::string message(const std::function<void(Specs&)>& change) {
+    const models::ModelConfig config = testing::tiny_model();
+    Specs specs = specs_of(config);
+    change(specs);
+    write(specs);
+    TinyRun run({.model = config});
+    run.scribble({"model.embed_tokens.weight"}, 7);
+    const std::string before = run.bytes("model.embed_tokens.weight");
+    const std::string text =
+        user_error_of([&] { load_weights(folder_.path(), config, run.executor()); });
+    EXPECT_TRUE(run.bytes("model.embed_tokens.weight") == before) << "data was read";
+    return text;
+  }
+
+  void write(const Specs& specs) {
+    std::vector<TensorSpec> list;
+    for (const auto& [name, spec] : specs) list.push_back(spec);
+    formats::SafetensorsWriter writer(folder_ / "model.safetensors", list);
+    for (const TensorSpec& spec : list) {
+      const std::string zeros(static_cast<size_t>(spec.bytes()), '\0');
+      writer.write(spec.name, zeros.data(), spec.bytes());
+    }
+    writer.finish();
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(LoadErrors, MissingTensorNamesItAndHowManyMore) {
+  const std::string text = message([](Specs& specs) {
+    specs.erase("model.layers.0.mlp.up_proj.weight");
+    specs.erase("model.norm.weight");
+  });
+  EXPECT_TRUE(contains(text, "'model.layers.0.mlp.up_proj.weight' is missing and 1 more"));
+  EXPECT_TRUE(contains(text, folder_.path().string()));
+  EXPECT_TRUE(contains(text, "nearest"));
+}
+
+TEST_F(LoadErrors, MissingHeadPointsAtTiedEmbeddings) {
+  const std::string text = message([](Specs& specs) { specs.erase("lm_head.weight"); });
+  EXPECT_TRUE(contains(text, "'lm_head.weight' is missing"));
+  EXPECT_TRUE(contains(text, "tie_word_embeddings"));
+}
+
+TEST_F(LoadErrors, SurplusTensorIsNotLeftOutInSilence) {
+  const std::string text = message([](Specs& specs) {
+    specs["model.layers.0.self_attn.q_proj.bias"] = {
+        "model.layers.0.self_attn.q_proj.bias", DType::f32, {12}};
+  });
+  EXPECT_TRUE(contains(text, "model.safetensors: tensor 'model.layers.0.self_attn.q_proj.bias'"));
+  EXPECT_TRUE(contains(text, "attention_bias"));
+}
+
+TEST_F(LoadErrors, IgnorableTensorsAreSkipped) {
+  const std::string name = "model.layers.0.self_attn.rotary_emb.inv_freq";
+  const models::ModelConfig config = testing::tiny_model();
+  Specs specs = specs_of(config);
+  specs[name] = {name, DType::i64, {2}};
+  write(specs);
+  TinyRun run({.model = config});
+  EXPECT_NO_THROW(load_weights(folder_.path(), config, run.executor()));
+}
+
+TEST_F(LoadErrors, WrongShapeShowsBoth) {
+  const std::string text = message([](Specs& specs) {
+    specs["model.layers.1.self_attn.k_proj.weight"].shape = {12, 4};
+  });
+  EXPECT_TRUE(contains(text, "'model.layers.1.self_attn.k_proj.weight' has shape [12, 4]"));
+  EXPECT_TRUE(contains(text, "expected [4, 12], as config.json says"));
+}
+
+TEST_F(LoadErrors, WrongNumberOfDimensions) {
+  const std::string text = message([](Specs& specs) {
+    specs["model.norm.weight"].shape = {1, 12};
+  });
+  EXPECT_TRUE(contains(text, "has shape [1, 12]; expected [12]"));
+}
+
+TEST_F(LoadErrors, MissingVocabularyRowsAreExplained) {
+  const std::string text = message([](Specs& specs) {
+    specs["model.embed_tokens.weight"].shape = {27, 12};
+  });
+  EXPECT_TRUE(contains(text, "has 27 rows; expected 29"));
+  EXPECT_TRUE(contains(text, "vocab_size"));
+}
+
+TEST_F(LoadErrors, UnsupportedElementTypes) {
+  const std::string text =
+      message([](Specs& specs) { specs["model.norm.weight"].dtype = DType::i64; });
+  EXPECT_TRUE(contains(text, "'model.norm.weight' is stored as I64; expected F32, BF16, F16"));
+}
+
+TEST_F(LoadErrors, Float8FromTheHeader) {
+  formats::SafetensorsHeader header;
+  for (const models::Weight& weight : models::weights_of(testing::tiny_model())) {
+    const int64_t begin = header.data_bytes;
+    header.data_bytes += weight.shape.elements();
+    header.tensors.push_back(
+        {weight.name, "F8_E4M3", {}, dims_of(weight.shape), begin, header.data_bytes});
+  }
+  folder_.write("model.safetensors", formats::make_safetensors_header(header) +
+                                         std::string(static_cast<size_t>(header.data_bytes), '\0'));
+  TinyRun run;
+  const std::string text =
+      user_error_of([&] { load_weights(folder_.path(), testing::tiny_model(), run.executor()); });
+  EXPECT_TRUE(contains(text, "is stored as F8_E4M3"));
+}
+
+}  // namespace
+}  // namespace snug::runtime

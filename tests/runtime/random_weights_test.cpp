@@ -1,0 +1,108 @@
+#include "runtime/random_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tiny_run.h"
+
+namespace snug::runtime {
+namespace {
+
+using base::DType;
+using testing::TinyRun;
+
+// A model with a matrix of enough values for statistics and for several threads.
+models::ModelConfig wide_model() {
+  models::ModelConfig config = testing::tiny_model();
+  config.vocab_size = 100'003;
+  config.num_layers = 1;
+  config.attention_bias = true;
+  return config;
+}
+
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+  double kurtosis = 0;
+};
+
+Moments moments_of(const std::vector<float>& values) {
+  const auto count = static_cast<double>(values.size());
+  Moments moments;
+  for (const float value : values) moments.mean += value / count;
+  double fourth = 0;
+  double variance = 0;
+  for (const float value : values) {
+    const double centred = value - moments.mean;
+    variance += centred * centred / count;
+    fourth += centred * centred * centred * centred / count;
+  }
+  moments.deviation = std::sqrt(variance);
+  moments.kurtosis = fourth / (variance * variance);
+  return moments;
+}
+
+TEST(RandomWeights, AreNormalWithTheInitializersRange) {
+  const models::ModelConfig config = wide_model();
+  TinyRun run({.model = config});
+  random_weights(config, 42, 1, run.executor());
+  const Moments moments = moments_of(run.floats("model.embed_tokens.weight"));
+  // 1.2 million values: five standard errors.
+  EXPECT_NEAR(moments.mean, 0.0, 5 * 0.02 / std::sqrt(1.2e6));
+  EXPECT_NEAR(moments.deviation, 0.02, 5 * 0.02 / std::sqrt(2.4e6));
+  EXPECT_NEAR(moments.kurtosis, 3.0, 5 * std::sqrt(24 / 1.2e6));
+}
+
+TEST(RandomWeights, NormsAreOneAndBiasesZero) {
+  const models::ModelConfig config = wide_model();
+  TinyRun run({.model = config});
+  run.scribble({"model.norm.weight", "model.layers.0.self_attn.q_proj.bias"}, 1);
+  random_weights(config, 42, 1, run.executor());
+  EXPECT_EQ(run.floats("model.norm.weight"), std::vector<float>(12, 1.0F));
+  EXPECT_EQ(run.floats("model.layers.0.self_attn.q_proj.bias"), std::vector<float>(12, 0.0F));
+  EXPECT_EQ(run.floats("inverse_frequencies"), models::inverse_frequencies(config));
+}
+
+TEST(RandomWeights, DoNotDependOnTheNumberOfThreads) {
+  const models::ModelConfig config = wide_model();
+  TinyRun one({.model = config});
+  random_weights(config, 42, 1, one.executor());
+  for (const int threads : {2, 3, 7, 0}) {
+    TinyRun many({.model = config});
+    random_weights(config, 42, threads, many.executor());
+    for (const models::Weight& weight : models::weights_of(config))
+      EXPECT_TRUE(one.bytes(weight.name) == many.bytes(weight.name))
+          << weight.name << " with " << threads;
+  }
+}
+
+TEST(RandomWeights, DependOnSeedAndName) {
+  const models::ModelConfig config = testing::tiny_model();
+  TinyRun one({.model = config});
+  TinyRun two({.model = config});
+  random_weights(config, 1, 1, one.executor());
+  random_weights(config, 2, 1, two.executor());
+  const std::string name = "model.layers.0.mlp.up_proj.weight";
+  EXPECT_FALSE(one.bytes(name) == two.bytes(name));
+  EXPECT_FALSE(one.bytes(name) == one.bytes("model.layers.0.mlp.gate_proj.weight"));
+  EXPECT_FALSE(one.bytes(name) == one.bytes("model.layers.1.mlp.up_proj.weight"));
+}
+
+TEST(RandomWeights, MasterKeepsWhatTheWeightRounds) {
+  const models::ModelConfig config = testing::tiny_model();
+  TinyRun plain({.model = config});
+  TinyRun mastered({.model = config, .compute = DType::bf16});
+  TinyRun frozen({.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16});
+  random_weights(config, 5, 1, plain.executor());
+  random_weights(config, 5, 1, mastered.executor());
+  random_weights(config, 5, 1, frozen.executor());
+  mastered.executor().run("prepare");
+  for (const models::Weight& weight : models::weights_of(config)) {
+    EXPECT_TRUE(mastered.bytes("master." + weight.name) == plain.bytes(weight.name));
+    EXPECT_TRUE(mastered.bytes(weight.name) == frozen.bytes(weight.name));
+  }
+}
+
+}  // namespace
+}  // namespace snug::runtime

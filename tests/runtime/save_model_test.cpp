@@ -1,0 +1,147 @@
+#include "runtime/save_model.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/temporary_folder.h"
+#include "formats/tensor_index.h"
+#include "runtime/load_weights.h"
+#include "runtime/random_weights.h"
+#include "runtime/save_tensors.h"
+#include "tiny_run.h"
+
+namespace snug::runtime {
+namespace {
+
+using base::DType;
+using testing::contains;
+using testing::golden;
+using testing::TemporaryFolder;
+using testing::TinyRun;
+using testing::user_error_of;
+
+models::ModelSource golden_source(const std::string& name) {
+  return models::find_model((golden(name) / "model").string());
+}
+
+TEST(SaveModel, ReadsBackBitForBit) {
+  for (const char* name : {"grouped_tied", "biases", "rope_llama3"}) {
+    SCOPED_TRACE(name);
+    const models::ModelSource source = golden_source(name);
+    TinyRun run({.model = source.config});
+    load_weights(source.folder, source.config, run.executor());
+    TemporaryFolder folder;
+    save_model(folder / "out", source, run.executor());
+    TinyRun again({.model = source.config});
+    load_weights(folder / "out", source.config, again.executor());
+    for (const models::Weight& weight : models::weights_of(source.config))
+      EXPECT_TRUE(run.bytes(weight.name) == again.bytes(weight.name)) << weight.name;
+    EXPECT_EQ(formats::TensorIndex(folder / "out").tensors().size(),
+              models::weights_of(source.config).size());
+  }
+}
+
+TEST(SaveModel, CarriesConfigAndCompanionsOfTheBase) {
+  TemporaryFolder folder;
+  std::filesystem::copy(golden("sharded_bf16") / "model", folder / "base");
+  std::filesystem::remove(folder / "base/config_v4.json");
+  for (const char* name : {"base/tokenizer.json", "base/tokenizer_config.json",
+                           "base/special_tokens_map.json", "base/chat_template.jinja"})
+    folder.write(name, std::string("contents of ") + name);
+  const models::ModelSource source = models::find_model((folder / "base").string());
+  TinyRun run({.model = source.config});
+  load_weights(source.folder, source.config, run.executor());
+  save_model(folder / "out", source, run.executor());
+
+  const auto before = base::read_json_file(folder / "base/config.json");
+  auto after = base::read_json_file(folder / "out/config.json");
+  EXPECT_EQ(after["dtype"], "float32");
+  after["dtype"] = before["dtype"];
+  EXPECT_EQ(after, before);
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "chat_template.jinja", "generation_config.json"})
+    EXPECT_EQ(base::read_text_file(folder / "out" / name),
+              base::read_text_file(folder / "base" / name))
+        << name;
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/model.safetensors.index.json"));
+  EXPECT_EQ(folder.count(), 2U) << "nothing is left beside";
+}
+
+TEST(SaveModel, UpdatesTheOlderTypeKeyToo) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "base");
+  std::filesystem::copy(golden("basic") / "model/config_v4.json", folder / "base/config.json");
+  const models::ModelSource source = models::find_model((folder / "base").string());
+  TinyRun run({.model = source.config, .compute = DType::bf16});
+  random_weights(source.config, 3, 1, run.executor());
+  run.executor().run("prepare");
+  save_model(folder / "out", source, run.executor());
+  const auto config = base::read_json_file(folder / "out/config.json");
+  EXPECT_EQ(config["torch_dtype"], "bfloat16");
+  EXPECT_FALSE(config.contains("dtype"));
+  const formats::TensorIndex index(folder / "out");
+  EXPECT_EQ(index.at("model.norm.weight").info->stored_dtype, "BF16");
+}
+
+TEST(SaveModel, ReplacesAnEarlierOneWhole) {
+  TemporaryFolder folder;
+  folder.write("out/leftover.txt", "old");
+  TinyRun run;
+  random_weights(run.spec().model, 3, 1, run.executor());
+  save_model(folder / "out", {run.spec().model, {}}, run.executor());
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/leftover.txt"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "out/model.safetensors"));
+}
+
+// What a preset's config.json says must read as the same shape.
+TEST(ConfigJson, ReadsAsTheSameShape) {
+  for (const std::string& name : models::preset_names()) {
+    SCOPED_TRACE(name);
+    const models::ModelConfig config = *models::preset(name);
+    const std::string text = config_json(config, DType::bf16);
+    const models::ModelConfig back = models::parse_config(text, "config.json");
+    EXPECT_EQ(config_json(back, DType::bf16), text);
+    EXPECT_EQ(back.norm_epsilon, config.norm_epsilon);
+    EXPECT_EQ(back.initializer_range, config.initializer_range);
+    EXPECT_EQ(models::parameter_count(back), models::parameter_count(config));
+    EXPECT_EQ(models::inverse_frequencies(back), models::inverse_frequencies(config));
+    EXPECT_EQ(back.tied_embeddings, config.tied_embeddings);
+    EXPECT_EQ(nlohmann::json::parse(text)["architectures"],
+              nlohmann::json::array({"LlamaForCausalLM"}));
+  }
+}
+
+TEST(SaveTensors, ADamagedFileDoesNotReadBack) {
+  TemporaryFolder folder;
+  TinyRun run;
+  random_weights(run.spec().model, 3, 1, run.executor());
+  const std::vector<SavedTensor> tensors{
+      {"a", run.executor().tensor("model.norm.weight")},
+      {"b", run.executor().tensor("model.layers.0.mlp.up_proj.weight")}};
+  write_tensors(folder.path(), "model", tensors);
+  EXPECT_NO_THROW(read_back(folder.path(), "model", tensors, run.executor()));
+  std::string file = base::read_text_file(folder / "model.safetensors");
+  file.back() = static_cast<char>(file.back() ^ 1);
+  base::write_file_atomically(folder / "model.safetensors", file);
+  const std::string text =
+      user_error_of([&] { read_back(folder.path(), "model", tensors, run.executor()); });
+  EXPECT_TRUE(contains(text, "model.safetensors: tensor 'b' does not read back"));
+}
+
+TEST(SaveTensors, SplitsIntoShards) {
+  TemporaryFolder folder;
+  TinyRun run;
+  random_weights(run.spec().model, 3, 1, run.executor());
+  std::vector<SavedTensor> tensors;
+  for (const models::Weight& weight : models::weights_of(run.spec().model))
+    tensors.push_back({weight.name, run.executor().tensor(weight.name)});
+  write_tensors(folder.path(), "model", tensors, 3000);
+  const formats::TensorIndex index(folder.path());
+  EXPECT_GT(index.files().size(), 2U);
+  EXPECT_NO_THROW(read_back(folder.path(), "model", tensors, run.executor()));
+}
+
+}  // namespace
+}  // namespace snug::runtime

@@ -1,0 +1,119 @@
+// A tiny job with its executor on the reference backend: what tests of loading and saving share.
+#pragma once
+
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "methods/update.h"
+#include "models/config.h"
+#include "models/weights.h"
+#include "plan/job.h"
+#include "runtime/executor.h"
+
+namespace snug::testing {
+
+inline models::ModelConfig tiny_model() {
+  models::ModelConfig config;
+  config.model_type = "llama";
+  config.hidden_size = 12;
+  config.num_layers = 2;
+  config.num_heads = 3;
+  config.num_kv_heads = 1;
+  config.head_dim = 4;
+  config.intermediate_size = 20;
+  config.vocab_size = 29;
+  config.max_position = 64;
+  return config;
+}
+
+inline std::filesystem::path golden(const std::string& name) {
+  return std::filesystem::path("tests/goldens") / name;
+}
+
+inline models::ModelConfig golden_config(const std::string& name) {
+  return models::find_model((golden(name) / "model").string()).config;
+}
+
+struct TinyOptions {
+  models::ModelConfig model = tiny_model();
+  plan::MethodKind method = plan::MethodKind::full;
+  program::DType compute = program::DType::f32;
+  methods::OptimizerKind optimizer = methods::OptimizerKind::adamw;
+  int64_t lora_r = 4;
+  std::vector<std::string> target_modules{"all-linear"};
+};
+
+inline plan::TrainingSpec spec_of(const TinyOptions& options) {
+  plan::TrainingSpec spec;
+  spec.model = options.model;
+  spec.method = options.method;
+  spec.lora.r = options.lora_r;
+  spec.lora.alpha = 2.0 * static_cast<double>(options.lora_r);
+  spec.lora.target_modules = options.target_modules;
+  spec.update.optimizer = options.optimizer;
+  spec.compute = options.compute;
+  spec.rows = 1;
+  spec.row_tokens = 8;
+  spec.row_segments = 1;
+  return spec;
+}
+
+class TinyRun {
+ public:
+  explicit TinyRun(const TinyOptions& options = {})
+      : spec_(spec_of(options)),
+        backend_(backends::open_backend("reference", {})),
+        job_(plan::plan_training(spec_, *backend_)),
+        executor_(job_, *backend_) {}
+
+  runtime::Executor& executor() { return executor_; }
+  const plan::TrainingSpec& spec() const { return spec_; }
+  const plan::Job& job() const { return job_; }
+
+  std::string bytes(const std::string& name) const {
+    const backends::Buffer& buffer = executor_.tensor(name);
+    return {reinterpret_cast<const char*>(buffer.data), static_cast<size_t>(buffer.bytes())};
+  }
+  std::vector<float> floats(const std::string& name) const {
+    const backends::Buffer& buffer = executor_.tensor(name);
+    std::vector<float> values;
+    for (int64_t i = 0; i < buffer.elements(); ++i)
+      values.push_back(buffer.dtype == program::DType::f32
+                           ? buffer.as<float>()[i]
+                           : base::to_float(buffer.as<base::BFloat16>()[i]));
+    return values;
+  }
+  // Names of what training changes: trainables, masters, moments.
+  std::vector<std::string> state_names() const {
+    std::vector<std::string> names;
+    for (const program::Tensor& tensor : job_.trainables)
+      for (const std::string& name :
+           {tensor.name, methods::master_name(tensor.name), methods::first_moment_name(tensor.name),
+            methods::second_moment_name(tensor.name)})
+        if (executor_.has(name)) names.push_back(name);
+    return names;
+  }
+  // Every byte of these tensors becomes a pattern of the name and the salt.
+  void scribble(const std::vector<std::string>& names, unsigned salt) {
+    for (const std::string& name : names) {
+      const backends::Buffer& buffer = executor_.tensor(name);
+      uint64_t state = std::hash<std::string>{}(name) + salt;
+      for (int64_t i = 0; i < buffer.bytes(); ++i) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        buffer.data[i] = static_cast<std::byte>(state >> 56);
+      }
+    }
+  }
+
+ private:
+  plan::TrainingSpec spec_;
+  std::unique_ptr<backends::Backend> backend_;
+  plan::Job job_;
+  runtime::Executor executor_;
+};
+
+}  // namespace snug::testing

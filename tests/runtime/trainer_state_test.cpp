@@ -1,0 +1,80 @@
+#include "runtime/trainer_state.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/temporary_folder.h"
+
+namespace snug::runtime {
+namespace {
+
+using testing::contains;
+using testing::user_error_of;
+
+TrainerState some_state() {
+  TrainerState state;
+  state.step = 128;
+  state.max_steps = 500;
+  state.epoch = 1.0 / 3.0;
+  state.rows_consumed = 4096;
+  state.seed = -9'007'199'254'740'993;  // not a double
+  state.trained_tokens = 1'234'567;
+  state.total_tokens = 7'654'321;
+  state.skipped_steps = 1;
+  state.loss_sum = 0.1 + 0.2;
+  state.loss_weight = 1e-300;
+  state.train_seconds = 12.5;
+  state.best_eval_loss = 2.0 / 7.0;
+  state.best_eval_step = 100;
+  state.identity = {"abc123", "def456", "cpu", "oneDNN 2.6.3", 2};
+  state.files = {{"model.safetensors", 1 << 20}, {"config.json", 612}};
+  return state;
+}
+
+TEST(TrainerState, ReadsBackWithTheSameBits) {
+  const TrainerState state = some_state();
+  EXPECT_EQ(parse_trainer_state(to_json(state), "f"), state);
+  TrainerState fresh;
+  EXPECT_EQ(parse_trainer_state(to_json(fresh), "f"), fresh);
+}
+
+TEST(TrainerState, MissingAndWrongKeysAreNamed) {
+  const nlohmann::json whole = nlohmann::json::parse(to_json(some_state()));
+  for (const auto& [key, unused] : whole.items()) {
+    if (key == "best_eval_loss") continue;  // null: no evaluation yet
+    nlohmann::json document = whole;
+    document.erase(key);
+    const std::string text =
+        user_error_of([&] { parse_trainer_state(document.dump(), "runs/x/trainer_state.json"); });
+    EXPECT_TRUE(contains(text, key));
+    EXPECT_TRUE(contains(text, "runs/x/trainer_state.json"));
+  }
+  nlohmann::json negative = nlohmann::json::parse(to_json(some_state()));
+  negative["rows_consumed"] = -1;
+  EXPECT_TRUE(
+      contains(user_error_of([&] { parse_trainer_state(negative.dump(), "f"); }), "rows_consumed"));
+}
+
+TEST(TrainerState, StatesOfOtherTrainersAndOfLaterSchemas) {
+  EXPECT_TRUE(contains(
+      user_error_of([] { parse_trainer_state(R"({"global_step": 5, "log_history": []})", "f"); }),
+      "not a checkpoint of Snug"));
+  nlohmann::json later = nlohmann::json::parse(to_json(some_state()));
+  later["schema_version"] = 2;
+  EXPECT_TRUE(
+      contains(user_error_of([&] { parse_trainer_state(later.dump(), "f"); }), "schema_version"));
+  EXPECT_TRUE(contains(user_error_of([] { parse_trainer_state("{\"step\": 1", "f"); }), "f"));
+}
+
+TEST(RunIdentity, NamesEveryDifference) {
+  const RunIdentity saved = some_state().identity;
+  EXPECT_TRUE(differences(saved, saved).empty());
+  const auto found = differences(saved, {"other", "data", "reference", "none", 4});
+  ASSERT_EQ(found.size(), 5U);
+  EXPECT_TRUE(contains(found[2], "cpu"));
+  EXPECT_TRUE(contains(found[4], "was 2 and is 4"));
+}
+
+}  // namespace
+}  // namespace snug::runtime
