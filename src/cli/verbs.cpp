@@ -10,7 +10,9 @@
 #include "bench/calibrate.h"
 #endif
 #ifdef SNUG_WITH_GENERATE
+#include "generate/exact_match.h"
 #include "generate/generate.h"
+#include "generate/score.h"
 #endif
 
 namespace snug::cli {
@@ -44,6 +46,9 @@ std::vector<VerbEntry> make_table() {
   table.push_back(with_recipe(
       "score", "log-probabilities of the tokens of a text", Verb::score,
       [](const Request& request) { return generate::score(request.recipe(), request.json); }));
+  table.push_back(with_recipe(
+      "evaluate", "how often the model's answers are exactly the expected ones", Verb::evaluate,
+      [](const Request& request) { return generate::evaluate(request.recipe(), request.json); }));
 #endif
   table.push_back({"tokenize",
                    "ids of the text on standard input, or of prompt=; the text of ids=",

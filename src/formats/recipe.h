@@ -23,6 +23,7 @@ enum class Recompute : uint8_t { none, gate_up, attention, layer };
 enum class Init : uint8_t { files, random };
 enum class BackendName : uint8_t { cpu, reference };
 enum class DataFormat : uint8_t { automatic, alpaca, messages, sharegpt, prompt_completion, text };
+enum class PromptFormat : uint8_t { raw, alpaca, chat };
 
 struct Recipe {
   std::string model;  // a folder or a preset
@@ -81,6 +82,7 @@ struct Recipe {
   std::string calibration;    // a file of measured rates; empty: the hardware table
 
   std::string prompt;
+  PromptFormat prompt_format = PromptFormat::raw;
   std::vector<int64_t> ids;
   int64_t max_new_tokens = 0;
   double temperature = 0;  // 0: greedy
@@ -109,7 +111,7 @@ Recipe parse_recipe(std::string_view yaml, const std::string& file,
                     const std::vector<std::string>& overrides = {});
 
 // The verbs that a key belongs to.
-enum class Verb : uint8_t { train, plan, generate, score };
+enum class Verb : uint8_t { train, plan, generate, score, evaluate };
 
 // recipe.yaml: exactly what runs, every key of the verb with its value.
 std::string to_yaml(const Recipe& recipe, Verb verb = Verb::train);

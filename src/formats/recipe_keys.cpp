@@ -11,7 +11,8 @@ constexpr uint8_t bit(Verb verb) { return static_cast<uint8_t>(1 << static_cast<
 constexpr uint8_t kTraining = bit(Verb::train) | bit(Verb::plan);
 constexpr uint8_t kGenerate = bit(Verb::generate);
 constexpr uint8_t kScore = bit(Verb::score);
-constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore;
+constexpr uint8_t kEvaluate = bit(Verb::evaluate);
+constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate;
 
 constexpr Range at_least(double least) { return {.least = least}; }
 constexpr Range above(double least) { return {.least = least, .least_excluded = true}; }
@@ -73,8 +74,11 @@ void add_model_keys(KeyTable& table) {
 
 void add_data_keys(KeyTable& table) {
   table.group("Data", kTraining);
-  table.add<&Recipe::data>("data", "", "a JSON, JSONL or text file to train on")
-      .aliases({"dataset", "train_file", "train_data"});
+  table
+      .add<&Recipe::data>(
+          "data", "", "a JSON, JSONL or text file to train on, or with questions to evaluate on")
+      .aliases({"dataset", "train_file", "train_data"})
+      .verbs(kTraining | kEvaluate);
   table.add<&Recipe::eval_data>("eval_data", "", "a file to evaluate on")
       .aliases({"eval_dataset", "eval_file", "validation_file"});
   table
@@ -266,11 +270,17 @@ void add_output_keys(KeyTable& table) {
 void add_generation_keys(KeyTable& table) {
   table.group("Generating and scoring", kGenerate);
   table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
+  table
+      .add<&Recipe::prompt_format>("prompt_format", "raw",
+                                   "what is put around the prompt: nothing, the Alpaca form of an "
+                                   "instruction, or the chat template's form of a user's message")
+      .choices({"raw", "alpaca", "chat"});
   table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
       .range(at_least(0))
       .verbs(kGenerate | kScore);
   table.add<&Recipe::max_new_tokens>("max_new_tokens", "128", "tokens to generate, at most")
-      .range(at_least(1));
+      .range(at_least(1))
+      .verbs(kGenerate | kEvaluate);
   table.add<&Recipe::temperature>("temperature", "1", "of sampling; 0: always the likeliest token")
       .range(at_least(0));
   table.add<&Recipe::top_k>("top_k", "0", "sample from so many likeliest tokens; 0: from all")
@@ -279,9 +289,9 @@ void add_generation_keys(KeyTable& table) {
       .add<&Recipe::top_p>("top_p", "1",
                            "sample from the likeliest tokens that make up this probability")
       .range({.least = 0, .most = 1, .least_excluded = true});
-  table.add<&Recipe::batch>("batch", "1", "prompts at once")
+  table.add<&Recipe::batch>("batch", "32", "questions that are answered side by side")
       .range(at_least(1))
-      .verbs(kGenerate | kScore);
+      .verbs(kEvaluate);
   table
       .add<&Recipe::logits_out>("logits_out", "",
                                 "a safetensors file for the logits, fp32 (tokens, vocab)")

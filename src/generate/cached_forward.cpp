@@ -1,0 +1,109 @@
+#include "generate/cached_forward.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace snug::generate {
+
+CachedForward::CachedForward(Inference& inference)
+    : inference_(inference),
+      spec_(inference.spec()),
+      prefill_(batch_of("prefill", spec_.prefill_tokens)),
+      lengths_(static_cast<size_t>(spec_.sequences)),
+      row_(static_cast<size_t>(spec_.model.vocab_size)) {
+  if (!spec_.all_logits) decode_ = batch_of("decode", spec_.sequences);
+}
+
+CachedForward::Batch CachedForward::batch_of(const std::string& program, int64_t tokens) const {
+  const auto& executor = inference_.executor();
+  const auto host = [&](const char* name) {
+    return executor.tensor(program, fmt::format("host.{}.{}", program, name)).as<int32_t>();
+  };
+  Batch batch;
+  batch.program = program;
+  batch.tokens = tokens;
+  batch.ids = host("tokens");
+  batch.positions = host("positions");
+  batch.slots = host("slots");
+  batch.query_bounds = host("query_bounds");
+  batch.key_bounds = host("key_bounds");
+  batch.output_rows = host("output_rows");
+  const backends::Buffer& logits = executor.tensor(program, program + ".logits");
+  batch.outputs = logits.shape[0];
+  batch.logits = logits.data;
+  return batch;
+}
+
+void CachedForward::clear() { std::fill(lengths_.begin(), lengths_.end(), 0); }
+
+// Every row is padding: a token that is nobody's, kept out of the caches and of attention.
+void CachedForward::reset(const Batch& batch, int64_t sequences) {
+  std::fill_n(batch.ids, batch.tokens, 0);
+  std::fill_n(batch.positions, batch.tokens, 0);
+  std::fill_n(batch.slots, batch.tokens, -1);
+  std::fill_n(batch.query_bounds, 2 * sequences, 0);
+  std::fill_n(batch.key_bounds, 2 * sequences, 0);
+  std::fill_n(batch.output_rows, batch.outputs, 0);
+}
+
+// Puts the stretch into the batch's rows from `row` on.
+void CachedForward::append(const Batch& batch, int64_t row, const Stretch& stretch) {
+  const auto count = static_cast<int64_t>(stretch.ids.size());
+  int64_t& length = lengths_[static_cast<size_t>(stretch.sequence)];
+  SNUG_CHECK(row + count <= batch.tokens, "{} tokens in a batch of {}", row + count, batch.tokens);
+  SNUG_CHECK(length + count <= spec_.capacity, "sequence {} grows to {} tokens of {}",
+             stretch.sequence, length + count, spec_.capacity);
+  const int64_t first_slot = stretch.sequence * spec_.capacity;
+  for (int64_t i = 0; i < count; ++i) {
+    batch.ids[row + i] = stretch.ids[static_cast<size_t>(i)];
+    batch.positions[row + i] = static_cast<int32_t>(length + i);
+    batch.slots[row + i] = static_cast<int32_t>(first_slot + length + i);
+  }
+  length += count;
+  batch.query_bounds[2 * stretch.sequence] = static_cast<int32_t>(row);
+  batch.query_bounds[2 * stretch.sequence + 1] = static_cast<int32_t>(row + count);
+  batch.key_bounds[2 * stretch.sequence] = static_cast<int32_t>(first_slot);
+  batch.key_bounds[2 * stretch.sequence + 1] = static_cast<int32_t>(first_slot + length);
+  if (!spec_.all_logits)
+    batch.output_rows[stretch.sequence] = static_cast<int32_t>(row + count - 1);
+}
+
+void CachedForward::prefill(std::span<const Stretch> stretches) {
+  reset(prefill_, spec_.sequences);
+  int64_t row = 0;
+  for (const Stretch& stretch : stretches) {
+    append(prefill_, row, stretch);
+    row += static_cast<int64_t>(stretch.ids.size());
+  }
+  if (spec_.all_logits)
+    for (int64_t i = 0; i < row; ++i) prefill_.output_rows[i] = static_cast<int32_t>(i);
+  run(prefill_);
+}
+
+void CachedForward::decode(std::span<const int32_t> ids) {
+  SNUG_CHECK_EQ(static_cast<int64_t>(ids.size()), spec_.sequences);
+  reset(decode_, spec_.sequences);
+  for (int64_t sequence = 0; sequence < spec_.sequences; ++sequence) {
+    const auto id = ids.subspan(static_cast<size_t>(sequence), 1);
+    if (id.front() != kIdle) append(decode_, sequence, {sequence, id});
+  }
+  run(decode_);
+}
+
+void CachedForward::run(const Batch& batch) {
+  inference_.executor().upload_batch(batch.program);
+  inference_.executor().run(batch.program);
+  last_ = &batch;
+}
+
+std::span<const float> CachedForward::logits(int64_t row) {
+  SNUG_CHECK(last_ != nullptr && row < last_->outputs, "no row {} of logits", row);
+  const auto bytes = static_cast<int64_t>(row_.size() * sizeof(float));
+  backends::Backend& backend = inference_.executor().backend();
+  backend.copy(row_.data(), last_->logits + row * bytes, bytes);
+  backend.synchronise();
+  return row_;
+}
+
+}  // namespace snug::generate

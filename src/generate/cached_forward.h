@@ -1,0 +1,74 @@
+// The forward pass over sequences that grow: a prefill appends stretches of tokens, a decode one
+// token to each sequence. Sequence s owns rows [s * capacity, (s + 1) * capacity) of every layer's
+// key and value caches; which of them hold tokens is data, so every run is the same program.
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "generate/inference.h"
+
+namespace snug::generate {
+
+// Tokens that are appended to one sequence.
+struct Stretch {
+  int64_t sequence = 0;
+  std::span<const int32_t> ids;
+};
+
+class CachedForward {
+ public:
+  // `inference` must outlive it.
+  explicit CachedForward(Inference& inference);
+
+  int64_t sequences() const { return spec_.sequences; }
+  int64_t prefill_tokens() const { return spec_.prefill_tokens; }
+  int64_t length(int64_t sequence) const { return lengths_[static_cast<size_t>(sequence)]; }
+  // Forgets the tokens of every sequence.
+  void clear();
+
+  // Appends stretches of different sequences, in rising order of sequence, of prefill_tokens() in
+  // all at most. Afterwards logits row s is that of the last token appended to sequence s, or, with
+  // all_logits, row t that of the t-th token of all stretches.
+  void prefill(std::span<const Stretch> stretches);
+
+  // Appends ids[s] to sequence s, or nothing where it is kIdle. Afterwards logits row s is that of
+  // the token appended to sequence s.
+  static constexpr int32_t kIdle = -1;
+  void decode(std::span<const int32_t> ids);
+
+  // A row of logits (vocab) of the last run, copied to the host; valid until the next call.
+  std::span<const float> logits(int64_t row);
+
+ private:
+  // The host's side of a program's batch tensors.
+  struct Batch {
+    std::string program;
+    int64_t tokens = 0;
+    int32_t* ids = nullptr;           // (tokens)
+    int32_t* positions = nullptr;     // (tokens)
+    int32_t* slots = nullptr;         // (tokens)
+    int32_t* query_bounds = nullptr;  // (sequences, 2)
+    int32_t* key_bounds = nullptr;    // (sequences, 2)
+    int32_t* output_rows = nullptr;   // (outputs)
+    int64_t outputs = 0;
+    const std::byte* logits = nullptr;  // (outputs, vocab) f32, on the device
+  };
+  Batch batch_of(const std::string& program, int64_t tokens) const;
+  static void reset(const Batch& batch, int64_t sequences);
+  void append(const Batch& batch, int64_t row, const Stretch& stretch);
+  void run(const Batch& batch);
+
+  Inference& inference_;
+  const plan::InferenceSpec& spec_;
+  Batch prefill_;
+  Batch decode_;
+  const Batch* last_ = nullptr;
+  std::vector<int64_t> lengths_;
+  std::vector<float> row_;
+};
+
+}  // namespace snug::generate

@@ -1,0 +1,123 @@
+#include "generate/exact_match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "generate/generator.h"
+#include "generate/prompt.h"
+#include "generate/questions.h"
+
+namespace snug::generate {
+namespace {
+
+constexpr size_t kShownAnswers = 5;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\r\v\f";
+  const size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+struct Answer {
+  std::string text;
+  bool correct = false;
+};
+
+// What a test of a model said.
+struct Examination {
+  std::vector<Question> questions;
+  std::vector<Answer> answers;
+  double seconds = 0;
+  int64_t device_bytes = 0;
+
+  int64_t correct() const {
+    return std::count_if(answers.begin(), answers.end(),
+                         [](const Answer& answer) { return answer.correct; });
+  }
+  double share() const {
+    return static_cast<double>(correct()) / static_cast<double>(answers.size());
+  }
+};
+
+// Room for new tokens beside the longest prompt, whose record is named when there is none.
+int64_t room_for_answers(const formats::Recipe& recipe, const models::ModelConfig& model,
+                         const std::vector<Question>& questions) {
+  const Question& longest = *std::max_element(
+      questions.begin(), questions.end(),
+      [](const Question& a, const Question& b) { return a.ids.size() < b.ids.size(); });
+  try {
+    return new_tokens(recipe, model, static_cast<int64_t>(longest.ids.size()));
+  } catch (const base::UserError& error) {
+    throw base::UserError(error.what(), {recipe.data, longest.line, 0});
+  }
+}
+
+Examination examine(const formats::Recipe& recipe) {
+  recipe.require("data");
+  const models::ModelSource model = open_model(recipe);
+  const text::Tokenizer tokenizer = open_tokenizer(recipe, model);
+  Examination result;
+  result.questions = read_questions(recipe, tokenizer);
+  std::vector<Ids> prompts;
+  for (const Question& question : result.questions) prompts.push_back(question.ids);
+  const GenerationOptions options{
+      .sampling = {},
+      .max_new_tokens = room_for_answers(recipe, model.config, result.questions),
+      .stop_ids = {tokenizer.stop_ids().begin(), tokenizer.stop_ids().end()}};
+  Inference inference(recipe, model, shape_for(prompts, options.max_new_tokens, recipe.batch));
+  Generator generator(inference);
+  const std::vector<Generation> generations = generator.run(prompts, options);
+  for (size_t i = 0; i < generations.size(); ++i) {
+    std::string text = answer_text(tokenizer, prompts[i], generations[i].ids);
+    const bool correct = trimmed(text) == trimmed(result.questions[i].expected);
+    result.answers.push_back({std::move(text), correct});
+  }
+  result.seconds = generator.times().prefill_seconds + generator.times().decode_seconds;
+  result.device_bytes = inference.device_bytes();
+  return result;
+}
+
+void print_json(const Examination& examination) {
+  nlohmann::json answers = nlohmann::json::array();
+  for (size_t i = 0; i < examination.answers.size(); ++i)
+    answers.push_back({{"question", examination.questions[i].shown},
+                       {"answer", examination.answers[i].text},
+                       {"expected", examination.questions[i].expected},
+                       {"correct", examination.answers[i].correct}});
+  const nlohmann::json result = {{"exact_match", examination.share()},
+                                 {"correct", examination.correct()},
+                                 {"total", examination.answers.size()},
+                                 {"seconds", examination.seconds},
+                                 {"device", {{"peak_bytes", examination.device_bytes}}},
+                                 {"answers", answers}};
+  fmt::print("{}\n", result.dump());
+}
+
+void print_text(const Examination& examination) {
+  for (size_t i = 0; i < std::min(kShownAnswers, examination.answers.size()); ++i) {
+    const Answer& answer = examination.answers[i];
+    fmt::print("  {}\n    answer   {}{}\n", examination.questions[i].shown, trimmed(answer.text),
+               answer.correct ? "  (correct)" : "");
+    if (!answer.correct)
+      fmt::print("    expected {}\n", trimmed(examination.questions[i].expected));
+  }
+  fmt::print("exact match: {} of {} ({:.1f} %), {:.1f} s\n", examination.correct(),
+             examination.answers.size(), 100 * examination.share(), examination.seconds);
+}
+
+}  // namespace
+
+int evaluate(const formats::Recipe& recipe, bool json) {
+  const Examination examination = examine(recipe);
+  if (json)
+    print_json(examination);
+  else
+    print_text(examination);
+  return 0;
+}
+
+}  // namespace snug::generate

@@ -1,0 +1,144 @@
+#include "generate/generator.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+
+namespace snug::generate {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+int64_t size_of(const Ids& ids) { return static_cast<int64_t>(ids.size()); }
+
+}  // namespace
+
+// Prompts that are continued side by side: prompt first + s is sequence s.
+struct Generator::Group {
+  std::span<const Ids> prompts;
+  int64_t first = 0;
+  const GenerationOptions& options;
+  const OnToken& on_token;
+  Sampler sampler;
+  std::span<Generation> results;
+  Ids next;  // (sequences) the token that each sequence appends next, or kIdle
+};
+
+InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens, int64_t batch) {
+  InferenceShape shape;
+  shape.sequences = std::clamp<int64_t>(static_cast<int64_t>(prompts.size()), 1, batch);
+  int64_t longest = 1;
+  int64_t group_tokens = 0;
+  int64_t most_tokens = 1;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (i % static_cast<size_t>(shape.sequences) == 0) group_tokens = 0;
+    group_tokens += size_of(prompts[i]);
+    most_tokens = std::max(most_tokens, group_tokens);
+    longest = std::max(longest, size_of(prompts[i]));
+  }
+  // The last new token is given back and never read.
+  shape.capacity = longest + max_new_tokens - 1;
+  constexpr int64_t kStep = kLeastPrefillTokens;
+  shape.prefill_tokens = std::min(kPrefillTokens, (most_tokens + kStep - 1) / kStep * kStep);
+  return shape;
+}
+
+void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, const char* what) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0 || ids[i] >= model.vocab_size)
+      base::throw_user_error(
+          "token {} of {} is {}, but the model's vocabulary has {} ids, 0 to {}; use the "
+          "tokenizer that belongs to the model",
+          i + 1, what, ids[i], model.vocab_size, model.vocab_size - 1);
+}
+
+void Generator::check(std::span<const Ids> prompts, const GenerationOptions& options) const {
+  const int64_t capacity = inference_.spec().capacity;
+  for (const Ids& prompt : prompts) {
+    if (prompt.empty())
+      base::throw_user_error("the prompt is empty, and a model needs a token to continue from");
+    check_ids(prompt, inference_.model(), "the prompt");
+    SNUG_CHECK(size_of(prompt) + options.max_new_tokens - 1 <= capacity,
+               "a prompt of {} tokens and {} new ones in a cache of {}", prompt.size(),
+               options.max_new_tokens, capacity);
+  }
+}
+
+std::vector<Generation> Generator::run(std::span<const Ids> prompts,
+                                       const GenerationOptions& options, const OnToken& on_token) {
+  check(prompts, options);
+  times_ = {};
+  std::vector<Generation> results(prompts.size());
+  const auto sequences = static_cast<size_t>(forward_.sequences());
+  for (size_t first = 0; first < prompts.size(); first += sequences) {
+    const size_t count = std::min(sequences, prompts.size() - first);
+    Group group{.prompts = prompts.subspan(first, count),
+                .first = static_cast<int64_t>(first),
+                .options = options,
+                .on_token = on_token,
+                .sampler = Sampler(options.sampling),
+                .results = std::span(results).subspan(first, count),
+                .next = Ids(sequences, CachedForward::kIdle)};
+    const Clock::time_point begin = Clock::now();
+    prefill(group);
+    const Clock::time_point middle = Clock::now();
+    decode(group);
+    times_.prefill_seconds += std::chrono::duration<double>(middle - begin).count();
+    times_.decode_seconds += seconds_since(middle);
+  }
+  return results;
+}
+
+// Prompts fill the chunks one after the other; one that does not fit goes on in the next chunk.
+void Generator::prefill(Group& group) {
+  forward_.clear();
+  size_t prompt = 0;
+  size_t done = 0;  // tokens of that prompt
+  while (prompt < group.prompts.size()) {
+    std::vector<Stretch> stretches;
+    std::vector<int64_t> complete;
+    auto room = static_cast<size_t>(forward_.prefill_tokens());
+    while (room > 0 && prompt < group.prompts.size()) {
+      const std::span<const int32_t> ids = group.prompts[prompt];
+      const size_t count = std::min(room, ids.size() - done);
+      stretches.push_back({static_cast<int64_t>(prompt), ids.subspan(done, count)});
+      room -= count;
+      done += count;
+      if (done < ids.size()) break;
+      complete.push_back(static_cast<int64_t>(prompt++));
+      done = 0;
+    }
+    forward_.prefill(stretches);
+    for (const int64_t sequence : complete) take_token(group, sequence);
+  }
+}
+
+void Generator::decode(Group& group) {
+  const auto is_idle = [](int32_t id) { return id == CachedForward::kIdle; };
+  while (!std::all_of(group.next.begin(), group.next.end(), is_idle)) {
+    forward_.decode(group.next);
+    for (int64_t sequence = 0; sequence < static_cast<int64_t>(group.prompts.size()); ++sequence)
+      if (!is_idle(group.next[static_cast<size_t>(sequence)])) take_token(group, sequence);
+  }
+}
+
+// Chooses the next token of a sequence from the logits of the last run.
+void Generator::take_token(Group& group, int64_t sequence) {
+  const auto index = static_cast<size_t>(sequence);
+  const int64_t prompt = group.first + sequence;
+  Generation& result = group.results[index];
+  const int32_t id = group.sampler.pick(forward_.logits(sequence), {prompt, size_of(result.ids)});
+  result.ids.push_back(id);
+  const std::vector<int32_t>& stop_ids = group.options.stop_ids;
+  result.stopped = std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();
+  const bool ends = result.stopped || size_of(result.ids) >= group.options.max_new_tokens;
+  group.next[index] = ends ? CachedForward::kIdle : id;
+  if (group.on_token) group.on_token(prompt, id);
+}
+
+}  // namespace snug::generate

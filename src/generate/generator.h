@@ -1,0 +1,68 @@
+// Continues prompts, several side by side, with a cache of keys and values. Greedy answers do not
+// depend on the batch beyond rounding; sampled ones draw the same numbers in every batch.
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "generate/cached_forward.h"
+#include "generate/inference.h"
+#include "generate/sampling.h"
+
+namespace snug::generate {
+
+using Ids = std::vector<int32_t>;
+
+struct GenerationOptions {
+  SamplingOptions sampling;
+  int64_t max_new_tokens = 0;
+  std::vector<int32_t> stop_ids;
+};
+
+struct Generation {
+  Ids ids;               // new tokens; a stop id, where one came, is the last
+  bool stopped = false;  // by a stop id, not by max_new_tokens
+};
+
+struct GenerationTimes {
+  double prefill_seconds = 0;
+  double decode_seconds = 0;
+};
+
+// Sizes for these prompts: the longest with its new tokens, and `batch` at most side by side.
+InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens, int64_t batch);
+
+class Generator {
+ public:
+  // Called with the prompt's number and each new token, as they come.
+  using OnToken = std::function<void(int64_t prompt, int32_t id)>;
+
+  explicit Generator(Inference& inference) : inference_(inference), forward_(inference) {}
+
+  // One result a prompt, in their order; any number of prompts. Throws UserError for an empty
+  // prompt, an id that the model has no row for, and a prompt that leaves no room for
+  // max_new_tokens.
+  std::vector<Generation> run(std::span<const Ids> prompts, const GenerationOptions& options,
+                              const OnToken& on_token = nullptr);
+
+  const GenerationTimes& times() const { return times_; }  // of the last run
+
+ private:
+  struct Group;
+  void check(std::span<const Ids> prompts, const GenerationOptions& options) const;
+  void prefill(Group& group);
+  void decode(Group& group);
+  void take_token(Group& group, int64_t sequence);
+
+  Inference& inference_;
+  CachedForward forward_;
+  GenerationTimes times_;
+};
+
+// Throws UserError for an id beyond the vocabulary, naming `what` it is an id of.
+void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, const char* what);
+
+}  // namespace snug::generate

@@ -1,0 +1,40 @@
+// A model opened for inference: planned, allocated and loaded once, then run as often as wanted.
+// One thread drives it.
+#pragma once
+
+#include <memory>
+
+#include "backends/backend.h"
+#include "formats/recipe.h"
+#include "generate/inference_plan.h"
+#include "models/config.h"
+#include "runtime/executor.h"
+
+namespace snug::generate {
+
+// The model that a recipe names. Throws UserError for one without weights, unless init=random.
+models::ModelSource open_model(const formats::Recipe& recipe);
+
+class Inference {
+ public:
+  // Plans within the recipe's budget, then allocates exactly that, loads the weights (or draws
+  // them, with init=random) and the adapter that the recipe names. Throws UserError.
+  Inference(const formats::Recipe& recipe, models::ModelSource model, const InferenceShape& shape);
+  Inference(const Inference&) = delete;
+  Inference& operator=(const Inference&) = delete;
+
+  const models::ModelConfig& model() const { return model_.config; }
+  const plan::InferenceSpec& spec() const { return plan_.spec; }
+  runtime::Executor& executor() { return executor_; }
+  int64_t device_bytes() const { return executor_.arena_bytes(program::Space::device); }
+
+ private:
+  void load(const formats::Recipe& recipe);
+
+  models::ModelSource model_;
+  std::unique_ptr<backends::Backend> backend_;
+  InferencePlan plan_;
+  runtime::Executor executor_;
+};
+
+}  // namespace snug::generate

@@ -1,0 +1,105 @@
+#include "generate/prompt.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/chat_template.h"
+#include "text/document.h"
+#include "text/record_form.h"
+#include "text/stream_decoder.h"
+
+namespace snug::generate {
+namespace {
+
+using text::Message;
+using text::Part;
+using text::SpecialTokens;
+
+std::vector<int32_t> ids_of(const text::Tokenizer& tokenizer, std::span<const Part> parts,
+                            SpecialTokens special) {
+  return text::tokenize_parts(tokenizer, parts, special).ids;
+}
+
+}  // namespace
+
+text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model) {
+  if (model.folder.empty())
+    recipe.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
+                                     "folder of a model, or ids= in place of a text",
+                                     recipe.model));
+  auto tokenizer = text::Tokenizer::from_folder(model.folder.string());
+  if (tokenizer.vocabulary_size() > model.config.vocab_size)
+    base::throw_user_error(
+        "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
+        "belong together",
+        model.folder.string(), tokenizer.vocabulary_size(), model.config.vocab_size);
+  return tokenizer;
+}
+
+std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::string& text) {
+  return ids_of(tokenizer, std::vector<Part>{{text, -1, false}}, SpecialTokens::before);
+}
+
+std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
+                                 std::span<const Message> messages) {
+  const text::ChatTemplate chat(chat_template, tokenizer);
+  return ids_of(tokenizer, chat.render(messages, true),
+                chat.takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none);
+}
+
+std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe,
+                                   const text::Tokenizer& tokenizer) {
+  switch (recipe.prompt_format) {
+    case formats::PromptFormat::raw:
+      return text_prompt(tokenizer, recipe.prompt);
+    case formats::PromptFormat::alpaca:
+      return text_prompt(tokenizer, text::alpaca_prompt(recipe.prompt, ""));
+    case formats::PromptFormat::chat:
+      return chat_prompt(tokenizer, recipe.chat_template,
+                         std::vector<Message>{{Message::Role::user, recipe.prompt}});
+  }
+  return {};
+}
+
+std::vector<int32_t> recipe_ids(const formats::Recipe& recipe, const models::ModelConfig& model) {
+  std::vector<int32_t> ids;
+  for (const int64_t id : recipe.ids) {
+    if (id >= model.vocab_size)
+      recipe.fail("ids", fmt::format("holds {}, but the model's vocabulary has {} ids, 0 to {}", id,
+                                     model.vocab_size, model.vocab_size - 1));
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
+                        std::span<const int32_t> ids) {
+  const std::span<const int32_t> stops = tokenizer.stop_ids();
+  text::StreamDecoder decoder(tokenizer);
+  decoder.start_after(prompt);
+  std::string text;
+  for (const int32_t id : ids) {
+    if (std::find(stops.begin(), stops.end(), id) != stops.end()) break;
+    text += decoder.push(id);
+  }
+  return text + decoder.finish();
+}
+
+int64_t new_tokens(const formats::Recipe& recipe, const models::ModelConfig& model,
+                   int64_t prompt_tokens) {
+  const int64_t room = model.max_position - prompt_tokens;
+  if (room < 1)
+    base::throw_user_error(
+        "the prompt has {} tokens and the model has {} positions, which leaves none for an answer; "
+        "shorten the prompt to {} tokens",
+        prompt_tokens, model.max_position, model.max_position - 1);
+  if (recipe.max_new_tokens <= room) return recipe.max_new_tokens;
+  if (recipe.is_given("max_new_tokens"))
+    recipe.fail("max_new_tokens",
+                fmt::format("is {}, but the prompt has {} tokens and the model has {} positions; "
+                            "use max_new_tokens={}",
+                            recipe.max_new_tokens, prompt_tokens, model.max_position, room));
+  return room;
+}
+
+}  // namespace snug::generate

@@ -1,0 +1,45 @@
+// What a user asks, as the ids that a model continues: the same ids that training puts before an
+// answer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/recipe.h"
+#include "models/config.h"
+#include "text/conversation.h"
+#include "text/tokenizer.h"
+
+namespace snug::generate {
+
+// The tokenizer of a model's folder. Throws UserError for a preset, a folder without tokenizer.json
+// and a tokenizer with ids that the model has no row for.
+text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model);
+
+// The ids of a text as it is, with what the tokenizer puts before one (often BOS).
+std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::string& text);
+
+// The ids of a conversation up to where the assistant's next text begins. `chat_template` is a name
+// of text/chat_template.h, or empty: the model's own.
+std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
+                                 std::span<const text::Message> messages);
+
+// recipe.prompt in the form that recipe.prompt_format names.
+std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::Tokenizer& tokenizer);
+
+// recipe.ids, narrowed. Throws UserError for one that the model has no row for.
+std::vector<int32_t> recipe_ids(const formats::Recipe& recipe, const models::ModelConfig& model);
+
+// The text of an answer: its ids without a stop id at the end.
+std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
+                        std::span<const int32_t> ids);
+
+// New tokens for prompts of at most `prompt_tokens`: max_new_tokens, or, when the user did not
+// give it, what is left of the model's positions if that is less. Throws UserError when the
+// prompt leaves no room.
+int64_t new_tokens(const formats::Recipe& recipe, const models::ModelConfig& model,
+                   int64_t prompt_tokens);
+
+}  // namespace snug::generate

@@ -1,0 +1,76 @@
+#include "generate/questions.h"
+
+#include <span>
+
+#include "base/error.h"
+#include "generate/prompt.h"
+#include "text/record_form.h"
+#include "text/record_reader.h"
+
+namespace snug::generate {
+namespace {
+
+using text::Message;
+using text::Record;
+using text::RecordForm;
+
+// What stands between the headings of an Alpaca prompt.
+std::string instruction_of(const std::string& prompt) {
+  constexpr std::string_view kBefore = "### Instruction:\n";
+  constexpr std::string_view kAfter = "\n\n### Response:\n";
+  const size_t begin = prompt.find(kBefore) + kBefore.size();
+  return prompt.substr(begin, prompt.rfind(kAfter) - begin);
+}
+
+Question conversation(const Record& record, const formats::Recipe& recipe,
+                      const text::Tokenizer& tokenizer) {
+  if (record.messages.back().role != Message::Role::assistant)
+    base::throw_user_error("the last message is not the assistant's, so no answer is expected");
+  const auto before = std::span(record.messages).first(record.messages.size() - 1);
+  return {.shown = before.empty() ? "" : before.back().content,
+          .ids = chat_prompt(tokenizer, recipe.chat_template, before),
+          .expected = record.messages.back().content};
+}
+
+Question question_of(const Record& record, const formats::Recipe& recipe,
+                     const text::Tokenizer& tokenizer) {
+  switch (record.form) {
+    case RecordForm::alpaca:
+      return {instruction_of(record.prompt), text_prompt(tokenizer, record.prompt), record.answer};
+    case RecordForm::prompt_completion:
+      return {record.prompt, text_prompt(tokenizer, record.prompt), record.answer};
+    case RecordForm::messages:
+    case RecordForm::sharegpt:
+      return conversation(record, recipe, tokenizer);
+    case RecordForm::text:
+      break;
+  }
+  base::throw_user_error(
+      "it is plain text without a question; expected instruction and output (alpaca), prompt and "
+      "completion, or messages");
+}
+
+}  // namespace
+
+std::vector<Question> read_questions(const formats::Recipe& recipe,
+                                     const text::Tokenizer& tokenizer) {
+  text::RecordReader reader(recipe.data, "");
+  std::vector<Question> questions;
+  for (text::RawRecord raw; reader.next(raw);) {
+    Record record;
+    if (reader.format() != text::RecordReader::Format::plain_text)
+      record = text::parse_record(raw, recipe.data);
+    try {
+      questions.push_back(question_of(record, recipe, tokenizer));
+    } catch (const base::UserError& error) {
+      throw base::UserError(fmt::format("record {}: {}", raw.number, error.what()),
+                            {recipe.data, raw.line, 0});
+    }
+    questions.back().line = raw.line;
+  }
+  if (questions.empty())
+    throw base::UserError("the data file holds no records", {recipe.data, 0, 0});
+  return questions;
+}
+
+}  // namespace snug::generate

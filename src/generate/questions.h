@@ -1,0 +1,25 @@
+// A file of instructions with their answers, as prompts to ask a model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/recipe.h"
+#include "text/tokenizer.h"
+
+namespace snug::generate {
+
+struct Question {
+  std::string shown;         // what is asked, without the form around it
+  std::vector<int32_t> ids;  // the prompt as training renders it
+  std::string expected;
+  int line = 0;
+};
+
+// Reads recipe.data: records of the forms that have an answer (alpaca, prompt/completion, and
+// conversations, whose last text is the answer). Throws UserError with file and line.
+std::vector<Question> read_questions(const formats::Recipe& recipe,
+                                     const text::Tokenizer& tokenizer);
+
+}  // namespace snug::generate
