@@ -168,8 +168,7 @@ SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
 
 SNUG_INLINE void store_pairs(float*, Float16Lanes, Float16Lanes) {}
 SNUG_INLINE void store_pairs(uint16_t* out, Float16Lanes even, Float16Lanes odd) {
-  const Uint16Lanes pairs = __builtin_convertvector(to_bf16(even), Uint16Lanes) |
-                            __builtin_convertvector(to_bf16(odd), Uint16Lanes) << 16;
+  const Uint16Lanes pairs = widen(to_bf16(even)) | widen(to_bf16(odd)) << 16;
   __builtin_memcpy(out, &pairs, sizeof pairs);
 }
 

@@ -115,18 +115,24 @@ void hide(const AttentionForm& form, int64_t i, int64_t first, int64_t n, float 
 template <typename Compute>
 void soften(const Blocks<Compute>& blocks, int64_t row, const float* scores, int64_t n,
             float factor, Compute* weights) {
-  Float16Lanes largest_lanes = splat(kHidden);
-  for (int64_t j = 0; j < n; j += kLanes)
-    largest_lanes = larger(largest_lanes, load(scores + j) * factor);
-  const float block_largest = reduce_max(largest_lanes);
+  // n is a multiple of two vectors.
+  Float16Lanes largest_lanes[2] = {splat(kHidden), splat(kHidden)};
+  for (int64_t j = 0; j < n; j += 2 * kLanes) {
+    largest_lanes[0] = maximum(largest_lanes[0], load(scores + j) * factor);
+    largest_lanes[1] = maximum(largest_lanes[1], load(scores + j + kLanes) * factor);
+  }
+  const float block_largest = reduce_max(maximum(largest_lanes[0], largest_lanes[1]));
   const float before = blocks.largest[row];
   // Written so that a NaN among the scores becomes the largest.
   const float largest = before >= block_largest ? before : block_largest;
-  Float16Lanes total = {};
-  for (int64_t j = 0; j < n; j += kLanes) {
-    const Float16Lanes weight = exp2(load(scores + j) * factor - largest);
-    total += weight;
-    store(weights + j, weight);
+  Float16Lanes total[2] = {};
+  for (int64_t j = 0; j < n; j += 2 * kLanes) {
+    const Float16Lanes left = exp2(load(scores + j) * factor - largest);
+    const Float16Lanes right = exp2(load(scores + j + kLanes) * factor - largest);
+    total[0] += left;
+    total[1] += right;
+    store(weights + j, left);
+    store(weights + j + kLanes, right);
   }
   if (!(largest == before)) {
     const float correction = exp2(splat(before - largest))[0];
@@ -135,7 +141,7 @@ void soften(const Blocks<Compute>& blocks, int64_t row, const float* scores, int
     for (int64_t j = 0; j < blocks.width; j += kLanes) store(sums + j, load(sums + j) * correction);
     blocks.largest[row] = largest;
   }
-  blocks.totals[row] += reduce_add(total);
+  blocks.totals[row] += reduce_add(total[0] + total[1]);
 }
 
 // Rows [row, row + count) of one head, queries from `query` on, against a block of keys.

@@ -27,6 +27,18 @@ SNUG_INLINE void store_zeros(uint16_t* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = 0;
 }
 
+// A call of memcpy costs more than the few cache lines of a head.
+template <typename Element>
+SNUG_INLINE void copy_elements(const Element* from, int64_t n, Element* to) {
+  constexpr int64_t kLine = int64_t{64} / int64_t{sizeof(Element)};
+  int64_t i = 0;
+  for (; i + kLine <= n; i += kLine) {
+    const Float16Lanes line = load(reinterpret_cast<const float*>(from + i));
+    store(reinterpret_cast<float*>(to + i), line);
+  }
+  for (; i < n; ++i) to[i] = from[i];
+}
+
 // (rows, columns) of a tensor into (padded_rows, to.stride), whatever lies beyond being zero.
 template <typename Stored, typename Compute>
 static void copy_rows(RowBlock<const Stored> from, int64_t rows, int64_t columns,
@@ -35,7 +47,7 @@ static void copy_rows(RowBlock<const Stored> from, int64_t rows, int64_t columns
     const Stored* source = from.data + row * from.stride;
     Compute* out = to.data + row * to.stride;
     if constexpr (sizeof(Stored) == sizeof(Compute))
-      __builtin_memcpy(out, source, static_cast<uint64_t>(columns) * sizeof(Compute));
+      copy_elements(source, columns, out);
     else
       for_each_lanes(columns,
                      [=](int64_t i, auto part) { store(out + i, load(source + i, part), part); });
@@ -59,12 +71,7 @@ SNUG_INLINE void pair_rows(RowBlock<const uint16_t> from, int64_t rows, int64_t 
     const uint16_t* odd = even + from.stride;
     uint16_t* out = to.data + row / 2 * to.stride * 2;
     for (int64_t i = 0; i < columns; i += kLanes) {
-      Half16Lanes low;
-      Half16Lanes high;
-      __builtin_memcpy(&low, even + i, sizeof low);
-      __builtin_memcpy(&high, odd + i, sizeof high);
-      const Uint16Lanes pairs = __builtin_convertvector(low, Uint16Lanes) |
-                                __builtin_convertvector(high, Uint16Lanes) << 16;
+      const Uint16Lanes pairs = widen(load_half(even + i)) | widen(load_half(odd + i)) << 16;
       __builtin_memcpy(out + 2 * i, &pairs, sizeof pairs);
     }
   }

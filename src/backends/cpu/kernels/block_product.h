@@ -8,9 +8,6 @@
 #pragma once
 
 #include "backends/cpu/kernels/vector.h"
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
 
 namespace snug::backends::cpu::SNUG_ISA {
 

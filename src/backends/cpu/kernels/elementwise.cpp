@@ -36,8 +36,9 @@ void accumulate_lanes(const X* x, uint16_t* y, int64_t n, Uint16Lanes bits, int6
 
 template <typename X>
 void accumulate_stochastically(const void* x_bytes, uint16_t* y, int64_t n,
-                               const RoundingStream& stream) {
+                               const RoundingStream& stream_of_all) {
   const X* x = static_cast<const X*>(x_bytes);
+  const RoundingStream stream = stream_of_all;  // a copy that y cannot alias
   constexpr int64_t kBlock = 128;
   for (int64_t done = 0; done < n;) {
     const int64_t element = stream.first + done;
@@ -63,20 +64,19 @@ void accumulate_stochastically(const void* x_bytes, uint16_t* y, int64_t n,
 template <typename X>
 void sum_rows(const void* x_bytes, int64_t stride, int64_t rows, int64_t columns, float* sums) {
   const X* x = static_cast<const X*>(x_bytes);
-  // Four vectors of columns at a time stay in registers over all rows.
-  constexpr int64_t kWide = 4 * kLanes;
-  int64_t j = 0;
-  for (; j + kWide <= columns; j += kWide) {
-    Float16Lanes sum[4] = {};
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t k = 0; k < 4; ++k) sum[k] += load(x + row * stride + j + k * kLanes);
-    for (int64_t k = 0; k < 4; ++k) store(sums + j + k * kLanes, sum[k]);
-  }
-  for_each_lanes(columns - j, [=](int64_t i, auto part) {
-    Float16Lanes sum = {};
-    for (int64_t row = 0; row < rows; ++row) sum += load(x + row * stride + j + i, part);
-    store(sums + j + i, sum, part);
-  });
+  for_each_lanes(columns, [=](int64_t i, auto part) { store(sums + i, load(x + i, part), part); });
+  // Rows are read as they lie; two at a time halve the traffic of the sums.
+  int64_t row = 1;
+  for (; row + 2 <= rows; row += 2)
+    for_each_lanes(columns, [=](int64_t i, auto part) {
+      const X* first = x + row * stride + i;
+      store(sums + i, load(sums + i, part) + (load(first, part) + load(first + stride, part)),
+            part);
+    });
+  if (row < rows)
+    for_each_lanes(columns, [=](int64_t i, auto part) {
+      store(sums + i, load(sums + i, part) + load(x + row * stride + i, part), part);
+    });
 }
 
 template <typename Y>
@@ -92,7 +92,8 @@ void add_partials(const float* partials, int64_t stride, int64_t count, bool acc
 }
 
 template <typename X, typename Y>
-void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream& stream) {
+void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream& stream_of_all) {
+  const DropoutStream stream = stream_of_all;  // a copy that y cannot alias
   const X* x = static_cast<const X*>(x_bytes);
   Y* y = static_cast<Y*>(y_bytes);
   constexpr int64_t kBlock = 64;

@@ -2,29 +2,16 @@
 #pragma once
 
 #include "backends/cpu/kernels/lanes.h"
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
 
 namespace snug::backends::cpu::SNUG_ISA {
 
 constexpr float kLog2OfE = 1.44269504F;
 constexpr float kLogOf2 = 0.693147181F;
 
-// The larger of each lane, in one instruction; the second where one is NaN.
-SNUG_INLINE Float16Lanes larger(Float16Lanes a, Float16Lanes b) {
-#if defined(__AVX512F__)
-  return reinterpret_cast<Float16Lanes>(
-      _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
-#else
-  return maximum(a, b);
-#endif
-}
-
 // For x up to 126, within 2e-7 relative; below -126 it stays at 2^-126, NaN stays NaN. x = n + f
 // with |f| <= 1/2; 2^f is the polynomial through the six Chebyshev nodes.
 SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
-  const Float16Lanes clamped = larger(splat(-126.0F), x);
+  const Float16Lanes clamped = maximum(splat(-126.0F), x);
   const Float16Lanes shifted = clamped + 12582912.0F;  // 1.5 * 2^23 rounds to integer
   const Float16Lanes f = clamped - (shifted - 12582912.0F);
   Float16Lanes p = f * 1.33908634e-3F + 9.67603192e-3F;

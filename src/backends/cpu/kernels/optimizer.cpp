@@ -40,7 +40,8 @@ SNUG_INLINE StateLanes advance(const AdamWStep& step, StateLanes state, Float16L
 }
 
 template <typename G, typename W>
-void adamw(const AdamWStep& step, const AdamWRun& run) {
+void adamw(const AdamWStep& step_of_all, const AdamWRun& run) {
+  const AdamWStep step = step_of_all;  // a copy that the weights cannot alias
   const G* gradient = static_cast<const G*>(run.gradient);
   W* weight = static_cast<W*>(run.weight);
   float* first = static_cast<float*>(run.first_moment);
@@ -66,7 +67,8 @@ SNUG_INLINE void store_rounded(uint16_t* out, Float16Lanes x, Uint16Lanes bits, 
 }
 
 template <typename G>
-void adamw_stochastic(const AdamWStep& step, const AdamWRun& run) {
+void adamw_stochastic(const AdamWStep& step_of_all, const AdamWRun& run) {
+  const AdamWStep step = step_of_all;  // a copy that the weights cannot alias
   constexpr int64_t kBlock = 128;
   uint16_t* planes[3] = {static_cast<uint16_t*>(run.weight),
                          static_cast<uint16_t*>(run.first_moment),

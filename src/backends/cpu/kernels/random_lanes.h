@@ -3,9 +3,6 @@
 #pragma once
 
 #include "backends/cpu/kernels/vector.h"
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
 
 namespace snug::backends::cpu::SNUG_ISA {
 
@@ -13,44 +10,52 @@ struct PhiloxLanes {
   Uint16Lanes word[4];
 };
 
-// Upper and lower halves of the 32 x 32 bit products with one multiplier.
-SNUG_INLINE void multiply(Uint16Lanes x, uint32_t multiplier, Uint16Lanes* high, Uint16Lanes* low) {
-  using Wide8Lanes = uint64_t __attribute__((vector_size(64)));
-  const Wide8Lanes pairs = reinterpret_cast<Wide8Lanes>(x);
+// Eight lanes of 64 bits, of which calculations mind the lower 32.
+using Wide8Lanes = uint64_t __attribute__((vector_size(64)));
+
+// The 64-bit products of the lower halves.
+SNUG_INLINE Wide8Lanes multiply_lower(Wide8Lanes x, uint32_t multiplier) {
 #if defined(__AVX512F__)
   // The compiler's own choice would be the three times slower full 64-bit product. Masked with all
   // lanes on, since gcc 12 warns of the plain form's undefined merge.
-  const __m512i factor = _mm512_set1_epi64(multiplier);
-  const auto even = reinterpret_cast<Wide8Lanes>(
-      _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(pairs), factor));
-  const auto odd = reinterpret_cast<Wide8Lanes>(
-      _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(pairs >> 32), factor));
+  return reinterpret_cast<Wide8Lanes>(_mm512_maskz_mul_epu32(
+      0xff, reinterpret_cast<__m512i>(x), _mm512_set1_epi64(static_cast<int64_t>(multiplier))));
 #else
-  const Wide8Lanes even = (pairs & 0xffffffffU) * uint64_t{multiplier};
-  const Wide8Lanes odd = (pairs >> 32) * uint64_t{multiplier};
+  return (x & 0xffffffffU) * uint64_t{multiplier};
 #endif
-  *high = reinterpret_cast<Uint16Lanes>((even >> 32) | (odd & 0xffffffff00000000U));
-  *low = reinterpret_cast<Uint16Lanes>((even & 0xffffffffU) | (odd << 32));
+}
+
+// philox({counter[0] + first lane, ...}) of every second lane, with the words in lower halves.
+struct PhiloxWide {
+  Wide8Lanes word[4];
+};
+
+SNUG_INLINE PhiloxWide philox_wide(const uint32_t counter[3], const uint32_t key[2],
+                                   Wide8Lanes lane) {
+  PhiloxWide c = {
+      {lane + counter[0], Wide8Lanes{} + counter[1], Wide8Lanes{} + counter[2], Wide8Lanes{}}};
+  uint32_t key0 = key[0];
+  uint32_t key1 = key[1];
+#pragma GCC unroll 10
+  for (int round = 0; round < 10; ++round) {
+    const Wide8Lanes product0 = multiply_lower(c.word[0], 0xD2511F53U);
+    const Wide8Lanes product2 = multiply_lower(c.word[2], 0xCD9E8D57U);
+    c = {{(product2 >> 32) ^ c.word[1] ^ key0, product2, (product0 >> 32) ^ c.word[3] ^ key1,
+          product0}};
+    key0 += 0x9E3779B9U;
+    key1 += 0xBB67AE85U;
+  }
+  return c;
 }
 
 // philox({counter[0] + lane, counter[1], counter[2], 0}, key) in every lane.
 SNUG_INLINE PhiloxLanes philox(const uint32_t counter[3], const uint32_t key[2]) {
-  constexpr Uint16Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  PhiloxLanes c = {
-      {kLane + counter[0], Uint16Lanes{} + counter[1], Uint16Lanes{} + counter[2], Uint16Lanes{}}};
-  uint32_t key0 = key[0];
-  uint32_t key1 = key[1];
-  for (int round = 0; round < 10; ++round) {
-    Uint16Lanes high0;
-    Uint16Lanes low0;
-    Uint16Lanes high2;
-    Uint16Lanes low2;
-    multiply(c.word[0], 0xD2511F53U, &high0, &low0);
-    multiply(c.word[2], 0xCD9E8D57U, &high2, &low2);
-    c = {{high2 ^ c.word[1] ^ key0, low2, high0 ^ c.word[3] ^ key1, low0}};
-    key0 += 0x9E3779B9U;
-    key1 += 0xBB67AE85U;
-  }
+  constexpr Wide8Lanes kEven = {0, 2, 4, 6, 8, 10, 12, 14};
+  const PhiloxWide even = philox_wide(counter, key, kEven);
+  const PhiloxWide odd = philox_wide(counter, key, kEven + 1);
+  PhiloxLanes c;
+  for (int i = 0; i < 4; ++i)
+    c.word[i] = reinterpret_cast<Uint16Lanes>((even.word[i] & 0xffffffffU) | (odd.word[i] << 32));
   return c;
 }
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#if defined(__AVX512BF16__)
+#if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -28,11 +28,25 @@ SNUG_INLINE Float16Lanes load(const float* x) {
   return v;
 }
 
-// bf16 as stored.
-SNUG_INLINE Float16Lanes load(const uint16_t* x) {
+// gcc 12 widens in two halves where one instruction does.
+SNUG_INLINE Uint16Lanes widen(Half16Lanes half) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Uint16Lanes>(
+      _mm512_maskz_cvtepu16_epi32(0xffff, reinterpret_cast<__m256i>(half)));
+#else
+  return __builtin_convertvector(half, Uint16Lanes);
+#endif
+}
+
+SNUG_INLINE Half16Lanes load_half(const uint16_t* x) {
   Half16Lanes half;
   __builtin_memcpy(&half, x, sizeof half);
-  return reinterpret_cast<Float16Lanes>(__builtin_convertvector(half, Uint16Lanes) << 16);
+  return half;
+}
+
+// bf16 as stored.
+SNUG_INLINE Float16Lanes load(const uint16_t* x) {
+  return reinterpret_cast<Float16Lanes>(widen(load_half(x)) << 16);
 }
 
 // The first n < 16 elements; absent lanes are `absent`.
@@ -81,35 +95,58 @@ SNUG_INLINE void store_partial(uint16_t* out, Float16Lanes x, int64_t n) {
 }
 
 SNUG_INLINE Float16Lanes select(Int16Lanes mask, Float16Lanes yes, Float16Lanes no) {
-  return reinterpret_cast<Float16Lanes>((mask & reinterpret_cast<Int16Lanes>(yes)) |
-                                        (~mask & reinterpret_cast<Int16Lanes>(no)));
+  return mask ? yes : no;
 }
 
-SNUG_INLINE Float16Lanes maximum(Float16Lanes a, Float16Lanes b) { return select(a > b, a, b); }
-SNUG_INLINE Float16Lanes minimum(Float16Lanes a, Float16Lanes b) { return select(a < b, a, b); }
+// Of each lane; b where one is NaN. gcc 12 makes two instructions of the comparison.
+SNUG_INLINE Float16Lanes maximum(Float16Lanes a, Float16Lanes b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Float16Lanes>(
+      _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#else
+  return a > b ? a : b;
+#endif
+}
+SNUG_INLINE Float16Lanes minimum(Float16Lanes a, Float16Lanes b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Float16Lanes>(
+      _mm512_maskz_min_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#else
+  return a < b ? a : b;
+#endif
+}
+
+using Float8Lanes = float __attribute__((vector_size(32)));
+using Float4Lanes = float __attribute__((vector_size(16)));
 
 // Lanes are added as a tree: the same order in every instruction set.
 SNUG_INLINE float reduce_add(Float16Lanes x) {
-  float lane[kLanes];
-  store(lane, x);
-  for (int64_t width = kLanes / 2; width > 0; width /= 2)
-    for (int64_t i = 0; i < width; ++i) lane[i] += lane[i + width];
-  return lane[0];
+  const Float8Lanes eight = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7) +
+                            __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  const Float4Lanes four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
+                           __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  const Float4Lanes two = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
+  return two[0] + two[1];
 }
 
+// A NaN lane makes the result NaN or is passed over, whichever comes.
 SNUG_INLINE float reduce_max(Float16Lanes x) {
-  float lane[kLanes];
-  store(lane, x);
-  for (int64_t i = 1; i < kLanes; ++i) lane[0] = lane[i] > lane[0] ? lane[i] : lane[0];
-  return lane[0];
+  const Float8Lanes low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+  const Float8Lanes high = __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  const Float8Lanes eight = low > high ? low : high;
+  const Float4Lanes left = __builtin_shufflevector(eight, eight, 0, 1, 2, 3);
+  const Float4Lanes right = __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  const Float4Lanes four = left > right ? left : right;
+  const Float4Lanes turned = __builtin_shufflevector(four, four, 2, 3, 0, 1);
+  const Float4Lanes two = four > turned ? four : turned;
+  return two[0] > two[1] ? two[0] : two[1];
 }
 
 // exp(x) within 2 units in the last place. x = n ln 2 + r with |r| <= ln 2 / 2, the ln 2 split in
 // two so that r is exact; e^r by its Taylor series to r^7 (error 5e-9 at the ends). Arguments below
 // -87.33 give 0 and above 88.37 infinity's neighbour, by clamping n; NaN gives NaN.
 SNUG_INLINE Float16Lanes exp(Float16Lanes x) {
-  const Float16Lanes clamped =
-      select(x < splat(-87.33F), splat(-87.33F), select(x > splat(88.37F), splat(88.37F), x));
+  const Float16Lanes clamped = maximum(splat(-87.33F), minimum(splat(88.37F), x));
   const Float16Lanes shifted = clamped * 1.44269504F + 12582912.0F;  // 1.5 * 2^23 rounds to integer
   const Float16Lanes n = shifted - 12582912.0F;
   const Float16Lanes r = clamped - n * 0.693359375F + n * 2.12194440e-4F;
