@@ -1,0 +1,298 @@
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/loss_plan.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/rows.h"
+#include "backends/cpu/softmax_rows.h"
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+void clear(std::byte* data, int64_t bytes) { std::memset(data, 0, static_cast<size_t>(bytes)); }
+
+// One run of a linear cross-entropy.
+class LossRun {
+ public:
+  LossRun(const LossPlan& plan, const Invocation& invocation, CpuContext& context)
+      : plan_(plan),
+        shape_(plan.shape()),
+        invocation_(invocation),
+        context_(context),
+        kernels_(*context.kernels.softmax),
+        hidden_(rows_of(invocation.reads[0])),
+        targets_(integers_of(invocation.reads[2])),
+        inverse_tokens_(*invocation.reads[3].as<float>()),
+        losses_(invocation.writes[0].as<float>()),
+        row_numbers_(invocation.workspace.as<int32_t>()) {
+    if (shape_.train) dhidden_ = rows_of(invocation.writes[2]);
+    if (shape_.weight_gradient)
+      dweight_ = shape_.accumulate ? &invocation.updates[0] : &invocation.writes[3];
+  }
+
+  void run() {
+    const int64_t trained = find_trained_rows();
+    bool first = !shape_.accumulate;
+    for (int64_t done = 0; done < trained;) {
+      const LossChunk& chunk = plan_.next(trained - done);
+      run_chunk({chunk, done, std::min(chunk.rows, trained - done), first});
+      done += chunk.rows;
+      first = false;
+    }
+    if (first && dweight_ != nullptr) clear_dweight();
+    sum_losses(losses_, shape_.tokens, inverse_tokens_, invocation_.writes[1]);
+  }
+
+ private:
+  // Rows [first_row, first_row + rows) of the trained ones; rows up to chunk.rows are zeros.
+  struct Part {
+    const LossChunk& chunk;
+    int64_t first_row;
+    int64_t rows;
+    bool overwrite_dweight;
+  };
+
+  std::byte* workspace(int64_t offset) const { return invocation_.workspace.data + offset; }
+  std::byte* logits(const Part& part, int64_t block) const {
+    return workspace(plan_.logits_offset(part.chunk, block));
+  }
+  int64_t token(const Part& part, int64_t i) const { return row_numbers_[part.first_row + i]; }
+
+  // Lists the rows that carry loss; what others write is zero.
+  int64_t find_trained_rows() {
+    int64_t trained = 0;
+    for (int64_t t = 0; t < shape_.tokens; ++t) {
+      if (targets_[t] >= 0) {
+        checked_target(targets_[t], shape_.vocab);
+        row_numbers_[trained++] = static_cast<int32_t>(t);
+        continue;
+      }
+      losses_[t] = 0;
+      if (shape_.train) clear(dhidden_.at(t), dhidden_.columns * dhidden_.element_bytes());
+    }
+    return trained;
+  }
+
+  void run_chunk(const Part& part) {
+    gather(part);
+    for (int64_t block = 0; block < plan_.blocks(); ++block)
+      plan_.products(part.chunk, block)
+          .logits.multiply({.a = workspace(plan_.hidden_offset()),
+                            .b = weight_block(block),
+                            .c = logits(part, block)},
+                           workspace(plan_.scratch_offset()), context_);
+    if (!shape_.train) {
+      parallel_for(part.rows, [&](int64_t i) { row_statistics(part, i); });
+      return;
+    }
+    softmax_in_place(part);
+    for (int64_t block = 0; block < plan_.blocks(); ++block) multiply_gradients(part, block);
+    scatter(part);
+  }
+
+  const std::byte* weight_block(int64_t block) const {
+    return invocation_.reads[1].data +
+           block * plan_.block_columns() * shape_.weight_stride * base::size_of(shape_.type);
+  }
+
+  void gather(const Part& part) {
+    const int64_t bytes = hidden_.columns * hidden_.element_bytes();
+    std::byte* to = workspace(plan_.hidden_offset());
+    parallel_ranges(part.chunk.rows, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (i < part.rows)
+          std::memcpy(to + i * bytes, hidden_.at(token(part, i)), static_cast<size_t>(bytes));
+        else
+          clear(to + i * bytes, bytes);
+      }
+    });
+  }
+
+  // dweight and dhidden of a block, while its logits' gradients are in the cache.
+  void multiply_gradients(const Part& part, int64_t block) {
+    const BlockProducts& products = plan_.products(part.chunk, block);
+    std::byte* scratch = workspace(plan_.scratch_offset());
+    if (dweight_ != nullptr) {
+      const Product& product =
+          part.overwrite_dweight ? *products.dweight_first : *products.dweight_next;
+      std::byte* to = dweight_->data + block * plan_.block_columns() * shape_.dweight_stride *
+                                           base::size_of(shape_.dweight_type);
+      product.multiply({.a = logits(part, block), .b = workspace(plan_.hidden_offset()), .c = to},
+                       scratch, context_);
+    }
+    const Product& product = block == 0 ? *products.dhidden_first : *products.dhidden_next;
+    product.multiply({.a = logits(part, block),
+                      .b = weight_block(block),
+                      .c = workspace(plan_.dhidden_offset())},
+                     scratch, context_);
+  }
+
+  void scatter(const Part& part) {
+    const auto* from = reinterpret_cast<const float*>(workspace(plan_.dhidden_offset()));
+    const auto convert = context_.kernels.elementwise->convert[kF32][dhidden_.element];
+    parallel_ranges(part.rows, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        convert(from + i * shape_.width, dhidden_.at(token(part, i)), shape_.width);
+    });
+  }
+
+  LogitRun logit_run(const Part& part, int64_t i, int64_t block) const {
+    const int64_t count = plan_.columns(block);
+    return {reinterpret_cast<const float*>(logits(part, block)) + i * count, kF32, count};
+  }
+
+  // Of row i of a chunk; also sets its loss.
+  Statistics row_statistics(const Part& part, int64_t i) const {
+    Statistics row = statistics_of(logit_run(part, i, 0), kernels_);
+    for (int64_t block = 1; block < plan_.blocks(); ++block)
+      row = merged(row, statistics_of(logit_run(part, i, block), kernels_));
+    const int64_t target = targets_[token(part, i)];
+    const int64_t block = target / plan_.block_columns();
+    losses_[token(part, i)] =
+        row.loss(logit_at(logit_run(part, i, block).data, kF32, target % plan_.block_columns()));
+    return row;
+  }
+
+  void row_gradients(const Part& part, int64_t i) const {
+    const float lse = row_statistics(part, i).lse();
+    const int64_t target = targets_[token(part, i)];
+    const int64_t size = base::size_of(shape_.type);
+    for (int64_t block = 0; block < plan_.blocks(); ++block) {
+      std::byte* to = logits(part, block) + i * plan_.columns(block) * size;
+      make_gradient(logit_run(part, i, block),
+                    {.data = to,
+                     .element = element_of(shape_.type),
+                     .target = target - block * plan_.block_columns(),
+                     .lse = lse,
+                     .scale = inverse_tokens_},
+                    kernels_);
+    }
+  }
+
+  // Turns the fp32 logits of each block into gradients of the factors' type in the same bytes, row
+  // after row without gaps. Bf16 row i ends where fp32 row (i + 1) / 2 begins, so rows [n, 2n) may
+  // be written, all at once, when rows below n were read: one row, then one, two, four, ...
+  void softmax_in_place(const Part& part) {
+    if (shape_.type == base::DType::f32) {
+      parallel_for(part.rows, [&](int64_t i) { row_gradients(part, i); });
+    } else {
+      for (int64_t begin = 0, end = 1; begin < part.rows; begin = end, end *= 2)
+        parallel_for(std::min(end, part.rows) - begin,
+                     [&](int64_t i) { row_gradients(part, begin + i); });
+    }
+    for (int64_t block = 0; block < plan_.blocks(); ++block) {
+      const int64_t row_bytes = plan_.columns(block) * base::size_of(shape_.type);
+      clear(logits(part, block) + part.rows * row_bytes, (part.chunk.rows - part.rows) * row_bytes);
+    }
+  }
+
+  void clear_dweight() {
+    const Rows dweight = rows_of(*dweight_);
+    parallel_ranges(dweight.rows, 64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        clear(dweight.at(i), dweight.columns * dweight.element_bytes());
+    });
+  }
+
+  const LossPlan& plan_;
+  const LossShape& shape_;
+  const Invocation& invocation_;
+  CpuContext& context_;
+  const SoftmaxKernels& kernels_;
+  Rows hidden_;
+  Rows dhidden_;
+  const int32_t* targets_;
+  float inverse_tokens_;
+  float* losses_;
+  int32_t* row_numbers_;
+  const Buffer* dweight_ = nullptr;
+};
+
+LossShape shape_of(int64_t chunk_rows, const program::OperationView& view) {
+  const MatrixLayout hidden = matrix_layout(view.read(0));
+  const MatrixLayout weight = matrix_layout(view.read(1));
+  LossShape shape{.tokens = hidden.rows, .width = hidden.columns, .vocab = weight.rows};
+  shape.chunk_rows = chunk_rows;
+  shape.type = hidden.dtype;
+  shape.weight_stride = weight.row_stride;
+  return shape;
+}
+
+LossShape shape_of(const program::LinearCrossEntropy& loss, const program::OperationView& view) {
+  return shape_of(loss.chunk_rows, view);
+}
+
+LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
+                   const program::OperationView& view) {
+  LossShape shape = shape_of(loss.chunk_rows, view);
+  shape.train = true;
+  shape.weight_gradient = loss.weight_gradient;
+  shape.accumulate = loss.accumulate;
+  if (!loss.weight_gradient) return shape;
+  const MatrixLayout dweight = matrix_layout(loss.accumulate ? view.update(0) : view.write(3));
+  shape.dweight_type = dweight.dtype;
+  shape.dweight_stride = dweight.row_stride;
+  return shape;
+}
+
+template <typename Loss>
+std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::OperationView& view,
+                                       const CpuContext& context) {
+  auto plan = std::make_unique<LossPlan>(shape_of(loss, view), context);
+  plan->create();
+  return plan;
+}
+
+void run_loss(const Invocation& invocation, CpuContext& context) {
+  SNUG_CHECK(invocation.prepared != nullptr, "a linear cross-entropy that was not prepared");
+  LossRun(static_cast<const LossPlan&>(*invocation.prepared), invocation, context).run();
+}
+
+}  // namespace
+
+void run(const program::LinearCrossEntropy&, const Invocation& invocation, CpuContext& context) {
+  run_loss(invocation, context);
+}
+
+void run(const program::LinearCrossEntropyTrain&, const Invocation& invocation,
+         CpuContext& context) {
+  run_loss(invocation, context);
+}
+
+bool supports(const program::LinearCrossEntropy&, const program::OperationView& view,
+              const CpuContext& context) {
+  return supports_product(view.read(0).dtype, view.read(1).dtype, base::DType::f32, context);
+}
+
+bool supports(const program::LinearCrossEntropyTrain& loss, const program::OperationView& view,
+              const CpuContext& context) {
+  const base::DType type = view.read(0).dtype;
+  if (!supports_product(type, view.read(1).dtype, base::DType::f32, context)) return false;
+  if (!loss.weight_gradient) return true;
+  const base::DType dweight = (loss.accumulate ? view.update(0) : view.write(3)).dtype;
+  return supports_product(type, type, dweight, context);
+}
+
+int64_t workspace_bytes(const program::LinearCrossEntropy& loss, const program::OperationView& view,
+                        const CpuContext& context) {
+  return LossPlan(shape_of(loss, view), context).workspace_bytes();
+}
+
+int64_t workspace_bytes(const program::LinearCrossEntropyTrain& loss,
+                        const program::OperationView& view, const CpuContext& context) {
+  return LossPlan(shape_of(loss, view), context).workspace_bytes();
+}
+
+std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropy& loss,
+                                  const program::OperationView& view, CpuContext& context) {
+  return prepare_loss(loss, view, context);
+}
+
+std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain& loss,
+                                  const program::OperationView& view, CpuContext& context) {
+  return prepare_loss(loss, view, context);
+}
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,57 @@
+#include "backends/cpu/softmax_rows.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+void set_gradient(void* gradient, Element element, int64_t index, float value) {
+  if (element == kF32)
+    static_cast<float*>(gradient)[index] = value;
+  else
+    static_cast<base::BFloat16*>(gradient)[index] = base::to_bfloat16(value);
+}
+
+}  // namespace
+
+float logit_at(const void* logits, Element element, int64_t index) {
+  if (element == kF32) return static_cast<const float*>(logits)[index];
+  return base::to_float(static_cast<const base::BFloat16*>(logits)[index]);
+}
+
+Statistics statistics_of(const LogitRun& run, const SoftmaxKernels& kernels) {
+  Statistics result{};
+  kernels.statistics[run.element](run.data, run.count, &result.largest, &result.sum);
+  return result;
+}
+
+Statistics merged(const Statistics& a, const Statistics& b) {
+  const float largest = std::max(a.largest, b.largest);
+  return {largest, a.sum * std::exp(a.largest - largest) + b.sum * std::exp(b.largest - largest)};
+}
+
+void make_gradient(const LogitRun& run, const GradientRun& gradient,
+                   const SoftmaxKernels& kernels) {
+  const bool holds_target = gradient.target >= 0 && gradient.target < run.count;
+  const float logit = holds_target ? logit_at(run.data, run.element, gradient.target) : 0.0F;
+  kernels.gradient[run.element][gradient.element](run.data, run.count, gradient.lse, gradient.scale,
+                                                  gradient.data);
+  if (holds_target)
+    set_gradient(gradient.data, gradient.element, gradient.target,
+                 (std::exp(logit - gradient.lse) - 1.0F) * gradient.scale);
+}
+
+int64_t checked_target(int32_t target, int64_t vocab) {
+  SNUG_CHECK(target < vocab, "target {} of {}", target, vocab);
+  return target;
+}
+
+void sum_losses(const float* losses, int64_t tokens, float inverse_tokens, const Buffer& loss) {
+  double sum = 0;
+  for (int64_t t = 0; t < tokens; ++t) sum += static_cast<double>(losses[t]);
+  *loss.as<float>() = static_cast<float>(sum * static_cast<double>(inverse_tokens));
+}
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,54 @@
+// Softmax and its loss over rows of logits, in runs of consecutive ones: what the kinds of
+// cross-entropy share. Leaves without threads.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backends/backend.h"
+#include "backends/cpu/kernels.h"
+
+namespace snug::backends::cpu {
+
+float logit_at(const void* logits, Element element, int64_t index);
+
+// The largest of some logits, and the sum of exp(logit - largest).
+struct Statistics {
+  float largest;
+  float sum;
+  float lse() const { return largest + std::log(sum); }
+  // -log p of a logit; the small difference is taken before the large term.
+  float loss(float logit) const { return std::log(sum) - (logit - largest); }
+};
+
+// Consecutive logits of a row.
+struct LogitRun {
+  const void* data;
+  Element element;
+  int64_t count;
+};
+
+Statistics statistics_of(const LogitRun& run, const SoftmaxKernels& kernels);
+
+Statistics merged(const Statistics& a, const Statistics& b);
+
+// gradient = (softmax - onehot) * scale; may begin where the logits begin. `target` counts from the
+// run's first logit and may lie outside.
+struct GradientRun {
+  void* data;
+  Element element;
+  int64_t target;
+  float lse;
+  float scale;
+};
+
+void make_gradient(const LogitRun& run, const GradientRun& gradient, const SoftmaxKernels& kernels);
+
+// Fails a CHECK when a target lies outside the vocabulary.
+int64_t checked_target(int32_t target, int64_t vocab);
+
+// loss = sum of losses * inverse_tokens, in token order and fp64: it does not depend on threads or
+// chunks.
+void sum_losses(const float* losses, int64_t tokens, float inverse_tokens, const Buffer& loss);
+
+}  // namespace snug::backends::cpu
