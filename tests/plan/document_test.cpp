@@ -1,0 +1,114 @@
+// plan.json and measured.json: the keys that others read, and the tables for people.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "formats/recipe.h"
+#include "null_target.h"
+#include "plan/document.h"
+#include "plan/spec.h"
+
+namespace snug::plan {
+namespace {
+
+PlanDocument document_of(const std::vector<std::string>& words) {
+  const NullTarget target(int64_t{80} << 30);
+  const formats::Recipe recipe = formats::load_recipe("", words);
+  const models::ModelSource model = models::find_model(recipe.model);
+  const TrainingSpec spec = training_spec(recipe, model.config, target);
+  return describe_training(recipe, spec, plan_training(spec, target), target);
+}
+
+const std::vector<std::string> kWords{"model=smollm2-135m",
+                                      "method=lora",
+                                      "max_length=512",
+                                      "per_device_train_batch_size=2",
+                                      "gradient_accumulation_steps=3",
+                                      "host_memory=1GiB"};
+
+TEST(Document, HasTheKeysThatAreRead) {
+  const auto json = nlohmann::json::parse(to_json(document_of(kWords)));
+  for (const char* pointer : {"/fits",
+                              "/change",
+                              "/model",
+                              "/method",
+                              "/compute_dtype",
+                              "/recompute",
+                              "/device/capacity_bytes",
+                              "/device/peak_bytes",
+                              "/device/lower_bound_bytes",
+                              "/device/by_role/weight",
+                              "/device/by_layer",
+                              "/device/peak/program",
+                              "/device/peak/index",
+                              "/device/peak/operation",
+                              "/host/peak_bytes",
+                              "/host/by_role",
+                              "/outside/bytes",
+                              "/outside/basis",
+                              "/resident/peak_bytes",
+                              "/parameters/total",
+                              "/parameters/trainable",
+                              "/tokens_per_step",
+                              "/step_seconds",
+                              "/step_basis",
+                              "/tokens_per_second",
+                              "/workspaces",
+                              "/target",
+                              "/libraries",
+                              "/threads"})
+    EXPECT_TRUE(json.contains(nlohmann::json::json_pointer(pointer))) << pointer;
+  EXPECT_EQ(json["tokens_per_step"], 512 * 2 * 3);
+  EXPECT_EQ(json["model"], "smollm2-135m");
+  EXPECT_EQ(json["method"], "lora");
+  EXPECT_EQ(json["compute_dtype"], "bf16");
+  EXPECT_EQ(json["recompute"], "none");
+  EXPECT_EQ(json["host"]["capacity_bytes"], int64_t{1} << 30);
+  EXPECT_EQ(json["device"]["capacity_bytes"], int64_t{80} << 30);
+  EXPECT_EQ(json["parameters"]["total"],
+            134515008 + json["parameters"]["trainable"].get<int64_t>());
+}
+
+TEST(Document, RolesAddUpToTheLowerBoundOrLess) {
+  const PlanDocument document = document_of(kWords);
+  int64_t sum = 0;
+  for (const auto& [role, bytes] : document.device.report.by_role) sum += bytes;
+  EXPECT_LE(sum, document.device.report.lower_bound_bytes);
+  EXPECT_GT(sum, document.device.report.lower_bound_bytes * 99 / 100);
+}
+
+TEST(Document, SummaryShowsWhatMatters) {
+  PlanDocument document = document_of(kWords);
+  document.outside_bytes = 50 << 20;
+  document.outside_basis = "measured";
+  document.step_seconds = 2.0;
+  document.step_basis = "calibrated";
+  const std::string text = summary(document);
+  for (const char* part :
+       {"smollm2-135m lora", "80.00 GiB", "weight", "activation", "peak in ", "lower bound",
+        "50.0 MiB (measured)", "2.00 s (calibrated)", "up to 3072 tokens, 1536 tokens/s"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+}
+
+TEST(Document, ComparisonPutsMeasuredBesidePlanned) {
+  PlanDocument planned = document_of(kWords);
+  planned.step_seconds = 2.0;
+  PlanDocument measured = planned;
+  measured.step_seconds = 2.5;
+  measured.outside_bytes = 10 << 20;
+  const std::string text = comparison(planned, measured);
+  for (const char* part : {"planned", "measured", "device", "1.000", "10.0 MiB", "2.50 s", "1.250"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+}
+
+TEST(Document, ParameterLineIsTheOneUsersRead) {
+  PlanDocument document;
+  document.trainable_parameters = 4194304;
+  document.parameters = 6742609920;
+  EXPECT_EQ(parameter_line(document),
+            "trainable params: 4,194,304 || all params: 6,742,609,920 || trainable%: 0.0622");
+}
+
+}  // namespace
+}  // namespace snug::plan

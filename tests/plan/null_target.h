@@ -1,0 +1,33 @@
+// A machine that is only said to be there: it runs every kind, keeps the logits of a chunk of 2048
+// rows in bf16 as its only scratch, and has whatever memory a test gives it. The figures are those
+// of a GPU's kernels (facts of the memory table that the bars come from).
+#pragma once
+
+#include <string>
+
+#include "program/target.h"
+
+namespace snug::plan {
+
+class NullTarget : public program::Target {
+ public:
+  explicit NullTarget(int64_t device_bytes = int64_t{1} << 50) : device_bytes_(device_bytes) {}
+
+  std::string name() const override { return "null"; }
+  std::string library_versions() const override { return "none"; }
+  int64_t capacity_bytes(program::Space) const override { return device_bytes_; }
+  int64_t alignment_bytes() const override { return 256; }
+  bool runs(const program::OperationView&) const override { return true; }
+  program::Workspace workspace(const program::OperationView& view) const override {
+    if (view.operation.kind() != program::Kind::linear_cross_entropy_train) return {};
+    const program::Shape& weight = view.read(1).shape;
+    return {.bytes = kChunkRows * weight[0] * 2, .exact = false};
+  }
+  int64_t loss_chunk_rows(int64_t, int64_t) const override { return kChunkRows; }
+
+ private:
+  static constexpr int64_t kChunkRows = 2048;
+  int64_t device_bytes_;
+};
+
+}  // namespace snug::plan

@@ -1,0 +1,89 @@
+// The parameters of every built-in shape against the counts that were published.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/config.h"
+#include "models/weights.h"
+
+namespace snug::plan {
+namespace {
+
+// From the models' pages and the sizes of their files.
+const std::map<std::string, int64_t> kPublished{
+    {"codellama-13b", 13016028160}, {"codellama-34b", 33743970304}, {"llama-13b", 13015864320},
+    {"llama-2-13b", 13015864320},   {"llama-2-70b", 68976648192},   {"llama-2-7b", 6738415616},
+    {"llama-3-8b", 8030261248},     {"llama-3.1-70b", 70553706496}, {"llama-3.1-8b", 8030261248},
+    {"llama-3.2-1b", 1235814400},   {"llama-3.2-3b", 3212749824},   {"llama-30b", 32528943616},
+    {"llama-65b", 65285660672},     {"llama-7b", 6738415616},       {"smollm2-135m", 134515008},
+    {"smollm2-360m", 361821120},    {"tinyllama-1.1b", 1100048384}, {"yi-34b", 34388917248}};
+
+TEST(Presets, HaveThePublishedNumberOfParameters) {
+  for (const std::string& name : models::preset_names()) {
+    ASSERT_TRUE(kPublished.contains(name)) << name << ": add its published count";
+    EXPECT_EQ(models::parameter_count(*models::preset(name)), kPublished.at(name)) << name;
+  }
+  EXPECT_EQ(models::preset_names().size(), kPublished.size());
+}
+
+// Fields of a line of CSV; quotes may hold commas.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      fields.emplace_back();
+    else
+      fields.back() += c;
+  }
+  return fields;
+}
+
+// "meta-llama/Meta-Llama-3-8B" -> "llama-3-8b": how presets are named.
+std::string preset_name(const std::string& repository) {
+  std::string name = repository.substr(repository.find('/') + 1);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* suffix : {"-hf", "-intermediate"})
+    if (const size_t at = name.find(suffix); at != std::string::npos) name.erase(at);
+  if (name.starts_with("meta-")) name.erase(0, 5);
+  return name;
+}
+
+TEST(Presets, AgreeWithTheTableOfPublishedModels) {
+  const std::filesystem::path table = "../shared/published/models.csv";
+  if (!std::filesystem::exists(table)) GTEST_SKIP() << table << " is not there";
+  std::ifstream stream(table);
+  std::string line;
+  std::getline(stream, line);
+  const std::vector<std::string> header = fields_of(line);
+  const auto column = [&](const char* name) {
+    return static_cast<size_t>(std::find(header.begin(), header.end(), name) - header.begin());
+  };
+  size_t checked = 0;
+  while (std::getline(stream, line)) {
+    const std::vector<std::string> fields = fields_of(line);
+    const auto config = models::preset(preset_name(fields.at(column("hf_repo"))));
+    if (fields.at(column("model_type")) == "llama") {
+      ASSERT_TRUE(config) << line;
+      EXPECT_EQ(models::parameter_count(*config), std::stoll(fields.at(column("params_computed"))));
+      EXPECT_EQ(config->num_layers, std::stoll(fields.at(column("num_layers"))));
+      EXPECT_EQ(config->max_position, std::stoll(fields.at(column("max_position")))) << line;
+      EXPECT_EQ(config->norm_epsilon, std::stof(fields.at(column("norm_eps")))) << line;
+      EXPECT_EQ(config->rope.theta, std::stod(fields.at(column("rope_theta")))) << line;
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, models::preset_names().size());
+}
+
+}  // namespace
+}  // namespace snug::plan
