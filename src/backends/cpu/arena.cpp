@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -50,12 +52,26 @@ int64_t number_in(const char* path, int64_t otherwise) {
   return file >> value ? value : otherwise;
 }
 
-// Version 2 of control groups, as seen from inside a container.
+// The sum of the numbers behind these keys in a file of "key number" lines.
+int64_t sum_of_keys(const char* path, std::initializer_list<std::string_view> keys) {
+  std::ifstream file(path);
+  std::string key;
+  int64_t value = 0;
+  int64_t sum = 0;
+  while (file >> key >> value)
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) sum += value;
+  return sum;
+}
+
+// Version 2 of control groups, as seen from inside a container. Cached files count as used there,
+// and make room when it is needed.
 int64_t control_group_available_bytes() {
   constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   const int64_t limit = number_in("/sys/fs/cgroup/memory.max", kUnlimited);
   if (limit == kUnlimited) return kUnlimited;
-  return std::max<int64_t>(0, limit - number_in("/sys/fs/cgroup/memory.current", 0));
+  const int64_t used = number_in("/sys/fs/cgroup/memory.current", 0) -
+                       sum_of_keys("/sys/fs/cgroup/memory.stat", {"active_file", "inactive_file"});
+  return std::max<int64_t>(0, limit - used);
 }
 
 // Writes one byte a page; the kernel may have populated them already.
