@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "plan/calibration_file.h"
+#include "plan/clock.h"
+
 namespace snug::plan {
 namespace {
 
@@ -86,7 +89,8 @@ PlanDocument describe(const Job& job, const program::Target& target) {
 }
 
 PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec& spec,
-                               const Job& job, const program::Target& target) {
+                               const Job& job, const program::Target& target,
+                               const std::optional<program::Load>& load) {
   PlanDocument document = describe(job, target);
   if (recipe.host_memory > 0) document.host.capacity_bytes = recipe.host_memory;
   document.model = recipe.model;
@@ -94,7 +98,10 @@ PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec
   document.compute_dtype = spec.compute == program::DType::f32 ? "fp32" : "bf16";
   document.recompute = name_of(spec.recompute);
   document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation;
-  document.step_basis = "unknown";
+  const Rates rates = rates_for(recipe, target);
+  document.step_seconds =
+      step_seconds(job, spec.accumulation, rates, load.value_or(full_load(spec.row_tokens)));
+  document.step_basis = rates.basis();
   document.outside_basis = "unknown";
   document.threads = recipe.threads > 0 ? static_cast<int>(recipe.threads)
                                         : static_cast<int>(std::thread::hardware_concurrency());

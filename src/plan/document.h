@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "formats/recipe.h"
 #include "plan/memory.h"
+#include "program/kind.h"
 
 namespace snug::plan {
 
@@ -44,10 +46,12 @@ struct PlanDocument {
 
 // The memory and the parameters of any job; the rest is left to the caller.
 PlanDocument describe(const Job& job, const program::Target& target);
-// Everything of a training job but what lies outside the arenas, and how long a step takes
-// ("unknown"). `host_memory` of the recipe is the capacity of the host where it is given.
+// Everything of a training job but what lies outside the arenas. A step's time comes from the
+// recipe's rates (plan/calibration_file.h) and from `load`; without one, rows are taken to be full.
+// `host_memory` of the recipe is the capacity of the host where it is given.
 PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec& spec,
-                               const Job& job, const program::Target& target);
+                               const Job& job, const program::Target& target,
+                               const std::optional<program::Load>& load = std::nullopt);
 
 // Pretty-printed JSON. Bytes are integers, times are seconds.
 std::string to_json(const PlanDocument& document);

@@ -21,6 +21,7 @@
 #include "runtime/save_model.h"
 #include "train/data.h"
 #include "train/process_memory.h"
+#include "train/row_load.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
@@ -116,7 +117,7 @@ class Session {
 
   void make_plan() {
     job_ = plan::plan_training(spec_, *backend_);
-    plan_ = plan::describe_training(recipe_, spec_, job_, *backend_);
+    plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
     plan_.outside_bytes = outside_bytes();
     plan_.outside_basis = "measured";
     plan::require_fit(recipe_, model_, plan_, *backend_);

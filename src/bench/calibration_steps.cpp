@@ -1,0 +1,186 @@
+#include "bench/calibration_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "program/builder.h"
+
+namespace snug::bench {
+namespace {
+
+using plan::MethodKind;
+using program::DType;
+
+// A model's sizes, as far as speed depends on them.
+struct Sizes {
+  int64_t hidden;
+  int64_t mlp;
+  int64_t heads;
+  int64_t kv_heads;
+  int64_t head_dim;
+  int64_t vocab;
+  int64_t layers;
+};
+
+constexpr Sizes kTiny{256, 768, 4, 2, 64, 4096, 2};
+constexpr Sizes kSmall{512, 1536, 8, 4, 64, 32768, 2};
+constexpr Sizes kWide{768, 2048, 12, 12, 64, 8192, 2};
+constexpr Sizes kMedium{1024, 4096, 16, 4, 64, 32768, 2};
+constexpr Sizes kLarge{2048, 8192, 32, 4, 64, 8192, 1};
+constexpr Sizes kLargeVocabulary{1024, 2048, 8, 1, 128, 131072, 1};
+constexpr Sizes kHuge{4096, 11008, 32, 8, 128, 4096, 1};
+
+models::ModelConfig config_of(const Sizes& sizes) {
+  models::ModelConfig config;
+  config.model_type = "llama";
+  config.hidden_size = sizes.hidden;
+  config.num_layers = sizes.layers;
+  config.num_heads = sizes.heads;
+  config.num_kv_heads = sizes.kv_heads;
+  config.head_dim = sizes.head_dim;
+  config.intermediate_size = sizes.mlp;
+  config.vocab_size = sizes.vocab;
+  config.max_position = 1 << 20;
+  config.tied_embeddings = true;
+  return config;
+}
+
+CalibrationStep step_of(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute) {
+  CalibrationStep step;
+  step.spec.model = config_of(sizes);
+  step.spec.compute = compute;
+  step.spec.rows = 1;
+  step.spec.row_tokens = tokens;
+  step.segment_tokens = std::min(segment_tokens, tokens);
+  step.spec.row_segments = tokens / step.segment_tokens;
+  step.spec.lora.row_tokens = tokens;
+  return step;
+}
+
+// All weights train; with a second micro-batch, so that sums into gradients are measured too.
+CalibrationStep full(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute) {
+  CalibrationStep step = step_of(sizes, tokens, segment_tokens, compute);
+  step.spec.method = MethodKind::full;
+  step.spec.accumulation = 2;
+  return step;
+}
+
+// Weights, moments and gradients in bf16, rounded stochastically.
+CalibrationStep full_bf16(const Sizes& sizes, int64_t tokens, int64_t segment_tokens) {
+  CalibrationStep step = full(sizes, tokens, segment_tokens, DType::bf16);
+  step.spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
+  step.spec.update.gradient = DType::bf16;
+  return step;
+}
+
+struct LoraShape {
+  int64_t r;
+  bool dropout = false;
+  int64_t accumulation = 1;
+};
+
+CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute,
+                     const LoraShape& shape) {
+  CalibrationStep step = step_of(sizes, tokens, segment_tokens, compute);
+  step.spec.method = MethodKind::lora;
+  step.spec.lora.r = shape.r;
+  step.spec.lora.dropout = shape.dropout ? 0.1 : 0.0;
+  step.spec.accumulation = shape.accumulation;
+  return step;
+}
+
+// Biases, and micro-batches that add to LoRA's gradients.
+CalibrationStep biased(CalibrationStep step) {
+  step.spec.model.attention_bias = step.spec.model.mlp_bias = true;
+  return step;
+}
+
+// The coarse grid; in either element type.
+void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
+  for (const int64_t tokens : {256, 1024, 4096}) {
+    steps.push_back(full(kTiny, tokens, tokens / 4, compute));
+    steps.push_back(lora(kTiny, tokens, tokens / 4, compute, {.r = 8}));
+    steps.push_back(
+        lora(kTiny, tokens, 64, compute, {.r = 32, .dropout = true, .accumulation = 2}));
+  }
+  for (const int64_t tokens : {256, 1024}) {
+    steps.push_back(full(kSmall, tokens, tokens, compute));
+    steps.push_back(lora(kSmall, tokens, tokens, compute, {.r = 16}));
+    steps.push_back(lora(kMedium, tokens, tokens / 2, compute, {.r = 8}));
+  }
+  steps.push_back(biased(full(kTiny, 1024, 256, compute)));
+}
+
+void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
+  steps.push_back(full(kTiny, 8192, 512, compute));
+  steps.push_back(lora(kTiny, 8192, 2048, compute, {.r = 64}));
+  steps.push_back(full(kSmall, 4096, 128, compute));
+  steps.push_back(lora(kSmall, 4096, 512, compute, {.r = 64, .dropout = true}));
+  for (const int64_t tokens : {512, 2048}) {
+    steps.push_back(full(kWide, tokens, 128, compute));
+    steps.push_back(lora(kWide, tokens, 512, compute, {.r = 16, .dropout = true}));
+    steps.push_back(
+        lora(kWide, tokens, 64, compute, {.r = 64, .dropout = false, .accumulation = 2}));
+  }
+  steps.push_back(lora(kWide, 8192, 8192, compute, {.r = 8}));
+  steps.push_back(full(kMedium, 512, 512, compute));
+  steps.push_back(full(kMedium, 2048, 256, compute));
+  steps.push_back(lora(kMedium, 4096, 4096, compute, {.r = 32}));
+}
+
+void add_large(std::vector<CalibrationStep>& steps) {
+  for (const int64_t tokens : {256, 1024}) {
+    steps.push_back(full_bf16(kTiny, tokens * 2, 256));
+    steps.push_back(full_bf16(kMedium, tokens, 128));
+    steps.push_back(full(kLarge, tokens, tokens, DType::bf16));
+    steps.push_back(lora(kLarge, tokens, 256, DType::bf16, {.r = 16}));
+    steps.push_back(lora(kLargeVocabulary, tokens, 512, DType::bf16, {.r = 64}));
+  }
+  steps.push_back(full_bf16(kLargeVocabulary, 512, 256));
+  steps.push_back(full_bf16(kHuge, 256, 256));
+  steps.push_back(lora(kHuge, 512, 512, DType::bf16, {.r = 8}));
+  steps.push_back(lora(kLarge, 2048, 2048, DType::bf16, {.r = 64}));
+  for (CalibrationStep& step : steps)
+    if (step.spec.model.hidden_size >= 2048) step.least_repeats = 2;
+}
+
+bool multiplies_bf16(const program::Target& target) {
+  program::Builder builder("probe");
+  const auto a = builder.activation("a", {64, 64}, DType::bf16);
+  const auto c = builder.activation("c", {64, 64}, DType::bf16);
+  builder.emit(program::Matmul{.transpose_b = true}, {a, a}, {c});
+  const program::Program probe = builder.take();
+  return target.runs({probe, probe.operations.front()});
+}
+
+}  // namespace
+
+std::string describe(const CalibrationStep& step) {
+  const plan::TrainingSpec& spec = step.spec;
+  const std::string method =
+      spec.method == MethodKind::lora ? fmt::format("lora r {}", spec.lora.r) : "full";
+  const bool rounded = spec.update.optimizer == methods::OptimizerKind::adamw_bf16;
+  return fmt::format("{}{}, hidden {} mlp {} vocab {}, {} tokens in segments of {}, {}", method,
+                     rounded ? " adamw_bf16" : "", spec.model.hidden_size,
+                     spec.model.intermediate_size, spec.model.vocab_size, spec.row_tokens,
+                     step.segment_tokens, base::name_of(spec.compute));
+}
+
+std::vector<CalibrationStep> calibration_steps(const program::Target& target, Grid grid) {
+  std::vector<CalibrationStep> steps;
+  const bool bf16 = multiplies_bf16(target);
+  const DType compute = bf16 ? DType::bf16 : DType::f32;
+  add_coarse(compute, steps);
+  if (grid == Grid::quick) {
+    for (CalibrationStep& step : steps) step.least_seconds = 0.1;
+    return steps;
+  }
+  add_fine(compute, steps);
+  if (!bf16) return steps;
+  add_large(steps);
+  add_coarse(DType::f32, steps);
+  return steps;
+}
+
+}  // namespace snug::bench

@@ -1,0 +1,182 @@
+#include "bench/operation_timer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <unordered_set>
+
+#include "plan/job.h"
+#include "runtime/executor.h"
+
+namespace snug::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using backends::Buffer;
+using program::Program;
+using program::Role;
+using program::Tensor;
+
+// A step's programs, in the order of the training loop.
+constexpr const char* kPrograms[] = {"micro_first", "micro_next", "update"};
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Keeps the seconds of each operation of one run.
+class Stopwatch final : public runtime::Executor::Observer {
+ public:
+  explicit Stopwatch(size_t operations) : seconds_(operations) {}
+  void before(const Program&, size_t) override { start_ = Clock::now(); }
+  void after(const Program&, size_t operation) override {
+    seconds_[operation] = seconds_between(start_, Clock::now());
+  }
+  double seconds(size_t operation) const { return seconds_[operation]; }
+
+ private:
+  std::vector<double> seconds_;
+  Clock::time_point start_;
+};
+
+// Values as training has them, since zeros would let multipliers rest and denormals slow them down:
+// about normal(0, 0.02) in matrices, one in the weights of norms.
+void fill_with_noise(const Buffer& buffer) {
+  const bool is_matrix = buffer.shape.rank() > 1;
+  uint32_t state = 0x9E3779B9U;
+  for (int64_t i = 0; i < buffer.elements(); ++i) {
+    state = state * 1664525U + 1013904223U;
+    const float uniform = static_cast<float>(state >> 8) * 0x1p-24F - 0.5F;
+    const float value = is_matrix ? uniform * 0.07F : 1.0F;
+    if (buffer.dtype == base::DType::f32) buffer.as<float>()[i] = value;
+    if (buffer.dtype == base::DType::bf16)
+      buffer.as<base::BFloat16>()[i] = base::to_bfloat16(value);
+  }
+}
+
+void fill_weights(const Program& program, runtime::Executor& executor,
+                  std::unordered_set<std::string>& filled) {
+  for (const Tensor& tensor : program.tensors) {
+    const bool holds_values =
+        tensor.role == Role::weight || tensor.role == Role::adapter || tensor.role == Role::master;
+    if (holds_values && filled.insert(tensor.name).second)
+      fill_with_noise(executor.tensor(tensor.name));
+  }
+}
+
+void fill_integers(const Buffer& buffer, int64_t modulus) {
+  uint32_t state = 12345;
+  for (int64_t i = 0; i < buffer.elements(); ++i) {
+    state = state * 1664525U + 1013904223U;
+    buffer.as<int32_t>()[i] = static_cast<int32_t>((state >> 4) % static_cast<uint32_t>(modulus));
+  }
+}
+
+// A batch full of random tokens, all of which carry loss, in segments of equal length.
+void fill_batch(const CalibrationStep& step, runtime::Executor& executor) {
+  fill_integers(executor.tensor("tokens"), step.spec.model.vocab_size);
+  fill_integers(executor.tensor("targets"), step.spec.model.vocab_size);
+  const Buffer& positions = executor.tensor("positions");
+  for (int64_t i = 0; i < positions.elements(); ++i)
+    positions.as<int32_t>()[i] = static_cast<int32_t>(i % step.segment_tokens);
+  const Buffer& bounds = executor.tensor("query_bounds");
+  for (int64_t s = 0; s < bounds.elements() / 2; ++s) {
+    bounds.as<int32_t>()[2 * s] = static_cast<int32_t>(s * step.segment_tokens);
+    bounds.as<int32_t>()[2 * s + 1] = static_cast<int32_t>((s + 1) * step.segment_tokens);
+  }
+  const auto tokens = static_cast<float>(step.spec.rows * step.spec.row_tokens);
+  executor.set_scalar("inverse_tokens", 1.0F / tokens);
+  // So small that weights stay what they are, whatever the gradients.
+  executor.set_scalar("learning_rate", 1e-12F);
+  executor.set_scalar("step", int32_t{1});
+}
+
+// One program of a step: its operations with their keys, and a stopwatch.
+struct TimedProgram {
+  const Program* program;
+  std::vector<plan::RateKey> keys;
+  Stopwatch stopwatch;
+};
+
+std::vector<TimedProgram> programs_of(const plan::Job& job, const program::Load& load) {
+  std::vector<TimedProgram> programs;
+  for (const char* name : kPrograms) {
+    const Program* program = job.find(name);
+    if (program == nullptr) continue;
+    TimedProgram timed{program, {}, Stopwatch(program->operations.size())};
+    for (const program::Operation& operation : program->operations)
+      timed.keys.push_back(plan::rate_key({*program, operation}, load));
+    programs.push_back(std::move(timed));
+  }
+  return programs;
+}
+
+double run_step(std::vector<TimedProgram>& programs, runtime::Executor& executor,
+                OperationTimes* times) {
+  const auto start = Clock::now();
+  for (TimedProgram& timed : programs) {
+    executor.set_observer(&timed.stopwatch);
+    executor.run(timed.program->name);
+  }
+  executor.set_observer(nullptr);
+  const double seconds = seconds_between(start, Clock::now());
+  if (times == nullptr) return seconds;
+  for (const TimedProgram& timed : programs)
+    for (size_t i = 0; i < timed.keys.size(); ++i)
+      times->add(timed.keys[i], timed.stopwatch.seconds(i));
+  return seconds;
+}
+
+}  // namespace
+
+void OperationTimes::add(const plan::RateKey& key, double seconds) {
+  Measured& measured =
+      measured_.try_emplace({key.name, key.shape}, Measured{key, {}}).first->second;
+  const double scale = key.work > 0 ? measured.key.work / key.work : 1.0;
+  measured.seconds.push_back(seconds * scale);
+}
+
+std::vector<plan::RateSample> OperationTimes::samples() const {
+  std::vector<plan::RateSample> samples;
+  for (const auto& [name_and_shape, measured] : measured_)
+    samples.push_back({.name = measured.key.name,
+                       .shape = measured.key.shape,
+                       .unit = measured.key.unit,
+                       .work = std::max(1.0, measured.key.work),
+                       .seconds = median(measured.seconds)});
+  return samples;
+}
+
+StepTiming time_operations(const CalibrationStep& step, backends::Backend& backend,
+                           OperationTimes& times) {
+  const plan::Job job = plan::plan_training(step.spec, backend);
+  runtime::Executor executor(job, backend);
+  std::unordered_set<std::string> filled;
+  for (const Program& program : job.programs) fill_weights(program, executor, filled);
+  fill_batch(step, executor);
+  if (executor.has("random")) executor.set_scalar("random", std::array<int32_t, 2>{1, 0});
+  executor.run("prepare");
+
+  const program::Load load{.segment_tokens = static_cast<double>(step.segment_tokens),
+                           .trained_fraction = 1.0,
+                           .row_tokens = step.spec.row_tokens};
+  std::vector<TimedProgram> programs = programs_of(job, load);
+  run_step(programs, executor, nullptr);
+  std::vector<double> seconds;
+  double spent = 0;
+  while (static_cast<int>(seconds.size()) < step.least_repeats || spent < step.least_seconds) {
+    seconds.push_back(run_step(programs, executor, &times));
+    spent += seconds.back();
+  }
+  return {.repeats = static_cast<int>(seconds.size()),
+          .median_seconds = median(seconds),
+          .least_seconds = *std::ranges::min_element(seconds)};
+}
+
+}  // namespace snug::bench

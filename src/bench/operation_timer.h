@@ -1,0 +1,43 @@
+// Times every operation of training steps where it stands: its operands were written by the
+// operations before it, weights and saved activations come from wherever the step left them. So
+// what is measured is what a step takes, caches and the threads' waking included.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/backend.h"
+#include "bench/calibration_steps.h"
+#include "plan/rates.h"
+
+namespace snug::bench {
+
+// Seconds measured for each name and shape, over all steps and places.
+class OperationTimes {
+ public:
+  void add(const plan::RateKey& key, double seconds);
+  // Medians, in the order of names and shapes.
+  std::vector<plan::RateSample> samples() const;
+
+ private:
+  struct Measured {
+    plan::RateKey key;
+    std::vector<double> seconds;  // for the work of `key`
+  };
+  std::map<std::pair<std::string, std::vector<double>>, Measured> measured_;
+};
+
+struct StepTiming {
+  int repeats = 0;
+  double median_seconds = 0;  // of a whole step
+  double least_seconds = 0;
+};
+
+// Plans the step, allocates it, fills it with random values and runs it: once to warm up, then
+// until both the repeats and the seconds of its budget are spent.
+StepTiming time_operations(const CalibrationStep& step, backends::Backend& backend,
+                           OperationTimes& times);
+
+}  // namespace snug::bench

@@ -1,0 +1,199 @@
+#include "plan/calibration_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/random.h"
+
+namespace snug::plan {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "snug calibration 1";
+
+// The first value of each key of /proc/cpuinfo; empty where there is none.
+std::map<std::string, std::string> cpu_information() {
+  std::map<std::string, std::string> values;
+  std::ifstream stream("/proc/cpuinfo");
+  for (std::string line; std::getline(stream, line) && !line.empty();) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const size_t end = line.find_last_not_of(" \t", colon - 1);
+    const size_t begin = line.find_first_not_of(" \t", colon + 1);
+    if (begin != std::string::npos) values[line.substr(0, end + 1)] = line.substr(begin);
+  }
+  return values;
+}
+
+std::string cpu_name() {
+  std::map<std::string, std::string> values = cpu_information();
+  if (!values.contains("model name")) return "unknown";
+  return fmt::format("{}, family {} model {} stepping {}", values["model name"],
+                     values["cpu family"], values["model"], values["stepping"]);
+}
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+// "intel-r-xeon-r-processor": the model's name as a file name.
+std::string slug(const std::string& text) {
+  std::string result;
+  for (const char c : text.substr(0, text.find(','))) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0)
+      result += static_cast<char>(std::tolower(byte));
+    else if (!result.empty() && result.back() != '-')
+      result += '-';
+  }
+  while (!result.empty() && result.back() == '-') result.pop_back();
+  return result;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+fs::path cache_folder() {
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
+    return fs::path(cache) / "snug";
+  if (const std::string home = environment("HOME"); !home.empty())
+    return fs::path(home) / ".cache" / "snug";
+  return ".snug";
+}
+
+RateSample sample_of(const base::JsonObject& object) {
+  RateSample sample;
+  sample.name = object.text("operation");
+  const std::string unit = object.text("unit");
+  if (unit != "flops" && unit != "bytes")
+    object.fail("unit", fmt::format("is \"{}\"; expected flops or bytes", unit));
+  sample.unit = unit == "flops" ? Work::flops : Work::bytes;
+  const nlohmann::json& shape = object.value()["shape"];
+  const bool numbers = shape.is_array() && !shape.empty() && shape.size() <= 4 &&
+                       std::ranges::all_of(shape, [](const nlohmann::json& size) {
+                         return size.is_number() && size.get<double>() > 0;
+                       });
+  if (!numbers) object.fail("shape", "must be a list of one to four positive numbers");
+  for (const nlohmann::json& size : shape) sample.shape.push_back(size.get<double>());
+  sample.work = object.number("work");
+  sample.seconds = object.number("seconds");
+  if (!(sample.work > 0) || !(sample.seconds > 0))
+    object.fail("seconds", "and work must be above zero");
+  return sample;
+}
+
+// Names decide which samples are compared, so all of one name have one number of dimensions.
+void check_dimensions(const Calibration& calibration, const std::string& file) {
+  std::map<std::string_view, size_t> dimensions;
+  for (const RateSample& sample : calibration.samples) {
+    const auto [entry, is_new] = dimensions.try_emplace(sample.name, sample.shape.size());
+    if (!is_new && entry->second != sample.shape.size())
+      base::throw_user_error(
+          "{}: \"{}\" has shapes of {} and of {} sizes; make the file again with 'snug bench "
+          "calibrate'",
+          file, sample.name, entry->second, sample.shape.size());
+  }
+}
+
+}  // namespace
+
+MachineIdentity identify_machine(const program::Target& target) {
+  return {.cpu = cpu_name(),
+          .target = target.name(),
+          .libraries = target.library_versions(),
+          .date = utc_now()};
+}
+
+// One sample a line: the file is read by people too.
+std::string to_json(const Calibration& calibration) {
+  const MachineIdentity& machine = calibration.machine;
+  const Json head = {{"cpu", machine.cpu},
+                     {"target", machine.target},
+                     {"libraries", machine.libraries},
+                     {"date", machine.date}};
+  std::string text = fmt::format("{{\n\"format\": \"{}\",\n\"machine\": {},\n\"samples\": [",
+                                 kFormat, head.dump());
+  const char* separator = "\n";
+  for (const RateSample& sample : calibration.samples) {
+    const Json line = {{"operation", sample.name},
+                       {"shape", sample.shape},
+                       {"unit", sample.unit == Work::flops ? "flops" : "bytes"},
+                       {"work", sample.work},
+                       {"seconds", sample.seconds}};
+    text += separator + line.dump();
+    separator = ",\n";
+  }
+  return text + "\n]\n}\n";
+}
+
+Calibration read_calibration(const fs::path& path) {
+  const nlohmann::json json = base::read_json_file(path);
+  const base::JsonObject root(json, path.string());
+  if (root.text("format") != kFormat)
+    root.fail("format", fmt::format("is \"{}\"; this snug reads \"{}\": make the file again with "
+                                    "'snug bench calibrate'",
+                                    root.text("format"), kFormat));
+  const base::JsonObject machine = root.object("machine");
+  Calibration calibration;
+  calibration.machine = {.cpu = machine.text("cpu"),
+                         .target = machine.text("target"),
+                         .libraries = machine.text("libraries"),
+                         .date = machine.text("date")};
+  if (!root.has("samples") || !json["samples"].is_array() || json["samples"].empty())
+    root.fail("samples", "must be a list of measured operations that is not empty");
+  for (const nlohmann::json& sample : json["samples"])
+    calibration.samples.push_back(sample_of(base::JsonObject(sample, path.string(), "samples")));
+  check_dimensions(calibration, path.string());
+  return calibration;
+}
+
+fs::path calibration_path(const formats::Recipe& recipe, const MachineIdentity& machine) {
+  if (!recipe.calibration.empty()) return recipe.calibration;
+  const std::string identity = machine.cpu + "|" + machine.target + "|" + machine.libraries;
+  return cache_folder() / fmt::format("calibration-{}-{:08x}.json", slug(machine.cpu),
+                                      base::hash_name(identity.data(), identity.size()) >> 32);
+}
+
+std::optional<Rates> find_calibration(const formats::Recipe& recipe,
+                                      const program::Target& target) {
+  const MachineIdentity machine = identify_machine(target);
+  const fs::path path = calibration_path(recipe, machine);
+  const bool named = !recipe.calibration.empty();
+  if (!fs::exists(path)) {
+    if (named)
+      recipe.fail("calibration",
+                  fmt::format("names {}, which is not there; make it with 'snug bench calibrate "
+                              "calibration={}', or leave the key out",
+                              path.string(), path.string()));
+    return std::nullopt;
+  }
+  Calibration calibration = read_calibration(path);
+  if (!named && !calibration.machine.same_machine(machine)) return std::nullopt;
+  return Rates(std::move(calibration.samples));
+}
+
+Rates rates_for(const formats::Recipe& recipe, const program::Target& target) {
+  if (std::optional<Rates> rates = find_calibration(recipe, target)) return std::move(*rates);
+  return Rates::assumed(static_cast<int>(recipe.threads));
+}
+
+}  // namespace snug::plan

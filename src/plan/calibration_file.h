@@ -1,0 +1,53 @@
+// The calibration file: what `snug bench calibrate` measured on a machine, as JSON that
+// docs/calibration.md describes, and where plans look for it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/recipe.h"
+#include "plan/rates.h"
+#include "program/target.h"
+
+namespace snug::plan {
+
+// What times depend on. Equal machines have equal members, but for the date.
+struct MachineIdentity {
+  std::string cpu;        // "Intel(R) Xeon(R) Processor, family 6 model 207 stepping 2"
+  std::string target;     // "cpu"
+  std::string libraries;  // versions, instruction set and threads, as the target states them
+  std::string date;       // of the measurement: "2026-01-31T12:00:00Z"
+  bool same_machine(const MachineIdentity& other) const {
+    return cpu == other.cpu && target == other.target && libraries == other.libraries;
+  }
+};
+
+struct Calibration {
+  MachineIdentity machine;
+  std::vector<RateSample> samples;
+};
+
+// This machine, now, as the target drives it.
+MachineIdentity identify_machine(const program::Target& target);
+
+std::string to_json(const Calibration& calibration);
+// Throws UserError for what is not a calibration file of this format.
+Calibration read_calibration(const std::filesystem::path& path);
+
+// Where `snug bench calibrate` writes and plans look: the recipe's `calibration`, else
+// $XDG_CACHE_HOME/snug (or ~/.cache/snug)/calibration-CPU-HASH.json, the hash being of the
+// machine's identity.
+std::filesystem::path calibration_path(const formats::Recipe& recipe,
+                                       const MachineIdentity& machine);
+
+// The rates of the recipe's calibration file, of whatever machine it is; without that key, those of
+// the file in the cache when it was measured on this machine with these libraries and threads.
+// Nothing when there is none. Throws UserError when the recipe names a file that cannot be read.
+std::optional<Rates> find_calibration(const formats::Recipe& recipe, const program::Target& target);
+
+// The rates that a plan uses: calibrated where there are any, else assumed.
+Rates rates_for(const formats::Recipe& recipe, const program::Target& target);
+
+}  // namespace snug::plan

@@ -1,0 +1,93 @@
+#include "plan/clock.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace snug::plan {
+namespace {
+
+using program::Operation;
+using program::Program;
+using program::TensorId;
+
+// When the bytes of a tensor were last touched.
+struct Touched {
+  double written = 0;
+  double read = 0;
+};
+
+// Layers repeat: each name and shape is looked up once. Equal shapes may differ in work, as a norm
+// of few tensors and one of many do.
+class Lookup {
+ public:
+  Lookup(const Rates& rates, const program::Load& load) : rates_(rates), load_(load) {}
+
+  double seconds(const program::OperationView& view) {
+    const RateKey key = rate_key(view, load_);
+    const auto [entry, is_new] = known_.try_emplace({key.name, key.shape});
+    Known& known = entry->second;
+    if (is_new) known = {rates_.seconds(key, program::cost(view, load_)), key.work};
+    return known.work > 0 ? known.seconds * key.work / known.work : known.seconds;
+  }
+
+ private:
+  struct Known {
+    double seconds = 0;
+    double work = 0;
+  };
+  const Rates& rates_;
+  const program::Load& load_;
+  std::map<std::pair<std::string, std::vector<double>>, Known> known_;
+};
+
+}  // namespace
+
+Timeline simulate(const Program& program, const Rates& rates, const program::Load& load) {
+  Timeline timeline;
+  Lookup lookup(rates, load);
+  std::map<int8_t, double> stream_free;
+  std::vector<Touched> touched(program.tensors.size());
+  const auto state = [&](TensorId id) -> Touched& {
+    return touched[static_cast<size_t>(program.owner(id))];
+  };
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    const Operation& operation = program.operations[i];
+    double start = stream_free[operation.stream];
+    for (const TensorId id : operation.reads) start = std::max(start, state(id).written);
+    const auto after_all = [&](TensorId id) {
+      start = std::max({start, state(id).written, state(id).read});
+    };
+    std::ranges::for_each(operation.writes, after_all);
+    std::ranges::for_each(operation.updates, after_all);
+    if (operation.workspace != program::kNone) after_all(operation.workspace);
+
+    const double seconds = lookup.seconds({program, operation});
+    const double end = start + seconds;
+    for (const TensorId id : operation.reads) state(id).read = std::max(state(id).read, end);
+    for (const TensorId id : operation.writes) state(id).written = end;
+    for (const TensorId id : operation.updates) state(id).written = end;
+    if (operation.workspace != program::kNone) state(operation.workspace).written = end;
+    stream_free[operation.stream] = end;
+    timeline.operations.push_back({static_cast<int32_t>(i), start, seconds});
+    timeline.seconds = std::max(timeline.seconds, end);
+  }
+  return timeline;
+}
+
+double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
+                    const program::Load& load) {
+  const auto seconds = [&](const char* name) {
+    const Program* program = job.find(name);
+    return program == nullptr ? 0.0 : simulate(*program, rates, load).seconds;
+  };
+  double sum = seconds("micro_first") + seconds("update");
+  if (accumulation > 1) sum += static_cast<double>(accumulation - 1) * seconds("micro_next");
+  return sum;
+}
+
+program::Load full_load(int64_t row_tokens) {
+  return {.segment_tokens = 0, .trained_fraction = 1.0, .row_tokens = row_tokens};
+}
+
+}  // namespace snug::plan

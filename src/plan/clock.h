@@ -1,0 +1,42 @@
+// The clock: how long the programs of a step take. It walks the same list as the executor with one
+// timeline a stream: an operation begins when its stream is free, what it reads has been written,
+// and what it overwrites has been read. With one stream, a program takes the sum of its operations.
+//
+// What it leaves out: reading a batch and writing a line of metrics between programs
+// (microseconds), and streams taking bandwidth from one another.
+//
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/job.h"
+#include "plan/rates.h"
+
+namespace snug::plan {
+
+struct OperationTime {
+  int32_t operation = 0;  // index into the program's list
+  double start_seconds = 0;
+  double seconds = 0;
+};
+
+struct Timeline {
+  double seconds = 0;                     // until the last stream is done
+  std::vector<OperationTime> operations;  // in list order
+};
+
+Timeline simulate(const program::Program& program, const Rates& rates, const program::Load& load);
+
+// Seconds of a step: micro_first + (accumulation - 1) x micro_next + update. A program that the
+// job does not have takes none.
+double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
+                    const program::Load& load);
+
+// What is assumed of a batch while no data is known: rows full of tokens that all carry loss, each
+// one segment.
+program::Load full_load(int64_t row_tokens);
+
+}  // namespace snug::plan

@@ -1,0 +1,176 @@
+// Interpolation: the nearest samples of the same name, in a space of logarithms, weighted by the
+// inverse square of their distance, carry a plane through their logarithms of the rate. A plane,
+// because rates of small shapes follow powers of them (a product with a LoRA factor of twice the
+// rank is twice as fast a FLOP); held flat where the samples do not tell a direction, and within
+// the range of the samples it came from. What it does not do: see that two kinds disturb each
+// other.
+#include "plan/rates.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "base/error.h"
+
+namespace snug::plan {
+namespace {
+
+constexpr size_t kMaxDimensions = 4;
+constexpr size_t kNearestPerDimension = 5;
+// Distances count doublings. Samples closer than this are the same shape measured again.
+constexpr double kSameShape = 1e-6;
+// Beyond a factor of eight from every sample nothing was measured.
+constexpr double kFar = 3.0;
+// Pulls slopes to zero, in units of the samples' weight: only directions in which samples do not
+// differ feel it.
+constexpr double kFlattening = 0.02;
+
+using Vector = std::array<double, kMaxDimensions + 1>;
+using Matrix = std::array<Vector, kMaxDimensions + 1>;
+
+// Gaussian elimination with pivots; the matrix is symmetric and positive.
+Vector solve(Matrix a, Vector b, size_t size) {
+  for (size_t column = 0; column < size; ++column) {
+    size_t pivot = column;
+    for (size_t row = column + 1; row < size; ++row)
+      if (std::abs(a[row][column]) > std::abs(a[pivot][column])) pivot = row;
+    std::swap(a[column], a[pivot]);
+    std::swap(b[column], b[pivot]);
+    for (size_t row = column + 1; row < size; ++row) {
+      const double factor = a[row][column] / a[column][column];
+      for (size_t i = column; i < size; ++i) a[row][i] -= factor * a[column][i];
+      b[row] -= factor * b[column];
+    }
+  }
+  Vector x{};
+  for (size_t row = size; row-- > 0;) {
+    double sum = b[row];
+    for (size_t i = row + 1; i < size; ++i) sum -= a[row][i] * x[i];
+    x[row] = sum / a[row][row];
+  }
+  return x;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
+}
+
+std::vector<double> logarithms(const std::vector<double>& shape) {
+  std::vector<double> result;
+  result.reserve(shape.size());
+  for (const double size : shape) result.push_back(std::log2(size));
+  return result;
+}
+
+// Products of large matrices run at this rate; taken from the fastest tenth of the samples, so that
+// one lucky measurement does not count.
+double upper_rate(std::vector<double> rates, double otherwise) {
+  if (rates.empty()) return otherwise;
+  const auto at = static_cast<long>(0.9 * static_cast<double>(rates.size() - 1));
+  std::nth_element(rates.begin(), rates.begin() + at, rates.end());
+  return rates[static_cast<size_t>(at)];
+}
+
+}  // namespace
+
+// A thread of a Zen 5 or Sapphire Rapids core reaches about 0.5 TFLOP/s in bf16 products, a fifth
+// of it in f32, and moves 8 GB/s of operands that lie outside its second-level cache.
+Rates Rates::assumed(int threads) {
+  const double cores =
+      threads > 0 ? threads
+                  : std::max(1.0, static_cast<double>(std::thread::hardware_concurrency()));
+  Rates rates;
+  rates.roofline_ = {.flops_a_second = 0.5e12 * cores,
+                     .f32_flops_a_second = 0.1e12 * cores,
+                     .bytes_a_second = 8e9 * cores,
+                     .launch_seconds = 5e-6};
+  return rates;
+}
+
+Rates::Rates(std::vector<RateSample> samples) {
+  SNUG_CHECK(!samples.empty(), "a calibration without samples");
+  std::vector<double> flops;
+  std::vector<double> f32_flops;
+  std::vector<double> bytes;
+  double launch = std::numeric_limits<double>::max();
+  for (const RateSample& sample : samples) {
+    const double rate = sample.work / sample.seconds;
+    samples_[sample.name].push_back(
+        {logarithms(sample.shape), std::log2(rate), sample.seconds, sample.work});
+    launch = std::min(launch, sample.seconds);
+    if (sample.unit == Work::bytes)
+      bytes.push_back(rate);
+    else if (sample.name.find("bf16") != std::string::npos)
+      flops.push_back(rate);
+    else
+      f32_flops.push_back(rate);
+  }
+  const Roofline otherwise = assumed(1).roofline_;
+  roofline_.f32_flops_a_second = upper_rate(f32_flops, otherwise.f32_flops_a_second);
+  roofline_.flops_a_second = upper_rate(flops, roofline_.f32_flops_a_second);
+  roofline_.bytes_a_second = upper_rate(bytes, otherwise.bytes_a_second);
+  roofline_.launch_seconds = launch;
+}
+
+double Rates::seconds(const program::OperationView& view, const program::Load& load) const {
+  return seconds(rate_key(view, load), program::cost(view, load));
+}
+
+double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
+  const auto found = samples_.find(key.name);
+  if (found == samples_.end()) return bound(key, cost);
+  const std::vector<double> at = logarithms(key.shape);
+  for (const Point& point : found->second)
+    if (distance(point.position, at) < kSameShape)
+      return key.work > 0 && point.work > 0 ? point.seconds * key.work / point.work : point.seconds;
+  double nearest = 0;
+  const double rate = std::exp2(interpolate(found->second, at, &nearest));
+  if (nearest <= kFar) return key.work / rate;
+  return std::max(key.work / rate, cost.bytes / roofline_.bytes_a_second) +
+         roofline_.launch_seconds;
+}
+
+double Rates::bound(const RateKey& key, const program::Cost& cost) const {
+  const bool bf16 = key.name.find("bf16") != std::string::npos;
+  const double rate = bf16 ? roofline_.flops_a_second : roofline_.f32_flops_a_second;
+  const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
+  return std::max(work, cost.bytes / roofline_.bytes_a_second) + roofline_.launch_seconds;
+}
+
+double Rates::interpolate(const std::vector<Point>& points, const std::vector<double>& at,
+                          double* nearest_distance) {
+  std::vector<std::pair<double, const Point*>> near;
+  near.reserve(points.size());
+  for (const Point& point : points) near.emplace_back(distance(point.position, at), &point);
+  const size_t count = std::min(near.size(), kNearestPerDimension * at.size());
+  std::partial_sort(near.begin(), near.begin() + static_cast<long>(count), near.end());
+  near.resize(count);
+  *nearest_distance = near.front().first;
+
+  const size_t size = at.size() + 1;
+  Matrix normal{};
+  Vector right{};
+  double total = 0;
+  double lowest = std::numeric_limits<double>::max();
+  double highest = std::numeric_limits<double>::lowest();
+  for (const auto& [away, point] : near) {
+    const double weight = 1.0 / (away * away + 0.01);
+    Vector row{1.0};
+    for (size_t i = 1; i < size; ++i) row[i] = point->position[i - 1] - at[i - 1];
+    for (size_t i = 0; i < size; ++i) {
+      right[i] += weight * row[i] * point->log_rate;
+      for (size_t j = 0; j < size; ++j) normal[i][j] += weight * row[i] * row[j];
+    }
+    total += weight;
+    lowest = std::min(lowest, point->log_rate);
+    highest = std::max(highest, point->log_rate);
+  }
+  for (size_t i = 1; i < size; ++i) normal[i][i] += kFlattening * total;
+  return std::clamp(solve(normal, right, size)[0], lowest, highest);
+}
+
+}  // namespace snug::plan

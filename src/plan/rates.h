@@ -1,0 +1,69 @@
+// How long a machine takes for an operation, from samples measured on it or, where there are none,
+// from an assumed row for this class of processors. Nothing here knows a recipe: samples are of
+// operations, by kind and shape.
+//
+// Immutable once made; may be shared between threads.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/rate_key.h"
+#include "program/kind.h"
+
+namespace snug::plan {
+
+// One measured operation: `seconds` include what starting it costs.
+struct RateSample {
+  std::string name;           // of its RateKey
+  std::vector<double> shape;  // of its RateKey
+  Work unit = Work::bytes;
+  double work = 0;
+  double seconds = 0;
+};
+
+// Of a machine as a whole: what bounds operations of which no sample is near.
+struct Roofline {
+  double flops_a_second = 0;      // of large products in the type that trains
+  double f32_flops_a_second = 0;  // of large products in f32
+  double bytes_a_second = 0;
+  double launch_seconds = 0;  // of an operation that does nothing
+};
+
+class Rates {
+ public:
+  // A row for server processors with AVX-512 BF16 or AMX, by number of threads (0: one a core).
+  static Rates assumed(int threads);
+  // Of a machine that was measured. Requires at least one sample; the roofline is read off them.
+  explicit Rates(std::vector<RateSample> samples);
+
+  // The sample itself when this very shape was measured. Else the rate (work a second) is
+  // interpolated between the nearest samples of the same name. Where none is near: the larger of
+  // work / rate and bytes / bandwidth, plus the launch.
+  double seconds(const program::OperationView& view, const program::Load& load) const;
+  double seconds(const RateKey& key, const program::Cost& cost) const;
+
+  // "calibrated" or "assumed".
+  std::string_view basis() const { return samples_.empty() ? "assumed" : "calibrated"; }
+  const Roofline& roofline() const { return roofline_; }
+
+ private:
+  // A sample as interpolation wants it.
+  struct Point {
+    std::vector<double> position;  // logarithms to base 2 of the shape
+    double log_rate = 0;           // of work a second, to base 2
+    double seconds = 0;
+    double work = 0;
+  };
+  Rates() = default;
+  double bound(const RateKey& key, const program::Cost& cost) const;
+  static double interpolate(const std::vector<Point>& points, const std::vector<double>& at,
+                            double* nearest_distance);
+
+  std::map<std::string, std::vector<Point>, std::less<>> samples_;
+  Roofline roofline_;
+};
+
+}  // namespace snug::plan
