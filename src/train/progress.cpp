@@ -21,13 +21,13 @@ char* number(char* out, char* end, double value) {
 
 }  // namespace
 
-Progress::Progress(int64_t total_steps)
-    : total_steps_(total_steps),
+Progress::Progress(int64_t first_step, int64_t total_steps)
+    : first_step_(first_step),
+      total_steps_(total_steps),
       terminal_(::isatty(STDERR_FILENO) != 0),
       start_(std::chrono::steady_clock::now()) {}
 
 void Progress::show(const StepMetrics& metrics) {
-  if (first_step_ < 0) first_step_ = metrics.step - 1;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
   const auto done = static_cast<double>(metrics.step - first_step_);
   const auto left = static_cast<double>(total_steps_ - metrics.step);

@@ -24,7 +24,8 @@ struct StepMetrics {
 
 class Progress {
  public:
-  explicit Progress(int64_t total_steps);
+  // `first_step` steps were done before this process began.
+  Progress(int64_t first_step, int64_t total_steps);
   // Shows a step; finishes the line of the bar when `total_steps` is reached. No heap allocation.
   void show(const StepMetrics& metrics);
   // A line of its own, above the bar.
@@ -33,9 +34,9 @@ class Progress {
  private:
   void clear_bar() const;
 
+  int64_t first_step_;
   int64_t total_steps_;
   bool terminal_;
-  int64_t first_step_ = -1;
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -195,7 +195,7 @@ class Session {
     const fs::path path = folder_.path / "metrics.jsonl";
     formats::JsonLines metrics = folder_.checkpoint ? formats::JsonLines::resume(path, state_.step)
                                                     : formats::JsonLines::create(path);
-    Progress progress(steps_);
+    Progress progress(state_.step, steps_);
     const SignalGuard guard;
     Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr, metrics,
                     progress);

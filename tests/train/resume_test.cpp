@@ -1,0 +1,91 @@
+// A run that is killed, at whatever instant, resumes from its newest complete checkpoint and ends
+// with the same bits as one left alone.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "run_snug.h"
+
+namespace snug::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> words(const fs::path& output, const std::vector<std::string>& more) {
+  std::vector<std::string> all{"train",
+                               "model=examples/wordnet",
+                               "data=examples/wordnet/train.jsonl",
+                               "max_length=64",
+                               "per_device_train_batch_size=2",
+                               "max_steps=30",
+                               "save_steps=4",
+                               "save_total_limit=2",
+                               "lora_dropout=0.1",
+                               "output_dir=" + output.string()};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+// metrics.jsonl without what a clock or the system wrote.
+std::vector<std::string> losses(const fs::path& output) {
+  std::vector<std::string> lines;
+  std::stringstream stream(read_file(output / "metrics.jsonl"));
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line.substr(0, line.find(",\"tokens_per_second\"")));
+  return lines;
+}
+
+void expect_same_end(const std::vector<std::string>& more, const std::string& result) {
+  const TemporaryFolder folder;
+  const fs::path whole = folder.path() / "whole";
+  const fs::path killed = folder.path() / "killed";
+  ASSERT_EQ(run_snug(words(whole, more)).exit_code, 0);
+  // Killed several times, at different moments; each start takes up the newest checkpoint.
+  auto resumed = more;
+  resumed.push_back("resume_from_checkpoint=auto");
+  int kills = 0;
+  for (const int milliseconds : {400, 700, 1100}) {
+    const pid_t process = start_snug(words(killed, resumed), folder.path() / "log");
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    ::kill(process, SIGKILL);
+    if (wait_for(process) == 128 + SIGKILL) ++kills;
+  }
+  EXPECT_GT(kills, 0);
+  const Outcome last = run_snug(words(killed, resumed));
+  ASSERT_EQ(last.exit_code, 0) << last.output;
+  EXPECT_EQ(read_file(killed / result), read_file(whole / result));
+  EXPECT_EQ(losses(killed), losses(whole));
+  EXPECT_EQ(losses(whole).size(), 30U);
+}
+
+TEST(Resume, LoraEndsWithTheSameBits) {
+  expect_same_end({"method=lora"}, "adapter/adapter_model.safetensors");
+}
+
+TEST(Resume, FullEndsWithTheSameBits) {
+  expect_same_end({"method=full", "gradient_accumulation_steps=2", "lora_dropout=0"},
+                  "model/model.safetensors");
+}
+
+TEST(Resume, FullWithBf16StateEndsWithTheSameBits) {
+  expect_same_end({"method=full", "optim=adamw_bf16", "lora_dropout=0"}, "model/model.safetensors");
+}
+
+TEST(Resume, ASignalSavesACheckpoint) {
+  const TemporaryFolder folder;
+  const fs::path output = folder.path() / "run";
+  const pid_t process =
+      start_snug(words(output, {"method=lora", "max_steps=100000"}), folder.path() / "log");
+  while (!fs::exists(output / "checkpoint-4"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ::kill(process, SIGTERM);
+  EXPECT_EQ(wait_for(process), 130);
+  const Outcome resumed = run_snug(words(
+      output, {"method=lora", "max_steps=100000", "resume_from_checkpoint=auto", "lora_r=8"}));
+  EXPECT_NE(resumed.exit_code, 0) << "another recipe must be refused";
+}
+
+}  // namespace
+}  // namespace snug::test
