@@ -35,15 +35,10 @@ class Resident : public testing::TestWithParam<MemoryRecipe> {};
 TEST_P(Resident, PeakIsWhatWasPlanned) {
   const TemporaryFolder folder;
   const auto output = folder.path() / "run";
-  std::vector<std::string> words{"train",
-                                 "model=examples/wordnet",
-                                 "data=examples/wordnet/train.jsonl",
-                                 "eval_data=examples/wordnet/heldout.jsonl",
-                                 "max_length=512",
-                                 "max_steps=3",
-                                 "save_steps=2",
-                                 "output_dir=" + output.string()};
-  words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
+  const auto words = with({"train", "model=examples/wordnet", "data=examples/wordnet/train.jsonl",
+                           "eval_data=examples/wordnet/heldout.jsonl", "max_length=512",
+                           "max_steps=3", "save_steps=2", "output_dir=" + output.string()},
+                          GetParam().words);
   const Outcome outcome = run_snug(words);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   const Json plan = Json::parse(read_file(output / "plan.json"));

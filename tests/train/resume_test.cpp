@@ -14,18 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> words(const fs::path& output, const std::vector<std::string>& more) {
-  std::vector<std::string> all{"train",
-                               "model=examples/wordnet",
-                               "data=examples/wordnet/train.jsonl",
-                               "max_length=64",
-                               "per_device_train_batch_size=2",
-                               "max_steps=30",
-                               "save_steps=4",
-                               "save_total_limit=2",
-                               "lora_dropout=0.1",
-                               "output_dir=" + output.string()};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return with({"train", "model=examples/wordnet", "data=examples/wordnet/train.jsonl",
+               "max_length=64", "per_device_train_batch_size=2", "max_steps=30", "save_steps=4",
+               "save_total_limit=2", "lora_dropout=0.1", "output_dir=" + output.string()},
+              more);
 }
 
 // metrics.jsonl without what a clock or the system wrote.

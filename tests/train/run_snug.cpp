@@ -40,6 +40,16 @@ Outcome run_snug(const std::vector<std::string>& words) {
   return outcome;
 }
 
+std::vector<std::string> with(std::vector<std::string> words,
+                              const std::vector<std::string>& more) {
+  for (const std::string& word : more) {
+    const std::string key = word.substr(0, word.find('=') + 1);
+    std::erase_if(words, [&](const std::string& known) { return known.starts_with(key); });
+    words.push_back(word);
+  }
+  return words;
+}
+
 TemporaryFolder::TemporaryFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "snug_test_XXXXXX").string();
   path_ = ::mkdtemp(pattern.data());

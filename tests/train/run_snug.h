@@ -20,6 +20,9 @@ pid_t start_snug(const std::vector<std::string>& words, const std::filesystem::p
 int wait_for(pid_t process);
 Outcome run_snug(const std::vector<std::string>& words);
 
+// The words with `more` added; a key=value of `more` replaces one of the same key.
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more);
+
 // A folder of its own for a test, removed with the object.
 class TemporaryFolder {
  public:
