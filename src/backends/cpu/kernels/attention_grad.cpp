@@ -166,12 +166,6 @@ SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
   return v;
 }
 
-SNUG_INLINE void store_pairs(float*, Float16Lanes, Float16Lanes) {}
-SNUG_INLINE void store_pairs(uint16_t* out, Float16Lanes even, Float16Lanes odd) {
-  const Uint16Lanes pairs = widen(to_bf16(even)) | widen(to_bf16(odd)) << 16;
-  __builtin_memcpy(out, &pairs, sizeof pairs);
-}
-
 // Weights and derivatives of scores for keys from `key` on; all are seen where `seen` is null.
 template <typename Compute>
 void weigh(const Blocks<Compute>& blocks, const Step& step, float factor, int64_t key,

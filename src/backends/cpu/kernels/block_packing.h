@@ -77,6 +77,13 @@ SNUG_INLINE void pair_rows(RowBlock<const uint16_t> from, int64_t rows, int64_t 
   }
 }
 
+// Two rows as they come: what pair_rows makes of them. For fp32 there is nothing to pair.
+SNUG_INLINE void store_pairs(float*, Float16Lanes, Float16Lanes) {}
+SNUG_INLINE void store_pairs(uint16_t* out, Float16Lanes even, Float16Lanes odd) {
+  const Uint16Lanes pairs = widen(to_bf16(even)) | widen(to_bf16(odd)) << 16;
+  __builtin_memcpy(out, &pairs, sizeof pairs);
+}
+
 #if defined(__AVX512F__)
 
 // Sixteen rows of sixteen units each, `stride` bytes apart, to their transpose.
