@@ -13,6 +13,7 @@
 #include "plan/spec.h"
 #include "train/data.h"
 #include "train/process_memory.h"
+#include "train/row_load.h"
 
 namespace snug::cli {
 namespace {
@@ -40,11 +41,13 @@ int plan(const Request& request) {
   const models::ModelSource model = models::find_model(recipe.model);
   const auto target = open_target(recipe);
   const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
-  const std::optional<train::RunData> data = read_data(recipe, model, spec);
+  std::optional<train::RunData> data = read_data(recipe, model, spec);
   train::release_freed_memory();
 
   const plan::Job job = plan::plan_training(spec, *target);
-  plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target);
+  std::optional<program::Load> load;
+  if (data) load = train::load_of(data->training->rows);
+  plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target, load);
   document.outside_bytes = train::outside_bytes();
   document.outside_basis = "measured";
   const plan::Verdict verdict = plan::judge_fit(recipe, model, document, *target);

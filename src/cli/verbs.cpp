@@ -32,6 +32,15 @@ VerbEntry with_recipe(std::string_view name, std::string_view summary, Verb verb
   return {name, summary, keys_of(verb), formats::recipe_help(verb), run};
 }
 
+#ifdef SNUG_WITH_GENERATE
+int generate(const Request& request) { return generate::generate(request.recipe(), request.json); }
+int score(const Request& request) { return generate::score(request.recipe(), request.json); }
+int evaluate(const Request& request) { return generate::evaluate(request.recipe(), request.json); }
+#endif
+#ifdef SNUG_WITH_BENCH
+int calibrate(const Request& request) { return bench::calibrate(request.recipe(), request.json); }
+#endif
+
 std::vector<VerbEntry> make_table() {
   std::vector<VerbEntry> table;
   table.push_back(with_recipe(
@@ -40,15 +49,11 @@ std::vector<VerbEntry> make_table() {
   table.push_back(
       with_recipe("train", "run a job in the memory that was planned", Verb::train, train));
 #ifdef SNUG_WITH_GENERATE
-  table.push_back(with_recipe(
-      "generate", "continue a prompt", Verb::generate,
-      [](const Request& request) { return generate::generate(request.recipe(), request.json); }));
-  table.push_back(with_recipe(
-      "score", "log-probabilities of the tokens of a text", Verb::score,
-      [](const Request& request) { return generate::score(request.recipe(), request.json); }));
-  table.push_back(with_recipe(
-      "evaluate", "how often the model's answers are exactly the expected ones", Verb::evaluate,
-      [](const Request& request) { return generate::evaluate(request.recipe(), request.json); }));
+  table.push_back(with_recipe("generate", "continue a prompt", Verb::generate, generate));
+  table.push_back(
+      with_recipe("score", "log-probabilities of the tokens of a text", Verb::score, score));
+  table.push_back(with_recipe("evaluate", "how often greedy answers are exactly the expected ones",
+                              Verb::evaluate, evaluate));
 #endif
   table.push_back({"tokenize",
                    "ids of the text on standard input, or of prompt=; the text of ids=",
@@ -63,9 +68,8 @@ std::vector<VerbEntry> make_table() {
                               Verb::plan, explain));
   table.push_back({"models", "list the built-in shapes of public models", {}, "", models});
 #ifdef SNUG_WITH_BENCH
-  table.push_back(with_recipe(
-      "bench calibrate", "measure this machine's rates by kind and shape", Verb::plan,
-      [](const Request& request) { return bench::calibrate(request.recipe(), request.json); }));
+  table.push_back(with_recipe("bench calibrate", "measure this machine's rates by kind and shape",
+                              Verb::plan, calibrate));
 #endif
   return table;
 }

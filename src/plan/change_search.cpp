@@ -9,8 +9,9 @@
 
 #include "base/error.h"
 #include "formats/recipe_keys.h"
+#include "plan/calibration_file.h"
+#include "plan/clock.h"
 #include "plan/spec.h"
-#include "plan/step_work.h"
 
 namespace snug::plan {
 namespace {
@@ -83,7 +84,7 @@ Recipe with_overrides(Recipe recipe, const Overrides& overrides) {
 
 ChangeSearch::ChangeSearch(const Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target)
-    : recipe_(recipe), model_(model), target_(target) {}
+    : recipe_(recipe), model_(model), target_(target), rates_(rates_for(recipe, target)) {}
 
 std::optional<Change> ChangeSearch::cheapest(const Budget& budget) {
   for (const Stage& stage : stages())
@@ -221,10 +222,12 @@ const Change* ChangeSearch::planned(const Overrides& overrides) {
       const Recipe changed = with_overrides(recipe_, overrides);
       const TrainingSpec spec = training_spec(changed, model_, target_);
       const Job job = plan_training(spec, target_);
+      const double seconds =
+          step_seconds(job, spec.accumulation, rates_, full_load(spec.row_tokens));
       const auto tokens = static_cast<double>(spec.rows * spec.row_tokens * spec.accumulation);
       entry->second = Change{overrides, job.layout.spaces[0].arena_bytes,
                              job.layout.spaces[1].arena_bytes + job.layout.spaces[2].arena_bytes,
-                             assumed_step_seconds(job, spec) / tokens};
+                             seconds / tokens};
     } catch (const base::UserError&) {
       // The recipe refuses this combination: it is no candidate.
     }

@@ -24,6 +24,7 @@
 
 #include "formats/recipe.h"
 #include "models/config.h"
+#include "plan/rates.h"
 #include "program/target.h"
 
 namespace snug::plan {
@@ -49,7 +50,7 @@ struct Change {
   Overrides overrides;
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;
-  double seconds_a_token = 0;  // on an assumed machine
+  double seconds_a_token = 0;  // by the clock, rows full
 };
 
 class ChangeSearch {
@@ -86,6 +87,7 @@ class ChangeSearch {
   const formats::Recipe& recipe_;
   const models::ModelConfig& model_;
   const program::Target& target_;
+  const Rates rates_;
   std::map<std::string, std::optional<Change>> planned_;
 };
 
