@@ -40,10 +40,21 @@ std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::st
   return ids_of(tokenizer, std::vector<Part>{{text, -1, false}}, SpecialTokens::before);
 }
 
+std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::string& prompt,
+                                   const std::string& answer) {
+  text::Document document = text::tokenize_parts(
+      tokenizer, std::vector<Part>{{prompt, -1, false}, {answer, -1, true}}, SpecialTokens::before);
+  const auto first = std::find(document.trained.begin(), document.trained.end(), 1);
+  document.ids.resize(static_cast<size_t>(first - document.trained.begin()));
+  return std::move(document.ids);
+}
+
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
                                  std::span<const Message> messages) {
   const text::ChatTemplate chat(chat_template, tokenizer);
-  return ids_of(tokenizer, chat.render(messages, true),
+  std::vector<Part> parts = chat.render(messages, true);
+  while (!parts.empty() && parts.back().text.ends_with(' ')) parts.back().text.pop_back();
+  return ids_of(tokenizer, parts,
                 chat.takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none);
 }
 

@@ -21,8 +21,14 @@ text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::Mode
 // The ids of a text as it is, with what the tokenizer puts before one (often BOS).
 std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::string& text);
 
-// The ids of a conversation up to where the assistant's next text begins. `chat_template` is a name
-// of text/chat_template.h, or empty: the model's own.
+// The ids that training puts before `answer`: a token that spans from prompt into answer, such as a
+// space and the word behind it, is left to the model.
+std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::string& prompt,
+                                   const std::string& answer);
+
+// The ids of a conversation up to where the assistant's next text begins; a space there is left to
+// the model, whose tokens begin with it. `chat_template` is a name of text/chat_template.h, or
+// empty: the model's own.
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
                                  std::span<const text::Message> messages);
 

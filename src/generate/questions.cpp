@@ -36,9 +36,10 @@ Question question_of(const Record& record, const formats::Recipe& recipe,
                      const text::Tokenizer& tokenizer) {
   switch (record.form) {
     case RecordForm::alpaca:
-      return {instruction_of(record.prompt), text_prompt(tokenizer, record.prompt), record.answer};
+      return {instruction_of(record.prompt), prompt_before(tokenizer, record.prompt, record.answer),
+              record.answer};
     case RecordForm::prompt_completion:
-      return {record.prompt, text_prompt(tokenizer, record.prompt), record.answer};
+      return {record.prompt, prompt_before(tokenizer, record.prompt, record.answer), record.answer};
     case RecordForm::messages:
     case RecordForm::sharegpt:
       return conversation(record, recipe, tokenizer);

@@ -1,0 +1,129 @@
+// The verbs from recipe to printed JSON.
+#include <nlohmann/json.hpp>
+
+#include "base/temporary_folder.h"
+#include "generate/generate.h"
+#include "generate/score.h"
+#include "helpers.h"
+#include "text/tokenizer.h"
+
+namespace snug::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+template <typename Verb>
+std::string output_of(Verb verb, const formats::Recipe& recipe, bool json) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(verb(recipe, json), 0);
+  std::fflush(stdout);
+  return ::testing::internal::GetCapturedStdout();
+}
+
+// The example's tokenizer and shape, with random weights: what it says is nonsense, always the
+// same.
+formats::Recipe example(std::vector<std::string> words) {
+  words.insert(words.begin(), {"model=examples/wordnet", "init=random", "max_new_tokens=12"});
+  return recipe_of(std::move(words));
+}
+
+TEST(Generate, PrintsTheContinuation) {
+  const formats::Recipe recipe = example({"prompt=The oregano is", "temperature=0"});
+  const Json result = Json::parse(output_of(generate::generate, recipe, true));
+  const auto tokenizer = text::Tokenizer::from_folder("examples/wordnet");
+  EXPECT_EQ(result["prompt_tokens"], tokenizer.encode("The oregano is").size());
+  EXPECT_EQ(result["new_tokens"], result["ids"].size());
+  EXPECT_GT(result["tokens_per_second"], 0);
+  EXPECT_GT(result["device"]["peak_bytes"], 0);
+  EXPECT_EQ(output_of(generate::generate, recipe, false), result["text"].get<std::string>() + "\n");
+}
+
+TEST(Generate, FormsOfThePromptDiffer) {
+  std::vector<int64_t> tokens;
+  for (const char* form : {"raw", "alpaca", "chat"}) {
+    const formats::Recipe recipe =
+        example({"prompt=Say it.", "temperature=0", std::string("prompt_format=") + form,
+                 "chat_template=plain"});
+    tokens.push_back(Json::parse(output_of(generate::generate, recipe, true))["prompt_tokens"]);
+  }
+  EXPECT_LT(tokens[0], tokens[2]);
+  EXPECT_LT(tokens[2], tokens[1]);
+}
+
+TEST(Generate, IdsNeedNoTokenizer) {
+  const formats::Recipe recipe = golden_recipe(
+      "basic", {"ids=5 6 7", "temperature=0", "max_new_tokens=4", "backend=reference"});
+  const Json result = Json::parse(output_of(generate::generate, recipe, true));
+  EXPECT_TRUE(result["text"].is_null());
+  EXPECT_EQ(result["prompt_tokens"], 3);
+  EXPECT_EQ(result["ids"].size(), 4U);
+  EXPECT_EQ(result["finish_reason"], "length");
+  const formats::Recipe cpu =
+      golden_recipe("basic", {"ids=5 6 7", "temperature=0", "max_new_tokens=4"});
+  EXPECT_EQ(Json::parse(output_of(generate::generate, cpu, true))["ids"], result["ids"]);
+}
+
+TEST(Generate, TheDefaultOfMaxNewTokensEndsAtTheLastPosition) {
+  std::string ids = "ids=1";
+  for (int i = 1; i < 250; ++i) ids += " 1";
+  const Json result =
+      Json::parse(output_of(generate::generate, golden_recipe("basic", {ids}), true));
+  EXPECT_EQ(result["ids"].size(), 6U);
+}
+
+TEST(Score, PrintsLogProbabilitiesAndWritesLogits) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "logits.safetensors";
+  const formats::Recipe recipe =
+      golden_recipe("basic", {"ids=1 5 9", "logits_out=" + path.string()});
+  const Json result = Json::parse(output_of(generate::score, recipe, true));
+  ASSERT_EQ(result["logprobs"].size(), 2U);
+  EXPECT_EQ(result["ids"], Json({1, 5, 9}));
+  const formats::SafetensorsFile file(path);
+  EXPECT_EQ(file.at("logits").dtype, base::DType::f32);
+  EXPECT_EQ(file.at("logits").shape, (std::vector<int64_t>{3, 131}));
+  const auto logits = golden_values<float>(file, "logits");
+  EXPECT_DOUBLE_EQ(generate::log_probability(std::span(logits).first(131), 5),
+                   result["logprobs"][0].get<double>());
+  EXPECT_DOUBLE_EQ(generate::log_probability(std::span(logits).subspan(131, 131), 9),
+                   result["logprobs"][1].get<double>());
+  EXPECT_NEAR(result["loss"].get<double>(),
+              -(result["logprobs"][0].get<double>() + result["logprobs"][1].get<double>()) / 2,
+              1e-12);
+}
+
+// A text longer than a chunk scores as in one piece.
+TEST(Score, ChunksAgree) {
+  const formats::Recipe recipe = golden_recipe("rope_llama3");
+  const Ids ids = random_ids(600, 131, 5);
+  generate::InferenceShape shape = generate::score_shape(600);
+  EXPECT_EQ(shape.prefill_tokens, generate::kPrefillTokens);
+  generate::Inference chunks(recipe, generate::open_model(recipe), shape);
+  shape.prefill_tokens = 600;
+  generate::Inference whole(recipe, generate::open_model(recipe), shape);
+  const auto a = generate::log_probabilities(chunks, ids);
+  const auto b = generate::log_probabilities(whole, ids);
+  ASSERT_EQ(a.size(), 599U);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
+}
+
+TEST(Score, OneTokenHasNoLogProbability) {
+  const Json result =
+      Json::parse(output_of(generate::score, golden_recipe("basic", {"ids=4"}), true));
+  EXPECT_TRUE(result["logprobs"].empty());
+}
+
+TEST(Score, Bf16ComputesCloseToFp32WhereTheProcessorHasIt) {
+  const auto logprobs = [](const char* dtype) {
+    const formats::Recipe recipe =
+        golden_recipe("head_dim", {"ids=1 5 9 30 2 8", std::string("compute_dtype=") + dtype});
+    return Json::parse(output_of(generate::score, recipe, true))["logprobs"]
+        .get<std::vector<double>>();
+  };
+  const auto fp32 = logprobs("fp32");
+  const auto automatic = logprobs("auto");
+  for (size_t i = 0; i < fp32.size(); ++i) EXPECT_NEAR(automatic[i], fp32[i], 0.05);
+}
+
+}  // namespace
+}  // namespace snug::testing

@@ -1,0 +1,94 @@
+// Exact match, counted on answers that the model itself gave before.
+#include <nlohmann/json.hpp>
+
+#include "base/temporary_folder.h"
+#include "generate/exact_match.h"
+#include "generate/prompt.h"
+#include "generate/questions.h"
+#include "helpers.h"
+#include "text/dataset.h"
+
+namespace snug::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+formats::Recipe evaluation(const std::filesystem::path& data, std::vector<std::string> words = {}) {
+  words.insert(words.begin(), {"model=examples/wordnet", "init=random", "max_new_tokens=4",
+                               "data=" + data.string()});
+  return recipe_of(std::move(words));
+}
+
+std::string output_of(const formats::Recipe& recipe, bool json) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(generate::evaluate(recipe, json), 0);
+  std::fflush(stdout);
+  return ::testing::internal::GetCapturedStdout();
+}
+
+std::string lines_of(const std::vector<Json>& records) {
+  std::string text;
+  for (const Json& record : records) text += record.dump() + "\n";
+  return text;
+}
+
+TEST(Evaluate, CountsAnswersThatEqualTheExpectedOnes) {
+  const TemporaryFolder folder;
+  std::vector<Json> records;
+  for (int i = 0; i < 7; ++i)
+    records.push_back({{"instruction", fmt::format("Say {:x>{}}", "", 3 * i + 1)},
+                       {"input", i % 2 == 0 ? "" : "some context"},
+                       {"output", "not this"}});
+  const auto data = folder.write("data.jsonl", lines_of(records));
+  const Json before = Json::parse(output_of(evaluation(data), true));
+  EXPECT_EQ(before["correct"], 0);
+  EXPECT_EQ(before["total"], 7);
+  for (size_t i = 0; i < records.size(); ++i) {
+    EXPECT_TRUE(
+        contains(before["answers"][i]["question"], records[i]["instruction"].get<std::string>()));
+    if (i != 2)
+      records[i]["output"] =
+          fmt::format(" {}\n", before["answers"][i]["answer"].get<std::string>());
+  }
+  const auto known = folder.write("known.jsonl", lines_of(records));
+  for (const char* batch : {"batch=1", "batch=3", "batch=32"}) {
+    const Json after = Json::parse(output_of(evaluation(known, {batch}), true));
+    EXPECT_EQ(after["correct"], 6) << batch;
+    EXPECT_DOUBLE_EQ(after["exact_match"], 6.0 / 7.0);
+    EXPECT_FALSE(after["answers"][2]["correct"]);
+  }
+  const std::string text = output_of(evaluation(known), false);
+  EXPECT_TRUE(contains(text, "exact match: 6 of 7 (85.7 %)"));
+  EXPECT_TRUE(contains(text, "expected not this"));
+}
+
+// What evaluation asks is what training put before the answer, id by id.
+TEST(Evaluate, PromptsAreThoseOfTraining) {
+  const TemporaryFolder folder;
+  const std::vector<std::vector<Json>> files{
+      {{{"instruction", "Name it."}, {"output", "a kind of cord"}},
+       {{"instruction", "Name it."}, {"input", "twine"}, {"output", "a kind of cord"}}},
+      {{{"prompt", "What is twine? "}, {"completion", "a kind of cord"}}},
+      {{{"messages", Json::array({{{"role", "user"}, {"content", "What is twine?"}},
+                                  {{"role", "assistant"}, {"content", "a kind of cord"}}})}}}};
+  const auto tokenizer = text::Tokenizer::from_folder("examples/wordnet");
+  for (const std::vector<Json>& records : files) {
+    const auto path = folder.write("data.jsonl", lines_of(records));
+    const formats::Recipe recipe = evaluation(path, {"chat_template=plain"});
+    const auto questions = generate::read_questions(recipe, tokenizer);
+    const text::Dataset training =
+        text::load_dataset(path.string(), tokenizer, {.max_length = 512, .chat_template = "plain"});
+    ASSERT_EQ(questions.size(), records.size());
+    for (size_t i = 0; i < questions.size(); ++i) {
+      const auto document = static_cast<int64_t>(i);
+      Ids prompt;
+      for (int32_t t = 0; !training.documents.is_target(document, t); ++t)
+        prompt.push_back(training.documents.id(document, t));
+      EXPECT_EQ(questions[i].ids, prompt) << records[i];
+      EXPECT_EQ(questions[i].expected, "a kind of cord");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snug::testing

@@ -1,0 +1,161 @@
+// Generating against repeated whole passes, across chunk boundaries and in batches.
+#include <algorithm>
+
+#include "generate/score.h"
+#include "helpers.h"
+
+namespace snug::testing {
+namespace {
+
+using generate::Generation;
+using generate::GenerationOptions;
+using generate::Generator;
+using generate::Inference;
+
+constexpr int64_t kNew = 6;
+constexpr const char* kModel = "grouped_tied";
+
+GenerationOptions greedy() { return {.sampling = {}, .max_new_tokens = kNew, .stop_ids = {}}; }
+
+// The token that the whole text so far makes likeliest, again and again.
+Ids repeated_argmax(const formats::Recipe& recipe, Ids ids, int64_t count) {
+  const auto total = static_cast<int64_t>(ids.size()) + count;
+  Inference inference(recipe, generate::open_model(recipe), generate::score_shape(total));
+  Ids added;
+  for (int64_t i = 0; i < count; ++i) {
+    int32_t next = 0;
+    generate::log_probabilities(
+        inference, ids, [&](std::span<const float> logits) { next = generate::argmax(logits); });
+    ids.push_back(next);
+    added.push_back(next);
+  }
+  return added;
+}
+
+std::vector<Generation> generate_all(const formats::Recipe& recipe, const std::vector<Ids>& prompts,
+                                     const GenerationOptions& options, int64_t batch,
+                                     int64_t chunk = 0) {
+  generate::InferenceShape shape = generate::shape_for(prompts, options.max_new_tokens, batch);
+  if (chunk > 0) shape.prefill_tokens = chunk;
+  Inference inference(recipe, generate::open_model(recipe), shape);
+  return Generator(inference).run(prompts, options);
+}
+
+std::vector<Ids> prompts_of(const std::vector<size_t>& lengths, int64_t vocab = 137) {
+  std::vector<Ids> prompts;
+  for (const size_t length : lengths)
+    prompts.push_back(random_ids(length, vocab, static_cast<unsigned>(100 + length)));
+  return prompts;
+}
+
+TEST(Generator, GreedyIsArgmaxOfRepeatedWholePasses) {
+  for (const char* model : {"basic", "grouped_tied", "head_dim"}) {
+    const formats::Recipe recipe = golden_recipe(model);
+    const std::vector<Ids> prompts = prompts_of({5}, 113);
+    EXPECT_EQ(generate_all(recipe, prompts, greedy(), 1).front().ids,
+              repeated_argmax(recipe, prompts.front(), kNew))
+        << model;
+  }
+}
+
+TEST(Generator, ThroughAnAdapter) {
+  const formats::Recipe recipe =
+      golden_recipe(kModel, {"adapter=" + kGoldens + "lora_all_linear/adapter"});
+  const std::vector<Ids> prompts = prompts_of({7});
+  const Ids adapted = generate_all(recipe, prompts, greedy(), 1).front().ids;
+  EXPECT_EQ(adapted, repeated_argmax(recipe, prompts.front(), kNew));
+  EXPECT_NE(adapted, generate_all(golden_recipe(kModel), prompts, greedy(), 1).front().ids);
+}
+
+TEST(Generator, PromptsAtTheBoundariesOfChunks) {
+  const formats::Recipe recipe = golden_recipe(kModel);
+  constexpr int64_t kChunk = 8;
+  for (const size_t length : {1, 7, 8, 9, 15, 16, 17}) {
+    const std::vector<Ids> prompts = prompts_of({length});
+    EXPECT_EQ(generate_all(recipe, prompts, greedy(), 1, kChunk).front().ids,
+              generate_all(recipe, prompts, greedy(), 1, 64).front().ids)
+        << "a prompt of " << length;
+  }
+}
+
+// Prompts share chunks and go on in the next one; a last group is smaller than the batch.
+TEST(Generator, BatchesEqualSingleRuns) {
+  const formats::Recipe recipe = golden_recipe(kModel);
+  const std::vector<Ids> prompts = prompts_of({3, 11, 1, 26, 8, 2, 17});
+  std::vector<Ids> single;
+  for (const Ids& prompt : prompts)
+    single.push_back(generate_all(recipe, {prompt}, greedy(), 1).front().ids);
+  for (const int64_t batch : {2, 3, 7})
+    for (const int64_t chunk : {4, 16, 512}) {
+      const std::vector<Generation> together =
+          generate_all(recipe, prompts, greedy(), batch, chunk);
+      for (size_t i = 0; i < prompts.size(); ++i)
+        EXPECT_EQ(together[i].ids, single[i])
+            << "prompt " << i << ", batch " << batch << ", chunk " << chunk;
+    }
+}
+
+TEST(Generator, OneInferenceAnswersAgainAndAgain) {
+  const formats::Recipe recipe = golden_recipe(kModel);
+  const std::vector<Ids> prompts = prompts_of({12, 4});
+  Inference inference(recipe, generate::open_model(recipe), generate::shape_for(prompts, kNew, 2));
+  Generator generator(inference);
+  const auto first = generator.run(prompts, greedy());
+  generator.run(std::vector<Ids>{prompts[1]}, greedy());
+  const auto again = generator.run(prompts, greedy());
+  for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(first[i].ids, again[i].ids);
+}
+
+TEST(Generator, StopIdsEndASequenceAndOnlyThatOne) {
+  const formats::Recipe recipe = golden_recipe(kModel);
+  const std::vector<Ids> prompts = prompts_of({5, 9});
+  const std::vector<Generation> free = generate_all(recipe, prompts, greedy(), 2);
+  GenerationOptions options = greedy();
+  const int32_t stop = free[0].ids[2];
+  options.stop_ids = {stop};
+  const std::vector<Generation> stopped = generate_all(recipe, prompts, options, 2);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const Ids& ids = free[i].ids;
+    const auto end = std::find(ids.begin(), ids.end(), stop);
+    EXPECT_EQ(stopped[i].stopped, end != ids.end());
+    EXPECT_EQ(stopped[i].ids, Ids(ids.begin(), end == ids.end() ? end : end + 1));
+  }
+  EXPECT_TRUE(stopped[0].stopped);
+}
+
+TEST(Generator, MaxNewTokensAndStreaming) {
+  const formats::Recipe recipe = golden_recipe(kModel);
+  const std::vector<Ids> prompts = prompts_of({5, 9, 2});
+  GenerationOptions options = greedy();
+  options.max_new_tokens = 1;
+  for (const Generation& generation : generate_all(recipe, prompts, options, 2)) {
+    EXPECT_EQ(generation.ids.size(), 1U);
+    EXPECT_FALSE(generation.stopped);
+  }
+  Inference inference(recipe, generate::open_model(recipe), generate::shape_for(prompts, kNew, 2));
+  std::vector<Ids> streamed(prompts.size());
+  const auto results = Generator(inference).run(prompts, greedy(), [&](int64_t prompt, int32_t id) {
+    streamed[static_cast<size_t>(prompt)].push_back(id);
+  });
+  for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(streamed[i], results[i].ids);
+}
+
+TEST(Generator, SamplingDependsOnTheSeedAndNotOnTheBatch) {
+  const formats::Recipe recipe = golden_recipe(kModel);
+  const std::vector<Ids> prompts = prompts_of({3, 11, 4, 8});
+  GenerationOptions options = greedy();
+  options.sampling = {.temperature = 1.5, .top_k = 50, .top_p = 0.95, .seed = 3};
+  const auto all = generate_all(recipe, prompts, options, 4);
+  const auto one_by_one = generate_all(recipe, prompts, options, 1);
+  options.sampling.seed = 4;
+  const auto other = generate_all(recipe, prompts, options, 4);
+  bool differs = false;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_EQ(all[i].ids, one_by_one[i].ids);
+    differs = differs || all[i].ids != other[i].ids;
+  }
+  EXPECT_TRUE(differs);
+}
+
+}  // namespace
+}  // namespace snug::testing

@@ -1,0 +1,66 @@
+// Inference runs in exactly the planned memory, and within the budget.
+#include "base/temporary_folder.h"
+#include "generate/inference_plan.h"
+#include "helpers.h"
+
+namespace snug::testing {
+namespace {
+
+using generate::InferenceShape;
+using program::Space;
+
+constexpr InferenceShape kShape{.sequences = 8, .capacity = 64, .prefill_tokens = 128};
+
+int64_t device_bytes(const generate::InferencePlan& plan) {
+  return plan.job.layout.spaces[static_cast<size_t>(Space::device)].arena_bytes;
+}
+
+generate::InferencePlan plan_with(int64_t budget, const InferenceShape& shape = kShape) {
+  const formats::Recipe recipe =
+      golden_recipe("basic", {"device_memory=" + std::to_string(budget)});
+  const auto backend = backends::open_backend("cpu", {.threads = 2, .device_memory_bytes = budget});
+  return generate::plan_in_budget(recipe, generate::open_model(recipe).config, shape, *backend);
+}
+
+TEST(InferencePlan, TheArenaIsWhatWasPlanned) {
+  const formats::Recipe recipe = golden_recipe("basic");
+  generate::Inference inference(recipe, generate::open_model(recipe), kShape);
+  EXPECT_EQ(inference.device_bytes(), device_bytes(plan_with(0)));
+  EXPECT_EQ(inference.spec().prefill_tokens, kShape.prefill_tokens);
+}
+
+TEST(InferencePlan, TakesSmallerChunksInLessMemory) {
+  const int64_t whole = device_bytes(plan_with(0));
+  EXPECT_EQ(plan_with(whole).spec.prefill_tokens, kShape.prefill_tokens);
+  const generate::InferencePlan less = plan_with(whole - 1);
+  EXPECT_EQ(less.spec.prefill_tokens, kShape.prefill_tokens / 2);
+  EXPECT_LE(device_bytes(less), whole - 1);
+}
+
+TEST(InferencePlan, RefusesWhatDoesNotFitAndNamesAChangeThatDoes) {
+  InferenceShape least = kShape;
+  least.prefill_tokens = generate::kLeastPrefillTokens;
+  const int64_t bytes = device_bytes(plan_with(0, least));
+  try {
+    plan_with(bytes - 1);
+    FAIL() << "it planned more than the budget";
+  } catch (const base::UserError& error) {
+    EXPECT_EQ(error.exit_code(), 3);
+    EXPECT_TRUE(contains(error.what(), "1 bytes too little") ||
+                contains(error.what(), "1 B too little"));
+    EXPECT_TRUE(contains(error.what(), "batch=4"));
+  }
+  InferenceShape fewer = kShape;
+  fewer.sequences = 4;
+  EXPECT_LE(device_bytes(plan_with(bytes - 1, fewer)), bytes - 1);
+
+  InferenceShape one = least;
+  one.sequences = 1;
+  const int64_t needed = device_bytes(plan_with(0, one));
+  const std::string message = user_error_of([&] { plan_with(needed - 1, one); });
+  EXPECT_TRUE(contains(message, "device_memory=" + std::to_string(needed)));
+  EXPECT_EQ(device_bytes(plan_with(needed, one)), needed);
+}
+
+}  // namespace
+}  // namespace snug::testing
