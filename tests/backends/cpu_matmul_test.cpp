@@ -74,8 +74,10 @@ void check(const MatmulCase& c) {
   EXPECT_TRUE(gaps_untouched(result));
 }
 
-constexpr int64_t kSizes[][3] = {{1, 1, 1},     {1, 131, 16},  {7, 16, 131},  {131, 1, 33},
-                                 {16, 576, 64}, {64, 16, 576}, {33, 65, 257}, {129, 200, 300}};
+// The last is long enough for steps of the inner dimension.
+constexpr int64_t kSizes[][3] = {{1, 1, 1},     {1, 131, 16},    {7, 16, 131},
+                                 {131, 1, 33},  {16, 576, 64},   {64, 16, 576},
+                                 {33, 65, 257}, {129, 200, 300}, {40, 24, 1100}};
 
 TEST(CpuMatmul, EveryTransposeAndSum) {
   for (const auto& [factors, result] : type_pairs())
