@@ -1,0 +1,116 @@
+// Calibration files: written and read back, found or refused.
+#include "plan/calibration_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "null_target.h"
+
+namespace snug::plan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An empty cache folder, where find_calibration looks.
+class CalibrationFile : public testing::Test {
+ protected:
+  CalibrationFile() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "snug");
+    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  }
+  ~CalibrationFile() override {
+    unsetenv("XDG_CACHE_HOME");
+    fs::remove_all(folder_);
+  }
+
+  Calibration measured() const {
+    return {.machine = identify_machine(target_),
+            .samples = {{"cast f32 > bf16", {600}, Work::bytes, 600, 1.25e-6},
+                        {"matmul n t f32 f32 > f32", {8, 4, 2}, Work::flops, 128, 3e-7}}};
+  }
+  void write(const fs::path& path, const Calibration& calibration) const {
+    base::write_file_atomically(path, to_json(calibration));
+  }
+  std::string error_of(const fs::path& path, const std::string& text) const {
+    base::write_file_atomically(path, text);
+    try {
+      read_calibration(path);
+    } catch (const base::UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  fs::path folder_ = fs::temp_directory_path() / "snug_calibration_file_test";
+  NullTarget target_;
+  formats::Recipe recipe_;
+};
+
+TEST_F(CalibrationFile, ReadsWhatItWrote) {
+  const Calibration written = measured();
+  write(folder_ / "c.json", written);
+  const Calibration read = read_calibration(folder_ / "c.json");
+  EXPECT_TRUE(read.machine.same_machine(written.machine));
+  EXPECT_EQ(read.machine.date, written.machine.date);
+  ASSERT_EQ(read.samples.size(), 2U);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(read.samples[i].name, written.samples[i].name);
+    EXPECT_EQ(read.samples[i].shape, written.samples[i].shape);
+    EXPECT_EQ(read.samples[i].unit, written.samples[i].unit);
+    EXPECT_EQ(read.samples[i].work, written.samples[i].work);
+    EXPECT_EQ(read.samples[i].seconds, written.samples[i].seconds);
+  }
+}
+
+TEST_F(CalibrationFile, IsFoundInTheCacheOfThisMachine) {
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), "assumed");
+  Calibration calibration = measured();
+  const fs::path path = calibration_path(recipe_, calibration.machine);
+  EXPECT_EQ(path.parent_path(), folder_ / "snug");
+  write(path, calibration);
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated");
+  calibration.machine.libraries = "others";
+  write(path, calibration);
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), "assumed");
+}
+
+TEST_F(CalibrationFile, NamedFileIsUsedWhateverItsMachine) {
+  Calibration calibration = measured();
+  calibration.machine.cpu = "another";
+  recipe_.calibration = (folder_ / "there.json").string();
+  write(recipe_.calibration, calibration);
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated");
+}
+
+TEST_F(CalibrationFile, NamedFileThatIsMissingIsAnError) {
+  recipe_.calibration = (folder_ / "missing.json").string();
+  EXPECT_THROW(find_calibration(recipe_, target_), base::UserError);
+}
+
+TEST_F(CalibrationFile, RefusesWhatIsNoCalibration) {
+  const fs::path path = folder_ / "bad.json";
+  const std::string good = to_json(measured());
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  EXPECT_NE(error_of(path, "{}").find("format"), std::string::npos);
+  EXPECT_NE(error_of(path, good.substr(0, good.size() / 2)).find("bad.json"), std::string::npos);
+  EXPECT_NE(error_of(path, replaced("snug calibration 1", "snug calibration 9")).find("calibrate"),
+            std::string::npos);
+  EXPECT_NE(error_of(path, replaced("[600.0]", "[-600.0]")).find("shape"), std::string::npos);
+  EXPECT_NE(error_of(path, replaced("[600.0]", "[]")).find("shape"), std::string::npos);
+  EXPECT_NE(error_of(path, replaced("\"bytes\"", "\"pounds\"")).find("unit"), std::string::npos);
+  EXPECT_NE(error_of(path, replaced("1.25e-06", "0")).find("seconds"), std::string::npos);
+  EXPECT_NE(error_of(path, replaced("matmul n t f32 f32 > f32", "cast f32 > bf16")).find("sizes"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace snug::plan

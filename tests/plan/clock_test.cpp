@@ -1,0 +1,82 @@
+// Timelines of programs whose operations take known times: text in, seconds out.
+#include "plan/clock.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "program/text.h"
+
+namespace snug::plan {
+namespace {
+
+using program::Load;
+using program::parse_text;
+using program::Program;
+
+// Every copy of n f32 elements (a cast to bf16) takes n milliseconds, every one to f32 2 n.
+Rates rates() {
+  std::vector<RateSample> samples;
+  for (const double n : {1.0, 2.0, 3.0, 10.0}) {
+    samples.push_back({"cast f32 > bf16", {6 * n}, Work::bytes, 6 * n, n * 1e-3});
+    samples.push_back({"cast f32 > f32", {8 * n}, Work::bytes, 8 * n, 2 * n * 1e-3});
+  }
+  return Rates(samples);
+}
+
+Timeline timeline_of(const std::string& text) {
+  return simulate(parse_text("program clock\n" + text), rates(), Load{});
+}
+
+TEST(Clock, OneStreamTakesTheSum) {
+  const Timeline timeline = timeline_of(
+      "tensor a (3) f32\ntensor b (2) f32\n"
+      "x (3) bf16 = cast(a)\ny (2) bf16 = cast(b)\nz (3) f32 = cast(a)");
+  EXPECT_NEAR(timeline.seconds, 11e-3, 1e-9);
+  ASSERT_EQ(timeline.operations.size(), 3U);
+  EXPECT_NEAR(timeline.operations[1].start_seconds, 3e-3, 1e-9);
+  EXPECT_NEAR(timeline.operations[2].seconds, 6e-3, 1e-9);
+}
+
+TEST(Clock, StreamsOverlapWhereNothingOrdersThem) {
+  const Timeline timeline = timeline_of(
+      "tensor a (10) f32\ntensor b (3) f32\n"
+      "x (10) bf16 = cast(a)\ny (3) bf16 = cast(b) stream 1");
+  EXPECT_NEAR(timeline.seconds, 10e-3, 1e-9);
+}
+
+TEST(Clock, ReadersWaitForWritersOnOtherStreams) {
+  const Timeline timeline = timeline_of(
+      "tensor a (3) f32\n"
+      "x (3) f32 = cast(a)\ny (3) bf16 = cast(x) stream 1");
+  EXPECT_NEAR(timeline.seconds, 9e-3, 1e-9);
+}
+
+TEST(Clock, WritersWaitForReadersOnOtherStreams) {
+  // The second operation overwrites, through a view, what the first one still reads.
+  const Timeline timeline = timeline_of(
+      "tensor a (10) f32\ntensor b (2) f32\ntensor part (2) f32 view of a at 4\n"
+      "x (10) bf16 = cast(a)\npart = cast(b) stream 1");
+  EXPECT_NEAR(timeline.seconds, 14e-3, 1e-9);
+}
+
+TEST(Clock, SharedScratchOrdersStreams) {
+  const Timeline timeline = timeline_of(
+      "tensor a (3) f32\ntensor b (3) f32\ntensor s (64) u8 workspace\n"
+      "x (3) bf16 = cast(a) workspace s\ny (3) bf16 = cast(b) workspace s stream 1");
+  EXPECT_NEAR(timeline.seconds, 6e-3, 1e-9);
+}
+
+TEST(Clock, AStepIsFirstThenNextThenUpdate) {
+  Job job;
+  for (const auto& [name, elements] :
+       {std::pair{"micro_first", 1}, {"micro_next", 2}, {"update", 10}, {"evaluate", 3}}) {
+    Program program = parse_text(fmt::format("program {}\ntensor a ({}) f32\nx ({}) bf16 = cast(a)",
+                                             name, elements, elements));
+    job.programs.push_back(std::move(program));
+  }
+  EXPECT_NEAR(step_seconds(job, 1, rates(), {}), 11e-3, 1e-9);
+  EXPECT_NEAR(step_seconds(job, 4, rates(), {}), 17e-3, 1e-9);
+}
+
+}  // namespace
+}  // namespace snug::plan

@@ -1,0 +1,135 @@
+// Lookups in samples whose rates follow a law that is known.
+#include "plan/rates.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "program/text.h"
+
+namespace snug::plan {
+namespace {
+
+using program::Load;
+using program::OperationView;
+using program::parse_text;
+using program::Program;
+
+RateKey key_of(const std::string& text, const Load& load = {}) {
+  const Program program = parse_text("program rates\n" + text);
+  return rate_key({program, program.operations.at(0)}, load);
+}
+
+std::string product(int m, int n, int k) {
+  return fmt::format(
+      "tensor x ({}, {}) bf16\ntensor w ({}, {}) bf16\n"
+      "y ({}, {}) bf16 = matmul(x, w) {{transpose_b}}",
+      m, k, n, k, m, n);
+}
+
+double seconds_of(const Rates& rates, const std::string& text, const Load& load = {}) {
+  const Program program = parse_text("program rates\n" + text);
+  return rates.seconds(OperationView{program, program.operations.at(0)}, load);
+}
+
+RateSample sample_of(const std::string& text, double rate) {
+  const RateKey key = key_of(text);
+  return {key.name, key.shape, key.unit, key.work, key.work / rate};
+}
+
+TEST(RateKey, TellsFormsOfAProductApart) {
+  const RateKey plain = key_of(product(100, 70, 30));
+  EXPECT_EQ(plain.name, "matmul n t bf16 bf16 > bf16");
+  EXPECT_EQ(plain.shape, (std::vector<double>{100, 70, 30}));
+  EXPECT_EQ(plain.work, 2.0 * 100 * 70 * 30);
+  const RateKey sum = key_of(
+      "tensor dy (100, 70) bf16\ntensor x (100, 30) bf16\ntensor dw (70, 30) f32\n"
+      "matmul(dy, x) updates (dw) {transpose_a, accumulate}");
+  EXPECT_EQ(sum.name, "matmul t n bf16 bf16 += f32");
+  EXPECT_EQ(sum.shape, (std::vector<double>{70, 30, 100}));
+}
+
+TEST(RateKey, LossCountsTrainedRowsOnly) {
+  const std::string text =
+      "tensor h (64, 8) f32\ntensor w (100, 8) f32\ntensor t (64) i32\ntensor i (1) f32\n"
+      "l (64) f32, s (1) f32 = linear_cross_entropy(h, w, t, i)";
+  EXPECT_EQ(key_of(text, {.trained_fraction = 0.25}).shape, (std::vector<double>{16, 100, 8}));
+}
+
+TEST(RateKey, AttentionCountsMeanSegments) {
+  const std::string text =
+      "tensor q (64, 12) f32\ntensor k (64, 6) f32\ntensor v (64, 6) f32\n"
+      "tensor b (4, 2) i32\n"
+      "o (64, 12) f32, lse (4, 64) f32 = attention(q, k, v, b, b) {heads 4, kv_heads 2, head_dim "
+      "3, causal}";
+  EXPECT_EQ(key_of(text, {.segment_tokens = 10}).shape, (std::vector<double>{10, 256, 3, 2}));
+  EXPECT_EQ(key_of(text, {.row_tokens = 32}).shape, (std::vector<double>{32, 256, 3, 2}));
+}
+
+TEST(RateKey, NormOfManyTensorsLooksLikeNormOfOne) {
+  const RateKey one = key_of("tensor a (50) f32\nn (1) f32 = global_norm(a)");
+  const RateKey two = key_of("tensor a (50) f32\ntensor b (50) f32\nn (1) f32 = global_norm(a, b)");
+  EXPECT_EQ(one.name, two.name);
+  EXPECT_NEAR(one.shape[0], two.shape[0], 4);
+  EXPECT_NEAR(two.work, 2 * one.work, 8);
+}
+
+TEST(Rates, MeasuredShapeIsReturnedAsMeasured) {
+  const Rates rates({sample_of(product(256, 64, 64), 1e9), sample_of(product(256, 64, 128), 9e9)});
+  EXPECT_DOUBLE_EQ(seconds_of(rates, product(256, 64, 64)), 2.0 * 256 * 64 * 64 / 1e9);
+  EXPECT_EQ(rates.basis(), "calibrated");
+}
+
+// A product with a narrow factor runs at a rate that grows with its width, and with the tokens a
+// little: a law of powers, which interpolation has to find between and beside the samples.
+TEST(Rates, InterpolatesALawOfPowers) {
+  const auto rate = [](double m, double n, double k) {
+    return 1e8 * n * std::pow(m, 0.1) * std::pow(k, 0.05);
+  };
+  std::vector<RateSample> samples;
+  for (const int m : {256, 1024, 4096})
+    for (const int n : {8, 16, 64})
+      for (const int k : {256, 1024, 4096})
+        samples.push_back(sample_of(product(m, n, k), rate(m, n, k)));
+  const Rates rates(samples);
+  for (const auto& [m, n, k] : {std::tuple{512, 32, 576}, {2048, 12, 1536}, {700, 16, 704}}) {
+    const double expected = 2.0 * m * n * k / rate(m, n, k);
+    EXPECT_NEAR(seconds_of(rates, product(m, n, k)) / expected, 1.0, 0.05) << m << " " << n;
+  }
+}
+
+TEST(Rates, StaysWithinTheRatesOfItsNeighbours) {
+  std::vector<RateSample> samples;
+  for (const int m : {64, 128, 256, 512}) samples.push_back(sample_of(product(m, 64, 64), 1e9 * m));
+  const Rates rates(samples);
+  const double rate = 2.0 * 1024 * 64 * 64 / seconds_of(rates, product(1024, 64, 64));
+  EXPECT_LE(rate, 1e9 * 512 * 1.0001);
+}
+
+TEST(Rates, FarFromSamplesBandwidthBounds) {
+  const Rates rates({sample_of(product(256, 256, 256), 1e9),
+                     sample_of("tensor a (100, 10) f32\ny (100, 10) f32 = add(a, a)", 1e6)});
+  const double bytes = 2.0 * (1.0 * 65536 + 1.0 * 65536 + 65536.0 * 65536);
+  const double far = seconds_of(rates, product(65536, 65536, 1));
+  EXPECT_GE(far, bytes / rates.roofline().bytes_a_second);
+}
+
+TEST(Rates, UnknownNamesAreBoundByTheRoofline) {
+  const Rates rates({sample_of(product(256, 256, 256), 1e9)});
+  const std::string add = "tensor a (1000, 10) f32\ny (1000, 10) f32 = add(a, a)";
+  const Roofline& roofline = rates.roofline();
+  EXPECT_DOUBLE_EQ(seconds_of(rates, add),
+                   80000 / roofline.bytes_a_second + roofline.launch_seconds);
+}
+
+TEST(Rates, AssumedRowGrowsWithThreads) {
+  const Rates two = Rates::assumed(2);
+  const Rates four = Rates::assumed(4);
+  EXPECT_EQ(two.basis(), "assumed");
+  EXPECT_GT(seconds_of(two, product(4096, 4096, 4096)),
+            1.9 * seconds_of(four, product(4096, 4096, 4096)));
+}
+
+}  // namespace
+}  // namespace snug::plan
