@@ -91,9 +91,9 @@ INSTANTIATE_TEST_SUITE_P(All, Curves,
                          testing::Combine(testing::Values("reference", "cpu"),
                                           testing::Values("curve_lora", "curve_lora_accumulated",
                                                           "curve_full", "curve_full_accumulated")),
-                         [](const auto& info) {
-                           return std::string(std::get<1>(info.param)) + "_" +
-                                  std::get<0>(info.param);
+                         [](const auto& test) {
+                           return std::string(std::get<1>(test.param)) + "_" +
+                                  std::get<0>(test.param);
                          });
 
 TEST(Schedules, EqualTransformers) {

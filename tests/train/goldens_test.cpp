@@ -112,8 +112,8 @@ std::vector<GoldenParameter> all_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Goldens, testing::ValuesIn(all_cases()), [](const auto& info) {
-  return info.param.name + "_" + info.param.backend;
+INSTANTIATE_TEST_SUITE_P(All, Goldens, testing::ValuesIn(all_cases()), [](const auto& test) {
+  return test.param.name + "_" + test.param.backend;
 });
 
 TEST(Packing, PackedRowsEqualDocumentsAlone) {

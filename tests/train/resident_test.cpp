@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "gradient_accumulation_steps=2", "max_steps=2"}},
         MemoryRecipe{"lora_layer",
                      {"method=lora", "per_device_train_batch_size=40", "recompute=layer"}}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace snug::test
