@@ -1,0 +1,35 @@
+// How the words behind a verb become a recipe.
+#include "cli/request.h"
+
+#include <gtest/gtest.h>
+
+#include "../base/temporary_folder.h"
+
+namespace snug::cli {
+namespace {
+
+using testing::contains;
+using testing::user_error_of;
+
+TEST(Request, OfTwoWordsForOneKeyTheLastCounts) {
+  const Request request = make_request(
+      {"micro_batch_size=4", "seed=1", "per_device_train_batch_size=2", "seed=3"}, true);
+  EXPECT_EQ(request.overrides,
+            (std::vector<std::string>{"per_device_train_batch_size=2", "seed=3"}));
+  EXPECT_TRUE(request.json);
+  EXPECT_EQ(request.recipe().per_device_train_batch_size, 2);
+}
+
+TEST(Request, TakesOneRecipeAnywhereAmongTheWords) {
+  const testing::TemporaryFolder folder;
+  const std::string a = folder.write("a=b.yaml", "seed: 7\nlora_r: 4\n").string();
+  const Request request = make_request({"lora_r=8", a}, false);
+  EXPECT_EQ(request.recipe_file, a);
+  EXPECT_EQ(request.recipe().seed, 7);
+  EXPECT_EQ(request.recipe().lora_r, 8);
+  EXPECT_TRUE(contains(user_error_of([&] { make_request({a, a}, false); }), "two recipe files"));
+  EXPECT_TRUE(contains(user_error_of([&] { make_request({"gone.yaml"}, false); }), "gone.yaml"));
+}
+
+}  // namespace
+}  // namespace snug::cli

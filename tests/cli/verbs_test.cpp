@@ -1,0 +1,215 @@
+// Each verb of the built binary, on a tiny model that it trained itself.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "binary_run.h"
+#include "tiny_model.h"
+
+namespace snug::cli {
+namespace {
+
+using nlohmann::json;
+using testing::contains;
+
+const std::vector<std::string> kRun =
+    words_of("max_length=256 per_device_train_batch_size=2 max_steps=2 threads=2");
+
+// The base model is trained once for all tests.
+class Verbs : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<testing::TemporaryFolder>();
+    write_tiny_shape(*folder_, "shape");
+    folder_->write("data.jsonl", kTinyData);
+    base_ =
+        run_snug(joined({"train", "--json", "model=" + path("shape"), "init=random", "method=full",
+                         "data=" + path("data.jsonl"), "output_dir=" + path("base")},
+                        kRun));
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+  void SetUp() override { ASSERT_EQ(base_.exit_code, 0) << base_.err; }
+
+  static std::string path(const char* name) { return (*folder_ / name).string(); }
+  static std::string model() { return "model=" + path("base/model"); }
+
+  static std::unique_ptr<testing::TemporaryFolder> folder_;
+  static BinaryRun base_;
+};
+
+std::unique_ptr<testing::TemporaryFolder> Verbs::folder_;
+BinaryRun Verbs::base_;
+
+TEST_F(Verbs, TrainWritesTheRunFolder) {
+  for (const char* name : {"recipe.yaml", "plan.json", "measured.json", "metrics.jsonl",
+                           "model/config.json", "model/tokenizer.json", "model/model.safetensors"})
+    EXPECT_TRUE(std::filesystem::exists(*folder_ / "base" / name)) << name;
+  const auto planned = json::parse(contents_of(*folder_ / "base/plan.json"));
+  const auto measured = json::parse(contents_of(*folder_ / "base/measured.json"));
+  EXPECT_EQ(measured["device"]["peak_bytes"], planned["device"]["peak_bytes"]);
+  EXPECT_EQ(measured, json::parse(base_.out));
+  for (const auto& item : planned.items()) EXPECT_TRUE(measured.contains(item.key()));
+  for (const auto& item : measured.items()) EXPECT_TRUE(planned.contains(item.key()));
+  std::istringstream lines(contents_of(*folder_ / "base/metrics.jsonl"));
+  int steps = 0;
+  for (std::string line; std::getline(lines, line); ++steps) {
+    const auto metrics = json::parse(line);
+    for (const char* key : {"step", "loss", "grad_norm", "learning_rate", "tokens_per_second"})
+      EXPECT_TRUE(metrics.contains(key)) << key;
+    EXPECT_EQ(metrics["step"], steps + 1);
+  }
+  EXPECT_EQ(steps, 2);
+}
+
+TEST_F(Verbs, TrainRunsFromARecipeWithOverrides) {
+  const auto recipe = folder_->write(
+      "lora.yaml", "model: " + path("base/model") + "\ndata: " + path("data.jsonl") +
+                       "\nmethod: lora\nlora_r: 2\nmax_length: 256\nmax_steps: 100\n");
+  const BinaryRun run = run_snug(
+      {"train", recipe.string(), "max_steps=1", "output_dir=" + path("tuned"), "threads=2"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.empty()) << run.out;
+  EXPECT_TRUE(contains(run.err, "trainable params: "));
+  EXPECT_TRUE(contains(run.err, "step 1/1 loss "));
+  EXPECT_TRUE(contains(run.err, "planned"));
+  EXPECT_TRUE(std::filesystem::exists(*folder_ / "tuned/adapter/adapter_model.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(*folder_ / "tuned/adapter/adapter_config.json"));
+}
+
+TEST_F(Verbs, PlanOfAFolderIsWhatTrainingPlans) {
+  const std::vector<std::string> words =
+      joined({"plan", "--json", "model=" + path("shape"), "init=random", "method=full",
+              "data=" + path("data.jsonl")},
+             kRun);
+  const BinaryRun run = run_snug(words);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto plan = json::parse(run.out);
+  const auto trained = json::parse(contents_of(*folder_ / "base/plan.json"));
+  EXPECT_EQ(plan["device"]["by_role"], trained["device"]["by_role"]);
+  EXPECT_EQ(plan["device"]["peak_bytes"], trained["device"]["peak_bytes"]);
+  EXPECT_EQ(plan["host"]["peak_bytes"], trained["host"]["peak_bytes"]);
+  EXPECT_EQ(plan["fits"], true);
+  EXPECT_EQ(plan["outside"]["basis"], "measured");
+  EXPECT_GT(plan["outside"]["bytes"], 1 << 20);
+}
+
+TEST_F(Verbs, PlanNeedsNoDataYet) {
+  const BinaryRun run = run_snug({"plan", model(), "data=not/yet.jsonl", "max_length=128"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, "not/yet.jsonl"));
+  EXPECT_TRUE(contains(run.out, "trainable params: "));
+}
+
+TEST_F(Verbs, TokenizeTurnsTextToIdsAndBack) {
+  const BinaryRun ids = run_snug({"tokenize", model(), "--json"}, "az\n");
+  ASSERT_EQ(ids.exit_code, 0) << ids.err;
+  EXPECT_EQ(json::parse(ids.out), (json{{"ids", {97, 122, 10}}}));
+  EXPECT_EQ(run_snug({"tokenize", model(), "prompt=az"}).out, "97 122\n");
+  const BinaryRun text = run_snug({"tokenize", model(), "ids=97 122", "--json"});
+  EXPECT_EQ(json::parse(text.out), (json{{"text", "az"}}));
+}
+
+TEST_F(Verbs, ExplainPrintsProgramsPassesAndWhatIsLive) {
+  const BinaryRun run = run_snug({"explain", model(), "method=lora", "max_length=64"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  for (const char* part : {"program micro_first", "program update", "layer x2 from 0 {",
+                           "differentiate", "live at the peak of ", "model.layers.*.self_attn"})
+    EXPECT_TRUE(contains(run.out, part));
+  const BinaryRun as_json = run_snug({"explain", model(), "max_length=64", "--json"});
+  const auto explained = json::parse(as_json.out);
+  EXPECT_GT(explained["programs"].size(), 3U);
+  int64_t live = 0;
+  for (const auto& tensor : explained["peak"]["live"]) live += tensor["bytes"].get<int64_t>();
+  EXPECT_LE(live, explained["peak"]["bytes"].get<int64_t>());
+  EXPECT_GT(live, explained["peak"]["bytes"].get<int64_t>() * 9 / 10);
+}
+
+#ifdef SNUG_WITH_GENERATE
+TEST_F(Verbs, GenerateAndScoreUseTheModel) {
+  const BinaryRun generated =
+      run_snug({"generate", model(), "prompt=ab", "max_new_tokens=3", "temperature=0", "--json"});
+  ASSERT_EQ(generated.exit_code, 0) << generated.err;
+  EXPECT_LE(json::parse(generated.out)["ids"].size(), 3U);
+  const BinaryRun scored = run_snug(
+      {"score", model(), "ids=1 5 9", "--json", "logits_out=" + path("logits.safetensors")});
+  ASSERT_EQ(scored.exit_code, 0) << scored.err;
+  const auto logprobs = json::parse(scored.out)["logprobs"];
+  ASSERT_EQ(logprobs.size(), 2U);
+  for (const auto& logprob : logprobs) EXPECT_LT(logprob.get<double>(), 0.0);
+  EXPECT_TRUE(std::filesystem::exists(path("logits.safetensors")));
+}
+
+TEST_F(Verbs, EvaluateCountsExactAnswers) {
+  const BinaryRun run =
+      run_snug({"evaluate", model(), "data=" + path("data.jsonl"), "max_new_tokens=4", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(json::parse(run.out)["total"], 3);
+}
+#endif
+
+TEST(Binary, ListsModels) {
+  const BinaryRun table = run_snug({"models"});
+  EXPECT_EQ(table.exit_code, 0);
+  EXPECT_TRUE(contains(table.out, "llama-3.1-8b"));
+  const auto list = json::parse(run_snug({"models", "--json"}).out);
+  bool found = false;
+  for (const auto& model : list)
+    if (model["name"] == "llama-3.1-8b") {
+      found = true;
+      EXPECT_EQ(model["parameters"], 8030261248);
+      EXPECT_EQ(model["context"], 131072);
+    }
+  EXPECT_TRUE(found);
+}
+
+TEST(Binary, SaysItsVersionAndHelps) {
+  EXPECT_TRUE(contains(run_snug({"--version"}).out, "snug 0."));
+  const BinaryRun help = run_snug({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* verb : {"plan", "train", "tokenize", "explain", "models"})
+    EXPECT_TRUE(contains(help.out, verb));
+  const BinaryRun keys = run_snug({"train", "--help"});
+  EXPECT_EQ(keys.exit_code, 0);
+  for (const char* part : {"learning_rate", "2e-4 for lora", "also: lora_rank"})
+    EXPECT_TRUE(contains(keys.out, part));
+}
+
+const std::vector<std::string> kLargePlan = words_of(
+    "plan --json model=llama-3.1-8b method=lora max_length=8192 "
+    "per_device_train_batch_size=2");
+
+TEST(Binary, PlansAPresetWithoutAnyFile) {
+  const BinaryRun run = run_snug(joined(kLargePlan, {"device_memory=80GiB"}));
+  const auto plan = json::parse(run.out);
+  EXPECT_EQ(run.exit_code, plan["fits"].get<bool>() ? 0 : 3);
+  EXPECT_EQ(plan["parameters"]["total"],
+            8030261248 + plan["parameters"]["trainable"].get<int64_t>());
+  EXPECT_EQ(plan["device"]["capacity_bytes"], int64_t{80} << 30);
+  EXPECT_EQ(plan["tokens_per_step"], 16384);
+}
+
+// The change is put behind the line that did not fit, as a user would.
+TEST(Binary, ChangeAppliedVerbatimFits) {
+  const int64_t bytes =
+      json::parse(run_snug(joined(kLargePlan, {"device_memory=1TiB"})).out)["device"]["peak_bytes"]
+          .get<int64_t>();
+  const auto budget = [](int64_t device) { return "device_memory=" + std::to_string(device); };
+  EXPECT_EQ(run_snug(joined(kLargePlan, {budget(bytes)})).exit_code, 0);
+  for (const int64_t device : {bytes - 1, bytes / 2, bytes / 3}) {
+    const std::vector<std::string> words = joined(kLargePlan, {budget(device)});
+    const BinaryRun refused = run_snug(words);
+    EXPECT_EQ(refused.exit_code, 3);
+    const auto plan = json::parse(refused.out);
+    EXPECT_EQ(plan["fits"], false);
+    const std::string change = plan["change"];
+    EXPECT_TRUE(contains(refused.last_line(), change));
+    EXPECT_TRUE(contains(refused.last_line(), std::to_string(bytes - device)));
+    const BinaryRun changed = run_snug(joined(words, words_of(change)));
+    EXPECT_EQ(changed.exit_code, 0) << change << ": " << changed.err;
+  }
+}
+
+}  // namespace
+}  // namespace snug::cli

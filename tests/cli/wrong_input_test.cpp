@@ -1,0 +1,207 @@
+// What a user gets for every class of mistake: an exit code, one paragraph that names the file, the
+// line or the key, and nothing half-written.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+
+#include "binary_run.h"
+#include "tiny_model.h"
+
+namespace snug::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::contains;
+using testing::TemporaryFolder;
+
+// What a case may use: a whole model folder and data, to be broken, and the words of a sound run.
+struct Scene {
+  TemporaryFolder folder;
+  std::string path(const std::string& name) const { return (folder / name).string(); }
+  std::string file(const std::string& name, const std::string& text) const {
+    return folder.write(name, text).string();
+  }
+};
+
+struct WrongInput {
+  const char* name;
+  // Breaks something; returns words that are put behind those of a sound training run.
+  std::function<std::vector<std::string>(const Scene&)> words;
+  std::vector<std::string> parts;  // of the message
+  int exit_code = 2;
+};
+
+std::function<std::vector<std::string>(const Scene&)> only(const std::string& words) {
+  return [words](const Scene&) { return words_of(words); };
+}
+
+std::function<std::vector<std::string>(const Scene&)> with_data(const std::string& data) {
+  return [data](const Scene& scene) {
+    return std::vector<std::string>{"data=" + scene.file("wrong.jsonl", data)};
+  };
+}
+
+std::function<std::vector<std::string>(const Scene&)> with_recipe(const std::string& yaml) {
+  return [yaml](const Scene& scene) {
+    return std::vector<std::string>{scene.file("wrong.yaml", yaml)};
+  };
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+// Replaces a text in a file of the model.
+std::function<std::vector<std::string>(const Scene&)> with_model_file(const std::string& file,
+                                                                      const std::string& from,
+                                                                      const std::string& to) {
+  return [=](const Scene& scene) {
+    const std::string name = "model/" + file;
+    scene.file(name, replaced(contents_of(scene.folder / name), from, to));
+    return std::vector<std::string>{};
+  };
+}
+
+std::vector<std::string> without_weights(const Scene& scene) {
+  fs::remove(scene.folder / "model/model.safetensors");
+  return {};
+}
+
+std::vector<std::string> with_pickle(const Scene& scene) {
+  fs::remove(scene.folder / "model/model.safetensors");
+  scene.file("model/pytorch_model.bin", "not to be read");
+  return {};
+}
+
+std::vector<std::string> with_truncated_weights(const Scene& scene) {
+  const fs::path path = scene.folder / "model/model.safetensors";
+  fs::resize_file(path, fs::file_size(path) - 100);
+  return {};
+}
+
+std::vector<std::string> with_lying_header(const Scene& scene) {
+  std::string bytes = contents_of(scene.folder / "model/model.safetensors");
+  bytes[5] = '\x7f';  // the header's length, little-endian
+  scene.file("model/model.safetensors", bytes);
+  return {};
+}
+
+std::vector<std::string> with_filled_output(const Scene& scene) {
+  scene.file("filled/mine.txt", "precious");
+  return {"output_dir=" + scene.path("filled")};
+}
+
+const std::vector<WrongInput> kCases{
+    {"unknown_key", only("lerning_rate=1"), {"lerning_rate", "learning_rate"}},
+    {"unknown_key_in_a_file",
+     with_recipe("seed: 1\nlerning_rate: 1\n"),
+     {"wrong.yaml:2:1", "learning_rate"}},
+    {"broken_yaml", with_recipe("seed: [1\n"), {"wrong.yaml:", "YAML"}},
+    {"nested_yaml", with_recipe("seed:\n  a: 1\n"), {"wrong.yaml:1:1", "seed"}},
+    {"rank_of_zero", only("lora_r=0"), {"lora_r", "1 or more"}},
+    {"negative_size", only("device_memory=-1"), {"device_memory", "size"}},
+    {"negative_count", with_recipe("seed: 1\nsave_steps: -5\n"), {"wrong.yaml:2:1", "save_steps"}},
+    {"longer_than_the_model", only("max_length=4096"), {"max_length", "256 positions"}},
+    {"unknown_target_module", only("target_modules=q_prj"), {"q_prj", "q_proj"}},
+    {"key_of_another_verb", only("temperature=1"), {"temperature", "generate"}},
+    {"not_a_word", only("learning_rate"), {"learning_rate", "key=value"}},
+    {"unknown_model", only("model=llama-3.1-9b"), {"llama-3.1-9b", "llama-3.1-8b"}},
+    {"model_without_tokenizer", only("model=llama-3.1-8b"), {"model", "tokenizer"}},
+    {"unknown_model_type",
+     with_model_file("config.json", "\"llama\"", "\"lama\""),
+     {"config.json", "model_type", "lama"}},
+    {"broken_config", with_model_file("config.json", "{", ""), {"config.json"}},
+    {"tokenizer_of_another_model",
+     with_model_file("config.json", "\"vocab_size\": 258", "\"vocab_size\": 200"),
+     {"258", "200"}},
+    {"wrong_shape",
+     with_model_file("config.json", "\"intermediate_size\": 48", "\"intermediate_size\": 40"),
+     {"model.safetensors", "mlp.", "48", "40"}},
+    {"missing_tensor",
+     with_model_file("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"),
+     {"model.layers.2."}},
+    {"surplus_tensor",
+     with_model_file("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"),
+     {"model.layers.1."}},
+    {"missing_weights", without_weights, {"model", "safetensors"}},
+    {"pickle", with_pickle, {"pytorch_model.bin", "safetensors"}},
+    {"truncated_weights", with_truncated_weights, {"model.safetensors"}},
+    {"lying_header", with_lying_header, {"model.safetensors"}},
+    {"missing_data", only("data=nowhere.jsonl"), {"nowhere.jsonl"}},
+    {"empty_data", with_data(""), {"wrong.jsonl"}},
+    {"broken_data", with_data("{\"text\": \"a\"}\n{\"text\"\n"), {"wrong.jsonl:2"}},
+    {"record_without_fields",
+     with_data("{\"instruction\": \"a\", \"output\": \"b\"}\n{\"x\": 1}\n"),
+     {"wrong.jsonl:2"}},
+    {"answer_cut_away", only("max_length=16"), {"data.jsonl:1", "max_length"}},
+    {"output_folder_exists", with_filled_output, {"filled", "overwrite_output_dir"}},
+    {"budget_too_small", only("device_memory=100000"), {"100000", "does not fit"}, 3},
+    {"host_budget_too_small", only("host_memory=1MiB"), {"host_memory", "does not fit"}, 3},
+};
+
+class WrongInputs : public ::testing::TestWithParam<WrongInput> {
+ protected:
+  static void SetUpTestSuite() {
+    scene_ = std::make_unique<Scene>();
+    write_tiny_shape(scene_->folder, "shape");
+    scene_->file("data.jsonl", kTinyData);
+    const BinaryRun run =
+        run_snug({"train", "model=" + scene_->path("shape"), "init=random", "method=full",
+                  "max_length=256", "max_steps=1", "data=" + scene_->path("data.jsonl"),
+                  "output_dir=" + scene_->path("base"), "threads=1"});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+  }
+  static void TearDownTestSuite() { scene_.reset(); }
+
+  static std::unique_ptr<Scene> scene_;
+};
+
+std::unique_ptr<Scene> WrongInputs::scene_;
+
+TEST_P(WrongInputs, AreToldInOneParagraph) {
+  const WrongInput& wrong = GetParam();
+  Scene scene;
+  fs::copy(scene_->path("base/model"), scene.path("model"), fs::copy_options::recursive);
+  scene.file("data.jsonl", kTinyData);
+  const std::vector<std::string> sound{"train",          "model=" + scene.path("model"),
+                                       "method=lora",    "data=" + scene.path("data.jsonl"),
+                                       "max_length=256", "output_dir=" + scene.path("run"),
+                                       "max_steps=1",    "threads=1"};
+  const BinaryRun run = run_snug(joined(sound, wrong.words(scene)));
+  EXPECT_EQ(run.exit_code, wrong.exit_code) << run.err;
+  const std::string message = run.last_line();
+  EXPECT_TRUE(message.starts_with("snug: error: ")) << run.err;
+  for (const std::string& part : wrong.parts) EXPECT_TRUE(contains(message, part));
+  EXPECT_TRUE(run.out.empty()) << run.out;
+  // Nothing that looks like a result.
+  for (const char* name : {"run/adapter", "run/measured.json", "run/model", "filled/recipe.yaml"})
+    EXPECT_FALSE(fs::exists(scene.folder / name)) << name;
+  if (fs::exists(scene.folder / "filled")) {
+    EXPECT_EQ(contents_of(scene.folder / "filled/mine.txt"), "precious");
+  }
+}
+
+std::string case_name(const ::testing::TestParamInfo<WrongInput>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(All, WrongInputs, ::testing::ValuesIn(kCases), case_name);
+
+TEST(WrongWords, NameWhatWasMeant) {
+  const BinaryRun verb = run_snug({"plna"});
+  EXPECT_EQ(verb.exit_code, 2);
+  EXPECT_TRUE(contains(verb.err, "'plan'"));
+  const BinaryRun none = run_snug({});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(contains(none.err, "snug: error: "));
+  const BinaryRun dashes = run_snug({"train", "--max_steps=3"});
+  EXPECT_EQ(dashes.exit_code, 2);
+  EXPECT_TRUE(contains(dashes.err, "without dashes"));
+  const BinaryRun model = run_snug({"plan"});
+  EXPECT_EQ(model.exit_code, 2);
+  EXPECT_TRUE(contains(model.err, "'model' is missing"));
+}
+
+}  // namespace
+}  // namespace snug::cli
