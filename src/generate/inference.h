@@ -18,7 +18,8 @@ models::ModelSource open_model(const formats::Recipe& recipe);
 class Inference {
  public:
   // Plans within the recipe's budget, then allocates exactly that, loads the weights (or draws
-  // them, with init=random) and the adapter that the recipe names. Throws UserError.
+  // them, with init=random) and the adapter that the recipe names. Throws UserError. Without a
+  // number of threads in the recipe a small model gets fewer than there are cores.
   Inference(const formats::Recipe& recipe, models::ModelSource model, const InferenceShape& shape);
   Inference(const Inference&) = delete;
   Inference& operator=(const Inference&) = delete;

@@ -20,7 +20,7 @@ class Golden : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Golden, LogitsAndLoss) {
   const Case c = GetParam();
-  std::vector<std::string> words;
+  std::vector<std::string> words{"threads=2"};
   if (c.adapted) words.push_back("adapter=" + kGoldens + c.name + "/adapter");
   const formats::Recipe recipe = golden_recipe(c.model, words);
   const formats::SafetensorsFile golden(kGoldens + c.name + "/golden.safetensors");

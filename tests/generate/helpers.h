@@ -23,7 +23,7 @@ inline const std::string kGoldens = "tests/goldens/";
 
 // A recipe in fp32 with these words, which win.
 inline formats::Recipe recipe_of(std::vector<std::string> words) {
-  std::vector<std::string> all{"compute_dtype=fp32", "threads=2"};
+  std::vector<std::string> all{"compute_dtype=fp32"};
   for (std::string& word : words) {
     std::erase_if(all, [&](const std::string& known) {
       return known.substr(0, known.find('=')) == word.substr(0, word.find('='));

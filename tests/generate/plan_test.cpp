@@ -18,7 +18,7 @@ int64_t device_bytes(const generate::InferencePlan& plan) {
 generate::InferencePlan plan_with(int64_t budget, const InferenceShape& shape = kShape) {
   const formats::Recipe recipe =
       golden_recipe("basic", {"device_memory=" + std::to_string(budget)});
-  const auto backend = backends::open_backend("cpu", {.threads = 2, .device_memory_bytes = budget});
+  const auto backend = backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = budget});
   return generate::plan_in_budget(recipe, generate::open_model(recipe).config, shape, *backend);
 }
 
