@@ -4,7 +4,7 @@
 #include "base/temporary_folder.h"
 #include "generate/generate.h"
 #include "generate/score.h"
-#include "helpers.h"
+#include "golden_recipe.h"
 #include "text/tokenizer.h"
 
 namespace snug::testing {

@@ -5,7 +5,7 @@
 #include "generate/exact_match.h"
 #include "generate/generate.h"
 #include "generate/score.h"
-#include "helpers.h"
+#include "golden_recipe.h"
 
 namespace snug::testing {
 namespace {

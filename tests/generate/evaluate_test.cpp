@@ -5,7 +5,7 @@
 #include "generate/exact_match.h"
 #include "generate/prompt.h"
 #include "generate/questions.h"
-#include "helpers.h"
+#include "golden_recipe.h"
 #include "text/dataset.h"
 
 namespace snug::testing {

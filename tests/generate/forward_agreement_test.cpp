@@ -1,7 +1,7 @@
 // Prefill and decode against the training forward pass, which has no cache: every row of logits
 // within 1e-5 in fp32, wherever the prompt is cut.
 #include "generate/cached_forward.h"
-#include "helpers.h"
+#include "golden_recipe.h"
 #include "models/forward.h"
 #include "passes/pipeline.h"
 #include "runtime/load_weights.h"

@@ -2,7 +2,7 @@
 #include <ostream>
 
 #include "generate/score.h"
-#include "helpers.h"
+#include "golden_recipe.h"
 
 namespace snug::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Inference runs in exactly the planned memory, and within the budget.
 #include "base/temporary_folder.h"
 #include "generate/inference_plan.h"
-#include "helpers.h"
+#include "golden_recipe.h"
 
 namespace snug::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/temporary_folder.h"
-#include "helpers.h"
+#include "golden_recipe.h"
 
 namespace snug::testing {
 namespace {
