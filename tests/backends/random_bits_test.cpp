@@ -204,8 +204,12 @@ INSTANTIATE_TEST_SUITE_P(, RandomBits, testing::Values("reference", "cpu"),
 // The scheme's own words, so that a change of it is seen: checkpoints depend on them.
 TEST(RandomScheme, is_pinned) {
   const base::PhiloxKey key = dropout_key({.seed = 1, .site = 2, .step = 3});
-  EXPECT_EQ(dropout_word(key, 4, 5, 6), dropout_word(key, 4, 5, 6));
-  EXPECT_NE(dropout_word(key, 4, 5, 6), dropout_word(key, 4, 5, 22));
+  EXPECT_EQ(dropout_word(key, 4, 5, 6), 0xd6e8f34eU);
+  EXPECT_EQ(dropout_word(key, 4, 5, 100), 0xddfe9ea1U);
+  const base::PhiloxKey rounding =
+      stream_key({.seed = -1, .site = 2, .step = 3, .first_row = 4}, RandomPurpose::rounding);
+  EXPECT_EQ(rounding_bits(rounding, 0, 17), 0x38e0U);
+  EXPECT_EQ(rounding_bits(rounding, 2, (int64_t{1} << 37) + 100), 0x2fe8U);
   EXPECT_EQ(dropout_threshold(0.5F), 0x80000000U);
   EXPECT_EQ(dropout_threshold(0.0F), 0U);
   // Known answers of Philox4x32-10 from Salmon et al.'s distribution.
