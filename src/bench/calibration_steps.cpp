@@ -103,6 +103,7 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kTiny, tokens, tokens / 4, compute, {.r = 8}));
     steps.push_back(
         lora(kTiny, tokens, 64, compute, {.r = 32, .dropout = true, .accumulation = 2}));
+    steps.push_back(lora(kTiny, tokens, 16, compute, {.r = 16}));
   }
   for (const int64_t tokens : {256, 1024}) {
     steps.push_back(full(kSmall, tokens, tokens, compute));
@@ -118,7 +119,7 @@ void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(full(kSmall, 4096, 128, compute));
   steps.push_back(lora(kSmall, 4096, 512, compute, {.r = 64, .dropout = true}));
   for (const int64_t tokens : {512, 2048}) {
-    steps.push_back(full(kWide, tokens, 128, compute));
+    steps.push_back(full(kWide, tokens, 32, compute));
     steps.push_back(lora(kWide, tokens, 512, compute, {.r = 16, .dropout = true}));
     steps.push_back(
         lora(kWide, tokens, 64, compute, {.r = 64, .dropout = false, .accumulation = 2}));
