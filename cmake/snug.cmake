@@ -22,5 +22,7 @@ function(snug_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  # Waiting threads sleep: spinning ones would starve each other on a busy machine.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "OMP_WAIT_POLICY=passive")
 endfunction()

@@ -1,9 +1,12 @@
 // The binary `snug`. A user's mistake ends here as one paragraph on standard error and its exit
 // code: 2, or 3 for a job that does not fit. Everything else that goes wrong exits with 1.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -19,9 +22,22 @@ int report(std::string message, int exit_code) {
   return exit_code;
 }
 
+// Threads that wait for each other spin, by libgomp's default for milliseconds, which on a busy
+// machine keeps the awaited thread from running. A few microseconds are enough between operations.
+// libgomp reads its settings before main, so they are set and the program starts again; a user's
+// own settings stand.
+void bound_thread_waiting(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  ::setenv("GOMP_SPINCOUNT", "10000", 1);
+  ::execv("/proc/self/exe", argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  bound_thread_waiting(argv);
+  // A file beyond the size limit is then an error to report, like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return snug::cli::run(argc, argv);
   } catch (const snug::base::UserError& error) {

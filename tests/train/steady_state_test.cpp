@@ -105,7 +105,8 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const TrainerOptions options{.total_steps = 8,
                                .rows = spec.rows,
                                .accumulation = spec.accumulation,
-                               .schedule = {.learning_rate = 1e-3, .total_steps = 8}};
+                               .schedule = {.learning_rate = 1e-3, .total_steps = 8},
+                               .checkpoint = {}};
   BatchLoader loader(data.training->rows, spec.rows, spec.row_tokens, executor);
   const auto path = std::filesystem::temp_directory_path() / "snug_steady_metrics.jsonl";
   auto metrics = formats::JsonLines::create(path);
