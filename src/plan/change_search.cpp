@@ -1,6 +1,6 @@
 // Stages: list the classes of changes; in each, find the longest row that fits by halving the
-// interval, since memory grows with the row; at that length, for each choice of recompute, find the
-// largest micro-batch that fits in the same way; keep the fastest.
+// interval, since memory grows with the row; at that length find the mildest variant in the same
+// way, and with it, for each choice of recompute, the largest micro-batch; keep the fastest.
 #include "plan/change_search.h"
 
 #include <algorithm>
@@ -35,10 +35,6 @@ std::vector<int64_t> micro_batches(int64_t rows) {
   for (int64_t size = rows; size >= 1; --size)
     if (rows % size == 0) sizes.push_back(size);
   return sizes;
-}
-
-bool fits(const Change& change, const Budget& budget) {
-  return change.device_bytes <= budget.device_bytes && change.host_bytes <= budget.host_bytes;
 }
 
 // The first index in [0, count) that fits, when all behind a fitting one fit too; count when none.
@@ -136,10 +132,8 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
   for (int64_t r = recipe_.lora_r / 2; r >= 1; r /= 2)
     variants.push_back(joined(method, {{"lora_r", std::to_string(r)}}));
   const std::vector<std::string> all_linear{"all-linear"};
-  if (recipe_.target_modules != all_linear) return variants;
-  const size_t ranks = variants.size();
-  for (size_t i = 0; i < ranks; ++i)
-    variants.push_back(joined(variants[i], {{"target_modules", "q_proj,v_proj"}}));
+  if (recipe_.target_modules == all_linear)
+    variants.push_back(joined(method, {{"lora_r", "1"}, {"target_modules", "q_proj,v_proj"}}));
   return variants;
 }
 
@@ -162,8 +156,8 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
     all.insert(all.end(), lora.begin(), lora.end());
   }
   std::vector<Overrides> smaller;
-  for (const Overrides& adapter : smaller_adapters())
-    for (const Overrides& types : unchanged_or_types) smaller.push_back(joined(adapter, types));
+  for (const Overrides& types : unchanged_or_types)
+    for (const Overrides& adapter : smaller_adapters()) smaller.push_back(joined(adapter, types));
   stages.push_back({smaller, halvings(length, floor)});
   all.insert(all.end(), smaller.begin(), smaller.end());
   stages.push_back({all, halvings(floor / 2, kShortestRow)});
@@ -171,44 +165,54 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
 }
 
 std::optional<Change> ChangeSearch::longest(const Stage& stage, const Budget& budget) {
-  const size_t at = first_fitting(stage.lengths.size(), [&](size_t i) {
-    return at_length(stage, stage.lengths[i], budget).has_value();
-  });
-  if (at == stage.lengths.size()) return std::nullopt;
-  return at_length(stage, stage.lengths[at], budget);
+  if (stage.variants.empty()) return std::nullopt;
+  const auto changed = [&](size_t length, size_t variant) {
+    Overrides overrides = stage.variants[variant];
+    if (stage.lengths[length] != recipe_.max_length)
+      overrides.emplace_back("max_length", std::to_string(stage.lengths[length]));
+    return overrides;
+  };
+  const size_t last = stage.variants.size() - 1;
+  const size_t length = first_fitting(stage.lengths.size(),
+                                      [&](size_t i) { return can_fit(changed(i, last), budget); });
+  if (length == stage.lengths.size()) return std::nullopt;
+  const size_t variant =
+      first_fitting(last + 1, [&](size_t i) { return can_fit(changed(length, i), budget); });
+  return fastest(changed(length, variant), budget);
 }
 
-std::optional<Change> ChangeSearch::at_length(const Stage& stage, int64_t length,
-                                              const Budget& budget) {
-  Overrides shorter;
-  if (length != recipe_.max_length) shorter = {{"max_length", std::to_string(length)}};
-  for (const Overrides& variant : stage.variants)
-    if (auto change = fastest(joined(variant, shorter), budget)) return change;
-  return std::nullopt;
+Overrides ChangeSearch::with_rows(Overrides overrides, std::string_view mode, int64_t rows) const {
+  if (mode != recompute_word(recipe_.recompute))
+    overrides.emplace_back("recompute", std::string(mode));
+  const int64_t now = recipe_.per_device_train_batch_size;
+  if (rows == now) return overrides;
+  const int64_t steps = recipe_.gradient_accumulation_steps * (now / rows);
+  overrides.emplace_back("per_device_train_batch_size", std::to_string(rows));
+  overrides.emplace_back("gradient_accumulation_steps", std::to_string(steps));
+  return overrides;
+}
+
+bool ChangeSearch::fits_with(const Overrides& overrides, const Budget& budget) {
+  const Change* change = planned(overrides);
+  return change != nullptr && change->device_bytes <= budget.device_bytes &&
+         change->host_bytes <= budget.host_bytes;
+}
+
+bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
+  // Recomputing layers takes the least nearly always: it is asked first.
+  return std::any_of(kRecomputeModes.rbegin(), kRecomputeModes.rend(), [&](std::string_view mode) {
+    return fits_with(with_rows(base, mode, 1), budget);
+  });
 }
 
 std::optional<Change> ChangeSearch::fastest(const Overrides& base, const Budget& budget) {
-  const int64_t rows = recipe_.per_device_train_batch_size;
-  const std::vector<int64_t> sizes = micro_batches(rows);
+  const std::vector<int64_t> sizes = micro_batches(recipe_.per_device_train_batch_size);
   std::optional<Change> best;
   for (const std::string_view mode : kRecomputeModes) {
-    const auto candidate = [&](size_t i) {
-      Overrides overrides = base;
-      if (mode != recompute_word(recipe_.recompute))
-        overrides.emplace_back("recompute", std::string(mode));
-      if (sizes[i] != rows) {
-        const int64_t steps = recipe_.gradient_accumulation_steps * (rows / sizes[i]);
-        overrides.emplace_back("per_device_train_batch_size", std::to_string(sizes[i]));
-        overrides.emplace_back("gradient_accumulation_steps", std::to_string(steps));
-      }
-      return planned(overrides);
-    };
-    const size_t at = first_fitting(sizes.size(), [&](size_t i) {
-      const Change* change = candidate(i);
-      return change != nullptr && fits(*change, budget);
-    });
+    const size_t at = first_fitting(
+        sizes.size(), [&](size_t i) { return fits_with(with_rows(base, mode, sizes[i]), budget); });
     if (at == sizes.size()) continue;
-    const Change& change = *candidate(at);
+    const Change& change = *planned(with_rows(base, mode, sizes[at]));
     if (!best || change.seconds_a_token < best->seconds_a_token) best = change;
   }
   return best;

@@ -19,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,7 +68,7 @@ class ChangeSearch {
 
  private:
   struct Stage {
-    std::vector<Overrides> variants;  // in order of preference
+    std::vector<Overrides> variants;  // mildest first, the last one takes the least memory
     std::vector<int64_t> lengths;     // of a row, falling
   };
 
@@ -76,11 +77,15 @@ class ChangeSearch {
   std::vector<Overrides> smaller_adapters() const;
   std::vector<int64_t> halvings(int64_t from, int64_t least) const;
 
-  // The fastest fitting choice of recompute and rows, on top of `base`.
-  std::optional<Change> fastest(const Overrides& base, const Budget& budget);
-  // The first variant of a stage that fits at a length; the fastest of all at the length as it is.
-  std::optional<Change> at_length(const Stage& stage, int64_t length, const Budget& budget);
+  // The longest rows of a stage at which something fits, the mildest variant that fits there, and
+  // the fastest choice of recompute and rows with it.
   std::optional<Change> longest(const Stage& stage, const Budget& budget);
+  std::optional<Change> fastest(const Overrides& base, const Budget& budget);
+  // Whether any choice of recompute and rows fits.
+  bool can_fit(const Overrides& base, const Budget& budget);
+  bool fits_with(const Overrides& overrides, const Budget& budget);
+  // `overrides` with a choice of recompute and rows; rows x accumulation stays what it was.
+  Overrides with_rows(Overrides overrides, std::string_view mode, int64_t rows) const;
   // Plans a candidate, or remembers it; null when the recipe refuses the combination.
   const Change* planned(const Overrides& overrides);
 
