@@ -150,44 +150,104 @@ int64_t workspace_bytes(const program::Attention& attention, const program::Oper
              group, attention.head_dim);
 }
 
-void run(const program::Attention& attention, const Invocation& invocation, CpuContext& context) {
-  const Rows q = rows_of(invocation.reads[0]);
-  const Rows k = rows_of(invocation.reads[1]);
-  const Rows v = rows_of(invocation.reads[2]);
-  const Segments segments(invocation.reads[3], invocation.reads[4]);
-  const Rows o = rows_of(invocation.writes[0]);
-  const Rows lse = rows_of(invocation.writes[1]);
-  segments.for_each_query_gap(q.rows, [&](Range gap) {
+namespace {
+
+// The operands of a forward pass.
+struct ForwardTensors {
+  explicit ForwardTensors(const Invocation& invocation)
+      : q(rows_of(invocation.reads[0])),
+        k(rows_of(invocation.reads[1])),
+        v(rows_of(invocation.reads[2])),
+        o(rows_of(invocation.writes[0])),
+        lse(rows_of(invocation.writes[1])) {}
+  Rows q, k, v, o, lse;
+
+  void zero_queries(Range gap) const {
     zero(o, gap);
-    for (int64_t head = 0; head < attention.heads; ++head)
+    for (int64_t head = 0; head < lse.rows; ++head)
       std::fill(lse.at(head, gap.begin), lse.at(head, gap.end), std::byte{0});
-  });
-  const AttentionTileKernels& kernels = *context.kernels.attention_tile;
-  const int64_t d = attention.head_dim;
-  const int64_t group = attention.heads / attention.kv_heads;
-  const int64_t scratch_bytes = kernels.scratch_bytes[q.element](group, d);
-  const ForwardTasks tasks(attention, segments, kernels.queries(group));
-  parallel_for(tasks.count(), [&](int64_t number) {
-    const Task task = tasks.at(number);
+  }
+
+  AttentionTile tile(const program::Attention& attention, const Segments& segments,
+                     const Task& task) const {
     const Range queries = segments.queries(task.segment);
     const Range keys = segments.keys(task.segment);
-    const int64_t head = task.kv_head * group;
-    AttentionTile tile{.form = form_of(attention, queries, keys),
-                       .begin = task.queries.begin,
-                       .end = task.queries.end,
-                       .q = {q.at(queries.begin, head * d), q.stride},
-                       .k = {k.at(keys.begin, task.kv_head * d), k.stride},
-                       .v = {v.at(keys.begin, task.kv_head * d), v.stride},
-                       .o = o.at(queries.begin, head * d),
-                       .o_stride = o.stride,
-                       .lse = reinterpret_cast<float*>(lse.at(head, queries.begin)),
-                       .lse_stride = lse.stride,
-                       .scratch = nullptr};
-    if (has_few_queries(queries.size(), d)) {
-      context.kernels.attention_few->attend[q.element](tile);
+    const int64_t d = attention.head_dim;
+    const int64_t head = task.kv_head * (attention.heads / attention.kv_heads);
+    return {.form = form_of(attention, queries, keys),
+            .begin = task.queries.begin,
+            .end = task.queries.end,
+            .q = {q.at(queries.begin, head * d), q.stride},
+            .k = {k.at(keys.begin, task.kv_head * d), k.stride},
+            .v = {v.at(keys.begin, task.kv_head * d), v.stride},
+            .o = o.at(queries.begin, head * d),
+            .o_stride = o.stride,
+            .lse = reinterpret_cast<float*>(lse.at(head, queries.begin)),
+            .lse_stride = lse.stride,
+            .scratch = nullptr};
+  }
+};
+
+// The operands of a backward pass.
+struct BackwardTensors {
+  explicit BackwardTensors(const Invocation& invocation)
+      : d_o(rows_of(invocation.reads[0])),
+        q(rows_of(invocation.reads[1])),
+        k(rows_of(invocation.reads[2])),
+        v(rows_of(invocation.reads[3])),
+        o(rows_of(invocation.reads[4])),
+        lse(rows_of(invocation.reads[5])),
+        dq(rows_of(invocation.writes[0])),
+        dk(rows_of(invocation.writes[1])),
+        dv(rows_of(invocation.writes[2])) {}
+  Rows d_o, q, k, v, o, lse, dq, dk, dv;
+
+  AttentionSegmentGrad segment(const program::AttentionGrad& grad, Range queries, Range keys,
+                               int64_t kv_head) const {
+    const int64_t d = grad.head_dim;
+    const int64_t head = kv_head * (grad.heads / grad.kv_heads);
+    const auto of_queries = [&](const Rows& rows) {
+      return HeadRows{rows.at(queries.begin, head * d), rows.stride};
+    };
+    const auto of_keys = [&](const Rows& rows) {
+      return HeadRows{rows.at(keys.begin, kv_head * d), rows.stride};
+    };
+    return {.form = form_of(grad, queries, keys),
+            .d_o = of_queries(d_o),
+            .q = of_queries(q),
+            .k = of_keys(k),
+            .v = of_keys(v),
+            .o = of_queries(o),
+            .lse = reinterpret_cast<const float*>(lse.at(head, queries.begin)),
+            .lse_stride = lse.stride,
+            .dq = dq.at(queries.begin, head * d),
+            .dk = dk.at(keys.begin, kv_head * d),
+            .dv = dv.at(keys.begin, kv_head * d),
+            .dq_stride = dq.stride,
+            .dk_stride = dk.stride,
+            .dv_stride = dv.stride,
+            .scratch = nullptr};
+  }
+};
+
+}  // namespace
+
+void run(const program::Attention& attention, const Invocation& invocation, CpuContext& context) {
+  const ForwardTensors tensors(invocation);
+  const Element element = tensors.q.element;
+  const Segments segments(invocation.reads[3], invocation.reads[4]);
+  segments.for_each_query_gap(tensors.q.rows, [&](Range gap) { tensors.zero_queries(gap); });
+  const AttentionTileKernels& kernels = *context.kernels.attention_tile;
+  const int64_t group = attention.heads / attention.kv_heads;
+  const int64_t scratch_bytes = kernels.scratch_bytes[element](group, attention.head_dim);
+  const ForwardTasks tasks(attention, segments, kernels.queries(group));
+  parallel_for(tasks.count(), [&](int64_t number) {
+    AttentionTile tile = tensors.tile(attention, segments, tasks.at(number));
+    if (has_few_queries(tile.form.queries, attention.head_dim)) {
+      context.kernels.attention_few->attend[element](tile);
     } else {
       tile.scratch = invocation.workspace.data + current_thread() * scratch_bytes;
-      kernels.attend[q.element](tile);
+      kernels.attend[element](tile);
     }
   });
 }
@@ -205,52 +265,24 @@ int64_t workspace_bytes(const program::AttentionGrad& grad, const program::Opera
 }
 
 void run(const program::AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {
-  const Rows d_o = rows_of(invocation.reads[0]);
-  const Rows q = rows_of(invocation.reads[1]);
-  const Rows k = rows_of(invocation.reads[2]);
-  const Rows v = rows_of(invocation.reads[3]);
-  const Rows o = rows_of(invocation.reads[4]);
-  const Rows lse = rows_of(invocation.reads[5]);
+  const BackwardTensors tensors(invocation);
+  const Element element = tensors.q.element;
   const Segments segments(invocation.reads[6], invocation.reads[7]);
-  const Rows dq = rows_of(invocation.writes[0]);
-  const Rows dk = rows_of(invocation.writes[1]);
-  const Rows dv = rows_of(invocation.writes[2]);
-  segments.for_each_query_gap(dq.rows, [&](Range gap) { zero(dq, gap); });
-  segments.for_each_key_gap(dk.rows, [&](Range gap) {
-    zero(dk, gap);
-    zero(dv, gap);
+  segments.for_each_query_gap(tensors.dq.rows, [&](Range gap) { zero(tensors.dq, gap); });
+  segments.for_each_key_gap(tensors.dk.rows, [&](Range gap) {
+    zero(tensors.dk, gap);
+    zero(tensors.dv, gap);
   });
   const AttentionGradKernels& kernels = *context.kernels.attention_grad;
-  const int64_t d = grad.head_dim;
-  const int64_t group = grad.heads / grad.kv_heads;
-  const int64_t scratch_bytes = kernels.scratch_bytes[q.element](group, d, k.rows);
+  const int64_t scratch_bytes =
+      kernels.scratch_bytes[element](grad.heads / grad.kv_heads, grad.head_dim, tensors.k.rows);
   parallel_for(segments.count() * grad.kv_heads, [&](int64_t task) {
     const Range queries = segments.queries(task / grad.kv_heads);
     const Range keys = segments.keys(task / grad.kv_heads);
     if (queries.size() == 0 && keys.size() == 0) return;
-    const int64_t kv_head = task % grad.kv_heads;
-    const auto of_queries = [&](const Rows& rows) {
-      return HeadRows{rows.at(queries.begin, kv_head * group * d), rows.stride};
-    };
-    const auto of_keys = [&](const Rows& rows) {
-      return HeadRows{rows.at(keys.begin, kv_head * d), rows.stride};
-    };
-    kernels.differentiate[q.element](
-        {.form = form_of(grad, queries, keys),
-         .d_o = of_queries(d_o),
-         .q = of_queries(q),
-         .k = of_keys(k),
-         .v = of_keys(v),
-         .o = of_queries(o),
-         .lse = reinterpret_cast<const float*>(lse.at(kv_head * group, queries.begin)),
-         .lse_stride = lse.stride,
-         .dq = dq.at(queries.begin, kv_head * group * d),
-         .dk = dk.at(keys.begin, kv_head * d),
-         .dv = dv.at(keys.begin, kv_head * d),
-         .dq_stride = dq.stride,
-         .dk_stride = dk.stride,
-         .dv_stride = dv.stride,
-         .scratch = invocation.workspace.data + current_thread() * scratch_bytes});
+    AttentionSegmentGrad segment = tensors.segment(grad, queries, keys, task % grad.kv_heads);
+    segment.scratch = invocation.workspace.data + current_thread() * scratch_bytes;
+    kernels.differentiate[element](segment);
   });
 }
 

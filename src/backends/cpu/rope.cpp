@@ -39,11 +39,13 @@ void run(const program::Rope& rope, const Invocation& invocation, CpuContext& co
   const Rows table = rows_of(invocation.reads[1]);
   const Rows y = rows_of(invocation.writes[0]);
   const auto turn = context.kernels.rope->turn[x.element];
+  const RopeForm form{.heads = x.columns / rope.head_dim,
+                      .head_dim = rope.head_dim,
+                      .direction = rope.inverse ? -1.0F : 1.0F};
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
   parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
-      turn(x.at(t), reinterpret_cast<const float*>(table.at(t)), y.at(t), x.columns / rope.head_dim,
-           rope.head_dim, rope.inverse ? -1.0F : 1.0F);
+      turn(x.at(t), reinterpret_cast<const float*>(table.at(t)), y.at(t), form);
   });
 }
 

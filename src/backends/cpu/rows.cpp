@@ -56,7 +56,7 @@ void add_reduction_blocks(const Kernels& kernels, const float* partials, int64_t
   const int64_t stride = reduction_stride(flat.columns);
   constexpr int64_t kColumnsPerTask = 256;
   parallel_ranges(flat.columns, kColumnsPerTask, [&](int64_t begin, int64_t end) {
-    kernels.elementwise->add_partials[flat.element](partials + begin, stride, blocks, accumulate,
+    kernels.elementwise->add_partials[flat.element]({partials + begin, stride, blocks}, accumulate,
                                                     flat.at(0, begin), end - begin);
   });
 }

@@ -37,7 +37,7 @@ void run(const program::SiluMulGrad&, const Invocation& invocation, CpuContext& 
                            rows_of(invocation.writes[1])};
   const auto backward = context.kernels.silu_mul->backward[tensors[0].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
-    backward(at[0], at[1], at[2], at[3], at[4], n);
+    backward({at[0], at[1], at[2], at[3], at[4], n});
   });
 }
 

@@ -22,14 +22,15 @@ struct Row {
   float scores[kKeyBlock];
   float largest;
   float total;
+  float correction;  // of the sums before the latest block
 };
 
-// sums[i] = sums[i] * correction + sum_j scores[j] v[j][i] for four vectors of i, or the rest.
+// sums[i] = sums[i] * row.correction + sum_j scores[j] v[j][i] for four vectors of i, or the rest.
 template <typename X>
 SNUG_INLINE void add_values(const Row& row, const HeadRows& v, const X* first, int64_t count,
-                            float correction, float* sums) {
+                            float* sums) {
   Float16Lanes sum[4];
-  for (int64_t k = 0; k < 4; ++k) sum[k] = load(sums + k * kLanes) * correction;
+  for (int64_t k = 0; k < 4; ++k) sum[k] = load(sums + k * kLanes) * row.correction;
   for (int64_t j = 0; j < count; ++j)
 #pragma GCC unroll 4
     for (int64_t k = 0; k < 4; ++k)
@@ -44,20 +45,19 @@ void add_block(const AttentionTile& tile, int64_t begin, int64_t count, Row& row
   const X* v = static_cast<const X*>(tile.v.data) + begin * tile.v.stride;
   float largest = row.largest;
   for (int64_t j = 0; j < count; ++j) largest = largest >= row.scores[j] ? largest : row.scores[j];
-  const float correction = exp2(splat(row.largest - largest))[0];
+  row.correction = exp2(splat(row.largest - largest))[0];
   Float16Lanes total = {};
   for_each_lanes(count, [&](int64_t j, auto part) {
     store(row.scores + j, exp2(load(row.scores + j, part) - largest), part);
     total += load(row.scores + j, part);
   });
-  row.total = row.total * correction + reduce_add(total);
+  row.total = row.total * row.correction + reduce_add(total);
   row.largest = largest;
   constexpr int64_t kWide = 4 * kLanes;
   int64_t i = 0;
-  for (; i + kWide <= d; i += kWide)
-    add_values(row, tile.v, v + i, count, correction, row.sums + i);
+  for (; i + kWide <= d; i += kWide) add_values(row, tile.v, v + i, count, row.sums + i);
   for_each_lanes(d - i, [&](int64_t rest, auto part) {
-    Float16Lanes sum = load(row.sums + i + rest, part) * correction;
+    Float16Lanes sum = load(row.sums + i + rest, part) * row.correction;
     for (int64_t j = 0; j < count; ++j)
       sum += load(v + j * tile.v.stride + i + rest, part) * row.scores[j];
     store(row.sums + i + rest, sum, part);

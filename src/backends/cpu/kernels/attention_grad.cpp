@@ -86,15 +86,20 @@ int64_t scratch_bytes(int64_t group, int64_t head_dim, int64_t keys) {
 }
 
 // Rows of a tensor of queries, packed both ways.
+template <typename Compute>
+struct Packed {
+  Compute *by_width, *by_row;
+};
+
 template <typename Stored, typename Compute>
 void pack_rows(RowBlock<const Stored> from, int64_t count, int64_t head_dim,
-               const Blocks<Compute>& blocks, Compute* by_width, Compute* by_row) {
+               const Blocks<Compute>& blocks, const Packed<Compute>& to) {
   copy_rows(from, count, head_dim, RowBlock<Compute>{blocks.rows, blocks.width}, kRowStep);
   const int64_t units = blocks.width / kUnit<Compute>;
   transpose_units(RowBlock<const Compute>{blocks.rows, units}, kRowStep, units,
-                  RowBlock<Compute>{by_width, kRowStep});
+                  RowBlock<Compute>{to.by_width, kRowStep});
   pair_rows(RowBlock<const Compute>{blocks.rows, blocks.width}, kRowStep, blocks.width,
-            RowBlock<Compute>{by_row, blocks.width});
+            RowBlock<Compute>{to.by_row, blocks.width});
 }
 
 template <typename Stored>
@@ -116,8 +121,9 @@ void start(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks, c
   const auto d_o = head_block<Stored>(segment.d_o, step.query, step.head, d);
   const auto o = head_block<Stored>(segment.o, step.query, step.head, d);
   pack_rows(head_block<Stored>(segment.q, step.query, step.head, d), step.count, d, blocks,
-            blocks.q_by_width + offset, blocks.q_by_row + offset);
-  pack_rows(d_o, step.count, d, blocks, blocks.d_o_by_width + offset, blocks.d_o_by_row + offset);
+            Packed<Compute>{blocks.q_by_width + offset, blocks.q_by_row + offset});
+  pack_rows(d_o, step.count, d, blocks,
+            Packed<Compute>{blocks.d_o_by_width + offset, blocks.d_o_by_row + offset});
   const float* lse = segment.lse + step.head * segment.lse_stride + step.query;
   // Rows that are only there to fill up get no weight.
   constexpr float kNoWeight = 1e30F;
@@ -239,11 +245,12 @@ void add_block(const AttentionForm& form, const Blocks<Compute>& blocks, const S
 
 // Rows of fp32 sums times scale into a tensor.
 template <typename Stored>
-void store_rows(const float* sums, int64_t width, int64_t rows, float scale, int64_t head_dim,
+void store_rows(RowBlock<const float> sums, int64_t rows, float scale, int64_t head_dim,
                 RowBlock<Stored> to) {
   for (int64_t row = 0; row < rows; ++row)
     for_each_lanes(head_dim, [&](int64_t i, auto part) {
-      store(to.data + row * to.stride + i, load(sums + row * width + i, part) * scale, part);
+      const Float16Lanes sum = load(sums.data + row * sums.stride + i, part);
+      store(to.data + row * to.stride + i, sum * scale, part);
     });
 }
 
@@ -253,7 +260,7 @@ void finish(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks, 
   transpose_units(RowBlock<const float>{blocks.dq + step.row * blocks.width, kRowStep},
                   blocks.width, kRowStep, RowBlock<float>{blocks.dq_rows, blocks.width});
   Stored* dq = static_cast<Stored*>(segment.dq) + step.query * segment.dq_stride + step.head * d;
-  store_rows(blocks.dq_rows, blocks.width, step.count, segment.form.scale, d,
+  store_rows(RowBlock<const float>{blocks.dq_rows, blocks.width}, step.count, segment.form.scale, d,
              RowBlock<Stored>{dq, segment.dq_stride});
 }
 
@@ -295,9 +302,9 @@ void differentiate(const AttentionSegmentGrad& segment) {
   store_zeros(blocks.dv, sums);
   for (int64_t begin = 0; begin < form.queries; begin += blocks.row_space)
     add_tile<Stored>(segment, blocks, begin, smaller_of(form.queries, begin + blocks.row_space));
-  store_rows(blocks.dk, blocks.width, form.keys, form.scale, form.head_dim,
+  store_rows(RowBlock<const float>{blocks.dk, blocks.width}, form.keys, form.scale, form.head_dim,
              RowBlock<Stored>{static_cast<Stored*>(segment.dk), segment.dk_stride});
-  store_rows(blocks.dv, blocks.width, form.keys, 1.0F, form.head_dim,
+  store_rows(RowBlock<const float>{blocks.dv, blocks.width}, form.keys, 1.0F, form.head_dim,
              RowBlock<Stored>{static_cast<Stored*>(segment.dv), segment.dv_stride});
 }
 

@@ -97,25 +97,34 @@ void pack_keys(const AttentionTile& tile, const Blocks<Compute>& blocks, int64_t
   pair_rows(copied, padded, blocks.width, RowBlock<Compute>{blocks.v, blocks.width});
 }
 
-// Which of `n` keys from `first` on query i sees: replaces the scores of others.
-void hide(const AttentionForm& form, int64_t i, int64_t first, int64_t n, float factor,
-          float* scores) {
+// Rows [row, row + kRowStep) of the tile: `count` queries of one head from `query` on.
+struct Step {
+  int64_t row, query, count;
+};
+
+// Keys [begin, begin + n).
+struct Keys {
+  int64_t begin, n;
+};
+
+// Replaces the scores of keys that query i does not see; multiplies the others by `factor`.
+void hide(const AttentionForm& form, int64_t i, const Keys& keys, float factor, float* scores) {
   constexpr Int16Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const auto begin = static_cast<int32_t>(first_key(form, i) - first);
-  const auto end = static_cast<int32_t>(end_key(form, i) - first);
-  for (int64_t j = 0; j < n; j += kLanes) {
+  const auto begin = static_cast<int32_t>(first_key(form, i) - keys.begin);
+  const auto end = static_cast<int32_t>(end_key(form, i) - keys.begin);
+  for (int64_t j = 0; j < keys.n; j += kLanes) {
     const Int16Lanes key = kLane + static_cast<int32_t>(j);
     const Int16Lanes seen = (key >= Int16Lanes{} + begin) & (key < Int16Lanes{} + end);
     store(scores + j, select(seen, load(scores + j) * factor, splat(kHidden)));
   }
 }
 
-// Scores of one row, to be multiplied by `factor`, into weights against the row's largest score so
-// far; its totals and sums follow.
+// Scores of row `row`, the i-th of its step, to be multiplied by `factor`, into weights against the
+// row's largest score so far; its totals and sums follow. n is a multiple of two vectors.
 template <typename Compute>
-void soften(const Blocks<Compute>& blocks, int64_t row, const float* scores, int64_t n,
-            float factor, Compute* weights) {
-  // n is a multiple of two vectors.
+void soften(const Blocks<Compute>& blocks, int64_t row, int64_t i, int64_t n, float factor) {
+  const float* scores = blocks.scores + i * kKeyBlock;
+  Compute* weights = blocks.weights + i * kKeyBlock;
   Float16Lanes largest_lanes[2] = {splat(kHidden), splat(kHidden)};
   for (int64_t j = 0; j < n; j += 2 * kLanes) {
     largest_lanes[0] = maximum(largest_lanes[0], load(scores + j) * factor);
@@ -144,45 +153,50 @@ void soften(const Blocks<Compute>& blocks, int64_t row, const float* scores, int
   blocks.totals[row] += reduce_add(total[0] + total[1]);
 }
 
-// Rows [row, row + count) of one head, queries from `query` on, against a block of keys.
+// The keys of a packed block that some row of a step sees, in whole block steps; n = 0 for none.
+Keys seen_of_block(const AttentionForm& form, const Step& step, const Keys& block) {
+  const int64_t begin = larger_of(block.begin, first_key(form, step.query));
+  const int64_t end = smaller_of(block.begin + block.n, end_key(form, step.query + step.count - 1));
+  if (begin >= end) return {begin, 0};
+  const int64_t first = block.begin + (begin - block.begin) / kBlockStep * kBlockStep;
+  return {first, round_up(end - first, kBlockStep)};
+}
+
+// A step's rows against a packed block of keys.
 template <typename Compute>
-void attend(const AttentionTile& tile, const Blocks<Compute>& blocks, int64_t row, int64_t query,
-            int64_t count, int64_t block_begin, int64_t block_end) {
-  const AttentionForm& form = tile.form;
-  const int64_t last = query + count - 1;
-  const int64_t seen_begin = larger_of(block_begin, first_key(form, query));
-  const int64_t seen_end = smaller_of(block_end, end_key(form, last));
-  if (seen_begin >= seen_end) return;
-  const int64_t skipped = (seen_begin - block_begin) / kBlockStep * kBlockStep;
-  const int64_t first = block_begin + skipped;
-  const int64_t n = round_up(seen_end - first, kBlockStep);
-  multiply_blocks(BlockProduct<Compute>{.a = blocks.q + row * blocks.width,
+void attend(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
+            const Keys& block) {
+  const Keys keys = seen_of_block(form, step, block);
+  if (keys.n == 0) return;
+  const int64_t skipped = keys.begin - block.begin;
+  multiply_blocks(BlockProduct<Compute>{.a = blocks.q + step.row * blocks.width,
                                         .a_stride = blocks.width,
                                         .b = blocks.k + skipped * kUnit<Compute>,
                                         .b_stride = kKeyBlock,
                                         .c = blocks.scores,
                                         .c_stride = kKeyBlock,
                                         .m = kRowStep,
-                                        .n = n,
+                                        .n = keys.n,
                                         .k = blocks.width,
                                         .accumulate = false});
   const float factor = form.scale * kLog2OfE;
-  const bool all_seen = first >= first_key(form, last) && first + n <= end_key(form, query);
-  for (int64_t i = 0; i < count; ++i) {
-    float* scores = blocks.scores + i * kKeyBlock;
-    if (!all_seen) hide(form, query + i, first, n, factor, scores);
-    soften(blocks, row + i, scores, n, all_seen ? factor : 1.0F, blocks.weights + i * kKeyBlock);
+  const bool all_seen = keys.begin >= first_key(form, step.query + step.count - 1) &&
+                        keys.begin + keys.n <= end_key(form, step.query);
+  for (int64_t i = 0; i < step.count; ++i) {
+    if (!all_seen) hide(form, step.query + i, keys, factor, blocks.scores + i * kKeyBlock);
+    soften(blocks, step.row + i, i, keys.n, all_seen ? factor : 1.0F);
   }
-  for (int64_t i = count; i < kRowStep; ++i) store_zeros(blocks.weights + i * kKeyBlock, n);
+  for (int64_t i = step.count; i < kRowStep; ++i)
+    store_zeros(blocks.weights + i * kKeyBlock, keys.n);
   multiply_blocks(BlockProduct<Compute>{.a = blocks.weights,
                                         .a_stride = kKeyBlock,
                                         .b = blocks.v + skipped * blocks.width,
                                         .b_stride = blocks.width,
-                                        .c = blocks.sums + row * blocks.width,
+                                        .c = blocks.sums + step.row * blocks.width,
                                         .c_stride = blocks.width,
                                         .m = kRowStep,
                                         .n = blocks.width,
-                                        .k = n,
+                                        .k = keys.n,
                                         .accumulate = true});
 }
 
@@ -218,8 +232,10 @@ void attend_tile(const AttentionTile& tile) {
     pack_keys<Stored>(tile, blocks, begin, end - begin);
     for (int64_t head = 0; head < tile.form.group; ++head)
       for (int64_t query = tile.begin; query < tile.end; query += kRowStep)
-        attend(tile, blocks, head * blocks.row_space + query - tile.begin, query,
-               smaller_of(kRowStep, tile.end - query), begin, end);
+        attend(tile.form, blocks,
+               Step{head * blocks.row_space + query - tile.begin, query,
+                    smaller_of(kRowStep, tile.end - query)},
+               Keys{begin, end - begin});
   }
   finish<Stored>(tile, blocks);
 }

@@ -80,12 +80,12 @@ void sum_rows(const void* x_bytes, int64_t stride, int64_t rows, int64_t columns
 }
 
 template <typename Y>
-void add_partials(const float* partials, int64_t stride, int64_t count, bool accumulate,
-                  void* y_bytes, int64_t n) {
+void add_partials(const Partials& partials, bool accumulate, void* y_bytes, int64_t n) {
   Y* y = static_cast<Y*>(y_bytes);
   for_each_lanes(n, [=](int64_t i, auto part) {
     Float16Lanes sum = {};
-    for (int64_t k = 0; k < count; ++k) sum += load(partials + k * stride + i, part);
+    for (int64_t k = 0; k < partials.count; ++k)
+      sum += load(partials.data + k * partials.stride + i, part);
     if (accumulate) sum += load(y + i, part);
     store(y + i, sum, part);
   });

@@ -23,6 +23,13 @@ struct DropoutStream {
   float scale;
 };
 
+// `count` vectors of fp32 sums, `stride` floats apart.
+struct Partials {
+  const float* data;
+  int64_t stride;
+  int64_t count;
+};
+
 struct ElementwiseKernels {
   // y = x. They may share bytes if their types are one.
   void (*convert[kElements][kElements])(const void* x, void* y, int64_t n);
@@ -34,9 +41,8 @@ struct ElementwiseKernels {
   // sums[j] = sum over rows of x[row * stride + j].
   void (*sum_rows[kElements])(const void* x, int64_t stride, int64_t rows, int64_t columns,
                               float* sums);
-  // y = [y +] the sum of `count` vectors of n floats, `stride` floats apart, added in order.
-  void (*add_partials[kElements])(const float* partials, int64_t stride, int64_t count,
-                                  bool accumulate, void* y, int64_t n);
+  // y = [y +] the sum of the partials' first n elements, added in order.
+  void (*add_partials[kElements])(const Partials& partials, bool accumulate, void* y, int64_t n);
   // One token's columns; y may be x.
   void (*dropout[kElements][kElements])(const void* x, void* y, int64_t n,
                                         const DropoutStream& stream);

@@ -6,12 +6,12 @@ namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
 template <typename X>
-void turn(const void* x_bytes, const float* table, void* y_bytes, int64_t heads, int64_t head_dim,
-          float direction) {
-  const int64_t half = head_dim / 2;
-  for (int64_t head = 0; head < heads; ++head) {
-    const X* x = static_cast<const X*>(x_bytes) + head * head_dim;
-    X* y = static_cast<X*>(y_bytes) + head * head_dim;
+void turn(const void* x_bytes, const float* table, void* y_bytes, const RopeForm& form) {
+  const int64_t half = form.head_dim / 2;
+  const float direction = form.direction;
+  for (int64_t head = 0; head < form.heads; ++head) {
+    const X* x = static_cast<const X*>(x_bytes) + head * form.head_dim;
+    X* y = static_cast<X*>(y_bytes) + head * form.head_dim;
     for_each_lanes(half, [=](int64_t i, auto part) {
       const Float16Lanes cosine = load(table + i, part);
       const Float16Lanes sine = load(table + half + i, part) * direction;

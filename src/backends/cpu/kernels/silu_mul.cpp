@@ -20,14 +20,13 @@ void forward(const void* gate_bytes, const void* up_bytes, void* y_bytes, int64_
 
 // With s = sigmoid(gate): dgate = dy up s (1 + gate (1 - s)), dup = dy gate s.
 template <typename X>
-void backward(const void* dy_bytes, const void* gate_bytes, const void* up_bytes, void* dgate_bytes,
-              void* dup_bytes, int64_t n) {
-  const X* dy = static_cast<const X*>(dy_bytes);
-  const X* gate = static_cast<const X*>(gate_bytes);
-  const X* up = static_cast<const X*>(up_bytes);
-  X* dgate = static_cast<X*>(dgate_bytes);
-  X* dup = static_cast<X*>(dup_bytes);
-  for_each_lanes(n, [=](int64_t i, auto part) {
+void backward(const SiluMulRun& run) {
+  const X* dy = static_cast<const X*>(run.dy);
+  const X* gate = static_cast<const X*>(run.gate);
+  const X* up = static_cast<const X*>(run.up);
+  X* dgate = static_cast<X*>(run.dgate);
+  X* dup = static_cast<X*>(run.dup);
+  for_each_lanes(run.n, [=](int64_t i, auto part) {
     const Float16Lanes g = load(gate + i, part);
     const Float16Lanes u = load(up + i, part);
     const Float16Lanes s = sigmoid(g);

@@ -7,12 +7,20 @@
 
 namespace snug::backends::cpu {
 
+// Elements of a derivative. dgate and dup may be any two of dy, gate and up.
+struct SiluMulRun {
+  const void* dy;
+  const void* gate;
+  const void* up;
+  void* dgate;
+  void* dup;
+  int64_t n;
+};
+
 struct SiluMulKernels {
   // y may be gate or up.
   void (*forward[kElements])(const void* gate, const void* up, void* y, int64_t n);
-  // dgate and dup may be any two of dy, gate and up.
-  void (*backward[kElements])(const void* dy, const void* gate, const void* up, void* dgate,
-                              void* dup, int64_t n);
+  void (*backward[kElements])(const SiluMulRun& run);
 };
 
 }  // namespace snug::backends::cpu
