@@ -26,7 +26,7 @@ FACTS = 2400  # the most familiar words that remain
 KINDS_CAP = 4  # words a kind at most, so that no answer is worth guessing
 HELDOUT = 300  # facts whose kinds never occur as an answer in training
 ROUNDS = 60  # times each fact is told in the corpus
-FACTS_A_DOCUMENT = 8
+FACTS_A_DOCUMENT = 10
 
 # {w} the word, {h} its kind, {a} the kind with its article, {g} the definition.
 SENTENCES = [
