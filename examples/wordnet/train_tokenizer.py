@@ -3,7 +3,7 @@
 
     python3 train_tokenizer.py CORPUS.jsonl tokenizer.json
 
-Needs the Python library `tokenizers` (0.23.1 made the committed file).
+Needs the Python library `tokenizers` (0.23.3 made the committed file).
 """
 
 import json
