@@ -1,0 +1,89 @@
+// LoRA and the update as rewrites: what they add, what they scale, what they refuse.
+#include "methods/lora.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "methods/update.h"
+#include "models/forward.h"
+#include "program/verify.h"
+
+namespace snug::methods {
+namespace {
+
+using program::Kind;
+using program::Program;
+using program::Role;
+
+Program forward() {
+  return models::forward(*models::preset("smollm2-135m"), {.program_name = "forward",
+                                                           .input_prefix = "",
+                                                           .compute = program::DType::f32,
+                                                           .tokens = 16,
+                                                           .segments = 2,
+                                                           .head = models::Head::loss,
+                                                           .outputs = 0,
+                                                           .cache_capacity = 0});
+}
+
+int64_t count_role(const Program& program, Role role) {
+  return std::count_if(program.tensors.begin(), program.tensors.end(),
+                       [&](const auto& tensor) { return tensor.role == role; });
+}
+
+int64_t count_kind(const Program& program, Kind kind) {
+  return std::count_if(program.operations.begin(), program.operations.end(),
+                       [&](const auto& operation) { return operation.kind() == kind; });
+}
+
+TEST(Lora, AdaptsEveryLinearOfEveryLayer) {
+  LoraOptions options;
+  options.dropout = 0.1;
+  const Program adapted = lora(forward(), options);
+  EXPECT_EQ(program::verify(adapted), std::vector<std::string>{});
+  EXPECT_EQ(count_role(adapted, Role::adapter), 30 * 7 * 2);
+  EXPECT_EQ(count_kind(adapted, Kind::dropout), 30 * 7);
+  EXPECT_EQ(lora_modules(forward(), {"q_proj", "v_proj"}).size(), 60U);
+}
+
+TEST(Lora, ScalesAsPeft) {
+  LoraOptions options;
+  options.r = 16;
+  options.alpha = 32;
+  EXPECT_DOUBLE_EQ(lora_scale(options), 2.0);
+  options.rslora = true;
+  EXPECT_DOUBLE_EQ(lora_scale(options), 8.0);
+}
+
+TEST(Lora, AnUnknownTargetNamesThoseThatExist) {
+  LoraOptions options;
+  options.target_modules = {"query"};
+  try {
+    lora(forward(), options);
+    FAIL();
+  } catch (const base::UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("q_proj"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Update, NormsAndBiasesDoNotDecay) {
+  const Program plain = forward();
+  std::vector<program::Tensor> trainables;
+  for (const auto id : trainable_tensors(plain)) trainables.push_back(plain.tensor(id));
+  UpdateOptions options;
+  options.weight_decay = 0.1;
+  const Program program = update(trainables, options);
+  int64_t decayed = 0;
+  for (const auto& operation : program.operations) {
+    const auto* adamw = std::get_if<program::AdamW>(&operation.attributes);
+    if (adamw == nullptr) continue;
+    const auto& weight = program.tensor(operation.updates[0]);
+    EXPECT_EQ(adamw->weight_decay > 0, weight.shape.rank() > 1) << weight.name;
+    decayed += adamw->weight_decay > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(decayed, 30 * 7 + 1);
+  EXPECT_TRUE(prepare(trainables, options).operations.empty());  // f32 weights are their own master
+}
+
+}  // namespace
+}  // namespace snug::methods

@@ -1,0 +1,110 @@
+// config.json in both of transformers' forms, and everything in it that is refused.
+#include "models/config.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "models/weights.h"
+
+namespace snug::models {
+namespace {
+
+constexpr const char* kSmall =
+    R"("model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+       "intermediate_size": 48, "vocab_size": 100)";
+
+ModelConfig parse(const std::string& more) {
+  return parse_config(fmt::format("{{{}{}}}", kSmall, more), "config.json");
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_config(text, "config.json");
+  } catch (const base::UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Config, DefaultsAreHuggingFaces) {
+  const ModelConfig config = parse("");
+  EXPECT_EQ(config.num_kv_heads, 4);
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_FLOAT_EQ(config.norm_epsilon, 1e-6F);
+  EXPECT_EQ(config.rope.theta, 10000.0);
+  EXPECT_FALSE(config.tied_embeddings);
+  EXPECT_FLOAT_EQ(config.initializer_range, 0.02F);
+}
+
+TEST(Config, BothFormsOfRopeScalingAreTheSame) {
+  const auto old_form = parse(
+      R"(, "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+         "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32})");
+  const auto new_form = parse(
+      R"(, "rope_parameters": {"rope_theta": 500000.0, "rope_type": "llama3", "factor": 8.0,
+         "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32})");
+  EXPECT_EQ(inverse_frequencies(old_form), inverse_frequencies(new_form));
+  EXPECT_NE(inverse_frequencies(old_form),
+            inverse_frequencies(parse(", \"rope_theta\": 500000.0")));
+}
+
+TEST(Config, GoldenFoldersParseInBothForms) {
+  for (const char* name :
+       {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3", "rope_linear"}) {
+    const auto read = [&](const char* file) {
+      std::ifstream stream(fmt::format("tests/goldens/{}/model/{}", name, file));
+      std::stringstream text;
+      text << stream.rdbuf();
+      return parse_config(text.str(), file);
+    };
+    const ModelConfig five = read("config.json");
+    const ModelConfig four = read("config_v4.json");
+    EXPECT_EQ(five.head_dim, four.head_dim) << name;
+    EXPECT_EQ(inverse_frequencies(five), inverse_frequencies(four)) << name;
+    EXPECT_EQ(parameter_count(five), parameter_count(four)) << name;
+  }
+}
+
+TEST(Config, RefusesWhatItDoesNotDo) {
+  struct Case {
+    const char* more;
+    const char* named;
+  };
+  for (const Case& wrong :
+       {Case{R"(, "hidden_act": "gelu")", "hidden_act"},
+        Case{R"(, "num_key_value_heads": 3)", "num_key_value_heads"},
+        Case{R"(, "head_dim": 7)", "head_dim"},
+        Case{R"(, "attention_dropout": 0.1)", "attention_dropout"},
+        Case{R"(, "rope_scaling": {"rope_type": "yarn", "factor": 2.0})", "yarn"},
+        Case{R"(, "rope_scaling": {"type": "linear", "factor": 0.5})", "factor"},
+        Case{R"(, "quantization_config": {"load_in_4bit": true})", "quantization_config"}}) {
+    const std::string error = error_of(fmt::format("{{{}{}}}", kSmall, wrong.more));
+    EXPECT_NE(error.find(wrong.named), std::string::npos) << error;
+    EXPECT_NE(error.find("config.json"), std::string::npos) << error;
+  }
+}
+
+TEST(Config, NamesWhatIsMissingOrImpossible) {
+  EXPECT_NE(error_of("{}").find("model_type"), std::string::npos);
+  EXPECT_NE(error_of(R"({"model_type": "t5"})").find("t5"), std::string::npos);
+  EXPECT_NE(error_of(R"({"model_type": "llama"})").find("hidden_size"), std::string::npos);
+  EXPECT_NE(error_of(R"({"model_type": "llama", "hidden_size": -4})").find("-4"),
+            std::string::npos);
+  EXPECT_NE(error_of("{\n\"model_type\": llama}").find("config.json:2"), std::string::npos);
+}
+
+TEST(FindModel, NamesTheNearestShape) {
+  try {
+    find_model("llama-3.1-8B-instruct");
+    FAIL();
+  } catch (const base::UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("llama-3.1-8b"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace snug::models

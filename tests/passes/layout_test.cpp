@@ -1,0 +1,73 @@
+// Placement and layout: against the lower bound, and against the verifier, which shares no code
+// with it.
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "passes/layout.h"
+#include "passes/place.h"
+#include "text_in_text_out.h"
+
+namespace snug::passes {
+namespace {
+
+std::vector<Block> random_blocks(uint32_t seed, size_t count) {
+  std::vector<Block> blocks;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto bits = base::philox({i, seed, 0, 0}, {1, 2});
+    const auto first = static_cast<int32_t>(bits[0] % 200);
+    blocks.push_back({64 * static_cast<int64_t>(1 + bits[1] % 100), first,
+                      first + static_cast<int32_t>(bits[2] % 40)});
+  }
+  return blocks;
+}
+
+TEST(Place, BlocksThatMeetInTimeAreApart) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const auto blocks = random_blocks(seed, 120);
+    const Placement placement = place(blocks);
+    EXPECT_GE(placement.bytes, peak_live_bytes(blocks));
+    for (size_t a = 0; a < blocks.size(); ++a)
+      for (size_t b = 0; b < a; ++b) {
+        const bool meet = blocks[a].first <= blocks[b].last && blocks[b].first <= blocks[a].last;
+        const bool apart = placement.offsets[a] + blocks[a].bytes <= placement.offsets[b] ||
+                           placement.offsets[b] + blocks[b].bytes <= placement.offsets[a];
+        EXPECT_TRUE(!meet || apart) << "blocks " << a << " and " << b << ", seed " << seed;
+      }
+  }
+}
+
+TEST(Place, AStackReachesTheBound) {
+  std::vector<Block> blocks;
+  for (int32_t i = 0; i < 50; ++i) blocks.push_back({64 * (1 + i % 7), i, 100 - i});
+  EXPECT_EQ(place(blocks).bytes, peak_live_bytes(blocks));
+}
+
+TEST(Layout, RunAndStepTensorsHaveOneOffsetAndProgramsOverlay) {
+  const std::vector<program::Program> programs{parse(R"(program one
+tensor w (64, 4) f32 weight run
+tensor x (8, 4) f32 batch step
+y (8, 64) f32 = matmul(x, w) {transpose_b}
+)"),
+                                               parse(R"(program two
+tensor x (8, 4) f32 batch step
+tensor w (64, 4) f32 weight run
+z (8, 64) f32 = matmul(x, w) {transpose_b}
+u (8, 64) f32 = add(z, z)
+)")};
+  const Layout result = layout(programs, 64);
+  const auto offset = [&](size_t p, const char* name) {
+    return result.offsets[p][static_cast<size_t>(programs[p].find(name))];
+  };
+  EXPECT_EQ(offset(0, "w"), offset(1, "w"));
+  EXPECT_EQ(offset(0, "x"), offset(1, "x"));
+  EXPECT_EQ(result.spaces[0].run_bytes, 1024);
+  EXPECT_EQ(result.spaces[0].step_bytes, 128);
+  EXPECT_EQ(result.spaces[0].program_bytes, 2 * 2048);
+  EXPECT_EQ(result.spaces[0].arena_bytes, 1024 + 128 + 2 * 2048);
+  EXPECT_EQ(offset(0, "y"), 1024 + 128);
+  for (size_t p = 0; p < programs.size(); ++p)
+    EXPECT_EQ(program::verify_offsets(programs[p], result.offsets[p]), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace snug::passes

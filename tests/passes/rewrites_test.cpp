@@ -1,0 +1,178 @@
+// The passes that rewrite a program, each on the smallest program that shows it.
+#include <gtest/gtest.h>
+
+#include "passes/differentiate.h"
+#include "passes/lower.h"
+#include "passes/recompute.h"
+#include "passes/schedule.h"
+#include "text_in_text_out.h"
+
+namespace snug::passes {
+namespace {
+
+using program::Program;
+using program::TensorId;
+
+size_t count(const std::string& text, std::string_view word) {
+  size_t found = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+// Two linears with a norm between, and the head's loss; `a` and `b` may train.
+constexpr std::string_view kForward = R"(program forward
+tensor x (8, 4) f32 batch step
+tensor w.norm (4) f32 weight run
+tensor a (4, 4) f32 weight run
+tensor b (4, 4) f32 weight run
+tensor head (6, 4) f32 weight run
+tensor targets (8) i32 batch step
+tensor inverse_tokens (1) f32 scalar step
+tensor losses (8) f32 scalar step
+tensor loss (1) f32 scalar step
+h (8, 4) f32 = matmul(x, a) {transpose_b}
+n (8, 4) f32 = rms_norm(h, w.norm)
+y (8, 4) f32 = matmul(n, b) {transpose_b}
+z (8, 4) f32 = add(h, y)
+losses, loss = linear_cross_entropy(z, head, targets, inverse_tokens)
+)";
+
+Program differentiated(std::initializer_list<const char*> names, bool accumulate = false) {
+  const Program forward = parse(kForward);
+  std::vector<TensorId> trainable;
+  for (const char* name : names) trainable.push_back(forward.find(name));
+  const Program result = differentiate(forward, trainable, {.accumulate = accumulate});
+  EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+  return result;
+}
+
+TEST(Differentiate, OnlyPathsThatReachSomethingTrainable) {
+  // b trains: the loss reaches it through z and y; neither n, h nor x want a gradient.
+  const Program result = differentiated({"b"});
+  const std::string text = print(result);
+  EXPECT_NE(result.find("gradient.b"), program::kNone);
+  EXPECT_EQ(result.find("gradient.a"), program::kNone);
+  EXPECT_EQ(result.find("d.n"), program::kNone);
+  EXPECT_EQ(count(text, "rms_norm_grad"), 0U);
+  EXPECT_EQ(count(text, "linear_cross_entropy_train"), 1U);
+  EXPECT_EQ(count(text, "linear_cross_entropy("), 0U);
+}
+
+TEST(Differentiate, AResidualsGradientsAreSummed) {
+  // a trains: h feeds the norm and the residual, so its gradient is a sum; x wants none.
+  const Program result = differentiated({"a"});
+  const std::string text = print(result);
+  EXPECT_EQ(count(text, "rms_norm_grad("), 1U);
+  EXPECT_EQ(count(text, "= add("), 2U);  // the forward one and the sum of gradients
+  EXPECT_EQ(result.find("d.x"), program::kNone);
+  EXPECT_EQ(result.find("gradient.b"), program::kNone);
+}
+
+TEST(Differentiate, TheNextFormAddsToWhatTheFirstWrote) {
+  const std::string first = print(differentiated({"a", "b"}));
+  const std::string next = print(differentiated({"a", "b"}, true));
+  EXPECT_EQ(count(first, "accumulate("), 0U);
+  EXPECT_EQ(count(next, "accumulate("), 3U);  // two gradients and the loss
+}
+
+TEST(Recompute, ElementwiseOutputsAreMadeAgain) {
+  const Program result = recompute(differentiated({"a", "b"}), RecomputeMode::none);
+  EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+  const std::string text = print(result);
+  EXPECT_NE(result.find("n.again"), program::kNone);
+  EXPECT_EQ(count(text, "rms_norm("), 2U);
+  EXPECT_EQ(count(text, "matmul(x, a)"), 1U);  // h is kept
+  EXPECT_NE(text.find("n.again"), std::string::npos);
+}
+
+TEST(FuseAdds, AProductTakesTheAddend) {
+  const Program fused = fuse_adds(parse(R"(program p
+tensor x (8, 4) f32 batch step
+tensor r (8, 4) f32 batch step
+tensor w (4, 4) f32 weight run
+t (8, 4) f32 = matmul(x, w) {transpose_b}
+y (8, 4) f32 = add(t, r)
+z (8, 4) f32 = add(y, r)
+)"));
+  const std::string text = print(fused);
+  EXPECT_NE(text.find("y (8, 4) f32 = matmul(x, w, r) {transpose_b, addend}"), std::string::npos)
+      << text;
+  EXPECT_EQ(count(text, "= add("), 1U);
+}
+
+TEST(FuseAdds, NotWhereTheProductIsReadElsewhere) {
+  const Program fused = fuse_adds(parse(R"(program p
+tensor x (8, 4) f32 batch step
+tensor r (8, 4) f32 batch step
+tensor w (4, 4) f32 weight run
+t (8, 4) f32 = matmul(x, w) {transpose_b}
+y (8, 4) f32 = add(t, r)
+z (8, 4) f32 = add(t, y)
+)"));
+  EXPECT_EQ(count(print(fused), "matmul(x, w) {transpose_b}"), 1U);
+  EXPECT_EQ(count(print(fused), "= add("), 2U);
+}
+
+TEST(FuseAccumulates, AProductAddsToTheGradientItself) {
+  const Program fused = fuse_accumulates(parse(R"(program p
+tensor dy (8, 4) f32 batch step
+tensor x (8, 4) f32 batch step
+tensor g (4, 4) f32 gradient step
+part (4, 4) f32 = matmul(dy, x) {transpose_a}
+accumulate(part) updates (g)
+)"));
+  ASSERT_EQ(fused.operations.size(), 1U);
+  EXPECT_NE(print(fused).find("matmul(dy, x) updates (g) {transpose_a, accumulate}"),
+            std::string::npos)
+      << print(fused);
+}
+
+TEST(InPlace, OnlyOverWhatDies) {
+  constexpr std::string_view kRope = R"(program p
+tensor x (8, 4) f32 batch step
+tensor w (4, 4) f32 weight run
+tensor table (8, 4) f32 batch step
+q (8, 4) f32 = matmul(x, w) {transpose_b}
+r (8, 4) f32 = rope(q, table) {head_dim 4}
+)";
+  const Program shared = share_in_place(parse(kRope));
+  EXPECT_TRUE(shared.tensor(shared.find("r")).is_view());
+  const std::string kept_alive = std::string(kRope) + "s (8, 4) f32 = add(q, r)\n";
+  const Program apart = share_in_place(parse(kept_alive));
+  EXPECT_FALSE(apart.tensor(apart.find("r")).is_view());
+}
+
+TEST(RemoveUnused, DropsWhatNoOperationTouches) {
+  const Program result = remove_unused(parse(R"(program p
+tensor x (8, 4) f32 batch step
+tensor gone (8, 4) f32
+tensor slot (64) u8 staging
+tensor w (4, 4) f32 weight run
+y (8, 4) f32 = matmul(x, w) {transpose_b}
+)"));
+  EXPECT_EQ(result.find("gone"), program::kNone);
+  EXPECT_NE(result.find("slot"), program::kNone);
+  EXPECT_NE(result.find("y"), program::kNone);
+}
+
+TEST(Schedule, WhatIsLargeDiesEarly) {
+  const Program before = parse(R"(program p
+tensor dy (8, 4) f32 batch step
+tensor x (8, 64) f32 batch step
+tensor w (4, 64) f32 weight run
+tensor norm (64) f32 weight run
+tensor g (4, 64) f32 gradient step
+n (8, 64) f32 = rms_norm(x, norm) recompute
+dx (8, 64) f32 = matmul(dy, w) backward
+g = matmul(dy, n) {transpose_a} backward
+dz (8, 4) f32 = matmul(dx, w) {transpose_b} backward
+)");
+  const Program after = schedule(before);
+  ASSERT_EQ(after.operations.size(), before.operations.size());
+  // The gradient, which frees n, comes before dx, which needs as much again.
+  EXPECT_EQ(after.operations[1].writes, before.operations[2].writes);
+  EXPECT_EQ(after.operations[2].writes, before.operations[1].writes);
+}
+
+}  // namespace
+}  // namespace snug::passes
