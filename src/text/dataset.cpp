@@ -75,7 +75,14 @@ class Loader {
   }
 
   Record parse(const RawRecord& raw) const {
-    if (reader_.format() != RecordReader::Format::plain_text) return parse_record(raw, path_);
+    if (reader_.format() != RecordReader::Format::plain_text)
+      return parse_record(raw, path_, options_.form);
+    if (options_.form && *options_.form != RecordForm::text)
+      throw base::UserError(
+          fmt::format("data_format says {}, but this file is plain text; expected "
+                      ".json or .jsonl",
+                      name_of(*options_.form)),
+          {path_, 0, 0});
     Record record;
     record.number = raw.number;
     record.line = raw.line;

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "text/document_store.h"
+#include "text/record_form.h"
 #include "text/tokenizer.h"
 
 namespace snug::text {
@@ -20,8 +22,9 @@ namespace snug::text {
 struct DatasetOptions {
   int32_t max_length = 0;  // tokens, at least 2
   bool train_on_prompt = false;
-  std::string chat_template;  // a name of chat_template.h; empty: recognised
-  int threads = 1;            // that tokenize; the result does not depend on it
+  std::string chat_template;       // a name of chat_template.h; empty: recognised
+  std::optional<RecordForm> form;  // of the records; none: seen from their fields
+  int threads = 1;                 // that tokenize; the result does not depend on it
 };
 
 // What a user looks over before training.

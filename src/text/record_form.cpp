@@ -145,27 +145,32 @@ std::string_view name_of(RecordForm form) {
   return kNames[static_cast<size_t>(form)];
 }
 
-Record parse_record(const RawRecord& raw, const std::string& path) {
+Record parse_record(const RawRecord& raw, const std::string& path,
+                    std::optional<RecordForm> wanted) {
   const Fields fields(raw, path);
+  const auto may_be = [&](RecordForm form) { return !wanted || *wanted == form; };
   Record record;
   record.number = raw.number;
   record.line = raw.line;
   const auto output = fields.first_of({"output", "response"});
   const auto completion = fields.first_of({"completion", "response"});
-  if (fields.has("messages")) {
+  if (may_be(RecordForm::messages) && fields.has("messages")) {
     record.form = RecordForm::messages;
     parse_messages(fields, "messages", record);
-  } else if (fields.has("conversations")) {
+  } else if (may_be(RecordForm::sharegpt) && fields.has("conversations")) {
     record.form = RecordForm::sharegpt;
     parse_messages(fields, "conversations", record);
-  } else if (fields.has("instruction") && output) {
+  } else if (may_be(RecordForm::alpaca) && fields.has("instruction") && output) {
     parse_alpaca(fields, *output, record);
-  } else if (fields.has("prompt") && completion) {
+  } else if (may_be(RecordForm::prompt_completion) && fields.has("prompt") && completion) {
     parse_completion(fields, *completion, record);
-  } else if (fields.has("text")) {
+  } else if (may_be(RecordForm::text) && fields.has("text")) {
     record.form = RecordForm::text;
     record.answer = fields.string("text");
     if (is_blank(record.answer)) fields.fail("the field 'text' is empty; remove the record");
+  } else if (wanted) {
+    fields.fail(fmt::format("expected the fields of the form {}, as data_format says; found: {}",
+                            name_of(*wanted), fields.keys()));
   } else {
     fields.fail(fmt::format("{}; found: {}", kExpected, fields.keys()));
   }

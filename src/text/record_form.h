@@ -7,6 +7,7 @@
 // Other fields are left alone: data sets carry ids, scores and sources beside the text.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,10 @@ struct Record {
 };
 
 // Throws UserError with file and line for broken JSON, a record whose fields are of no form,
-// wrong types, unknown roles, empty answers and conversations without an assistant's text.
-Record parse_record(const RawRecord& raw, const std::string& path);
+// wrong types, unknown roles, empty answers and conversations without an assistant's text. With
+// `wanted`, only the fields of that form count.
+Record parse_record(const RawRecord& raw, const std::string& path,
+                    std::optional<RecordForm> wanted = std::nullopt);
 
 // The prompt of Stanford Alpaca for an instruction, with or without input. It ends in
 // "### Response:\n"; the answer follows directly.

@@ -4,11 +4,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 
 namespace snug::train {
 namespace {
+
+std::optional<text::RecordForm> record_form(formats::DataFormat format) {
+  switch (format) {
+    case formats::DataFormat::automatic:
+      return std::nullopt;
+    case formats::DataFormat::alpaca:
+      return text::RecordForm::alpaca;
+    case formats::DataFormat::messages:
+      return text::RecordForm::messages;
+    case formats::DataFormat::sharegpt:
+      return text::RecordForm::sharegpt;
+    case formats::DataFormat::prompt_completion:
+      return text::RecordForm::prompt_completion;
+    case formats::DataFormat::text:
+      return text::RecordForm::text;
+  }
+  return std::nullopt;
+}
 
 std::unique_ptr<DataSource> load_source(const formats::Recipe& recipe, const std::string& path,
                                         const text::Tokenizer& tokenizer, int64_t row_segments,
@@ -16,6 +35,7 @@ std::unique_ptr<DataSource> load_source(const formats::Recipe& recipe, const std
   const text::DatasetOptions options{.max_length = static_cast<int32_t>(recipe.max_length),
                                      .train_on_prompt = recipe.train_on_prompt,
                                      .chat_template = recipe.chat_template,
+                                     .form = record_form(recipe.data_format),
                                      .threads = static_cast<int>(recipe.threads)};
   const text::RowOptions rows{
       .max_length = static_cast<int32_t>(recipe.max_length),

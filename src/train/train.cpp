@@ -1,5 +1,6 @@
 // Stages: open the run folder, read the data, plan, refuse what does not fit, allocate, load,
-// restore, train, save, measure. Nothing large is allocated before the plan is written.
+// restore, train, save, measure. Nothing large is allocated before the plan is known to fit, and
+// nothing is written, nor an older run removed, before everything that is read was found sound.
 #include "train/train.h"
 
 #include <fmt/format.h>
@@ -90,9 +91,9 @@ class Session {
   int run() {
     read_data();
     make_plan();
+    load();
     create_run_folder(folder_, recipe_);
     base::write_file_atomically(folder_.path / "plan.json", plan::to_json(plan_));
-    load();
     const TrainerOutcome outcome = train();
     if (outcome.interrupted) {
       fmt::print(stderr,

@@ -48,8 +48,7 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<bool
   while (state.step < options_.total_steps && !stop) {
     const StepMetrics metrics = step(state);
     outcome.last_loss = metrics.loss;
-    if (due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps)
-      log(metrics);
+    log(metrics);
     if (evaluation_ != nullptr && due(metrics.step, options_.eval_steps))
       evaluate_and_log(metrics.step);
     if (due(metrics.step, options_.save_steps)) {
@@ -118,7 +117,8 @@ StepMetrics Trainer::step(runtime::TrainerState& state) {
 void Trainer::log(const StepMetrics& metrics) {
   std::array<char, 1024> buffer{};
   metrics_.append(to_json(metrics, buffer.data(), buffer.size()));
-  progress_.show(metrics);
+  if (due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps)
+    progress_.show(metrics);
 }
 
 double Trainer::evaluate() {

@@ -67,12 +67,15 @@ TEST_F(Verbs, TrainRunsFromARecipeWithOverrides) {
   const auto recipe = folder_->write(
       "lora.yaml", "model: " + path("base/model") + "\ndata: " + path("data.jsonl") +
                        "\nmethod: lora\nlora_r: 2\nmax_length: 256\nmax_steps: 100\n");
-  const BinaryRun run = run_snug(
-      {"train", recipe.string(), "max_steps=1", "output_dir=" + path("tuned"), "threads=2"});
+  const BinaryRun run = run_snug({"train", recipe.string(), "max_steps=3", "logging_steps=3",
+                                  "output_dir=" + path("tuned"), "threads=2"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.out.empty()) << run.out;
   EXPECT_TRUE(contains(run.err, "trainable params: "));
-  EXPECT_TRUE(contains(run.err, "step 1/1 loss "));
+  EXPECT_FALSE(contains(run.err, "step 1/3 loss "));
+  EXPECT_TRUE(contains(run.err, "step 3/3 loss "));
+  // The log is thinned, the file is not.
+  EXPECT_TRUE(contains(contents_of(*folder_ / "tuned/metrics.jsonl"), "{\"step\":2,"));
   EXPECT_TRUE(contains(run.err, "planned"));
   EXPECT_TRUE(std::filesystem::exists(*folder_ / "tuned/adapter/adapter_model.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(*folder_ / "tuned/adapter/adapter_config.json"));

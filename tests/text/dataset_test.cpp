@@ -65,6 +65,18 @@ class DatasetFile : public testing::Test {
   Tokenizer tokenizer_ = tokenizer_with_bos();
 };
 
+TEST_F(DatasetFile, TheFormThatWasAskedForCountsAlone) {
+  const std::string both = R"({"instruction": "Add.", "output": "2", "text": "whole"})";
+  EXPECT_EQ(load("a.jsonl", both).audit.form, "alpaca");
+  DatasetOptions chosen = options(4096);
+  chosen.form = RecordForm::text;
+  EXPECT_EQ(load("a.jsonl", both, chosen).audit.form, "text");
+  chosen.form = RecordForm::messages;
+  EXPECT_NE(error("a.jsonl", both, chosen).find("a.jsonl:1: record 1: expected the fields of the"),
+            std::string::npos);
+  EXPECT_NE(error("a.txt", "plain", chosen).find("data_format says messages"), std::string::npos);
+}
+
 TEST_F(DatasetFile, AlpacaLearnsTheAnswerAndItsEnd) {
   const Dataset data = load("a.json", R"([{"instruction": "Add.", "input": "1+1", "output": "2"},
                          {"instruction": "Say hi.", "input": "", "output": "Hi!", "id": 7}])");
