@@ -78,11 +78,25 @@ Blocks<Compute> cut(Scratch& scratch, int64_t group, int64_t head_dim, int64_t k
   return blocks;
 }
 
+// Segments of few queries or keys are computed in fp32 whatever their type: where a handful of
+// weights make up all of a gradient, rounding them to bf16 on the way would show in the result.
+bool is_short(const AttentionForm& form) {
+  constexpr int64_t kFewQueries = 16;
+  return form.queries <= kFewQueries || form.keys <= kKeyBlock;
+}
+
+template <typename Compute>
+int64_t bytes_of_blocks(int64_t group, int64_t head_dim, int64_t keys) {
+  Scratch scratch(nullptr);
+  cut<Compute>(scratch, group, head_dim, keys);
+  return scratch.bytes();
+}
+
 template <typename Stored>
 int64_t scratch_bytes(int64_t group, int64_t head_dim, int64_t keys) {
-  Scratch scratch(nullptr);
-  cut<typename ComputeType<Stored>::Type>(scratch, group, head_dim, keys);
-  return scratch.bytes();
+  using Compute = typename ComputeType<Stored>::Type;
+  return larger_of(bytes_of_blocks<Compute>(group, head_dim, keys),
+                   bytes_of_blocks<float>(group, head_dim, keys));
 }
 
 // Rows of a tensor of queries, packed both ways.
@@ -290,10 +304,8 @@ void add_tile(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks
                 [&](const Step& step) { finish<Stored>(segment, blocks, step); });
 }
 
-template <typename Stored>
-void differentiate(const AttentionSegmentGrad& segment) {
-  using Compute = typename ComputeType<Stored>::Type;
-  const TilesInUse tiles;
+template <typename Stored, typename Compute>
+void differentiate_in(const AttentionSegmentGrad& segment) {
   const AttentionForm& form = segment.form;
   Scratch scratch(segment.scratch);
   const auto blocks = cut<Compute>(scratch, form.group, form.head_dim, form.keys);
@@ -306,6 +318,13 @@ void differentiate(const AttentionSegmentGrad& segment) {
              RowBlock<Stored>{static_cast<Stored*>(segment.dk), segment.dk_stride});
   store_rows(RowBlock<const float>{blocks.dv, blocks.width}, form.keys, 1.0F, form.head_dim,
              RowBlock<Stored>{static_cast<Stored*>(segment.dv), segment.dv_stride});
+}
+
+template <typename Stored>
+void differentiate(const AttentionSegmentGrad& segment) {
+  if (is_short(segment.form)) return differentiate_in<Stored, float>(segment);
+  const TilesInUse tiles;
+  differentiate_in<Stored, typename ComputeType<Stored>::Type>(segment);
 }
 
 }  // namespace
