@@ -96,9 +96,10 @@ void print_json(const plan::Job& job, const plan::SpaceReport& peak) {
 }  // namespace
 
 int explain(const Request& request) {
-  const formats::Recipe recipe = request.recipe();
+  formats::Recipe recipe = request.recipe();
   recipe.require("model");
   const models::ModelSource model = models::find_model(recipe.model);
+  recipe = plan::resolve(std::move(recipe), model.config);
   const auto target = open_target(recipe);
   plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
   spec.verify = true;

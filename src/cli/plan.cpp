@@ -36,9 +36,10 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
 }  // namespace
 
 int plan(const Request& request) {
-  const formats::Recipe recipe = request.recipe();
+  formats::Recipe recipe = request.recipe();
   recipe.require("model");
   const models::ModelSource model = models::find_model(recipe.model);
+  recipe = plan::resolve(std::move(recipe), model.config);
   const auto target = open_target(recipe);
   const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
   std::optional<train::RunData> data = read_data(recipe, model, spec);

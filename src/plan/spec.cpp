@@ -94,6 +94,12 @@ methods::LoraOptions lora_options(const Recipe& recipe) {
   return options;
 }
 
+Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
+  if (!recipe.is_given("max_length"))
+    recipe.max_length = std::min(recipe.max_length, model.max_position);
+  return recipe;
+}
+
 TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target) {
   if (recipe.max_length > model.max_position)

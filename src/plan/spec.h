@@ -11,6 +11,10 @@ namespace snug::plan {
 TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target);
 
+// The recipe with the defaults that depend on the model: a max_length nobody gave is at most the
+// model's positions.
+formats::Recipe resolve(formats::Recipe recipe, const models::ModelConfig& model);
+
 // The element type that compute_dtype means on this target: bf16 where it multiplies bf16, else
 // f32.
 program::DType compute_type(const formats::Recipe& recipe, const program::Target& target);

@@ -23,7 +23,7 @@ int64_t field_bytes(std::string_view status, std::string_view name) {
 
 // What oneDNN's compiled kernels, threads' stacks and primitives add between the plan and the
 // first step; measured on the runs of tests/train/resident_test.cpp.
-constexpr int64_t kLibraryBytes = 8 << 20;
+constexpr int64_t kLibraryBytes = 4 << 20;
 
 }  // namespace
 

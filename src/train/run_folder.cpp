@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdio>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -15,8 +16,11 @@ namespace fs = std::filesystem;
 
 std::optional<fs::path> checkpoint_of(const formats::Recipe& recipe) {
   if (recipe.resume_from_checkpoint == "none") return std::nullopt;
-  if (recipe.resume_from_checkpoint == "auto")
+  if (recipe.resume_from_checkpoint == "auto") {
+    for (const std::string& reason : runtime::list_checkpoints(recipe.output_dir).ignored)
+      fmt::print(stderr, "passed over: {}\n", reason);
     return runtime::find_latest_checkpoint(recipe.output_dir);
+  }
   if (!fs::is_directory(recipe.resume_from_checkpoint))
     recipe.fail("resume_from_checkpoint", fmt::format("\"{}\" is no folder; give a checkpoint-N "
                                                       "folder, auto or none",

@@ -79,14 +79,25 @@ std::string fingerprint(const std::string& text) {
   return fmt::format("{:016x}", base::hash_name(text.data(), text.size()));
 }
 
+// Of every id and what is learned of it.
+std::string fingerprint_of(const text::DocumentStore& documents) {
+  uint64_t hash = 0;
+  for (int64_t document = 0; document < documents.size(); ++document)
+    for (int32_t i = 0; i < documents.length(document); ++i) {
+      const auto id = static_cast<uint64_t>(documents.id(document, i));
+      hash = (hash ^ (2 * id + (documents.is_target(document, i) ? 1 : 0))) * 0x100000001b3ULL;
+    }
+  return fmt::format("{:016x}", hash);
+}
+
 class Session {
  public:
   explicit Session(const formats::Recipe& recipe)
-      : recipe_(recipe),
-        folder_(open_run_folder(recipe)),
+      : folder_(open_run_folder(recipe)),
         model_(models::find_model(recipe.model)),
-        backend_(open_backend(recipe)),
-        spec_(plan::training_spec(recipe, model_.config, *backend_)) {}
+        recipe_(plan::resolve(recipe, model_.config)),
+        backend_(open_backend(recipe_)),
+        spec_(plan::training_spec(recipe_, model_.config, *backend_)) {}
 
   int run() {
     read_data();
@@ -147,10 +158,7 @@ class Session {
 
   runtime::RunIdentity identity() const {
     return {.recipe_fingerprint = fingerprint(formats::to_yaml(numbers_of(recipe_))),
-            .data_fingerprint =
-                fingerprint(fmt::format("{} {} {}", data_.training->dataset.audit.documents,
-                                        data_.training->dataset.audit.tokens,
-                                        data_.training->dataset.audit.trained_tokens)),
+            .data_fingerprint = fingerprint_of(data_.training->dataset.documents),
             .backend = backend_->name(),
             .library = backend_->library_versions(),
             .threads = recipe_.threads};
@@ -165,7 +173,8 @@ class Session {
     state_ = saved;
     state_.identity = now;
     state_.max_steps = steps_;
-    fmt::print(stderr, "resumed from {} at step {}\n", folder_.checkpoint->string(), state_.step);
+    fmt::print(stderr, "resumed from {} at step {}{}\n", folder_.checkpoint->string(), state_.step,
+               state_.step < steps_ ? "" : ": nothing is left to do up to max_steps");
   }
 
   runtime::CheckpointOptions checkpoint_options() const {
@@ -220,14 +229,14 @@ class Session {
     measured.outside_bytes =
         resident - measured.device.report.peak_bytes - measured.host.report.peak_bytes;
     measured.step_seconds = outcome.median_step_seconds;
-    measured.step_basis = "measured";
+    measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";
     base::write_file_atomically(folder_.path / "measured.json", plan::to_json(measured));
     fmt::print(stderr, "{}\n", plan::comparison(plan_, measured));
   }
 
-  const formats::Recipe& recipe_;
   RunFolder folder_;
   models::ModelSource model_;
+  formats::Recipe recipe_;
   std::unique_ptr<backends::Backend> backend_;
   plan::TrainingSpec spec_;
   RunData data_;
