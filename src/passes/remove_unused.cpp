@@ -1,5 +1,5 @@
-// Drops tensors that rewrites left without an operation: program tensors that nothing touches and that
-// are no base of a view in use. Load slots stay, as do tensors of lifetime run and step.
+// Drops tensors that rewrites left without an operation: program tensors that nothing touches and
+// that are no base of a view in use. Load slots stay, as do tensors of lifetime run and step.
 #include "passes/lower.h"
 
 namespace snug::passes {
@@ -24,8 +24,8 @@ Program remove_unused(const Program& program) {
   std::vector<TensorId> to(program.tensors.size(), kNone);
   for (size_t id = 0; id < program.tensors.size(); ++id) {
     const Tensor& tensor = program.tensors[id];
-    const bool kept = used[id] || tensor.lifetime != Lifetime::program ||
-                      tensor.role == Role::staging;
+    const bool kept =
+        used[id] || tensor.lifetime != Lifetime::program || tensor.role == Role::staging;
     if (!kept) continue;
     to[id] = static_cast<TensorId>(result.tensors.size());
     result.tensors.push_back(tensor);

@@ -38,6 +38,18 @@ SNUG_INLINE Float16Lanes square_root(Float16Lanes x) {
   return load(lane);
 }
 
+// 1 / x within 2 units in the last place, in a fourth of a division's time where there is an
+// estimate to refine. 0 for x beyond 2^126.
+SNUG_INLINE Float16Lanes reciprocal(Float16Lanes x) {
+#if defined(__AVX512F__)
+  const auto estimate =
+      reinterpret_cast<Float16Lanes>(_mm512_maskz_rcp14_ps(0xffff, reinterpret_cast<__m512>(x)));
+  return estimate + estimate * (1.0F - x * estimate);
+#else
+  return 1.0F / x;
+#endif
+}
+
 // Calls body(i, Whole{} or Part{n - i}) for i = 0, 16, 32, ...
 template <typename Body>
 SNUG_INLINE void for_each_lanes(int64_t n, Body body) {

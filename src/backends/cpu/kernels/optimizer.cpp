@@ -36,7 +36,7 @@ SNUG_INLINE StateLanes advance(const AdamWStep& step, StateLanes state, Float16L
   const Float16Lanes first = state.first_moment * step.beta1 + g * (1.0F - step.beta1);
   const Float16Lanes second = state.second_moment * step.beta2 + g * g * (1.0F - step.beta2);
   const Float16Lanes root = square_root(second * step.inverse_second_correction) + step.epsilon;
-  return {state.weight * step.keep - first * step.step_size / root, first, second};
+  return {state.weight * step.keep - first * step.step_size * reciprocal(root), first, second};
 }
 
 template <typename G, typename W>

@@ -5,7 +5,7 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-SNUG_INLINE Float16Lanes sigmoid(Float16Lanes x) { return 1.0F / (1.0F + exp(-x)); }
+SNUG_INLINE Float16Lanes sigmoid(Float16Lanes x) { return reciprocal(1.0F + exp(-x)); }
 
 template <typename X>
 void forward(const void* gate_bytes, const void* up_bytes, void* y_bytes, int64_t n) {
