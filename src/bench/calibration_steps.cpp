@@ -12,7 +12,8 @@ namespace {
 using plan::MethodKind;
 using program::DType;
 
-// A model's sizes, as far as speed depends on them.
+// A model's sizes, as far as speed depends on them. Layers are as many as it takes for a step to
+// leave the second-level cache, as a step of a deep model does.
 struct Sizes {
   int64_t hidden;
   int64_t mlp;
@@ -23,9 +24,9 @@ struct Sizes {
   int64_t layers;
 };
 
-constexpr Sizes kTiny{256, 768, 4, 2, 64, 4096, 2};
-constexpr Sizes kSmall{512, 1536, 8, 4, 64, 32768, 2};
-constexpr Sizes kWide{768, 2048, 12, 12, 64, 8192, 2};
+constexpr Sizes kTiny{256, 768, 4, 2, 64, 4096, 4};
+constexpr Sizes kSmall{512, 1536, 8, 4, 64, 32768, 3};
+constexpr Sizes kWide{768, 2048, 12, 12, 64, 8192, 3};
 constexpr Sizes kMedium{1024, 4096, 16, 4, 64, 32768, 2};
 constexpr Sizes kLarge{2048, 8192, 32, 4, 64, 8192, 1};
 constexpr Sizes kLargeVocabulary{1024, 2048, 8, 1, 128, 131072, 1};
@@ -78,7 +79,10 @@ struct LoraShape {
   int64_t r;
   bool dropout = false;
   int64_t accumulation = 1;
+  // Layers computed again: there, operands lie in memory that the layer before has just used.
+  passes::RecomputeMode recompute = passes::RecomputeMode::none;
 };
+constexpr auto kLayer = passes::RecomputeMode::layer;
 
 CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute,
                      const LoraShape& shape) {
@@ -87,6 +91,7 @@ CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens,
   step.spec.lora.r = shape.r;
   step.spec.lora.dropout = shape.dropout ? 0.1 : 0.0;
   step.spec.accumulation = shape.accumulation;
+  step.spec.recompute = shape.recompute;
   return step;
 }
 
@@ -101,13 +106,13 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
   for (const int64_t tokens : {256, 1024, 4096}) {
     steps.push_back(full(kTiny, tokens, tokens / 4, compute));
     steps.push_back(lora(kTiny, tokens, tokens / 4, compute, {.r = 8}));
-    steps.push_back(
-        lora(kTiny, tokens, 64, compute, {.r = 32, .dropout = true, .accumulation = 2}));
+    steps.push_back(lora(kTiny, tokens, 64, compute,
+                         {.r = 32, .dropout = true, .accumulation = 2, .recompute = kLayer}));
     steps.push_back(lora(kTiny, tokens, 16, compute, {.r = 16}));
   }
   for (const int64_t tokens : {256, 1024}) {
     steps.push_back(full(kSmall, tokens, tokens, compute));
-    steps.push_back(lora(kSmall, tokens, tokens, compute, {.r = 16}));
+    steps.push_back(lora(kSmall, tokens, tokens, compute, {.r = 16, .recompute = kLayer}));
     steps.push_back(lora(kMedium, tokens, tokens / 2, compute, {.r = 8}));
   }
   steps.push_back(biased(full(kTiny, 1024, 256, compute)));
@@ -121,8 +126,8 @@ void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
   for (const int64_t tokens : {512, 2048}) {
     steps.push_back(full(kWide, tokens, 32, compute));
     steps.push_back(lora(kWide, tokens, 512, compute, {.r = 16, .dropout = true}));
-    steps.push_back(
-        lora(kWide, tokens, 64, compute, {.r = 64, .dropout = false, .accumulation = 2}));
+    steps.push_back(lora(kWide, tokens, 64, compute,
+                         {.r = 64, .dropout = false, .accumulation = 2, .recompute = kLayer}));
   }
   steps.push_back(lora(kWide, 8192, 8192, compute, {.r = 8}));
   steps.push_back(full(kMedium, 512, 512, compute));

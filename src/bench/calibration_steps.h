@@ -1,4 +1,4 @@
-// Which steps a calibration runs: small models, of one or two layers, whose operations have the
+// Which steps a calibration runs: small models, of one to four layers, whose operations have the
 // kinds, element types and sizes of models between 5 million and a billion parameters. They stand
 // for no model: sizes are powers of two and the ratios that most models keep (mlp 2.7 or 4 times as
 // wide as the hidden state, heads of 64 or 128, one to eight query heads a key head).

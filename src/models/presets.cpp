@@ -69,6 +69,7 @@ std::optional<ModelConfig> preset(std::string_view name) {
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
+  names.reserve(kPresets.size());
   for (const Preset& entry : kPresets) names.emplace_back(entry.name);
   std::sort(names.begin(), names.end());
   return names;
