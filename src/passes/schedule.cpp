@@ -59,7 +59,7 @@ class Run {
 
  private:
   const Operation& operation(int32_t i) const {
-    return program_.operations[static_cast<size_t>(begin_ + i)];
+    return program_.operations[static_cast<size_t>(begin_) + static_cast<size_t>(i)];
   }
 
   void depend(int32_t user, int32_t on) {
