@@ -150,6 +150,7 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   std::vector<Overrides> all = unchanged_or_types;
   if (recipe_.method == formats::Method::full) {
     std::vector<Overrides> lora;
+    lora.reserve(unchanged_or_types.size());
     for (const Overrides& types : unchanged_or_types)
       lora.push_back(joined({{"method", "lora"}}, types));
     stages.push_back({lora, halvings(length, floor)});
