@@ -192,6 +192,7 @@ TrainerState restore_checkpoint(const fs::path& folder, const models::ModelConfi
   const TensorIndex optimizer(folder, kOptimizerStem);
   const std::vector<std::string> kept = optimizer_names(executor);
   std::vector<Named> optimizer_tensors;
+  optimizer_tensors.reserve(kept.size());
   for (const std::string& name : kept) optimizer_tensors.push_back({name, name});
   const auto from_optimizer = transfers_of(optimizer, optimizer_tensors, executor);
   check_surplus(optimizer, kept);

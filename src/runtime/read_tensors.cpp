@@ -106,6 +106,7 @@ bool same_shape(const std::vector<int64_t>& stored, const program::Shape& shape)
 
 std::string shape_text(const program::Shape& shape) {
   std::vector<int64_t> dims;
+  dims.reserve(program::Shape::kMaxRank);
   for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
   return formats::shape_text(dims);
 }
