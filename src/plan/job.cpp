@@ -11,7 +11,6 @@ namespace snug::plan {
 namespace {
 
 using program::DType;
-using program::Lifetime;
 using program::Program;
 using program::Role;
 using program::Space;

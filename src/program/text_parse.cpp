@@ -325,6 +325,7 @@ class Linker {
 
   std::vector<TensorId> find_all(const std::vector<Reference>& references) const {
     std::vector<TensorId> ids;
+    ids.reserve(references.size());
     for (const Reference& reference : references) ids.push_back(find(reference));
     return ids;
   }

@@ -22,14 +22,14 @@ namespace snug::text {
 struct DatasetOptions {
   int32_t max_length = 0;  // tokens, at least 2
   bool train_on_prompt = false;
-  std::string chat_template;       // a name of chat_template.h; empty: recognised
+  std::string chat_template;         // a name of chat_template.h; empty: recognised
   std::optional<RecordForm> form{};  // of the records; none: seen from their fields
-  int threads = 1;                 // that tokenize; the result does not depend on it
+  int threads = 1;                   // that tokenize; the result does not depend on it
 };
 
 // What a user looks over before training.
 struct DatasetAudit {
-  std::string form{};           // of record_form.h
+  std::string form{};         // of record_form.h
   std::string chat_template;  // the one used; empty for other forms than conversations
   int64_t records = 0;
   int64_t documents = 0;       // records, or windows of text
