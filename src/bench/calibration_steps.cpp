@@ -75,6 +75,15 @@ CalibrationStep full_bf16(const Sizes& sizes, int64_t tokens, int64_t segment_to
   return step;
 }
 
+// As deep as models of this width are: saved activations and gradients go to memory that no cache
+// holds any more, which a few layers do not show. In f32 products are slow enough to hide it.
+CalibrationStep deep(CalibrationStep step) {
+  if (step.spec.compute != DType::bf16) return step;
+  step.spec.model.num_layers = step.spec.row_tokens <= 1024 ? 12 : 8;
+  step.least_repeats = 2;
+  return step;
+}
+
 struct LoraShape {
   int64_t r;
   bool dropout = false;
@@ -111,7 +120,7 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kTiny, tokens, 16, compute, {.r = 16}));
   }
   for (const int64_t tokens : {256, 1024}) {
-    steps.push_back(full(kSmall, tokens, tokens, compute));
+    steps.push_back(deep(full(kSmall, tokens, tokens, compute)));
     steps.push_back(lora(kSmall, tokens, tokens, compute, {.r = 16, .recompute = kLayer}));
     steps.push_back(lora(kMedium, tokens, tokens / 2, compute, {.r = 8}));
   }
@@ -124,8 +133,9 @@ void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(full(kSmall, 4096, 128, compute));
   steps.push_back(lora(kSmall, 4096, 512, compute, {.r = 64, .dropout = true}));
   for (const int64_t tokens : {512, 2048}) {
-    steps.push_back(full(kWide, tokens, 32, compute));
-    steps.push_back(lora(kWide, tokens, 512, compute, {.r = 16, .dropout = true}));
+    steps.push_back(deep(full(kWide, tokens, 32, compute)));
+    steps.push_back(deep(lora(kWide, tokens, 512, compute, {.r = 16, .dropout = true})));
+    steps.push_back(deep(lora(kSmall, tokens, 64, compute, {.r = 8})));
     steps.push_back(lora(kWide, tokens, 64, compute,
                          {.r = 64, .dropout = false, .accumulation = 2, .recompute = kLayer}));
   }

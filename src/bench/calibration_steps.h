@@ -1,4 +1,4 @@
-// Which steps a calibration runs: small models, of one to four layers, whose operations have the
+// Which steps a calibration runs: small models, of one to twelve layers, whose operations have the
 // kinds, element types and sizes of models between 5 million and a billion parameters. They stand
 // for no model: sizes are powers of two and the ratios that most models keep (mlp 2.7 or 4 times as
 // wide as the hidden state, heads of 64 or 128, one to eight query heads a key head).
@@ -14,7 +14,7 @@
 namespace snug::bench {
 
 enum class Grid : uint8_t {
-  full,   // about a minute and a half on two cores
+  full,   // about two minutes on two cores
   quick,  // a dozen seconds: coarser, small models only
 };
 
