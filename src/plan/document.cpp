@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "base/threads.h"
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
 
@@ -103,8 +103,7 @@ PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec
       step_seconds(job, spec.accumulation, rates, load.value_or(full_load(spec.row_tokens)));
   document.step_basis = rates.basis();
   document.outside_basis = "unknown";
-  document.threads = recipe.threads > 0 ? static_cast<int>(recipe.threads)
-                                        : static_cast<int>(std::thread::hardware_concurrency());
+  document.threads = base::thread_count(recipe.threads);
   return document;
 }
 

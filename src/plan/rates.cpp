@@ -10,9 +10,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <thread>
 
 #include "base/error.h"
+#include "base/threads.h"
 
 namespace snug::plan {
 namespace {
@@ -80,9 +80,7 @@ double upper_rate(std::vector<double> rates, double otherwise) {
 // A thread of a Zen 5 or Sapphire Rapids core reaches about 0.5 TFLOP/s in bf16 products, a fifth
 // of it in f32, and moves 8 GB/s of operands that lie outside its second-level cache.
 Rates Rates::assumed(int threads) {
-  const double cores =
-      threads > 0 ? threads
-                  : std::max(1.0, static_cast<double>(std::thread::hardware_concurrency()));
+  const double cores = base::thread_count(threads);
   Rates rates;
   rates.roofline_ = {.flops_a_second = 0.5e12 * cores,
                      .f32_flops_a_second = 0.1e12 * cores,

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/threads.h"
 #include "models/weights.h"
 #include "runtime/load_weights.h"
 #include "runtime/read_tensors.h"
@@ -120,7 +121,7 @@ void fill_uniform(const Buffer& buffer, std::string_view name, int64_t seed, flo
 
 void random_weights(const models::ModelConfig& config, int64_t seed, int threads,
                     Executor& executor) {
-  if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  threads = base::thread_count(threads);
   executor.backend().synchronise();
   for (const models::Weight& weight : models::weights_of(config)) {
     const Buffer& buffer = original_of(executor, weight.name);
