@@ -27,6 +27,7 @@ text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::Mode
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
                                      "folder of a model, or ids= in place of a text",
                                      recipe.model));
+  text::find_chat_template(recipe.chat_template);  // throws, though a raw prompt needs none
   auto tokenizer = text::Tokenizer::from_folder(model.folder.string());
   if (tokenizer.vocabulary_size() > model.config.vocab_size)
     base::throw_user_error(

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "program/builder.h"
+#include "text/chat_template.h"
 
 namespace snug::plan {
 namespace {
@@ -94,6 +95,25 @@ methods::LoraOptions lora_options(const Recipe& recipe) {
   return options;
 }
 
+std::optional<text::RecordForm> record_form(formats::DataFormat format) {
+  using formats::DataFormat;
+  switch (format) {
+    case DataFormat::automatic:
+      return std::nullopt;
+    case DataFormat::alpaca:
+      return text::RecordForm::alpaca;
+    case DataFormat::messages:
+      return text::RecordForm::messages;
+    case DataFormat::sharegpt:
+      return text::RecordForm::sharegpt;
+    case DataFormat::prompt_completion:
+      return text::RecordForm::prompt_completion;
+    case DataFormat::text:
+      return text::RecordForm::text;
+  }
+  return std::nullopt;
+}
+
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
@@ -105,6 +125,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
+  text::find_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
   spec.model = model;
   spec.method = recipe.method == formats::Method::lora ? MethodKind::lora : MethodKind::full;

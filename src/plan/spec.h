@@ -1,13 +1,17 @@
 // From what the user wrote to what is planned: a recipe and a model's shape become a spec.
 #pragma once
 
+#include <optional>
+
 #include "formats/recipe.h"
 #include "plan/job.h"
+#include "text/record_form.h"
 
 namespace snug::plan {
 
 // Throws UserError, with the recipe's location, for combinations that cannot be: max_length beyond
-// the model's positions, bf16 compute where the target has none, adamw_bf16 in fp32.
+// the model's positions, bf16 compute where the target has none, adamw_bf16 in fp32; and for a
+// chat_template that is not known.
 TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target);
 
@@ -18,6 +22,9 @@ formats::Recipe resolve(formats::Recipe recipe, const models::ModelConfig& model
 // The element type that compute_dtype means on this target: bf16 where it multiplies bf16, else
 // f32.
 program::DType compute_type(const formats::Recipe& recipe, const program::Target& target);
+
+// The form of records that data_format names; nothing for auto.
+std::optional<text::RecordForm> record_form(formats::DataFormat format);
 
 methods::LoraOptions lora_options(const formats::Recipe& recipe);
 

@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace snug::text {
 namespace {
 
 using Role = Message::Role;
 
+constexpr std::array<std::string_view, 6> kNames{"chatml", "llama-3", "llama-2",
+                                                 "zephyr", "phi-3",   "plain"};
 constexpr const char* kChoices = "chatml, llama-3, llama-2, zephyr, phi-3 and plain";
+constexpr int64_t kMaxTemplateBytes = 1 << 20;
 
 std::string_view name_of(Role role) {
   switch (role) {
@@ -52,6 +57,15 @@ std::string_view recognise_tokens(const Tokenizer& tokenizer) {
   return "";
 }
 
+std::string_view recognise_file(const std::string& path) {
+  const std::string_view found = recognise_source(base::read_text_file(path, kMaxTemplateBytes));
+  if (found.empty())
+    base::throw_user_error(
+        "chat_template {}: this file's template is none of those built in; choose one of {}", path,
+        kChoices);
+  return found;
+}
+
 std::string_view recognise(const Tokenizer& tokenizer) {
   const bool has_source = !tokenizer.chat_template().empty();
   const std::string_view found =
@@ -75,8 +89,20 @@ void put_id(std::vector<Part>& parts, int32_t id, bool is_answer) {
 
 }  // namespace
 
+std::string find_chat_template(std::string_view name) {
+  if (name.empty()) return "";
+  const auto* found = std::find(kNames.begin(), kNames.end(), name);
+  if (found != kNames.end()) return std::string(*found);
+  const std::string path(name);
+  if (std::filesystem::is_regular_file(path)) return std::string(recognise_file(path));
+  base::throw_user_error(
+      "chat_template '{}' is not known; the choices are {}, or a file that holds such a template",
+      name, kChoices);
+}
+
 ChatTemplate::ChatTemplate(std::string_view name, const Tokenizer& tokenizer)
-    : tokenizer_(tokenizer), name_(name.empty() ? recognise(tokenizer) : name) {
+    : tokenizer_(tokenizer),
+      name_(name.empty() ? std::string(recognise(tokenizer)) : find_chat_template(name)) {
   if (name_ == "chatml") {
     need("<|im_start|>");
     need("<|im_end|>");
@@ -98,11 +124,10 @@ ChatTemplate::ChatTemplate(std::string_view name, const Tokenizer& tokenizer)
     for (const char* token : {"<|user|>", "<|assistant|>", "<|end|>"}) need(token);
     need_eos();
     renderer_ = &ChatTemplate::phi_3;
-  } else if (name_ == "plain") {
+  } else {
+    SNUG_CHECK_EQ(name_, std::string("plain"));
     need_eos();
     renderer_ = &ChatTemplate::plain;
-  } else {
-    base::throw_user_error("chat_template '{}' is not known; the choices are {}", name_, kChoices);
   }
 }
 

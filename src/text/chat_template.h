@@ -20,9 +20,14 @@
 
 namespace snug::text {
 
+// The built-in template that a user's word means: one of the above, or the one whose markers a
+// template file carries; empty for an empty word, the model's own. Throws UserError naming the
+// choices.
+std::string find_chat_template(std::string_view name);
+
 class ChatTemplate {
  public:
-  // `name` is one of the above, or empty: the template of the tokenizer's folder is recognised.
+  // `name` as for find_chat_template; empty: the template of the tokenizer's folder is recognised.
   // Throws UserError naming the choices where nothing is recognised, and naming the token where
   // the tokenizer lacks one that the template needs.
   ChatTemplate(std::string_view name, const Tokenizer& tokenizer);

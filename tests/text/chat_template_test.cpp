@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "golden_files.h"
 #include "text/document.h"
@@ -106,6 +107,19 @@ TEST(ChatTemplate, IsRecognised) {
   EXPECT_EQ(name(with_tokens(kPhi3, "'<|user|>' '<|end|>'")), "phi-3");
   EXPECT_EQ(name(with_tokens({}, "'<|user|>\n' + message + eos_token")), "zephyr");
   EXPECT_EQ(name(with_tokens({}, "'[INST] <<SYS>>'")), "llama-2");
+}
+
+// A template's own file, as in a model's folder, means the built-in one of its form.
+TEST(ChatTemplate, MayBeGivenAsAFile) {
+  const testing::TemporaryFolder folder;
+  const auto chatml = folder.write("a.jinja", "{{ '<|im_start|>' + message['role'] }}");
+  EXPECT_EQ(ChatTemplate(chatml.string(), with_tokens(kChatml)).name(), "chatml");
+  EXPECT_EQ(find_chat_template("zephyr"), "zephyr");
+  EXPECT_EQ(find_chat_template(""), "");
+  const auto other = folder.write("b.jinja", "{{ message }}");
+  const std::string error = testing::user_error_of([&] { find_chat_template(other.string()); });
+  EXPECT_TRUE(testing::contains(error, "b.jinja"));
+  EXPECT_TRUE(testing::contains(error, "chatml"));
 }
 
 TEST(ChatTemplate, SaysWhatItNeeds) {
