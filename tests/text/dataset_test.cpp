@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "golden_files.h"
-#include "temporary_folder.h"
 #include "text/record_form.h"
 #include "tiny_tokenizer.h"
 
@@ -12,6 +12,7 @@ namespace snug::text {
 namespace {
 
 using base::UserError;
+using testing::TemporaryFolder;
 using Ids = std::vector<int32_t>;
 
 constexpr int32_t kBos = 257;
@@ -45,7 +46,7 @@ std::string targets_of(const Tokenizer& tokenizer, const DocumentStore& document
   return tokenizer.decode(ids, false);
 }
 
-class DatasetFile : public testing::Test {
+class DatasetFile : public ::testing::Test {
  protected:
   Dataset load(const std::string& name, const std::string& contents,
                const DatasetOptions& chosen = options(4096)) {
@@ -257,7 +258,7 @@ TEST_F(DatasetFile, NamesWhatIsWrongWithTheFile) {
   expect_error("[]", "the data file holds no records", "data.json");
   expect_error("x", "expected a data file named .json, .jsonl or .txt", "data.csv");
   const auto missing = message_of<UserError>(
-      [&] { load_dataset(folder_.path() + "/none.json", tokenizer_, options(8)); });
+      [&] { load_dataset((folder_ / "none.json").string(), tokenizer_, options(8)); });
   EXPECT_NE(missing.find("none.json: no such data file"), std::string::npos) << missing;
   EXPECT_NE(error("data.txt", "x", options(1)).find("max_length=1 is too small"),
             std::string::npos);

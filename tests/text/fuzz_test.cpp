@@ -3,13 +3,15 @@
 
 #include <random>
 
+#include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "temporary_folder.h"
 #include "text/dataset.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {
 namespace {
+
+using testing::TemporaryFolder;
 
 // A few bytes replaced, removed, doubled, or the end cut off.
 std::string damaged(std::string text, std::mt19937& random) {
@@ -81,7 +83,8 @@ TEST(Fuzz, DamagedData) {
     try {
       load_dataset(path, tokenizer, options);
     } catch (const base::UserError& error) {
-      EXPECT_NE(std::string(error.what()).find(folder.path()), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(folder.path().string()), std::string::npos)
+          << error.what();
     }
   }
 }

@@ -5,13 +5,15 @@
 #include <chrono>
 #include <thread>
 
+#include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "temporary_folder.h"
 #include "text/stream_decoder.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {
 namespace {
+
+using testing::TemporaryFolder;
 
 using base::UserError;
 using Ids = std::vector<int32_t>;
