@@ -84,7 +84,8 @@ void add_data_keys(KeyTable& table) {
   table
       .add<&Recipe::data_format>("data_format", "auto",
                                  "the form of the records; auto sees it from their fields")
-      .choices({"auto", "alpaca", "messages", "sharegpt", "prompt_completion", "text"});
+      .choices({"auto", "alpaca", "messages", "sharegpt", "prompt_completion", "text"})
+      .verbs(kTraining | kEvaluate);
   table
       .add<&Recipe::chat_template>("chat_template", "",
                                    "a chat template, by name or as a file, for messages")
@@ -134,8 +135,9 @@ void add_length_keys(KeyTable& table) {
       .range(at_least(0))
       .verbs(kEverywhere);
   table
-      .add<&Recipe::deterministic>("deterministic", "true",
-                                   "the same bits from the same recipe; always so on the cpu")
+      .add<&Recipe::deterministic>(
+          "deterministic", "true",
+          "the same bits from the same recipe; so on the cpu even when false")
       .aliases({"full_determinism"});
 }
 

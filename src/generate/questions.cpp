@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "generate/prompt.h"
+#include "plan/spec.h"
 #include "text/record_form.h"
 #include "text/record_reader.h"
 
@@ -60,7 +61,7 @@ std::vector<Question> read_questions(const formats::Recipe& recipe,
   for (text::RawRecord raw; reader.next(raw);) {
     Record record;
     if (reader.format() != text::RecordReader::Format::plain_text)
-      record = text::parse_record(raw, recipe.data);
+      record = text::parse_record(raw, recipe.data, plan::record_form(recipe.data_format));
     try {
       questions.push_back(question_of(record, recipe, tokenizer));
     } catch (const base::UserError& error) {

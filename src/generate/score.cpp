@@ -27,7 +27,11 @@ std::vector<int32_t> read_ids(const formats::Recipe& recipe, const models::Model
   if (static_cast<int64_t>(ids.size()) > model.config.max_position)
     base::throw_user_error("the text has {} tokens, but the model has {} positions; score less",
                            ids.size(), model.config.max_position);
-  if (ids.empty()) base::throw_user_error("the text has no tokens, so there is nothing to score");
+  if (ids.size() < 2)
+    base::throw_user_error(
+        "the text has {} of at least 2 tokens: each is scored by what stands before it, so the "
+        "first has no score; give more text or more ids",
+        ids.size());
   return ids;
 }
 

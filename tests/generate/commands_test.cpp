@@ -107,12 +107,6 @@ TEST(Score, ChunksAgree) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
 }
 
-TEST(Score, OneTokenHasNoLogProbability) {
-  const Json result =
-      Json::parse(output_of(generate::score, golden_recipe("basic", {"ids=4"}), true));
-  EXPECT_TRUE(result["logprobs"].empty());
-}
-
 TEST(Score, Bf16ComputesCloseToFp32WhereTheProcessorHasIt) {
   const auto logprobs = [](const char* dtype) {
     const formats::Recipe recipe =

@@ -83,6 +83,20 @@ TEST(Errors, NothingOrTooMuchToContinue) {
   EXPECT_TRUE(contains(score_error("basic", {"prompt=a", "ids=1"}), "one of the two"));
 }
 
+TEST(Errors, ASingleTokenHasNothingToScore) {
+  EXPECT_TRUE(contains(score_error("basic", {"ids=1"}), "at least 2"));
+}
+
+TEST(Errors, AChatTemplateThatIsNotKnown) {
+  const std::string error = user_error_of([] {
+    generate::generate(
+        recipe_of({"model=examples/wordnet", "init=random", "prompt=x", "chat_template=nope"}),
+        true);
+  });
+  EXPECT_TRUE(contains(error, "nope"));
+  EXPECT_TRUE(contains(error, "chatml"));
+}
+
 TEST(Errors, APresetHasNoWeights) {
   EXPECT_TRUE(contains(user_error_of([] {
                          generate::score(recipe_of({"model=smollm2-135m", "ids=1 2"}), true);

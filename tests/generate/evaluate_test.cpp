@@ -90,5 +90,21 @@ TEST(Evaluate, PromptsAreThoseOfTraining) {
   }
 }
 
+// A record may carry the fields of two forms; data_format says which are meant.
+TEST(Evaluate, ReadsTheFormThatDataFormatNames) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("data.jsonl", lines_of({{{"instruction", "Name it."},
+                                                          {"output", "a cord"},
+                                                          {"prompt", "What is twine? "},
+                                                          {"completion", "a string"}}}));
+  const auto tokenizer = text::Tokenizer::from_folder("examples/wordnet");
+  const auto expected = [&](std::vector<std::string> words) {
+    return generate::read_questions(evaluation(path, std::move(words)), tokenizer)[0].expected;
+  };
+  EXPECT_EQ(expected({}), "a cord");
+  EXPECT_EQ(expected({"data_format=prompt_completion"}), "a string");
+  EXPECT_TRUE(contains(user_error_of([&] { expected({"data_format=messages"}); }), "messages"));
+}
+
 }  // namespace
 }  // namespace snug::testing
