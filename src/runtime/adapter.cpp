@@ -164,6 +164,7 @@ void write_adapter_files(const fs::path& folder, const formats::LoraConfig& conf
   executor.backend().synchronise();
   const std::vector<SavedTensor> tensors = saved_tensors(executor);
   SNUG_CHECK(!tensors.empty(), "the job has no adapter to save");
+  require_finite(tensors);
   // PEFT reads one file only.
   write_tensors(folder, kStem, tensors, std::numeric_limits<int64_t>::max());
   formats::write_lora_config(folder, config);

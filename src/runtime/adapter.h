@@ -30,7 +30,8 @@ void load_adapter(const std::filesystem::path& folder, const methods::LoraOption
 // Writes `folder` as a PEFT folder, in one step, replacing one that exists; the companion files
 // (tokenizer, ...) of `base_folder` travel along unless it is empty. Tensors are saved as fp32 from
 // the master where there is one, else in their own type: exact either way. The files are read back
-// and compared before the folder appears.
+// and compared before the folder appears. Throws UserError when the disk is full, or a value is not
+// finite.
 void save_adapter(const std::filesystem::path& folder, const formats::LoraConfig& config,
                   const std::filesystem::path& base_folder, Executor& executor);
 

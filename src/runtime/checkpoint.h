@@ -29,7 +29,8 @@ struct CheckpointOptions {
 };
 
 // Writes OUTPUT_DIR/checkpoint-STEP and then removes the oldest complete ones beyond the limit.
-// Returns its folder. Throws UserError when the disk is full; older checkpoints stay as they were.
+// Returns its folder. Throws UserError when the disk is full or a trained weight is not finite;
+// older checkpoints stay as they were.
 std::filesystem::path save_checkpoint(const CheckpointOptions& options, const TrainerState& state,
                                       Executor& executor);
 

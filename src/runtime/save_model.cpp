@@ -101,6 +101,7 @@ void write_model_files(const fs::path& folder, const models::ModelSource& source
   std::vector<SavedTensor> tensors;
   for (const models::Weight& weight : models::weights_of(source.config))
     tensors.push_back({weight.name, executor.tensor(weight.name)});
+  require_finite(tensors);
   write_tensors(folder, kStem, tensors);
   const DType dtype = tensors.front().buffer.dtype;
   const bool is_preset = source.folder.empty();

@@ -12,7 +12,7 @@ namespace snug::runtime {
 
 // Writes `folder` in one step, replacing one that exists. config.json is the source's with the
 // element type updated, or written from the config for a preset. Read back and compared before the
-// folder appears. Throws UserError when the disk is full.
+// folder appears. Throws UserError when the disk is full, or a weight is not finite.
 void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
                 Executor& executor);
 

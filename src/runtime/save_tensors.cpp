@@ -1,6 +1,7 @@
 #include "runtime/save_tensors.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -41,7 +42,41 @@ void compare(const formats::TensorIndex& index, const SavedTensor& tensor, std::
   }
 }
 
+// Values whose exponent bits are all set: infinite, or not a number. A pass over the memory.
+template <typename Bits, typename Value>
+int64_t count_not_finite(const backends::Buffer& buffer, Bits exponent) {
+  const Value* values = buffer.as<Value>();
+  int64_t count = 0;
+  for (int64_t i = 0; i < buffer.elements(); ++i)
+    count += (std::bit_cast<Bits>(values[i]) & exponent) == exponent ? 1 : 0;
+  return count;
+}
+
+int64_t count_not_finite(const backends::Buffer& buffer) {
+  switch (buffer.dtype) {
+    case program::DType::f32:
+      return count_not_finite<uint32_t, float>(buffer, 0x7f800000U);
+    case program::DType::bf16:
+      return count_not_finite<uint16_t, base::BFloat16>(buffer, 0x7f80);
+    case program::DType::f16:
+      return count_not_finite<uint16_t, uint16_t>(buffer, 0x7c00);
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
+
+void require_finite(std::span<const SavedTensor> tensors) {
+  for (const SavedTensor& tensor : tensors)
+    if (const int64_t count = count_not_finite(tensor.buffer); count > 0)
+      base::throw_user_error(
+          "tensor '{}': {} of its {} values are not finite, so nothing was saved and what was "
+          "saved "
+          "before stays; lower learning_rate or lengthen the warm-up, and go on from the last "
+          "checkpoint with resume_from_checkpoint=auto",
+          tensor.name, count, tensor.buffer.elements());
+}
 
 void write_tensors(const fs::path& folder, const std::string& stem,
                    std::span<const SavedTensor> tensors, int64_t max_shard_bytes) {

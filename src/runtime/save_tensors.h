@@ -18,6 +18,10 @@ struct SavedTensor {
   backends::Buffer buffer;  // contiguous, addressable by the host
 };
 
+// Throws UserError naming the first tensor that holds an infinity or no number: a model that would
+// answer nothing is not worth a file.
+void require_finite(std::span<const SavedTensor> tensors);
+
 // Writes FOLDER/STEM.safetensors, or shards with an index beyond max_shard_bytes. Throws UserError
 // when the disk is full or cannot be written; nothing of the files is left then.
 void write_tensors(const std::filesystem::path& folder, const std::string& stem,

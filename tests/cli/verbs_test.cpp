@@ -81,6 +81,20 @@ TEST_F(Verbs, TrainRunsFromARecipeWithOverrides) {
   EXPECT_TRUE(std::filesystem::exists(*folder_ / "tuned/adapter/adapter_config.json"));
 }
 
+// Step 1 of the warm-up has the rate 0, step 2 is the last one: its weights are infinite.
+TEST_F(Verbs, TrainSavesNoWeightsThatAreNotFinite) {
+  const BinaryRun run =
+      run_snug(joined({"train", model(), "data=" + path("data.jsonl"), "output_dir=" + path("far"),
+                       "learning_rate=1e39", "warmup_steps=1", "save_steps=1"},
+                      kRun));
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  for (const char* part : {"tensor '", "lora_", "not finite", "learning_rate"})
+    EXPECT_TRUE(contains(run.last_line(), part));
+  EXPECT_TRUE(std::filesystem::exists(*folder_ / "far/checkpoint-1"));
+  EXPECT_FALSE(std::filesystem::exists(*folder_ / "far/checkpoint-2"));
+  EXPECT_FALSE(std::filesystem::exists(*folder_ / "far/adapter"));
+}
+
 TEST_F(Verbs, PlanOfAFolderIsWhatTrainingPlans) {
   const std::vector<std::string> words =
       joined({"plan", "--json", "model=" + path("shape"), "init=random", "method=full",

@@ -10,6 +10,7 @@
 #include "formats/safetensors_file.h"
 #include "formats/safetensors_writer.h"
 #include "runtime/load_weights.h"
+#include "runtime/random_weights.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {
@@ -130,7 +131,8 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
     options.optimizer = optimizer;
     TinyRun run(options);
     initialise_adapter(9, run.executor());
-    run.scribble(run.state_names(), 11);
+    for (const std::string& name : run.state_names())
+      fill_normal(run.executor().tensor(name), name, 11, 0.02F, 1);
     TemporaryFolder folder;
     folder.write("base/tokenizer.json", "{}");
     folder.write("base/config.json", "{}");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -93,6 +94,31 @@ TEST(SaveModel, ReplacesAnEarlierOneWhole) {
   save_model(folder / "out", {run.spec().model, {}}, run.executor());
   EXPECT_FALSE(std::filesystem::exists(folder / "out/leftover.txt"));
   EXPECT_TRUE(std::filesystem::exists(folder / "out/model.safetensors"));
+}
+
+TEST(SaveModel, RefusesWhatIsNotFinite) {
+  for (const DType compute : {DType::f32, DType::bf16})
+    for (const float wrong :
+         {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+          std::numeric_limits<float>::quiet_NaN()}) {
+      TemporaryFolder folder;
+      TinyRun run({.compute = compute});
+      random_weights(run.spec().model, 3, 1, run.executor());
+      run.executor().run("prepare");
+      save_model(folder / "out", {run.spec().model, {}}, run.executor());
+      const std::string before = base::read_text_file(folder / "out/model.safetensors");
+      const backends::Buffer& buffer = run.executor().tensor("model.norm.weight");
+      if (compute == DType::f32)
+        buffer.as<float>()[5] = wrong;
+      else
+        buffer.as<base::BFloat16>()[5] = base::to_bfloat16(wrong);
+      const std::string text = user_error_of([&] {
+        save_model(folder / "out", {run.spec().model, {}}, run.executor());
+      });
+      EXPECT_TRUE(contains(text, "tensor 'model.norm.weight': 1 of its 12 values are not finite"));
+      EXPECT_EQ(base::read_text_file(folder / "out/model.safetensors"), before);
+      EXPECT_EQ(folder.count(), 1U) << "nothing is half-written";
+    }
 }
 
 // What a preset's config.json says must read as the same shape.
