@@ -23,13 +23,14 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
                                         const models::ModelSource& model,
                                         const plan::TrainingSpec& spec) {
   if (recipe.data.empty()) return std::nullopt;
-  const char* reason = nullptr;
-  if (model.folder.empty()) reason = "a built-in shape has no tokenizer";
-  if (!std::filesystem::exists(recipe.data)) reason = "the file is not there";
-  if (reason != nullptr) {
-    fmt::print(stderr, "planned without the tokens of data {}: {}\n", recipe.data, reason);
+  const auto without = [](const std::string& path, const char* reason) {
+    fmt::print(stderr, "planned without the tokens of data {}: {}\n", path, reason);
     return std::nullopt;
-  }
+  };
+  if (model.folder.empty()) return without(recipe.data, "a built-in shape has no tokenizer");
+  for (const std::string& path : {recipe.data, recipe.eval_data})
+    if (!path.empty() && !std::filesystem::exists(path))
+      return without(path, "the file is not there");
   return train::load_data(recipe, model, spec.row_segments);
 }
 

@@ -11,20 +11,27 @@ namespace {
 using base::JsonObject;
 using nlohmann::json;
 
-json identity_json(const RunIdentity& identity) {
-  return {{"recipe_fingerprint", identity.recipe_fingerprint},
-          {"data_fingerprint", identity.data_fingerprint},
-          {"backend", identity.backend},
-          {"library", identity.library},
-          {"threads", identity.threads}};
+std::map<std::string, std::string> texts(const JsonObject& object) {
+  std::map<std::string, std::string> result;
+  for (const auto& [name, value] : object.value().items()) result[name] = object.text(name);
+  return result;
 }
 
-RunIdentity parse_identity(const JsonObject& object) {
-  return {.recipe_fingerprint = object.text("recipe_fingerprint"),
-          .data_fingerprint = object.text("data_fingerprint"),
-          .backend = object.text("backend"),
-          .library = object.text("library"),
-          .threads = object.integer("threads")};
+std::vector<std::string> compare(const std::map<std::string, std::string>& saved,
+                                 const std::map<std::string, std::string>& now) {
+  const auto value_in = [](const auto& values, const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() || found->second.empty() ? std::string("not set") : found->second;
+  };
+  std::map<std::string, std::string> all = saved;
+  all.insert(now.begin(), now.end());
+  std::vector<std::string> found;
+  for (const auto& [name, value] : all) {
+    const std::string then = value_in(saved, name);
+    const std::string current = value_in(now, name);
+    if (then != current) found.push_back(fmt::format("{} was {} and is {}", name, then, current));
+  }
+  return found;
 }
 
 int64_t count(const JsonObject& object, std::string_view key) {
@@ -50,23 +57,18 @@ void check_schema(const JsonObject& object) {
 }  // namespace
 
 std::string to_json(const TrainerState& state) {
-  json document{{"schema_version", TrainerState::kSchemaVersion},
-                {"step", state.step},
-                {"max_steps", state.max_steps},
-                {"epoch", state.epoch},
-                {"rows_consumed", state.rows_consumed},
-                {"seed", state.seed},
-                {"trained_tokens", state.trained_tokens},
-                {"total_tokens", state.total_tokens},
-                {"skipped_steps", state.skipped_steps},
-                {"loss_sum", state.loss_sum},
-                {"loss_weight", state.loss_weight},
-                {"train_seconds", state.train_seconds},
-                {"best_eval_loss", nullptr},
-                {"best_eval_step", state.best_eval_step},
-                {"identity", identity_json(state.identity)},
-                {"files", state.files}};
-  if (state.best_eval_loss) document["best_eval_loss"] = *state.best_eval_loss;
+  const json document{
+      {"schema_version", TrainerState::kSchemaVersion},
+      {"step", state.step},
+      {"max_steps", state.max_steps},
+      {"epoch", state.epoch},
+      {"rows_consumed", state.rows_consumed},
+      {"seed", state.seed},
+      {"trained_tokens", state.trained_tokens},
+      {"total_tokens", state.total_tokens},
+      {"train_seconds", state.train_seconds},
+      {"identity", {{"fixed", state.identity.fixed}, {"free", state.identity.free}}},
+      {"files", state.files}};
   return document.dump(2) + "\n";
 }
 
@@ -82,30 +84,16 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   state.seed = object.integer("seed");
   state.trained_tokens = count(object, "trained_tokens");
   state.total_tokens = count(object, "total_tokens");
-  state.skipped_steps = count(object, "skipped_steps");
-  state.loss_sum = object.number("loss_sum");
-  state.loss_weight = object.number("loss_weight");
   state.train_seconds = object.number("train_seconds");
-  if (object.has("best_eval_loss")) state.best_eval_loss = object.number("best_eval_loss");
-  state.best_eval_step = count(object, "best_eval_step");
-  state.identity = parse_identity(object.object("identity"));
+  const JsonObject identity = object.object("identity");
+  state.identity = {texts(identity.object("fixed")), texts(identity.object("free"))};
   const JsonObject files = object.object("files");
   for (const auto& [name, bytes] : files.value().items()) state.files[name] = count(files, name);
   return state;
 }
 
-std::vector<std::string> differences(const RunIdentity& saved, const RunIdentity& now) {
-  std::vector<std::string> found;
-  const auto compare = [&](const char* what, const auto& then, const auto& current) {
-    if (then != current) found.push_back(fmt::format("{} was {} and is {}", what, then, current));
-  };
-  if (saved.recipe_fingerprint != now.recipe_fingerprint)
-    found.emplace_back("the recipe differs in keys that change the numbers");
-  if (saved.data_fingerprint != now.data_fingerprint) found.emplace_back("the data differ");
-  compare("the backend", saved.backend, now.backend);
-  compare("the library", saved.library, now.library);
-  compare("the number of threads", saved.threads, now.threads);
-  return found;
+Differences differences(const RunIdentity& saved, const RunIdentity& now) {
+  return {compare(saved.fixed, now.fixed), compare(saved.free, now.free)};
 }
 
 }  // namespace snug::runtime

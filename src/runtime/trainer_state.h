@@ -4,26 +4,24 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace snug::runtime {
 
-// What must be the same for a resumed run to end with the same bits.
+// What must be the same for a resumed run to end with the same bits, by name.
 struct RunIdentity {
-  std::string recipe_fingerprint;  // of all that changes the numbers
-  std::string data_fingerprint;
-  std::string backend;  // "cpu"
-  std::string library;  // "oneDNN 2.6.3, avx512_core_bf16"
-  int64_t threads = 0;
+  // Without these it would be another run: the model, the data, the method, the form of its state.
+  std::map<std::string, std::string> fixed;
+  // What a user may want to change on the way, such as the learning rate or the machine.
+  std::map<std::string, std::string> free;
 
   bool operator==(const RunIdentity&) const = default;
 };
 
 struct TrainerState {
-  static constexpr int64_t kSchemaVersion = 1;
+  static constexpr int64_t kSchemaVersion = 2;
 
   int64_t step = 0;           // optimizer steps done
   int64_t max_steps = 0;      // of the whole run
@@ -32,12 +30,7 @@ struct TrainerState {
   int64_t seed = 0;
   int64_t trained_tokens = 0;  // since the start
   int64_t total_tokens = 0;
-  int64_t skipped_steps = 0;  // updates skipped for a gradient that was not finite
-  double loss_sum = 0;        // since the last line of the log, with its count of tokens or steps
-  double loss_weight = 0;
   double train_seconds = 0;
-  std::optional<double> best_eval_loss;
-  int64_t best_eval_step = 0;
   RunIdentity identity;
   // Every other file of the checkpoint with its bytes; filled by save_checkpoint.
   std::map<std::string, int64_t> files;
@@ -51,7 +44,11 @@ std::string to_json(const TrainerState& state);
 // schema.
 TrainerState parse_trainer_state(std::string_view text, const std::string& file);
 
-// One sentence a difference that keeps a resumed run from the same bits; empty when none.
-std::vector<std::string> differences(const RunIdentity& saved, const RunIdentity& now);
+// "learning_rate was 0.0002 and is 0.0001", one a difference.
+struct Differences {
+  std::vector<std::string> fixed;  // for which resuming is refused
+  std::vector<std::string> free;   // which are told
+};
+Differences differences(const RunIdentity& saved, const RunIdentity& now);
 
 }  // namespace snug::runtime

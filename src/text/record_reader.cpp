@@ -27,8 +27,7 @@ int count_lines(std::string_view text) {
 
 RecordReader::RecordReader(const std::string& path, std::string separator)
     : path_(path), separator_(std::move(separator)), stream_(path, std::ios::binary) {
-  if (!std::filesystem::exists(path))
-    throw base::UserError("no such data file; check data=", {path, 0, 0});
+  if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
   if (!stream_ || std::filesystem::is_directory(path))
     throw base::UserError("the data cannot be read; expected a .json, .jsonl or .txt file",
                           {path, 0, 0});

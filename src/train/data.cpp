@@ -4,29 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/threads.h"
+#include "plan/spec.h"
 
 namespace snug::train {
 namespace {
 
-std::optional<text::RecordForm> record_form(formats::DataFormat format) {
-  switch (format) {
-    case formats::DataFormat::automatic:
-      return std::nullopt;
-    case formats::DataFormat::alpaca:
-      return text::RecordForm::alpaca;
-    case formats::DataFormat::messages:
-      return text::RecordForm::messages;
-    case formats::DataFormat::sharegpt:
-      return text::RecordForm::sharegpt;
-    case formats::DataFormat::prompt_completion:
-      return text::RecordForm::prompt_completion;
-    case formats::DataFormat::text:
-      return text::RecordForm::text;
-  }
-  return std::nullopt;
+void require_file(const formats::Recipe& recipe, const char* key, const std::string& path) {
+  if (!std::filesystem::exists(path))
+    recipe.fail(key, fmt::format("\"{}\" does not exist; give a .json, .jsonl or .txt file", path));
 }
 
 std::unique_ptr<DataSource> load_source(const formats::Recipe& recipe, const std::string& path,
@@ -35,8 +24,8 @@ std::unique_ptr<DataSource> load_source(const formats::Recipe& recipe, const std
   const text::DatasetOptions options{.max_length = static_cast<int32_t>(recipe.max_length),
                                      .train_on_prompt = recipe.train_on_prompt,
                                      .chat_template = recipe.chat_template,
-                                     .form = record_form(recipe.data_format),
-                                     .threads = static_cast<int>(recipe.threads)};
+                                     .form = plan::record_form(recipe.data_format),
+                                     .threads = base::thread_count(recipe.threads)};
   const text::RowOptions rows{
       .max_length = static_cast<int32_t>(recipe.max_length),
       .max_segments = static_cast<int32_t>(row_segments),
@@ -60,6 +49,8 @@ int64_t RunData::host_bytes() const {
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
                   int64_t row_segments) {
   recipe.require("data");
+  require_file(recipe, "data", recipe.data);
+  if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);
   if (model.folder.empty())
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
                                      "folder of a model to train",

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -28,33 +30,75 @@ std::optional<fs::path> checkpoint_of(const formats::Recipe& recipe) {
   return recipe.resume_from_checkpoint;
 }
 
+// What a run writes before its first checkpoint, beside temporary files of these names.
+constexpr std::array kEarlyNames{"recipe.yaml", "plan.json", "metrics.jsonl"};
+
 // Removes what a run writes, and nothing else that may lie in the folder.
 void remove_run(const fs::path& path) {
   for (const auto& checkpoint : runtime::list_checkpoints(path).complete)
     fs::remove_all(checkpoint.path);
-  constexpr std::array kNames{"recipe.yaml",   "plan.json", "measured.json",
-                              "metrics.jsonl", "adapter",   "model"};
-  for (const char* name : kNames) fs::remove_all(path / name);
+  for (const char* name : kEarlyNames) fs::remove_all(path / name);
+  for (const char* name : {"measured.json", "adapter", "model"}) fs::remove_all(path / name);
+}
+
+bool is_early(const std::string& name) {
+  return std::any_of(kEarlyNames.begin(), kEarlyNames.end(),
+                     [&](const char* early) {
+                       return name == early || name.starts_with(fmt::format("{}.tmp", early));
+                     }) ||
+         (name.starts_with("checkpoint-") && name.find(".tmp-") != std::string::npos);
+}
+
+// The first entry, by name, that a run which was killed before its first checkpoint would not have
+// left; empty when there is none.
+std::string foreign_entry(const fs::path& path) {
+  std::string first;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_early(name) && (first.empty() || name < first)) first = name;
+  }
+  return first;
+}
+
+bool lies_in(const fs::path& checkpoint, const fs::path& folder) {
+  std::error_code error;
+  return fs::equivalent(fs::canonical(checkpoint, error).parent_path(), folder, error);
+}
+
+// Throws unless the folder is free, or is that of the run which goes on here.
+void check_free(const RunFolder& folder, const formats::Recipe& recipe) {
+  if (!fs::exists(folder.path)) return;
+  if (!fs::is_directory(folder.path))
+    base::throw_user_error("output_dir {} is a file; give a folder", recipe.output_dir);
+  if (fs::is_empty(folder.path) || folder.goes_on || recipe.overwrite_output_dir) return;
+  if (recipe.resume_from_checkpoint == "none")
+    base::throw_user_error(
+        "output_dir {} exists and is not empty; choose another, continue its run with "
+        "resume_from_checkpoint=auto, or replace it with overwrite_output_dir=true",
+        recipe.output_dir);
+  if (folder.checkpoint)
+    base::throw_user_error(
+        "output_dir {} exists and is not empty, and the checkpoint {} is not of its run; choose "
+        "another output_dir, or replace this one with overwrite_output_dir=true",
+        recipe.output_dir, folder.checkpoint->string());
+  if (const std::string name = foreign_entry(folder.path); !name.empty())
+    base::throw_user_error(
+        "output_dir {} exists and is not empty, and holds no checkpoint to resume from, but {}; "
+        "choose another, or replace it with overwrite_output_dir=true",
+        recipe.output_dir, name);
 }
 
 }  // namespace
 
 RunFolder open_run_folder(const formats::Recipe& recipe) {
-  const RunFolder folder{recipe.output_dir, checkpoint_of(recipe)};
-  const bool resumes = recipe.resume_from_checkpoint != "none";
-  if (fs::exists(folder.path) && !fs::is_directory(folder.path))
-    base::throw_user_error("output_dir {} is a file; give a folder", recipe.output_dir);
-  const bool filled = fs::exists(folder.path) && !fs::is_empty(folder.path);
-  if (filled && !resumes && !recipe.overwrite_output_dir)
-    base::throw_user_error(
-        "output_dir {} exists and is not empty; choose another, continue its run with "
-        "resume_from_checkpoint=auto, or replace it with overwrite_output_dir=true",
-        recipe.output_dir);
+  RunFolder folder{recipe.output_dir, checkpoint_of(recipe), false};
+  folder.goes_on = folder.checkpoint && lies_in(*folder.checkpoint, folder.path);
+  check_free(folder, recipe);
   return folder;
 }
 
 void create_run_folder(const RunFolder& folder, const formats::Recipe& recipe) {
-  if (fs::exists(folder.path) && recipe.overwrite_output_dir && !folder.checkpoint)
+  if (fs::exists(folder.path) && recipe.overwrite_output_dir && !folder.goes_on)
     remove_run(folder.path);
   std::error_code error;
   fs::create_directories(folder.path, error);

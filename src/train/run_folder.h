@@ -14,14 +14,17 @@ namespace snug::train {
 struct RunFolder {
   std::filesystem::path path;
   std::optional<std::filesystem::path> checkpoint;  // to resume from
+  bool goes_on = false;                             // the checkpoint is of this folder's run
 };
 
 // Decides before anything is loaded. An existing, non-empty folder is a UserError unless the run
-// resumes or overwrite_output_dir is set. resume_from_checkpoint=auto takes the newest complete
-// checkpoint, and starts afresh when there is none.
+// goes on in it or overwrite_output_dir is set. resume_from_checkpoint=auto takes the newest
+// complete checkpoint, and starts afresh when there is none, which asks for a folder that is empty
+// or holds only what a run writes before its first checkpoint.
 RunFolder open_run_folder(const formats::Recipe& recipe);
 
-// Creates the folder (emptied with overwrite_output_dir, unless it resumes) and writes recipe.yaml.
+// Creates the folder (emptied with overwrite_output_dir, unless its run goes on) and writes
+// recipe.yaml.
 void create_run_folder(const RunFolder& folder, const formats::Recipe& recipe);
 
 }  // namespace snug::train

@@ -12,7 +12,6 @@
 
 #include "backends/backend.h"
 #include "base/file.h"
-#include "base/random.h"
 #include "plan/document.h"
 #include "plan/fit.h"
 #include "plan/spec.h"
@@ -24,6 +23,7 @@
 #include "train/process_memory.h"
 #include "train/row_load.h"
 #include "train/run_folder.h"
+#include "train/run_identity.h"
 #include "train/trainer.h"
 
 namespace snug::train {
@@ -66,30 +66,6 @@ std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe) {
                                        .device_memory_bytes = recipe.device_memory});
 }
 
-// The recipe without what does not change the numbers of a run.
-formats::Recipe numbers_of(formats::Recipe recipe) {
-  recipe.output_dir = recipe.resume_from_checkpoint = "";
-  recipe.overwrite_output_dir = false;
-  recipe.save_steps = recipe.save_total_limit = recipe.logging_steps = recipe.eval_steps = 0;
-  recipe.device_memory = recipe.host_memory = recipe.threads = 0;
-  return recipe;
-}
-
-std::string fingerprint(const std::string& text) {
-  return fmt::format("{:016x}", base::hash_name(text.data(), text.size()));
-}
-
-// Of every id and what is learned of it.
-std::string fingerprint_of(const text::DocumentStore& documents) {
-  uint64_t hash = 0;
-  for (int64_t document = 0; document < documents.size(); ++document)
-    for (int32_t i = 0; i < documents.length(document); ++i) {
-      const auto id = static_cast<uint64_t>(documents.id(document, i));
-      hash = (hash ^ (2 * id + (documents.is_target(document, i) ? 1 : 0))) * 0x100000001b3ULL;
-    }
-  return fmt::format("{:016x}", hash);
-}
-
 class Session {
  public:
   explicit Session(const formats::Recipe& recipe)
@@ -102,6 +78,7 @@ class Session {
   int run() {
     read_data();
     make_plan();
+    identify();
     load();
     create_run_folder(folder_, recipe_);
     base::write_file_atomically(folder_.path / "plan.json", plan::to_json(plan_));
@@ -149,28 +126,26 @@ class Session {
       else
         runtime::load_adapter(recipe_.adapter, spec_.lora, *executor_);
     }
-    state_.seed = recipe_.seed;
-    state_.max_steps = steps_;
-    state_.identity = identity();
     if (folder_.checkpoint) restore();
     executor_->run("prepare");
   }
 
-  runtime::RunIdentity identity() const {
-    return {.recipe_fingerprint = fingerprint(formats::to_yaml(numbers_of(recipe_))),
-            .data_fingerprint = fingerprint_of(data_.training->dataset.documents),
-            .backend = backend_->name(),
-            .library = backend_->library_versions(),
-            .threads = recipe_.threads};
+  // Before anything large is allocated: another run's checkpoint is refused.
+  void identify() {
+    state_.seed = recipe_.seed;
+    state_.max_steps = steps_;
+    state_.identity = identity_of(recipe_, model_, data_.training->dataset.documents);
+    state_.identity.fixed["compute_dtype"] = plan_.compute_dtype;
+    state_.identity.free["backend"] = backend_->name();
+    state_.identity.free["library"] = backend_->library_versions();
+    if (folder_.checkpoint)
+      check_identity(runtime::read_checkpoint_state(*folder_.checkpoint).identity, state_.identity,
+                     folder_.checkpoint->string());
   }
 
   void restore() {
-    const runtime::TrainerState saved =
-        runtime::restore_checkpoint(*folder_.checkpoint, model_.config, *executor_);
-    for (const std::string& difference : runtime::differences(saved.identity, state_.identity))
-      fmt::print(stderr, "resuming with other bits: {}\n", difference);
     const runtime::RunIdentity now = state_.identity;
-    state_ = saved;
+    state_ = runtime::restore_checkpoint(*folder_.checkpoint, model_.config, *executor_);
     state_.identity = now;
     state_.max_steps = steps_;
     fmt::print(stderr, "resumed from {} at step {}{}\n", folder_.checkpoint->string(), state_.step,
@@ -203,8 +178,8 @@ class Session {
     if (data_.evaluation != nullptr)
       evaluation.emplace(data_.evaluation->rows, spec_.rows, spec_.row_tokens, *executor_);
     const fs::path path = folder_.path / "metrics.jsonl";
-    formats::JsonLines metrics = folder_.checkpoint ? formats::JsonLines::resume(path, state_.step)
-                                                    : formats::JsonLines::create(path);
+    formats::JsonLines metrics = folder_.goes_on ? formats::JsonLines::resume(path, state_.step)
+                                                 : formats::JsonLines::create(path);
     Progress progress(state_.step, steps_);
     const SignalGuard guard;
     Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr, metrics,

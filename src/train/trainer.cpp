@@ -44,7 +44,7 @@ Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, Bat
 
 TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<bool>& stop) {
   TrainerOutcome outcome;
-  int64_t saved_step = state.step;
+  saved_step_ = state.step;
   while (state.step < options_.total_steps && !stop) {
     const StepMetrics metrics = step(state);
     outcome.last_loss = metrics.loss;
@@ -53,13 +53,13 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<bool
       evaluate_and_log(metrics.step);
     if (due(metrics.step, options_.save_steps)) {
       runtime::save_checkpoint(options_.checkpoint, state, executor_);
-      saved_step = state.step;
+      saved_step_ = state.step;
     }
   }
   outcome.interrupted = stop && state.step < options_.total_steps;
   if (evaluation_ != nullptr && !outcome.interrupted && !due(state.step, options_.eval_steps))
     evaluate_and_log(state.step);
-  if (saved_step != state.step) runtime::save_checkpoint(options_.checkpoint, state, executor_);
+  if (saved_step_ != state.step) runtime::save_checkpoint(options_.checkpoint, state, executor_);
   metrics_.sync();
   outcome.last_step = state.step;
   outcome.median_step_seconds = median(step_seconds_);
@@ -100,7 +100,7 @@ StepMetrics Trainer::step(runtime::TrainerState& state) {
   metrics.tokens_per_second = static_cast<double>(counts.tokens) / metrics.step_seconds;
   metrics.resident_bytes = process_memory().resident_bytes;
   if (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss))
-    stop_on_bad_gradient(step, metrics.loss, metrics.grad_norm);
+    throw base::UserError(bad_step_message(metrics, saved_step_));
 
   step_seconds_.push_back(metrics.step_seconds);
   state.step = step;
@@ -145,13 +145,23 @@ void Trainer::evaluate_and_log(int64_t step) {
   progress_.note({buffer.data(), line.size});
 }
 
-void Trainer::stop_on_bad_gradient(int64_t step, double loss, double norm) const {
-  base::throw_user_error(
-      "step {}: the loss is {} and the gradient norm {}, so the update was skipped and the run "
-      "stopped; the weights are those of step {}. Lower learning_rate (now {:.2e}), lengthen the "
-      "warm-up, or look for broken records in the data; resume_from_checkpoint=auto continues from "
-      "the last checkpoint",
-      step, loss, norm, step - 1, options_.schedule.at(step));
+std::string bad_step_message(const StepMetrics& metrics, int64_t saved_step) {
+  const bool was_updated = std::isfinite(metrics.grad_norm);
+  const std::string what =
+      was_updated
+          ? fmt::format(
+                "the loss is {}, though the gradient norm is {}, so the weights were still "
+                "updated",
+                metrics.loss, metrics.grad_norm)
+          : fmt::format("the gradient norm is {} (loss {}), so the weights were not updated",
+                        metrics.grad_norm, metrics.loss);
+  const std::string next =
+      saved_step > 0 ? fmt::format("the checkpoint to resume from is that of step {}", saved_step)
+                     : "no checkpoint was saved before";
+  return fmt::format(
+      "step {}: {}, and the run stopped without saving. Lower learning_rate (now {:.2e}), lengthen "
+      "the warm-up, or look for broken records in the data; {}",
+      metrics.step, what, metrics.learning_rate, next);
 }
 
 }  // namespace snug::train

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "formats/json_lines.h"
@@ -44,7 +45,7 @@ class Trainer {
           BatchLoader* evaluation, formats::JsonLines& metrics, Progress& progress);
 
   // Runs to the end or until `stop` becomes true, then saves a checkpoint. Throws UserError when a
-  // gradient norm is not finite: the update was skipped, the last checkpoint is intact.
+  // loss or gradient norm is not finite: nothing is saved then, the last checkpoint is intact.
   TrainerOutcome run(runtime::TrainerState& state, const std::atomic<bool>& stop);
 
   // One optimizer step, and its line in metrics.jsonl and on the terminal. Neither allocates.
@@ -54,7 +55,6 @@ class Trainer {
  private:
   double evaluate();
   void evaluate_and_log(int64_t step);
-  [[noreturn]] void stop_on_bad_gradient(int64_t step, double loss, double norm) const;
 
   const TrainerOptions& options_;
   runtime::Executor& executor_;
@@ -64,6 +64,11 @@ class Trainer {
   Progress& progress_;
   std::vector<double> step_seconds_;
   std::optional<double> eval_loss_;
+  int64_t saved_step_ = 0;  // of the newest checkpoint; 0: none
 };
+
+// What a user is told of a step whose loss or gradient norm is not finite. A norm that is not
+// skips the update on the device; a loss alone does not. `saved_step`: of the newest checkpoint.
+std::string bad_step_message(const StepMetrics& metrics, int64_t saved_step);
 
 }  // namespace snug::train

@@ -94,6 +94,11 @@ std::vector<std::string> with_filled_output(const Scene& scene) {
   return {"output_dir=" + scene.path("filled")};
 }
 
+// Whatever resuming finds, a folder that no run of snug made is left alone.
+std::vector<std::string> with_foreign_output(const Scene& scene, const std::string& checkpoint) {
+  return joined(with_filled_output(scene), {"resume_from_checkpoint=" + checkpoint});
+}
+
 const std::vector<WrongInput> kCases{
     {"unknown_key", only("lerning_rate=1"), {"lerning_rate", "learning_rate"}},
     {"unknown_key_in_a_file",
@@ -105,6 +110,7 @@ const std::vector<WrongInput> kCases{
     {"negative_size", only("device_memory=-1"), {"device_memory", "size"}},
     {"negative_count", with_recipe("seed: 1\nsave_steps: -5\n"), {"wrong.yaml:2:1", "save_steps"}},
     {"longer_than_the_model", only("max_length=4096"), {"max_length", "256 positions"}},
+    {"unknown_chat_template", only("chat_template=nope"), {"chat_template", "nope", "chatml"}},
     {"unknown_target_module", only("target_modules=q_prj"), {"q_prj", "q_proj"}},
     {"key_of_another_verb", only("temperature=1"), {"temperature", "generate"}},
     {"not_a_word", only("learning_rate"), {"learning_rate", "key=value"}},
@@ -131,6 +137,7 @@ const std::vector<WrongInput> kCases{
     {"truncated_weights", with_truncated_weights, {"model.safetensors"}},
     {"lying_header", with_lying_header, {"model.safetensors"}},
     {"missing_data", only("data=nowhere.jsonl"), {"nowhere.jsonl"}},
+    {"missing_eval_data", only("eval_data=gone.jsonl"), {"eval_data", "gone.jsonl"}},
     {"empty_data", with_data(""), {"wrong.jsonl"}},
     {"broken_data", with_data("{\"text\": \"a\"}\n{\"text\"\n"), {"wrong.jsonl:2"}},
     {"record_without_fields",
@@ -138,6 +145,12 @@ const std::vector<WrongInput> kCases{
      {"wrong.jsonl:2"}},
     {"answer_cut_away", only("max_length=16"), {"data.jsonl:1", "max_length"}},
     {"output_folder_exists", with_filled_output, {"filled", "overwrite_output_dir"}},
+    {"foreign_output_and_nothing_to_resume",
+     [](const Scene& scene) { return with_foreign_output(scene, "auto"); },
+     {"filled", "not empty", "mine.txt"}},
+    {"foreign_output_and_a_checkpoint_elsewhere",
+     [](const Scene& scene) { return with_foreign_output(scene, scene.path("model")); },
+     {"filled", "not empty", "overwrite_output_dir"}},
     {"budget_too_small", only("device_memory=100000"), {"100000", "does not fit"}, 3},
     {"host_budget_too_small", only("host_memory=1MiB"), {"host_memory", "does not fit"}, 3},
 };

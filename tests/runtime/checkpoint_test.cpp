@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
+
 #include "base/temporary_folder.h"
 #include "formats/tensor_index.h"
 #include "runtime/checkpoint_folders.h"
@@ -52,18 +54,20 @@ TrainerState state_at(int64_t step) {
   state.step = step;
   state.rows_consumed = 8 * step;
   state.seed = 42;
-  state.loss_sum = 0.1 * static_cast<double>(step);
-  state.identity.backend = "reference";
+  state.train_seconds = 0.1 * static_cast<double>(step);
+  state.identity.free["backend"] = "reference";
   return state;
 }
 
-// Random state in which each weight is what `prepare` casts from its master, as training leaves it.
+// Random state of finite weights, in which each is what `prepare` casts from its master, as
+// training leaves it.
 void fill_state(TinyRun& run, unsigned salt) {
   run.scribble(run.state_names(), salt);
   for (const program::Tensor& tensor : run.job().trainables) {
     const std::string master = methods::master_name(tensor.name);
-    if (run.executor().has(master))
-      fill_normal(run.executor().tensor(master), tensor.name, salt, 0.02F, 1);
+    const bool has_master = run.executor().has(master);
+    fill_normal(run.executor().tensor(has_master ? master : tensor.name), tensor.name, salt, 0.02F,
+                1);
   }
   run.executor().run("prepare");
 }
@@ -91,7 +95,7 @@ TEST_F(Checkpoint, RestoresEveryBitForEveryMethodAndOptimizer) {
       again.executor().run("prepare");
       EXPECT_EQ(state.step, 7);
       EXPECT_EQ(state.rows_consumed, 56);
-      EXPECT_EQ(state.loss_sum, 0.1 * 7);
+      EXPECT_EQ(state.train_seconds, 0.1 * 7);
       for (const std::string& name : run.state_names())
         EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
       EXPECT_EQ(again.floats("inverse_frequencies"), models::inverse_frequencies(run.spec().model));
@@ -177,6 +181,26 @@ TEST_F(Checkpoint, AFullDiskLeavesOlderOnesIntact) {
   TinyRun again(tiny(plan::MethodKind::full));
   EXPECT_EQ(restore_checkpoint(folder_ / "checkpoint-1", run.spec().model, again.executor()).step,
             1);
+}
+
+TEST_F(Checkpoint, WeightsThatAreNotFiniteAreRefusedAndOlderOnesStay) {
+  for (const auto method : {plan::MethodKind::full, plan::MethodKind::lora}) {
+    const TemporaryFolder folder;
+    TinyRun run(tiny(method));
+    fill_state(run, 5);
+    CheckpointOptions options = options_for(run, folder.path());
+    options.save_total_limit = 1;
+    save_checkpoint(options, state_at(1), run.executor());
+    const std::string& name = run.job().trainables.back().name;
+    run.executor().tensor(methods::master_name(name)).as<float>()[0] = INFINITY;
+    run.executor().run("prepare");
+    const std::string text =
+        user_error_of([&] { save_checkpoint(options, state_at(2), run.executor()); });
+    EXPECT_TRUE(contains(text, name));
+    EXPECT_TRUE(contains(text, "not finite"));
+    EXPECT_EQ(find_latest_checkpoint(folder.path()), folder / "checkpoint-1");
+    EXPECT_EQ(folder.count(), 1U) << "nothing is half-written";
+  }
 }
 
 // Saves the steps from `first` on until it is killed; each step has a state of its own.

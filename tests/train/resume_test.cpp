@@ -91,6 +91,38 @@ TEST(Resume, ASignalSavesACheckpoint) {
   const Outcome resumed = run_snug(words(
       output, {"method=lora", "max_steps=100000", "resume_from_checkpoint=auto", "lora_r=8"}));
   EXPECT_NE(resumed.exit_code, 0) << "another recipe must be refused";
+  EXPECT_NE(resumed.output.find("lora_r was 16 and is 8"), std::string::npos) << resumed.output;
+}
+
+// What a user may want on the way is told and done; what makes it another run is refused before
+// anything is loaded, and the run folder stays as it was.
+TEST(Resume, TellsWhatIsFreeAndRefusesWhatIsFixed) {
+  const TemporaryFolder folder;
+  const fs::path output = folder.path() / "run";
+  const std::vector<std::string> first{"max_steps=2", "lora_dropout=0"};
+  ASSERT_EQ(run_snug(words(output, first)).exit_code, 0);
+  const auto resumed = [&](const std::vector<std::string>& more) {
+    return run_snug(words(output, with(with(first, {"resume_from_checkpoint=auto"}), more)));
+  };
+  const std::string recipe = read_file(output / "recipe.yaml");
+  for (const auto& [word, told] : std::vector<std::pair<std::string, std::string>>{
+           {"lora_alpha=7", "lora_alpha was 32 and is 7"},
+           {"seed=7", "seed was 42 and is 7"},
+           {"max_length=128", "max_length was 64 and is 128"},
+           {"method=full", "method was lora and is full"},
+           {"init=random", "init was files and is random"},
+           {"optim=adamw_bf16", "optim was adamw and is adamw_bf16"},
+           {"data=examples/wordnet/heldout.jsonl", "the data was "}}) {
+    const Outcome outcome = resumed({word});
+    EXPECT_EQ(outcome.exit_code, 2) << word << outcome.output;
+    EXPECT_NE(outcome.output.find(told), std::string::npos) << word << outcome.output;
+    EXPECT_EQ(read_file(output / "recipe.yaml"), recipe) << word;
+  }
+  const Outcome slower = resumed({"learning_rate=1e-5", "max_steps=3"});
+  EXPECT_EQ(slower.exit_code, 0) << slower.output;
+  EXPECT_NE(slower.output.find("learning_rate was 0.0002 and is 1e-05"), std::string::npos)
+      << slower.output;
+  EXPECT_EQ(losses(output).size(), 3U);
 }
 
 }  // namespace
