@@ -54,7 +54,20 @@ struct Float16 {
   uint16_t bits = 0;
 };
 
-float to_float(Float16 value);
+// Without branches, so that loops of it vectorise.
+constexpr float to_float(Float16 value) {
+  constexpr uint32_t kExponentShift = 112U << 23;  // difference of the exponents' biases
+  constexpr uint32_t kSmallestNormal = 113U << 23;
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000U) << 16;
+  const uint32_t magnitude = static_cast<uint32_t>(value.bits & 0x7fffU) << 13;
+  // A subnormal is its mantissa above the smallest normal: the subtraction normalises it.
+  const auto subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude + kSmallestNormal) -
+                                                 std::bit_cast<float>(kSmallestNormal));
+  uint32_t bits = magnitude + kExponentShift;
+  bits = magnitude >= (31U << 23) ? magnitude | 0x7f800000U : bits;
+  bits = magnitude < (1U << 23) ? subnormal : bits;
+  return std::bit_cast<float>(sign | bits);
+}
 // Rounds to nearest, ties to even; overflow becomes infinity.
 Float16 to_float16(float value);
 

@@ -1,6 +1,5 @@
 #include "runtime/convert.h"
 
-#include <bit>
 #include <cstring>
 
 #include "base/error.h"
@@ -15,21 +14,7 @@ using base::Float16;
 float load(float value) { return value; }
 float load(double value) { return static_cast<float>(value); }
 float load(BFloat16 value) { return base::to_float(value); }
-
-// base::to_float(Float16) without branches, so that the loop vectorises.
-float load(Float16 value) {
-  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000U) << 16;
-  const uint32_t magnitude = static_cast<uint32_t>(value.bits & 0x7fffU) << 13;
-  constexpr uint32_t kBias = 112U << 23;  // difference of the exponents' biases
-  constexpr uint32_t kSmallest = 113U << 23;
-  // A subnormal is its mantissa below the smallest normal: the subtraction normalises it.
-  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude + kSmallest) -
-                                                     std::bit_cast<float>(kSmallest));
-  uint32_t bits = magnitude + kBias;
-  bits = magnitude >= (31U << 23) ? magnitude | 0x7f800000U : bits;
-  bits = magnitude < (1U << 23) ? subnormal : bits;
-  return std::bit_cast<float>(sign | bits);
-}
+float load(Float16 value) { return base::to_float(value); }
 
 void store(float value, float& to) { to = value; }
 void store(float value, BFloat16& to) { to = base::to_bfloat16(value); }
