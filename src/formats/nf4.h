@@ -14,6 +14,8 @@
 namespace snug::formats {
 
 inline constexpr int64_t kNf4BlockSize = 64;
+// Blocks whose absmax share one fp32 scale when they are stored in 8 bits (double quantisation).
+inline constexpr int64_t kNestedBlockSize = 256;
 
 // What a code stands for, times the block's absmax.
 inline constexpr std::array<float, 16> kNf4Codes{-1.0F,
@@ -46,6 +48,10 @@ inline constexpr std::array<float, 15> kNf4Thresholds = [] {
 constexpr int64_t nf4_blocks(int64_t elements) {
   return (elements + kNf4BlockSize - 1) / kNf4BlockSize;
 }
+// Scales of the 8-bit form of so many absmax.
+constexpr int64_t nested_blocks(int64_t blocks) {
+  return (blocks + kNestedBlockSize - 1) / kNestedBlockSize;
+}
 // Bytes of its codes: two a byte, the even element in the high nibble.
 constexpr int64_t nf4_code_bytes(int64_t elements) { return (elements + 1) / 2; }
 
@@ -60,5 +66,21 @@ void quantize_nf4(base::DType from, const void* source, int64_t elements, uint8_
 // once.
 void dequantize_nf4(const uint8_t* codes, const float* absmax, int64_t elements, base::DType to,
                     void* destination);
+
+// The mean of all absmax of a weight, summed in the order in which torch sums them on one thread.
+// With more threads torch splits what has 32,768 elements or more and may differ in the last bits.
+float mean_absmax(const float* absmax, int64_t blocks);
+
+// Double quantisation of a range of absmax that begins at a multiple of 256: absmax - offset in
+// blocks of 256 by the signed dynamic map. Only the last range may end within a block.
+void quantize_absmax(const float* absmax, int64_t blocks, float offset, uint8_t* codes,
+                     float* nested_absmax);
+// All of a weight's absmax; returns the offset, which is their mean.
+float quantize_absmax(const float* absmax, int64_t blocks, uint8_t* codes, float* nested_absmax);
+
+// map[code] * nested_absmax + offset, product and sum rounded separately. `map` has 256 values and
+// is the one stored with the weight.
+void dequantize_absmax(const uint8_t* codes, const float* nested_absmax, const float* map,
+                       float offset, int64_t blocks, float* absmax);
 
 }  // namespace snug::formats
