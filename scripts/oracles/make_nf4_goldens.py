@@ -2,7 +2,8 @@
 
 Not needed to build or test. From the repository root, in a virtual environment with requirements.txt:
     python scripts/oracles/make_nf4_goldens.py
-blocks.safetensors holds single tensors with every edge; absmax.safetensors holds double quantisation.
+blocks.safetensors holds single tensors with every edge, absmax.safetensors double quantisation; double/ and plain/
+are folders that transformers quantised, in bf16, while loading tests/goldens/MODEL/model, and saved.
 """
 
 import pathlib
@@ -11,10 +12,12 @@ import sys
 
 import bitsandbytes.functional as bnb
 import torch
+import transformers
 from safetensors.torch import save_file
 
 ROOT = pathlib.Path("tests/goldens/nf4")
 BLOCK = 64
+FOLDERS = {"double": ("grouped_tied", True), "plain": ("rope_linear", False)}  # name: model, double quantisation
 MEAN_SIZES = (1, 2, 7, 8, 9, 31, 32, 33, 64, 100, 257, 1000, 2303, 5184, 32767, 32768, 65536, 100003, 262144)
 
 
@@ -89,6 +92,15 @@ def make_absmax() -> dict:
     return made
 
 
+def make_folder(name: str) -> None:
+    model, double_quant = FOLDERS[name]
+    config = transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4",
+                                             bnb_4bit_use_double_quant=double_quant, bnb_4bit_compute_dtype=torch.bfloat16)
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(
+        ROOT.parent / model / "model", dtype=torch.bfloat16, quantization_config=config, device_map="cpu")
+    loaded.save_pretrained(ROOT / name)
+
+
 def main() -> None:
     if not pathlib.Path("tests/goldens").is_dir():
         sys.exit("run this from the repository root")
@@ -97,6 +109,9 @@ def main() -> None:
     ROOT.mkdir()
     save_file({name: tensor.contiguous() for name, tensor in make_blocks().items()}, ROOT / "blocks.safetensors")
     save_file({name: tensor.contiguous() for name, tensor in make_absmax().items()}, ROOT / "absmax.safetensors")
+    transformers.utils.logging.disable_progress_bar()
+    for name in FOLDERS:
+        make_folder(name)
     print(sum(path.stat().st_size for path in ROOT.rglob("*") if path.is_file()), "bytes")
 
 
