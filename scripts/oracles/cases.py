@@ -5,8 +5,7 @@ import json
 import pathlib
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
-from transformers.models.llama.modeling_llama import LlamaRMSNorm
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 import golden_io
 import tiny_models
@@ -32,12 +31,12 @@ def norm_in_fp64(self, hidden):
     return self.weight * (hidden * scale)
 
 
-def in_fp64(model: LlamaForCausalLM) -> LlamaForCausalLM:
+def in_fp64(model: PreTrainedModel) -> PreTrainedModel:
     """A copy in fp64 whose norms and softmax are in fp64 too."""
     double = copy.deepcopy(model).double()
     double.set_attn_implementation("sdpa")
     for module in double.modules():
-        if isinstance(module, LlamaRMSNorm):
+        if type(module).__name__.endswith("RMSNorm"):
             module.forward = norm_in_fp64.__get__(module)
     double.zero_grad()
     return double
@@ -51,8 +50,9 @@ def mean_loss(model, ids, targets) -> tuple[torch.Tensor, torch.Tensor]:
 
 def check_version_4(model, folder: pathlib.Path, ids, logits) -> None:
     """transformers reads config_v4.json as the same model."""
-    config = LlamaConfig.from_dict(json.loads((folder / "config_v4.json").read_text()))
-    twin = LlamaForCausalLM._from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    fields = json.loads((folder / "config_v4.json").read_text())
+    config = tiny_models.config_of(fields.pop("model_type"), fields)
+    twin = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
     twin.load_state_dict(model.state_dict())
     assert torch.equal(twin(input_ids=ids).logits, logits)
 

@@ -1,4 +1,4 @@
-"""The tiny random Llama models behind the goldens: odd shapes, weights large enough that errors show.
+"""The tiny random models behind the goldens: odd shapes, weights large enough that errors show.
 
 Each model is a function of its entry in MODELS alone (shapes and seed), so every golden can be remade alone.
 """
@@ -8,7 +8,7 @@ import json
 import pathlib
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Spec:
     purpose: str
     seed: int
     fields: dict
+    model_type: str = "llama"
 
 
 DEFAULT_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
@@ -75,14 +76,35 @@ MODELS = {
              num_key_value_heads=3, rms_norm_eps=1e-6,
              rope_parameters={**DEFAULT_ROPE, "rope_type": "linear", "factor": 2.5}, tie_word_embeddings=False),
     ),
+    "mistral": Spec(
+        "a sliding window of 7 in every layer, explicit head_dim, grouped heads, untied (Mistral 7B v0.1)",
+        107,
+        dict(vocab_size=59, hidden_size=20, intermediate_size=28, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=6, rms_norm_eps=1e-5, rope_parameters=DEFAULT_ROPE, sliding_window=7,
+             tie_word_embeddings=False),
+        "mistral",
+    ),
+    "qwen2": Spec(
+        "biases on q, k and v alone, tied, a window of 9 from layer 1 on",
+        108,
+        dict(vocab_size=67, hidden_size=24, intermediate_size=30, num_hidden_layers=3, num_attention_heads=6,
+             num_key_value_heads=2, rms_norm_eps=1e-6, rope_parameters={**DEFAULT_ROPE, "rope_theta": 1000000.0},
+             use_sliding_window=True, sliding_window=9, max_window_layers=1, tie_word_embeddings=True),
+        "qwen2",
+    ),
 }
 
 
-def build(name: str) -> LlamaForCausalLM:
+def config_of(model_type: str, fields: dict):
+    return AutoConfig.for_model(model_type, **fields)
+
+
+def build(name: str) -> PreTrainedModel:
     """The fp32 model `name` with random weights, eager attention, in evaluation mode (it has no dropout)."""
     spec = MODELS[name]
     fields = {"max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, **spec.fields}
-    model = LlamaForCausalLM._from_config(LlamaConfig(**fields), attn_implementation="eager", dtype=torch.float32)
+    model = AutoModelForCausalLM.from_config(config_of(spec.model_type, fields), attn_implementation="eager",
+                                             dtype=torch.float32)
     generator = torch.Generator().manual_seed(spec.seed)
     with torch.no_grad():
         for key, weight in sorted(model.named_parameters()):
@@ -96,16 +118,16 @@ def build(name: str) -> LlamaForCausalLM:
     return model.eval()
 
 
-def save(model: LlamaForCausalLM, folder: pathlib.Path, **options) -> None:
+def save(model: PreTrainedModel, folder: pathlib.Path, **options) -> None:
     """Writes a Hugging Face folder as transformers does, and beside its config.json the form transformers 4 wrote."""
     model.save_pretrained(folder, **options)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config_v4.json").write_text(json.dumps(as_version_4(config), indent=2) + "\n")
 
 
-def load(folder: pathlib.Path, dtype: torch.dtype) -> LlamaForCausalLM:
+def load(folder: pathlib.Path, dtype: torch.dtype) -> PreTrainedModel:
     """A saved folder computed in dtype. Not the same as model.to(dtype), which rounds the rotary frequencies too."""
-    return LlamaForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="eager").eval()
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="eager").eval()
 
 
 def as_version_4(config: dict) -> dict:
@@ -116,6 +138,7 @@ def as_version_4(config: dict) -> dict:
     old["rope_scaling"] = None if rope["rope_type"] == "default" else rope
     old["torch_dtype"] = old.pop("dtype")
     old["transformers_version"] = "4.46.0"
-    if old["head_dim"] * old["num_attention_heads"] == old["hidden_size"]:
+    if old.get("head_dim", 0) * old["num_attention_heads"] == old["hidden_size"]:
         del old["head_dim"]
+    old.pop("layer_types", None)
     return dict(sorted(old.items()))

@@ -106,7 +106,8 @@ CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens,
 
 // Biases, and micro-batches that add to LoRA's gradients.
 CalibrationStep biased(CalibrationStep step) {
-  step.spec.model.attention_bias = step.spec.model.mlp_bias = true;
+  models::ModelConfig& model = step.spec.model;
+  model.qkv_bias = model.output_bias = model.mlp_bias = true;
   return step;
 }
 

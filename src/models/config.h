@@ -12,8 +12,9 @@ namespace snug::models {
 
 enum class RopeScaling : uint8_t {
   none,
-  linear,  // every frequency divided by `factor` (Code Llama's and Llama 2's long forms)
-  llama3,  // low frequencies divided, high ones kept, smooth in between (Llama 3.1, 3.2)
+  linear,    // every frequency divided by `factor` (Code Llama's and Llama 2's long forms)
+  llama3,    // low frequencies divided, high ones kept, smooth in between (Llama 3.1, 3.2)
+  longrope,  // each frequency divided by a factor of its own (Phi-3's 128k form)
 };
 
 struct RopeConfig {
@@ -23,10 +24,19 @@ struct RopeConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position = 8192;
+  // longrope: head_dim / 2 divisors each. The long ones hold for a job whose sequences may be
+  // longer than original_max_position, the short ones for every other.
+  std::vector<double> short_factors;
+  std::vector<double> long_factors;
+  double attention_factor = 1.0;  // of the rotary table: scores grow by its square
+
+  bool uses_long_factors(int64_t sequence_tokens) const {
+    return scaling == RopeScaling::longrope && sequence_tokens > original_max_position;
+  }
 };
 
 struct ModelConfig {
-  std::string model_type;  // Hugging Face's: "llama"
+  std::string model_type;  // Hugging Face's: "llama", "mistral", ...
   int64_t hidden_size = 0;
   int64_t num_layers = 0;
   int64_t num_heads = 0;
@@ -37,10 +47,20 @@ struct ModelConfig {
   int64_t max_position = 0;
   float norm_epsilon = 1e-6F;
   RopeConfig rope;
-  bool attention_bias = false;
+  bool qkv_bias = false;
+  bool output_bias = false;  // of o_proj
   bool mlp_bias = false;
+  bool qk_norm = false;  // an RMS norm of each query and key head, before rotation
+  // One tensor for q, k and v (qkv_proj) and one for gate and up (gate_up_proj).
+  bool fused_projections = false;
+  // Of each layer: a query sees this many keys, itself included; 0: all before it. Empty: all 0.
+  std::vector<int64_t> windows;
   bool tied_embeddings = false;
   float initializer_range = 0.02F;
+
+  int64_t window_of(int64_t layer) const {
+    return windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
+  }
 };
 
 // Reads a config.json's text; `file` is named in errors. Throws UserError for an unknown

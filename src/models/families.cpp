@@ -3,35 +3,40 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/config_keys.h"
+#include "models/rope.h"
 
 namespace snug::models {
 namespace {
 
-constexpr std::array kFamilies{Family{"llama", parse_llama}};
+constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2};
 
 }  // namespace
 
 const Family* find_family(std::string_view model_type) {
-  for (const Family& family : kFamilies)
-    if (family.model_type == model_type) return &family;
+  for (const Family* family : kFamilies)
+    if (family->model_type == model_type) return family;
   return nullptr;
 }
 
 std::string family_names() {
   std::string names;
-  for (const Family& family : kFamilies)
-    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", family.model_type);
+  for (const Family* family : kFamilies)
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", family->model_type);
   return names;
 }
 
-int64_t positive(const base::JsonObject& json, std::string_view key) {
-  const int64_t value = json.integer(key);
-  if (value <= 0) json.fail(key, fmt::format("is {}; expected a positive integer", value));
-  return value;
-}
-
-int64_t positive_or(const base::JsonObject& json, std::string_view key, int64_t fallback) {
-  return json.has(key) ? positive(json, key) : fallback;
+nlohmann::json describe(const ModelConfig& config) {
+  const Family* family = find_family(config.model_type);
+  SNUG_CHECK(family != nullptr, "no family \"{}\"", config.model_type);
+  nlohmann::json json = describe_shape(config);
+  json["architectures"] = {family->architecture};
+  describe_rope(config.rope, json);
+  family->describe(config, json);
+  return json;
 }
 
 }  // namespace snug::models

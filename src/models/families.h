@@ -2,6 +2,7 @@
 // of them is in families.cpp and nothing outside asks for a family by name.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -12,17 +13,24 @@ namespace snug::models {
 
 struct Family {
   std::string_view model_type;
+  std::string_view architecture;  // transformers' class: "LlamaForCausalLM"
+  // Sets what all models of the family have, whatever their config.json says.
+  void (*set_traits)(ModelConfig& config);
   ModelConfig (*parse)(const base::JsonObject& json);
+  // What config.json holds beyond what every family's does.
+  void (*describe)(const ModelConfig& config, nlohmann::json& json);
 };
 
 const Family* find_family(std::string_view model_type);
 // "llama, mistral, ...", for messages.
 std::string family_names();
 
-ModelConfig parse_llama(const base::JsonObject& json);
+extern const Family kLlama;
+extern const Family kMistral;
+extern const Family kQwen2;
 
-// An integer of at least 1; throws UserError otherwise. The second form has a fallback when absent.
-int64_t positive(const base::JsonObject& json, std::string_view key);
-int64_t positive_or(const base::JsonObject& json, std::string_view key, int64_t fallback);
+// config.json's text for a model of this shape, without the element type of its weights, as
+// transformers 4 and 5 read it.
+nlohmann::json describe(const ModelConfig& config);
 
 }  // namespace snug::models

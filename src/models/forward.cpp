@@ -141,7 +141,7 @@ class Forward {
   }
 
   TensorId add_attention(TensorId x) {
-    const bool bias = config_.attention_bias;
+    const bool bias = config_.qkv_bias;
     const TensorId n = norm(x, layer_weight(layer_, "input_layernorm"), "attention_norm");
     const TensorId q = rope(linear(n, "self_attn.q_proj", "q", bias), "q_rope");
     const TensorId k = rope(linear(n, "self_attn.k_proj", "k", bias), "k_rope");
@@ -153,10 +153,12 @@ class Forward {
     builder_.emit(Attention{.heads = config_.num_heads,
                             .kv_heads = config_.num_kv_heads,
                             .head_dim = config_.head_dim,
-                            .scale = scale},
+                            .scale = scale,
+                            .window = config_.window_of(layer_)},
                   {q, cached(k, "key_cache"), cached(v, "value_cache"), query_bounds_, key_bounds_},
                   {o, lse});
-    const TensorId projected = linear(o, "self_attn.o_proj", "attention_output", bias);
+    const TensorId projected =
+        linear(o, "self_attn.o_proj", "attention_output", config_.output_bias);
     const TensorId middle = activation("middle", config_.hidden_size);
     builder_.emit(Add{}, {x, projected}, {middle});
     return middle;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "models/config.h"
+#include "models/families.h"
 
 namespace snug::models {
 namespace {
@@ -15,6 +16,8 @@ struct Preset {
   double theta;
   double llama3_factor;  // 0: no rope scaling
   bool tied;
+  std::string_view type = "llama";
+  int64_t window = 0;  // of every layer
 };
 
 constexpr std::array kPresets{
@@ -32,6 +35,25 @@ constexpr std::array kPresets{
     Preset{"llama-30b", 6656, 60, 52, 52, 128, 17920, 32000, 2048, 1e-6F, 1e4, 0, false},
     Preset{"llama-65b", 8192, 80, 64, 64, 128, 22016, 32000, 2048, 1e-5F, 1e4, 0, false},
     Preset{"llama-7b", 4096, 32, 32, 32, 128, 11008, 32000, 2048, 1e-6F, 1e4, 0, false},
+    Preset{"mistral-7b-v0.1", 4096, 32, 32, 8, 128, 14336, 32000, 32768, 1e-5F, 1e4, 0, false,
+           "mistral", 4096},
+    Preset{"mistral-7b-v0.2", 4096, 32, 32, 8, 128, 14336, 32000, 32768, 1e-5F, 1e6, 0, false,
+           "mistral"},
+    Preset{"mistral-7b-v0.3", 4096, 32, 32, 8, 128, 14336, 32768, 32768, 1e-5F, 1e6, 0, false,
+           "mistral"},
+    Preset{"qwen2-7b", 3584, 28, 28, 4, 128, 18944, 152064, 131072, 1e-6F, 1e6, 0, false, "qwen2"},
+    Preset{"qwen2.5-0.5b", 896, 24, 14, 2, 64, 4864, 151936, 32768, 1e-6F, 1e6, 0, true, "qwen2"},
+    Preset{"qwen2.5-1.5b", 1536, 28, 12, 2, 128, 8960, 151936, 131072, 1e-6F, 1e6, 0, true,
+           "qwen2"},
+    Preset{"qwen2.5-14b", 5120, 48, 40, 8, 128, 13824, 152064, 131072, 1e-5F, 1e6, 0, false,
+           "qwen2"},
+    Preset{"qwen2.5-32b", 5120, 64, 40, 8, 128, 27648, 152064, 131072, 1e-5F, 1e6, 0, false,
+           "qwen2"},
+    Preset{"qwen2.5-3b", 2048, 36, 16, 2, 128, 11008, 151936, 32768, 1e-6F, 1e6, 0, true, "qwen2"},
+    Preset{"qwen2.5-72b", 8192, 80, 64, 8, 128, 29568, 152064, 131072, 1e-5F, 1e6, 0, false,
+           "qwen2"},
+    Preset{"qwen2.5-7b", 3584, 28, 28, 4, 128, 18944, 152064, 131072, 1e-6F, 1e6, 0, false,
+           "qwen2"},
     Preset{"smollm2-135m", 576, 30, 9, 3, 64, 1536, 49152, 8192, 1e-5F, 1e5, 0, true},
     Preset{"smollm2-360m", 960, 32, 15, 5, 64, 2560, 49152, 8192, 1e-5F, 1e5, 0, true},
     Preset{"tinyllama-1.1b", 2048, 22, 32, 4, 64, 5632, 32000, 2048, 1e-5F, 1e4, 0, false},
@@ -40,7 +62,7 @@ constexpr std::array kPresets{
 
 ModelConfig to_config(const Preset& preset) {
   ModelConfig config;
-  config.model_type = "llama";
+  config.model_type = preset.type;
   config.hidden_size = preset.hidden;
   config.num_layers = preset.layers;
   config.num_heads = preset.heads;
@@ -56,6 +78,8 @@ ModelConfig to_config(const Preset& preset) {
     config.rope.scaling = RopeScaling::llama3;
     config.rope.factor = preset.llama3_factor;
   }
+  if (preset.window > 0) config.windows.assign(static_cast<size_t>(preset.layers), preset.window);
+  find_family(preset.type)->set_traits(config);
   return config;
 }
 

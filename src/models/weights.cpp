@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <numbers>
-
 namespace snug::models {
 namespace {
 
@@ -30,17 +27,6 @@ class WeightList {
   std::vector<Weight> weights_;
 };
 
-// Llama 3.1's smooth scaling, as transformers computes it (modeling_rope_utils, "llama3").
-double llama3_frequency(double frequency, const RopeConfig& rope) {
-  const double wavelength = 2.0 * std::numbers::pi / frequency;
-  const auto original = static_cast<double>(rope.original_max_position);
-  if (wavelength < original / rope.high_freq_factor) return frequency;
-  if (wavelength > original / rope.low_freq_factor) return frequency / rope.factor;
-  const double smooth = (original / wavelength - rope.low_freq_factor) /
-                        (rope.high_freq_factor - rope.low_freq_factor);
-  return (1.0 - smooth) * frequency / rope.factor + smooth * frequency;
-}
-
 }  // namespace
 
 std::string layer_weight(int64_t layer, const char* module) {
@@ -60,10 +46,10 @@ std::vector<Weight> weights_of(const ModelConfig& config) {
   list.matrix("model.embed_tokens.weight", config.vocab_size, d, -1);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
     list.norm(layer_weight(layer, "input_layernorm"), d, static_cast<int32_t>(layer));
-    list.linear(layer, "self_attn.q_proj", q, d, config.attention_bias);
-    list.linear(layer, "self_attn.k_proj", kv, d, config.attention_bias);
-    list.linear(layer, "self_attn.v_proj", kv, d, config.attention_bias);
-    list.linear(layer, "self_attn.o_proj", d, q, config.attention_bias);
+    list.linear(layer, "self_attn.q_proj", q, d, config.qkv_bias);
+    list.linear(layer, "self_attn.k_proj", kv, d, config.qkv_bias);
+    list.linear(layer, "self_attn.v_proj", kv, d, config.qkv_bias);
+    list.linear(layer, "self_attn.o_proj", d, q, config.output_bias);
     list.norm(layer_weight(layer, "post_attention_layernorm"), d, static_cast<int32_t>(layer));
     list.linear(layer, "mlp.gate_proj", ff, d, config.mlp_bias);
     list.linear(layer, "mlp.up_proj", ff, d, config.mlp_bias);
@@ -83,19 +69,6 @@ int64_t parameter_count(const ModelConfig& config) {
 bool is_ignorable(const std::string& name, const ModelConfig& config) {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
   return config.tied_embeddings && name == "lm_head.weight";
-}
-
-std::vector<float> inverse_frequencies(const ModelConfig& config) {
-  std::vector<float> result;
-  for (int64_t i = 0; i < config.head_dim / 2; ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
-    double frequency = 1.0 / std::pow(config.rope.theta, exponent);
-    if (config.rope.scaling == RopeScaling::linear) frequency /= config.rope.factor;
-    if (config.rope.scaling == RopeScaling::llama3)
-      frequency = llama3_frequency(frequency, config.rope);
-    result.push_back(static_cast<float>(frequency));
-  }
-  return result;
 }
 
 }  // namespace snug::models

@@ -30,7 +30,4 @@ int64_t parameter_count(const ModelConfig& config);
 // Tensors that files of this family may hold beside the weights and that are skipped on load.
 bool is_ignorable(const std::string& name, const ModelConfig& config);
 
-// Rotary inverse frequencies, head_dim / 2 of them, with the model's scaling.
-std::vector<float> inverse_frequencies(const ModelConfig& config);
-
 }  // namespace snug::models

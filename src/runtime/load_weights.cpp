@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "formats/tensor_index.h"
+#include "models/rope.h"
 #include "models/weights.h"
 #include "runtime/read_tensors.h"
 
@@ -56,12 +57,12 @@ void check_surplus(const TensorIndex& index, const ModelConfig& config,
     const std::string& name = tensor.info->name;
     if (known.contains(name) || models::is_ignorable(name, config)) continue;
     base::throw_user_error(
-        "{}: tensor '{}' is not part of the model that config.json describes ({} layers, "
-        "attention_bias {}, mlp_bias {}), and leaving it out would change the result{}. Is "
-        "config.json this model's?",
-        index.path_of(tensor).string(), name, config.num_layers, config.attention_bias,
-        config.mlp_bias,
-        name.ends_with(".bias") ? "; it is a bias that config.json does not ask for" : "");
+        "{}: tensor '{}' is not part of the model that config.json describes (a {} of {} "
+        "layers), and leaving it out would change the result{}. Is config.json this model's?",
+        index.path_of(tensor).string(), name, config.model_type, config.num_layers,
+        name.ends_with(".bias")
+            ? "; it is a bias that config.json does not ask for (attention_bias, mlp_bias)"
+            : "");
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "formats/directory_transaction.h"
 #include "formats/hf_folder.h"
+#include "models/families.h"
 #include "models/weights.h"
 #include "runtime/save_tensors.h"
 
@@ -17,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using models::ModelConfig;
-using models::RopeScaling;
 using nlohmann::json;
 using program::DType;
 
@@ -36,21 +36,6 @@ std::string_view torch_name(DType dtype) {
   }
 }
 
-json rope_scaling(const models::RopeConfig& rope) {
-  if (rope.scaling == RopeScaling::none) return nullptr;
-  json scaling{{"rope_type", rope.scaling == RopeScaling::linear ? "linear" : "llama3"},
-               {"factor", rope.factor}};
-  if (rope.scaling == RopeScaling::llama3) {
-    scaling["low_freq_factor"] = rope.low_freq_factor;
-    scaling["high_freq_factor"] = rope.high_freq_factor;
-    scaling["original_max_position_embeddings"] = rope.original_max_position;
-  }
-  return scaling;
-}
-
-// The double whose decimal form is the shortest that gives this float: 1e-05, not 9.99999975e-06.
-double as_written(float value) { return std::stod(fmt::format("{}", value)); }
-
 // The source's config.json with the element type of what is saved.
 std::string updated_config(const fs::path& path, DType dtype) {
   json config = base::read_json_file(path);
@@ -64,28 +49,8 @@ std::string updated_config(const fs::path& path, DType dtype) {
 }  // namespace
 
 std::string config_json(const ModelConfig& config, DType dtype) {
-  SNUG_CHECK_EQ(config.model_type, std::string("llama"));
-  const json document{{"architectures", {"LlamaForCausalLM"}},
-                      {"model_type", config.model_type},
-                      {"hidden_act", "silu"},
-                      {"hidden_size", config.hidden_size},
-                      {"intermediate_size", config.intermediate_size},
-                      {"num_hidden_layers", config.num_layers},
-                      {"num_attention_heads", config.num_heads},
-                      {"num_key_value_heads", config.num_kv_heads},
-                      {"head_dim", config.head_dim},
-                      {"vocab_size", config.vocab_size},
-                      {"max_position_embeddings", config.max_position},
-                      {"rms_norm_eps", as_written(config.norm_epsilon)},
-                      {"rope_theta", config.rope.theta},
-                      {"rope_scaling", rope_scaling(config.rope)},
-                      {"attention_bias", config.attention_bias},
-                      {"attention_dropout", 0.0},
-                      {"mlp_bias", config.mlp_bias},
-                      {"tie_word_embeddings", config.tied_embeddings},
-                      {"initializer_range", as_written(config.initializer_range)},
-                      {"torch_dtype", torch_name(dtype)},
-                      {"use_cache", true}};
+  json document = models::describe(config);
+  document["torch_dtype"] = torch_name(dtype);
   return document.dump(2) + "\n";
 }
 

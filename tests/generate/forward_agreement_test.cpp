@@ -78,7 +78,7 @@ TEST_P(Agreement, PrefillAndDecode) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Agreement,
                          ::testing::Values("basic", "grouped_tied", "biases", "head_dim",
-                                           "rope_llama3", "rope_linear"),
+                                           "rope_llama3", "rope_linear", "mistral", "qwen2"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "models/rope.h"
 #include "models/weights.h"
 
 namespace snug::models {
@@ -19,6 +20,12 @@ constexpr const char* kSmall =
 
 ModelConfig parse(const std::string& more) {
   return parse_config(fmt::format("{{{}{}}}", kSmall, more), "config.json");
+}
+
+// The small shape as another family's config.json.
+std::string of_family(const char* model_type, const std::string& more) {
+  std::string text = fmt::format("{{{}{}}}", kSmall, more);
+  return text.replace(text.find("llama"), 5, model_type);
 }
 
 std::string error_of(const std::string& text) {
@@ -53,8 +60,8 @@ TEST(Config, BothFormsOfRopeScalingAreTheSame) {
 }
 
 TEST(Config, GoldenFoldersParseInBothForms) {
-  for (const char* name :
-       {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3", "rope_linear"}) {
+  for (const char* name : {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3",
+                           "rope_linear", "mistral", "qwen2"}) {
     const auto read = [&](const char* file) {
       std::ifstream stream(fmt::format("tests/goldens/{}/model/{}", name, file));
       std::stringstream text;
@@ -64,6 +71,7 @@ TEST(Config, GoldenFoldersParseInBothForms) {
     const ModelConfig five = read("config.json");
     const ModelConfig four = read("config_v4.json");
     EXPECT_EQ(five.head_dim, four.head_dim) << name;
+    EXPECT_EQ(five.windows, four.windows) << name;
     EXPECT_EQ(inverse_frequencies(five), inverse_frequencies(four)) << name;
     EXPECT_EQ(parameter_count(five), parameter_count(four)) << name;
   }
@@ -83,6 +91,55 @@ TEST(Config, RefusesWhatItDoesNotDo) {
         Case{R"(, "rope_scaling": {"type": "linear", "factor": 0.5})", "factor"},
         Case{R"(, "quantization_config": {"load_in_4bit": true})", "quantization_config"}}) {
     const std::string error = error_of(fmt::format("{{{}{}}}", kSmall, wrong.more));
+    EXPECT_NE(error.find(wrong.named), std::string::npos) << error;
+    EXPECT_NE(error.find("config.json"), std::string::npos) << error;
+  }
+}
+
+using Windows = std::vector<int64_t>;
+
+TEST(Config, MistralsWindowIsTransformers) {
+  const auto windows = [](const std::string& more) {
+    return parse_config(of_family("mistral", R"(, "num_key_value_heads": 2)" + more), "c").windows;
+  };
+  EXPECT_EQ(windows(R"(, "sliding_window": 7)"), Windows({7, 7}));
+  EXPECT_EQ(windows(""), Windows({4096, 4096}));
+  EXPECT_EQ(windows(R"(, "sliding_window": null)"), Windows({0, 0}));
+}
+
+TEST(Config, QwensWindowsAreALayersOwn) {
+  const auto windows = [](const std::string& more) {
+    return parse_config(of_family("qwen2", R"(, "num_key_value_heads": 2)" + more), "c").windows;
+  };
+  EXPECT_EQ(windows(R"(, "sliding_window": 7, "max_window_layers": 1)"), Windows({0, 0}));
+  EXPECT_EQ(windows(R"(, "use_sliding_window": true, "sliding_window": 7, "max_window_layers": 1)"),
+            Windows({0, 7}));
+  EXPECT_EQ(windows(R"(, "use_sliding_window": true, "sliding_window": 7,
+                       "layer_types": ["sliding_attention", "full_attention"])"),
+            Windows({7, 0}));
+}
+
+TEST(Config, RefusesWhatAFamilyDoesNotDo) {
+  struct Case {
+    const char* family;
+    const char* more;
+    const char* named;
+  };
+  for (const Case& wrong :
+       {Case{"mistral", R"(, "layer_types": ["full_attention"])", "layer_types"},
+        Case{"mistral", R"(, "sliding_window": 0)", "sliding_window"},
+        Case{"qwen2", R"(, "layer_types": ["full_attention"])", "layer_types"},
+        Case{"qwen2", R"(, "layer_types": ["sliding_attention", "full_attention"])",
+             "use_sliding_window"},
+        Case{"qwen2", R"(, "use_sliding_window": true, "layer_types": ["linear_attention", "x"])",
+             "linear_attention"},
+        Case{"qwen2", R"(, "use_sliding_window": true, "max_window_layers": -1)",
+             "max_window_layers"},
+        Case{"qwen2", R"(, "rope_scaling": {"type": "yarn", "factor": 4.0})", "yarn"},
+        Case{"llama", R"(, "partial_rotary_factor": 0.5)", "partial_rotary_factor"},
+        Case{"mistral", R"(, "num_local_experts": 8)", "experts"}}) {
+    const std::string error = error_of(
+        of_family(wrong.family, std::string(R"(, "num_key_value_heads": 2)") + wrong.more));
     EXPECT_NE(error.find(wrong.named), std::string::npos) << error;
     EXPECT_NE(error.find("config.json"), std::string::npos) << error;
   }

@@ -17,7 +17,7 @@ models::ModelConfig wide_model() {
   models::ModelConfig config = testing::tiny_model();
   config.vocab_size = 100'003;
   config.num_layers = 1;
-  config.attention_bias = true;
+  config.qkv_bias = config.output_bias = true;
   return config;
 }
 

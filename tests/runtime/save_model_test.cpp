@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/temporary_folder.h"
 #include "formats/tensor_index.h"
+#include "models/families.h"
 #include "runtime/load_weights.h"
 #include "runtime/random_weights.h"
 #include "runtime/save_tensors.h"
@@ -134,8 +135,10 @@ TEST(ConfigJson, ReadsAsTheSameShape) {
     EXPECT_EQ(models::parameter_count(back), models::parameter_count(config));
     EXPECT_EQ(models::inverse_frequencies(back), models::inverse_frequencies(config));
     EXPECT_EQ(back.tied_embeddings, config.tied_embeddings);
+    EXPECT_EQ(back.windows.empty() ? 0 : back.windows.back(), config.window_of(0));
+    const models::Family* family = models::find_family(config.model_type);
     EXPECT_EQ(nlohmann::json::parse(text)["architectures"],
-              nlohmann::json::array({"LlamaForCausalLM"}));
+              nlohmann::json::array({family->architecture}));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "backends/backend.h"
 #include "methods/update.h"
 #include "models/config.h"
+#include "models/rope.h"
 #include "models/weights.h"
 #include "plan/job.h"
 #include "runtime/executor.h"

@@ -103,8 +103,8 @@ TEST_P(Goldens, Bf16LossWithinOnePercent) {
 std::vector<GoldenParameter> all_cases() {
   std::vector<GoldenParameter> cases;
   for (const char* backend : {"reference", "cpu"}) {
-    for (const char* name :
-         {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3", "rope_linear"})
+    for (const char* name : {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3",
+                             "rope_linear", "mistral", "qwen2"})
       cases.push_back({backend, name, std::string(name) + "/model", ""});
     for (const char* name : {"lora_all_linear", "lora_qv_rslora"})
       cases.push_back({backend, name, "grouped_tied/model", std::string(name) + "/adapter"});
