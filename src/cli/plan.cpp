@@ -27,10 +27,11 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
     fmt::print(stderr, "planned without the tokens of data {}: {}\n", path, reason);
     return std::nullopt;
   };
-  if (model.folder.empty()) return without(recipe.data, "a built-in shape has no tokenizer");
   for (const std::string& path : {recipe.data, recipe.eval_data})
     if (!path.empty() && !std::filesystem::exists(path))
       return without(path, "the file is not there");
+  if (!train::has_tokenizer_for(recipe, model))
+    return without(recipe.data, "a built-in shape has no tokenizer");
   return train::load_data(recipe, model, spec.row_segments);
 }
 

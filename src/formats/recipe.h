@@ -22,7 +22,15 @@ enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
 enum class Recompute : uint8_t { none, gate_up, attention, layer };
 enum class Init : uint8_t { files, random };
 enum class BackendName : uint8_t { cpu, reference };
-enum class DataFormat : uint8_t { automatic, alpaca, messages, sharegpt, prompt_completion, text };
+enum class DataFormat : uint8_t {
+  automatic,
+  alpaca,
+  messages,
+  sharegpt,
+  prompt_completion,
+  text,
+  tokens
+};
 enum class PromptFormat : uint8_t { raw, alpaca, chat };
 
 struct Recipe {

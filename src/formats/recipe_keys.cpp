@@ -84,7 +84,7 @@ void add_data_keys(KeyTable& table) {
   table
       .add<&Recipe::data_format>("data_format", "auto",
                                  "the form of the records; auto sees it from their fields")
-      .choices({"auto", "alpaca", "messages", "sharegpt", "prompt_completion", "text"})
+      .choices({"auto", "alpaca", "messages", "sharegpt", "prompt_completion", "text", "tokens"})
       .verbs(kTraining | kEvaluate);
   table
       .add<&Recipe::chat_template>("chat_template", "",

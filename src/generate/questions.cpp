@@ -46,6 +46,10 @@ Question question_of(const Record& record, const formats::Recipe& recipe,
       return conversation(record, recipe, tokenizer);
     case RecordForm::text:
       break;
+    case RecordForm::tokens:
+      base::throw_user_error(
+          "it holds tokens, which do not say where the question ends; expected instruction and "
+          "output (alpaca), prompt and completion, or messages");
   }
   base::throw_user_error(
       "it is plain text without a question; expected instruction and output (alpaca), prompt and "
@@ -56,7 +60,7 @@ Question question_of(const Record& record, const formats::Recipe& recipe,
 
 std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer) {
-  text::RecordReader reader(recipe.data, "");
+  text::RecordReader reader(recipe.data);
   std::vector<Question> questions;
   for (text::RawRecord raw; reader.next(raw);) {
     Record record;

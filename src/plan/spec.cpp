@@ -110,6 +110,8 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
       return text::RecordForm::prompt_completion;
     case DataFormat::text:
       return text::RecordForm::text;
+    case DataFormat::tokens:
+      return text::RecordForm::tokens;
   }
   return std::nullopt;
 }

@@ -29,14 +29,14 @@ struct Item {
 
 class Loader {
  public:
-  Loader(const std::string& path, const Tokenizer& tokenizer, const DatasetOptions& options)
-      : path_(path),
-        tokenizer_(tokenizer),
-        options_(options),
-        eos_(need_eos(tokenizer)),
-        reader_(path, std::string(tokenizer.token_of(eos_).value_or(""))) {}
+  Loader(const std::string& path, const TokenizerOpener& open, const DatasetOptions& options)
+      : path_(path), open_(open), options_(options), reader_(path) {}
 
   Dataset run() {
+    if (reader_.format() == RecordReader::Format::plain_text) {
+      open_tokenizer();
+      reader_.separate_by(std::string(tokenizer_->token_of(eos_).value_or("")));
+    }
     std::vector<Item> batch;
     while (read(batch)) {
       if (!form_) start(batch.front());
@@ -54,12 +54,14 @@ class Loader {
   }
 
  private:
-  static int32_t need_eos(const Tokenizer& tokenizer) {
-    if (!tokenizer.eos_id())
+  void open_tokenizer() {
+    if (tokenizer_ != nullptr) return;
+    tokenizer_ = &open_();
+    if (!tokenizer_->eos_id())
       base::throw_user_error(
           "the tokenizer has no EOS token, so a model could not learn where an answer ends; set "
           "eos_token in the model folder's tokenizer_config.json");
-    return *tokenizer.eos_id();
+    eos_ = *tokenizer_->eos_id();
   }
 
   bool read(std::vector<Item>& batch) {
@@ -94,8 +96,9 @@ class Loader {
   void start(const Item& first) {
     form_ = parse(first.raw).form;
     audit_.form = name_of(*form_);
+    if (*form_ != RecordForm::tokens) open_tokenizer();
     if (*form_ != RecordForm::messages && *form_ != RecordForm::sharegpt) return;
-    template_.emplace(options_.chat_template, tokenizer_);
+    template_.emplace(options_.chat_template, *tokenizer_);
     audit_.chat_template = template_->name();
   }
 
@@ -118,17 +121,20 @@ class Loader {
   }
 
   void tokenize(Item& item) const {
-    const Record record = parse(item.raw);
+    Record record = parse(item.raw);
     item.form = record.form;
     if (record.form != *form_) return;
-    if (template_) {
+    if (record.form == RecordForm::tokens) {
+      check_vocabulary(record);
+      item.document = {std::move(record.ids), std::move(record.trained)};
+    } else if (template_) {
       item.document = tokenize_chat(record);
     } else {
       std::vector<Part> parts;
       const bool is_text = record.form == RecordForm::text;
       if (!is_text) parts.push_back({record.prompt, -1, false});
       parts.push_back({record.answer, -1, true});
-      item.document = tokenize_parts(tokenizer_, parts, SpecialTokens::around);
+      item.document = tokenize_parts(*tokenizer_, parts, SpecialTokens::around);
       // Some tokenizers end every text in EOS themselves.
       if (item.document.ids.back() != eos_) {
         item.document.ids.push_back(eos_);
@@ -140,11 +146,22 @@ class Loader {
       std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
   }
 
+  void check_vocabulary(const Record& record) const {
+    const auto largest = std::max_element(record.ids.begin(), record.ids.end());
+    if (*largest >= options_.vocabulary)
+      throw base::UserError(
+          fmt::format(
+              "record {}: input_ids holds the id {}, but the model's vocabulary ends at {}; "
+              "the tokens were made for another model",
+              record.number, *largest, options_.vocabulary - 1),
+          {path_, record.line, 0});
+  }
+
   Document tokenize_chat(const Record& record) const {
     try {
       const auto wrap =
           template_->takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none;
-      return tokenize_parts(tokenizer_, template_->render(record.messages), wrap);
+      return tokenize_parts(*tokenizer_, template_->render(record.messages), wrap);
     } catch (const base::UserError& error) {
       throw base::UserError(fmt::format("record {}: {}", record.number, error.what()),
                             {path_, record.line, 0});
@@ -192,9 +209,11 @@ class Loader {
     const auto answer = std::find(trained.begin() + 1, trained.end(), 1) - trained.begin();
     if (answer >= static_cast<std::ptrdiff_t>(size))
       throw base::UserError(
-          fmt::format("record {}: its answer begins at token {} of {}, so that max_length={} cuts "
+          fmt::format("record {}: {} begins at token {} of {}, so that max_length={} cuts "
                       "it away entirely; set max_length={} or more, or remove the record",
-                      item.raw.number, answer + 1, ids.size(), options_.max_length, answer + 1),
+                      item.raw.number,
+                      item.form == RecordForm::tokens ? "what is learned of it" : "its answer",
+                      answer + 1, ids.size(), options_.max_length, answer + 1),
           {path_, item.raw.line, 0});
     if (size < ids.size()) {
       ++audit_.truncated;
@@ -204,9 +223,10 @@ class Loader {
   }
 
   const std::string& path_;
-  const Tokenizer& tokenizer_;
+  const TokenizerOpener& open_;
   const DatasetOptions& options_;
-  const int32_t eos_;
+  const Tokenizer* tokenizer_ = nullptr;  // opened once records need it
+  int32_t eos_ = -1;
   RecordReader reader_;
   std::optional<RecordForm> form_;
   std::optional<ChatTemplate> template_;  // for conversations
@@ -218,10 +238,23 @@ class Loader {
 
 Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
                      const DatasetOptions& options) {
+  return load_dataset(
+      path, [&]() -> const Tokenizer& { return tokenizer; }, options);
+}
+
+Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokenizer,
+                     const DatasetOptions& options) {
   if (options.max_length < 2)
     base::throw_user_error("max_length={} is too small; a row needs at least 2 tokens",
                            options.max_length);
-  return Loader(path, tokenizer, options).run();
+  return Loader(path, open_tokenizer, options).run();
+}
+
+bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted) {
+  RecordReader reader(path);
+  RawRecord first;
+  if (reader.format() == RecordReader::Format::plain_text || !reader.next(first)) return false;
+  return parse_record(first, path, wanted).form == RecordForm::tokens;
 }
 
 }  // namespace snug::text

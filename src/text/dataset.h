@@ -6,10 +6,12 @@
 // counted. Text (.txt files, and records with the field text) is learned whole: a text longer than
 // max_length is cut into windows that overlap by one token, so that every token but the first is
 // a target exactly once. A .txt file is one text, or several that the EOS token's text
-// (<|endoftext|>) separates.
+// (<|endoftext|>) separates. Records of the form tokens are taken as they are (token_record.h),
+// need no tokenizer, and are cut like instructions.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,8 +24,9 @@ namespace snug::text {
 struct DatasetOptions {
   int32_t max_length = 0;  // tokens, at least 2
   bool train_on_prompt = false;
-  std::string chat_template;         // a name of chat_template.h; empty: recognised
+  std::string chat_template{};       // a name of chat_template.h; empty: recognised
   std::optional<RecordForm> form{};  // of the records; none: seen from their fields
+  int64_t vocabulary = 0;            // ids of records of the form tokens are below it
   int threads = 1;                   // that tokenize; the result does not depend on it
 };
 
@@ -46,8 +49,20 @@ struct Dataset {
 };
 
 // Throws UserError with file and line: see record_reader.h and record_form.h; and for records of
-// mixed forms, a file without records, an answer that max_length cuts away entirely.
+// mixed forms, a file without records, an answer that max_length cuts away entirely, an id outside
+// of the vocabulary.
 Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
                      const DatasetOptions& options);
+
+// Called at most once, when the records turn out to need a tokenizer, which then outlives the
+// loading; throws UserError where there is none.
+using TokenizerOpener = std::function<const Tokenizer&()>;
+
+Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokenizer,
+                     const DatasetOptions& options);
+
+// Whether the file's records, seen from the first one, are tokens, which need no tokenizer. Throws
+// UserError as load_dataset does.
+bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted);
 
 }  // namespace snug::text

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/token_record.h"
 
 namespace snug::text {
 namespace {
@@ -15,7 +16,7 @@ using nlohmann::json;
 
 constexpr std::string_view kExpected =
     "expected the fields of one of these forms: instruction and output (alpaca), messages, "
-    "conversations (sharegpt), prompt and completion, or text";
+    "conversations (sharegpt), prompt and completion, text, or input_ids (tokens)";
 
 // A parsed record with its place, for complaints.
 class Fields {
@@ -28,6 +29,7 @@ class Fields {
   }
 
   bool has(const char* key) const { return document_.contains(key); }
+  const json& document() const { return document_; }
   const json& at(const char* key) const { return document_.at(key); }
 
   // The first of `keys` that the record has.
@@ -82,6 +84,13 @@ bool is_blank(std::string_view text) {
 void check_answer(const Fields& fields, const char* key, const std::string& answer) {
   if (is_blank(answer))
     fields.fail(fmt::format("the answer ('{}') is empty; remove the record or fill it in", key));
+}
+
+void parse_tokens(const Fields& fields, Record& record) {
+  TokenRecord tokens =
+      parse_token_record(fields.document(), [&](const std::string& what) { fields.fail(what); });
+  record.ids = std::move(tokens.ids);
+  record.trained = std::move(tokens.trained);
 }
 
 void parse_alpaca(const Fields& fields, const char* output, Record& record) {
@@ -140,8 +149,8 @@ void parse_messages(const Fields& fields, const char* key, Record& record) {
 }  // namespace
 
 std::string_view name_of(RecordForm form) {
-  constexpr std::array<std::string_view, 5> kNames = {"alpaca", "messages", "sharegpt",
-                                                      "prompt/completion", "text"};
+  constexpr std::array<std::string_view, 6> kNames = {
+      "alpaca", "messages", "sharegpt", "prompt/completion", "text", "tokens"};
   return kNames[static_cast<size_t>(form)];
 }
 
@@ -154,7 +163,10 @@ Record parse_record(const RawRecord& raw, const std::string& path,
   record.line = raw.line;
   const auto output = fields.first_of({"output", "response"});
   const auto completion = fields.first_of({"completion", "response"});
-  if (may_be(RecordForm::messages) && fields.has("messages")) {
+  if (may_be(RecordForm::tokens) && fields.has("input_ids")) {
+    record.form = RecordForm::tokens;
+    parse_tokens(fields, record);
+  } else if (may_be(RecordForm::messages) && fields.has("messages")) {
     record.form = RecordForm::messages;
     parse_messages(fields, "messages", record);
   } else if (may_be(RecordForm::sharegpt) && fields.has("conversations")) {

@@ -4,9 +4,12 @@
 //   sharegpt          conversations: [{from, value}, ...]
 //   prompt/completion prompt, completion (or response)
 //   text              text
-// Other fields are left alone: data sets carry ids, scores and sources beside the text.
+//   tokens            input_ids, and beside it labels, attention_mask, position_ids where present
+// Other fields are left alone: data sets carry ids, scores and sources beside the text. Where
+// input_ids stands beside text, the tokens count: somebody made them of it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +20,7 @@
 
 namespace snug::text {
 
-enum class RecordForm { alpaca, messages, sharegpt, prompt_completion, text };
+enum class RecordForm { alpaca, messages, sharegpt, prompt_completion, text, tokens };
 
 std::string_view name_of(RecordForm form);
 
@@ -29,11 +32,13 @@ struct Record {
   std::string prompt;             // alpaca (rendered), prompt_completion
   std::string answer;             // alpaca, prompt_completion; the whole of text
   std::vector<Message> messages;  // messages, sharegpt
+  std::vector<int32_t> ids;       // tokens: those that attention_mask shows, not negative
+  std::vector<uint8_t> trained;   // tokens: 1 where the label is the id, 0 where it is -100
 };
 
 // Throws UserError with file and line for broken JSON, a record whose fields are of no form,
-// wrong types, unknown roles, empty answers and conversations without an assistant's text. With
-// `wanted`, only the fields of that form count.
+// wrong types, unknown roles, empty answers and conversations without an assistant's text; for
+// tokens see token_record.h. With `wanted`, only the fields of that form count.
 Record parse_record(const RawRecord& raw, const std::string& path,
                     std::optional<RecordForm> wanted = std::nullopt);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
-#include <utility>
 
 #include "base/error.h"
 #include "text/utf8.h"
@@ -25,8 +24,7 @@ int count_lines(std::string_view text) {
 
 }  // namespace
 
-RecordReader::RecordReader(const std::string& path, std::string separator)
-    : path_(path), separator_(std::move(separator)), stream_(path, std::ios::binary) {
+RecordReader::RecordReader(const std::string& path) : path_(path), stream_(path, std::ios::binary) {
   if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
   if (!stream_ || std::filesystem::is_directory(path))
     throw base::UserError("the data cannot be read; expected a .json, .jsonl or .txt file",

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <utility>
 
 namespace snug::text {
 
@@ -20,9 +21,12 @@ class RecordReader {
   enum class Format { json_array, json_lines, plain_text };
 
   // The format is seen from the name (.json, .jsonl, .txt) and, for .json and .jsonl, from the
-  // first character: [ opens an array, { begins a line. Plain text is cut at every `separator`
-  // (the text of the end-of-text token; may be empty: one record). Throws UserError.
-  RecordReader(const std::string& path, std::string separator);
+  // first character: [ opens an array, { begins a line. Throws UserError.
+  explicit RecordReader(const std::string& path);
+
+  // Plain text is cut at every `separator` (the text of the end-of-text token); without one, or
+  // where it is empty, it is one record. Call before the first record is read.
+  void separate_by(std::string separator) { separator_ = std::move(separator); }
 
   Format format() const { return format_; }
 

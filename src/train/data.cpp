@@ -18,22 +18,49 @@ void require_file(const formats::Recipe& recipe, const char* key, const std::str
     recipe.fail(key, fmt::format("\"{}\" does not exist; give a .json, .jsonl or .txt file", path));
 }
 
+// The model's tokenizer, opened when the first file needs it: tokens do not.
+class LazyTokenizer {
+ public:
+  LazyTokenizer(const formats::Recipe& recipe, const models::ModelSource& model)
+      : recipe_(recipe), model_(model) {}
+
+  const text::Tokenizer& open() {
+    if (tokenizer_) return *tokenizer_;
+    if (model_.folder.empty())
+      recipe_.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
+                                        "folder of a model, or data of tokens (input_ids)",
+                                        recipe_.model));
+    tokenizer_.emplace(text::Tokenizer::from_folder(model_.folder.string()));
+    if (tokenizer_->vocabulary_size() > model_.config.vocab_size)
+      base::throw_user_error(
+          "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
+          "belong together",
+          model_.folder.string(), tokenizer_->vocabulary_size(), model_.config.vocab_size);
+    return *tokenizer_;
+  }
+
+  // Fills the tails of rows, which nothing reads.
+  int32_t padding_id() const {
+    if (!tokenizer_) return 0;
+    return tokenizer_->pad_id().value_or(tokenizer_->eos_id().value_or(0));
+  }
+
+ private:
+  const formats::Recipe& recipe_;
+  const models::ModelSource& model_;
+  std::optional<text::Tokenizer> tokenizer_;
+};
+
 std::unique_ptr<DataSource> load_source(const formats::Recipe& recipe, const std::string& path,
-                                        const text::Tokenizer& tokenizer, int64_t row_segments,
-                                        bool shuffle) {
-  const text::DatasetOptions options{.max_length = static_cast<int32_t>(recipe.max_length),
-                                     .train_on_prompt = recipe.train_on_prompt,
-                                     .chat_template = recipe.chat_template,
-                                     .form = plan::record_form(recipe.data_format),
-                                     .threads = base::thread_count(recipe.threads)};
-  const text::RowOptions rows{
-      .max_length = static_cast<int32_t>(recipe.max_length),
-      .max_segments = static_cast<int32_t>(row_segments),
-      .packing = recipe.packing,
-      .shuffle = shuffle,
-      .seed = static_cast<uint64_t>(recipe.seed),
-      .padding_id = tokenizer.pad_id().value_or(tokenizer.eos_id().value_or(0))};
-  return std::make_unique<DataSource>(text::load_dataset(path, tokenizer, options), rows);
+                                        const text::DatasetOptions& options, text::RowOptions rows,
+                                        LazyTokenizer& tokenizer) {
+  auto dataset = text::load_dataset(
+      path, [&]() -> const text::Tokenizer& { return tokenizer.open(); }, options);
+  rows.max_length = static_cast<int32_t>(recipe.max_length);
+  rows.packing = recipe.packing;
+  rows.seed = static_cast<uint64_t>(recipe.seed);
+  rows.padding_id = tokenizer.padding_id();
+  return std::make_unique<DataSource>(std::move(dataset), rows);
 }
 
 }  // namespace
@@ -51,21 +78,28 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
   recipe.require("data");
   require_file(recipe, "data", recipe.data);
   if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);
-  if (model.folder.empty())
-    recipe.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
-                                     "folder of a model to train",
-                                     recipe.model));
-  const auto tokenizer = text::Tokenizer::from_folder(model.folder.string());
-  if (tokenizer.vocabulary_size() > model.config.vocab_size)
-    base::throw_user_error(
-        "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
-        "belong together",
-        model.folder.string(), tokenizer.vocabulary_size(), model.config.vocab_size);
+  const text::DatasetOptions options{.max_length = static_cast<int32_t>(recipe.max_length),
+                                     .train_on_prompt = recipe.train_on_prompt,
+                                     .chat_template = recipe.chat_template,
+                                     .form = plan::record_form(recipe.data_format),
+                                     .vocabulary = model.config.vocab_size,
+                                     .threads = base::thread_count(recipe.threads)};
+  text::RowOptions rows{.max_segments = static_cast<int32_t>(row_segments),
+                        .shuffle = recipe.shuffle};
+  LazyTokenizer tokenizer(recipe, model);
   RunData data;
-  data.training = load_source(recipe, recipe.data, tokenizer, row_segments, recipe.shuffle);
+  data.training = load_source(recipe, recipe.data, options, rows, tokenizer);
+  rows.shuffle = false;
   if (!recipe.eval_data.empty())
-    data.evaluation = load_source(recipe, recipe.eval_data, tokenizer, row_segments, false);
+    data.evaluation = load_source(recipe, recipe.eval_data, options, rows, tokenizer);
   return data;
+}
+
+bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model) {
+  if (!model.folder.empty()) return true;
+  const auto form = plan::record_form(recipe.data_format);
+  return text::holds_tokens(recipe.data, form) &&
+         (recipe.eval_data.empty() || text::holds_tokens(recipe.eval_data, form));
 }
 
 int64_t total_steps(const formats::Recipe& recipe, text::RowSource& rows) {

@@ -26,10 +26,16 @@ struct RunData {
   int64_t host_bytes() const;
 };
 
-// Reads recipe.data and recipe.eval_data with the model's tokenizer. Throws UserError, also when
-// the tokenizer has ids that the model has no row for.
+// Reads recipe.data and recipe.eval_data, with the model's tokenizer unless their records are
+// tokens already. Throws UserError, also when the tokenizer or a record has ids that the model has
+// no row for.
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
                   int64_t row_segments);
+
+// Whether load_data could tokenize the recipe's files: false for a built-in shape with data of
+// another form than tokens. Throws UserError for files that are not there or whose first record is
+// broken.
+bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model);
 
 // Steps of the run: max_steps, else what num_train_epochs amounts to.
 int64_t total_steps(const formats::Recipe& recipe, text::RowSource& rows);

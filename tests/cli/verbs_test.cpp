@@ -119,6 +119,27 @@ TEST_F(Verbs, PlanNeedsNoDataYet) {
   EXPECT_TRUE(contains(run.out, "trainable params: "));
 }
 
+// Tokens need no tokenizer, so a built-in shape with random weights trains on them.
+TEST_F(Verbs, ABuiltInShapeTrainsOnTokens) {
+  const auto data = folder_->write("tokens.jsonl", "{\"input_ids\": [1, 2, 3, 49151]}\n");
+  const std::vector<std::string> words =
+      words_of("model=smollm2-135m init=random method=lora max_length=8 max_steps=1 threads=2");
+  const BinaryRun run = run_snug(
+      joined({"train", "data=" + data.string(), "--json", "output_dir=" + path("preset")}, words));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, "1 records of form tokens, 1 documents, 4 tokens, 3 of them"));
+  EXPECT_TRUE(contains(contents_of(*folder_ / "preset/metrics.jsonl"), "\"trained_tokens\":3,"));
+  const BinaryRun plan = run_snug(joined({"plan", "data=" + data.string()}, words));
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_FALSE(contains(plan.err, "planned without")) << plan.err;
+  const BinaryRun text = run_snug(joined({"train", "data=" + path("data.jsonl")}, words));
+  EXPECT_EQ(text.exit_code, 2) << text.err;
+  EXPECT_TRUE(contains(text.err, "built-in shape without a tokenizer")) << text.err;
+  const BinaryRun planned = run_snug(joined({"plan", "data=" + path("data.jsonl")}, words));
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_TRUE(contains(planned.err, "a built-in shape has no tokenizer")) << planned.err;
+}
+
 TEST_F(Verbs, TokenizeTurnsTextToIdsAndBack) {
   const BinaryRun ids = run_snug({"tokenize", model(), "--json"}, "az\n");
   ASSERT_EQ(ids.exit_code, 0) << ids.err;

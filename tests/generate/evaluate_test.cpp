@@ -106,5 +106,13 @@ TEST(Evaluate, ReadsTheFormThatDataFormatNames) {
   EXPECT_TRUE(contains(user_error_of([&] { expected({"data_format=messages"}); }), "messages"));
 }
 
+TEST(Evaluate, TokensHoldNoQuestion) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("data.jsonl", "{\"input_ids\": [1, 2]}\n");
+  const auto tokenizer = text::Tokenizer::from_folder("examples/wordnet");
+  const auto read = [&] { generate::read_questions(evaluation(path), tokenizer); };
+  EXPECT_TRUE(contains(user_error_of(read), "data.jsonl:1: record 1: it holds tokens"));
+}
+
 }  // namespace
 }  // namespace snug::testing

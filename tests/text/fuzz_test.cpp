@@ -69,6 +69,9 @@ TEST(Fuzz, DamagedData) {
   const std::string lines =
       "{\"prompt\": \"a\\u00e9\", \"completion\": \"b\"}\n{\"prompt\": \"c\", \"completion\": "
       "1.5e3}\n";
+  const std::string tokens =
+      "{\"input_ids\": [1, 2, 3], \"labels\": [-100, 2, 3]}\n"
+      "{\"input_ids\": [4, 5], \"attention_mask\": [1, 1]}\n";
   const std::string array =
       "[{\"messages\": [{\"role\": \"user\", \"content\": \"\\\"\"},\n {\"role\": \"assistant\", "
       "\"content\": \"\xC3\xA9\"}]},\n {\"messages\": []}]";
@@ -76,10 +79,14 @@ TEST(Fuzz, DamagedData) {
   DatasetOptions options;
   options.max_length = 16;
   options.chat_template = "plain";
-  for (int i = 0; i < 1500; ++i) {
-    const bool is_array = i % 2 == 0;
-    const std::string path = folder.write(is_array ? "data.json" : "data.jsonl",
-                                          damaged(is_array ? array : lines, random));
+  options.vocabulary = 256;
+  for (int i = 0; i < 2250; ++i) {
+    const bool is_array = i % 3 == 0;
+    const std::string path =
+        folder.write(is_array ? "data.json" : "data.jsonl", damaged(is_array     ? array
+                                                                    : i % 3 == 1 ? lines
+                                                                                 : tokens,
+                                                                    random));
     try {
       load_dataset(path, tokenizer, options);
     } catch (const base::UserError& error) {

@@ -1,0 +1,131 @@
+// Data that was tokenized elsewhere: what is taken of it, and what is refused.
+#include <gtest/gtest.h>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "text/dataset.h"
+#include "text/row_source.h"
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+using base::UserError;
+using testing::TemporaryFolder;
+using Ids = std::vector<int32_t>;
+
+const Tokenizer& no_tokenizer() { base::throw_user_error("a tokenizer was asked for"); }
+
+class TokenData : public ::testing::Test {
+ protected:
+  Dataset load(const std::string& contents, int32_t max_length = 64,
+               std::optional<RecordForm> form = std::nullopt) {
+    return load_dataset(folder_.write("data.jsonl", contents), no_tokenizer,
+                        {.max_length = max_length, .form = form, .vocabulary = 100, .threads = 2});
+  }
+  void expect_error(const std::string& contents, const std::string& expected) {
+    const std::string message = message_of<UserError>([&] { load(contents); });
+    EXPECT_NE(message.find(expected), std::string::npos) << contents << "\ngives: " << message;
+  }
+  // Of document 0: ids, those that are targets negated.
+  static Ids marked(const Dataset& data) {
+    Ids ids;
+    for (int32_t i = 0; i < data.documents.length(0); ++i)
+      ids.push_back(data.documents.id(0, i) * (data.documents.is_target(0, i) ? -1 : 1));
+    return ids;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TokenData, EveryIdIsLearnedAndNothingIsAdded) {
+  const Dataset data = load(R"({"input_ids": [5, 6, 7], "text": "abc", "labels": null})");
+  EXPECT_EQ(data.audit.form, "tokens");
+  EXPECT_EQ(marked(data), (Ids{5, -6, -7}));
+  EXPECT_EQ(data.audit.trained_tokens, 2);
+}
+
+TEST_F(TokenData, LabelsSayWhatIsLearned) {
+  EXPECT_EQ(marked(load(R"({"input_ids": [5, 6, 7, 8], "labels": [-100, -100, 7, 8]})")),
+            (Ids{5, 6, -7, -8}));
+  DatasetOptions all{.max_length = 64, .train_on_prompt = true, .vocabulary = 100};
+  const std::string path =
+      folder_.write("data.jsonl", R"({"input_ids": [5, 6, 7], "labels": [-100, -100, 7]})");
+  EXPECT_EQ(marked(load_dataset(path, no_tokenizer, all)), (Ids{5, -6, -7}));
+}
+
+TEST_F(TokenData, PaddingOfEitherSideIsLeftOut) {
+  const char* right =
+      R"({"input_ids": [5, 6, 7, 0, 0], "labels": [-100, 6, 7, -100, -100], "attention_mask": [1, 1, 1, 0, 0]})";
+  const char* left =
+      R"({"input_ids": [0, 0, 5, 6, 7], "attention_mask": [0, 0, 1, 1, 1], "position_ids": [0, 0, 0, 1, 2]})";
+  EXPECT_EQ(marked(load(right)), (Ids{5, -6, -7}));
+  EXPECT_EQ(marked(load(left)), (Ids{5, -6, -7}));
+  expect_error(R"({"input_ids": [5, 6, 7], "attention_mask": [1, 0, 1]})",
+               "data.jsonl:1: record 1: attention_mask hides token 1 and shows token 2");
+  expect_error(R"({"input_ids": [5, 6, 0], "labels": [5, 6, 0], "attention_mask": [1, 1, 0]})",
+               "labels[2] is 0 where attention_mask is 0; expected -100 there");
+  expect_error(R"({"input_ids": [5, 6], "attention_mask": [1, 2]})", "attention_mask[1] is 2");
+}
+
+TEST_F(TokenData, LongOnesAreCutAndCounted) {
+  const Dataset data = load("{\"input_ids\": [1, 2, 3, 4, 5, 6]}\n{\"input_ids\": [1, 2]}\n", 4);
+  EXPECT_EQ(marked(data), (Ids{1, -2, -3, -4}));
+  EXPECT_EQ(data.audit.truncated, 1);
+  EXPECT_EQ(data.audit.cut_tokens, 2);
+  EXPECT_EQ(data.audit.longest, 6);
+  const auto cut_away = message_of<UserError>(
+      [&] { load(R"({"input_ids": [1, 2, 3, 4], "labels": [-100, -100, -100, 4]})", 3); });
+  EXPECT_NE(cut_away.find("what is learned of it begins at token 4 of 4"), std::string::npos)
+      << cut_away;
+}
+
+// The rows of a race: a document fills its row, and its last position predicts nothing.
+TEST_F(TokenData, FullRowsAreOneDocumentEach) {
+  const Dataset data = load("{\"input_ids\": [1, 2, 3]}\n{\"input_ids\": [4, 5, 6]}\n", 3);
+  RowSource rows(data.documents, {.max_length = 3, .max_segments = 2, .shuffle = false});
+  EXPECT_EQ(rows.rows_until(1), 2);
+  Ids ids(3), targets(3), positions(3);
+  std::vector<Segment> segments(2);
+  const RowCounts counts = rows.fill(1, {ids, targets, positions, segments});
+  EXPECT_EQ(counts.targets, 2);
+  EXPECT_EQ(ids, (Ids{4, 5, 6}));
+  EXPECT_EQ(targets, (Ids{5, 6, -1}));
+  EXPECT_EQ(positions, (Ids{0, 1, 2}));
+  EXPECT_EQ(segments[0], (Segment{0, 3}));
+}
+
+TEST_F(TokenData, WrongListsAreNamedWithTheirLine) {
+  const std::string good = "{\"input_ids\": [1, 2]}\n";
+  expect_error(good + R"({"input_ids": [1, 2, 100]})",
+               "data.jsonl:2: record 2: input_ids holds the id 100, but the model's vocabulary "
+               "ends at 99");
+  expect_error(good + R"({"input_ids": "1 2"})", "expected the field 'input_ids' to be a list");
+  expect_error(good + R"({"input_ids": [[1, 2]]})", "input_ids[0] is [1,2]; expected an integer");
+  expect_error(good + R"({"input_ids": [1, 2.5]})", "input_ids[1] is 2.5");
+  expect_error(good + R"({"input_ids": [1, 18446744073709551615]})", "expected an integer below");
+  expect_error(good + R"({"input_ids": [1, -1]})", "input_ids[1] is -1; expected ids from 0");
+  expect_error(good + R"({"input_ids": [1]})", "input_ids has 1 tokens to train");
+  expect_error(good + R"({"input_ids": []})", "input_ids has 0 tokens to train");
+  expect_error(good + R"({"input_ids": [1, 2], "attention_mask": [0, 0]})", "has 0 tokens");
+  expect_error(good + R"({"input_ids": [1, 2], "labels": 3})", "'labels' to be a list of integers");
+  expect_error(good + R"({"input_ids": [1, 2], "labels": [1]})", "'labels' has 1 entries");
+  expect_error(good + R"({"input_ids": [1, 2, 3], "labels": [2, 3, -100]})",
+               "labels[0] is 2, but input_ids[0] is 1; expected the same id, or -100");
+  expect_error(good + R"({"input_ids": [1, 2], "labels": [1, -100]})", "nothing to learn from it");
+  expect_error(good + R"({"input_ids": [1, 2, 3], "position_ids": [0, 1, 0]})",
+               "position_ids[2] is 0, expected 2");
+  expect_error(good + R"({"text": "a"})", "record 2 is of the form text, but the records before");
+}
+
+TEST_F(TokenData, TheFormMayBeAskedFor) {
+  const std::string both = R"({"input_ids": [1, 2], "text": "a"})";
+  EXPECT_EQ(load(both, 64, RecordForm::tokens).audit.form, "tokens");
+  EXPECT_TRUE(holds_tokens(folder_.write("data.jsonl", both), std::nullopt));
+  EXPECT_FALSE(holds_tokens((folder_ / "data.jsonl").string(), RecordForm::text));
+  EXPECT_EQ(message_of<UserError>([&] { load(both, 64, RecordForm::text); }),
+            "a tokenizer was asked for");
+}
+
+}  // namespace
+}  // namespace snug::text
