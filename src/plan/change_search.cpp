@@ -1,6 +1,8 @@
 // Stages: list the classes of changes; in each, find the longest row that fits by halving the
 // interval, since memory grows with the row; at that length find the mildest variant in the same
 // way, and with it, for each choice of recompute, the largest micro-batch; keep the fastest.
+// What fits by its lower bound is planned whole and looked at again, until the winner is one whose
+// arenas fit.
 #include "plan/change_search.h"
 
 #include <algorithm>
@@ -10,7 +12,7 @@
 #include "base/error.h"
 #include "formats/recipe_keys.h"
 #include "plan/calibration_file.h"
-#include "plan/clock.h"
+#include "plan/layer_growth.h"
 #include "plan/spec.h"
 
 namespace snug::plan {
@@ -53,6 +55,10 @@ size_t first_fitting(size_t count, Fits&& fits_at) {
   return low;
 }
 
+double tokens_a_step(const TrainingSpec& spec) {
+  return static_cast<double>(spec.rows * spec.row_tokens * spec.accumulation);
+}
+
 Overrides joined(Overrides first, const Overrides& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
@@ -84,16 +90,36 @@ ChangeSearch::ChangeSearch(const Recipe& recipe, const models::ModelConfig& mode
 
 std::optional<Change> ChangeSearch::cheapest(const Budget& budget) {
   for (const Stage& stage : stages())
-    if (const std::optional<Change> change = longest(stage, budget)) return change;
+    while (Candidate* candidate = longest(stage, budget)) {
+      if (candidate->is_whole) return change_of(*candidate);
+      plan_whole(*candidate);
+    }
+  plan_least();
   return std::nullopt;
 }
 
-const Change* ChangeSearch::least() const {
-  const Change* least = nullptr;
-  for (const auto& [key, change] : planned_)
-    if (change && (least == nullptr || change->device_bytes < least->device_bytes))
-      least = &*change;
-  return least;
+std::optional<Change> ChangeSearch::least() const {
+  const Candidate* least = nullptr;
+  for (const auto& [key, candidate] : candidates_)
+    if (candidate && candidate->is_whole &&
+        (least == nullptr || candidate->bytes.device_bytes < least->bytes.device_bytes))
+      least = &*candidate;
+  if (least == nullptr) return std::nullopt;
+  return change_of(*least);
+}
+
+void ChangeSearch::plan_least() {
+  Candidate* least = nullptr;
+  for (auto& [key, candidate] : candidates_)
+    if (candidate &&
+        (least == nullptr || candidate->bytes.device_bytes < least->bytes.device_bytes))
+      least = &*candidate;
+  if (least != nullptr && !least->is_whole) plan_whole(*least);
+}
+
+Change ChangeSearch::change_of(const Candidate& candidate) {
+  return {candidate.overrides, candidate.bytes.device_bytes, candidate.bytes.host_bytes,
+          candidate.seconds_a_token};
 }
 
 std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
@@ -165,8 +191,8 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   return stages;
 }
 
-std::optional<Change> ChangeSearch::longest(const Stage& stage, const Budget& budget) {
-  if (stage.variants.empty()) return std::nullopt;
+ChangeSearch::Candidate* ChangeSearch::longest(const Stage& stage, const Budget& budget) {
+  if (stage.variants.empty()) return nullptr;
   const auto changed = [&](size_t length, size_t variant) {
     Overrides overrides = stage.variants[variant];
     if (stage.lengths[length] != recipe_.max_length)
@@ -176,7 +202,7 @@ std::optional<Change> ChangeSearch::longest(const Stage& stage, const Budget& bu
   const size_t last = stage.variants.size() - 1;
   const size_t length = first_fitting(stage.lengths.size(),
                                       [&](size_t i) { return can_fit(changed(i, last), budget); });
-  if (length == stage.lengths.size()) return std::nullopt;
+  if (length == stage.lengths.size()) return nullptr;
   const size_t variant =
       first_fitting(last + 1, [&](size_t i) { return can_fit(changed(length, i), budget); });
   return fastest(changed(length, variant), budget);
@@ -194,9 +220,9 @@ Overrides ChangeSearch::with_rows(Overrides overrides, std::string_view mode, in
 }
 
 bool ChangeSearch::fits_with(const Overrides& overrides, const Budget& budget) {
-  const Change* change = planned(overrides);
-  return change != nullptr && change->device_bytes <= budget.device_bytes &&
-         change->host_bytes <= budget.host_bytes;
+  const Candidate* candidate = sized(overrides);
+  return candidate != nullptr && candidate->bytes.device_bytes <= budget.device_bytes &&
+         candidate->bytes.host_bytes <= budget.host_bytes;
 }
 
 bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
@@ -206,38 +232,46 @@ bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
   });
 }
 
-std::optional<Change> ChangeSearch::fastest(const Overrides& base, const Budget& budget) {
+ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budget& budget) {
   const std::vector<int64_t> sizes = micro_batches(recipe_.per_device_train_batch_size);
-  std::optional<Change> best;
+  Candidate* best = nullptr;
   for (const std::string_view mode : kRecomputeModes) {
     const size_t at = first_fitting(
         sizes.size(), [&](size_t i) { return fits_with(with_rows(base, mode, sizes[i]), budget); });
     if (at == sizes.size()) continue;
-    const Change& change = *planned(with_rows(base, mode, sizes[at]));
-    if (!best || change.seconds_a_token < best->seconds_a_token) best = change;
+    Candidate* candidate = sized(with_rows(base, mode, sizes[at]));
+    if (best == nullptr || candidate->seconds_a_token < best->seconds_a_token) best = candidate;
   }
   return best;
 }
 
-const Change* ChangeSearch::planned(const Overrides& overrides) {
-  const std::string key = to_string(overrides);
-  const auto [entry, is_new] = planned_.try_emplace(key);
+ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
+  const auto [entry, is_new] = candidates_.try_emplace(to_string(overrides));
+  std::optional<Candidate>& candidate = entry->second;
   if (is_new) {
     try {
-      const Recipe changed = with_overrides(recipe_, overrides);
-      const TrainingSpec spec = training_spec(changed, model_, target_);
-      const Job job = plan_training(spec, target_);
-      const double seconds =
-          step_seconds(job, spec.accumulation, rates_, full_load(spec.row_tokens));
-      const auto tokens = static_cast<double>(spec.rows * spec.row_tokens * spec.accumulation);
-      entry->second = Change{overrides, job.layout.spaces[0].arena_bytes,
-                             job.layout.spaces[1].arena_bytes + job.layout.spaces[2].arena_bytes,
-                             seconds / tokens};
+      const TrainingSpec spec = training_spec(with_overrides(recipe_, overrides), model_, target_);
+      const JobSize size = size_by_layers(spec, target_, rates_);
+      const auto& bytes = size.lower_bound_bytes;
+      candidate = Candidate{overrides,
+                            {bytes[0], bytes[1] + bytes[2]},
+                            size.step_seconds / tokens_a_step(spec),
+                            false};
     } catch (const base::UserError&) {
       // The recipe refuses this combination: it is no candidate.
     }
   }
-  return entry->second ? &*entry->second : nullptr;
+  return candidate ? &*candidate : nullptr;
+}
+
+void ChangeSearch::plan_whole(Candidate& candidate) {
+  const TrainingSpec spec =
+      training_spec(with_overrides(recipe_, candidate.overrides), model_, target_);
+  const Job job = plan_training(spec, target_);
+  const auto& spaces = job.layout.spaces;
+  candidate.bytes = {spaces[0].arena_bytes, spaces[1].arena_bytes + spaces[2].arena_bytes};
+  candidate.seconds_a_token = size_of(job, spec, rates_).step_seconds / tokens_a_step(spec);
+  candidate.is_whole = true;
 }
 
 }  // namespace snug::plan

@@ -7,12 +7,14 @@
 //   3  method=lora in place of full
 //   4  a smaller adapter: lower lora_r, then fewer target_modules
 //   5  rows shorter than anyone wants, so that the least memory is known
-// Every class from 1 on is tried together with class 0. A candidate is planned with the overrides
-// it names, parsed as the command line parses them, so a change that is given fits when it is
-// applied.
+// Every class from 1 on is tried together with class 0. A candidate is sized by its layers
+// (layer_growth.h), and dropped when its lower bound is over the budget. The one that wins is
+// planned whole, with the overrides it names, parsed as the command line parses them, so a change
+// that is given fits when it is applied; one that turns out not to fit is dropped and the search
+// goes on.
 //
-// Plans are remembered: asking one search for many budgets costs little more than asking once. One
-// thread.
+// Sizes and plans are remembered: asking one search for many budgets costs little more than asking
+// once. One thread.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,7 @@ struct Budget {
   int64_t host_bytes = 0;
 };
 
-// A candidate, planned.
+// A candidate, planned whole.
 struct Change {
   Overrides overrides;
   int64_t device_bytes = 0;
@@ -62,9 +64,9 @@ class ChangeSearch {
 
   // Nothing when no change that is known fits.
   std::optional<Change> cheapest(const Budget& budget);
-  // The candidate with the smallest device arena of all that were planned so far; null when none
-  // could be planned.
-  const Change* least() const;
+  // The candidate with the smallest device arena of all that were planned whole so far, among them
+  // the smallest of every search that found nothing; nothing when none could be planned.
+  std::optional<Change> least() const;
 
  private:
   struct Stage {
@@ -72,6 +74,15 @@ class ChangeSearch {
     std::vector<int64_t> lengths;     // of a row, falling
   };
 
+  // What a combination of overrides takes: by its layers, and whole once that was asked for.
+  struct Candidate {
+    Overrides overrides;
+    Budget bytes;  // the lower bound, or the arenas when it was planned whole
+    double seconds_a_token = 0;
+    bool is_whole = false;
+  };
+
+  static Change change_of(const Candidate& candidate);
   std::vector<Stage> stages() const;
   std::vector<Overrides> numerics() const;
   std::vector<Overrides> smaller_adapters() const;
@@ -79,21 +90,24 @@ class ChangeSearch {
 
   // The longest rows of a stage at which something fits, the mildest variant that fits there, and
   // the fastest choice of recompute and rows with it.
-  std::optional<Change> longest(const Stage& stage, const Budget& budget);
-  std::optional<Change> fastest(const Overrides& base, const Budget& budget);
+  Candidate* longest(const Stage& stage, const Budget& budget);
+  Candidate* fastest(const Overrides& base, const Budget& budget);
   // Whether any choice of recompute and rows fits.
   bool can_fit(const Overrides& base, const Budget& budget);
   bool fits_with(const Overrides& overrides, const Budget& budget);
   // `overrides` with a choice of recompute and rows; rows x accumulation stays what it was.
   Overrides with_rows(Overrides overrides, std::string_view mode, int64_t rows) const;
-  // Plans a candidate, or remembers it; null when the recipe refuses the combination.
-  const Change* planned(const Overrides& overrides);
+  // Sizes a candidate, or remembers it; null when the recipe refuses the combination.
+  Candidate* sized(const Overrides& overrides);
+  void plan_whole(Candidate& candidate);
+  // Plans whole what takes the least by its lower bound, so that `least` can say it.
+  void plan_least();
 
   const formats::Recipe& recipe_;
   const models::ModelConfig& model_;
   const program::Target& target_;
   const Rates rates_;
-  std::map<std::string, std::optional<Change>> planned_;
+  std::map<std::string, std::optional<Candidate>> candidates_;
 };
 
 }  // namespace snug::plan

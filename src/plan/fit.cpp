@@ -33,11 +33,11 @@ std::string host_problem(const PlanDocument& plan, int64_t budget) {
       exact(planned - budget));
 }
 
-std::string advice(const std::optional<Change>& change, const Change* least) {
+std::string advice(const std::optional<Change>& change, const std::optional<Change>& least) {
   if (change)
     return fmt::format(" The cheapest change that fits: {} (plans {} on the device).",
                        to_string(change->overrides), readable_bytes(change->device_bytes));
-  if (least == nullptr) return " No change that snug knows makes it fit.";
+  if (!least) return " No change that snug knows makes it fit.";
   return fmt::format(
       " No change that snug knows makes it fit: the least device memory it found is {}, with {}. "
       "Give it that much, or take a smaller model.",

@@ -20,7 +20,7 @@ struct Verdict {
 
 // Compares the device's arena with target.capacity_bytes(device) and, when the recipe gives
 // host_memory, the host's arenas and what lies outside with that. Searches only when it does not
-// fit: a few dozen plans.
+// fit: a few dozen plans of few layers, and one or two whole ones.
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                   const PlanDocument& plan, const program::Target& target);
 

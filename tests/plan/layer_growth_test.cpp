@@ -1,0 +1,65 @@
+// Sizes from few layers against those of the whole job.
+#include "plan/layer_growth.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "null_target.h"
+#include "plan/calibration_file.h"
+#include "plan/spec.h"
+
+namespace snug::plan {
+namespace {
+
+struct Case {
+  std::string name;
+  std::string yaml;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> result;
+  for (const char* model : {"smollm2-135m", "llama-3.2-1b"})
+    for (const char* method : {"lora", "full"})
+      for (const char* recompute : {"none", "gate_up", "attention", "layer"})
+        for (const char* optim : {"adamw", "adamw_bf16"})
+          for (const int rows : {1, 6})
+            result.push_back(
+                {fmt::format("{} {} {} {} {}", model, method, recompute, optim, rows),
+                 fmt::format("model: {}\nmethod: {}\nrecompute: {}\noptim: {}\n"
+                             "per_device_train_batch_size: {}\ngradient_accumulation_steps: 2\n"
+                             "max_length: {}\ncompute_dtype: bf16\n",
+                             model, method, recompute, optim, rows, rows == 1 ? 64 : 1024)});
+  return result;
+}
+
+TEST(LayerGrowth, IsThatOfTheWholeJob) {
+  const NullTarget target;
+  for (const Case& one : cases()) {
+    SCOPED_TRACE(one.name);
+    const formats::Recipe recipe = formats::parse_recipe(one.yaml, "recipe.yaml");
+    const auto config = *models::preset(recipe.model);
+    const TrainingSpec spec = training_spec(recipe, config, target);
+    const Rates rates = rates_for(recipe, target);
+    const JobSize whole = size_of(plan_training(spec, target), spec, rates);
+    const JobSize grown = size_by_layers(spec, target, rates);
+    EXPECT_EQ(grown.lower_bound_bytes, whole.lower_bound_bytes);
+    EXPECT_NEAR(grown.step_seconds, whole.step_seconds, 1e-3 * whole.step_seconds);
+  }
+}
+
+TEST(LayerGrowth, OfFewLayersIsTheJobItself) {
+  const NullTarget target;
+  const formats::Recipe recipe = formats::parse_recipe(cases()[0].yaml, "recipe.yaml");
+  auto config = *models::preset(recipe.model);
+  for (config.num_layers = 1; config.num_layers <= 5; ++config.num_layers) {
+    const TrainingSpec spec = training_spec(recipe, config, target);
+    const Rates rates = rates_for(recipe, target);
+    const JobSize whole = size_of(plan_training(spec, target), spec, rates);
+    const JobSize grown = size_by_layers(spec, target, rates);
+    EXPECT_EQ(grown.lower_bound_bytes, whole.lower_bound_bytes) << config.num_layers;
+    EXPECT_NEAR(grown.step_seconds, whole.step_seconds, 1e-3 * whole.step_seconds);
+  }
+}
+
+}  // namespace
+}  // namespace snug::plan
