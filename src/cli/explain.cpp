@@ -1,5 +1,5 @@
-// `snug explain`: the programs of a training job in their text form, what each pass did, and what
-// is live at the peak of the device's arena.
+// `snug explain`: the programs of a training job in their text form, what each pass did, what is
+// live at the peak of the device's arena, and which operations take the time of a step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +10,12 @@
 
 #include "cli/open_target.h"
 #include "cli/verbs.h"
+#include "plan/calibration_file.h"
+#include "plan/clock.h"
 #include "plan/document.h"
 #include "plan/memory.h"
 #include "plan/spec.h"
+#include "plan/step_times.h"
 #include "program/text.h"
 
 namespace snug::cli {
@@ -28,20 +31,11 @@ struct LiveGroup {
   int64_t bytes = 0;
 };
 
-std::string without_layer(const LiveTensor& tensor) {
-  std::string name = tensor.name;
-  if (tensor.layer < 0) return name;
-  const std::string number = fmt::format(".{}.", tensor.layer);
-  if (const size_t at = name.find(number); at != std::string::npos)
-    name.replace(at, number.size(), ".*.");
-  return name;
-}
-
 // Largest first.
 std::vector<LiveGroup> grouped(const std::vector<LiveTensor>& live) {
   std::map<std::string, LiveGroup> by_name;
   for (const LiveTensor& tensor : live) {
-    LiveGroup& group = by_name[without_layer(tensor)];
+    LiveGroup& group = by_name[plan::without_layer(tensor.name, tensor.layer)];
     group.role = name_of(tensor.role);
     group.count += 1;
     group.bytes += tensor.bytes;
@@ -54,6 +48,33 @@ std::vector<LiveGroup> grouped(const std::vector<LiveTensor>& live) {
   std::stable_sort(groups.begin(), groups.end(),
                    [](const LiveGroup& a, const LiveGroup& b) { return a.bytes > b.bytes; });
   return groups;
+}
+
+// The step as the clock sees it, rows full.
+struct Step {
+  double seconds = 0;
+  std::string basis;                              // of the rates
+  std::vector<plan::TimedOperations> operations;  // slowest first
+};
+
+Step step_of(const formats::Recipe& recipe, const plan::TrainingSpec& spec, const plan::Job& job,
+             const program::Target& target) {
+  const plan::Rates rates = plan::rates_for(recipe, target);
+  const program::Load load = plan::full_load(spec.row_tokens);
+  return {plan::step_seconds(job, spec.accumulation, rates, load), std::string(rates.basis()),
+          plan::step_times(job, spec.accumulation, rates, load)};
+}
+
+void print_step(const Step& step) {
+  constexpr size_t kShown = 12;
+  fmt::print("\nslowest operations of a step of {:.2f} ms, by {} rates, rows full\n",
+             1e3 * step.seconds, step.basis);
+  fmt::print("  {:>10}{:>8}{:>7}  {:<12} {}\n", "ms", "share", "count", "program", "operation");
+  for (size_t i = 0; i < std::min(kShown, step.operations.size()); ++i) {
+    const plan::TimedOperations& group = step.operations[i];
+    fmt::print("  {:>10.3f}{:>6.1f} %{:>7}  {:<12} {}\n", 1e3 * group.seconds,
+               100 * group.seconds / step.seconds, group.count, group.program, group.name);
+  }
 }
 
 void print_text(const plan::Job& job, const plan::SpaceReport& peak) {
@@ -71,7 +92,7 @@ void print_text(const plan::Job& job, const plan::SpaceReport& peak) {
                group.count > 1 ? fmt::format(" x{}", group.count) : "");
 }
 
-void print_json(const plan::Job& job, const plan::SpaceReport& peak) {
+void print_json(const plan::Job& job, const plan::SpaceReport& peak, const Step& step) {
   nlohmann::ordered_json json;
   for (const program::Program& program : job.programs)
     json["programs"].push_back({{"name", program.name}, {"text", program::to_text(program)}});
@@ -90,6 +111,12 @@ void print_json(const plan::Job& job, const plan::SpaceReport& peak) {
                                     {"role", name_of(tensor.role)},
                                     {"layer", tensor.layer},
                                     {"bytes", tensor.bytes}});
+  json["step"] = {{"seconds", step.seconds}, {"basis", step.basis}};
+  for (const plan::TimedOperations& group : step.operations)
+    json["step"]["operations"].push_back({{"program", group.program},
+                                          {"operation", group.name},
+                                          {"count", group.count},
+                                          {"seconds", group.seconds}});
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -105,10 +132,13 @@ int explain(const Request& request) {
   spec.verify = true;
   const plan::Job job = plan::plan_training(spec, *target);
   const plan::MemoryReport memory = plan::read_memory(job);
-  if (request.json)
-    print_json(job, memory.device());
-  else
-    print_text(job, memory.device());
+  const Step step = step_of(recipe, spec, job, *target);
+  if (request.json) {
+    print_json(job, memory.device(), step);
+    return 0;
+  }
+  print_text(job, memory.device());
+  print_step(step);
   return 0;
 }
 

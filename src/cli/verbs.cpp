@@ -62,10 +62,11 @@ std::vector<VerbEntry> make_table() {
                    "  prompt=TEXT      in place of standard input\n"
                    "  ids=\"1 5 9\"      ids to turn into text\n",
                    tokenize});
-  table.push_back(with_recipe("explain",
-                              "print the programs of a job, what each pass did and what is live at "
-                              "the peak",
-                              Verb::plan, explain));
+  table.push_back(
+      with_recipe("explain",
+                  "print the programs of a job, what each pass did, what is live at the "
+                  "peak and what takes the time",
+                  Verb::plan, explain));
   table.push_back({"models", "list the built-in shapes of public models", {}, "", models});
 #ifdef SNUG_WITH_BENCH
   table.push_back(with_recipe("bench calibrate", "measure this machine's rates by kind and shape",

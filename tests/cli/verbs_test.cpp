@@ -149,11 +149,12 @@ TEST_F(Verbs, TokenizeTurnsTextToIdsAndBack) {
   EXPECT_EQ(json::parse(text.out), (json{{"text", "az"}}));
 }
 
-TEST_F(Verbs, ExplainPrintsProgramsPassesAndWhatIsLive) {
+TEST_F(Verbs, ExplainPrintsProgramsPassesWhatIsLiveAndWhatTakesTheTime) {
   const BinaryRun run = run_snug({"explain", model(), "method=lora", "max_length=64"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   for (const char* part : {"program micro_first", "program update", "layer x2 from 0 {",
-                           "differentiate", "live at the peak of ", "model.layers.*.self_attn"})
+                           "differentiate", "live at the peak of ", "model.layers.*.self_attn",
+                           "slowest operations of a step of ", "matmul -> "})
     EXPECT_TRUE(contains(run.out, part));
   const BinaryRun as_json = run_snug({"explain", model(), "max_length=64", "--json"});
   const auto explained = json::parse(as_json.out);
@@ -162,6 +163,11 @@ TEST_F(Verbs, ExplainPrintsProgramsPassesAndWhatIsLive) {
   for (const auto& tensor : explained["peak"]["live"]) live += tensor["bytes"].get<int64_t>();
   EXPECT_LE(live, explained["peak"]["bytes"].get<int64_t>());
   EXPECT_GT(live, explained["peak"]["bytes"].get<int64_t>() * 9 / 10);
+  double seconds = 0;
+  for (const auto& group : explained["step"]["operations"])
+    seconds += group["seconds"].get<double>();
+  EXPECT_GT(seconds, 0);
+  EXPECT_NEAR(seconds, explained["step"]["seconds"].get<double>(), 1e-9 + 1e-6 * seconds);
 }
 
 #ifdef SNUG_WITH_GENERATE

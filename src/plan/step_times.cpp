@@ -1,0 +1,60 @@
+#include "plan/step_times.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "plan/clock.h"
+
+namespace snug::plan {
+namespace {
+
+std::string name_in_all_layers(const program::Program& program,
+                               const program::Operation& operation) {
+  const auto& outputs = operation.writes.empty() ? operation.updates : operation.writes;
+  if (outputs.empty()) return std::string(name_of(operation.kind()));
+  const program::Tensor& output = program.tensor(outputs[0]);
+  return fmt::format("{} -> {}", name_of(operation.kind()),
+                     without_layer(output.name, output.layer));
+}
+
+}  // namespace
+
+std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, const Rates& rates,
+                                        const program::Load& load) {
+  std::vector<TimedOperations> groups;
+  for (const auto& [name, runs] : {std::pair<const char*, int64_t>{"micro_first", 1},
+                                   {"micro_next", accumulation - 1},
+                                   {"update", 1}}) {
+    const program::Program* program = job.find(name);
+    if (program == nullptr || runs == 0) continue;
+    std::map<std::string, TimedOperations> by_name;
+    for (const OperationTime& time : simulate(*program, rates, load).operations) {
+      const auto& operation = program->operations[static_cast<size_t>(time.operation)];
+      TimedOperations& group = by_name[name_in_all_layers(*program, operation)];
+      group.count += runs;
+      group.seconds += static_cast<double>(runs) * time.seconds;
+    }
+    for (auto& [operation, group] : by_name) {
+      group.program = name;
+      group.name = operation;
+      groups.push_back(std::move(group));
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  return groups;
+}
+
+std::string without_layer(std::string_view name, int32_t layer) {
+  std::string text(name);
+  if (layer < 0) return text;
+  const std::string number = fmt::format(".{}.", layer);
+  if (const size_t at = text.find(number); at != std::string::npos)
+    text.replace(at, number.size(), ".*.");
+  return text;
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,29 @@
+// Where the time of a step goes, by the clock: operations that are alike in every layer, together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/job.h"
+#include "plan/rates.h"
+
+namespace snug::plan {
+
+struct TimedOperations {
+  std::string program;
+  std::string name;    // kind and what it writes, "matmul -> model.layers.*.mlp.up"
+  int64_t count = 0;   // in a step: micro_next runs accumulation - 1 times
+  double seconds = 0;  // all of them
+};
+
+// Of micro_first, micro_next and update, slowest first. Their sum is step_seconds where programs
+// have one stream.
+std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, const Rates& rates,
+                                        const program::Load& load);
+
+// "model.layers.7.mlp.up" of layer 7 -> "model.layers.*.mlp.up".
+std::string without_layer(std::string_view name, int32_t layer);
+
+}  // namespace snug::plan
