@@ -74,12 +74,16 @@ std::string with_commas(int64_t value) {
 
 }  // namespace
 
+void set_memory(PlanDocument& document, const MemoryReport& memory) {
+  document.device.report = memory.spaces[0];
+  document.host.report = merged(memory.spaces[1], memory.spaces[2]);
+}
+
 PlanDocument describe(const Job& job, const program::Target& target) {
-  const MemoryReport memory = read_memory(job);
   PlanDocument document;
-  document.device = {target.capacity_bytes(program::Space::device), memory.spaces[0]};
-  document.host = {target.capacity_bytes(program::Space::host),
-                   merged(memory.spaces[1], memory.spaces[2])};
+  document.device.capacity_bytes = target.capacity_bytes(program::Space::device);
+  document.host.capacity_bytes = target.capacity_bytes(program::Space::host);
+  set_memory(document, read_memory(job));
   document.parameters = job.parameters;
   document.trainable_parameters = job.trainable_parameters;
   document.workspaces = all_exact(job) ? "exact" : "bound";

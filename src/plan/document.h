@@ -1,4 +1,5 @@
-// plan.json and measured.json: what was promised and what happened, with the same keys.
+// plan.json and measured.json: what was promised and what happened, with the same keys. What a run
+// cannot measure (budgets, the lower bound, parameters, names) stands in both.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +32,11 @@ struct PlanDocument {
   std::string outside_basis;  // "measured" or "assumed"
   int64_t parameters = 0;
   int64_t trainable_parameters = 0;
-  int64_t tokens_per_step = 0;  // capacity: rows x row tokens x accumulation
-  double step_seconds = 0;      // 0: unknown
-  std::string step_basis;       // "calibrated", "assumed", "measured" or "unknown"
-  std::string workspaces;       // "exact" or "bound"
+  // Planned: the capacity, rows x row tokens x accumulation. Measured: the mean of what was there.
+  int64_t tokens_per_step = 0;
+  double step_seconds = 0;  // 0: unknown
+  std::string step_basis;   // "calibrated", "assumed", "measured" or "unknown"
+  std::string workspaces;   // "exact" or "bound"
   std::string target;
   std::string libraries;
   int threads = 0;
@@ -43,6 +45,9 @@ struct PlanDocument {
     return device.report.peak_bytes + host.report.peak_bytes + outside_bytes;
   }
 };
+
+// Fills in what a report says of device and host; capacities stay.
+void set_memory(PlanDocument& document, const MemoryReport& memory);
 
 // The memory and the parameters of any job; the rest is left to the caller.
 PlanDocument describe(const Job& job, const program::Target& target);

@@ -40,6 +40,7 @@ struct Executor::Loaded {
   std::unordered_map<std::string_view, size_t> by_name;
   std::vector<Resolved> operations;
   std::vector<BatchCopy> batch;
+  bool ran = false;
 };
 
 namespace {
@@ -103,6 +104,7 @@ Executor::~Executor() = default;
 
 void Executor::run(std::string_view program) {
   Loaded& list = loaded(program);
+  list.ran = true;
   for (size_t i = 0; i < list.operations.size(); ++i) {
     if (observer_ != nullptr) observer_->before(*list.program, i);
     backend_.run(list.operations[i].invocation);
@@ -142,6 +144,13 @@ void Executor::upload_batch(std::string_view program) {
 int64_t Executor::arena_bytes(program::Space space) const {
   const auto& arena = arenas_[static_cast<size_t>(space)];
   return arena == nullptr ? 0 : arena->bytes();
+}
+
+std::vector<bool> Executor::ran() const {
+  std::vector<bool> result;
+  for (const auto& list : programs_)
+    result.push_back(list->ran || list->program->operations.empty());
+  return result;
 }
 
 Executor::Loaded& Executor::loaded(std::string_view program) const {

@@ -45,6 +45,9 @@ class Executor {
   }
 
   int64_t arena_bytes(program::Space space) const;
+  // Which of the job's programs have run so far, by their index. One without operations (load) is
+  // there for its tensors and counts from the start.
+  std::vector<bool> ran() const;
   backends::Backend& backend() { return backend_; }
   const plan::Job& job() const { return job_; }
 

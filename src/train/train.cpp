@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 
@@ -197,12 +197,14 @@ class Session {
 
   void measure(const TrainerOutcome& outcome) {
     plan::PlanDocument measured = plan_;
+    plan::set_memory(measured, plan::read_memory(job_, executor_->ran()));
     measured.device.report.peak_bytes = executor_->arena_bytes(program::Space::device);
     measured.host.report.peak_bytes = executor_->arena_bytes(program::Space::pinned_host) +
                                       executor_->arena_bytes(program::Space::host);
     const int64_t resident = process_memory().resident_peak_bytes;
     measured.outside_bytes =
         resident - measured.device.report.peak_bytes - measured.host.report.peak_bytes;
+    measured.tokens_per_step = std::llround(outcome.mean_step_tokens);
     measured.step_seconds = outcome.median_step_seconds;
     measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";
     base::write_file_atomically(folder_.path / "measured.json", plan::to_json(measured));

@@ -45,6 +45,7 @@ Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, Bat
 TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<bool>& stop) {
   TrainerOutcome outcome;
   saved_step_ = state.step;
+  const runtime::TrainerState before = state;
   while (state.step < options_.total_steps && !stop) {
     const StepMetrics metrics = step(state);
     outcome.last_loss = metrics.loss;
@@ -63,6 +64,9 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<bool
   metrics_.sync();
   outcome.last_step = state.step;
   outcome.median_step_seconds = median(step_seconds_);
+  if (state.step > before.step)
+    outcome.mean_step_tokens = static_cast<double>(state.total_tokens - before.total_tokens) /
+                               static_cast<double>(state.step - before.step);
   outcome.eval_loss = eval_loss_;
   return outcome;
 }

@@ -34,6 +34,7 @@ struct TrainerOutcome {
   int64_t last_step = 0;
   bool interrupted = false;  // stopped by a signal after saving
   double median_step_seconds = 0;
+  double mean_step_tokens = 0;  // of documents, in the steps of this process; 0: none
   double last_loss = 0;
   std::optional<double> eval_loss;
 };

@@ -54,13 +54,16 @@ TEST_F(Verbs, TrainWritesTheRunFolder) {
   for (const auto& item : measured.items()) EXPECT_TRUE(planned.contains(item.key()));
   std::istringstream lines(contents_of(*folder_ / "base/metrics.jsonl"));
   int steps = 0;
+  double tokens = 0;
   for (std::string line; std::getline(lines, line); ++steps) {
     const auto metrics = json::parse(line);
     for (const char* key : {"step", "loss", "grad_norm", "learning_rate", "tokens_per_second"})
       EXPECT_TRUE(metrics.contains(key)) << key;
     EXPECT_EQ(metrics["step"], steps + 1);
+    tokens += metrics["tokens"].get<double>();
   }
   EXPECT_EQ(steps, 2);
+  EXPECT_NEAR(measured["tokens_per_step"].get<double>(), tokens / steps, 0.5);
 }
 
 TEST_F(Verbs, TrainRunsFromARecipeWithOverrides) {
