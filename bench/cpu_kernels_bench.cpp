@@ -21,14 +21,6 @@ using program::TensorId;
 constexpr int64_t kTokens = 8192;
 constexpr int64_t kHidden = 2048;
 
-TensorId tensor(Builder& builder, const Shape& shape, DType type) {
-  program::Tensor result;
-  result.name = std::to_string(builder.program().tensors.size());
-  result.shape = shape;
-  result.dtype = type;
-  return builder.add(std::move(result));
-}
-
 void measure(benchmark::State& state, PreparedOperation& operation) {
   operation.run();
   for (auto _ : state) operation.run();

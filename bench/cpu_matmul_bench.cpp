@@ -23,14 +23,6 @@ using program::TensorId;
 constexpr int64_t kTokens = 2048;
 constexpr int64_t kRank = 16;
 
-TensorId tensor(Builder& builder, const Shape& shape, DType type) {
-  program::Tensor result;
-  result.name = std::to_string(builder.program().tensors.size());
-  result.shape = shape;
-  result.dtype = type;
-  return builder.add(std::move(result));
-}
-
 void report(benchmark::State& state, PreparedOperation& operation, double flops) {
   operation.run();
   for (auto _ : state) operation.run();

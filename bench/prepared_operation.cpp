@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <random>
+#include <string>
+#include <utility>
 
 namespace snug::bench {
 namespace {
@@ -30,6 +32,15 @@ PreparedOperation::Memory PreparedOperation::reserve(int64_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
   std::fill_n(memory, rounded, std::byte{0});
   return Memory(memory);
+}
+
+program::TensorId tensor(program::Builder& builder, const program::Shape& shape,
+                         program::DType type) {
+  program::Tensor result;
+  result.name = std::to_string(builder.program().tensors.size());
+  result.shape = shape;
+  result.dtype = type;
+  return builder.add(std::move(result));
 }
 
 PreparedOperation::PreparedOperation(program::Program program, int threads)

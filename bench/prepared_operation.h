@@ -10,6 +10,10 @@
 
 namespace snug::bench {
 
+// A tensor of its own, named by its number.
+program::TensorId tensor(program::Builder& builder, const program::Shape& shape,
+                         program::DType type);
+
 class PreparedOperation {
  public:
   // Requires a program of one operation. Integers are zero until filled.

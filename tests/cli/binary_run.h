@@ -1,10 +1,10 @@
-// Runs the built binary as a user does: through a shell, with its own standard streams.
+// Runs the built binary as a user does: in a process of its own, with its own standard streams.
 #pragma once
 
-#include <fmt/format.h>
+#include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -20,6 +20,7 @@ struct BinaryRun {
   std::string out;
   std::string err;
 
+  std::string output() const { return out + err; }
   // The last paragraph of standard error: progress may stand before an error.
   std::string last_line() const {
     if (err.empty() || err.back() != '\n') return "(no whole line)";
@@ -28,31 +29,45 @@ struct BinaryRun {
   }
 };
 
-inline std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word)
-    if (c == '\'')
-      text += "'\\''";
-    else
-      text += c;
-  return text + "'";
-}
-
 inline std::string contents_of(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
+// Starts the binary with FOLDER/in (empty where it is not there), FOLDER/out and FOLDER/err as its
+// standard streams; returns the process.
+inline pid_t start_snug(const std::vector<std::string>& words,
+                        const std::filesystem::path& folder) {
+  const auto in = folder / "in";
+  const auto out = folder / "out";
+  const auto err = folder / "err";
+  std::vector<std::string> copies{SNUG_BINARY};
+  copies.insert(copies.end(), words.begin(), words.end());
+  std::vector<char*> arguments;
+  for (std::string& word : copies) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t process = ::fork();
+  if (process != 0) return process;
+  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
+  ::dup2(::open(in.c_str(), O_RDONLY | O_CREAT, 0600), STDIN_FILENO);
+  ::dup2(::open(out.c_str(), kWrite, 0600), STDOUT_FILENO);
+  ::dup2(::open(err.c_str(), kWrite, 0600), STDERR_FILENO);
+  ::execv(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
+// Its exit code, or 128 + the signal that ended it.
+inline int wait_for(pid_t process) {
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 inline BinaryRun run_snug(const std::vector<std::string>& words, const std::string& input = "") {
   const testing::TemporaryFolder folder;
-  const auto in = folder.write("in", input);
-  std::string command = quoted(SNUG_BINARY);
-  for (const std::string& word : words) command += fmt::format(" {}", quoted(word));
-  command += fmt::format(" <{} >{} 2>{}", in.string(), (folder / "out").string(),
-                         (folder / "err").string());
-  const int status = std::system(command.c_str());
+  folder.write("in", input);
   BinaryRun run;
-  run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  run.exit_code = wait_for(start_snug(words, folder.path()));
   run.out = contents_of(folder / "out");
   run.err = contents_of(folder / "err");
   return run;
@@ -64,6 +79,7 @@ inline std::vector<std::string> words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
 }
 
+// Of words with the same key the last one counts.
 inline std::vector<std::string> joined(std::vector<std::string> first,
                                        const std::vector<std::string>& second) {
   first.insert(first.end(), second.begin(), second.end());

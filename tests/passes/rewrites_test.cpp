@@ -85,15 +85,17 @@ TEST(Recompute, ElementwiseOutputsAreMadeAgain) {
   EXPECT_NE(text.find("n.again"), std::string::npos);
 }
 
-TEST(FuseAdds, AProductTakesTheAddend) {
-  const Program fused = fuse_adds(parse(R"(program p
+// A product and its sum with r; what else is read decides.
+const std::string kProductAndSum = R"(program p
 tensor x (8, 4) f32 batch step
 tensor r (8, 4) f32 batch step
 tensor w (4, 4) f32 weight run
 t (8, 4) f32 = matmul(x, w) {transpose_b}
 y (8, 4) f32 = add(t, r)
-z (8, 4) f32 = add(y, r)
-)"));
+)";
+
+TEST(FuseAdds, AProductTakesTheAddend) {
+  const Program fused = fuse_adds(parse(kProductAndSum + "z (8, 4) f32 = add(y, r)\n"));
   const std::string text = print(fused);
   EXPECT_NE(text.find("y (8, 4) f32 = matmul(x, w, r) {transpose_b, addend}"), std::string::npos)
       << text;
@@ -101,14 +103,7 @@ z (8, 4) f32 = add(y, r)
 }
 
 TEST(FuseAdds, NotWhereTheProductIsReadElsewhere) {
-  const Program fused = fuse_adds(parse(R"(program p
-tensor x (8, 4) f32 batch step
-tensor r (8, 4) f32 batch step
-tensor w (4, 4) f32 weight run
-t (8, 4) f32 = matmul(x, w) {transpose_b}
-y (8, 4) f32 = add(t, r)
-z (8, 4) f32 = add(t, y)
-)"));
+  const Program fused = fuse_adds(parse(kProductAndSum + "z (8, 4) f32 = add(t, y)\n"));
   EXPECT_EQ(count(print(fused), "matmul(x, w) {transpose_b}"), 1U);
   EXPECT_EQ(count(print(fused), "= add("), 2U);
 }

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "run_snug.h"
+#include "../cli/binary_run.h"
 
-namespace snug::test {
+namespace snug::cli {
 namespace {
 
 using Json = nlohmann::json;
@@ -30,19 +30,19 @@ struct MemoryRecipe {
   std::vector<std::string> words;
 };
 
-class Resident : public testing::TestWithParam<MemoryRecipe> {};
+class Resident : public ::testing::TestWithParam<MemoryRecipe> {};
 
 TEST_P(Resident, PeakIsWhatWasPlanned) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto output = folder.path() / "run";
-  const auto words = with({"train", "model=examples/wordnet", "data=examples/wordnet/train.jsonl",
-                           "eval_data=examples/wordnet/heldout.jsonl", "max_length=512",
-                           "max_steps=3", "save_steps=2", "output_dir=" + output.string()},
-                          GetParam().words);
-  const Outcome outcome = run_snug(words);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  const Json plan = Json::parse(read_file(output / "plan.json"));
-  const Json measured = Json::parse(read_file(output / "measured.json"));
+  const auto words = joined({"train", "model=examples/wordnet", "data=examples/wordnet/train.jsonl",
+                             "eval_data=examples/wordnet/heldout.jsonl", "max_length=512",
+                             "max_steps=3", "save_steps=2", "output_dir=" + output.string()},
+                            GetParam().words);
+  const BinaryRun outcome = run_snug(words);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output();
+  const Json plan = Json::parse(contents_of(output / "plan.json"));
+  const Json measured = Json::parse(contents_of(output / "measured.json"));
   EXPECT_EQ(keys_of(plan), keys_of(measured));
   EXPECT_EQ(plan["device"], measured["device"]);
   const auto planned = plan["resident"]["peak_bytes"].get<double>();
@@ -55,7 +55,7 @@ TEST_P(Resident, PeakIsWhatWasPlanned) {
 
 INSTANTIATE_TEST_SUITE_P(
     FiveRecipes, Resident,
-    testing::Values(
+    ::testing::Values(
         MemoryRecipe{"full", {"method=full", "per_device_train_batch_size=16"}},
         MemoryRecipe{"full_layer_accumulated",
                      {"method=full", "per_device_train_batch_size=32", "recompute=layer",
@@ -69,4 +69,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace snug::test
+}  // namespace snug::cli

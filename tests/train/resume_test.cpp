@@ -6,24 +6,24 @@
 #include <chrono>
 #include <thread>
 
-#include "run_snug.h"
+#include "../cli/binary_run.h"
 
-namespace snug::test {
+namespace snug::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
 std::vector<std::string> words(const fs::path& output, const std::vector<std::string>& more) {
-  return with({"train", "model=examples/wordnet", "data=examples/wordnet/train.jsonl",
-               "max_length=64", "per_device_train_batch_size=2", "max_steps=30", "save_steps=4",
-               "save_total_limit=2", "lora_dropout=0.1", "output_dir=" + output.string()},
-              more);
+  return joined({"train", "model=examples/wordnet", "data=examples/wordnet/train.jsonl",
+                 "max_length=64", "per_device_train_batch_size=2", "max_steps=30", "save_steps=4",
+                 "save_total_limit=2", "lora_dropout=0.1", "output_dir=" + output.string()},
+                more);
 }
 
 // metrics.jsonl without what a clock or the system wrote.
 std::vector<std::string> losses(const fs::path& output) {
   std::vector<std::string> lines;
-  std::stringstream stream(read_file(output / "metrics.jsonl"));
+  std::stringstream stream(contents_of(output / "metrics.jsonl"));
   for (std::string line; std::getline(stream, line);)
     lines.push_back(line.substr(0, line.find(",\"tokens_per_second\"")));
   return lines;
@@ -42,7 +42,7 @@ void wait_for_checkpoint(const fs::path& output) {
 }
 
 void expect_same_end(const std::vector<std::string>& more, const std::string& result) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const fs::path whole = folder.path() / "whole";
   const fs::path killed = folder.path() / "killed";
   ASSERT_EQ(run_snug(words(whole, more)).exit_code, 0);
@@ -51,17 +51,17 @@ void expect_same_end(const std::vector<std::string>& more, const std::string& re
   resumed.push_back("resume_from_checkpoint=auto");
   int kills = 0;
   for (const int milliseconds : {400, 700, 1100}) {
-    const pid_t process = start_snug(words(killed, resumed), folder.path() / "log");
+    const pid_t process = start_snug(words(killed, resumed), folder.path());
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     if (milliseconds == 1100) wait_for_checkpoint(killed);
     ::kill(process, SIGKILL);
     if (wait_for(process) == 128 + SIGKILL) ++kills;
   }
   EXPECT_GT(kills, 0);
-  const Outcome last = run_snug(words(killed, resumed));
-  ASSERT_EQ(last.exit_code, 0) << last.output;
-  EXPECT_NE(last.output.find("resumed from"), std::string::npos) << last.output;
-  EXPECT_EQ(read_file(killed / result), read_file(whole / result));
+  const BinaryRun last = run_snug(words(killed, resumed));
+  ASSERT_EQ(last.exit_code, 0) << last.output();
+  EXPECT_NE(last.output().find("resumed from"), std::string::npos) << last.output();
+  EXPECT_EQ(contents_of(killed / result), contents_of(whole / result));
   EXPECT_EQ(losses(killed), losses(whole));
   EXPECT_EQ(losses(whole).size(), 30U);
 }
@@ -80,31 +80,31 @@ TEST(Resume, FullWithBf16StateEndsWithTheSameBits) {
 }
 
 TEST(Resume, ASignalSavesACheckpoint) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const fs::path output = folder.path() / "run";
   const pid_t process =
-      start_snug(words(output, {"method=lora", "max_steps=100000"}), folder.path() / "log");
+      start_snug(words(output, {"method=lora", "max_steps=100000"}), folder.path());
   while (!fs::exists(output / "checkpoint-4"))
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ::kill(process, SIGTERM);
   EXPECT_EQ(wait_for(process), 130);
-  const Outcome resumed = run_snug(words(
+  const BinaryRun resumed = run_snug(words(
       output, {"method=lora", "max_steps=100000", "resume_from_checkpoint=auto", "lora_r=8"}));
   EXPECT_NE(resumed.exit_code, 0) << "another recipe must be refused";
-  EXPECT_NE(resumed.output.find("lora_r was 16 and is 8"), std::string::npos) << resumed.output;
+  EXPECT_NE(resumed.output().find("lora_r was 16 and is 8"), std::string::npos) << resumed.output();
 }
 
 // What a user may want on the way is told and done; what makes it another run is refused before
 // anything is loaded, and the run folder stays as it was.
 TEST(Resume, TellsWhatIsFreeAndRefusesWhatIsFixed) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const fs::path output = folder.path() / "run";
   const std::vector<std::string> first{"max_steps=2", "lora_dropout=0"};
   ASSERT_EQ(run_snug(words(output, first)).exit_code, 0);
   const auto resumed = [&](const std::vector<std::string>& more) {
-    return run_snug(words(output, with(with(first, {"resume_from_checkpoint=auto"}), more)));
+    return run_snug(words(output, joined(joined(first, {"resume_from_checkpoint=auto"}), more)));
   };
-  const std::string recipe = read_file(output / "recipe.yaml");
+  const std::string recipe = contents_of(output / "recipe.yaml");
   for (const auto& [word, told] : std::vector<std::pair<std::string, std::string>>{
            {"lora_alpha=7", "lora_alpha was 32 and is 7"},
            {"seed=7", "seed was 42 and is 7"},
@@ -113,22 +113,22 @@ TEST(Resume, TellsWhatIsFreeAndRefusesWhatIsFixed) {
            {"init=random", "init was files and is random"},
            {"optim=adamw_bf16", "optim was adamw and is adamw_bf16"},
            {"data=examples/wordnet/heldout.jsonl", "the data was "}}) {
-    const Outcome outcome = resumed({word});
-    EXPECT_EQ(outcome.exit_code, 2) << word << outcome.output;
-    EXPECT_NE(outcome.output.find(told), std::string::npos) << word << outcome.output;
-    EXPECT_EQ(read_file(output / "recipe.yaml"), recipe) << word;
+    const BinaryRun outcome = resumed({word});
+    EXPECT_EQ(outcome.exit_code, 2) << word << outcome.output();
+    EXPECT_NE(outcome.output().find(told), std::string::npos) << word << outcome.output();
+    EXPECT_EQ(contents_of(output / "recipe.yaml"), recipe) << word;
   }
   // What never ran is in no arena: a run with nothing left to do has no activations to measure.
-  ASSERT_NE(read_file(output / "measured.json").find("\"activation\""), std::string::npos);
+  ASSERT_NE(contents_of(output / "measured.json").find("\"activation\""), std::string::npos);
   ASSERT_EQ(resumed({}).exit_code, 0);
-  EXPECT_NE(read_file(output / "plan.json").find("\"activation\""), std::string::npos);
-  EXPECT_EQ(read_file(output / "measured.json").find("\"activation\""), std::string::npos);
-  const Outcome slower = resumed({"learning_rate=1e-5", "max_steps=3"});
-  EXPECT_EQ(slower.exit_code, 0) << slower.output;
-  EXPECT_NE(slower.output.find("learning_rate was 0.0002 and is 1e-05"), std::string::npos)
-      << slower.output;
+  EXPECT_NE(contents_of(output / "plan.json").find("\"activation\""), std::string::npos);
+  EXPECT_EQ(contents_of(output / "measured.json").find("\"activation\""), std::string::npos);
+  const BinaryRun slower = resumed({"learning_rate=1e-5", "max_steps=3"});
+  EXPECT_EQ(slower.exit_code, 0) << slower.output();
+  EXPECT_NE(slower.output().find("learning_rate was 0.0002 and is 1e-05"), std::string::npos)
+      << slower.output();
   EXPECT_EQ(losses(output).size(), 3U);
 }
 
 }  // namespace
-}  // namespace snug::test
+}  // namespace snug::cli

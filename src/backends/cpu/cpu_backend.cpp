@@ -8,6 +8,7 @@
 #include "backends/cpu/loss_plan.h"
 #include "backends/cpu/onednn_matmul.h"
 #include "backends/cpu/parallel.h"
+#include "backends/dispatch.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -38,21 +39,6 @@ const Kernels& kernels_of(Isa isa) {
       return isa_amx::kKernels;
   }
   return isa_v2::kKernels;
-}
-
-// Calls f(attributes) with the struct of the operation's kind.
-template <typename Result, typename F>
-Result dispatch(const program::Attributes& attributes, F&& f) {
-  return std::visit(
-      [&]<typename Struct>(const Struct& concrete) -> Result {
-        if constexpr (std::is_same_v<Struct, program::EndOfKinds>) {
-          SNUG_CHECK(false, "an operation without a kind");
-          return Result();
-        } else {
-          return f(concrete);
-        }
-      },
-      attributes);
 }
 
 bool is_f32_bf16_or_i32(const program::Tensor& tensor) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "backends/dispatch.h"
 #include "backends/reference/kinds.h"
 #include "base/error.h"
 
@@ -37,21 +38,6 @@ class HeapArena : public Arena {
   std::unique_ptr<std::byte, Free> data_;
   int64_t bytes_;
 };
-
-// Calls f(attributes) with the struct of the operation's kind.
-template <typename Result, typename F>
-Result dispatch(const program::Attributes& attributes, F&& f) {
-  return std::visit(
-      [&]<typename Struct>(const Struct& concrete) -> Result {
-        if constexpr (std::is_same_v<Struct, program::EndOfKinds>) {
-          SNUG_CHECK(false, "an operation without a kind");
-          return Result();
-        } else {
-          return f(concrete);
-        }
-      },
-      attributes);
-}
 
 bool is_f64(const Buffer& buffer) { return buffer.dtype == base::DType::f64; }
 

@@ -1,0 +1,28 @@
+// From an operation's attributes, a variant, to the struct of its kind.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "program/operation.h"
+
+namespace snug::backends {
+
+// Calls f(attributes) with the struct of the operation's kind.
+template <typename Result, typename F>
+Result dispatch(const program::Attributes& attributes, F&& f) {
+  return std::visit(
+      [&]<typename Struct>(const Struct& concrete) -> Result {
+        if constexpr (std::is_same_v<Struct, program::EndOfKinds>) {
+          SNUG_CHECK(false, "an operation without a kind");
+          return Result();
+        } else {
+          return f(concrete);
+        }
+      },
+      attributes);
+}
+
+}  // namespace snug::backends
