@@ -55,6 +55,17 @@ std::vector<VerbEntry> make_table() {
   table.push_back(with_recipe("evaluate", "how often greedy answers are exactly the expected ones",
                               Verb::evaluate, evaluate));
 #endif
+  table.push_back(
+      {"quantize",
+       "a model folder to one with 4-bit weights (NF4), as bitsandbytes stores them",
+       {"model", "output_dir", "double_quant", "compute_dtype"},
+       "model:\n  model=DIR            a Hugging Face model folder in 16 or 32 bits\n"
+       "  output_dir=DIR       the folder to make\n"
+       "  double_quant=true    the scales of NF4 blocks in 8 bits too; also: "
+       "bnb_4bit_use_double_quant\n"
+       "  compute_dtype=auto   auto, bf16: what is stored in 32 bits is rounded to bf16 "
+       "first;\n                       fp32: it stays\n",
+       quantize});
   table.push_back({"tokenize",
                    "ids of the text on standard input, or of prompt=; the text of ids=",
                    {"model", "prompt", "ids"},

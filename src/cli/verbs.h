@@ -32,5 +32,6 @@ int train(const Request& request);
 int explain(const Request& request);
 int models(const Request& request);
 int tokenize(const Request& request);
+int quantize(const Request& request);
 
 }  // namespace snug::cli

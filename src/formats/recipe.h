@@ -36,7 +36,8 @@ enum class PromptFormat : uint8_t { raw, alpaca, chat };
 struct Recipe {
   std::string model;  // a folder or a preset
   Method method = Method::lora;
-  std::string adapter;  // a PEFT folder to start from or to generate with; empty: none
+  bool double_quant = false;  // their scales in 8 bits too
+  std::string adapter;        // a PEFT folder to start from or to generate with; empty: none
   Init init = Init::files;
 
   std::string data;

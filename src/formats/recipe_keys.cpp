@@ -43,6 +43,11 @@ void add_model_keys(KeyTable& table) {
                  "from an adapter folder, set adapter: FOLDER")
       .not_built({"adapter_v2"}, "the method adapter_v2 is not built yet; use method: lora");
   table
+      .add<&Recipe::double_quant>("double_quant", "true",
+                                  "the scales of NF4 blocks in 8 bits: 4.13 bits a weight, not 4.5")
+      .aliases({"bnb_4bit_use_double_quant"})
+      .verbs(kEverywhere);
+  table
       .add<&Recipe::adapter>("adapter", "",
                              "a PEFT adapter folder to start from, or to generate and score with")
       .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir"})
@@ -314,8 +319,6 @@ void add_recognised_keys(KeyTable& table) {
       .not_built({"true"},
                  "8-bit base weights are not built; use method: lora, which keeps the "
                  "base in bf16");
-  table.recognise("bnb_4bit_use_double_quant", ValueType::boolean)
-      .not_built({"true"}, kQloraAdvice);
   table.recognise("quantize", ValueType::choice)
       .choices({"none"})
       .not_built({"bnb.nf4", "bnb.nf4-dq", "bnb.fp4", "bnb.fp4-dq"}, kQloraAdvice);

@@ -293,7 +293,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, int64_t data_b
   return header;
 }
 
-std::string make_safetensors_header(const SafetensorsHeader& header) {
+std::string make_safetensors_header(const SafetensorsHeader& header, int64_t least_bytes) {
   nlohmann::ordered_json object = nlohmann::ordered_json::object();
   if (!header.metadata.empty()) object["__metadata__"] = header.metadata;
   std::string text = object.dump();
@@ -306,7 +306,8 @@ std::string make_safetensors_header(const SafetensorsHeader& header) {
                         tensor.begin, tensor.end);
   }
   text += '}';
-  while (text.size() % 8 != 0) text += ' ';
+  constexpr int64_t kLengthBytes = 8;
+  while (text.size() % 8 != 0 || std::ssize(text) + kLengthBytes < least_bytes) text += ' ';
 
   std::string result;
   for (int byte = 0; byte < 8; ++byte)

@@ -42,8 +42,8 @@ struct SafetensorsHeader {
 SafetensorsHeader parse_safetensors_header(std::string_view json, int64_t data_bytes,
                                            const std::string& file);
 
-// The length, the JSON and the padding, a multiple of 8 bytes in all.
-std::string make_safetensors_header(const SafetensorsHeader& header);
+// The length, the JSON and the padding, a multiple of 8 bytes in all and at least so many.
+std::string make_safetensors_header(const SafetensorsHeader& header, int64_t least_bytes = 0);
 
 // "BF16" for bf16: the name in the file.
 std::string_view safetensors_name_of(base::DType dtype);

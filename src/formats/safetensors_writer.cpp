@@ -14,17 +14,27 @@ fs::path beside(fs::path path) {
   return path;
 }
 
+TensorInfo unplaced(const TensorSpec& tensor) {
+  return {
+      tensor.name,   std::string(safetensors_name_of(tensor.dtype)), tensor.dtype, tensor.shape, 0,
+      tensor.bytes()};
+}
+
 SafetensorsHeader lay_out(const std::vector<TensorSpec>& tensors,
-                          const SafetensorsMetadata& metadata) {
+                          const SafetensorsMetadata& metadata,
+                          const std::vector<TensorSpec>& late) {
   SafetensorsHeader header;
   header.metadata = metadata;
-  for (const TensorSpec& tensor : tensors)
-    header.tensors.push_back({tensor.name, std::string(safetensors_name_of(tensor.dtype)),
-                              tensor.dtype, tensor.shape, 0, tensor.bytes()});
+  for (const TensorSpec& tensor : tensors) header.tensors.push_back(unplaced(tensor));
   std::stable_sort(header.tensors.begin(), header.tensors.end(),
                    [](const TensorInfo& a, const TensorInfo& b) {
                      return base::size_of(*a.dtype) > base::size_of(*b.dtype);
                    });
+  for (const TensorSpec& tensor : late) {
+    SNUG_CHECK(tensor.dtype == base::DType::u8 && tensor.shape.size() == 1,
+               "{} cannot be a late tensor", tensor.name);
+    header.tensors.push_back(unplaced(tensor));
+  }
   for (TensorInfo& tensor : header.tensors) {
     tensor.begin = header.data_bytes;
     tensor.end += tensor.begin;
@@ -42,11 +52,13 @@ int64_t TensorSpec::bytes() const {
 }
 
 SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<TensorSpec>& tensors,
-                                     const SafetensorsMetadata& metadata)
+                                     const SafetensorsMetadata& metadata,
+                                     const std::vector<TensorSpec>& late)
     : path_(path),
-      header_(lay_out(tensors, metadata)),
+      header_(lay_out(tensors, metadata, late)),
       file_(base::File::create(beside(path))),
-      progress_(tensors.size(), 0) {
+      progress_(tensors.size(), 0),
+      first_late_(tensors.size()) {
   for (size_t i = 0; i < header_.tensors.size(); ++i) {
     const bool is_new = by_name_.emplace(header_.tensors[i].name, i).second;
     SNUG_CHECK(is_new, "tensor {} is declared twice", header_.tensors[i].name);
@@ -68,7 +80,8 @@ SafetensorsWriter::~SafetensorsWriter() {
 
 void SafetensorsWriter::write(std::string_view name, const void* source, int64_t bytes) {
   const auto found = by_name_.find(name);
-  SNUG_CHECK(found != by_name_.end(), "tensor {} was not declared", name);
+  SNUG_CHECK(found != by_name_.end() && found->second < first_late_, "tensor {} was not declared",
+             name);
   const TensorInfo& tensor = header_.tensors[found->second];
   int64_t& progress = progress_[found->second];
   SNUG_CHECK(bytes >= 0 && progress + bytes <= tensor.bytes(),
@@ -78,9 +91,37 @@ void SafetensorsWriter::write(std::string_view name, const void* source, int64_t
   written_bytes_ += bytes;
 }
 
+void SafetensorsWriter::write_late(std::string_view name, std::string_view bytes) {
+  const auto found = by_name_.find(name);
+  SNUG_CHECK(found != by_name_.end() && found->second >= first_late_, "{} is no late tensor", name);
+  const int64_t most = header_.tensors[found->second].bytes();
+  SNUG_CHECK(std::ssize(bytes) <= most, "{} bytes for tensor {}, which has {} at most",
+             bytes.size(), name, most);
+  const bool is_new = late_.emplace(found->second, bytes).second;
+  SNUG_CHECK(is_new, "tensor {} is written twice", name);
+  written_bytes_ += most;
+}
+
+// Late tensors close up; the header keeps its size, so that nothing else moves.
+void SafetensorsWriter::append_late() {
+  for (const auto& [index, bytes] : late_) {
+    TensorInfo& tensor = header_.tensors[index];
+    tensor.begin = index == 0 ? 0 : header_.tensors[index - 1].end;
+    tensor.end = tensor.begin + std::ssize(bytes);
+    tensor.shape = {std::ssize(bytes)};
+    file_.write_at(data_start_ + tensor.begin, bytes.data(), std::ssize(bytes));
+    header_.data_bytes = tensor.end;
+  }
+  const std::string text = make_safetensors_header(header_, data_start_);
+  SNUG_CHECK_EQ(std::ssize(text), data_start_);
+  file_.write_at(0, text.data(), data_start_);
+  file_.truncate(file_bytes());
+}
+
 void SafetensorsWriter::finish() {
   SNUG_CHECK(complete(), "{} of {} bytes were written to {}", written_bytes_, header_.data_bytes,
              path_.string());
+  if (!late_.empty()) append_late();
   file_.sync();
   file_.close();
   base::rename_durably(file_.path(), path_);

@@ -32,9 +32,12 @@ class SafetensorsWriter {
  public:
   // Creates PATH.tmp, reserves its full size and writes the header. Larger element types come first
   // in the file, so that every tensor is aligned to its element; otherwise the declared order is
-  // kept. Throws UserError when the file cannot be created or the disk is too small.
+  // kept. `late` are u8 tensors of one dimension whose size is known only when they are written:
+  // they come last in the file, and what is declared is the most they may have. Throws UserError
+  // when the file cannot be created or the disk is too small.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
-                    const SafetensorsMetadata& metadata = {{"format", "pt"}});
+                    const SafetensorsMetadata& metadata = {{"format", "pt"}},
+                    const std::vector<TensorSpec>& late = {});
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
@@ -42,14 +45,19 @@ class SafetensorsWriter {
   // Writes the next `bytes` bytes of the tensor, which may come in several pieces; tensors may come
   // in any order. Unknown names and surplus bytes are bugs and CHECK.
   void write(std::string_view name, const void* source, int64_t bytes);
+  // The whole of a late tensor. It is kept until finish().
+  void write_late(std::string_view name, std::string_view bytes);
   // Every declared tensor must be complete. Syncs and renames.
   void finish();
 
+  // Exact once finished; before, with late tensors at their most.
   int64_t file_bytes() const { return data_start_ + header_.data_bytes; }
+  int64_t data_bytes() const { return header_.data_bytes; }  // of the tensors alone
   bool complete() const { return written_bytes_ == header_.data_bytes; }
 
  private:
   void discard();
+  void append_late();
 
   std::filesystem::path path_;
   SafetensorsHeader header_;
@@ -58,7 +66,9 @@ class SafetensorsWriter {
   int64_t written_bytes_ = 0;
   bool finished_ = false;
   std::unordered_map<std::string_view, size_t> by_name_;
-  std::vector<int64_t> progress_;  // bytes written so far, a tensor
+  std::vector<int64_t> progress_;       // bytes written so far, a tensor
+  std::map<size_t, std::string> late_;  // what write_late was given, by tensor
+  size_t first_late_ = 0;
 };
 
 }  // namespace snug::formats

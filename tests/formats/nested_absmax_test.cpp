@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,23 @@ TEST(NestedAbsmax, BytesAreThoseOfBitsandbytes) {
         << name;
     EXPECT_EQ(codes, golden<uint8_t>(name + ".codes")) << name;
     EXPECT_EQ(nested, golden<float>(name + ".nested_absmax")) << name;
+  }
+}
+
+// One block with absmax 1 and offset 0, so that the numbers themselves are encoded.
+TEST(NestedAbsmax, CodesAreThoseOfTheMap) {
+  const base::DynamicMap& map = base::signed_dynamic_map();
+  std::vector<float> values(256, 1.0F);
+  for (int turn = 0; turn < 500; ++turn) {
+    for (size_t i = 1; i < values.size(); ++i)
+      values[i] = std::sin(static_cast<float>(turn * 256) + static_cast<float>(i)) *
+                  std::pow(10.0F, static_cast<float>(-turn % 7));
+    std::vector<uint8_t> codes(256);
+    float nested = 0;
+    quantize_absmax(values.data(), 256, 0.0F, codes.data(), &nested);
+    ASSERT_EQ(nested, 1.0F);
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(codes[i], base::encode_dynamic_lattice(map, values[i])) << values[i];
   }
 }
 

@@ -94,7 +94,6 @@ constexpr BadRecipe kBadRecipes[] = {
     {"adapter_v2", "method: adapter_v2", "the method adapter_v2 is not built yet"},
     {"load_in_4bit", "load_in_4bit: true", "(qlora) are not built yet; use method: lora"},
     {"load_in_4bit_yes", "load_in_4bit: yes", "(qlora) are not built yet"},
-    {"double_quant", "bnb_4bit_use_double_quant: true", "(qlora) are not built yet"},
     {"quantize", "quantize: bnb.nf4-dq", "(qlora) are not built yet"},
     {"adamw_8bit", "optim: adamw_8bit", "8-bit and paged optimizers are not built yet"},
     {"paged_adamw", "optim: paged_adamw_32bit", "8-bit and paged optimizers are not built yet"},

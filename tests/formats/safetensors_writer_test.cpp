@@ -28,6 +28,28 @@ std::vector<uint8_t> counted(size_t bytes, uint8_t first) {
   return values;
 }
 
+TEST(SafetensorsWriter, LateTensorsTakeWhatTheyNeed) {
+  const TemporaryFolder folder;
+  SafetensorsWriter writer(folder / "f", {{"bytes", DType::u8, {3}}, {"half", DType::bf16, {2}}},
+                           {}, {{"late1", DType::u8, {1000000}}, {"late2", DType::u8, {9}}});
+  writer.write_late("late2", "two");
+  writer.write("bytes", "abc", 3);
+  EXPECT_FALSE(writer.complete());
+  writer.write_late("late1", "the first");
+  writer.write("half", "1234", 4);
+  EXPECT_TRUE(writer.complete());
+  writer.finish();
+  EXPECT_EQ(fs::file_size(folder / "f"), static_cast<uintmax_t>(writer.file_bytes()));
+  EXPECT_LT(writer.file_bytes(), 1000);
+  const SafetensorsFile file(folder / "f");
+  for (const auto& [name, text] :
+       {std::pair{"bytes", "abc"}, {"half", "1234"}, {"late1", "the first"}, {"late2", "two"}}) {
+    std::string bytes(static_cast<size_t>(file.at(name).bytes()), ' ');
+    file.read(file.at(name), bytes.data());
+    EXPECT_EQ(bytes, text) << name;
+  }
+}
+
 TEST(SafetensorsWriter, AlignsEveryTensorToItsElement) {
   const TemporaryFolder folder;
   const std::vector<TensorSpec> tensors = {{"bytes", DType::u8, {3}},

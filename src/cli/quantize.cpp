@@ -1,0 +1,94 @@
+// `snug quantize`: a model folder to one whose linears are NF4. What it will take is said before
+// anything is read, what it took afterwards.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/byte_size.h"
+#include "base/error.h"
+#include "cli/verbs.h"
+#include "models/config.h"
+#include "runtime/quantize_folder.h"
+#include "train/process_memory.h"
+
+namespace snug::cli {
+namespace {
+
+using base::readable_byte_size;
+
+std::string folder_of(const formats::Recipe& recipe) {
+  recipe.require("model");
+  // Its default is a run's folder.
+  if (!recipe.is_given("output_dir"))
+    base::throw_user_error("snug quantize needs output_dir=FOLDER, the folder to make");
+  if (models::preset(recipe.model))
+    recipe.fail("model", fmt::format("\"{}\" is a built-in shape without weights; give a model "
+                                     "folder",
+                                     recipe.model));
+  return recipe.model;
+}
+
+struct Measured {
+  runtime::FolderQuantizeReport report;
+  int64_t resident_peak_bytes = 0;
+};
+
+double gigabytes_per_second(const runtime::FolderQuantizePlan& plan, const Measured& measured) {
+  return static_cast<double>(plan.source_bytes) / 1e9 / measured.report.seconds;
+}
+
+void print_plan(const formats::Recipe& recipe, const runtime::FolderQuantizePlan& plan,
+                int64_t outside_bytes) {
+  fmt::print("{} to {}: {} linears, {} weights, as NF4{}\n", recipe.model, recipe.output_dir,
+             plan.linears, plan.linear_weights,
+             recipe.double_quant ? ", their scales in 8 bits" : "");
+  fmt::print("reads  {:>12}\nwrites {:>12} at most\n", readable_byte_size(plan.source_bytes),
+             readable_byte_size(plan.result_bytes));
+  fmt::print("memory {:>12} of buffers, and {} of the process\n",
+             readable_byte_size(plan.buffer_bytes), readable_byte_size(outside_bytes));
+  std::fflush(stdout);
+}
+
+void print_json(const runtime::FolderQuantizePlan& plan, int64_t outside_bytes,
+                const Measured& measured) {
+  const nlohmann::ordered_json json{
+      {"linears", plan.linears},
+      {"linear_weights", plan.linear_weights},
+      {"source_bytes", plan.source_bytes},
+      {"planned",
+       {{"result_bytes", plan.result_bytes},
+        {"buffer_bytes", plan.buffer_bytes},
+        {"outside_bytes", outside_bytes}}},
+      {"measured",
+       {{"result_bytes", measured.report.result_bytes},
+        {"resident_peak_bytes", measured.resident_peak_bytes},
+        {"seconds", measured.report.seconds},
+        {"gigabytes_per_second", gigabytes_per_second(plan, measured)}}}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+int quantize(const Request& request) {
+  const formats::Recipe recipe = request.recipe();
+  const runtime::FolderQuantizer quantizer(
+      folder_of(recipe), {.double_quant = recipe.double_quant,
+                          .keep_fp32 = recipe.compute_dtype == formats::ComputeDtype::fp32});
+  const runtime::FolderQuantizePlan& plan = quantizer.plan();
+  const int64_t outside_bytes = train::outside_bytes();
+  if (!request.json) print_plan(recipe, plan, outside_bytes);
+  Measured measured{.report = quantizer.write(recipe.output_dir)};
+  measured.resident_peak_bytes = train::process_memory().resident_peak_bytes;
+  if (request.json)
+    print_json(plan, outside_bytes, measured);
+  else
+    fmt::print("wrote  {:>12} in {:.2f} s, {:.2f} GB/s of the source; resident peak {}\n",
+               readable_byte_size(measured.report.result_bytes), measured.report.seconds,
+               gigabytes_per_second(plan, measured),
+               readable_byte_size(measured.resident_peak_bytes));
+  return 0;
+}
+
+}  // namespace snug::cli
