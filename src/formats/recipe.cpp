@@ -194,14 +194,31 @@ std::string last_part(const std::string& path) {
   return full.filename().string();
 }
 
+// method: qlora and load_in_4bit: true are two names for one thing.
+void settle_method(Recipe& recipe) {
+  if (recipe.method == Method::qlora && recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
+    recipe.fail("load_in_4bit", "is false beside method: qlora; with 16-bit weights say "
+                                "method: lora");
+  if (recipe.method == Method::full && recipe.load_in_4bit)
+    recipe.fail("load_in_4bit", "is true beside method: full, but weights stored in 4 bits do not "
+                                "train; use method: qlora");
+  if (recipe.method == Method::qlora) recipe.load_in_4bit = true;
+  if (recipe.load_in_4bit) recipe.method = Method::qlora;
+}
+
+std::string_view method_word(Method method) {
+  if (method == Method::full) return "full";
+  return method == Method::lora ? "lora" : "qlora";
+}
+
 void compute_defaults(Recipe& recipe) {
-  const bool is_lora = recipe.method == Method::lora;
+  const bool is_lora = recipe.method != Method::full;
   if (!recipe.is_given("learning_rate"))
     recipe.learning_rate = is_lora ? kLoraLearningRate : kFullLearningRate;
   if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = 2.0 * static_cast<double>(recipe.lora_r);
   if (recipe.output_dir.empty() && !recipe.model.empty())
     recipe.output_dir =
-        fmt::format("runs/{}-{}", last_part(recipe.model), is_lora ? "lora" : "full");
+        fmt::format("runs/{}-{}", last_part(recipe.model), method_word(recipe.method));
 }
 
 void check_together(const Recipe& recipe) {
@@ -216,6 +233,7 @@ Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides
     given.insert_or_assign(key, written);
   Recipe recipe;
   fill_in(recipe, given);
+  settle_method(recipe);
   compute_defaults(recipe);
   check_together(recipe);
   return recipe;

@@ -14,7 +14,7 @@
 
 namespace snug::formats {
 
-enum class Method : uint8_t { full, lora };
+enum class Method : uint8_t { full, lora, qlora };
 enum class Schedule : uint8_t { constant, linear, cosine };
 enum class Optimizer : uint8_t { adamw, adamw_bf16 };
 enum class GradientDtype : uint8_t { automatic, fp32, bf16 };
@@ -36,8 +36,9 @@ enum class PromptFormat : uint8_t { raw, alpaca, chat };
 struct Recipe {
   std::string model;  // a folder or a preset
   Method method = Method::lora;
+  bool load_in_4bit = false;  // the base model's linears as NF4; always with qlora
   bool double_quant = false;  // their scales in 8 bits too
-  std::string adapter;        // a PEFT folder to start from or to generate with; empty: none
+  std::string adapter;  // a PEFT folder to start from or to generate with; empty: none
   Init init = Init::files;
 
   std::string data;

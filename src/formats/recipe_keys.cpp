@@ -19,8 +19,8 @@ constexpr Range above(double least) { return {.least = least, .least_excluded = 
 constexpr Range kFraction{.least = 0, .most = 1};
 constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
 
-constexpr std::string_view kQloraAdvice =
-    "4-bit base weights (qlora) are not built yet; use method: lora, which keeps the base in bf16";
+constexpr std::string_view kFp4Advice =
+    "the 4-bit type fp4 is not built; use nf4, which loses less: method: qlora";
 constexpr std::string_view kOptimizerAdvice =
     "8-bit and paged optimizers are not built yet; use adamw_bf16, which halves the optimizer's "
     "memory";
@@ -34,14 +34,19 @@ void add_model_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table
       .add<&Recipe::method>("method", "lora",
-                            "what trains: every weight, or low-rank additions to linear layers")
+                            "what trains: every weight, or low-rank additions to linear layers, "
+                            "which qlora stores in 4 bits")
       .aliases({"train_type", "finetuning_type"})
-      .choices({"full", "lora"})
-      .not_built({"qlora"}, kQloraAdvice)
+      .choices({"full", "lora", "qlora"})
       .not_built({"adapter"},
                  "the method adapter is not built yet; use method: lora. To start "
                  "from an adapter folder, set adapter: FOLDER")
       .not_built({"adapter_v2"}, "the method adapter_v2 is not built yet; use method: lora");
+  table
+      .add<&Recipe::load_in_4bit>("load_in_4bit", "",
+                                  "linear layers as NF4, quantised while they are read")
+      .computed("true with qlora, and where the folder is quantised")
+      .verbs(kEverywhere);
   table
       .add<&Recipe::double_quant>("double_quant", "true",
                                   "the scales of NF4 blocks in 8 bits: 4.13 bits a weight, not 4.5")
@@ -149,7 +154,7 @@ void add_length_keys(KeyTable& table) {
 void add_schedule_keys(KeyTable& table) {
   table.group("Learning rate", kTraining);
   table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
-      .computed("2e-4 for lora, 1e-5 for full")
+      .computed("2e-4 for lora and qlora, 1e-5 for full")
       .aliases({"lr"})
       .range(at_least(0));
   table
@@ -213,7 +218,7 @@ void add_machine_keys(KeyTable& table) {
       .add<&Recipe::compute_dtype>(
           "compute_dtype", "auto",
           "of activations and products; auto: bf16 where the processor multiplies it")
-      .aliases({"bf16", "torch_dtype", "dtype"})
+      .aliases({"bf16", "torch_dtype", "dtype", "bnb_4bit_compute_dtype"})
       .choices({"auto", "bf16", "fp32"})
       .translations({{"true", "bf16", "bf16"},
                      {"false", "fp32", "bf16"},
@@ -314,14 +319,18 @@ void add_recognised_keys(KeyTable& table) {
       "fp16 compute is not built (it needs loss scaling); use compute_dtype: bf16";
   constexpr std::string_view kOffloadAdvice =
       "offloading is not built yet; recompute: layer saves the most activation memory";
-  table.recognise("load_in_4bit", ValueType::boolean).not_built({"true"}, kQloraAdvice);
   table.recognise("load_in_8bit", ValueType::boolean)
       .not_built({"true"},
                  "8-bit base weights are not built; use method: lora, which keeps the "
                  "base in bf16");
+  table.recognise("bnb_4bit_quant_type", ValueType::choice)
+      .choices({"nf4"})
+      .not_built({"fp4"}, kFp4Advice);
   table.recognise("quantize", ValueType::choice)
       .choices({"none"})
-      .not_built({"bnb.nf4", "bnb.nf4-dq", "bnb.fp4", "bnb.fp4-dq"}, kQloraAdvice);
+      .not_built({"bnb.nf4", "bnb.nf4-dq"},
+                 "say method: qlora (or load_in_4bit: true); double_quant: false is bnb.nf4")
+      .not_built({"bnb.fp4", "bnb.fp4-dq"}, kFp4Advice);
   table.recognise("fp16", ValueType::boolean).not_built({"true"}, kHalfAdvice);
   table.recognise("activation_offloading", ValueType::boolean).not_built({"true"}, kOffloadAdvice);
   table.recognise("use_dora", ValueType::boolean)

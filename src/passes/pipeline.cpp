@@ -18,12 +18,14 @@ Program Pipeline::micro(const Program& forward, std::span<const program::TensorI
           [&](const Program& in) { return differentiate(in, trainable, gradients); });
   p = run("recompute", p, [&](const Program& in) { return recompute(in, mode); });
   p = run("schedule", p, [&](const Program& in) { return schedule(in); });
-  p = run("lower", p, [&](const Program& in) { return lower(in, target_); });
-  return p;
+  return plain(p);
 }
 
 Program Pipeline::plain(const Program& program) {
-  return run("lower", program, [&](const Program& in) { return lower(in, target_); });
+  Program p = program;
+  if (quantization_)
+    p = run("quantize", p, [&](const Program& in) { return quantize(in, *quantization_); });
+  return run("lower", p, [&](const Program& in) { return lower(in, target_); });
 }
 
 Program Pipeline::run(const char* name, const Program& input,

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "passes/differentiate.h"
+#include "passes/quantize.h"
 #include "passes/recompute.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -24,8 +26,10 @@ struct PassRecord {
 
 class Pipeline {
  public:
-  explicit Pipeline(const program::Target& target, bool verify = false)
-      : target_(target), verify_(verify) {}
+  // `quantization`: how frozen weights are stored; nothing: as the forward program has them.
+  explicit Pipeline(const program::Target& target, bool verify = false,
+                    std::optional<QuantizeOptions> quantization = {})
+      : target_(target), verify_(verify), quantization_(std::move(quantization)) {}
 
   // Forward and backward of a micro-batch.
   program::Program micro(const program::Program& forward,
@@ -43,6 +47,7 @@ class Pipeline {
 
   const program::Target& target_;
   bool verify_;
+  std::optional<QuantizeOptions> quantization_;
   std::vector<PassRecord> records_;
 };
 

@@ -72,6 +72,17 @@ std::string with_commas(int64_t value) {
   return text;
 }
 
+std::string method_name(const TrainingSpec& spec) {
+  if (spec.method == MethodKind::full) return "full";
+  return spec.quantization ? "qlora" : "lora";
+}
+
+// How the base model's linears are stored.
+std::string base_name(const TrainingSpec& spec) {
+  if (!spec.quantization) return spec.compute == program::DType::f32 ? "fp32" : "bf16";
+  return spec.quantization->nested ? "nf4-dq" : "nf4";
+}
+
 }  // namespace
 
 void set_memory(PlanDocument& document, const MemoryReport& memory) {
@@ -98,7 +109,8 @@ PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec
   PlanDocument document = describe(job, target);
   if (recipe.host_memory > 0) document.host.capacity_bytes = recipe.host_memory;
   document.model = recipe.model;
-  document.method = spec.method == MethodKind::lora ? "lora" : "full";
+  document.method = method_name(spec);
+  document.base = base_name(spec);
   document.compute_dtype = spec.compute == program::DType::f32 ? "fp32" : "bf16";
   document.recompute = name_of(spec.recompute);
   document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation;
@@ -117,6 +129,7 @@ std::string to_json(const PlanDocument& document) {
   json["change"] = document.change;
   json["model"] = document.model;
   json["method"] = document.method;
+  json["base"] = document.base;
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;
   json["device"] = to_json(document.device);

@@ -60,7 +60,7 @@ int64_t elements(const std::vector<Tensor>& tensors) {
 class TrainingPlanner {
  public:
   TrainingPlanner(const TrainingSpec& spec, const program::Target& target)
-      : spec_(spec), target_(target), pipeline_(target, spec.verify) {}
+      : spec_(spec), target_(target), pipeline_(target, spec.verify, spec.quantization) {}
 
   Job run() {
     const Program forward = training_forward("micro_first");
@@ -155,7 +155,7 @@ Job plan_training(const TrainingSpec& spec, const program::Target& target) {
 }
 
 Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
-  passes::Pipeline pipeline(target, spec.verify);
+  passes::Pipeline pipeline(target, spec.verify, spec.quantization);
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
   std::vector<Program> programs{load_program()};
   programs.push_back(

@@ -130,7 +130,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   text::find_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
   spec.model = model;
-  spec.method = recipe.method == formats::Method::lora ? MethodKind::lora : MethodKind::full;
+  spec.method = recipe.method == formats::Method::full ? MethodKind::full : MethodKind::lora;
   spec.lora = lora_options(recipe);
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute);

@@ -94,7 +94,8 @@ bool is_elementwise(Kind kind) {
 bool has_training_form(Kind kind) { return kind == Kind::linear_cross_entropy; }
 
 bool is_fused(Kind kind) {
-  return kind == Kind::linear_cross_entropy || kind == Kind::linear_cross_entropy_train;
+  return kind == Kind::linear_cross_entropy || kind == Kind::linear_cross_entropy_train ||
+         kind == Kind::matmul_nf4;
 }
 
 }  // namespace snug::program

@@ -30,4 +30,6 @@
   X(LinearCrossEntropyTrain, linear_cross_entropy_train) \
   X(GlobalNorm, global_norm)                             \
   X(ClipFactor, clip_factor)                             \
-  X(AdamW, adamw)
+  X(AdamW, adamw)                                        \
+  X(DequantizeNf4, dequantize_nf4)                       \
+  X(MatmulNf4, matmul_nf4)

@@ -14,6 +14,7 @@
 #include "program/kinds/elementwise.h"
 #include "program/kinds/embedding.h"
 #include "program/kinds/matmul.h"
+#include "program/kinds/nf4.h"
 #include "program/kinds/optimizer.h"
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"

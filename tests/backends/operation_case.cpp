@@ -163,6 +163,9 @@ AddCases table_of(program::Kind kind) {
     case Kind::clip_factor:
     case Kind::adamw:
       return add_optimizer_cases;
+    case Kind::dequantize_nf4:
+    case Kind::matmul_nf4:
+      return add_nf4_cases;
   }
   SNUG_CHECK(false, "no table has cases of {}", program::name_of(kind));
   return nullptr;

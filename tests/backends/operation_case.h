@@ -110,6 +110,7 @@ void add_layer_cases(CaseList& list);  // embedding, rms_norm, rope, silu_mul
 void add_attention_cases(CaseList& list);
 void add_cache_cases(CaseList& list);
 void add_loss_cases(CaseList& list);
+void add_nf4_cases(CaseList& list);
 void add_optimizer_cases(CaseList& list);
 
 // All cases of a kind in these types.

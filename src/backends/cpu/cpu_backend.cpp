@@ -41,9 +41,10 @@ const Kernels& kernels_of(Isa isa) {
   return isa_v2::kKernels;
 }
 
-bool is_f32_bf16_or_i32(const program::Tensor& tensor) {
+// Floats it computes in, indices, and codes of stored weights.
+bool is_known_type(const program::Tensor& tensor) {
   return tensor.dtype == base::DType::f32 || tensor.dtype == base::DType::bf16 ||
-         tensor.dtype == base::DType::i32;
+         tensor.dtype == base::DType::i32 || tensor.dtype == base::DType::u8;
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ bool CpuBackend::runs(const program::OperationView& view) const {
   bool known_types = true;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
     if (id != view.operation.workspace)
-      known_types = known_types && is_f32_bf16_or_i32(view.program.tensor(id));
+      known_types = known_types && is_known_type(view.program.tensor(id));
   });
   return known_types && dispatch<bool>(view.operation.attributes, [&](const auto& attributes) {
            return supports(attributes, view, context_);

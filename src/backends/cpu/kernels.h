@@ -12,6 +12,7 @@
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/nf4.h"
 #include "backends/cpu/kernels/optimizer.h"
 #include "backends/cpu/kernels/rms_norm.h"
 #include "backends/cpu/kernels/rope.h"
@@ -26,6 +27,7 @@ struct Kernels {
   const AttentionTileKernels* attention_tile;
   const ElementwiseKernels* elementwise;
   const GemmKernels* gemm;
+  const Nf4Kernels* nf4;
   const OptimizerKernels* optimizer;
   const RmsNormKernels* rms_norm;
   const RopeKernels* rope;

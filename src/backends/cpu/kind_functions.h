@@ -34,6 +34,8 @@ int64_t workspace_bytes(const program::EmbeddingGrad&, const program::OperationV
 int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView&,
                         const CpuContext&);
 int64_t workspace_bytes(const program::Matmul&, const program::OperationView&, const CpuContext&);
+int64_t workspace_bytes(const program::MatmulNf4&, const program::OperationView&,
+                        const CpuContext&);
 int64_t workspace_bytes(const program::RmsNormGrad&, const program::OperationView&,
                         const CpuContext&);
 int64_t workspace_bytes(const program::SumRows&, const program::OperationView&, const CpuContext&);
@@ -56,6 +58,7 @@ bool supports(const program::RotaryTable&, const program::OperationView&, const 
 bool supports(const program::Rope&, const program::OperationView&, const CpuContext&);
 bool supports(const program::SiluMul&, const program::OperationView&, const CpuContext&);
 bool supports(const program::SiluMulGrad&, const program::OperationView&, const CpuContext&);
+bool supports(const program::MatmulNf4&, const program::OperationView&, const CpuContext&);
 bool supports(const program::Matmul&, const program::OperationView&, const CpuContext&);
 bool supports(const program::LinearCrossEntropy&, const program::OperationView&, const CpuContext&);
 bool supports(const program::LinearCrossEntropyTrain&, const program::OperationView&,

@@ -37,6 +37,7 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
 
 void expand(const LinearCrossEntropy& loss, const OperationView& view, Builder& builder);
 void expand(const LinearCrossEntropyTrain& loss, const OperationView& view, Builder& builder);
+void expand(const MatmulNf4& matmul, const OperationView& view, Builder& builder);
 
 // (index into writes, index into reads).
 using InPlacePairs = std::vector<std::pair<int, int>>;

@@ -7,6 +7,7 @@ extern const AttentionGradKernels kAttentionGradKernels;
 extern const AttentionTileKernels kAttentionTileKernels;
 extern const ElementwiseKernels kElementwiseKernels;
 extern const GemmKernels kGemmKernels;
+extern const Nf4Kernels kNf4Kernels;
 extern const OptimizerKernels kOptimizerKernels;
 extern const RmsNormKernels kRmsNormKernels;
 extern const RopeKernels kRopeKernels;
@@ -20,6 +21,7 @@ const Kernels kKernels = {
     .attention_tile = &kAttentionTileKernels,
     .elementwise = &kElementwiseKernels,
     .gemm = &kGemmKernels,
+    .nf4 = &kNf4Kernels,
     .optimizer = &kOptimizerKernels,
     .rms_norm = &kRmsNormKernels,
     .rope = &kRopeKernels,

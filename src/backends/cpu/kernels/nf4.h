@@ -1,0 +1,44 @@
+// Weights stored as NF4: their values, and products with a few rows. What the operands mean is
+// written in program/kinds/nf4.h.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/element.h"
+
+namespace snug::backends::cpu {
+
+struct Nf4Weight {
+  const uint8_t* codes;
+  const float* values;           // of the 16 codes
+  const float* absmax;           // of each block; null when nested
+  const uint8_t* nested_codes;   // the rest: only when nested
+  const float* nested_absmax;
+  const float* nested_map;
+  float nested_offset;
+};
+
+// y[row] for rows of x and outputs [begin, end) of the weight (out, in). Requires in % 64 == 0.
+struct Nf4Product {
+  Nf4Weight weight;
+  int64_t in;
+  int64_t begin;
+  int64_t end;
+  // (rows, in) f32, in the order that arrange_x gives it.
+  const float* x;
+  int64_t rows;  // at most kNf4Rows
+  void* y;
+  int64_t y_stride;  // elements
+};
+
+inline constexpr int64_t kNf4Rows = 4;
+
+struct Nf4Kernels {
+  // Values of n elements from `first` on, a multiple of 64.
+  void (*dequantize[kElements])(const Nf4Weight& weight, int64_t first, int64_t n, void* w);
+  // A row of x as multiply wants it: in every 32 elements, the even ones before the odd ones.
+  void (*arrange_x[kElements])(const void* x, float* arranged, int64_t in);
+  void (*multiply[kElements])(const Nf4Product& product);
+};
+
+}  // namespace snug::backends::cpu

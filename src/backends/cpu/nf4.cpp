@@ -1,0 +1,76 @@
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+#include "base/nf4_code.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+// Outputs of a task of a product: some hundred kilobytes of codes.
+constexpr int64_t kOutputsPerTask = 64;
+
+// The stored weight from `first` in the operation's reads.
+Nf4Weight weight_of(std::span<const Buffer> reads, size_t first, bool nested) {
+  Nf4Weight weight{};
+  weight.codes = reads[first].as<const uint8_t>();
+  weight.values = base::kNf4Values.data();
+  if (!nested) {
+    weight.absmax = reads[first + 1].as<const float>();
+    return weight;
+  }
+  weight.nested_codes = reads[first + 1].as<const uint8_t>();
+  weight.nested_absmax = reads[first + 2].as<const float>();
+  weight.nested_map = reads[first + 3].as<const float>();
+  weight.nested_offset = *reads[first + 4].as<const float>();
+  return weight;
+}
+
+}  // namespace
+
+void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
+         CpuContext& context) {
+  static_assert(kElementsPerTask % program::kNf4Block == 0);
+  const Nf4Weight weight = weight_of(invocation.reads, 0, dequantize.nested);
+  const Rows w = flattened(rows_of(invocation.writes[0]));
+  const auto values = context.kernels.nf4->dequantize[w.element];
+  parallel_ranges(w.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {
+    values(weight, begin, end - begin, w.at(0, begin));
+  });
+}
+
+// A product that reads the codes once for each few rows: for decoding. With more rows the values
+// are made first.
+bool supports(const program::MatmulNf4&, const program::OperationView& view, const CpuContext&) {
+  return view.read(0).shape.rows() <= kNf4Rows &&
+         view.read(0).shape.columns() % program::kNf4Block == 0;
+}
+
+// x in f32 and in the order of the kernel.
+int64_t workspace_bytes(const program::MatmulNf4&, const program::OperationView& view,
+                        const CpuContext&) {
+  return view.read(0).shape.elements() * int64_t{sizeof(float)};
+}
+
+void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuContext& context) {
+  const Rows x = rows_of(invocation.reads[0]);
+  const Rows y = rows_of(invocation.writes[0]);
+  auto* arranged = invocation.workspace.as<float>();
+  for (int64_t row = 0; row < x.rows; ++row)
+    context.kernels.nf4->arrange_x[x.element](x.at(row), arranged + row * x.columns, x.columns);
+  const Nf4Product product{.weight = weight_of(invocation.reads, 1, matmul.nested),
+                     .in = x.columns,
+                     .begin = 0,
+                     .end = 0,
+                     .x = arranged,
+                     .rows = x.rows,
+                     .y = y.data,
+                     .y_stride = y.stride};
+  parallel_ranges(y.columns, kOutputsPerTask, [&](int64_t begin, int64_t end) {
+    Nf4Product part = product;
+    part.begin = begin;
+    part.end = end;
+    context.kernels.nf4->multiply[y.element](part);
+  });
+}
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,135 @@
+#include "passes/quantize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+// Of a weight before and after: its shape and type when dequantised, its operands as stored.
+struct Stored {
+  Shape shape;
+  DType dtype = DType::bf16;
+  std::vector<TensorId> operands;
+};
+
+bool is_plain_linear(const Operation& operation) {
+  Matmul linear;
+  linear.transpose_b = true;
+  return operation.attributes == Attributes(linear);
+}
+
+class Quantize {
+ public:
+  Quantize(const Program& program, const QuantizeOptions& options)
+      : input_(program), options_(options), result_(program) {
+    result_.operations.clear();
+  }
+
+  Program run() {
+    for (size_t id = 0; id < input_.tensors.size(); ++id)
+      if (is_quantized(input_.tensors[id], options_)) store(static_cast<TensorId>(id));
+    for (const Operation& operation : input_.operations) rewrite(operation);
+    return std::move(result_);
+  }
+
+ private:
+  TensorId beside(TensorId weight, std::string name, const Shape& shape, DType dtype) {
+    Tensor tensor = input_.tensor(weight);
+    tensor.name = std::move(name);
+    tensor.shape = shape;
+    tensor.dtype = dtype;
+    tensor.role = Role::quant_state;
+    result_.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(result_.tensors.size() - 1);
+  }
+
+  void store(TensorId id) {
+    const Tensor& weight = input_.tensor(id);
+    const int64_t elements = weight.shape.elements();
+    Stored& stored = stored_[id];
+    stored.shape = weight.shape;
+    stored.dtype = weight.dtype;
+    result_.tensor(id).shape = {nf4_code_bytes(elements), 1};
+    result_.tensor(id).dtype = DType::u8;
+    stored.operands = {id, beside(id, absmax_name(weight.name), {nf4_blocks(elements)},
+                                  options_.nested ? DType::u8 : DType::f32)};
+    if (!options_.nested) return;
+    for (const TensorId state :
+         {beside(id, nested_absmax_name(weight.name), {nf4_nested_blocks(elements)}, DType::f32),
+          beside(id, nested_map_name(weight.name), {kNf4MapSize}, DType::f32),
+          beside(id, nested_offset_name(weight.name), {1}, DType::f32)})
+      stored.operands.push_back(state);
+  }
+
+  void rewrite(const Operation& operation) {
+    if (operation.kind() != Kind::matmul || !stored_.contains(operation.reads[1])) {
+      for_each_tensor(operation, [&](TensorId id) {
+        SNUG_CHECK(!stored_.contains(id), "{} is stored as NF4 and {} reads it",
+                   input_.tensor(id).name, name_of(operation.kind()));
+      });
+      result_.operations.push_back(operation);
+      return;
+    }
+    const Stored& weight = stored_.at(operation.reads[1]);
+    Operation product = operation;
+    if (is_plain_linear(operation)) {
+      product.attributes = MatmulNf4{options_.nested};
+      product.reads = {operation.reads[0]};
+      product.reads.insert(product.reads.end(), weight.operands.begin(), weight.operands.end());
+    } else {
+      product.reads[1] = dequantize(operation, weight);
+    }
+    result_.operations.push_back(std::move(product));
+  }
+
+  // Emits the weight's values for one operation.
+  TensorId dequantize(const Operation& reader, const Stored& weight) {
+    Tensor values = input_.tensor(weight.operands[0]);
+    values.name = fmt::format("{}.values.{}", values.name, ++uses_[weight.operands[0]]);
+    values.role = Role::activation;
+    values.lifetime = Lifetime::program;
+    result_.tensors.push_back(std::move(values));
+    const auto id = static_cast<TensorId>(result_.tensors.size() - 1);
+    Operation operation;
+    operation.attributes = DequantizeNf4{options_.nested};
+    operation.reads = weight.operands;
+    operation.writes = {id};
+    operation.phase = reader.phase;
+    operation.layer = reader.layer;
+    result_.operations.push_back(std::move(operation));
+    return id;
+  }
+
+  const Program& input_;
+  const QuantizeOptions& options_;
+  Program result_;
+  std::unordered_map<TensorId, Stored> stored_;
+  std::unordered_map<TensorId, int> uses_;
+};
+
+}  // namespace
+
+bool is_quantized(const Tensor& tensor, const QuantizeOptions& options) {
+  return tensor.role == Role::weight && tensor.layer >= 0 && tensor.shape.rank() == 2 &&
+         std::find(options.kept.begin(), options.kept.end(), tensor.name) == options.kept.end();
+}
+
+Program quantize(const Program& program, const QuantizeOptions& options) {
+  return Quantize(program, options).run();
+}
+
+// The keys of bitsandbytes' files; the offset lies in the JSON of its quant_state.
+std::string absmax_name(const std::string& weight) { return weight + ".absmax"; }
+std::string nested_absmax_name(const std::string& weight) { return weight + ".nested_absmax"; }
+std::string nested_map_name(const std::string& weight) { return weight + ".nested_quant_map"; }
+std::string nested_offset_name(const std::string& weight) { return weight + ".nested_offset"; }
+
+}  // namespace snug::passes

@@ -1,0 +1,50 @@
+// Weights stored as NF4 (Dettmers et al. 2023), in the layout of bitsandbytes: docs/nf4.md.
+//
+// A weight of E elements, flattened row by row, is a list of operands, in this order:
+//
+//   codes          (ceil(E / 2), 1) u8: two 4-bit codes a byte, the even element in the high half
+//   absmax         (ceil(E / 64)): the scale of each block of 64; f32, or u8 when nested
+//   nested_absmax  (ceil(blocks / 256)) f32      only when nested
+//   nested_map     (256) f32                      only when nested
+//   nested_offset  (1) f32                        only when nested
+//
+// An element is code value x scale, the scale of a nested block map[absmax] x nested_absmax +
+// offset, each product and sum rounded to fp32 on its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "program/kinds/field.h"
+
+namespace snug::program {
+
+inline constexpr int64_t kNf4Block = 64;
+inline constexpr int64_t kNf4NestedBlock = 256;
+inline constexpr int64_t kNf4MapSize = 256;
+
+// How many operands a stored weight has.
+constexpr size_t nf4_operands(bool nested) { return nested ? 5 : 2; }
+
+constexpr int64_t nf4_code_bytes(int64_t elements) { return (elements + 1) / 2; }
+constexpr int64_t nf4_blocks(int64_t elements) { return (elements + kNf4Block - 1) / kNf4Block; }
+constexpr int64_t nf4_nested_blocks(int64_t elements) {
+  return (nf4_blocks(elements) + kNf4NestedBlock - 1) / kNf4NestedBlock;
+}
+
+// reads: a stored weight. writes: w (out, in), rounded once to its element type.
+struct DequantizeNf4 {
+  bool nested = false;
+  bool operator==(const DequantizeNf4&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"nested", &DequantizeNf4::nested}};
+};
+
+// reads: x (m, in), then a stored weight. writes: y (m, out) = x w^T. Fused: dequantize_nf4, then
+// matmul with transpose_b; a backend that runs it need not round w on the way.
+struct MatmulNf4 {
+  bool nested = false;
+  bool operator==(const MatmulNf4&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"nested", &MatmulNf4::nested}};
+};
+
+}  // namespace snug::program
