@@ -17,8 +17,19 @@ using program::Space;
 using program::Tensor;
 using program::TensorId;
 
-// Slots through which weights stream where file and memory differ in element type.
-Program load_program() {
+// Blocks of the largest weight that can be stored as NF4.
+int64_t largest_blocks(const models::ModelConfig& model) {
+  int64_t blocks = 0;
+  for (const models::Weight& weight : models::weights_of(model))
+    if (weight.layer >= 0)
+      blocks = std::max(blocks, program::nf4_blocks(weight.shape.elements()));
+  return blocks;
+}
+
+// Slots through which weights stream where file and memory differ in element type, and, for each,
+// the scales of a weight that is double quantised on the way.
+Program load_program(const std::optional<passes::QuantizeOptions>& quantization,
+                     const models::ModelConfig& model) {
   Program load;
   load.name = "load";
   for (int slot = 0; slot < kLoadSlots; ++slot) {
@@ -28,6 +39,12 @@ Program load_program() {
     tensor.dtype = DType::u8;
     tensor.role = Role::staging;
     tensor.space = Space::pinned_host;
+    load.tensors.push_back(tensor);
+    const int64_t blocks = quantization && quantization->nested ? largest_blocks(model) : 0;
+    if (blocks == 0) continue;
+    tensor.name = fmt::format("load.absmax.{}", slot);
+    tensor.shape = {blocks};
+    tensor.dtype = DType::f32;
     load.tensors.push_back(std::move(tensor));
   }
   return load;
@@ -66,7 +83,7 @@ class TrainingPlanner {
     const Program forward = training_forward("micro_first");
     const std::vector<TensorId> trainable = methods::trainable_tensors(forward);
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
-    add(load_program());
+    add(load_program(spec_.quantization, spec_.model));
     add_micro(forward, trainable, false);
     if (spec_.accumulation > 1) add_micro(training_forward("micro_next"), trainable, true);
     add(pipeline_.plain(methods::update(job_.trainables, spec_.update)));
@@ -157,7 +174,7 @@ Job plan_training(const TrainingSpec& spec, const program::Target& target) {
 Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   passes::Pipeline pipeline(target, spec.verify, spec.quantization);
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
-  std::vector<Program> programs{load_program()};
+  std::vector<Program> programs{load_program(spec.quantization, spec.model)};
   programs.push_back(
       pipeline.plain(inference_forward(spec, "prefill", spec.prefill_tokens, outputs)));
   if (!spec.all_logits)

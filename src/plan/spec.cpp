@@ -131,6 +131,8 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   TrainingSpec spec;
   spec.model = model;
   spec.method = recipe.method == formats::Method::full ? MethodKind::full : MethodKind::lora;
+  if (recipe.method == formats::Method::qlora)
+    spec.quantization = passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
   spec.lora = lora_options(recipe);
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute);

@@ -59,9 +59,9 @@ std::string bytes_line(const char* name, int64_t planned, int64_t measured) {
 
 std::string summary(const PlanDocument& document) {
   const SpaceReport& device = document.device.report;
-  std::string text =
-      fmt::format("plan: {} {} on {}, base {}, compute {}, recompute {}", document.model, document.method,
-                  document.target, document.compute_dtype, document.recompute);
+  std::string text = fmt::format("plan: {} {} on {}, base {}, compute {}, recompute {}",
+                                 document.model, document.method, document.target, document.base,
+                                 document.compute_dtype, document.recompute);
   text += fmt::format("\n  device       {:>12}{}", readable_bytes(device.peak_bytes),
                       budget_text(document.device));
   text += roles_text(device);

@@ -13,9 +13,11 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "formats/nf4.h"
 #include "models/weights.h"
 #include "runtime/load_weights.h"
 #include "runtime/read_tensors.h"
+#include "runtime/stored_weight.h"
 
 namespace snug::runtime {
 namespace {
@@ -77,15 +79,16 @@ void in_parallel(int64_t groups, int threads, const F& fill) {
   for (std::thread& other : others) other.join();
 }
 
-// values(group) gives the values of one group.
+// values(group) gives the values of one group. The buffer holds elements of a tensor from the first
+// of a group on.
 template <typename F>
-void fill_groups(const Buffer& buffer, int threads, const F& values) {
+void fill_groups(const Buffer& buffer, int64_t first_group, int threads, const F& values) {
   SNUG_CHECK(buffer.dtype == DType::f32 || buffer.dtype == DType::bf16,
              "random values in a tensor of {}", base::name_of(buffer.dtype));
   const int64_t elements = buffer.elements();
   in_parallel((elements + kGroup - 1) / kGroup, threads, [&](int64_t first, int64_t last) {
     for (int64_t group = first; group < last; ++group) {
-      const Group four = values(group);
+      const Group four = values(first_group + group);
       const int64_t start = group * kGroup;
       for (int64_t i = start; i < std::min(elements, start + kGroup); ++i)
         store(buffer, i, four[static_cast<size_t>(i - start)]);
@@ -94,24 +97,51 @@ void fill_groups(const Buffer& buffer, int threads, const F& values) {
 }
 
 void fill_constant(const Buffer& buffer, float value) {
-  fill_groups(buffer, 1, [&](int64_t) { return Group{value, value, value, value}; });
+  fill_groups(buffer, 0, 1, [&](int64_t) { return Group{value, value, value, value}; });
+}
+
+// Values of a matrix: normal(0, deviation).
+struct Normal {
+  base::PhiloxKey key;
+  float deviation;
+
+  Group operator()(int64_t group) const {
+    Group values = normal_group(words_of(group, key));
+    for (float& value : values) value *= deviation;
+    return values;
+  }
+};
+
+// Made in a load slot, some rows of blocks at a time, and quantised from there.
+void fill_stored(const models::Weight& weight, const Normal& values, int threads,
+                 Executor& executor) {
+  const StoredWeight stored = stored_weight(executor, weight.name);
+  float* absmax = stored.nested() ? executor.tensor("load", "load.absmax.0").as<float>()
+                                  : stored.absmax.as<float>();
+  Buffer slot = executor.tensor("load", "load.slot.0");
+  slot.dtype = DType::f32;
+  const int64_t elements = weight.shape.elements();
+  const int64_t most = plan::kLoadSlotBytes / base::size_of(slot.dtype);
+  for (int64_t first = 0; first < elements; first += most) {
+    slot.shape = {std::min(most, elements - first)};
+    fill_groups(slot, first / kGroup, threads, values);
+    formats::quantize_nf4(slot.dtype, slot.data, slot.elements(),
+                          stored.codes.as<uint8_t>() + first / 2,
+                          absmax + first / program::kNf4Block);
+  }
+  store_scales(absmax, elements, stored);
 }
 
 }  // namespace
 
 void fill_normal(const Buffer& buffer, std::string_view name, int64_t seed, float deviation,
                  int threads) {
-  const base::PhiloxKey key = tensor_key(name, seed);
-  fill_groups(buffer, threads, [&](int64_t group) {
-    Group values = normal_group(words_of(group, key));
-    for (float& value : values) value *= deviation;
-    return values;
-  });
+  fill_groups(buffer, 0, threads, Normal{tensor_key(name, seed), deviation});
 }
 
 void fill_uniform(const Buffer& buffer, std::string_view name, int64_t seed, float bound) {
   const base::PhiloxKey key = tensor_key(name, seed);
-  fill_groups(buffer, 1, [&](int64_t group) {
+  fill_groups(buffer, 0, 1, [&](int64_t group) {
     const base::PhiloxCounter words = words_of(group, key);
     Group values{};
     for (size_t i = 0; i < kGroup; ++i) values[i] = (2.0F * base::uniform(words[i]) - 1.0F) * bound;
@@ -124,6 +154,11 @@ void random_weights(const models::ModelConfig& config, int64_t seed, int threads
   threads = base::thread_count(threads);
   executor.backend().synchronise();
   for (const models::Weight& weight : models::weights_of(config)) {
+    if (is_stored_as_nf4(executor, weight.name)) {
+      fill_stored(weight, {tensor_key(weight.name, seed), config.initializer_range}, threads,
+                  executor);
+      continue;
+    }
     const Buffer& buffer = original_of(executor, weight.name);
     if (weight.initializer == models::Initializer::normal)
       fill_normal(buffer, weight.name, seed, config.initializer_range, threads);

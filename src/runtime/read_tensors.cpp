@@ -1,9 +1,13 @@
 // Tensors are cut into pieces of at most one slot. Two readers take pieces from one cursor, in the
-// order of the transfers: while one waits for the disk, the other converts.
+// order of the transfers: while one waits for the disk, the other converts or quantises. Scales of a
+// double quantised weight need all of its absmax first: those gather in one of two buffers, and
+// whoever ends the last piece stores them.
 #include "runtime/read_tensors.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -11,6 +15,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "formats/nf4.h"
 #include "methods/update.h"
 #include "runtime/convert.h"
 
@@ -25,23 +30,38 @@ using formats::TensorIndex;
 constexpr int64_t kParallelBytes = int64_t{8} << 20;
 
 struct Piece {
-  const Transfer* transfer = nullptr;
+  size_t transfer = 0;
   int64_t first_element = 0;
   int64_t elements = 0;
 };
 
-class Cursor {
+// What the two readers share: which piece is next, and what is left of each tensor.
+class Work {
  public:
-  explicit Cursor(std::span<const Transfer> transfers) : transfers_(transfers) {}
+  Work(std::span<const Transfer> transfers, Executor& executor) : transfers_(transfers) {
+    left_.reserve(transfers.size());
+    absmax_.reserve(transfers.size());
+    size_t nested = 0;
+    for (const Transfer& transfer : transfers) {
+      left_.push_back(transfer.destination.elements());
+      absmax_.push_back(transfer.stored ? absmax_of(*transfer.stored, nested, executor) : nullptr);
+    }
+  }
+
+  const Transfer& transfer(const Piece& piece) const { return transfers_[piece.transfer]; }
+  // Where the absmax of the transfer's blocks go.
+  float* absmax(const Piece& piece) const { return absmax_[piece.transfer]; }
 
   std::optional<Piece> next() {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     while (!failure_ && index_ < transfers_.size()) {
       const Transfer& transfer = transfers_[index_];
       const int64_t capacity = plan::kLoadSlotBytes / base::size_of(*transfer.source->info->dtype);
       const int64_t left = transfer.destination.elements() - element_;
       if (left > 0) {
-        const Piece piece{&transfer, element_, std::min(left, capacity)};
+        ended_.wait(lock, [&] { return failure_ || is_absmax_free(index_); });
+        if (failure_) break;
+        const Piece piece{index_, element_, std::min(left, capacity)};
         element_ += piece.elements;
         return piece;
       }
@@ -51,39 +71,96 @@ class Cursor {
     return std::nullopt;
   }
 
+  // Whether this was the last piece of its tensor; whoever is told so finishes the tensor.
+  bool ends(const Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    int64_t& left = left_[piece.transfer];
+    left -= piece.elements;
+    return left == 0;
+  }
+  void finished(const Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    absmax_[piece.transfer] = nullptr;
+    ended_.notify_all();
+  }
   void fail(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::move(failure);
+    ended_.notify_all();
   }
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
+  static float* absmax_of(const StoredWeight& stored, size_t& nested, Executor& executor) {
+    if (!stored.nested()) return stored.absmax.as<float>();
+    const auto slot = nested++ % plan::kLoadSlots;
+    return executor.tensor("load", fmt::format("load.absmax.{}", slot)).as<float>();
+  }
+
+  // Of the two tensors before this one at least one has ended, so one waits for them at most.
+  bool is_absmax_free(size_t index) const {
+    const float* const wanted = absmax_[index];
+    if (wanted == nullptr || !transfers_[index].stored->nested()) return true;
+    for (size_t i = 0; i < index; ++i)
+      if (absmax_[i] == wanted) return false;
+    return true;
+  }
+
   std::span<const Transfer> transfers_;
+  std::vector<int64_t> left_;    // elements of each transfer
+  std::vector<float*> absmax_;   // of each transfer that is quantised and not finished
   std::mutex mutex_;
+  std::condition_variable ended_;
   size_t index_ = 0;
   int64_t element_ = 0;
   std::exception_ptr failure_;
 };
 
-void read_piece(const TensorIndex& index, const Piece& piece, std::byte* slot) {
-  const IndexedTensor& source = *piece.transfer->source;
-  const Buffer& destination = piece.transfer->destination;
+// A weight that is no number would quantise to numbers.
+void check_finite(const TensorIndex& index, const IndexedTensor& source,
+                  std::span<const float> absmax) {
+  if (std::all_of(absmax.begin(), absmax.end(), [](float x) { return std::isfinite(x); })) return;
+  base::throw_user_error(
+      "{}: tensor '{}' holds an infinity or NaN, which 4 bits cannot store. Is the file whole?",
+      index.path_of(source).string(), source.info->name);
+}
+
+// Quantises a slot's values to their place.
+void quantize_piece(const Transfer& transfer, const Piece& piece, const std::byte* slot,
+                    float* absmax) {
+  formats::quantize_nf4(*transfer.source->info->dtype, slot, piece.elements,
+                        transfer.stored->codes.as<uint8_t>() + piece.first_element / 2,
+                        absmax + piece.first_element / program::kNf4Block);
+}
+
+void read_piece(const TensorIndex& index, const Piece& piece, Work& work, std::byte* slot) {
+  const Transfer& transfer = work.transfer(piece);
+  const IndexedTensor& source = *transfer.source;
+  const Buffer& destination = transfer.destination;
   const base::DType from = *source.info->dtype;
   const int64_t width = base::size_of(from);
   std::byte* to = destination.data + piece.first_element * base::size_of(destination.dtype);
-  const bool straight = from == destination.dtype;
+  const bool straight = !transfer.stored && from == destination.dtype;
   index.read_range(source, piece.first_element * width, piece.elements * width,
                    straight ? to : slot);
-  if (!straight) convert(from, slot, destination.dtype, to, piece.elements);
+  if (transfer.stored)
+    quantize_piece(transfer, piece, slot, work.absmax(piece));
+  else if (!straight)
+    convert(from, slot, destination.dtype, to, piece.elements);
+  if (!work.ends(piece) || !transfer.stored) return;
+  const int64_t blocks = program::nf4_blocks(destination.elements());
+  check_finite(index, source, {work.absmax(piece), static_cast<size_t>(blocks)});
+  store_scales(work.absmax(piece), destination.elements(), *transfer.stored);
+  work.finished(piece);
 }
 
-void read_pieces(const TensorIndex& index, Cursor& cursor, std::byte* slot) {
+void read_pieces(const TensorIndex& index, Work& work, std::byte* slot) {
   try {
-    while (const auto piece = cursor.next()) read_piece(index, *piece, slot);
+    while (const auto piece = work.next()) read_piece(index, *piece, work, slot);
   } catch (...) {
-    cursor.fail(std::current_exception());
+    work.fail(std::current_exception());
   }
 }
 
@@ -125,7 +202,8 @@ void check_transfer(const TensorIndex& index, const Transfer& transfer, const st
     base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, {}", file, info.name,
                            formats::shape_text(info.shape), shape_text(transfer.destination.shape),
                            reason);
-  if (!info.dtype || !base::is_float(*info.dtype))
+  const bool is_stored = !transfer.stored && info.dtype == transfer.destination.dtype;
+  if (!is_stored && (!info.dtype || !base::is_float(*info.dtype)))
     base::throw_user_error(
         "{}: tensor '{}' is stored as {}; expected F32, BF16, F16 or F64. Use a folder with the "
         "weights in 16 or 32 bits",
@@ -141,15 +219,15 @@ int64_t read_tensors(const TensorIndex& index, std::span<const Transfer> transfe
   for (size_t i = 0; i < slots.size(); ++i)
     slots[i] = executor.tensor("load", fmt::format("load.slot.{}", i)).data;
   executor.backend().synchronise();
-  Cursor cursor(transfers);
+  Work work(transfers, executor);
   if (bytes < kParallelBytes) {
-    read_pieces(index, cursor, slots[0]);
+    read_pieces(index, work, slots[0]);
   } else {
-    std::thread other([&] { read_pieces(index, cursor, slots[1]); });
-    read_pieces(index, cursor, slots[0]);
+    std::thread other([&] { read_pieces(index, work, slots[1]); });
+    read_pieces(index, work, slots[0]);
     other.join();
   }
-  cursor.rethrow();
+  work.rethrow();
   return bytes;
 }
 

@@ -1,23 +1,28 @@
 // Streams tensors from files to their place in the executor's arenas: a tensor of the same element
 // type is read straight to its place, others pass through the two slots of the program `load`,
-// piece by piece, one thread reading while the other converts. No heap memory is used for data. Not
-// to be called while a program runs, since the slots share bytes with other programs' tensors.
+// piece by piece, one thread reading while the other converts or quantises. No heap memory is used
+// for data. Not to be called while a program runs, since the slots share bytes with other programs'
+// tensors.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "backends/backend.h"
 #include "formats/tensor_index.h"
 #include "runtime/executor.h"
+#include "runtime/stored_weight.h"
 
 namespace snug::runtime {
 
 // One tensor of an index and where it goes: the same number of elements, contiguous, and memory
-// that the host can address.
+// that the host can address. A weight that is quantised on the way goes to `stored`; its destination
+// has the weight's shape and no data.
 struct Transfer {
   const formats::IndexedTensor* source = nullptr;
   backends::Buffer destination;
+  std::optional<StoredWeight> stored;
 };
 
 // Where a trainable or frozen tensor's file contents belong: its f32 master where it has one, else

@@ -1,4 +1,4 @@
-// A machine that is only said to be there: it runs every kind, keeps the logits of a chunk of 2048
+// A machine that is only said to be there: it runs every kind (products of NF4 codes with a few rows only), keeps the logits of a chunk of 2048
 // rows in bf16 as its only scratch, and has whatever memory a test gives it. The figures are those
 // of a GPU's kernels (facts of the memory table that the bars come from).
 #pragma once
@@ -17,7 +17,10 @@ class NullTarget : public program::Target {
   std::string library_versions() const override { return "none"; }
   int64_t capacity_bytes(program::Space) const override { return device_bytes_; }
   int64_t alignment_bytes() const override { return 256; }
-  bool runs(const program::OperationView&) const override { return true; }
+  bool runs(const program::OperationView& view) const override {
+    return view.operation.kind() != program::Kind::matmul_nf4 ||
+           view.read(0).shape.rows() <= kDecodeRows;
+  }
   program::Workspace workspace(const program::OperationView& view) const override {
     if (view.operation.kind() != program::Kind::linear_cross_entropy_train) return {};
     const program::Shape& weight = view.read(1).shape;
@@ -27,6 +30,7 @@ class NullTarget : public program::Target {
 
  private:
   static constexpr int64_t kChunkRows = 2048;
+  static constexpr int64_t kDecodeRows = 16;  // of a product that reads NF4 codes itself
   int64_t device_bytes_;
 };
 

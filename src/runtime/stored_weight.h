@@ -1,0 +1,33 @@
+// A weight of the base model as the executor stores it: one tensor of values, or NF4 codes and
+// their scales.
+#pragma once
+
+#include <string>
+
+#include "backends/backend.h"
+#include "runtime/executor.h"
+
+namespace snug::runtime {
+
+// The parts of a weight stored as NF4; what they are is written in program/kinds/nf4.h. The last
+// three have no data when it is not double quantised.
+struct StoredWeight {
+  backends::Buffer codes;
+  backends::Buffer absmax;
+  backends::Buffer nested_absmax;
+  backends::Buffer nested_map;
+  backends::Buffer nested_offset;
+  bool nested() const { return nested_map.data != nullptr; }
+};
+
+// Whether the executor stores this weight as NF4.
+bool is_stored_as_nf4(const Executor& executor, const std::string& weight);
+// Requires is_stored_as_nf4.
+StoredWeight stored_weight(const Executor& executor, const std::string& weight);
+
+// Writes the scales of a weight whose blocks have these absmax values, and, where it is double
+// quantised, the map and offset they are read with. `absmax` is of `elements` / 64 blocks, and may
+// be the weight's own where it is not.
+void store_scales(float* absmax, int64_t elements, const StoredWeight& weight);
+
+}  // namespace snug::runtime

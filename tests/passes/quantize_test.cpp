@@ -1,0 +1,94 @@
+// quantize and what lower makes of it, text in and text out.
+#include "passes/quantize.h"
+
+#include <gtest/gtest.h>
+
+#include "passes/lower.h"
+#include "text_in_text_out.h"
+
+namespace snug::passes {
+namespace {
+
+using program::Kind;
+using program::Program;
+
+// A linear forward and its input's gradient; `head` belongs to no layer, `n` is no matrix.
+constexpr std::string_view kLinear = R"(program micro
+tensor x (8, 128) bf16 activation step
+tensor d.y (8, 4) bf16 activation step
+tensor w (4, 128) bf16 weight run layer 0
+tensor head (6, 128) bf16 weight run
+tensor n (128) bf16 weight run layer 0
+y (8, 4) bf16 = matmul(x, w) {transpose_b} layer 0
+z (8, 6) bf16 = matmul(x, head) {transpose_b}
+d.x (8, 128) bf16 = matmul(d.y, w) backward layer 0
+)";
+
+TEST(Quantize, MakesAWeightsValuesAtEachUse) {
+  const Program result = quantize(parse(kLinear), {.nested = false, .kept = {}});
+  EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+  const std::string text = print(result);
+  EXPECT_NE(text.find("tensor w (256, 1) u8 weight run"), std::string::npos) << text;
+  EXPECT_NE(text.find("tensor w.absmax (8) f32 quant_state run"), std::string::npos) << text;
+  EXPECT_NE(text.find("y (8, 4) bf16 = matmul_nf4(x, w, w.absmax)"), std::string::npos) << text;
+  EXPECT_NE(text.find("w.values.1 (4, 128) bf16 = dequantize_nf4(w, w.absmax)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("d.x (8, 128) bf16 = matmul(d.y, w.values.1)"), std::string::npos) << text;
+  EXPECT_NE(text.find("matmul(x, head)"), std::string::npos) << text;
+}
+
+TEST(Quantize, StoresScalesInEightBitsWhenNested) {
+  const Program result = quantize(parse(kLinear), {.nested = true, .kept = {}});
+  EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+  const std::string text = print(result);
+  EXPECT_NE(text.find("tensor w.absmax (8) u8 quant_state run"), std::string::npos) << text;
+  EXPECT_NE(text.find("tensor w.nested_absmax (1) f32 quant_state run"), std::string::npos) << text;
+  EXPECT_NE(text.find("dequantize_nf4(w, w.absmax, w.nested_absmax, w.nested_quant_map, "
+                      "w.nested_offset) {nested}"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Quantize, LeavesKeptWeightsAlone) {
+  EXPECT_EQ(quantize(parse(kLinear), {.nested = true, .kept = {"w"}}), parse(kLinear));
+}
+
+TEST(Quantize, RefusesAWeightThatSomethingElseReads) {
+  const Program program = parse(std::string(kLinear) +
+                                "sum (4, 128) bf16 = add(w, w) layer 0\n");
+  EXPECT_DEATH(quantize(program, {.nested = false, .kept = {}}), "stored as NF4");
+}
+
+// Runs products of codes for up to a number of rows.
+class FewRows final : public program::Target {
+ public:
+  explicit FewRows(int64_t rows) : rows_(rows) {}
+  std::string name() const override { return "few"; }
+  std::string library_versions() const override { return "none"; }
+  int64_t capacity_bytes(program::Space) const override { return 1 << 30; }
+  int64_t alignment_bytes() const override { return 64; }
+  bool runs(const program::OperationView& view) const override {
+    return view.operation.kind() != Kind::matmul_nf4 || view.read(0).shape.rows() <= rows_;
+  }
+  program::Workspace workspace(const program::OperationView&) const override { return {}; }
+  int64_t loss_chunk_rows(int64_t, int64_t) const override { return 1; }
+
+ private:
+  int64_t rows_;
+};
+
+TEST(Quantize, BecomesTwoOperationsWhereTheTargetHasNoSuchProduct) {
+  const Program quantized = quantize(parse(kLinear), {.nested = false, .kept = {}});
+  const std::string kept = print(lower(quantized, FewRows(8)));
+  EXPECT_NE(kept.find("matmul_nf4(x, w, w.absmax)"), std::string::npos) << kept;
+  const Program expanded = lower(quantized, FewRows(7));
+  EXPECT_EQ(program::verify(expanded), std::vector<std::string>{});
+  const std::string text = print(expanded);
+  EXPECT_EQ(text.find("matmul_nf4"), std::string::npos) << text;
+  EXPECT_NE(text.find("= dequantize_nf4(w, w.absmax) layer 0\ny (8, 4) bf16 = matmul(x, w.values."),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace snug::passes
