@@ -127,7 +127,7 @@ void fill_stored(const models::Weight& weight, const Normal& values, int threads
     fill_groups(slot, first / kGroup, threads, values);
     formats::quantize_nf4(slot.dtype, slot.data, slot.elements(),
                           stored.codes.as<uint8_t>() + first / 2,
-                          absmax + first / program::kNf4Block);
+                          absmax + first / program::kNf4BlockSize);
   }
   store_scales(absmax, elements, stored);
 }

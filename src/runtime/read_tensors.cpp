@@ -1,6 +1,6 @@
 // Tensors are cut into pieces of at most one slot. Two readers take pieces from one cursor, in the
-// order of the transfers: while one waits for the disk, the other converts or quantises. Scales of a
-// double quantised weight need all of its absmax first: those gather in one of two buffers, and
+// order of the transfers: while one waits for the disk, the other converts or quantises. Scales of
+// a double quantised weight need all of its absmax first: those gather in one of two buffers, and
 // whoever ends the last piece stores them.
 #include "runtime/read_tensors.h"
 
@@ -109,8 +109,8 @@ class Work {
   }
 
   std::span<const Transfer> transfers_;
-  std::vector<int64_t> left_;    // elements of each transfer
-  std::vector<float*> absmax_;   // of each transfer that is quantised and not finished
+  std::vector<int64_t> left_;   // elements of each transfer
+  std::vector<float*> absmax_;  // of each transfer that is quantised and not finished
   std::mutex mutex_;
   std::condition_variable ended_;
   size_t index_ = 0;
@@ -132,7 +132,7 @@ void quantize_piece(const Transfer& transfer, const Piece& piece, const std::byt
                     float* absmax) {
   formats::quantize_nf4(*transfer.source->info->dtype, slot, piece.elements,
                         transfer.stored->codes.as<uint8_t>() + piece.first_element / 2,
-                        absmax + piece.first_element / program::kNf4Block);
+                        absmax + piece.first_element / program::kNf4BlockSize);
 }
 
 void read_piece(const TensorIndex& index, const Piece& piece, Work& work, std::byte* slot) {

@@ -36,7 +36,7 @@ bool must_run(const std::string& backend, const OperationCase& operation_case, c
   // Products of many rows, and of rows that end within a block, take the expansion.
   if (operation_case.operation().kind() == program::Kind::matmul_nf4) {
     const program::Tensor& x = operation_case.view().read(0);
-    return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4Block == 0;
+    return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0;
   }
   if (!multiplies_matrices(operation_case.operation().kind()) || operation_case.is_f32())
     return true;

@@ -1,7 +1,6 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
-#include "base/nf4_code.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -13,7 +12,7 @@ constexpr int64_t kOutputsPerTask = 64;
 Nf4Weight weight_of(std::span<const Buffer> reads, size_t first, bool nested) {
   Nf4Weight weight{};
   weight.codes = reads[first].as<const uint8_t>();
-  weight.values = base::kNf4Values.data();
+  weight.values = formats::kNf4Codes.data();
   if (!nested) {
     weight.absmax = reads[first + 1].as<const float>();
     return weight;
@@ -29,7 +28,7 @@ Nf4Weight weight_of(std::span<const Buffer> reads, size_t first, bool nested) {
 
 void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
          CpuContext& context) {
-  static_assert(kElementsPerTask % program::kNf4Block == 0);
+  static_assert(kElementsPerTask % program::kNf4BlockSize == 0);
   const Nf4Weight weight = weight_of(invocation.reads, 0, dequantize.nested);
   const Rows w = flattened(rows_of(invocation.writes[0]));
   const auto values = context.kernels.nf4->dequantize[w.element];
@@ -42,7 +41,7 @@ void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
 // are made first.
 bool supports(const program::MatmulNf4&, const program::OperationView& view, const CpuContext&) {
   return view.read(0).shape.rows() <= kNf4Rows &&
-         view.read(0).shape.columns() % program::kNf4Block == 0;
+         view.read(0).shape.columns() % program::kNf4BlockSize == 0;
 }
 
 // x in f32 and in the order of the kernel.
@@ -58,13 +57,13 @@ void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuCont
   for (int64_t row = 0; row < x.rows; ++row)
     context.kernels.nf4->arrange_x[x.element](x.at(row), arranged + row * x.columns, x.columns);
   const Nf4Product product{.weight = weight_of(invocation.reads, 1, matmul.nested),
-                     .in = x.columns,
-                     .begin = 0,
-                     .end = 0,
-                     .x = arranged,
-                     .rows = x.rows,
-                     .y = y.data,
-                     .y_stride = y.stride};
+                           .in = x.columns,
+                           .begin = 0,
+                           .end = 0,
+                           .x = arranged,
+                           .rows = x.rows,
+                           .y = y.data,
+                           .y_stride = y.stride};
   parallel_ranges(y.columns, kOutputsPerTask, [&](int64_t begin, int64_t end) {
     Nf4Product part = product;
     part.begin = begin;

@@ -1,6 +1,5 @@
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "base/nf4_code.h"
 
 namespace snug::backends::reference {
 namespace {
@@ -15,8 +14,8 @@ class StoredWeight {
   T operator[](int64_t element) const {
     const uint8_t byte = operands_[0].as<const uint8_t>()[element / 2];
     const int code = element % 2 == 0 ? byte >> 4 : byte & 15;
-    return static_cast<T>(base::kNf4Values[static_cast<size_t>(code)]) *
-           scale(element / program::kNf4Block);
+    return static_cast<T>(formats::kNf4Codes[static_cast<size_t>(code)]) *
+           scale(element / program::kNf4BlockSize);
   }
 
  private:

@@ -15,19 +15,21 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "formats/nf4.h"
 #include "program/kinds/field.h"
 
 namespace snug::program {
 
-inline constexpr int64_t kNf4Block = 64;
+using formats::kNf4BlockSize;
+using formats::nf4_blocks;
+using formats::nf4_code_bytes;
+
 inline constexpr int64_t kNf4NestedBlock = 256;
 inline constexpr int64_t kNf4MapSize = 256;
 
 // How many operands a stored weight has.
 constexpr size_t nf4_operands(bool nested) { return nested ? 5 : 2; }
 
-constexpr int64_t nf4_code_bytes(int64_t elements) { return (elements + 1) / 2; }
-constexpr int64_t nf4_blocks(int64_t elements) { return (elements + kNf4Block - 1) / kNf4Block; }
 constexpr int64_t nf4_nested_blocks(int64_t elements) {
   return (nf4_blocks(elements) + kNf4NestedBlock - 1) / kNf4NestedBlock;
 }
