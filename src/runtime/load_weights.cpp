@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -80,17 +81,31 @@ void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor,
       config.vocab_size, info.shape[0]);
 }
 
+// Where a weight of the file goes: to its place, or to the codes and scales it is stored as.
+Transfer transfer_of(const IndexedTensor& tensor,
+                     const std::unordered_map<std::string_view, program::Shape>& shapes,
+                     Executor& executor) {
+  const std::string& name = tensor.info->name;
+  if (!is_stored_as_nf4(executor, name)) return {&tensor, original_of(executor, name)};
+  backends::Buffer values;
+  values.shape = shapes.at(name);
+  values.strides = program::dense_strides(values.shape);
+  return {&tensor, values, stored_weight(executor, name)};
+}
+
 std::vector<Transfer> transfers_of(const TensorIndex& index, const ModelConfig& config,
                                    Executor& executor) {
   const std::vector<Weight> weights = models::weights_of(config);
   check_missing(index, config, weights);
   check_surplus(index, config, weights);
+  std::unordered_map<std::string_view, program::Shape> shapes;
+  for (const Weight& weight : weights) shapes.emplace(weight.name, weight.shape);
   std::vector<Transfer> transfers;
   // In the order of the files, so that reading is sequential.
   for (const IndexedTensor& tensor : index.tensors()) {
     if (models::is_ignorable(tensor.info->name, config)) continue;
     check_vocabulary(index, tensor, config);
-    transfers.push_back({&tensor, original_of(executor, tensor.info->name)});
+    transfers.push_back(transfer_of(tensor, shapes, executor));
     check_transfer(index, transfers.back(), "as config.json says");
   }
   return transfers;

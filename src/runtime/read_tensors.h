@@ -22,7 +22,7 @@ namespace snug::runtime {
 struct Transfer {
   const formats::IndexedTensor* source = nullptr;
   backends::Buffer destination;
-  std::optional<StoredWeight> stored;
+  std::optional<StoredWeight> stored{};
 };
 
 // Where a trainable or frozen tensor's file contents belong: its f32 master where it has one, else

@@ -23,6 +23,7 @@ plan::TrainingSpec curve_spec(const Json& settings) {
   plan::TrainingSpec spec;
   spec.method = plan::MethodKind::full;
   spec.compute = program::DType::f32;
+  if (settings["method"] == "qlora") spec.quantization.emplace();
   spec.rows = settings["per_device_train_batch_size"];
   spec.row_tokens = settings["max_length"];
   spec.accumulation = settings["gradient_accumulation_steps"];
@@ -89,7 +90,7 @@ TEST_P(Curves, FollowThePeer) { follow(std::get<0>(GetParam()), std::get<1>(GetP
 
 INSTANTIATE_TEST_SUITE_P(All, Curves,
                          testing::Combine(testing::Values("reference", "cpu"),
-                                          testing::Values("curve_lora", "curve_lora_accumulated",
+                                          testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
                                                           "curve_full", "curve_full_accumulated")),
                          [](const auto& test) {
                            return std::string(std::get<1>(test.param)) + "_" +

@@ -15,6 +15,8 @@ struct GoldenParameter {
   std::string name;     // of the golden
   std::string model;    // folder of the model, below tests/goldens
   std::string adapter;  // empty: all weights train
+  // How the base is quantised while it is read.
+  std::optional<passes::QuantizeOptions> quantization{};
 };
 
 void PrintTo(const GoldenParameter& parameter, std::ostream* stream) {
@@ -37,6 +39,7 @@ class Goldens : public testing::TestWithParam<GoldenParameter> {
 
   LoadedCase load(plan::TrainingSpec spec) const {
     const auto& parameter = GetParam();
+    spec.quantization = parameter.quantization;
     return {parameter.backend, golden_folder(parameter.model),
             parameter.adapter.empty() ? "" : golden_folder(parameter.adapter), std::move(spec)};
   }
@@ -108,6 +111,9 @@ std::vector<GoldenParameter> all_cases() {
       cases.push_back({backend, name, std::string(name) + "/model", ""});
     for (const char* name : {"lora_all_linear", "lora_qv_rslora"})
       cases.push_back({backend, name, "grouped_tied/model", std::string(name) + "/adapter"});
+    for (const bool nested : {false, true})
+      cases.push_back({backend, nested ? "qlora_nf4_dq" : "qlora_nf4", "grouped_tied/model",
+                       "lora_all_linear/adapter", passes::QuantizeOptions{nested, {}}});
   }
   return cases;
 }
