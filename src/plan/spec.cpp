@@ -83,6 +83,11 @@ DType compute_type(const Recipe& recipe, const program::Target& target) {
   return DType::f32;
 }
 
+std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe) {
+  if (!recipe.load_in_4bit) return std::nullopt;
+  return passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
+}
+
 methods::LoraOptions lora_options(const Recipe& recipe) {
   methods::LoraOptions options;
   options.r = recipe.lora_r;
@@ -131,8 +136,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   TrainingSpec spec;
   spec.model = model;
   spec.method = recipe.method == formats::Method::full ? MethodKind::full : MethodKind::lora;
-  if (recipe.method == formats::Method::qlora)
-    spec.quantization = passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
+  spec.quantization = quantization(recipe);
   spec.lora = lora_options(recipe);
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute);

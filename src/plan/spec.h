@@ -26,6 +26,9 @@ program::DType compute_type(const formats::Recipe& recipe, const program::Target
 // The form of records that data_format names; nothing for auto.
 std::optional<text::RecordForm> record_form(formats::DataFormat format);
 
+// How the base model's linears are stored; nothing: in the compute type.
+std::optional<passes::QuantizeOptions> quantization(const formats::Recipe& recipe);
+
 methods::LoraOptions lora_options(const formats::Recipe& recipe);
 
 }  // namespace snug::plan

@@ -91,6 +91,11 @@ TEST(Recipe, WordsOfOtherToolsAreTranslated) {
   EXPECT_EQ(parse("max_steps: -1").max_steps, 0);
   EXPECT_EQ(parse("resume_from_checkpoint: true").resume_from_checkpoint, "auto");
   EXPECT_EQ(parse("load_in_4bit: false\nreport_to: none\nfp16: false").method, Method::lora);
+  EXPECT_EQ(parse("load_in_4bit: true\nbnb_4bit_compute_dtype: bfloat16").method, Method::qlora);
+  EXPECT_EQ(parse("method: lora\nload_in_4bit: true").method, Method::qlora);
+  EXPECT_TRUE(parse("method: qlora").load_in_4bit);
+  EXPECT_TRUE(parse("method: qlora\nbnb_4bit_quant_type: nf4").double_quant);
+  EXPECT_FALSE(parse("method: qlora\nbnb_4bit_use_double_quant: false").double_quant);
 }
 
 TEST(Recipe, OverridesWin) {
@@ -175,9 +180,9 @@ TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
   const std::string help = recipe_help(Verb::train);
   EXPECT_TRUE(contains(help, "lr_scheduler_type"));
   EXPECT_TRUE(contains(help, "constant|linear|cosine"));
-  EXPECT_TRUE(contains(help, "(default 2e-4 for lora, 1e-5 for full)"));
+  EXPECT_TRUE(contains(help, "(default 2e-4 for lora and qlora, 1e-5 for full)"));
   EXPECT_TRUE(contains(help, "also: micro_batch_size, batch_size"));
-  EXPECT_EQ(help.find("load_in_4bit"), std::string::npos);
+  EXPECT_EQ(help.find("load_in_8bit"), std::string::npos);
   EXPECT_TRUE(contains(recipe_help(Verb::score), "logits_out"));
 }
 
