@@ -21,7 +21,7 @@ plan::InferenceSpec spec_of(const formats::Recipe& recipe, const models::ModelCo
   plan::InferenceSpec spec;
   spec.model = model;
   spec.compute = plan::compute_type(recipe, target);
-  spec.quantization = plan::quantization(recipe);
+  spec.quantization = plan::quantization(recipe, model);
   spec.sequences = shape.sequences;
   spec.capacity = shape.capacity;
   spec.prefill_tokens = shape.prefill_tokens;

@@ -35,6 +35,12 @@ struct RopeConfig {
   }
 };
 
+// How a folder stores the linears of its layers when it does so in 4 bits (docs/nf4.md).
+struct StoredNf4 {
+  bool double_quant = false;
+  std::vector<std::string> kept;  // weights of linears that lie there in 16 or 32 bits
+};
+
 struct ModelConfig {
   std::string model_type;  // Hugging Face's: "llama", "mistral", ...
   int64_t hidden_size = 0;
@@ -57,6 +63,7 @@ struct ModelConfig {
   std::vector<int64_t> windows;
   bool tied_embeddings = false;
   float initializer_range = 0.02F;
+  std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits
 
   int64_t window_of(int64_t layer) const {
     return windows.empty() ? 0 : windows[static_cast<size_t>(layer)];

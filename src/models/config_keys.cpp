@@ -28,10 +28,6 @@ void refuse_unbuilt(const JsonObject& json, const ModelConfig& config) {
       json.fail(key, "is not 0; snug drops nothing but LoRA's inputs, so set it to 0");
   for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"})
     if (json.has(key)) json.fail(key, "is present; mixtures of experts are not built");
-  if (json.has("quantization_config"))
-    json.fail("quantization_config",
-              "is present; quantised folders are not built yet, use the "
-              "16-bit weights");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/quant_state.h"
 
 namespace snug::passes {
 namespace {
@@ -126,10 +127,18 @@ Program quantize(const Program& program, const QuantizeOptions& options) {
   return Quantize(program, options).run();
 }
 
-// The keys of bitsandbytes' files; the offset lies in the JSON of its quant_state.
-std::string absmax_name(const std::string& weight) { return weight + ".absmax"; }
-std::string nested_absmax_name(const std::string& weight) { return weight + ".nested_absmax"; }
-std::string nested_map_name(const std::string& weight) { return weight + ".nested_quant_map"; }
-std::string nested_offset_name(const std::string& weight) { return weight + ".nested_offset"; }
+std::string absmax_name(const std::string& weight) {
+  return fmt::format("{}{}", weight, formats::kAbsmaxSuffix);
+}
+std::string nested_absmax_name(const std::string& weight) {
+  return fmt::format("{}{}", weight, formats::kNestedAbsmaxSuffix);
+}
+std::string nested_map_name(const std::string& weight) {
+  return fmt::format("{}{}", weight, formats::kNestedMapSuffix);
+}
+// In files the offset lies in the JSON of the weight's state.
+std::string nested_offset_name(const std::string& weight) {
+  return fmt::format("{}.nested_offset", weight);
+}
 
 }  // namespace snug::passes

@@ -70,6 +70,22 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
   return options;
 }
 
+// A folder stored in 4 bits is a QLoRA's base, whatever the recipe calls it.
+void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
+  if (recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
+    recipe.fail("load_in_4bit", "is false, but the folder's weights are stored in 4 bits");
+  if (recipe.method == formats::Method::full)
+    recipe.fail("method",
+                "is full, but the folder's weights are stored in 4 bits, which do not "
+                "train; use method=qlora, or a folder in 16 bits");
+  if (recipe.is_given("double_quant") && recipe.double_quant != stored.double_quant)
+    recipe.fail("double_quant", fmt::format("is {}, but the folder is stored with {}; leave it out",
+                                            recipe.double_quant, stored.double_quant));
+  recipe.method = formats::Method::qlora;
+  recipe.load_in_4bit = true;
+  recipe.double_quant = stored.double_quant;
+}
+
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
@@ -83,7 +99,11 @@ DType compute_type(const Recipe& recipe, const program::Target& target) {
   return DType::f32;
 }
 
-std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe) {
+std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
+                                                    const models::ModelConfig& model) {
+  if (model.stored)
+    return passes::QuantizeOptions{.nested = model.stored->double_quant,
+                                   .kept = model.stored->kept};
   if (!recipe.load_in_4bit) return std::nullopt;
   return passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
 }
@@ -122,6 +142,7 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
 }
 
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
+  if (model.stored) settle_storage(recipe, *model.stored);
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
   return recipe;
@@ -136,7 +157,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   TrainingSpec spec;
   spec.model = model;
   spec.method = recipe.method == formats::Method::full ? MethodKind::full : MethodKind::lora;
-  spec.quantization = quantization(recipe);
+  spec.quantization = quantization(recipe, model);
   spec.lora = lora_options(recipe);
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute);

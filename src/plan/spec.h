@@ -16,7 +16,8 @@ TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelCon
                            const program::Target& target);
 
 // The recipe with the defaults that depend on the model: a max_length nobody gave is at most the
-// model's positions.
+// model's positions, and a folder stored in 4 bits makes the method qlora. Throws UserError for a
+// recipe that asks for another storage than the folder has.
 formats::Recipe resolve(formats::Recipe recipe, const models::ModelConfig& model);
 
 // The element type that compute_dtype means on this target: bf16 where it multiplies bf16, else
@@ -27,7 +28,8 @@ program::DType compute_type(const formats::Recipe& recipe, const program::Target
 std::optional<text::RecordForm> record_form(formats::DataFormat format);
 
 // How the base model's linears are stored; nothing: in the compute type.
-std::optional<passes::QuantizeOptions> quantization(const formats::Recipe& recipe);
+std::optional<passes::QuantizeOptions> quantization(const formats::Recipe& recipe,
+                                                    const models::ModelConfig& model);
 
 methods::LoraOptions lora_options(const formats::Recipe& recipe);
 

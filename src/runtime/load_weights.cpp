@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "formats/quant_state.h"
 #include "formats/tensor_index.h"
 #include "models/rope.h"
 #include "models/weights.h"
@@ -56,7 +58,8 @@ void check_surplus(const TensorIndex& index, const ModelConfig& config,
   for (const Weight& weight : weights) known.insert(weight.name);
   for (const IndexedTensor& tensor : index.tensors()) {
     const std::string& name = tensor.info->name;
-    if (known.contains(name) || models::is_ignorable(name, config)) continue;
+    const std::string_view weight = formats::weight_of_part(name).value_or(name);
+    if (known.contains(weight) || models::is_ignorable(name, config)) continue;
     base::throw_user_error(
         "{}: tensor '{}' is not part of the model that config.json describes (a {} of {} "
         "layers), and leaving it out would change the result{}. Is config.json this model's?",
@@ -81,32 +84,80 @@ void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor,
       config.vocab_size, info.shape[0]);
 }
 
-// Where a weight of the file goes: to its place, or to the codes and scales it is stored as.
-Transfer transfer_of(const IndexedTensor& tensor,
-                     const std::unordered_map<std::string_view, program::Shape>& shapes,
-                     Executor& executor) {
-  const std::string& name = tensor.info->name;
-  if (!is_stored_as_nf4(executor, name)) return {&tensor, original_of(executor, name)};
-  backends::Buffer values;
-  values.shape = shapes.at(name);
-  values.strides = program::dense_strides(values.shape);
-  return {&tensor, values, stored_weight(executor, name)};
+// A part of a stored weight, byte for byte: whatever type the file views it as.
+Transfer part(const IndexedTensor* source, backends::Buffer destination) {
+  destination.dtype = *source->info->dtype;
+  destination.shape = {};
+  for (const int64_t dim : source->info->shape) destination.shape.append(dim);
+  destination.strides = program::dense_strides(destination.shape);
+  return {source, destination};
 }
+
+// Where the weights of a job go: to their place, or to the codes and scales they are stored as,
+// which the file has already or which are made on the way.
+class Destinations {
+ public:
+  Destinations(const TensorIndex& index, const std::vector<Weight>& weights, Executor& executor)
+      : index_(index), executor_(executor) {
+    for (const Weight& weight : weights) by_name_.emplace(weight.name, &weight);
+  }
+
+  std::vector<Transfer> of(const IndexedTensor& tensor) const {
+    const std::string& name = tensor.info->name;
+    const program::Shape& shape = by_name_.at(name)->shape;
+    const auto in_file = formats::find_nf4(index_, name, dims(shape));
+    if (!is_stored_as_nf4(executor_, name)) {
+      SNUG_CHECK(!in_file, "{} is stored in 4 bits, which the plan does not know", name);
+      return {{&tensor, original_of(executor_, name)}};
+    }
+    const StoredWeight stored = stored_weight(executor_, name);
+    if (in_file) return parts_of(*in_file, stored);
+    backends::Buffer values;
+    values.shape = shape;
+    values.strides = program::dense_strides(shape);
+    return {{&tensor, values, stored}};
+  }
+
+ private:
+  static std::vector<int64_t> dims(const program::Shape& shape) {
+    std::vector<int64_t> result;
+    for (int axis = 0; axis < shape.rank(); ++axis) result.push_back(shape[axis]);
+    return result;
+  }
+
+  static std::vector<Transfer> parts_of(const formats::StoredNf4& in_file,
+                                        const StoredWeight& stored) {
+    SNUG_CHECK_EQ(in_file.state.nested(), stored.nested());
+    std::vector<Transfer> parts{part(in_file.codes, stored.codes),
+                                part(in_file.absmax, stored.absmax)};
+    if (!stored.nested()) return parts;
+    parts.push_back(part(in_file.nested_absmax, stored.nested_absmax));
+    std::memcpy(stored.nested_map.data, in_file.nested_map.data(), sizeof(in_file.nested_map));
+    *stored.nested_offset.as<float>() = *in_file.state.nested_offset;
+    return parts;
+  }
+
+  const TensorIndex& index_;
+  Executor& executor_;
+  std::unordered_map<std::string_view, const Weight*> by_name_;
+};
 
 std::vector<Transfer> transfers_of(const TensorIndex& index, const ModelConfig& config,
                                    Executor& executor) {
   const std::vector<Weight> weights = models::weights_of(config);
   check_missing(index, config, weights);
   check_surplus(index, config, weights);
-  std::unordered_map<std::string_view, program::Shape> shapes;
-  for (const Weight& weight : weights) shapes.emplace(weight.name, weight.shape);
+  const Destinations destinations(index, weights, executor);
   std::vector<Transfer> transfers;
   // In the order of the files, so that reading is sequential.
   for (const IndexedTensor& tensor : index.tensors()) {
-    if (models::is_ignorable(tensor.info->name, config)) continue;
+    const std::string& name = tensor.info->name;
+    if (models::is_ignorable(name, config) || formats::weight_of_part(name)) continue;
     check_vocabulary(index, tensor, config);
-    transfers.push_back(transfer_of(tensor, shapes, executor));
-    check_transfer(index, transfers.back(), "as config.json says");
+    for (Transfer& transfer : destinations.of(tensor)) {
+      check_transfer(index, transfer, "as config.json says");
+      transfers.push_back(std::move(transfer));
+    }
   }
   return transfers;
 }

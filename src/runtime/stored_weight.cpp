@@ -1,7 +1,5 @@
 #include "runtime/stored_weight.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/dynamic_map.h"
@@ -10,26 +8,6 @@
 #include "passes/quantize.h"
 
 namespace snug::runtime {
-namespace {
-
-float quantize_absmax(const float* absmax, int64_t blocks, uint8_t* codes, float* nested_absmax) {
-  double sum = 0;
-  for (int64_t i = 0; i < blocks; ++i) sum += static_cast<double>(absmax[i]);
-  const auto offset = static_cast<float>(sum / static_cast<double>(blocks));
-  for (int64_t begin = 0; begin < blocks; begin += 256) {
-    const int64_t end = std::min(blocks, begin + 256);
-    float largest = 0;
-    for (int64_t i = begin; i < end; ++i)
-      largest = std::max(largest, std::abs(absmax[i] - offset));
-    nested_absmax[begin / 256] = largest;
-    for (int64_t i = begin; i < end; ++i)
-      codes[i] = base::encode_dynamic(base::signed_dynamic_map(),
-                                      (absmax[i] - offset) * (1.0F / largest));
-  }
-  return offset;
-}
-
-}  // namespace
 
 bool is_stored_as_nf4(const Executor& executor, const std::string& weight) {
   return executor.has(passes::absmax_name(weight));
@@ -53,7 +31,7 @@ void store_scales(float* absmax, int64_t elements, const StoredWeight& weight) {
     if (own != absmax) std::memcpy(own, absmax, static_cast<size_t>(blocks) * sizeof(float));
     return;
   }
-  *weight.nested_offset.as<float>() = quantize_absmax(
+  *weight.nested_offset.as<float>() = formats::quantize_absmax(
       absmax, blocks, weight.absmax.as<uint8_t>(), weight.nested_absmax.as<float>());
   const auto& map = base::signed_dynamic_map();
   std::memcpy(weight.nested_map.data, map.data(), sizeof(map));

@@ -89,7 +89,7 @@ TEST(Config, RefusesWhatItDoesNotDo) {
         Case{R"(, "attention_dropout": 0.1)", "attention_dropout"},
         Case{R"(, "rope_scaling": {"rope_type": "yarn", "factor": 2.0})", "yarn"},
         Case{R"(, "rope_scaling": {"type": "linear", "factor": 0.5})", "factor"},
-        Case{R"(, "quantization_config": {"load_in_4bit": true})", "quantization_config"}}) {
+        Case{R"(, "quantization_config": {"quant_method": "gptq"})", "quantization_config"}}) {
     const std::string error = error_of(fmt::format("{{{}{}}}", kSmall, wrong.more));
     EXPECT_NE(error.find(wrong.named), std::string::npos) << error;
     EXPECT_NE(error.find("config.json"), std::string::npos) << error;
