@@ -153,14 +153,18 @@ std::vector<Overrides> ChangeSearch::numerics() const {
 std::vector<Overrides> ChangeSearch::smaller_adapters() const {
   std::vector<Overrides> variants;
   if (!recipe_.adapter.empty()) return variants;
-  const bool full = recipe_.method == formats::Method::full;
-  const Overrides method = full ? Overrides{{"method", "lora"}} : Overrides{};
   for (int64_t r = recipe_.lora_r / 2; r >= 1; r /= 2)
-    variants.push_back(joined(method, {{"lora_r", std::to_string(r)}}));
+    variants.push_back({{"lora_r", std::to_string(r)}});
   const std::vector<std::string> all_linear{"all-linear"};
   if (recipe_.target_modules == all_linear)
-    variants.push_back(joined(method, {{"lora_r", "1"}, {"target_modules", "q_proj,v_proj"}}));
+    variants.push_back({{"lora_r", "1"}, {"target_modules", "q_proj,v_proj"}});
   return variants;
+}
+
+std::vector<std::string_view> ChangeSearch::adapter_methods() const {
+  if (model_.stored || recipe_.method == formats::Method::qlora) return {};
+  if (recipe_.method == formats::Method::full) return {"lora", "qlora"};
+  return {"qlora"};
 }
 
 std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
@@ -170,21 +174,27 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   std::vector<Overrides> unchanged_or_types{Overrides{}};
   unchanged_or_types.insert(unchanged_or_types.end(), other_types.begin(), other_types.end());
 
-  std::vector<Stage> stages{{{Overrides{}}, {length}},
-                            {other_types, {length}},
-                            {unchanged_or_types, halvings(length / 2, floor)}};
-  std::vector<Overrides> all = unchanged_or_types;
-  if (recipe_.method == formats::Method::full) {
-    std::vector<Overrides> lora;
-    lora.reserve(unchanged_or_types.size());
+  std::vector<Overrides> other_methods;
+  for (const std::string_view method : adapter_methods())
     for (const Overrides& types : unchanged_or_types)
-      lora.push_back(joined({{"method", "lora"}}, types));
-    stages.push_back({lora, halvings(length, floor)});
-    all.insert(all.end(), lora.begin(), lora.end());
+      other_methods.push_back(joined({{"method", std::string(method)}}, types));
+  std::vector<Overrides> all = unchanged_or_types;
+  all.insert(all.end(), other_methods.begin(), other_methods.end());
+
+  // An adapter on 4-bit weights learns nearly what one on 16-bit weights does, and keeps the rows
+  // whole; a full job only becomes one when shorter rows do not help.
+  std::vector<Stage> stages{{{Overrides{}}, {length}}, {other_types, {length}}};
+  if (recipe_.method == formats::Method::full) {
+    stages.push_back({unchanged_or_types, halvings(length / 2, floor)});
+    stages.push_back({other_methods, halvings(length, floor)});
+  } else {
+    stages.push_back({other_methods, {length}});
+    stages.push_back({all, halvings(length / 2, floor)});
   }
   std::vector<Overrides> smaller;
-  for (const Overrides& types : unchanged_or_types)
-    for (const Overrides& adapter : smaller_adapters()) smaller.push_back(joined(adapter, types));
+  for (const Overrides& other : all)
+    if (recipe_.method != formats::Method::full || !other.empty())
+      for (const Overrides& adapter : smaller_adapters()) smaller.push_back(joined(other, adapter));
   stages.push_back({smaller, halvings(length, floor)});
   all.insert(all.end(), smaller.begin(), smaller.end());
   stages.push_back({all, halvings(floor / 2, kShortestRow)});

@@ -86,6 +86,8 @@ class ChangeSearch {
   std::vector<Stage> stages() const;
   std::vector<Overrides> numerics() const;
   std::vector<Overrides> smaller_adapters() const;
+  // Methods with an adapter that take less than the recipe's, in falling order.
+  std::vector<std::string_view> adapter_methods() const;
   std::vector<int64_t> halvings(int64_t from, int64_t least) const;
 
   // The longest rows of a stage at which something fits, the mildest variant that fits there, and

@@ -104,7 +104,7 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
   if (model.stored)
     return passes::QuantizeOptions{.nested = model.stored->double_quant,
                                    .kept = model.stored->kept};
-  if (!recipe.load_in_4bit) return std::nullopt;
+  if (!recipe.load_in_4bit && recipe.method != formats::Method::qlora) return std::nullopt;
   return passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
 }
 

@@ -22,8 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kFixed = std::to_array<std::string_view>(
-    {"method", "init", "lora_r", "lora_alpha", "target_modules", "use_rslora", "optim",
-     "max_length", "max_segments", "packing", "shuffle", "seed"});
+    {"method", "load_in_4bit", "double_quant", "init", "lora_r", "lora_alpha", "target_modules",
+     "use_rslora", "optim", "max_length", "max_segments", "packing", "shuffle", "seed"});
 
 // They change no number, or what they amount to is compared.
 constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
