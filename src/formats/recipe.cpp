@@ -197,11 +197,13 @@ std::string last_part(const std::string& path) {
 // method: qlora and load_in_4bit: true are two names for one thing.
 void settle_method(Recipe& recipe) {
   if (recipe.method == Method::qlora && recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
-    recipe.fail("load_in_4bit", "is false beside method: qlora; with 16-bit weights say "
-                                "method: lora");
+    recipe.fail("load_in_4bit",
+                "is false beside method: qlora; with 16-bit weights say "
+                "method: lora");
   if (recipe.method == Method::full && recipe.load_in_4bit)
-    recipe.fail("load_in_4bit", "is true beside method: full, but weights stored in 4 bits do not "
-                                "train; use method: qlora");
+    recipe.fail("load_in_4bit",
+                "is true beside method: full, but weights stored in 4 bits do not "
+                "train; use method: qlora");
   if (recipe.method == Method::qlora) recipe.load_in_4bit = true;
   if (recipe.load_in_4bit) recipe.method = Method::qlora;
 }

@@ -38,7 +38,7 @@ struct Recipe {
   Method method = Method::lora;
   bool load_in_4bit = false;  // the base model's linears as NF4; always with qlora
   bool double_quant = false;  // their scales in 8 bits too
-  std::string adapter;  // a PEFT folder to start from or to generate with; empty: none
+  std::string adapter;        // a PEFT folder to start from or to generate with; empty: none
   Init init = Init::files;
 
   std::string data;

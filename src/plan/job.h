@@ -28,7 +28,7 @@ struct TrainingSpec {
   methods::UpdateOptions update;
   program::DType compute = program::DType::bf16;
   // How the base model is stored; nothing: in the compute type.
-  std::optional<passes::QuantizeOptions> quantization;
+  std::optional<passes::QuantizeOptions> quantization{};
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
   int64_t rows = 1;  // a micro-batch
   int64_t row_tokens = 1024;
@@ -44,7 +44,7 @@ struct InferenceSpec {
   bool adapted = false;
   methods::LoraOptions lora;
   program::DType compute = program::DType::bf16;
-  std::optional<passes::QuantizeOptions> quantization;
+  std::optional<passes::QuantizeOptions> quantization{};
   int64_t sequences = 1;       // generated side by side
   int64_t capacity = 0;        // tokens a sequence may reach: prompt + new
   int64_t prefill_tokens = 0;  // chunk of a prompt that one prefill run takes

@@ -12,8 +12,8 @@ struct Size {
 };
 
 // The last weights end within a block, and within a byte.
-constexpr Size kSizes[]{{1, 1, 64}, {1, 7, 128}, {3, 130, 192}, {4, 33, 640},
-                        {1, 300, 256}, {9, 5, 64}, {2, 3, 50}, {1, 5, 77}};
+constexpr Size kSizes[]{{1, 1, 64},    {1, 7, 128}, {3, 130, 192}, {4, 33, 640},
+                        {1, 300, 256}, {9, 5, 64},  {2, 3, 50},    {1, 5, 77}};
 
 std::vector<TensorId> stored_weight(CaseBuilder& builder, const Size& size, bool nested) {
   const int64_t elements = size.out * size.in;
@@ -33,8 +33,8 @@ std::vector<TensorId> stored_weight(CaseBuilder& builder, const Size& size, bool
 void add_nf4_cases(CaseList& list) {
   for (const Size& size : kSizes)
     for (const bool nested : {false, true}) {
-      const std::string name = fmt::format("{} x {} x {}{}", size.rows, size.out, size.in,
-                                           nested ? " nested" : "");
+      const std::string name =
+          fmt::format("{} x {} x {}{}", size.rows, size.out, size.in, nested ? " nested" : "");
       CaseBuilder values = list.builder();
       const auto stored = stored_weight(values, size, nested);
       const auto w = values.output_activation({size.out, size.in});

@@ -54,8 +54,7 @@ TEST(Quantize, LeavesKeptWeightsAlone) {
 }
 
 TEST(Quantize, RefusesAWeightThatSomethingElseReads) {
-  const Program program = parse(std::string(kLinear) +
-                                "sum (4, 128) bf16 = add(w, w) layer 0\n");
+  const Program program = parse(std::string(kLinear) + "sum (4, 128) bf16 = add(w, w) layer 0\n");
   EXPECT_DEATH(quantize(program, {.nested = false, .kept = {}}), "stored as NF4");
 }
 

@@ -90,8 +90,9 @@ TEST_P(Curves, FollowThePeer) { follow(std::get<0>(GetParam()), std::get<1>(GetP
 
 INSTANTIATE_TEST_SUITE_P(All, Curves,
                          testing::Combine(testing::Values("reference", "cpu"),
-                                          testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
-                                                          "curve_full", "curve_full_accumulated")),
+                                          testing::Values("curve_lora", "curve_lora_accumulated",
+                                                          "curve_qlora", "curve_full",
+                                                          "curve_full_accumulated")),
                          [](const auto& test) {
                            return std::string(std::get<1>(test.param)) + "_" +
                                   std::get<0>(test.param);

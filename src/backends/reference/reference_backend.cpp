@@ -69,7 +69,8 @@ bool ReferenceBackend::runs(const program::OperationView& view) const {
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
     const program::DType type = view.program.tensor(id).dtype;
     if (id != view.operation.workspace)
-      known = known && (base::is_float(type) || type == base::DType::i32 || type == base::DType::u8);
+      known =
+          known && (base::is_float(type) || type == base::DType::i32 || type == base::DType::u8);
   });
   return known;
 }

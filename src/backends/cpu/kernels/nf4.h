@@ -10,9 +10,9 @@ namespace snug::backends::cpu {
 
 struct Nf4Weight {
   const uint8_t* codes;
-  const float* values;           // of the 16 codes
-  const float* absmax;           // of each block; null when nested
-  const uint8_t* nested_codes;   // the rest: only when nested
+  const float* values;          // of the 16 codes
+  const float* absmax;          // of each block; null when nested
+  const uint8_t* nested_codes;  // the rest: only when nested
   const float* nested_absmax;
   const float* nested_map;
   float nested_offset;

@@ -119,9 +119,8 @@ SNUG_INLINE Float16Lanes minimum(Float16Lanes a, Float16Lanes b) {
 // a b + c, rounded once where the instruction set can: also in files that contract nothing else.
 SNUG_INLINE Float16Lanes multiply_add(Float16Lanes a, Float16Lanes b, Float16Lanes c) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<Float16Lanes>(
-      _mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b),
-                      reinterpret_cast<__m512>(c)));
+  return reinterpret_cast<Float16Lanes>(_mm512_fmadd_ps(
+      reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
 #else
   return a * b + c;
 #endif
