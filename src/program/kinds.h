@@ -31,5 +31,6 @@
   X(GlobalNorm, global_norm)                             \
   X(ClipFactor, clip_factor)                             \
   X(AdamW, adamw)                                        \
+  X(AdamW8bit, adamw_8bit)                               \
   X(DequantizeNf4, dequantize_nf4)                       \
   X(MatmulNf4, matmul_nf4)

@@ -70,10 +70,47 @@ void add_adamw(CaseList& list, const Shape& shape, State state, double factor, i
                           adamw_of(state, step == 1 ? 0.0F : 0.1F), reads, {}, updates));
 }
 
+// A state as after some steps: any codes, and one gradient that is not finite.
+void add_adamw_8bit(CaseList& list, const Shape& shape, double factor, int32_t step) {
+  CaseBuilder builder = list.builder();
+  const int64_t count = shape.elements();
+  Values gradients = normal(list.random, count, 0.0, 0.1);
+  gradients[static_cast<size_t>(count / 2)] = HUGE_VAL;
+  const std::vector<program::TensorId> reads{
+      builder.input(shape, list.types.gradient, gradients), builder.measure({1}, {factor}),
+      builder.measure({1}, {0.01}), builder.index({1}, {static_cast<double>(step)})};
+  const auto codes = [&] {
+    return builder.input(shape, DType::u8, integers(list.random, count, step == 1 ? 0 : 1, 255));
+  };
+  const int64_t blocks = program::state_blocks(count);
+  const auto scales = [&](double largest) {
+    return builder.measure({blocks}, Values(static_cast<size_t>(blocks), step == 1 ? 0 : largest));
+  };
+  std::vector<program::TensorId> updates{builder.weight(shape)};
+  updates.push_back(codes());
+  updates.push_back(codes());
+  updates.push_back(scales(0.2));
+  updates.push_back(scales(0.05));
+  list.add(
+      builder.finish(fmt::format("{} factor {} step {}", program::to_string(shape), factor, step),
+                     program::AdamW8bit{.beta1 = 0.9F,
+                                        .beta2 = 0.95F,
+                                        .epsilon = 1e-8F,
+                                        .weight_decay = step == 1 ? 0.0F : 0.1F,
+                                        .seed = 77,
+                                        .site = 12},
+                     reads, {}, updates));
+}
+
 }  // namespace
 
 void add_optimizer_cases(CaseList& list) {
   add_norms(list);
+  for (const Shape& shape : {Shape{2}, Shape{17}, Shape{256}, Shape{300}, Shape{65, 129},
+                             Shape{257, 192}, Shape{3, 16385}})
+    for (const auto& [factor, step] :
+         {std::pair{1.0, 1}, std::pair{0.25, 2}, std::pair{1.0, 1000}, std::pair{double(NAN), 3}})
+      add_adamw_8bit(list, shape, factor, step);
   std::vector<State> states{State::f32_weight};
   if (list.types.weight == DType::bf16) states = {State::master, State::stochastic};
   for (const State state : states)

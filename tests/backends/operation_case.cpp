@@ -162,6 +162,7 @@ AddCases table_of(program::Kind kind) {
     case Kind::global_norm:
     case Kind::clip_factor:
     case Kind::adamw:
+    case Kind::adamw_8bit:
       return add_optimizer_cases;
     case Kind::dequantize_nf4:
     case Kind::matmul_nf4:

@@ -14,6 +14,7 @@
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/nf4.h"
 #include "backends/cpu/kernels/optimizer.h"
+#include "backends/cpu/kernels/optimizer_8bit.h"
 #include "backends/cpu/kernels/rms_norm.h"
 #include "backends/cpu/kernels/rope.h"
 #include "backends/cpu/kernels/silu_mul.h"
@@ -29,6 +30,7 @@ struct Kernels {
   const GemmKernels* gemm;
   const Nf4Kernels* nf4;
   const OptimizerKernels* optimizer;
+  const Optimizer8bitKernels* optimizer_8bit;
   const RmsNormKernels* rms_norm;
   const RopeKernels* rope;
   const SiluMulKernels* silu_mul;

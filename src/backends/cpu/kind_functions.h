@@ -50,6 +50,7 @@ bool supports(const Attributes&, const program::OperationView&, const CpuContext
   return true;
 }
 bool supports(const program::AdamW&, const program::OperationView&, const CpuContext&);
+bool supports(const program::AdamW8bit&, const program::OperationView&, const CpuContext&);
 bool supports(const program::Attention&, const program::OperationView&, const CpuContext&);
 bool supports(const program::AttentionGrad&, const program::OperationView&, const CpuContext&);
 bool supports(const program::RmsNorm&, const program::OperationView&, const CpuContext&);

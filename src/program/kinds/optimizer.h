@@ -1,4 +1,4 @@
-// The update: global norm, clipping, AdamW.
+// The update: global norm, clipping, AdamW in two forms.
 #pragma once
 
 #include <cstdint>
@@ -45,5 +45,39 @@ struct AdamW {
                                              Field{"seed", &AdamW::seed},
                                              Field{"site", &AdamW::site}};
 };
+
+// AdamW with moments of 8 bits, as bitsandbytes' AdamW8bit steps (Dettmers et al., "8-bit
+// optimizers via block-wise quantization", ICLR 2022): each moment is a code of a dynamic map
+// (base/ dynamic_map.h; the first signed, the second unsigned) times the largest magnitude of its
+// block of kStateBlock consecutive elements. reads: gradient, factor (1), learning_rate (1) f32,
+// step (1) i32 counting from 1. updates: weight, first moment u8, second moment u8, both of the
+// weight's shape, then their largest magnitudes f32, (state_blocks(elements)) each. Zero bytes
+// everywhere are the starting state. With c1 = 1 - beta1^t, c2 = sqrt(1 - beta2^t), rate =
+// learning_rate, g = gradient * factor and fma(a, b, c) = a b + c in one rounding:
+//   m = fma(g, 1 - beta1, beta1 m);  v = fma((1 - beta2) g, g, beta2 v)
+//   weight = fma(-rate c2 / c1, m / (sqrt(v) + c2 epsilon), weight) * (1 - rate weight_decay)
+// and both are encoded again, m and v divided by their new largest magnitude; where a code's sign
+// differs from m's the code moves one towards m's. The step is made with m and v as they were
+// before encoding. A gradient element that is not finite sets its m and v to 0 and keeps its
+// weight. A weight of bf16 is rounded stochastically, keyed by (seed, step, site, element).
+struct AdamW8bit {
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0.0F;
+  int64_t seed = 0;
+  int32_t site = 0;
+  bool operator==(const AdamW8bit&) const = default;
+  static constexpr auto kFields = std::tuple{
+      Field{"beta1", &AdamW8bit::beta1},     Field{"beta2", &AdamW8bit::beta2},
+      Field{"epsilon", &AdamW8bit::epsilon}, Field{"weight_decay", &AdamW8bit::weight_decay},
+      Field{"seed", &AdamW8bit::seed},       Field{"site", &AdamW8bit::site}};
+};
+
+// Elements that share one scale of an 8-bit moment, and how many scales a moment has.
+inline constexpr int64_t kStateBlock = 256;
+constexpr int64_t state_blocks(int64_t elements) {
+  return (elements + kStateBlock - 1) / kStateBlock;
+}
 
 }  // namespace snug::program

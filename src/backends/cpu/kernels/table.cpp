@@ -8,6 +8,7 @@ extern const AttentionTileKernels kAttentionTileKernels;
 extern const ElementwiseKernels kElementwiseKernels;
 extern const GemmKernels kGemmKernels;
 extern const Nf4Kernels kNf4Kernels;
+extern const Optimizer8bitKernels kOptimizer8bitKernels;
 extern const OptimizerKernels kOptimizerKernels;
 extern const RmsNormKernels kRmsNormKernels;
 extern const RopeKernels kRopeKernels;
@@ -23,6 +24,7 @@ const Kernels kKernels = {
     .gemm = &kGemmKernels,
     .nf4 = &kNf4Kernels,
     .optimizer = &kOptimizerKernels,
+    .optimizer_8bit = &kOptimizer8bitKernels,
     .rms_norm = &kRmsNormKernels,
     .rope = &kRopeKernels,
     .silu_mul = &kSiluMulKernels,

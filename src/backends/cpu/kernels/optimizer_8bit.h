@@ -1,0 +1,47 @@
+// The kernel of AdamW with 8-bit moments, over whole blocks of 256 elements.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/element.h"
+
+namespace snug::backends::cpu {
+
+// How one moment is decoded and encoded. The upper half of an fp32 says in which interval it lies;
+// an interval holds at most one threshold of the map, so that
+//   code(x) = first[x >> 16] + (x >= threshold[first[x >> 16]])
+// is what base::encode_dynamic finds.
+struct DynamicCodec {
+  const float* map;        // 256
+  const float* threshold;  // 256, the last of them infinite
+  const uint8_t* first;    // 65536: the code of an interval's lowest number
+};
+
+// What is the same for all elements of one step; see program/kinds/optimizer.h.
+struct AdamW8bitStep {
+  float factor;  // of the gradient
+  float beta1;
+  float beta2;
+  float step_size;  // learning_rate * c2 / c1
+  float epsilon;    // c2 * epsilon
+  float keep;       // 1 - learning_rate * weight_decay
+  uint32_t key[2];  // of the rounding stream
+  DynamicCodec codec[2];
+};
+
+// A run of a tensor's elements that starts with a block.
+struct AdamW8bitRun {
+  const void* gradient;
+  void* weight;
+  uint8_t* codes[2];  // of the first and second moment
+  float* scales[2];   // one a block
+  int64_t first;      // index of the run's first element in its tensor: a multiple of 256
+  int64_t n;
+};
+
+struct Optimizer8bitKernels {
+  // [gradient][weight]: a weight of bf16 is rounded stochastically.
+  void (*adamw_8bit[kElements][kElements])(const AdamW8bitStep& step, const AdamW8bitRun& run);
+};
+
+}  // namespace snug::backends::cpu

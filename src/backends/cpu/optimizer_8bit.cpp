@@ -1,0 +1,107 @@
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+#include "backends/random_bits.h"
+#include "base/dynamic_map.h"
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+// Tables of one map, 66 KiB, of which the kernels touch the few that small numbers need.
+class CodecTables {
+ public:
+  explicit CodecTables(const base::DynamicMap& map) : map_(map) {
+    const std::array<float, 255> thresholds = base::dynamic_thresholds(map);
+    std::copy(thresholds.begin(), thresholds.end(), threshold_.begin());
+    threshold_.back() = std::numeric_limits<float>::infinity();
+    for (uint32_t upper = 0; upper < first_.size(); ++upper) {
+      const auto nearest_zero = std::bit_cast<float>(upper << 16);
+      const auto farthest = std::bit_cast<float>(upper << 16 | 0xffffU);
+      const bool negative = upper >= 0x8000U;
+      first_[upper] = base::encode_dynamic(map, negative ? farthest : nearest_zero);
+      const int last = base::encode_dynamic(map, negative ? nearest_zero : farthest);
+      SNUG_CHECK(last <= first_[upper] + 1 || std::isnan(farthest),
+                 "the interval from {} on holds two thresholds", nearest_zero);
+    }
+  }
+  DynamicCodec codec() const { return {map_.data(), threshold_.data(), first_.data()}; }
+
+ private:
+  const base::DynamicMap& map_;
+  std::array<float, 256> threshold_{};
+  std::array<uint8_t, 65536> first_{};
+};
+
+DynamicCodec signed_codec() {
+  static const CodecTables tables(base::signed_dynamic_map());
+  return tables.codec();
+}
+
+DynamicCodec unsigned_codec() {
+  static const CodecTables tables(base::unsigned_dynamic_map());
+  return tables.codec();
+}
+
+// Corrections are made in double precision, as torch makes them.
+AdamW8bitStep step_of(const program::AdamW8bit& adamw, const Invocation& invocation) {
+  const int32_t count = *integers_of(invocation.reads[3]);
+  const double rate = static_cast<double>(*invocation.reads[2].as<const float>());
+  const auto correction = [&](float beta) {
+    return 1.0 - std::pow(static_cast<double>(beta), static_cast<double>(count));
+  };
+  const double root = std::sqrt(correction(adamw.beta2));
+  const base::PhiloxKey key =
+      stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
+  return {.factor = *invocation.reads[1].as<const float>(),
+          .beta1 = adamw.beta1,
+          .beta2 = adamw.beta2,
+          .step_size = static_cast<float>(rate * root / correction(adamw.beta1)),
+          .epsilon = static_cast<float>(root * static_cast<double>(adamw.epsilon)),
+          .keep = static_cast<float>(1.0 - rate * static_cast<double>(adamw.weight_decay)),
+          .key = {key[0], key[1]},
+          .codec = {signed_codec(), unsigned_codec()}};
+}
+
+Rows whole(const Buffer& buffer) {
+  const Rows flat = flattened(rows_of(buffer));
+  SNUG_CHECK(flat.rows == 1, "an optimizer's tensor is not contiguous");
+  return flat;
+}
+
+}  // namespace
+
+bool supports(const program::AdamW8bit&, const program::OperationView& view, const CpuContext&) {
+  const auto dense = [&](size_t i) { return !view.update(i).is_view(); };
+  return view.update(3).dtype == base::DType::f32 && view.update(4).dtype == base::DType::f32 &&
+         dense(1) && dense(2) && dense(3) && dense(4);
+}
+
+void run(const program::AdamW8bit& adamw, const Invocation& invocation, CpuContext& context) {
+  const AdamW8bitStep step = step_of(adamw, invocation);
+  if (std::isnan(step.factor)) return;
+  const Rows gradient = whole(invocation.reads[0]);
+  const Rows weight = whole(invocation.updates[0]);
+  const auto advance = context.kernels.optimizer_8bit->adamw_8bit[gradient.element][weight.element];
+  static_assert(kElementsPerTask % program::kStateBlock == 0);
+  parallel_ranges(weight.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {
+    AdamW8bitRun run{.gradient = gradient.at(0, begin),
+                     .weight = weight.at(0, begin),
+                     .codes = {},
+                     .scales = {},
+                     .first = begin,
+                     .n = end - begin};
+    for (size_t k = 0; k < 2; ++k) {
+      run.codes[k] = invocation.updates[1 + k].as<uint8_t>() + begin;
+      run.scales[k] = invocation.updates[3 + k].as<float>() + begin / program::kStateBlock;
+    }
+    advance(step, run);
+  });
+}
+
+}  // namespace snug::backends::cpu
