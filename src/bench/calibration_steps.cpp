@@ -75,6 +75,15 @@ CalibrationStep full_bf16(const Sizes& sizes, int64_t tokens, int64_t segment_to
   return step;
 }
 
+// Moments of 8 bits, in these types; the weights are few enough to stay in caches, or not.
+CalibrationStep full_8bit(const Sizes& sizes, int64_t tokens, DType compute) {
+  CalibrationStep step = full(sizes, tokens, tokens, compute);
+  step.spec.accumulation = 1;
+  step.spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
+  step.spec.update.gradient = compute;
+  return step;
+}
+
 // As deep as models of this width are: saved activations and gradients go to memory that no cache
 // holds any more, which a few layers do not show. In f32 products are slow enough to hide it.
 CalibrationStep deep(CalibrationStep step) {
@@ -147,6 +156,8 @@ void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
 }
 
 void add_large(std::vector<CalibrationStep>& steps) {
+  steps.push_back(full_8bit(kTiny, 256, DType::bf16));
+  steps.push_back(full_8bit(kLargeVocabulary, 256, DType::bf16));
   for (const int64_t tokens : {256, 1024}) {
     steps.push_back(full_bf16(kTiny, tokens * 2, 256));
     steps.push_back(full_bf16(kMedium, tokens, 128));
@@ -177,9 +188,11 @@ std::string describe(const CalibrationStep& step) {
   const plan::TrainingSpec& spec = step.spec;
   const std::string method =
       spec.method == MethodKind::lora ? fmt::format("lora r {}", spec.lora.r) : "full";
-  const bool rounded = spec.update.optimizer == methods::OptimizerKind::adamw_bf16;
+  const char* optimizer = "";
+  if (spec.update.optimizer == methods::OptimizerKind::adamw_bf16) optimizer = " adamw_bf16";
+  if (spec.update.optimizer == methods::OptimizerKind::adamw_8bit) optimizer = " adamw_8bit";
   return fmt::format("{}{}, hidden {} mlp {} vocab {}, {} tokens in segments of {}, {}", method,
-                     rounded ? " adamw_bf16" : "", spec.model.hidden_size,
+                     optimizer, spec.model.hidden_size,
                      spec.model.intermediate_size, spec.model.vocab_size, spec.row_tokens,
                      step.segment_tokens, base::name_of(spec.compute));
 }

@@ -16,7 +16,7 @@ namespace snug::formats {
 
 enum class Method : uint8_t { full, lora, qlora };
 enum class Schedule : uint8_t { constant, linear, cosine };
-enum class Optimizer : uint8_t { adamw, adamw_bf16 };
+enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit };
 enum class GradientDtype : uint8_t { automatic, fp32, bf16 };
 enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
 enum class Recompute : uint8_t { none, gate_up, attention, layer };
@@ -73,6 +73,7 @@ struct Recipe {
   double adam_epsilon = 0;
   double max_grad_norm = 0;  // 0: no clipping
   Optimizer optim = Optimizer::adamw;
+  bool optim_in_backward = false;
   GradientDtype gradient_dtype = GradientDtype::automatic;
   int64_t seed = 0;
   bool deterministic = false;

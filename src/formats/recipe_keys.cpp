@@ -7,23 +7,8 @@
 namespace snug::formats {
 namespace {
 
-constexpr uint8_t bit(Verb verb) { return static_cast<uint8_t>(1 << static_cast<int>(verb)); }
-constexpr uint8_t kTraining = bit(Verb::train) | bit(Verb::plan);
-constexpr uint8_t kGenerate = bit(Verb::generate);
-constexpr uint8_t kScore = bit(Verb::score);
-constexpr uint8_t kEvaluate = bit(Verb::evaluate);
-constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate;
-
-constexpr Range at_least(double least) { return {.least = least}; }
-constexpr Range above(double least) { return {.least = least, .least_excluded = true}; }
-constexpr Range kFraction{.least = 0, .most = 1};
-constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
-
 constexpr std::string_view kFp4Advice =
     "the 4-bit type fp4 is not built; use nf4, which loses less: method: qlora";
-constexpr std::string_view kOptimizerAdvice =
-    "8-bit and paged optimizers are not built yet; use adamw_bf16, which halves the optimizer's "
-    "memory";
 
 void add_model_keys(KeyTable& table) {
   table.group("Model and method", kTraining);
@@ -171,39 +156,6 @@ void add_schedule_keys(KeyTable& table) {
   table
       .add<&Recipe::warmup_steps>("warmup_steps", "0",
                                   "steps in which the learning rate rises; 0: warmup_ratio decides")
-      .range(at_least(0));
-}
-
-void add_optimizer_keys(KeyTable& table) {
-  table.group("Optimizer", kTraining);
-  table
-      .add<&Recipe::optim>(
-          "optim", "adamw",
-          "adamw: fp32 weights and moments; adamw_bf16: both bf16, rounded stochastically")
-      .aliases({"optimizer"})
-      .choices({"adamw", "adamw_bf16"})
-      .translations({{"adamw_torch", "adamw"}, {"adamw_torch_fused", "adamw"}})
-      .not_built(
-          {"adamw_8bit", "adamw_bnb_8bit", "paged_adamw", "paged_adamw_32bit", "paged_adamw_8bit"},
-          kOptimizerAdvice);
-  table
-      .add<&Recipe::gradient_dtype>(
-          "gradient_dtype", "auto",
-          "of accumulated gradients; auto: fp32 with adamw, bf16 with adamw_bf16")
-      .choices({"auto", "fp32", "bf16"});
-  table.add<&Recipe::weight_decay>("weight_decay", "0", "decoupled, not on norms and biases")
-      .range(at_least(0));
-  table.add<&Recipe::adam_beta1>("adam_beta1", "0.9", "decay of the mean of the gradients")
-      .range(kBelowOne);
-  table.add<&Recipe::adam_beta2>("adam_beta2", "0.999", "decay of the mean of their squares")
-      .range(kBelowOne);
-  table
-      .add<&Recipe::adam_epsilon>("adam_epsilon", "1e-08", "added to the denominator of the update")
-      .range(at_least(0));
-  table
-      .add<&Recipe::max_grad_norm>(
-          "max_grad_norm", "1",
-          "gradients are clipped to this norm, over all of them; 0: not at all")
       .range(at_least(0));
 }
 

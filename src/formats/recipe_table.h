@@ -1,4 +1,5 @@
-// How recipe_keys.cpp writes its table: one statement a key, each bound to its field of Recipe.
+// How recipe_keys.cpp and its like write their table: one statement a key, each bound to its field
+// of Recipe.
 #pragma once
 
 #include "formats/recipe_keys.h"
@@ -11,6 +12,19 @@
 #include <vector>
 
 namespace snug::formats {
+
+// Which verbs take a key, and what its number may be.
+constexpr uint8_t bit(Verb verb) { return static_cast<uint8_t>(1 << static_cast<int>(verb)); }
+inline constexpr uint8_t kTraining = bit(Verb::train) | bit(Verb::plan);
+inline constexpr uint8_t kGenerate = bit(Verb::generate);
+inline constexpr uint8_t kScore = bit(Verb::score);
+inline constexpr uint8_t kEvaluate = bit(Verb::evaluate);
+inline constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate;
+
+constexpr Range at_least(double least) { return {.least = least}; }
+constexpr Range above(double least) { return {.least = least, .least_excluded = true}; }
+inline constexpr Range kFraction{.least = 0, .most = 1};
+inline constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
 
 // The row just added. Each call refines it; a row must not outlive the next add.
 class KeyRow {
@@ -123,5 +137,8 @@ class KeyTable {
   std::string_view heading_;
   uint8_t verbs_ = 0;
 };
+
+// Groups with a file of their own.
+void add_optimizer_keys(KeyTable& table);
 
 }  // namespace snug::formats

@@ -32,6 +32,15 @@ TensorId scalar(Builder& builder, const char* name, DType dtype, const Shape& sh
 // Norm weights and biases are the one-dimensional tensors.
 bool decays(const Tensor& trainable) { return trainable.shape.rank() > 1; }
 
+bool has_8bit_moments(const Tensor& trainable, OptimizerKind optimizer) {
+  return optimizer == OptimizerKind::adamw_8bit && trainable.shape.elements() >= kLeast8bitElements;
+}
+
+DType moment_type(const Tensor& trainable, OptimizerKind optimizer) {
+  if (optimizer == OptimizerKind::adamw_bf16) return DType::bf16;
+  return has_8bit_moments(trainable, optimizer) ? DType::u8 : DType::f32;
+}
+
 AdamW adamw(const Tensor& trainable, const UpdateOptions& options, int32_t site) {
   return {.beta1 = static_cast<float>(options.beta1),
           .beta2 = static_cast<float>(options.beta2),
@@ -42,15 +51,50 @@ AdamW adamw(const Tensor& trainable, const UpdateOptions& options, int32_t site)
           .site = site};
 }
 
+AdamW8bit adamw_8bit(const Tensor& trainable, const UpdateOptions& options, int32_t site) {
+  const AdamW constants = adamw(trainable, options, site);
+  return {.beta1 = constants.beta1,
+          .beta2 = constants.beta2,
+          .epsilon = constants.epsilon,
+          .weight_decay = constants.weight_decay,
+          .seed = options.seed,
+          .site = site};
+}
+
+// The tensor and all that is kept beside it, in the order of its operation's updates.
+std::vector<TensorId> add_state(Builder& builder, const Tensor& trainable,
+                                OptimizerKind optimizer) {
+  const auto add = [&](Tensor tensor) { return builder.add(std::move(tensor)); };
+  const auto moment = [&](std::string name) {
+    return beside(trainable, std::move(name), moment_type(trainable, optimizer), Role::moment,
+                  Lifetime::run);
+  };
+  std::vector<TensorId> updates{add(trainable), add(moment(first_moment_name(trainable.name))),
+                                add(moment(second_moment_name(trainable.name)))};
+  if (has_8bit_moments(trainable, optimizer))
+    for (const std::string& name :
+         {first_scale_name(trainable.name), second_scale_name(trainable.name)}) {
+      Tensor scale = beside(trainable, name, DType::f32, Role::moment, Lifetime::run);
+      scale.shape = {state_blocks(trainable.shape.elements())};
+      updates.push_back(add(std::move(scale)));
+    }
+  if (has_master(trainable, optimizer))
+    updates.push_back(add(
+        beside(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run)));
+  return updates;
+}
+
 }  // namespace
 
 std::string gradient_name(const std::string& tensor) { return "gradient." + tensor; }
 std::string master_name(const std::string& tensor) { return "master." + tensor; }
 std::string first_moment_name(const std::string& tensor) { return "moment1." + tensor; }
 std::string second_moment_name(const std::string& tensor) { return "moment2." + tensor; }
+std::string first_scale_name(const std::string& tensor) { return "scale1." + tensor; }
+std::string second_scale_name(const std::string& tensor) { return "scale2." + tensor; }
 
 bool has_master(const Tensor& trainable, OptimizerKind optimizer) {
-  return optimizer == OptimizerKind::adamw && trainable.dtype != DType::f32;
+  return moment_type(trainable, optimizer) == DType::f32 && trainable.dtype != DType::f32;
 }
 
 std::vector<TensorId> trainable_tensors(const Program& forward) {
@@ -66,8 +110,6 @@ std::vector<TensorId> trainable_tensors(const Program& forward) {
 Program update(std::span<const Tensor> trainables, const UpdateOptions& options) {
   Builder builder("update");
   builder.set_phase(Phase::update);
-  const bool stochastic = options.optimizer == OptimizerKind::adamw_bf16;
-  const DType moment = stochastic ? DType::bf16 : DType::f32;
   const TensorId learning_rate = scalar(builder, "learning_rate", DType::f32);
   const TensorId step = scalar(builder, "step", DType::i32);
   const TensorId norm = scalar(builder, "gradient_norm", DType::f32);
@@ -80,17 +122,14 @@ Program update(std::span<const Tensor> trainables, const UpdateOptions& options)
   builder.emit(ClipFactor{static_cast<float>(options.max_grad_norm)}, {norm}, {factor});
   for (size_t i = 0; i < trainables.size(); ++i) {
     const Tensor& trainable = trainables[i];
-    std::vector<TensorId> updates{builder.add(trainable),
-                                  builder.add(beside(trainable, first_moment_name(trainable.name),
-                                                     moment, Role::moment, Lifetime::run)),
-                                  builder.add(beside(trainable, second_moment_name(trainable.name),
-                                                     moment, Role::moment, Lifetime::run))};
-    if (has_master(trainable, options.optimizer))
-      updates.push_back(builder.add(
-          beside(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run)));
+    const std::vector<TensorId> reads{gradients[i], factor, learning_rate, step};
+    std::vector<TensorId> updates = add_state(builder, trainable, options.optimizer);
+    const auto site = static_cast<int32_t>(i);
     builder.set_layer(trainable.layer);
-    builder.emit(adamw(trainable, options, static_cast<int32_t>(i)),
-                 {gradients[i], factor, learning_rate, step}, {}, std::move(updates));
+    if (has_8bit_moments(trainable, options.optimizer))
+      builder.emit(adamw_8bit(trainable, options, site), reads, {}, std::move(updates));
+    else
+      builder.emit(adamw(trainable, options, site), reads, {}, std::move(updates));
   }
   return builder.take();
 }

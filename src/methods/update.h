@@ -2,7 +2,7 @@
 //
 //   prepare   weight = cast(master)                 after loading, where a master exists
 //   update    norm = global_norm(gradients); factor = clip_factor(norm)
-//             adamw(gradient, factor, ...) a tensor
+//             adamw or adamw_8bit(gradient, factor, ...) a tensor
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,10 @@
 
 namespace snug::methods {
 
-enum class OptimizerKind : uint8_t { adamw, adamw_bf16 };
+enum class OptimizerKind : uint8_t { adamw, adamw_bf16, adamw_8bit };
+
+// adamw_8bit keeps tensors of fewer elements as adamw does, as bitsandbytes has it.
+inline constexpr int64_t kLeast8bitElements = 4096;
 
 struct UpdateOptions {
   OptimizerKind optimizer = OptimizerKind::adamw;
@@ -31,8 +34,12 @@ std::string gradient_name(const std::string& tensor);
 std::string master_name(const std::string& tensor);
 std::string first_moment_name(const std::string& tensor);
 std::string second_moment_name(const std::string& tensor);
+// Of moments in 8 bits.
+std::string first_scale_name(const std::string& tensor);
+std::string second_scale_name(const std::string& tensor);
 
-// Whether adamw keeps an fp32 master beside this tensor: where the tensor itself is not f32.
+// Whether there is an fp32 master beside this tensor: with fp32 moments, where the tensor itself is
+// not f32.
 bool has_master(const program::Tensor& trainable, OptimizerKind optimizer);
 
 // Trainable tensors of a forward program: adapters where there are any, else all weights.

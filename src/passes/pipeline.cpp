@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "passes/lower.h"
 #include "passes/schedule.h"
+#include "passes/update_in_backward.h"
 #include "program/verify.h"
 
 namespace snug::passes {
@@ -12,12 +13,16 @@ namespace snug::passes {
 using program::Program;
 
 Program Pipeline::micro(const Program& forward, std::span<const program::TensorId> trainable,
-                        const DifferentiateOptions& gradients, RecomputeMode mode) {
+                        const DifferentiateOptions& gradients, RecomputeMode mode,
+                        Program* update) {
   Program p = forward;
   p = run("differentiate", p,
           [&](const Program& in) { return differentiate(in, trainable, gradients); });
   p = run("recompute", p, [&](const Program& in) { return recompute(in, mode); });
   p = run("schedule", p, [&](const Program& in) { return schedule(in); });
+  if (update != nullptr)
+    p = run("update_in_backward", p,
+            [&](const Program& in) { return update_in_backward(in, *update); });
   return plain(p);
 }
 

@@ -31,10 +31,12 @@ class Pipeline {
                     std::optional<QuantizeOptions> quantization = {})
       : target_(target), verify_(verify), quantization_(std::move(quantization)) {}
 
-  // Forward and backward of a micro-batch.
+  // Forward and backward of a micro-batch. With `update`, each optimizer operation of it moves
+  // behind its gradient here, and what stays is left in it.
   program::Program micro(const program::Program& forward,
                          std::span<const program::TensorId> trainable,
-                         const DifferentiateOptions& gradients, RecomputeMode mode);
+                         const DifferentiateOptions& gradients, RecomputeMode mode,
+                         program::Program* update = nullptr);
   // Programs without a backward pass: evaluate, prefill, decode, update, prepare.
   program::Program plain(const program::Program& program);
 

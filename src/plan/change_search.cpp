@@ -132,6 +132,7 @@ std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
 std::vector<Overrides> ChangeSearch::numerics() const {
   const bool full = recipe_.method == formats::Method::full;
   const bool wide = full && recipe_.optim == formats::Optimizer::adamw;
+  const bool has_8bit = !full || recipe_.optim == formats::Optimizer::adamw_8bit;
   std::vector<Overrides> variants;
   // Where compute is bf16 already this names it again, which changes nothing and is left out.
   const Recipe bf16 = with_overrides(recipe_, {{"compute_dtype", "bf16"}});
@@ -144,8 +145,10 @@ std::vector<Overrides> ChangeSearch::numerics() const {
   if (gains_bf16) {
     variants.push_back({{"compute_dtype", "bf16"}});
     if (wide) variants.push_back({{"compute_dtype", "bf16"}, {"optim", "adamw_bf16"}});
-  } else if (wide) {
-    variants.push_back({{"optim", "adamw_bf16"}});
+    if (!has_8bit) variants.push_back({{"compute_dtype", "bf16"}, {"optim", "adamw_8bit"}});
+  } else {
+    if (wide) variants.push_back({{"optim", "adamw_bf16"}});
+    if (!has_8bit) variants.push_back({{"optim", "adamw_8bit"}});
   }
   return variants;
 }
@@ -235,15 +238,21 @@ bool ChangeSearch::fits_with(const Overrides& overrides, const Budget& budget) {
          candidate->bytes.host_bytes <= budget.host_bytes;
 }
 
+std::vector<int64_t> ChangeSearch::row_choices() const {
+  const int64_t now = recipe_.per_device_train_batch_size;
+  return recipe_.optim_in_backward ? std::vector<int64_t>{now} : micro_batches(now);
+}
+
 bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
+  const int64_t rows = row_choices().back();
   // Recomputing layers takes the least nearly always: it is asked first.
   return std::any_of(kRecomputeModes.rbegin(), kRecomputeModes.rend(), [&](std::string_view mode) {
-    return fits_with(with_rows(base, mode, 1), budget);
+    return fits_with(with_rows(base, mode, rows), budget);
   });
 }
 
 ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budget& budget) {
-  const std::vector<int64_t> sizes = micro_batches(recipe_.per_device_train_batch_size);
+  const std::vector<int64_t> sizes = row_choices();
   Candidate* best = nullptr;
   for (const std::string_view mode : kRecomputeModes) {
     const size_t at = first_fitting(

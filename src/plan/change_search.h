@@ -2,7 +2,7 @@
 //
 // Changes come in classes, the first class with one that fits wins, and inside it the fastest:
 //   0  the same numbers: what is recomputed, and micro-batches split into more accumulation steps
-//   1  other element types: bf16 compute, optim=adamw_bf16
+//   1  other element types: bf16 compute, optim=adamw_bf16, optim=adamw_8bit
 //   2  max_length halved, as little as needed
 //   3  method=lora in place of full
 //   4  a smaller adapter: lower lora_r, then fewer target_modules
@@ -94,6 +94,9 @@ class ChangeSearch {
   // the fastest choice of recompute and rows with it.
   Candidate* longest(const Stage& stage, const Budget& budget);
   Candidate* fastest(const Overrides& base, const Budget& budget);
+  // Rows of a micro-batch that may be tried, falling; an update in the backward pass has but one
+  // micro-batch a step.
+  std::vector<int64_t> row_choices() const;
   // Whether any choice of recompute and rows fits.
   bool can_fit(const Overrides& base, const Budget& budget);
   bool fits_with(const Overrides& overrides, const Budget& budget);

@@ -79,13 +79,18 @@ class TrainingPlanner {
       : spec_(spec), target_(target), pipeline_(target, spec.verify, spec.quantization) {}
 
   Job run() {
+    SNUG_CHECK(
+        !spec_.update_in_backward || (spec_.accumulation == 1 && spec_.update.max_grad_norm == 0),
+        "an update in the backward pass of {} micro-batches, clipped to {}", spec_.accumulation,
+        spec_.update.max_grad_norm);
     const Program forward = training_forward("micro_first");
     const std::vector<TensorId> trainable = methods::trainable_tensors(forward);
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
+    Program update = methods::update(job_.trainables, spec_.update);
     add(load_program(spec_.quantization, spec_.model));
-    add_micro(forward, trainable, false);
-    if (spec_.accumulation > 1) add_micro(training_forward("micro_next"), trainable, true);
-    add(pipeline_.plain(methods::update(job_.trainables, spec_.update)));
+    add_micro(forward, trainable, false, spec_.update_in_backward ? &update : nullptr);
+    if (spec_.accumulation > 1) add_micro(training_forward("micro_next"), trainable, true, nullptr);
+    add(pipeline_.plain(update));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
     job_.trainable_parameters = elements(job_.trainables);
@@ -115,12 +120,14 @@ class TrainingPlanner {
     return spec_.method == MethodKind::lora ? adapted(forward, spec_.lora, true) : forward;
   }
 
-  void add_micro(const Program& forward, const std::vector<TensorId>& trainable, bool accumulate) {
+  // `update`: what is moved into the backward pass leaves it.
+  void add_micro(const Program& forward, const std::vector<TensorId>& trainable, bool accumulate,
+                 Program* update) {
     const passes::DifferentiateOptions gradients{.gradient = spec_.update.gradient,
                                                  .accumulate = accumulate,
                                                  .stochastic = spec_.update.gradient == DType::bf16,
                                                  .seed = spec_.update.seed};
-    Program micro = pipeline_.micro(forward, trainable, gradients, spec_.recompute);
+    Program micro = pipeline_.micro(forward, trainable, gradients, spec_.recompute, update);
     add_host_batch(micro);
     add(std::move(micro));
   }

@@ -32,8 +32,9 @@ struct TrainingSpec {
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
   int64_t rows = 1;  // a micro-batch
   int64_t row_tokens = 1024;
-  int64_t row_segments = 1;  // capacity of documents a row
-  int64_t accumulation = 1;  // micro-batches a step
+  int64_t row_segments = 1;         // capacity of documents a row
+  int64_t accumulation = 1;         // micro-batches a step
+  bool update_in_backward = false;  // needs accumulation 1 and no clipping
   bool evaluate = false;
   bool verify = false;  // check every pass and the layout
 };

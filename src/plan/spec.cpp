@@ -45,16 +45,27 @@ passes::RecomputeMode recompute_mode(formats::Recompute mode) {
   return passes::RecomputeMode::none;
 }
 
+methods::OptimizerKind optimizer_kind(formats::Optimizer optimizer) {
+  switch (optimizer) {
+    case formats::Optimizer::adamw:
+      return methods::OptimizerKind::adamw;
+    case formats::Optimizer::adamw_bf16:
+      return methods::OptimizerKind::adamw_bf16;
+    case formats::Optimizer::adamw_8bit:
+      return methods::OptimizerKind::adamw_8bit;
+  }
+  return methods::OptimizerKind::adamw;
+}
+
 methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
   methods::UpdateOptions options;
-  const bool stochastic = recipe.optim == formats::Optimizer::adamw_bf16;
-  if (stochastic && compute == DType::f32)
+  options.optimizer = optimizer_kind(recipe.optim);
+  if (options.optimizer == methods::OptimizerKind::adamw_bf16 && compute == DType::f32)
     recipe.fail("optim",
                 "adamw_bf16 keeps weights in bf16, so it needs compute_dtype=bf16; with "
                 "fp32 use optim=adamw");
-  options.optimizer =
-      stochastic ? methods::OptimizerKind::adamw_bf16 : methods::OptimizerKind::adamw;
-  options.gradient = stochastic ? DType::bf16 : DType::f32;
+  const bool small = options.optimizer != methods::OptimizerKind::adamw;
+  options.gradient = small ? compute : DType::f32;
   if (recipe.gradient_dtype == formats::GradientDtype::fp32) options.gradient = DType::f32;
   if (recipe.gradient_dtype == formats::GradientDtype::bf16) {
     if (compute == DType::f32)
@@ -84,6 +95,20 @@ void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
   recipe.method = formats::Method::qlora;
   recipe.load_in_4bit = true;
   recipe.double_quant = stored.double_quant;
+}
+
+void check_in_backward(const Recipe& recipe) {
+  if (recipe.gradient_accumulation_steps > 1)
+    recipe.fail("optim_in_backward",
+                fmt::format("updates each weight within one micro-batch, but "
+                            "gradient_accumulation_steps is {}; set it to 1, or leave "
+                            "optim_in_backward away and use gradient_dtype=bf16",
+                            recipe.gradient_accumulation_steps));
+  if (recipe.max_grad_norm > 0)
+    recipe.fail("optim_in_backward",
+                fmt::format("updates weights before the norm of all gradients is known, so nothing "
+                            "can be clipped to max_grad_norm={}; set max_grad_norm=0",
+                            recipe.max_grad_norm));
 }
 
 }  // namespace
@@ -166,6 +191,8 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.row_tokens = recipe.max_length;
   spec.row_segments = row_segments(recipe);
   spec.accumulation = recipe.gradient_accumulation_steps;
+  if (recipe.optim_in_backward) check_in_backward(recipe);
+  spec.update_in_backward = recipe.optim_in_backward;
   spec.evaluate = !recipe.eval_data.empty();
   return spec;
 }

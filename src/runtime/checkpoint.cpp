@@ -34,7 +34,8 @@ std::vector<std::string> optimizer_names(const Executor& executor) {
   for (const program::Tensor& trainable : executor.job().trainables)
     for (const std::string& name :
          {methods::master_name(trainable.name), methods::first_moment_name(trainable.name),
-          methods::second_moment_name(trainable.name)})
+          methods::second_moment_name(trainable.name), methods::first_scale_name(trainable.name),
+          methods::second_scale_name(trainable.name)})
       if (executor.has(name)) names.push_back(name);
   return names;
 }

@@ -47,6 +47,7 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
                                                            "calibration",
                                                            "backend",
                                                            "deterministic",
+                                                           "optim_in_backward",
                                                            "recompute"});
 
 // Keys of a method that the run does not use.

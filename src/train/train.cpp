@@ -165,6 +165,7 @@ class Session {
     const TrainerOptions options{.total_steps = steps_,
                                  .rows = spec_.rows,
                                  .accumulation = spec_.accumulation,
+                                 .update_in_backward = spec_.update_in_backward,
                                  .logging_steps = recipe_.logging_steps,
                                  .eval_steps = recipe_.eval_steps,
                                  .save_steps = recipe_.save_steps,

@@ -79,6 +79,9 @@ StepMetrics Trainer::step(runtime::TrainerState& state) {
   const BatchCounts counts = data_.count(first_row, step_rows);
   executor_.set_scalar("inverse_tokens",
                        1.0F / static_cast<float>(std::max<int64_t>(1, counts.trained_tokens)));
+  const double learning_rate = options_.schedule.at(step);
+  executor_.set_scalar("learning_rate", static_cast<float>(learning_rate));
+  executor_.set_scalar("step", static_cast<int32_t>(step));
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
     const char* program = micro == 0 ? "micro_first" : "micro_next";
     const int64_t row = micro * options_.rows;
@@ -88,9 +91,6 @@ StepMetrics Trainer::step(runtime::TrainerState& state) {
     data_.load(program, first_row + row, std::numeric_limits<int64_t>::max());
     executor_.run(program);
   }
-  const double learning_rate = options_.schedule.at(step);
-  executor_.set_scalar("learning_rate", static_cast<float>(learning_rate));
-  executor_.set_scalar("step", static_cast<int32_t>(step));
   executor_.run("update");
 
   StepMetrics metrics;
@@ -104,7 +104,7 @@ StepMetrics Trainer::step(runtime::TrainerState& state) {
   metrics.tokens_per_second = static_cast<double>(counts.tokens) / metrics.step_seconds;
   metrics.resident_bytes = process_memory().resident_bytes;
   if (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss))
-    throw base::UserError(bad_step_message(metrics, saved_step_));
+    throw base::UserError(bad_step_message(metrics, options_.update_in_backward, saved_step_));
 
   step_seconds_.push_back(metrics.step_seconds);
   state.step = step;
@@ -149,16 +149,18 @@ void Trainer::evaluate_and_log(int64_t step) {
   progress_.note({buffer.data(), line.size});
 }
 
-std::string bad_step_message(const StepMetrics& metrics, int64_t saved_step) {
+std::string bad_step_message(const StepMetrics& metrics, bool update_in_backward,
+                             int64_t saved_step) {
   const bool was_updated = std::isfinite(metrics.grad_norm);
   const std::string what =
-      was_updated
-          ? fmt::format(
-                "the loss is {}, though the gradient norm is {}, so the weights were still "
-                "updated",
-                metrics.loss, metrics.grad_norm)
-          : fmt::format("the gradient norm is {} (loss {}), so the weights were not updated",
-                        metrics.grad_norm, metrics.loss);
+      was_updated ? fmt::format(
+                        "the loss is {}, though the gradient norm is {}, so the weights were still "
+                        "updated",
+                        metrics.loss, metrics.grad_norm)
+                  : fmt::format("the gradient norm is {} (loss {}), so {} were not updated",
+                                metrics.grad_norm, metrics.loss,
+                                update_in_backward ? "the tensors whose own gradient is not finite"
+                                                   : "the weights");
   const std::string next =
       saved_step > 0 ? fmt::format("the checkpoint to resume from is that of step {}", saved_step)
                      : "no checkpoint was saved before";

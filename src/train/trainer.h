@@ -23,6 +23,7 @@ struct TrainerOptions {
   int64_t total_steps = 0;
   int64_t rows = 1;          // a micro-batch
   int64_t accumulation = 1;  // micro-batches a step
+  bool update_in_backward = false;
   int64_t logging_steps = 1;
   int64_t eval_steps = 0;  // 0: only at the end
   int64_t save_steps = 0;  // 0: only at the end
@@ -69,7 +70,9 @@ class Trainer {
 };
 
 // What a user is told of a step whose loss or gradient norm is not finite. A norm that is not
-// skips the update on the device; a loss alone does not. `saved_step`: of the newest checkpoint.
-std::string bad_step_message(const StepMetrics& metrics, int64_t saved_step);
+// skips the update on the device, or with `update_in_backward` that of each tensor with such a norm
+// of its own; a loss alone does not. `saved_step`: of the newest checkpoint.
+std::string bad_step_message(const StepMetrics& metrics, bool update_in_backward,
+                             int64_t saved_step);
 
 }  // namespace snug::train

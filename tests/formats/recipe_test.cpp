@@ -88,6 +88,9 @@ TEST(Recipe, WordsOfOtherToolsAreTranslated) {
   EXPECT_EQ(parse("bf16: true").compute_dtype, ComputeDtype::bf16);
   EXPECT_EQ(parse("bf16: false").compute_dtype, ComputeDtype::fp32);
   EXPECT_EQ(parse("optim: adamw_torch_fused").optim, Optimizer::adamw);
+  EXPECT_EQ(parse("optim: paged_adamw_32bit").optim, Optimizer::adamw);
+  for (const char* name : {"adamw_8bit", "adamw_bnb_8bit", "adamw_torch_8bit", "paged_adamw_8bit"})
+    EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::adamw_8bit) << name;
   EXPECT_EQ(parse("max_steps: -1").max_steps, 0);
   EXPECT_EQ(parse("resume_from_checkpoint: true").resume_from_checkpoint, "auto");
   EXPECT_EQ(parse("load_in_4bit: false\nreport_to: none\nfp16: false").method, Method::lora);

@@ -5,6 +5,7 @@
 #include "passes/lower.h"
 #include "passes/recompute.h"
 #include "passes/schedule.h"
+#include "passes/update_in_backward.h"
 #include "text_in_text_out.h"
 
 namespace snug::passes {
@@ -167,6 +168,51 @@ dz (8, 4) f32 = matmul(dx, w) {transpose_b} backward
   // The gradient, which frees n, comes before dx, which needs as much again.
   EXPECT_EQ(after.operations[1].writes, before.operations[2].writes);
   EXPECT_EQ(after.operations[2].writes, before.operations[1].writes);
+}
+
+constexpr std::string_view kUpdate = R"(program update
+tensor learning_rate (1) f32 scalar step
+tensor step (1) i32 scalar step
+tensor a (4, 4) f32 weight run
+tensor b (4, 4) f32 weight run
+tensor gradient.a (4, 4) f32 gradient step
+tensor gradient.b (4, 4) f32 gradient step
+tensor m.a (4, 4) f32 moment run
+tensor v.a (4, 4) f32 moment run
+tensor m.b (4, 4) f32 moment run
+tensor v.b (4, 4) f32 moment run
+tensor gradient_norm (1) f32 scalar step
+tensor clip_factor (1) f32 scalar step
+gradient_norm = global_norm(gradient.a, gradient.b) update
+clip_factor = clip_factor(gradient_norm) update
+adamw(gradient.a, clip_factor, learning_rate, step) updates (a, m.a, v.a) {site 0} update
+adamw(gradient.b, clip_factor, learning_rate, step) updates (b, m.b, v.b) {site 1} update
+)";
+
+// b is read again, for d.n, after its gradient is there: its update waits.
+TEST(UpdateInBackward, MovesBehindTheGradientAndTheLastReader) {
+  Program update = parse(kUpdate);
+  const Program micro = differentiated({"a", "b"});
+  const Program moved = update_in_backward(micro, update);
+  EXPECT_EQ(program::verify(moved), std::vector<std::string>{});
+  EXPECT_EQ(program::verify(update), std::vector<std::string>{});
+  const std::string text = print(moved);
+  EXPECT_EQ(count(text, "adamw("), 2U) << text;
+  const auto at = [&](const char* word) {
+    EXPECT_NE(text.find(word), std::string::npos) << word << text;
+    return text.rfind(word);
+  };
+  EXPECT_LT(at("gradient.b ="), at("adamw(gradient.b"));
+  EXPECT_LT(at("= matmul(d.z, b)"), at("adamw(gradient.b"));
+  EXPECT_LT(at("adamw(gradient.b"), at("gradient.a =")) << "one gradient at a time";
+  EXPECT_LT(at("gradient.a ="), at("adamw(gradient.a, clip_factor.a"));
+  EXPECT_EQ(moved.tensor(moved.find("gradient.a")).lifetime, program::Lifetime::program);
+  EXPECT_EQ(print(update), R"(program update
+tensor gradient_norm.a (1) f32 scalar step
+tensor gradient_norm.b (1) f32 scalar step
+tensor gradient_norm (1) f32 scalar step
+gradient_norm = global_norm(gradient_norm.a, gradient_norm.b) update
+)");
 }
 
 }  // namespace

@@ -48,6 +48,11 @@ const std::vector<Bar> kBars{
     {"qlora_none", {"method=qlora"}, "none", 58 * 1.03},
     {"qlora_layer", {"method=qlora"}, "layer", 14 * 1.03},
     {"full_bf16_layer", {"method=full", "optim=adamw_bf16"}, "layer", 72},
+    {"full_8bit_layer", {"method=full", "optim=adamw_8bit"}, "layer", 56},
+    {"full_8bit_in_backward_layer",
+     {"method=full", "optim=adamw_8bit", "optim_in_backward=true", "max_grad_norm=0"},
+     "layer",
+     40},
 };
 
 void expect_below_bars(const program::Target& target) {
@@ -85,8 +90,8 @@ void expect_tight(const std::vector<std::string>& words, const program::Target& 
 
 std::vector<std::vector<std::string>> methods_and_modes(const std::string& preset) {
   std::vector<std::vector<std::string>> all;
-  for (const char* method :
-       {"method=lora", "method=qlora", "method=full", "method=full optim=adamw_bf16"})
+  for (const char* method : {"method=lora", "method=qlora", "method=full",
+                             "method=full optim=adamw_bf16", "method=full optim=adamw_8bit"})
     for (const char* mode : {"none", "gate_up", "attention", "layer"}) {
       const std::string text = method;
       const size_t space = text.find(' ');
@@ -156,6 +161,32 @@ TEST(Arena, HoldsAccumulationAndEvaluationTightlyToo) {
   expect_tight({"model=llama-3.2-1b", "method=lora", "lora_dropout=0.1",
                 "gradient_accumulation_steps=4", "max_length=300"},
                NullTarget());
+}
+
+int64_t role_bytes(const Job& job, program::Role role) {
+  const MemoryReport memory = read_memory(job);
+  const auto& by_role = memory.device().by_role;
+  const auto found = by_role.find(std::string(program::name_of(role)));
+  return found == by_role.end() ? 0 : found->second;
+}
+
+// Weights in bf16, two codes, two scales for 256 elements: 4.03 bytes a weight; and gradients in
+// bf16, of which an update in the backward pass keeps about one.
+TEST(EightBits, CostFourBytesAWeightAndTwoOfGradient) {
+  std::vector<std::string> words = bar_words("layer");
+  words.insert(words.end(), {"method=full", "optim=adamw_8bit"});
+  const Job job = plan_of(words, NullTarget());
+  words.insert(words.end(), {"optim_in_backward=true", "max_grad_norm=0"});
+  const Job in_backward = plan_of(words, NullTarget());
+  const auto parameters = static_cast<double>(job.parameters);
+  for (const Job* each : {&job, &in_backward}) {
+    EXPECT_NEAR(static_cast<double>(role_bytes(*each, program::Role::moment)) / parameters, 2.031,
+                0.001);
+    EXPECT_EQ(role_bytes(*each, program::Role::master), 0);
+  }
+  EXPECT_NEAR(gigabytes(job) - gigabytes(in_backward), 2 * parameters / kDecimalGigabyte, 1.2);
+  // The head's or the embedding's, the largest.
+  EXPECT_LE(role_bytes(in_backward, program::Role::gradient), 2 * 128256 * 4096 + (1 << 20));
 }
 
 TEST(MemoryReport, AddsUpToThePeak) {

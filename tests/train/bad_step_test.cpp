@@ -13,15 +13,21 @@ using testing::contains;
 
 TEST(BadStep, ANormThatIsNotFiniteSkippedTheUpdate) {
   const StepMetrics metrics{.step = 7, .loss = 2.5, .grad_norm = INFINITY, .learning_rate = 2e-4};
-  const std::string text = bad_step_message(metrics, 4);
+  const std::string text = bad_step_message(metrics, false, 4);
   for (const char* part :
        {"step 7", "gradient norm is inf", "were not updated", "2.00e-04", "that of step 4"})
     EXPECT_TRUE(contains(text, part));
 }
 
+TEST(BadStep, InTheBackwardPassOnlyTheTensorsConcernedWereSkipped) {
+  const StepMetrics metrics{.step = 7, .loss = 2.5, .grad_norm = INFINITY, .learning_rate = 2e-4};
+  EXPECT_TRUE(contains(bad_step_message(metrics, true, 4),
+                       "the tensors whose own gradient is not finite were not updated"));
+}
+
 TEST(BadStep, ALossAloneDidNot) {
   const StepMetrics metrics{.step = 7, .loss = NAN, .grad_norm = 0.5, .learning_rate = 2e-4};
-  const std::string text = bad_step_message(metrics, 0);
+  const std::string text = bad_step_message(metrics, false, 0);
   for (const char* part : {"the loss is nan", "were still updated", "no checkpoint was saved"})
     EXPECT_TRUE(contains(text, part));
 }

@@ -79,6 +79,16 @@ TEST(Resume, FullWithBf16StateEndsWithTheSameBits) {
   expect_same_end({"method=full", "optim=adamw_bf16", "lora_dropout=0"}, "model/model.safetensors");
 }
 
+TEST(Resume, FullWith8bitStateEndsWithTheSameBits) {
+  expect_same_end({"method=full", "optim=adamw_8bit", "lora_dropout=0"}, "model/model.safetensors");
+}
+
+TEST(Resume, AnUpdateInTheBackwardPassEndsWithTheSameBits) {
+  expect_same_end({"method=full", "optim=adamw_8bit", "optim_in_backward=true", "max_grad_norm=0",
+                   "lora_dropout=0"},
+                  "model/model.safetensors");
+}
+
 TEST(Resume, ASignalSavesACheckpoint) {
   const testing::TemporaryFolder folder;
   const fs::path output = folder.path() / "run";

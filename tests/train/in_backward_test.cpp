@@ -1,0 +1,130 @@
+// An update in the backward pass gives the bits of one behind it, and its norm, and leaves alone
+// what has no finite gradient.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "golden_case.h"
+
+namespace snug::test {
+namespace {
+
+constexpr int64_t kRows = 2;
+constexpr int64_t kRowTokens = 12;
+
+struct Run {
+  const char* backend;
+  program::DType compute;
+  methods::OptimizerKind optimizer;
+  bool lora;
+  passes::RecomputeMode recompute = passes::RecomputeMode::none;
+};
+
+struct State {
+  std::map<std::string, std::vector<std::byte>> tensors;  // all that lives from load to the end
+  std::vector<float> norms;                               // of each step
+};
+
+std::vector<int32_t> random_ids(uint32_t stream) {
+  std::vector<int32_t> ids;
+  for (uint32_t i = 0; i < kRows * kRowTokens; ++i)
+    ids.push_back(static_cast<int32_t>(base::philox({i, stream, 0, 0}, {7, 7})[0] % 137));
+  return ids;
+}
+
+State state_of(runtime::Executor& executor) {
+  State state;
+  for (const program::Program& program : executor.job().programs)
+    for (const program::Tensor& tensor : program.tensors) {
+      if (tensor.lifetime != program::Lifetime::run || tensor.is_view()) continue;
+      const auto& buffer = executor.tensor(tensor.name);
+      state.tensors[tensor.name].assign(buffer.data, buffer.data + buffer.bytes());
+    }
+  return state;
+}
+
+std::unique_ptr<LoadedCase> load(const Run& run, bool in_backward) {
+  plan::TrainingSpec spec;
+  spec.method = plan::MethodKind::full;
+  spec.compute = run.compute;
+  spec.rows = kRows;
+  spec.row_tokens = kRowTokens;
+  spec.recompute = run.recompute;
+  spec.lora.row_tokens = kRowTokens;
+  spec.update.optimizer = run.optimizer;
+  spec.update.gradient =
+      run.optimizer == methods::OptimizerKind::adamw ? program::DType::f32 : run.compute;
+  spec.update.weight_decay = 0.1;
+  spec.update.max_grad_norm = 0;
+  spec.update_in_backward = in_backward;
+  return std::make_unique<LoadedCase>(run.backend, golden_folder("grouped_tied/model"),
+                                      run.lora ? golden_folder("lora_all_linear/adapter") : "",
+                                      spec);
+}
+
+State trained(const Run& run, bool in_backward, float inverse_tokens) {
+  const auto loaded = load(run, in_backward);
+  auto& executor = loaded->executor();
+  std::vector<float> norms;
+  for (uint32_t step = 1; step <= 3; ++step) {
+    executor.set_scalar("inverse_tokens", inverse_tokens);
+    executor.set_scalar("learning_rate", 1e-2F);
+    executor.set_scalar("step", static_cast<int32_t>(step));
+    loaded->put_batch("micro_first", random_ids(2 * step), random_ids(2 * step + 1));
+    executor.run("micro_first");
+    executor.run("update");
+    norms.push_back(executor.scalar<float>("gradient_norm"));
+  }
+  State state = state_of(executor);
+  state.norms = norms;
+  return state;
+}
+
+void expect_same(const Run& run) {
+  constexpr float kInverseTokens = 1.0F / (kRows * kRowTokens);
+  const State behind = trained(run, false, kInverseTokens);
+  const State within = trained(run, true, kInverseTokens);
+  EXPECT_EQ(behind.tensors, within.tensors);
+  for (size_t i = 0; i < behind.norms.size(); ++i) {
+    EXPECT_GT(behind.norms[i], 0);
+    EXPECT_NEAR(within.norms[i], behind.norms[i], 1e-5F * behind.norms[i]);
+  }
+  EXPECT_NE(behind.tensors, state_of(load(run, false)->executor()).tensors) << "nothing trained";
+}
+
+using methods::OptimizerKind;
+using program::DType;
+
+TEST(InBackward, GivesTheSameBitsInFp32) {
+  for (const bool lora : {false, true})
+    for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::adamw_8bit})
+      expect_same({"cpu", DType::f32, optimizer, lora});
+}
+
+TEST(InBackward, GivesTheSameBitsInBf16) {
+  for (const bool lora : {false, true})
+    for (const OptimizerKind optimizer :
+         {OptimizerKind::adamw, OptimizerKind::adamw_bf16, OptimizerKind::adamw_8bit})
+      expect_same({"reference", DType::bf16, optimizer, lora});
+}
+
+TEST(InBackward, GivesTheSameBitsWhateverIsRecomputed) {
+  for (const auto mode : {passes::RecomputeMode::gate_up, passes::RecomputeMode::attention,
+                          passes::RecomputeMode::layer})
+    for (const bool lora : {false, true})
+      expect_same({"cpu", DType::f32, OptimizerKind::adamw_8bit, lora, mode});
+}
+
+TEST(InBackward, WhatIsNotFiniteMovesNothingAndIsReported) {
+  const Run run{"cpu", DType::f32, OptimizerKind::adamw_8bit, false};
+  const State bad = trained(run, true, NAN);
+  EXPECT_EQ(bad.tensors, state_of(load(run, true)->executor()).tensors);
+  EXPECT_FALSE(std::isfinite(bad.norms[0]));
+}
+
+}  // namespace
+}  // namespace snug::test
