@@ -91,8 +91,9 @@ class Mover {
 
   void move(const Operation& optimizer) {
     Operation here = optimizer;
-    for (auto* ids : {&here.reads, &here.updates})
-      for (TensorId& id : *ids) id = find_or_add(update_.tensor(id));
+    for (const size_t i : {0U, 2U, 3U})  // the factor, read 1, is one of its own
+      here.reads[i] = find_or_add(update_.tensor(here.reads[i]));
+    for (TensorId& id : here.updates) id = find_or_add(update_.tensor(id));
     const TensorId gradient = here.reads[0];
     const std::string weight = result_.tensor(here.updates[0]).name;
     int32_t last = last_touch(gradient);

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kRows = 2;
 constexpr int64_t kRowTokens = 12;
 
-struct Run {
+struct Scenario {
   const char* backend;
   program::DType compute;
   methods::OptimizerKind optimizer;
@@ -47,7 +47,7 @@ State state_of(runtime::Executor& executor) {
   return state;
 }
 
-std::unique_ptr<LoadedCase> load(const Run& run, bool in_backward) {
+std::unique_ptr<LoadedCase> load(const Scenario& run, bool in_backward) {
   plan::TrainingSpec spec;
   spec.method = plan::MethodKind::full;
   spec.compute = run.compute;
@@ -66,7 +66,7 @@ std::unique_ptr<LoadedCase> load(const Run& run, bool in_backward) {
                                       spec);
 }
 
-State trained(const Run& run, bool in_backward, float inverse_tokens) {
+State trained(const Scenario& run, bool in_backward, float inverse_tokens) {
   const auto loaded = load(run, in_backward);
   auto& executor = loaded->executor();
   std::vector<float> norms;
@@ -84,7 +84,7 @@ State trained(const Run& run, bool in_backward, float inverse_tokens) {
   return state;
 }
 
-void expect_same(const Run& run) {
+void expect_same(const Scenario& run) {
   constexpr float kInverseTokens = 1.0F / (kRows * kRowTokens);
   const State behind = trained(run, false, kInverseTokens);
   const State within = trained(run, true, kInverseTokens);
@@ -120,7 +120,7 @@ TEST(InBackward, GivesTheSameBitsWhateverIsRecomputed) {
 }
 
 TEST(InBackward, WhatIsNotFiniteMovesNothingAndIsReported) {
-  const Run run{"cpu", DType::f32, OptimizerKind::adamw_8bit, false};
+  const Scenario run{"cpu", DType::f32, OptimizerKind::adamw_8bit, false};
   const State bad = trained(run, true, NAN);
   EXPECT_EQ(bad.tensors, state_of(load(run, true)->executor()).tensors);
   EXPECT_FALSE(std::isfinite(bad.norms[0]));
