@@ -82,7 +82,9 @@ TEST_F(Checkpoint, RestoresEveryBitForEveryMethodAndOptimizer) {
     for (const auto& [compute, optimizer] :
          {std::pair{DType::f32, methods::OptimizerKind::adamw},
           std::pair{DType::bf16, methods::OptimizerKind::adamw},
-          std::pair{DType::bf16, methods::OptimizerKind::adamw_bf16}}) {
+          std::pair{DType::bf16, methods::OptimizerKind::adamw_bf16},
+          std::pair{DType::f32, methods::OptimizerKind::adamw_8bit},
+          std::pair{DType::bf16, methods::OptimizerKind::adamw_8bit}}) {
       const TinyOptions options = tiny(method, compute, optimizer);
       TinyRun run(options);
       fill_state(run, 17);

@@ -54,12 +54,15 @@ TEST_P(Resident, PeakIsWhatWasPlanned) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    FiveRecipes, Resident,
+    SixRecipes, Resident,
     ::testing::Values(
         MemoryRecipe{"full", {"method=full", "per_device_train_batch_size=16"}},
         MemoryRecipe{"full_layer_accumulated",
                      {"method=full", "per_device_train_batch_size=32", "recompute=layer",
                       "gradient_accumulation_steps=2", "max_steps=2"}},
+        MemoryRecipe{"full_8bit_in_backward",
+                     {"method=full", "per_device_train_batch_size=16", "optim=adamw_8bit",
+                      "optim_in_backward=true", "max_grad_norm=0"}},
         MemoryRecipe{"lora", {"method=lora", "per_device_train_batch_size=24"}},
         MemoryRecipe{"lora_gate_up_accumulated",
                      {"method=lora", "per_device_train_batch_size=24", "recompute=gate_up",

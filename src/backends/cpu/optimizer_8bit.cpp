@@ -13,6 +13,8 @@
 namespace snug::backends::cpu {
 namespace {
 
+constexpr uint32_t kIntervals = 65536;
+
 // Tables of one map, 66 KiB, of which the kernels touch the few that small numbers need.
 class CodecTables {
  public:
@@ -20,7 +22,7 @@ class CodecTables {
     const std::array<float, 255> thresholds = base::dynamic_thresholds(map);
     std::copy(thresholds.begin(), thresholds.end(), threshold_.begin());
     threshold_.back() = std::numeric_limits<float>::infinity();
-    for (uint32_t upper = 0; upper < first_.size(); ++upper) {
+    for (uint32_t upper = 0; upper < kIntervals; ++upper) {
       const auto nearest_zero = std::bit_cast<float>(upper << 16);
       const auto farthest = std::bit_cast<float>(upper << 16 | 0xffffU);
       const bool negative = upper >= 0x8000U;
@@ -35,7 +37,7 @@ class CodecTables {
  private:
   const base::DynamicMap& map_;
   std::array<float, 256> threshold_{};
-  std::array<uint8_t, 65536> first_{};
+  std::array<uint8_t, kIntervals + 3> first_{};  // vectors of bytes are read four at a time
 };
 
 DynamicCodec signed_codec() {

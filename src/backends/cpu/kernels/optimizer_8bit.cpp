@@ -43,30 +43,73 @@ SNUG_INLINE Float16Lanes magnitude(Float16Lanes x) {
   return reinterpret_cast<Float16Lanes>(reinterpret_cast<Uint16Lanes>(x) & 0x7fffffffU);
 }
 
-SNUG_INLINE Float16Lanes decode(const DynamicCodec& codec, const uint8_t* codes, int64_t n) {
-  float values[kLanes] = {};
-  for (int64_t i = 0; i < n; ++i) values[i] = codec.map[codes[i]];
-  return load(values);
+// table[index] in every lane.
+SNUG_INLINE Float16Lanes gather(const float* table, Uint16Lanes index) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Float16Lanes>(_mm512_mask_i32gather_ps(
+      _mm512_setzero_ps(), 0xffff, reinterpret_cast<__m512i>(index), table, 4));
+#else
+  Float16Lanes found;
+  for (int i = 0; i < kLanes; ++i) found[i] = table[index[i]];
+  return found;
+#endif
 }
 
-// `is_signed`: a code whose sign differs from the value's moves one towards it.
-SNUG_INLINE void encode(const DynamicCodec& codec, const float* values, float scale, bool is_signed,
-                        uint8_t* codes, int64_t n) {
-  const Float16Lanes scaled = load(values) / scale;
-  float quotient[kLanes];
-  store(quotient, scaled);
-  for (int64_t i = 0; i < n; ++i) {
-    const float x = quotient[i];
-    const uint32_t interval = __builtin_bit_cast(uint32_t, x) >> 16;
-    uint32_t code = codec.first[interval];
-    code += x >= codec.threshold[code] ? 1U : 0U;
-    if (is_signed) {
-      const uint32_t negative = __builtin_bit_cast(uint32_t, values[i]) >> 31;
-      const uint32_t code_negative = code < 127 ? 1U : 0U;
-      if (negative != code_negative) code += values[i] > 0.0F ? 1U : ~0U;
-    }
-    codes[i] = static_cast<uint8_t>(code);
-  }
+// The same of bytes; reads three beyond.
+SNUG_INLINE Uint16Lanes gather(const uint8_t* table, Uint16Lanes index) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Uint16Lanes>(_mm512_mask_i32gather_epi32(
+             _mm512_setzero_si512(), 0xffff, reinterpret_cast<__m512i>(index), table, 1)) &
+         0xffU;
+#else
+  Uint16Lanes found;
+  for (int i = 0; i < kLanes; ++i) found[i] = table[index[i]];
+  return found;
+#endif
+}
+
+using Codes16 = uint8_t __attribute__((vector_size(16)));
+
+// The first n of 16 codes; the others are 0.
+SNUG_INLINE Uint16Lanes load_codes(const uint8_t* codes, int64_t n) {
+  Codes16 bytes = {};
+  if (n == kLanes)
+    __builtin_memcpy(&bytes, codes, sizeof bytes);
+  else
+    __builtin_memcpy(&bytes, codes, static_cast<uint64_t>(n));
+#if defined(__AVX512F__)
+  return reinterpret_cast<Uint16Lanes>(
+      _mm512_maskz_cvtepu8_epi32(0xffff, reinterpret_cast<__m128i>(bytes)));
+#else
+  return __builtin_convertvector(bytes, Uint16Lanes);
+#endif
+}
+
+SNUG_INLINE void store_codes(uint8_t* codes, Uint16Lanes lanes, int64_t n) {
+#if defined(__AVX512F__)
+  const auto bytes = reinterpret_cast<Codes16>(
+      _mm512_maskz_cvtepi32_epi8(0xffff, reinterpret_cast<__m512i>(lanes)));
+#else
+  const Codes16 bytes = __builtin_convertvector(lanes & 0xffU, Codes16);
+#endif
+  if (n == kLanes)
+    __builtin_memcpy(codes, &bytes, sizeof bytes);
+  else
+    __builtin_memcpy(codes, &bytes, static_cast<uint64_t>(n));
+}
+
+// Of values divided by their block's scale. Comparisons give lanes of ones, which are -1.
+SNUG_INLINE Uint16Lanes encode(const DynamicCodec& codec, Float16Lanes scaled) {
+  const Uint16Lanes code = gather(codec.first, reinterpret_cast<Uint16Lanes>(scaled) >> 16);
+  return code - reinterpret_cast<Uint16Lanes>(scaled >= gather(codec.threshold, code));
+}
+
+// A code whose sign differs from its value's moves one towards it; map[127] is zero, and positive.
+SNUG_INLINE Uint16Lanes with_sign_of(Float16Lanes value, Uint16Lanes code) {
+  const Uint16Lanes negative = reinterpret_cast<Uint16Lanes>(value) >> 31;
+  const auto code_negative = reinterpret_cast<Uint16Lanes>(code < 127U) & 1U;
+  const Uint16Lanes towards = 0xffffffffU - 2 * reinterpret_cast<Uint16Lanes>(value > 0.0F);
+  return code + (towards & (0U - (negative ^ code_negative)));
 }
 
 SNUG_INLINE void store_weight(float* out, Float16Lanes x, Uint16Lanes, int64_t n) {
@@ -89,9 +132,10 @@ SNUG_INLINE void advance(const AdamW8bitStep& step, const AdamW8bitRun& run, int
                          int64_t i, int64_t n, Uint16Lanes bits, BlockState& state) {
   const int64_t at = begin + i;
   W* weight = static_cast<W*>(run.weight) + at;
-  const Float16Lanes raw = n == kLanes
-                               ? load(static_cast<const G*>(run.gradient) + at)
-                               : load_partial(static_cast<const G*>(run.gradient) + at, n, 0.0F);
+  // Absent lanes count as not finite, so that nothing is made of them.
+  const G* gradient = static_cast<const G*>(run.gradient) + at;
+  const Float16Lanes raw =
+      n == kLanes ? load(gradient) : load_partial(gradient, n, __builtin_inff());
   const Float16Lanes old = n == kLanes ? load(weight) : load_partial(weight, n, 0.0F);
   const auto finite = reinterpret_cast<Uint16Lanes>(
       (reinterpret_cast<Uint16Lanes>(raw) & 0x7f800000U) != Uint16Lanes{} + 0x7f800000U);
@@ -100,9 +144,11 @@ SNUG_INLINE void advance(const AdamW8bitStep& step, const AdamW8bitRun& run, int
   };
   const int64_t block = begin / kBlock;
   const Float16Lanes g = raw * step.factor;
-  const Float16Lanes first_old = decode(step.codec[0], run.codes[0] + at, n) * run.scales[0][block];
-  const Float16Lanes second_old =
-      decode(step.codec[1], run.codes[1] + at, n) * run.scales[1][block];
+  const auto decoded = [&](int k) {
+    return gather(step.codec[k].map, load_codes(run.codes[k] + at, n)) * run.scales[k][block];
+  };
+  const Float16Lanes first_old = decoded(0);
+  const Float16Lanes second_old = decoded(1);
   const Float16Lanes first = fused(g, splat(1.0F - step.beta1), first_old * step.beta1);
   const Float16Lanes second = fused(g * (1.0F - step.beta2), g, second_old * step.beta2);
   const Float16Lanes moments[2] = {where_finite(first), where_finite(second)};
@@ -131,9 +177,12 @@ void adamw_8bit(const AdamW8bitStep& step_of_all, const AdamW8bitRun& run) {
     for (int k = 0; k < 2; ++k) {
       const float scale = reduce_max(state.largest[k]);
       run.scales[k][begin / kBlock] = scale;
-      for (int64_t i = 0; i < size; i += kLanes)
-        encode(step.codec[k], state.moment[k] + i, scale, k == 0, run.codes[k] + begin + i,
-               size - i < kLanes ? size - i : kLanes);
+      for (int64_t i = 0; i < size; i += kLanes) {
+        const Float16Lanes value = load(state.moment[k] + i);
+        const Uint16Lanes code = encode(step.codec[k], value / scale);
+        store_codes(run.codes[k] + begin + i, k == 0 ? with_sign_of(value, code) : code,
+                    size - i < kLanes ? size - i : kLanes);
+      }
     }
   }
 }

@@ -14,7 +14,7 @@ namespace snug::backends::cpu {
 struct DynamicCodec {
   const float* map;        // 256
   const float* threshold;  // 256, the last of them infinite
-  const uint8_t* first;    // 65536: the code of an interval's lowest number
+  const uint8_t* first;    // 65536 and 3 more: the code of an interval's lowest number
 };
 
 // What is the same for all elements of one step; see program/kinds/optimizer.h.
