@@ -57,7 +57,7 @@ class Operations : public testing::TestWithParam<BackendAndKind> {
     size_t position = 0;
     const auto judge = [&](program::TensorId id, std::string_view list) {
       if (operation_case.program.tensor(id).dtype == program::DType::u8)
-        return judge_codes(result.values.at(id), oracle.values.at(id));
+        return judge_codes(result.values.at(id), oracle.values.at(id), operation_case.is_f32());
       const double error = relative_error(result.values.at(id), oracle.values.at(id));
       worst = std::max(worst, error);
       EXPECT_LE(error, tolerance) << list << " " << position;
@@ -69,15 +69,16 @@ class Operations : public testing::TestWithParam<BackendAndKind> {
     ++runs_;
   }
 
-  // Codes are roundings of what is computed in fp64: neighbours where it lies on a threshold.
-  static void judge_codes(const Values& codes, const Values& oracle) {
+  // Codes are roundings of what is computed in fp64: neighbours where it lies on a threshold. With
+  // the few digits of bf16 many elements of a block can lie on the same one.
+  static void judge_codes(const Values& codes, const Values& oracle, bool is_f32) {
     ASSERT_EQ(codes.size(), oracle.size());
     size_t differ = 0;
     for (size_t i = 0; i < codes.size(); ++i) {
       EXPECT_LE(std::abs(codes[i] - oracle[i]), 1) << "element " << i;
       differ += codes[i] == oracle[i] ? 0 : 1;
     }
-    EXPECT_LE(differ, 1 + codes.size() / 1000);
+    EXPECT_LE(differ, 1 + codes.size() / (is_f32 ? 1000 : 50));
   }
 
   // A case and its in-place variants, unless the backend refuses its types.
