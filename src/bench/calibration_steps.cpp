@@ -192,9 +192,9 @@ std::string describe(const CalibrationStep& step) {
   if (spec.update.optimizer == methods::OptimizerKind::adamw_bf16) optimizer = " adamw_bf16";
   if (spec.update.optimizer == methods::OptimizerKind::adamw_8bit) optimizer = " adamw_8bit";
   return fmt::format("{}{}, hidden {} mlp {} vocab {}, {} tokens in segments of {}, {}", method,
-                     optimizer, spec.model.hidden_size,
-                     spec.model.intermediate_size, spec.model.vocab_size, spec.row_tokens,
-                     step.segment_tokens, base::name_of(spec.compute));
+                     optimizer, spec.model.hidden_size, spec.model.intermediate_size,
+                     spec.model.vocab_size, spec.row_tokens, step.segment_tokens,
+                     base::name_of(spec.compute));
 }
 
 std::vector<CalibrationStep> calibration_steps(const program::Target& target, Grid grid) {

@@ -100,6 +100,12 @@ std::vector<std::string> with_foreign_output(const Scene& scene, const std::stri
 }
 
 const std::vector<WrongInput> kCases{
+    {"in_backward_accumulated",
+     only("optim_in_backward=true gradient_accumulation_steps=2"),
+     {"optim_in_backward", "gradient_accumulation_steps is 2; set it to 1"}},
+    {"in_backward_clipped",
+     only("optim_in_backward=true"),
+     {"optim_in_backward", "max_grad_norm=1", "set max_grad_norm=0"}},
     {"unknown_key", only("lerning_rate=1"), {"lerning_rate", "learning_rate"}},
     {"unknown_key_in_a_file",
      with_recipe("seed: 1\nlerning_rate: 1\n"),
