@@ -11,10 +11,10 @@ import cases
 import golden_io
 import tiny_models
 
-MODEL = "grouped_tied"
 ADAPTERS = {
-    "lora_all_linear": dict(r=4, lora_alpha=8, target_modules="all-linear"),
-    "lora_qv_rslora": dict(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], use_rslora=True),
+    "lora_all_linear": ("grouped_tied", dict(r=4, lora_alpha=8, target_modules="all-linear")),
+    "lora_qv_rslora": ("grouped_tied", dict(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], use_rslora=True)),
+    "lora_phi3": ("phi3", dict(r=3, lora_alpha=6, target_modules="all-linear")),
 }
 
 
@@ -42,12 +42,13 @@ def save(peft_model: PeftModel, folder: pathlib.Path) -> None:
 
 def make(name: str, root: pathlib.Path) -> str:
     seed = 3000 + 10 * list(ADAPTERS).index(name)
-    model = tiny_models.build(MODEL)
-    ids, labels = cases.batch(MODEL)
+    model_name, options = ADAPTERS[name]
+    model = tiny_models.build(model_name)
+    ids, labels = cases.batch(model_name)
     targets = golden_io.shifted(labels)
     with torch.no_grad():
         base_logits = model(input_ids=ids).logits
-    peft_model = attach(model, MODEL, ADAPTERS[name], seed, random_b=True)
+    peft_model = attach(model, model_name, options, seed, random_b=True)
     logits, loss = cases.mean_loss(peft_model, ids, targets)
     loss.backward()
     change = golden_io.relative_error(logits, base_logits)

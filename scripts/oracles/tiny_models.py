@@ -34,6 +34,14 @@ LLAMA3_ROPE = {
     "original_max_position_embeddings": 100,
 }
 
+# Four factors a set, as head_dim is 8.
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10000.0,
+    "short_factor": [1.0, 1.25, 1.5, 2.0],
+    "long_factor": [1.5, 4.0, 9.0, 24.0],
+}
+
 MODELS = {
     "basic": Spec(
         "every head its own key and value, untied (Llama 1 and 2)",
@@ -92,6 +100,39 @@ MODELS = {
              use_sliding_window=True, sliding_window=9, max_window_layers=1, tie_word_embeddings=True),
         "qwen2",
     ),
+    "qwen3": Spec(
+        "norms on q and k, explicit head_dim 6 where hidden / heads is 5, a window of 8 in layer 0 alone, untied",
+        109,
+        dict(vocab_size=61, hidden_size=20, intermediate_size=26, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=6, rms_norm_eps=1e-6,
+             rope_parameters={**DEFAULT_ROPE, "rope_theta": 1000000.0}, use_sliding_window=True, sliding_window=8,
+             layer_types=["sliding_attention", "full_attention"], tie_word_embeddings=False),
+        "qwen3",
+    ),
+    "phi3": Spec(
+        "q, k and v in one tensor, gate and up in one, grouped heads, a window of 11 (Phi-3 mini and medium 4k)",
+        110,
+        dict(vocab_size=53, hidden_size=24, intermediate_size=28, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, rms_norm_eps=1e-5, rope_parameters=DEFAULT_ROPE, sliding_window=11,
+             pad_token_id=None, tie_word_embeddings=False),
+        "phi3",
+    ),
+    "phi3_long": Spec(
+        "longrope on sequences longer than the original 16 positions: long factors (Phi-3 mini 128k)",
+        111,
+        dict(vocab_size=47, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=2, rms_norm_eps=1e-5, rope_parameters=LONGROPE, max_position_embeddings=128,
+             original_max_position_embeddings=16, sliding_window=200, pad_token_id=None, tie_word_embeddings=False),
+        "phi3",
+    ),
+    "phi3_short": Spec(
+        "longrope on sequences within the original 40 positions: short factors",
+        112,
+        dict(vocab_size=47, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=2, rms_norm_eps=1e-5, rope_parameters=LONGROPE, max_position_embeddings=128,
+             original_max_position_embeddings=40, pad_token_id=None, tie_word_embeddings=False),
+        "phi3",
+    ),
 }
 
 
@@ -135,10 +176,14 @@ def as_version_4(config: dict) -> dict:
     old = dict(config)
     rope = dict(old.pop("rope_parameters"))
     old["rope_theta"] = rope.pop("rope_theta")
-    old["rope_scaling"] = None if rope["rope_type"] == "default" else rope
+    rope.pop("partial_rotary_factor", None)
+    if rope["rope_type"] == "longrope":  # what version 4 took: these three keys and no others
+        rope = {"type": "longrope", **{key: rope[key] for key in ("short_factor", "long_factor")}}
+    old["rope_scaling"] = None if rope.get("rope_type") == "default" else rope
     old["torch_dtype"] = old.pop("dtype")
     old["transformers_version"] = "4.46.0"
     if old.get("head_dim", 0) * old["num_attention_heads"] == old["hidden_size"]:
         del old["head_dim"]
-    old.pop("layer_types", None)
+    if old["model_type"] == "qwen2":  # max_window_layers says it
+        del old["layer_types"]
     return dict(sorted(old.items()))

@@ -166,6 +166,19 @@ std::vector<std::string> JsonObject::texts(std::string_view key) const {
   return result;
 }
 
+std::vector<double> JsonObject::numbers(std::string_view key) const {
+  const json& value = at(key, "a list of numbers");
+  if (!value.is_array())
+    fail(key, fmt::format("must be a list of numbers, but is {}", type_text(value)));
+  std::vector<double> result;
+  for (const json& item : value) {
+    if (!item.is_number())
+      fail(key, fmt::format("must be a list of numbers, but holds {}", type_text(item)));
+    result.push_back(item.get<double>());
+  }
+  return result;
+}
+
 JsonObject JsonObject::object(std::string_view key) const {
   return {at(key, "an object"), file_,
           parent_key_.empty() ? std::string(key) : fmt::format("{}.{}", parent_key_, key)};

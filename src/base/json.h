@@ -35,6 +35,7 @@ class JsonObject {
   bool boolean(std::string_view key) const;
   std::string text(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;
+  std::vector<double> numbers(std::string_view key) const;
   JsonObject object(std::string_view key) const;
 
   int64_t integer_or(std::string_view key, int64_t fallback) const;

@@ -12,7 +12,7 @@
 namespace snug::models {
 namespace {
 
-constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2};
+constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2, &kQwen3, &kPhi3};
 
 }  // namespace
 

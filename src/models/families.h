@@ -28,6 +28,8 @@ std::string family_names();
 extern const Family kLlama;
 extern const Family kMistral;
 extern const Family kQwen2;
+extern const Family kQwen3;
+extern const Family kPhi3;
 
 // config.json's text for a model of this shape, without the element type of its weights, as
 // transformers 4 and 5 read it.

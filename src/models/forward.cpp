@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "models/rope.h"
 #include "models/weights.h"
 #include "program/builder.h"
 
@@ -58,8 +59,8 @@ class Forward {
       key_bounds_ = batch("key_bounds", {options_.segments, 2});
       slots_ = batch("slots", {options_.tokens});
     }
-    frequencies_ = declare("inverse_frequencies", {config_.head_dim / 2}, DType::f32, Role::scalar,
-                           Lifetime::run);
+    frequencies_ = declare(frequencies_name(config_, options_.sequence_tokens),
+                           {config_.head_dim / 2}, DType::f32, Role::scalar, Lifetime::run);
   }
 
   void declare_weights() {
@@ -98,7 +99,8 @@ class Forward {
 
   TensorId embed() {
     rotary_ = builder_.activation("rotary_table", {options_.tokens, config_.head_dim}, DType::f32);
-    builder_.emit(RotaryTable{}, {positions_, frequencies_}, {rotary_});
+    const auto factor = static_cast<float>(config_.rope.attention_factor);
+    builder_.emit(RotaryTable{.factor = factor}, {positions_, frequencies_}, {rotary_});
     const TensorId hidden = residual_stream(0);
     builder_.emit(Embedding{}, {weight("model.embed_tokens.weight"), tokens_}, {hidden});
     return hidden;
@@ -124,10 +126,67 @@ class Forward {
     return sum;
   }
 
-  TensorId rope(TensorId x, const char* name) {
+  // `turned_heads` 0: all that x has.
+  TensorId rope(TensorId x, const char* name, int64_t turned_heads = 0) {
     const TensorId y = activation(name, columns(x));
-    builder_.emit(Rope{.head_dim = config_.head_dim}, {x, rotary_}, {y});
+    builder_.emit(Rope{.head_dim = config_.head_dim, .turned_heads = turned_heads}, {x, rotary_},
+                  {y});
     return y;
+  }
+
+  TensorId view(TensorId base, const char* name, const Shape& shape, const View& of) {
+    Tensor tensor = builder_.program().tensor(base);
+    tensor.name = fmt::format("layers.{}.{}", layer_, name);
+    tensor.shape = shape;
+    tensor.view = of;
+    tensor.view.base = base;
+    return builder_.add(std::move(tensor));
+  }
+
+  // Columns [offset, offset + width) of a (tokens, columns) activation.
+  TensorId columns_of(TensorId base, const char* name, int64_t offset, int64_t width) {
+    return view(base, name, {options_.tokens, width},
+                {.offset = offset, .strides = {columns(base), 1}});
+  }
+
+  // The same elements in another shape.
+  TensorId reshaped(TensorId base, const char* name, const Shape& shape) {
+    return view(base, name, shape, {.strides = dense_strides(shape)});
+  }
+
+  // x (tokens, heads * head_dim), each head normed by itself where the family does so.
+  TensorId head_norm(TensorId x, char which) {
+    if (!config_.qk_norm) return x;
+    const int64_t width = columns(x);
+    const Shape heads{options_.tokens * width / config_.head_dim, config_.head_dim};
+    const std::string name = fmt::format("{}_norm", which);
+    const TensorId y =
+        builder_.activation(fmt::format("layers.{}.{}", layer_, name), heads, options_.compute);
+    const TensorId w = weight(layer_weight(layer_, fmt::format("self_attn.{}", name).c_str()));
+    builder_.emit(RmsNorm{config_.norm_epsilon},
+                  {reshaped(x, fmt::format("{}.heads", which).c_str(), heads), w}, {y});
+    return reshaped(y, fmt::format("{}.rows", name).c_str(), {options_.tokens, width});
+  }
+
+  // Queries and keys, rotated, and values: (tokens, heads * head_dim) each.
+  struct Heads {
+    TensorId q, k, v;
+  };
+
+  Heads project(TensorId x) {
+    const bool bias = config_.qkv_bias;
+    return {rope(head_norm(linear(x, "self_attn.q_proj", "q", bias), 'q'), "q_rope"),
+            rope(head_norm(linear(x, "self_attn.k_proj", "k", bias), 'k'), "k_rope"),
+            linear(x, "self_attn.v_proj", "v", bias)};
+  }
+
+  Heads project_fused(TensorId x) {
+    const int64_t heads = config_.num_heads, kv_heads = config_.num_kv_heads;
+    const int64_t q = heads * config_.head_dim, kv = kv_heads * config_.head_dim;
+    const TensorId all = rope(linear(x, "self_attn.qkv_proj", "qkv", config_.qkv_bias), "qkv_rope",
+                              heads + kv_heads);
+    return {columns_of(all, "q", 0, q), columns_of(all, "k", q, kv),
+            columns_of(all, "v", q + kv, kv)};
   }
 
   // Appends new rows to the layer's cache and returns it; the rows themselves without a cache.
@@ -141,11 +200,8 @@ class Forward {
   }
 
   TensorId add_attention(TensorId x) {
-    const bool bias = config_.qkv_bias;
     const TensorId n = norm(x, layer_weight(layer_, "input_layernorm"), "attention_norm");
-    const TensorId q = rope(linear(n, "self_attn.q_proj", "q", bias), "q_rope");
-    const TensorId k = rope(linear(n, "self_attn.k_proj", "k", bias), "k_rope");
-    const TensorId v = linear(n, "self_attn.v_proj", "v", bias);
+    const auto [q, k, v] = config_.fused_projections ? project_fused(n) : project(n);
     const TensorId o = activation("attention", columns(q));
     const TensorId lse = builder_.activation(fmt::format("layers.{}.lse", layer_),
                                              {config_.num_heads, options_.tokens}, DType::f32);
@@ -164,14 +220,23 @@ class Forward {
     return middle;
   }
 
-  TensorId add_mlp(TensorId middle) {
+  std::pair<TensorId, TensorId> gate_and_up(TensorId x) {
     const bool bias = config_.mlp_bias;
+    const int64_t width = config_.intermediate_size;
+    if (config_.fused_projections) {
+      const TensorId both = linear(x, "mlp.gate_up_proj", "gate_up", bias);
+      return {columns_of(both, "gate", 0, width), columns_of(both, "up", width, width)};
+    }
+    const TensorId gate = linear(x, "mlp.gate_proj", "gate", bias);
+    return {gate, linear(x, "mlp.up_proj", "up", bias)};
+  }
+
+  TensorId add_mlp(TensorId middle) {
     const TensorId n = norm(middle, layer_weight(layer_, "post_attention_layernorm"), "mlp_norm");
-    const TensorId gate = linear(n, "mlp.gate_proj", "gate", bias);
-    const TensorId up = linear(n, "mlp.up_proj", "up", bias);
+    const auto [gate, up] = gate_and_up(n);
     const TensorId gated = activation("gated", config_.intermediate_size);
     builder_.emit(SiluMul{}, {gate, up}, {gated});
-    const TensorId down = linear(gated, "mlp.down_proj", "mlp_output", bias);
+    const TensorId down = linear(gated, "mlp.down_proj", "mlp_output", config_.mlp_bias);
     const TensorId output = residual_stream(layer_ + 1);
     builder_.emit(Add{}, {middle, down}, {output});
     return output;

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "base/json.h"
@@ -15,10 +16,20 @@ namespace snug::models {
 // llama3.
 RopeConfig parse_rope(const base::JsonObject& json);
 
+// The same for a family whose forms are default and longrope (Ding et al. 2024), which earlier
+// files call su or yarn. Reads the shape from `config`.
+RopeConfig parse_longrope(const base::JsonObject& json, const ModelConfig& config);
+// sqrt(1 + ln(factor) / ln(original)), 1 where factor = max_position / original is not above 1:
+// what makes up for scores that spread over more keys. It multiplies cosines and sines.
+double longrope_attention_factor(double factor, int64_t original_max_position);
+
 // Writes transformers 4's keys, which 5 reads too.
 void describe_rope(const RopeConfig& rope, nlohmann::json& json);
 
-// Inverse frequencies, head_dim / 2 of them, with the model's scaling.
-std::vector<float> inverse_frequencies(const ModelConfig& config);
+// Inverse frequencies, head_dim / 2 of them, with the model's scaling, for a job whose sequences
+// have at most `sequence_tokens` tokens: longrope has two sets of factors and chooses by it.
+std::vector<float> inverse_frequencies(const ModelConfig& config, int64_t sequence_tokens = 0);
+// The tensor that holds them in a program: "inverse_frequencies", or "inverse_frequencies.long".
+std::string frequencies_name(const ModelConfig& config, int64_t sequence_tokens);
 
 }  // namespace snug::models

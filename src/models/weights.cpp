@@ -46,13 +46,24 @@ std::vector<Weight> weights_of(const ModelConfig& config) {
   list.matrix("model.embed_tokens.weight", config.vocab_size, d, -1);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
     list.norm(layer_weight(layer, "input_layernorm"), d, static_cast<int32_t>(layer));
-    list.linear(layer, "self_attn.q_proj", q, d, config.qkv_bias);
-    list.linear(layer, "self_attn.k_proj", kv, d, config.qkv_bias);
-    list.linear(layer, "self_attn.v_proj", kv, d, config.qkv_bias);
+    if (config.fused_projections) {
+      list.linear(layer, "self_attn.qkv_proj", q + 2 * kv, d, config.qkv_bias);
+    } else {
+      list.linear(layer, "self_attn.q_proj", q, d, config.qkv_bias);
+      list.linear(layer, "self_attn.k_proj", kv, d, config.qkv_bias);
+      list.linear(layer, "self_attn.v_proj", kv, d, config.qkv_bias);
+    }
+    for (const char* norm : {"self_attn.q_norm", "self_attn.k_norm"})
+      if (config.qk_norm)
+        list.norm(layer_weight(layer, norm), config.head_dim, static_cast<int32_t>(layer));
     list.linear(layer, "self_attn.o_proj", d, q, config.output_bias);
     list.norm(layer_weight(layer, "post_attention_layernorm"), d, static_cast<int32_t>(layer));
-    list.linear(layer, "mlp.gate_proj", ff, d, config.mlp_bias);
-    list.linear(layer, "mlp.up_proj", ff, d, config.mlp_bias);
+    if (config.fused_projections) {
+      list.linear(layer, "mlp.gate_up_proj", 2 * ff, d, config.mlp_bias);
+    } else {
+      list.linear(layer, "mlp.gate_proj", ff, d, config.mlp_bias);
+      list.linear(layer, "mlp.up_proj", ff, d, config.mlp_bias);
+    }
     list.linear(layer, "mlp.down_proj", d, ff, config.mlp_bias);
   }
   list.norm("model.norm.weight", d, -1);

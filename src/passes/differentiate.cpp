@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "program/inputs.h"
 #include "program/kind.h"
 #include "program/tape.h"
+#include "program/verify_regions.h"
 
 namespace snug::passes {
 namespace {
@@ -34,6 +35,7 @@ class Differentiator final : public Tape {
   }
 
   Program run() {
+    check_views();
     propagate_wants();
     phase_ = Phase::forward;
     for (const Operation& operation : forward_.operations) {
@@ -50,13 +52,20 @@ class Differentiator final : public Tape {
   }
 
   const Program& program() const override { return result_; }
-  bool wants(TensorId id) const override { return index(id) < wants_.size() && wants_[index(id)]; }
+  bool wants(TensorId id) const override {
+    return index(id) < wants_.size() && wants_[index(forward_.owner(id))];
+  }
   TensorId gradient(TensorId id) const override {
-    return index(id) < gradient_.size() ? gradient_[index(id)] : kNone;
+    if (index(id) >= gradient_.size()) return kNone;
+    check_parts(id);
+    return gradient_[index(id)];
   }
 
   TensorId contribute(TensorId input) override {
     SNUG_CHECK(wants(input), "{} wants no gradient", result_.tensor(input).name);
+    if (result_.tensor(input).is_view()) return contribute_to_part(input);
+    SNUG_CHECK(!parts_.contains(input), "{} is read whole and in parts",
+               result_.tensor(input).name);
     const TensorId id = trainable_[index(input)] ? contribute_to_weight(input)
                                                  : fresh(input, "d." + result_.tensor(input).name);
     pending_.emplace_back(input, id);
@@ -64,7 +73,8 @@ class Differentiator final : public Tape {
   }
 
   void pass_through(TensorId input, TensorId gradient) override {
-    SNUG_CHECK(!trainable_[index(input)], "a trainable tensor needs a gradient of its own");
+    SNUG_CHECK(!trainable_[index(input)] && !result_.tensor(input).is_view(),
+               "a trainable tensor or a view needs a gradient of its own");
     pending_.emplace_back(input, gradient);
   }
 
@@ -89,10 +99,18 @@ class Differentiator final : public Tape {
  private:
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
 
+  // What views there are only cut up what is written whole.
+  void check_views() const {
+    for (const Operation& operation : forward_.operations)
+      for (const TensorId id : operation.writes)
+        SNUG_CHECK(!forward_.tensor(id).is_view(), "the forward pass writes the view {}",
+                   forward_.tensor(id).name);
+  }
+
   void propagate_wants() {
     for (const Operation& operation : forward_.operations) {
       const bool any = std::any_of(operation.reads.begin(), operation.reads.end(),
-                                   [&](TensorId id) { return wants_[index(id)]; });
+                                   [&](TensorId id) { return wants(id); });
       if (!any) continue;
       for (const TensorId id : operation.writes)
         if (base::is_float(forward_.tensor(id).dtype)) wants_[index(id)] = true;
@@ -104,7 +122,7 @@ class Differentiator final : public Tape {
                                    [&](TensorId id) { return gradient_[index(id)] != kNone; });
     const bool starts = operation.kind() == Kind::cross_entropy;
     return (flows || starts) && std::any_of(operation.reads.begin(), operation.reads.end(),
-                                            [&](TensorId id) { return wants_[index(id)]; });
+                                            [&](TensorId id) { return wants(id); });
   }
 
   void derive(const Operation& operation) {
@@ -156,8 +174,52 @@ class Differentiator final : public Tape {
     return add(std::move(tensor));
   }
 
+  // The gradient of a view is the same view of the gradient of what it cuts; a second reader's
+  // share is added there.
+  TensorId contribute_to_part(TensorId input) {
+    const TensorId owner = forward_.owner(input);
+    std::vector<TensorId>& parts = parts_[owner];
+    TensorId& whole = gradient_[index(owner)];
+    SNUG_CHECK((whole == kNone) == parts.empty(), "{} is read whole and in parts",
+               forward_.tensor(owner).name);
+    if (whole == kNone) whole = fresh(owner, "d." + forward_.tensor(owner).name);
+    const auto known = std::find(parts.begin(), parts.end(), input);
+    if (known != parts.end()) {
+      const TensorId share = fresh(input, "d." + forward_.tensor(input).name);
+      pending_.emplace_back(input, share);
+      return share;
+    }
+    for (const TensorId other : parts)
+      SNUG_CHECK(!overlap(region_of(forward_, other), region_of(forward_, input)),
+                 "{} and {} overlap, and both want a gradient", forward_.tensor(other).name,
+                 forward_.tensor(input).name);
+    parts.push_back(input);
+    const TensorId part = fresh(input, "d." + forward_.tensor(input).name);
+    result_.tensor(part).view = forward_.tensor(input).view;
+    result_.tensor(part).view.base = whole;
+    gradient_[index(input)] = part;
+    return part;
+  }
+
+  // A gradient made in parts is read when all of it is there.
+  void check_parts(TensorId owner) const {
+    const auto found = parts_.find(owner);
+    if (found == parts_.end()) return;
+    Written written;
+    for (const TensorId part : found->second) written.add(region_of(forward_, part));
+    SNUG_CHECK(written.covers(region_of(forward_, owner)),
+               "a part of {} is read by nothing that has a gradient", forward_.tensor(owner).name);
+  }
+
   void sum_contributions() {
     for (const auto& [input, contribution] : std::exchange(pending_, {})) {
+      if (result_.tensor(input).is_view()) {
+        push({.attributes = Accumulate{},
+              .reads = {contribution},
+              .writes = {},
+              .updates = {gradient_[index(input)]}});
+        continue;
+      }
       TensorId& sum = gradient_[index(input)];
       if (trainable_[index(input)]) {
         if (contribution != sum) accumulate(contribution, sum);
@@ -207,7 +269,8 @@ class Differentiator final : public Tape {
   std::vector<bool> wants_;
   std::vector<bool> trainable_;
   std::vector<TensorId> gradient_;
-  std::vector<std::pair<TensorId, TensorId>> pending_;  // input, contribution
+  std::unordered_map<TensorId, std::vector<TensorId>> parts_;  // of an owner: its views with one
+  std::vector<std::pair<TensorId, TensorId>> pending_;         // input, contribution
   std::unordered_map<std::string, int> used_;
   Phase phase_ = Phase::forward;
   int32_t layer_ = -1;

@@ -24,6 +24,9 @@ struct DifferentiateOptions {
   int64_t seed = 0;
 };
 
+// Views cut up tensors that operations write whole (fused projections, heads of a row): the
+// gradient of a view is that view of the base's gradient, and every part must get one.
+//
 // The last operation must have a training form (linear_cross_entropy) or be a cross_entropy.
 // Gradients are tensors of lifetime step named gradient.NAME.
 program::Program differentiate(const program::Program& forward,

@@ -41,12 +41,13 @@ void set_addend(Operation& operation, TensorId addend, TensorId output) {
 // reader, and `other` already exists when the producer runs.
 std::optional<int32_t> absorber(const Program& program, const Uses& uses, TensorId part,
                                 TensorId other, const std::vector<bool>& removed) {
+  if (program.tensor(part).is_view()) return {};
   if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) return {};
   const int32_t producer = uses.writers[index(part)][0];
   if (removed[static_cast<size_t>(producer)]) return {};
   const Operation& operation = program.operations[static_cast<size_t>(producer)];
   if (!takes_addend(operation) || operation.writes[0] != part) return {};
-  for (const int32_t writer : uses.writers[index(other)])
+  for (const int32_t writer : uses.writers[index(program.owner(other))])
     if (writer >= producer) return {};
   return producer;
 }
@@ -103,6 +104,7 @@ Program fuse_accumulates(const Program& program) {
     const auto* attributes = std::get_if<Accumulate>(&sum.attributes);
     if (attributes == nullptr) continue;
     const TensorId part = sum.reads[0];
+    if (program.tensor(part).is_view()) continue;
     if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) continue;
     Operation& producer = result.operations[static_cast<size_t>(uses.writers[index(part)][0])];
     const auto written = std::find(producer.writes.begin(), producer.writes.end(), part);

@@ -1,4 +1,6 @@
 // Lets an operation write over an input that dies there: the output becomes a view of the input.
+// Where it reads and writes parts (the two halves of gate and up), what it writes the parts of
+// becomes a view as a whole.
 #include <algorithm>
 #include <variant>
 
@@ -14,11 +16,17 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 class InPlace {
  public:
   explicit InPlace(const Program& program)
-      : result_(program), uses_(find_uses(program)), last_(last_touch_of_owner(program)) {}
+      : result_(program), uses_(find_uses(program)), last_(last_touch_of_owner(program)) {
+    views_.resize(program.tensors.size());
+    for (size_t id = 0; id < program.tensors.size(); ++id)
+      if (program.tensors[id].is_view())
+        views_[index(program.tensors[id].view.base)].push_back(static_cast<TensorId>(id));
+  }
 
   Program run() {
     for (size_t i = 0; i < result_.operations.size(); ++i) {
       Operation& operation = result_.operations[i];
+      share_parts(static_cast<int32_t>(i), operation);
       std::vector<TensorId> taken;
       for (const auto& [write, read] : in_place_pairs(operation)) {
         const auto output = static_cast<size_t>(write);
@@ -47,6 +55,7 @@ class InPlace {
     if (owning.lifetime != Lifetime::program || uses_.writers[index(owner)].empty()) return false;
     if (from.dtype != to.dtype || from.bytes() != to.bytes() || owning.bytes() != to.bytes())
       return false;
+    if (from.is_view() && from.view.strides != dense_strides(from.shape)) return false;
     if (last_[index(owner)] != position) return false;
     const bool reads_once =
         std::count_if(operation.reads.begin(), operation.reads.end(),
@@ -54,10 +63,63 @@ class InPlace {
     return reads_once && std::find(taken.begin(), taken.end(), owner) == taken.end();
   }
 
+  // Where every part that the operation writes of a tensor may take the place of the same part of a
+  // tensor that dies here, the whole does.
+  void share_parts(int32_t position, const Operation& operation) {
+    for (const auto& [write, read] : in_place_pairs(operation)) {
+      if (static_cast<size_t>(write) >= operation.writes.size()) continue;
+      const TensorId target =
+          result_.tensor(operation.writes[static_cast<size_t>(write)]).view.base;
+      const TensorId source = result_.tensor(operation.reads[static_cast<size_t>(read)]).view.base;
+      if (target == kNone || source == kNone || target == source) continue;
+      if (dies_and_is_born(position, source, target) && pairs_match(operation, source, target))
+        share(source, target);
+    }
+  }
+
+  bool dies_and_is_born(int32_t position, TensorId source, TensorId target) const {
+    const Tensor& from = result_.tensor(source);
+    const Tensor& to = result_.tensor(target);
+    const auto& writers = uses_.writers[index(target)];
+    const auto& readers = uses_.readers[index(target)];
+    return from.lifetime == Lifetime::program && to.lifetime == Lifetime::program &&
+           from.space == to.space && from.dtype == to.dtype && from.shape == to.shape &&
+           !uses_.writers[index(source)].empty() && last_[index(source)] == position &&
+           writers.front() == position && (readers.empty() || readers.front() > position);
+  }
+
+  // Whether what the operation reads of `source` and writes of `target` are the same parts, paired.
+  bool pairs_match(const Operation& operation, TensorId source, TensorId target) const {
+    const auto pairs = in_place_pairs(operation);
+    size_t paired = 0;
+    for (size_t write = 0; write < operation.writes.size(); ++write) {
+      const Tensor& to = result_.tensor(operation.writes[write]);
+      if (result_.owner(operation.writes[write]) != target) continue;
+      const auto matches = [&](const std::pair<int, int>& pair) {
+        const TensorId read = operation.reads[static_cast<size_t>(pair.second)];
+        const Tensor& from = result_.tensor(read);
+        return static_cast<size_t>(pair.first) == write && from.view.base == source &&
+               from.shape == to.shape && from.view.offset == to.view.offset &&
+               from.view.strides == to.view.strides;
+      };
+      if (!to.is_view() || std::none_of(pairs.begin(), pairs.end(), matches)) return false;
+      ++paired;
+    }
+    const auto reads = std::count_if(operation.reads.begin(), operation.reads.end(),
+                                     [&](TensorId id) { return result_.owner(id) == source; });
+    return static_cast<size_t>(reads) == paired;
+  }
+
   void share(TensorId source, TensorId target) {
     const TensorId owner = result_.owner(source);
     Tensor& to = result_.tensor(target);
     to.view = {.base = owner, .offset = 0, .strides = dense_strides(to.shape)};
+    // Both are dense and of one size, so that views of the one are views of the other.
+    for (const TensorId view : views_[index(target)]) result_.tensor(view).view.base = owner;
+    views_[index(owner)].insert(views_[index(owner)].end(), views_[index(target)].begin(),
+                                views_[index(target)].end());
+    views_[index(owner)].push_back(target);
+    views_[index(target)].clear();
     last_[index(owner)] = std::max(last_[index(owner)], last_[index(target)]);
     // The bytes are reported as what they are kept for.
     if (to.role == Role::checkpoint) result_.tensor(owner).role = Role::checkpoint;
@@ -77,6 +139,7 @@ class InPlace {
   Program result_;
   Uses uses_;
   std::vector<int32_t> last_;
+  std::vector<std::vector<TensorId>> views_;  // by owner
 };
 
 }  // namespace

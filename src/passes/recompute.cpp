@@ -40,6 +40,8 @@ class Recompute {
 
  private:
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
+  // What was made, what is kept and what is dropped are owners of bytes: views follow them.
+  size_t owner_index(TensorId id) const { return index(input_.owner(id)); }
 
   bool is_layer_input(TensorId id, const Operation& producer) const {
     return input_.tensor(id).layer != producer.layer;
@@ -51,27 +53,43 @@ class Recompute {
       if (operation.phase != Phase::forward) continue;
       for (const TensorId id : operation.writes)
         if (input_.tensor(id).lifetime == Lifetime::program)
-          producer_[index(id)] = static_cast<int32_t>(i);
+          producer_[owner_index(id)] = static_cast<int32_t>(i);
     }
   }
 
   void choose_dropped() {
     for (const Operation& operation : input_.operations) {
       if (operation.phase != Phase::forward) continue;
-      const bool attention = operation.kind() == Kind::attention;
+      const bool attention =
+          mode_ == RecomputeMode::attention && operation.kind() == Kind::attention;
       for (const TensorId id : operation.writes)
-        if (is_elementwise(operation.kind()) || (mode_ == RecomputeMode::attention && attention))
-          drop(id);
-      for (const TensorId id : operation.reads)
-        if ((mode_ == RecomputeMode::attention && attention) ||
-            (mode_ == RecomputeMode::gate_up && operation.kind() == Kind::silu_mul))
-          drop(id);
+        if (attention || is_elementwise(operation.kind()) || rotates_dropped(operation)) drop(id);
+      for (const TensorId id : operation.reads) {
+        if (attention) drop_with_norm(id);
+        if (mode_ == RecomputeMode::gate_up && operation.kind() == Kind::silu_mul) drop(id);
+      }
       if (mode_ == RecomputeMode::layer && operation.layer >= 0) drop_layer_outputs(operation);
     }
   }
 
   void drop(TensorId id) {
-    if (producer_[index(id)] >= 0) dropped_[index(id)] = true;
+    if (producer_[owner_index(id)] >= 0) dropped_[owner_index(id)] = true;
+  }
+
+  // Heads that are normed before they are rotated: what goes into the norm is kept, and both are
+  // cheap to make of it.
+  bool rotates_dropped(const Operation& operation) const {
+    return operation.kind() == Kind::rope && dropped_[owner_index(operation.reads[0])];
+  }
+
+  // What attention reads, and where it comes from a norm of heads also what that reads.
+  void drop_with_norm(TensorId id) {
+    drop(id);
+    const int32_t producer = producer_[owner_index(id)];
+    if (producer < 0) return;
+    const Operation& operation = input_.operations[index(producer)];
+    if (operation.kind() == Kind::rope || operation.kind() == Kind::rms_norm)
+      drop_with_norm(operation.reads[0]);
   }
 
   void drop_layer_outputs(const Operation& operation) {
@@ -89,7 +107,7 @@ class Recompute {
     for (const Operation& operation : input_.operations)
       if (operation.phase != Phase::forward)
         for (const TensorId id : operation.reads)
-          if (!dropped_[index(id)]) kept_[index(id)] = true;
+          if (!dropped_[owner_index(id)]) kept_[owner_index(id)] = true;
   }
 
   void push_backward(Operation operation) {
@@ -99,18 +117,22 @@ class Recompute {
 
   // The tensor itself if it is kept, else its copy made again, with producers emitted as needed.
   TensorId available(TensorId id) {
-    if (kept_[index(id)]) return id;
+    const TensorId owner = input_.owner(id);
+    if (kept_[index(owner)]) return id;
     if (const auto found = again_.find(id); found != again_.end()) return found->second;
-    Operation operation = input_.operations[index(producer_[index(id)])];
-    for (TensorId& read : operation.reads) read = available(read);
-    for (TensorId& write : operation.writes) write = copy_of(write);
-    operation.phase = Phase::recompute;
-    result_.operations.push_back(std::move(operation));
-    return again_.at(id);
+    if (!again_.contains(owner)) {
+      Operation operation = input_.operations[index(producer_[index(owner)])];
+      for (TensorId& read : operation.reads) read = available(read);
+      for (TensorId& write : operation.writes) write = copy_of(write);
+      operation.phase = Phase::recompute;
+      result_.operations.push_back(std::move(operation));
+    }
+    return id == owner ? again_.at(id) : copy_of(id);
   }
 
   TensorId copy_of(TensorId id) {
     Tensor tensor = input_.tensor(id);
+    if (tensor.is_view()) tensor.view.base = again_.at(tensor.view.base);
     tensor.name += ".again";
     result_.tensors.push_back(std::move(tensor));
     const auto copy = static_cast<TensorId>(result_.tensors.size() - 1);

@@ -9,12 +9,17 @@ Uses find_uses(const program::Program& program) {
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const auto& operation = program.operations[i];
     const auto position = static_cast<int32_t>(i);
-    for (const auto id : operation.reads) uses.readers[static_cast<size_t>(id)].push_back(position);
-    for (const auto id : operation.writes)
-      uses.writers[static_cast<size_t>(id)].push_back(position);
+    const auto readers = [&](program::TensorId id) -> auto& {
+      return uses.readers[static_cast<size_t>(program.owner(id))];
+    };
+    const auto writers = [&](program::TensorId id) -> auto& {
+      return uses.writers[static_cast<size_t>(program.owner(id))];
+    };
+    for (const auto id : operation.reads) readers(id).push_back(position);
+    for (const auto id : operation.writes) writers(id).push_back(position);
     for (const auto id : operation.updates) {
-      uses.readers[static_cast<size_t>(id)].push_back(position);
-      uses.writers[static_cast<size_t>(id)].push_back(position);
+      readers(id).push_back(position);
+      writers(id).push_back(position);
     }
   }
   return uses;

@@ -9,7 +9,7 @@
 namespace snug::passes {
 
 struct Uses {
-  // By tensor id: indices into the operation list, ascending.
+  // By owner of bytes, its views included: indices into the operation list, ascending.
   std::vector<std::vector<int32_t>> readers;  // reads and updates
   std::vector<std::vector<int32_t>> writers;  // writes and updates
 };

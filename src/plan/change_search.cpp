@@ -160,7 +160,9 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
     variants.push_back({{"lora_r", std::to_string(r)}});
   const std::vector<std::string> all_linear{"all-linear"};
   if (recipe_.target_modules == all_linear)
-    variants.push_back({{"lora_r", "1"}, {"target_modules", "q_proj,v_proj"}});
+    variants.push_back(
+        {{"lora_r", "1"},
+         {"target_modules", model_.fused_projections ? "qkv_proj" : "q_proj,v_proj"}});
   return variants;
 }
 

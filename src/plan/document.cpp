@@ -113,6 +113,8 @@ PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec
   document.base = base_name(spec);
   document.compute_dtype = spec.compute == program::DType::f32 ? "fp32" : "bf16";
   document.recompute = name_of(spec.recompute);
+  if (spec.model.rope.scaling == models::RopeScaling::longrope)
+    document.rotary_factors = spec.model.rope.uses_long_factors(spec.row_tokens) ? "long" : "short";
   document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation;
   const Rates rates = rates_for(recipe, target);
   document.step_seconds =
@@ -132,6 +134,7 @@ std::string to_json(const PlanDocument& document) {
   json["base"] = document.base;
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;
+  if (!document.rotary_factors.empty()) json["rotary_factors"] = document.rotary_factors;
   json["device"] = to_json(document.device);
   json["host"] = to_json(document.host);
   json["outside"] = {{"bytes", document.outside_bytes}, {"basis", document.outside_basis}};

@@ -110,6 +110,7 @@ class TrainingPlanner {
                                          .compute = spec_.compute,
                                          .tokens = spec_.rows * spec_.row_tokens,
                                          .segments = spec_.rows * spec_.row_segments,
+                                         .sequence_tokens = spec_.row_tokens,
                                          .head = models::Head::loss,
                                          .outputs = 0,
                                          .cache_capacity = 0});
@@ -154,6 +155,7 @@ Program inference_forward(const InferenceSpec& spec, const char* name, int64_t t
                                    .compute = spec.compute,
                                    .tokens = tokens,
                                    .segments = spec.sequences,
+                                   .sequence_tokens = spec.capacity,
                                    .head = models::Head::logits,
                                    .outputs = outputs,
                                    .cache_capacity = spec.sequences * spec.capacity});

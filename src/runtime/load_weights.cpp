@@ -177,8 +177,13 @@ LoadReport load_weights(const std::filesystem::path& folder, const ModelConfig& 
 }
 
 void write_inverse_frequencies(const ModelConfig& config, Executor& executor) {
-  const std::vector<float> frequencies = models::inverse_frequencies(config);
-  const backends::Buffer& buffer = executor.tensor("inverse_frequencies");
+  // Which of longrope's two sets a job's programs read was settled when they were made.
+  const int64_t longest = config.max_position;
+  const bool is_long = executor.has(models::frequencies_name(config, longest));
+  const int64_t sequence_tokens = is_long ? longest : 0;
+  const std::vector<float> frequencies = models::inverse_frequencies(config, sequence_tokens);
+  const backends::Buffer& buffer =
+      executor.tensor(models::frequencies_name(config, sequence_tokens));
   SNUG_CHECK_EQ(buffer.elements(), static_cast<int64_t>(frequencies.size()));
   executor.backend().copy(buffer.data, frequencies.data(), buffer.bytes());
   executor.backend().synchronise();

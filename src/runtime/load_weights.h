@@ -21,8 +21,8 @@ struct LoadReport {
 LoadReport load_weights(const std::filesystem::path& folder, const models::ModelConfig& config,
                         Executor& executor);
 
-// Writes the tensor `inverse_frequencies` (head_dim / 2). load_weights, random_weights and
-// restore_checkpoint do it already.
+// Writes the tensor that models::frequencies_name gives for the job (head_dim / 2). load_weights,
+// random_weights and restore_checkpoint do it already.
 void write_inverse_frequencies(const models::ModelConfig& config, Executor& executor);
 
 }  // namespace snug::runtime

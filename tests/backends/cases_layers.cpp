@@ -107,8 +107,9 @@ void add_rotations(CaseList& list, int64_t tokens, int64_t heads, int64_t head_d
     const auto x = builder.activation(shape);
     const auto table = builder.measure({tokens, head_dim}, angles);
     const auto y = builder.output_activation(shape);
-    list.add(builder.finish(name + (inverse ? " inverse" : ""), program::Rope{head_dim, inverse},
-                            {x, table}, {y}));
+    const int64_t turned = heads > 2 ? heads - 2 : 0;
+    list.add(builder.finish(fmt::format("{}{}, {} turned", name, inverse ? " inverse" : "", turned),
+                            program::Rope{head_dim, inverse, turned}, {x, table}, {y}));
   }
 }
 

@@ -1,5 +1,7 @@
 // Prefill and decode against the training forward pass, which has no cache: every row of logits
 // within 1e-5 in fp32, wherever the prompt is cut.
+#include <numeric>
+
 #include "generate/cached_forward.h"
 #include "golden_recipe.h"
 #include "models/forward.h"
@@ -12,8 +14,9 @@ namespace {
 constexpr int64_t kTokens = 21;
 constexpr int64_t kChunk = 8;
 
-// Logits (tokens, vocab) of one document, by the program that training differentiates.
-std::vector<float> training_logits(const std::string& name, const Ids& ids) {
+// Logits (tokens, vocab) of a row of documents, by the program that training differentiates.
+std::vector<float> training_logits(const std::string& name, const Ids& ids,
+                                   const std::vector<int32_t>& lengths) {
   const models::ModelSource model = models::find_model(kGoldens + name + "/model");
   const auto tokens = static_cast<int64_t>(ids.size());
   const auto backend = backends::open_backend("cpu", {.threads = 2, .device_memory_bytes = 0});
@@ -21,21 +24,28 @@ std::vector<float> training_logits(const std::string& name, const Ids& ids) {
   const plan::Job load = plan::plan_inference(
       {.model = model.config, .lora = {}, .capacity = 1, .prefill_tokens = 1}, *backend);
   std::vector<program::Program> programs{*load.find("load")};
-  programs.push_back(pipeline.plain(models::forward(model.config, {.program_name = "forward",
-                                                                   .input_prefix = "",
-                                                                   .tokens = tokens,
-                                                                   .segments = 1,
-                                                                   .head = models::Head::logits,
-                                                                   .outputs = tokens})));
+  programs.push_back(pipeline.plain(
+      models::forward(model.config, {.program_name = "forward",
+                                     .input_prefix = "",
+                                     .tokens = tokens,
+                                     .segments = static_cast<int64_t>(lengths.size()),
+                                     .sequence_tokens = tokens,
+                                     .head = models::Head::logits,
+                                     .outputs = tokens})));
   const plan::Job job = plan::make_job(std::move(programs), *backend);
   runtime::Executor executor(job, *backend);
   runtime::load_weights(model.folder, model.config, executor);
   std::copy(ids.begin(), ids.end(), executor.tensor("tokens").as<int32_t>());
-  for (const char* count : {"positions", "output_rows"})
-    for (int32_t i = 0; i < static_cast<int32_t>(tokens); ++i)
-      executor.tensor(count).as<int32_t>()[i] = i;
-  executor.tensor("query_bounds").as<int32_t>()[0] = 0;
-  executor.tensor("query_bounds").as<int32_t>()[1] = static_cast<int32_t>(tokens);
+  int32_t begin = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    int32_t* bounds = executor.tensor("query_bounds").as<int32_t>() + 2 * i;
+    bounds[0] = begin;
+    bounds[1] = begin + lengths[i];
+    for (int32_t position = 0; position < lengths[i]; ++position, ++begin) {
+      executor.tensor("positions").as<int32_t>()[begin] = position;
+      executor.tensor("output_rows").as<int32_t>()[begin] = begin;
+    }
+  }
   executor.run("forward");
   const backends::Buffer& logits = executor.tensor("logits");
   return {logits.as<float>(), logits.as<float>() + logits.elements()};
@@ -49,7 +59,7 @@ TEST_P(Agreement, PrefillAndDecode) {
   const models::ModelSource model = generate::open_model(recipe);
   const auto vocab = static_cast<size_t>(model.config.vocab_size);
   const Ids ids = random_ids(kTokens, model.config.vocab_size, 7);
-  const std::vector<float> expected = training_logits(GetParam(), ids);
+  const std::vector<float> expected = training_logits(GetParam(), ids, {kTokens});
   const auto expected_row = [&](size_t token) {
     return std::span(expected).subspan(token * vocab, vocab);
   };
@@ -76,9 +86,37 @@ TEST_P(Agreement, PrefillAndDecode) {
   }
 }
 
+// A document's logits are the same in a row with others, be it shorter or longer than the model's
+// window.
+TEST_P(Agreement, PackedDocumentsAreAlone) {
+  const models::ModelConfig config =
+      models::find_model(kGoldens + std::string(GetParam()) + "/model").config;
+  const std::vector<int32_t> lengths{17, 1, 5, 31, 12};
+  const int32_t total = std::accumulate(lengths.begin(), lengths.end(), 0);
+  const Ids ids = random_ids(static_cast<size_t>(total), config.vocab_size, 8);
+  const std::vector<float> packed = training_logits(GetParam(), ids, lengths);
+  const auto vocab = static_cast<size_t>(config.vocab_size);
+  size_t begin = 0;
+  for (const int32_t length : lengths) {
+    // The row keeps its length, so that longrope's factors stay those of the packed row.
+    const auto first = ids.begin() + static_cast<std::ptrdiff_t>(begin);
+    Ids alone(first, first + length);
+    alone.resize(ids.size(), 0);
+    const std::vector<float> expected =
+        training_logits(GetParam(), alone, {length, total - length});
+    const size_t count = static_cast<size_t>(length) * vocab;
+    EXPECT_LT(relative_error(std::span(packed).subspan(begin * vocab, count),
+                             std::span(expected).first(count)),
+              1e-6)
+        << "a document of " << length << " tokens from " << begin << " on";
+    begin += static_cast<size_t>(length);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Agreement,
                          ::testing::Values("basic", "grouped_tied", "biases", "head_dim",
-                                           "rope_llama3", "rope_linear", "mistral", "qwen2"),
+                                           "rope_llama3", "rope_linear", "mistral", "qwen2",
+                                           "qwen3", "phi3", "phi3_long", "phi3_short"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -57,18 +57,19 @@ TEST_P(Golden, LogitsAndLoss) {
               1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Golden,
-                         ::testing::Values(Case{"basic", "basic"},
-                                           Case{"grouped_tied", "grouped_tied"},
-                                           Case{"biases", "biases"}, Case{"head_dim", "head_dim"},
-                                           Case{"rope_llama3", "rope_llama3"},
-                                           Case{"rope_linear", "rope_linear"},
-                                           Case{"mistral", "mistral"}, Case{"qwen2", "qwen2"},
-                                           Case{"sharded_fp16", "sharded_fp16", false, false},
-                                           Case{"sharded_bf16", "sharded_bf16", false, false},
-                                           Case{"lora_all_linear", "grouped_tied", true},
-                                           Case{"lora_qv_rslora", "grouped_tied", true}),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Golden,
+    ::testing::Values(Case{"basic", "basic"}, Case{"grouped_tied", "grouped_tied"},
+                      Case{"biases", "biases"}, Case{"head_dim", "head_dim"},
+                      Case{"rope_llama3", "rope_llama3"}, Case{"rope_linear", "rope_linear"},
+                      Case{"mistral", "mistral"}, Case{"qwen2", "qwen2"}, Case{"qwen3", "qwen3"},
+                      Case{"phi3", "phi3"}, Case{"phi3_long", "phi3_long"},
+                      Case{"phi3_short", "phi3_short"}, Case{"lora_phi3", "phi3", true},
+                      Case{"sharded_fp16", "sharded_fp16", false, false},
+                      Case{"sharded_bf16", "sharded_bf16", false, false},
+                      Case{"lora_all_linear", "grouped_tied", true},
+                      Case{"lora_qv_rslora", "grouped_tied", true}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace snug::testing

@@ -60,8 +60,9 @@ TEST(Config, BothFormsOfRopeScalingAreTheSame) {
 }
 
 TEST(Config, GoldenFoldersParseInBothForms) {
-  for (const char* name : {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3",
-                           "rope_linear", "mistral", "qwen2"}) {
+  for (const char* name :
+       {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3", "rope_linear", "mistral",
+        "qwen2", "qwen3", "phi3", "phi3_long", "phi3_short"}) {
     const auto read = [&](const char* file) {
       std::ifstream stream(fmt::format("tests/goldens/{}/model/{}", name, file));
       std::stringstream text;

@@ -31,7 +31,7 @@ TEST(InPlace, ListsEachKindsPairs) {
   norm.addend = true;
   EXPECT_EQ(pairs_of(norm), (Pairs{{0, 3}}));
   EXPECT_EQ(pairs_of(Attention{}), Pairs{});
-  EXPECT_EQ(pairs_of(RmsNorm{}), Pairs{});
+  EXPECT_EQ(pairs_of(RmsNorm{}), (Pairs{{0, 0}}));
 }
 
 // Outputs that backward keeps are never counted as cheap.

@@ -106,14 +106,16 @@ TEST_P(Goldens, Bf16LossWithinOnePercent) {
 std::vector<GoldenParameter> all_cases() {
   std::vector<GoldenParameter> cases;
   for (const char* backend : {"reference", "cpu"}) {
-    for (const char* name : {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3",
-                             "rope_linear", "mistral", "qwen2"})
+    for (const char* name :
+         {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3", "rope_linear", "mistral",
+          "qwen2", "qwen3", "phi3", "phi3_long", "phi3_short"})
       cases.push_back({backend, name, std::string(name) + "/model", ""});
     for (const char* name : {"lora_all_linear", "lora_qv_rslora"})
       cases.push_back({backend, name, "grouped_tied/model", std::string(name) + "/adapter"});
     for (const bool nested : {false, true})
       cases.push_back({backend, nested ? "qlora_nf4_dq" : "qlora_nf4", "grouped_tied/model",
                        "lora_all_linear/adapter", passes::QuantizeOptions{nested, {}}});
+    cases.push_back({backend, "lora_phi3", "phi3/model", "lora_phi3/adapter"});
   }
   return cases;
 }

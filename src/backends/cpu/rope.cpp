@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstring>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
@@ -39,13 +40,19 @@ void run(const program::Rope& rope, const Invocation& invocation, CpuContext& co
   const Rows table = rows_of(invocation.reads[1]);
   const Rows y = rows_of(invocation.writes[0]);
   const auto turn = context.kernels.rope->turn[x.element];
-  const RopeForm form{.heads = x.columns / rope.head_dim,
+  const int64_t heads = x.columns / rope.head_dim;
+  const RopeForm form{.heads = rope.turned_heads > 0 ? rope.turned_heads : heads,
                       .head_dim = rope.head_dim,
                       .direction = rope.inverse ? -1.0F : 1.0F};
+  const int64_t turned = form.heads * form.head_dim;
+  const auto passed_bytes = static_cast<size_t>((x.columns - turned) * x.element_bytes());
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
   parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t)
+    for (int64_t t = begin; t < end; ++t) {
       turn(x.at(t), reinterpret_cast<const float*>(table.at(t)), y.at(t), form);
+      if (passed_bytes > 0 && x.at(t) != y.at(t))
+        std::memcpy(y.at(t, turned), x.at(t, turned), passed_bytes);
+    }
   });
 }
 

@@ -26,8 +26,9 @@ void run(const program::Rope& rope, const Invocation& invocation) {
   const Floats<T> table(invocation.reads[1]);
   const Floats<T> y(invocation.writes[0]);
   const int64_t half = rope.head_dim / 2;
-  for (int64_t t = 0; t < x.rows(); ++t)
-    for (int64_t head = 0; head < x.columns(); head += rope.head_dim)
+  const int64_t turned = rope.turned_heads > 0 ? rope.turned_heads * rope.head_dim : x.columns();
+  for (int64_t t = 0; t < x.rows(); ++t) {
+    for (int64_t head = 0; head < turned; head += rope.head_dim)
       for (int64_t i = 0; i < half; ++i) {
         const T cosine = table.at(t, i);
         const T sine = rope.inverse ? -table.at(t, half + i) : table.at(t, half + i);
@@ -36,6 +37,8 @@ void run(const program::Rope& rope, const Invocation& invocation) {
         y.set(t, head + i, low * cosine - high * sine);
         y.set(t, head + half + i, high * cosine + low * sine);
       }
+    for (int64_t j = turned; j < x.columns(); ++j) y.set(t, j, x.at(t, j));
+  }
 }
 
 SNUG_INSTANTIATE(RotaryTable);

@@ -94,10 +94,14 @@ double score_flops(const Attributes& attention, const Segments& segments) {
   return 4.0 * segments.count * pairs * width;  // q k^T and p v, two operations a term
 }
 
-// Keys and values are read where segments lie; the rest of a cache is not.
-double bytes_of(const OperationView& view, const Tensor& k, const Segments& segments) {
-  const double whole = static_cast<double>(k.bytes());
-  return operand_bytes(view) - 2.0 * (whole - row_bytes(k, segments.count * segments.keys));
+// Keys and values are read where segments lie and a window reaches; the rest of a cache is not.
+double bytes_of(const Attention& attention, const OperationView& view, const Segments& segments) {
+  const Tensor& k = view.read(1);
+  const auto whole = static_cast<double>(k.bytes());
+  double keys = segments.keys;
+  if (attention.causal && attention.window > 0)
+    keys = std::min(keys, segments.queries + static_cast<double>(attention.window) - 1);
+  return operand_bytes(view) - 2.0 * (whole - row_bytes(k, segments.count * keys));
 }
 
 }  // namespace
@@ -152,7 +156,7 @@ std::string shape_error(const CacheWrite&, const OperationView& view) {
 Cost cost(const Attention& attention, const OperationView& view, const Load& load) {
   const Tensor& k = view.read(1);
   const Segments segments = segments_of(view.read(0), k, view.read(3), load);
-  return {score_flops(attention, segments), bytes_of(view, k, segments)};
+  return {score_flops(attention, segments), bytes_of(attention, view, segments)};
 }
 
 // Five products where the forward pass has two: the scores again, dp, dq, dk and dv.

@@ -49,5 +49,6 @@ InPlacePairs in_place_pairs(const RmsNormGrad& norm);
 InPlacePairs in_place_pairs(const Rope& rope);
 InPlacePairs in_place_pairs(const SiluMul& silu_mul);
 InPlacePairs in_place_pairs(const SiluMulGrad& silu_mul);
+InPlacePairs in_place_pairs(const RmsNorm& norm);
 
 }  // namespace snug::program

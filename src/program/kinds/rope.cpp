@@ -32,6 +32,8 @@ std::string shape_error(const Rope& rope, const OperationView& view) {
   rule.rank({"x", x}, 2);
   rule.require(rope.head_dim > 0 && x.shape[1] % rope.head_dim == 0,
                "has an x whose width is no multiple of head_dim");
+  rule.require(rope.turned_heads >= 0 && rope.turned_heads * rope.head_dim <= x.shape[1],
+               "turns more heads than x has");
   rule.measure({"table", view.read(1)}, Shape{x.shape[0], rope.head_dim});
   rule.shape({"y", view.write(0)}, x.shape);
   rule.mixed_types({{"x", x}, {"y", view.write(0)}});

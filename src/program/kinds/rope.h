@@ -18,13 +18,16 @@ struct RotaryTable {
 };
 
 // reads: x (tokens, heads * head_dim), table (tokens, head_dim). writes: y like x, which may share
-// x's bytes. `inverse` turns back: the derivative.
+// x's bytes. `inverse` turns back: the derivative. Only the first `turned_heads` heads are turned
+// and the others passed on, as the values in a row of queries, keys and values; 0: all are turned.
 struct Rope {
   int64_t head_dim = 0;
   bool inverse = false;
+  int64_t turned_heads = 0;
   bool operator==(const Rope&) const = default;
   static constexpr auto kFields =
-      std::tuple{Field{"head_dim", &Rope::head_dim}, Field{"inverse", &Rope::inverse}};
+      std::tuple{Field{"head_dim", &Rope::head_dim}, Field{"inverse", &Rope::inverse},
+                 Field{"turned_heads", &Rope::turned_heads}};
 };
 
 }  // namespace snug::program

@@ -1,0 +1,107 @@
+// Every family through the binary: a tiny model of random weights is trained in full, saved,
+// adapted, resumed, generated from and scored, all from folders as their publishers lay them out.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "binary_run.h"
+#include "formats/safetensors_file.h"
+#include "tiny_model.h"
+
+namespace snug::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Family {
+  const char* name;
+  const char* fields;          // laid over the tiny llama's config.json
+  const char* tensor;          // what its saved model must hold, and llama's has not
+  const char* target_modules;  // of PEFT's all-linear, sorted
+};
+
+void PrintTo(const Family& family, std::ostream* stream) { *stream << family.name; }
+
+constexpr const char* kLlamaModules = "down_proj gate_proj k_proj o_proj q_proj up_proj v_proj";
+
+constexpr Family kFamilies[]{
+    {"mistral", R"({"model_type": "mistral", "sliding_window": 20})",
+     "model.layers.0.self_attn.q_proj.weight", kLlamaModules},
+    {"qwen2", R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 20,
+                  "max_window_layers": 1})",
+     "model.layers.0.self_attn.k_proj.bias", kLlamaModules},
+    {"qwen3", R"({"model_type": "qwen3", "head_dim": 12, "attention_bias": false,
+                  "tie_word_embeddings": true})",
+     "model.layers.1.self_attn.q_norm.weight", kLlamaModules},
+    {"phi3", R"({"model_type": "phi3", "sliding_window": 20, "head_dim": null,
+                 "original_max_position_embeddings": 64,
+                 "rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1.5, 2],
+                                  "long_factor": [1, 2, 8, 16]}})",
+     "model.layers.1.self_attn.qkv_proj.weight", "down_proj gate_up_proj o_proj qkv_proj"},
+};
+
+class Families : public ::testing::TestWithParam<Family> {
+ protected:
+  Families() {
+    write_tiny_shape(folder_, "shape");
+    json config = json::parse(kTinyConfig);
+    for (const auto& [key, value] : json::parse(GetParam().fields).items()) config[key] = value;
+    folder_.write("shape/config.json", config.dump());
+    folder_.write("data.jsonl", kTinyData);
+  }
+
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+
+  BinaryRun train(const std::string& words) const {
+    return run_snug(joined({"train", "data=" + path("data.jsonl"), "max_length=128", "threads=2",
+                            "per_device_train_batch_size=2", "max_steps=4", "save_steps=2"},
+                           words_of(words)));
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+std::string sorted_modules(const std::string& adapter_config) {
+  auto modules = json::parse(adapter_config)["target_modules"].get<std::vector<std::string>>();
+  std::sort(modules.begin(), modules.end());
+  std::string text;
+  for (const std::string& module : modules) text += (text.empty() ? "" : " ") + module;
+  return text;
+}
+
+TEST_P(Families, TrainSaveAdaptResumeAndGenerate) {
+  const BinaryRun full =
+      train("method=full init=random model=" + path("shape") + " output_dir=" + path("base"));
+  ASSERT_EQ(full.exit_code, 0) << full.err;
+  const formats::SafetensorsFile saved(path("base/model/model.safetensors"));
+  EXPECT_NE(saved.find(GetParam().tensor), nullptr) << GetParam().tensor;
+
+  const std::string lora = "method=lora lora_r=2 lora_dropout=0.1 model=" + path("base/model");
+  const BinaryRun tuned = train(lora + " output_dir=" + path("tuned"));
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_EQ(sorted_modules(contents_of(folder_ / "tuned/adapter/adapter_config.json")),
+            GetParam().target_modules);
+
+  // Half of it, then the rest from the checkpoint: the same bits.
+  std::filesystem::create_directories(folder_ / "again");
+  const BinaryRun resumed = train(lora + " output_dir=" + path("again") +
+                                  " resume_from_checkpoint=" + path("tuned/checkpoint-2"));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  const std::string file = "adapter/adapter_model.safetensors";
+  EXPECT_EQ(contents_of(folder_ / "again" / file), contents_of(folder_ / "tuned" / file));
+
+  const std::vector<std::string> adapted{"model=" + path("base/model"),
+                                         "adapter=" + path("tuned/adapter"), "threads=2"};
+  const BinaryRun generated = run_snug(
+      joined(joined({"generate", "prompt=Say a.", "max_new_tokens=30"}, adapted), {"--json"}));
+  EXPECT_EQ(generated.exit_code, 0) << generated.err;
+  const BinaryRun scored = run_snug(joined({"score", "ids=1 5 9 7"}, adapted));
+  EXPECT_EQ(scored.exit_code, 0) << scored.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Families, ::testing::ValuesIn(kFamilies),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace snug::cli

@@ -1,0 +1,107 @@
+// What the plans of families promise beside llama's: fused projections and norms of heads cost no
+// memory that three projections would not, windows cost no time that they save, and longrope's
+// factors follow the job's capacity.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "formats/recipe.h"
+#include "models/rope.h"
+#include "null_target.h"
+#include "plan/clock.h"
+#include "plan/document.h"
+#include "plan/spec.h"
+
+namespace snug::plan {
+namespace {
+
+TrainingSpec spec_of(const std::string& model, std::vector<std::string> words) {
+  words.push_back("model=" + model);
+  const formats::Recipe recipe = formats::load_recipe("", words);
+  return training_spec(recipe, models::find_model(model).config, NullTarget());
+}
+
+double arena(const TrainingSpec& spec) {
+  return static_cast<double>(plan_training(spec, NullTarget()).layout.spaces[0].arena_bytes);
+}
+
+const std::vector<std::string> kModes{"none", "gate_up", "attention", "layer"};
+
+TEST(FusedProjections, TakeNoMoreMemoryThanApart) {
+  for (const char* method : {"full", "lora"})
+    for (const std::string& mode : kModes) {
+      TrainingSpec spec =
+          spec_of("phi-3-mini-4k", {fmt::format("method={}", method), "recompute=" + mode,
+                                    "max_length=2048", "target_modules=o_proj,down_proj"});
+      const double fused = arena(spec);
+      spec.model.fused_projections = false;
+      EXPECT_LE(fused, 1.001 * arena(spec)) << method << " " << mode;
+    }
+}
+
+// The rotated heads are made again from what went into their norms, so nothing more is kept.
+TEST(NormsOfHeads, KeepNothingMore) {
+  for (const std::string& mode : kModes) {
+    TrainingSpec spec =
+        spec_of("qwen3-8b", {"method=lora", "recompute=" + mode, "max_length=2048"});
+    const double normed = arena(spec);
+    spec.model.qk_norm = false;
+    EXPECT_LE(normed, 1.01 * arena(spec)) << mode;
+  }
+}
+
+TEST(Windows, CostWhatTheyShow) {
+  const auto attention_flops = [](const TrainingSpec& spec) {
+    const Job job = plan_training(spec, NullTarget());
+    const program::Program& micro = *job.find("micro_first");
+    double flops = 0;
+    for (const program::Operation& operation : micro.operations)
+      if (operation.kind() == program::Kind::attention)
+        flops += program::cost({micro, operation}, full_load(spec.row_tokens)).flops;
+    return flops;
+  };
+  TrainingSpec spec = spec_of("mistral-7b-v0.1", {"max_length=16384"});
+  const double windowed = attention_flops(spec);
+  spec.model.windows.clear();
+  // 16384 queries see 4096 keys each but for the first 4096, in place of 8192 on average.
+  const double pairs = 4096.0 * 4097 / 2 + 12288.0 * 4096;
+  const double all_pairs = 16384.0 * 16385 / 2;
+  EXPECT_NEAR(windowed / attention_flops(spec), pairs / all_pairs, 1e-6);
+}
+
+TEST(Longrope, FactorsFollowTheCapacityOfTheJob) {
+  const models::ModelConfig model = *models::preset("phi-3-mini-128k");
+  for (const auto& [length, factors] : {std::pair{4096, "short"}, std::pair{4097, "long"}}) {
+    const TrainingSpec spec =
+        spec_of("phi-3-mini-128k", {fmt::format("max_length={}", length), "method=lora"});
+    const Job job = plan_training(spec, NullTarget());
+    const bool is_long = std::string(factors) == "long";
+    const char* name = is_long ? "inverse_frequencies.long" : "inverse_frequencies";
+    EXPECT_NE(job.find("micro_first")->find(name), program::kNone) << length;
+    const formats::Recipe recipe = formats::load_recipe("", {"model=phi-3-mini-128k"});
+    const PlanDocument document = describe_training(recipe, spec, job, NullTarget());
+    EXPECT_EQ(document.rotary_factors, factors);
+    EXPECT_NE(summary(document).find(fmt::format("longrope's {} factors", factors)),
+              std::string::npos);
+  }
+  const auto shorter = models::inverse_frequencies(model, 4096);
+  const auto longer = models::inverse_frequencies(model, 4097);
+  EXPECT_FLOAT_EQ(shorter[0], 1.0F / 1.05F);
+  EXPECT_FLOAT_EQ(longer[0], 1.0F / 1.03F);
+  EXPECT_NEAR(model.rope.attention_factor, 1.1902380714238083, 1e-12);
+}
+
+TEST(Longrope, InferenceCountsPromptAndNewTokens) {
+  for (const int64_t capacity : {4096, 4097}) {
+    const InferenceSpec spec{.model = *models::preset("phi-3-mini-128k"),
+                             .lora = {},
+                             .capacity = capacity,
+                             .prefill_tokens = 64};
+    const Job job = plan_inference(spec, NullTarget());
+    for (const char* name : {"prefill", "decode"})
+      EXPECT_EQ(job.find(name)->find("inverse_frequencies.long") != program::kNone,
+                capacity > 4096);
+  }
+}
+
+}  // namespace
+}  // namespace snug::plan
