@@ -46,7 +46,7 @@ class Families : public ::testing::TestWithParam<Family> {
   Families() {
     write_tiny_shape(folder_, "shape");
     json config = json::parse(kTinyConfig);
-    for (const auto& [key, value] : json::parse(GetParam().fields).items()) config[key] = value;
+    config.update(json::parse(GetParam().fields));
     folder_.write("shape/config.json", config.dump());
     folder_.write("data.jsonl", kTinyData);
   }
@@ -66,7 +66,8 @@ std::string sorted_modules(const std::string& adapter_config) {
   auto modules = json::parse(adapter_config)["target_modules"].get<std::vector<std::string>>();
   std::sort(modules.begin(), modules.end());
   std::string text;
-  for (const std::string& module : modules) text += (text.empty() ? "" : " ") + module;
+  for (const std::string& module : modules)
+    text += fmt::format("{}{}", text.empty() ? "" : " ", module);
   return text;
 }
 
