@@ -54,7 +54,7 @@ class Families : public ::testing::TestWithParam<Family> {
   std::string path(const char* name) const { return (folder_ / name).string(); }
 
   BinaryRun train(const std::string& words) const {
-    return run_snug(joined({"train", "data=" + path("data.jsonl"), "max_length=128", "threads=2",
+    return run_snug(joined({"train", "data=" + path("data.jsonl"), "max_length=160", "threads=2",
                             "per_device_train_batch_size=2", "max_steps=4", "save_steps=2"},
                            words_of(words)));
   }
