@@ -137,9 +137,21 @@ double run_step(std::vector<TimedProgram>& programs, runtime::Executor& executor
 
 void OperationTimes::add(const plan::RateKey& key, double seconds) {
   Measured& measured =
-      measured_.try_emplace({key.name, key.shape}, Measured{key, {}}).first->second;
+      measured_.try_emplace({key.name, key.shape}, Measured{key, {}, 0, 0}).first->second;
   const double scale = key.work > 0 ? measured.key.work / key.work : 1.0;
   measured.seconds.push_back(seconds * scale);
+  measured.all_seconds += seconds;
+  measured.all_work += key.work;
+}
+
+std::vector<OperationTimes::Total> OperationTimes::totals() const {
+  std::vector<Total> totals;
+  for (const auto& [name_and_shape, measured] : measured_)
+    totals.push_back({.key = measured.key,
+                      .count = static_cast<int64_t>(measured.seconds.size()),
+                      .seconds = measured.all_seconds,
+                      .work = measured.all_work});
+  return totals;
 }
 
 std::vector<plan::RateSample> OperationTimes::samples() const {

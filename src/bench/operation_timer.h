@@ -3,6 +3,7 @@
 // what is measured is what a step takes, caches and the threads' waking included.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -21,10 +22,21 @@ class OperationTimes {
   // Medians, in the order of names and shapes.
   std::vector<plan::RateSample> samples() const;
 
+  // What all operations of a name and shape took together.
+  struct Total {
+    plan::RateKey key;  // its work is one operation's
+    int64_t count = 0;
+    double seconds = 0;
+    double work = 0;
+  };
+  std::vector<Total> totals() const;
+
  private:
   struct Measured {
     plan::RateKey key;
     std::vector<double> seconds;  // for the work of `key`
+    double all_seconds = 0;
+    double all_work = 0;
   };
   std::map<std::pair<std::string, std::vector<double>>, Measured> measured_;
 };

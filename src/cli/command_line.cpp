@@ -40,14 +40,18 @@ void require_verb(std::string_view word) {
                          base::nearest_name(word, names).value_or("plan"));
 }
 
-// "bench calibrate" is a command in a command.
+// "bench calibrate" is a command in a command, beside its like.
 CLI::App* add_command(CLI::App& app, const VerbEntry& verb) {
   const size_t space = verb.name.find(' ');
   if (space == std::string_view::npos)
     return app.add_subcommand(std::string(verb.name), std::string(verb.summary));
-  CLI::App* group = app.add_subcommand(std::string(verb.name.substr(0, space)),
-                                       fmt::format("{}: {}", verb.name, verb.summary));
-  group->require_subcommand(1);
+  const std::string first(verb.name.substr(0, space));
+  const auto known = app.get_subcommands([&](CLI::App* sub) { return sub->get_name() == first; });
+  CLI::App* group = known.empty() ? nullptr : known.front();
+  if (group == nullptr) {
+    group = app.add_subcommand(first, fmt::format("measure; snug {} --help lists what", first));
+    group->require_subcommand(1);
+  }
   return group->add_subcommand(std::string(verb.name.substr(space + 1)), std::string(verb.summary));
 }
 

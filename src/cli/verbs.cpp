@@ -8,6 +8,9 @@
 #include "formats/recipe_keys.h"
 #ifdef SNUG_WITH_BENCH
 #include "bench/calibrate.h"
+#include "bench/product_rates.h"
+#include "bench/read_bandwidth.h"
+#include "bench/step_profile.h"
 #endif
 #ifdef SNUG_WITH_GENERATE
 #include "generate/exact_match.h"
@@ -39,6 +42,9 @@ int evaluate(const Request& request) { return generate::evaluate(request.recipe(
 #endif
 #ifdef SNUG_WITH_BENCH
 int calibrate(const Request& request) { return bench::calibrate(request.recipe(), request.json); }
+int step(const Request& request) { return bench::step(request.recipe(), request.json); }
+int products(const Request& request) { return bench::products(request.recipe(), request.json); }
+int memory(const Request& request) { return bench::memory(request.recipe(), request.json); }
 #endif
 
 std::vector<VerbEntry> make_table() {
@@ -82,6 +88,13 @@ std::vector<VerbEntry> make_table() {
 #ifdef SNUG_WITH_BENCH
   table.push_back(with_recipe("bench calibrate", "measure this machine's rates by kind and shape",
                               Verb::plan, calibrate));
+  table.push_back(
+      with_recipe("bench step", "where the time of a job's training step goes", Verb::plan, step));
+  table.push_back(with_recipe("bench products",
+                              "how fast oneDNN alone multiplies what a job's step multiplies",
+                              Verb::plan, products));
+  table.push_back(
+      with_recipe("bench memory", "how fast this machine reads memory", Verb::plan, memory));
 #endif
   return table;
 }

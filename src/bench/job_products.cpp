@@ -1,0 +1,99 @@
+#include "bench/job_products.h"
+
+#include <algorithm>
+
+#include "program/program.h"
+
+namespace snug::bench {
+namespace {
+
+using backends::cpu::MatmulSpec;
+using base::DType;
+using program::OperationView;
+using program::Tensor;
+
+struct Factor {
+  DType type = DType::f32;
+  bool transposed = false;
+};
+
+// c (m, n) of factors that lie as they are stored, rows without gaps.
+MatmulSpec dense(int64_t m, int64_t n, int64_t k, Factor a, Factor b, DType c) {
+  MatmulSpec spec{.m = m, .n = n, .k = k, .a_type = a.type, .b_type = b.type, .c_type = c};
+  spec.a_strides[0] = a.transposed ? 1 : k;
+  spec.a_strides[1] = a.transposed ? m : 1;
+  spec.b_strides[0] = b.transposed ? 1 : n;
+  spec.b_strides[1] = b.transposed ? k : 1;
+  spec.c_stride = n;
+  return spec;
+}
+
+class Collector {
+ public:
+  explicit Collector(int64_t rank) : rank_(rank) {}
+  void add(const OperationView& view, int64_t count) {
+    count_ = count;
+    if (const auto* matmul = std::get_if<program::Matmul>(&view.operation.attributes))
+      add_matmul(*matmul, view);
+    if (const auto* loss =
+            std::get_if<program::LinearCrossEntropyTrain>(&view.operation.attributes))
+      add_loss(*loss, view);
+  }
+  std::vector<JobProduct> take() { return std::move(products_); }
+
+ private:
+  void add(const MatmulSpec& spec, int64_t count) {
+    for (JobProduct& product : products_) {
+      if (product.spec != spec) continue;
+      product.count += count;
+      return;
+    }
+    products_.push_back({spec, count, std::min({spec.m, spec.n, spec.k}) <= rank_});
+  }
+
+  void add_matmul(const program::Matmul& matmul, const OperationView& view) {
+    const Tensor& a = view.read(0);
+    const Tensor& b = view.read(1);
+    const Tensor& c = matmul.accumulate ? view.update(0) : view.write(0);
+    const int64_t k = a.shape[matmul.transpose_a ? 0 : 1];
+    MatmulSpec spec = dense(c.shape[0], c.shape[1], k, {a.dtype, matmul.transpose_a},
+                            {b.dtype, matmul.transpose_b}, c.dtype);
+    spec.alpha = matmul.alpha;
+    add(spec, count_);
+  }
+
+  void add_loss(const program::LinearCrossEntropyTrain& loss, const OperationView& view) {
+    const int64_t tokens = view.read(0).shape[0];
+    const int64_t width = view.read(0).shape[1];
+    const int64_t vocab = view.read(1).shape[0];
+    const DType type = view.read(0).dtype;
+    const int64_t rows = loss.chunk_rows > 0 ? std::min(loss.chunk_rows, tokens) : tokens;
+    const int64_t chunks = (tokens + rows - 1) / rows;
+    add(dense(rows, vocab, width, {type, false}, {type, true}, DType::f32), count_ * chunks);
+    add(dense(rows, width, vocab, {type, false}, {type, false}, type), count_ * chunks);
+    if (loss.weight_gradient)
+      add(dense(vocab, width, rows, {type, true}, {type, false}, DType::f32), count_ * chunks);
+  }
+
+  const int64_t rank_;
+  std::vector<JobProduct> products_;
+  int64_t count_ = 0;
+};
+
+}  // namespace
+
+std::vector<JobProduct> job_products(const plan::Job& job, const plan::TrainingSpec& spec) {
+  Collector collector(spec.method == plan::MethodKind::full ? 0 : spec.lora.r);
+  const auto add = [&](const char* name, int64_t count) {
+    const program::Program* program = job.find(name);
+    if (program == nullptr || count == 0) return;
+    for (const program::Operation& operation : program->operations)
+      collector.add({*program, operation}, count);
+  };
+  add("micro_first", 1);
+  add("micro_next", spec.accumulation - 1);
+  add("update", 1);
+  return collector.take();
+}
+
+}  // namespace snug::bench

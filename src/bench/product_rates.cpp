@@ -1,0 +1,195 @@
+#include "bench/product_rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backends/backend.h"
+#include "base/error.h"
+#include "plan/spec.h"
+
+namespace snug::bench {
+namespace {
+
+using backends::cpu::MatmulPrimitive;
+using backends::cpu::MatmulSpec;
+using base::DType;
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+constexpr size_t kAlignment = 64;
+constexpr double kLeastSeconds = 0.05;
+constexpr int kLeastRuns = 3;
+// Lengths of pieces: multiples of every kernel's tile, from what the second-level cache holds of a
+// thousand columns up to where pieces no longer help.
+constexpr int64_t kPieces[] = {512, 1024, 2048, 4096};
+
+struct Released {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<std::byte[], Released>;
+
+Memory reserve(int64_t bytes) {
+  const size_t rounded = (static_cast<size_t>(bytes) + kAlignment) / kAlignment * kAlignment;
+  return Memory(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+}
+
+// Small values of both signs: zeros would let multipliers rest, denormals slow them down.
+Memory operand(int64_t elements, DType type) {
+  Memory memory = reserve(elements * base::size_of(type));
+  uint32_t state = 0x9E3779B9U;
+  for (int64_t i = 0; i < elements; ++i) {
+    state = state * 1664525U + 1013904223U;
+    const float value = static_cast<float>(state >> 8) * 0x1p-28F - 0.03125F;
+    if (type == DType::bf16)
+      reinterpret_cast<base::BFloat16*>(memory.get())[i] = base::to_bfloat16(value);
+    else
+      reinterpret_cast<float*>(memory.get())[i] = value;
+  }
+  return memory;
+}
+
+double seconds_of(const MatmulSpec& spec, double least_seconds) {
+  const Memory a = operand(spec.m * spec.k, spec.a_type);
+  const Memory b = operand(spec.k * spec.n, spec.b_type);
+  const Memory c = operand(spec.m * spec.n, spec.c_type);
+  MatmulPrimitive& primitive = backends::cpu::matmul_primitive(spec);
+  backends::cpu::create(primitive);
+  const Memory scratch = reserve(backends::cpu::scratch_bytes(primitive));
+  const backends::cpu::MatmulOperands operands{.a = a.get(), .b = b.get(), .c = c.get()};
+  backends::cpu::execute(primitive, operands, scratch.get());
+  double best = std::numeric_limits<double>::max();
+  double spent = 0;
+  for (int run = 0; run < kLeastRuns || spent < least_seconds; ++run) {
+    const auto start = Clock::now();
+    backends::cpu::execute(primitive, operands, scratch.get());
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    best = std::min(best, seconds);
+    spent += seconds;
+  }
+  return best;
+}
+
+// The product with `length` in place of one of its dimensions, which `dimension` picks.
+MatmulSpec cut(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t length) {
+  const bool a_transposed = spec.a_strides[0] == 1 && spec.a_strides[1] != 1;
+  const bool b_transposed = spec.b_strides[0] == 1 && spec.b_strides[1] != 1;
+  spec.*dimension = length;
+  spec.a_strides[a_transposed ? 1 : 0] = a_transposed ? spec.m : spec.k;
+  spec.b_strides[b_transposed ? 1 : 0] = b_transposed ? spec.k : spec.n;
+  spec.c_stride = spec.n;
+  // Later steps of the inner dimension add to what earlier ones made.
+  if (dimension == &MatmulSpec::k) spec.add = MatmulSpec::Add::destination;
+  return spec;
+}
+
+ProductRate measure(const JobProduct& product, double least_seconds) {
+  ProductRate rate{product, product.spec, seconds_of(product.spec, least_seconds)};
+  for (int64_t MatmulSpec::*dimension : {&MatmulSpec::m, &MatmulSpec::n, &MatmulSpec::k}) {
+    for (const int64_t length : kPieces) {
+      const int64_t whole = product.spec.*dimension;
+      if (whole < 2 * length) break;
+      const MatmulSpec piece = cut(product.spec, dimension, length);
+      const double pieces = static_cast<double>(whole) / static_cast<double>(length);
+      const double seconds = pieces * seconds_of(piece, least_seconds);
+      if (seconds >= rate.seconds) continue;
+      rate.piece = piece;
+      rate.seconds = seconds;
+    }
+  }
+  return rate;
+}
+
+struct Sum {
+  double flops = 0;
+  double seconds = 0;
+  json to_json() const {
+    return {{"flops", flops},
+            {"seconds", seconds},
+            {"flops_per_second", seconds > 0 ? json(flops / seconds) : json()}};
+  }
+};
+
+// Of a step; only the wide ones, only the narrow ones, or both.
+Sum sum_of(const std::vector<ProductRate>& rates, bool wide, bool narrow) {
+  Sum sum;
+  for (const ProductRate& rate : rates) {
+    if (rate.product.is_narrow ? !narrow : !wide) continue;
+    const auto count = static_cast<double>(rate.product.count);
+    sum.flops += count * rate.product.flops();
+    sum.seconds += count * rate.seconds;
+  }
+  return sum;
+}
+
+json json_of(const ProductRate& rate) {
+  const MatmulSpec& spec = rate.product.spec;
+  return {{"m", spec.m},
+          {"n", spec.n},
+          {"k", spec.k},
+          {"types", fmt::format("{} {} > {}", base::name_of(spec.a_type),
+                                base::name_of(spec.b_type), base::name_of(spec.c_type))},
+          {"count", rate.product.count},
+          {"narrow", rate.product.is_narrow},
+          {"flops", rate.product.flops()},
+          {"seconds", rate.seconds},
+          {"piece", {rate.piece.m, rate.piece.n, rate.piece.k}}};
+}
+
+void print_table(const std::vector<ProductRate>& rates) {
+  for (const ProductRate& rate : rates) {
+    const MatmulSpec& spec = rate.product.spec;
+    fmt::print("{:>4} x ({:>5}, {:>5}, {:>5}) {} {} > {:<4} {:7.1f} GFLOP/s  in ({}, {}, {})\n",
+               rate.product.count, spec.m, spec.n, spec.k, base::name_of(spec.a_type),
+               base::name_of(spec.b_type), base::name_of(spec.c_type),
+               rate.product.flops() / rate.seconds * 1e-9, rate.piece.m, rate.piece.n,
+               rate.piece.k);
+  }
+  const auto line = [](const char* name, const Sum& sum) {
+    fmt::print("{:<6} {:7.1f} GFLOP in {:8.2f} ms: {:7.1f} GFLOP/s\n", name, sum.flops * 1e-9,
+               sum.seconds * 1e3, sum.seconds > 0 ? sum.flops / sum.seconds * 1e-9 : 0.0);
+  };
+  line("all", sum_of(rates, true, true));
+  line("wide", sum_of(rates, true, false));
+  line("narrow", sum_of(rates, false, true));
+}
+
+}  // namespace
+
+std::vector<ProductRate> measure_products(const std::vector<JobProduct>& products,
+                                          double least_seconds) {
+  std::vector<ProductRate> rates;
+  for (const JobProduct& product : products) rates.push_back(measure(product, least_seconds));
+  return rates;
+}
+
+int products(const formats::Recipe& given, bool as_json) {
+  given.require("model");
+  const models::ModelSource model = models::find_model(given.model);
+  const formats::Recipe recipe = plan::resolve(given, model.config);
+  if (recipe.backend != formats::BackendName::cpu)
+    recipe.fail("backend", "is reference, but it is the cpu backend that multiplies with oneDNN");
+  const auto backend = backends::open_backend("cpu", {.threads = static_cast<int>(recipe.threads)});
+  const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
+  const plan::Job job = plan::plan_training(spec, *backend);
+  const auto rates = measure_products(job_products(job, spec), kLeastSeconds);
+  if (!as_json) {
+    print_table(rates);
+    return 0;
+  }
+  json document{{"libraries", backend->library_versions()},
+                {"all", sum_of(rates, true, true).to_json()},
+                {"wide", sum_of(rates, true, false).to_json()},
+                {"narrow", sum_of(rates, false, true).to_json()},
+                {"products", json::array()}};
+  for (const ProductRate& rate : rates) document["products"].push_back(json_of(rate));
+  fmt::print("{}\n", document.dump(2));
+  return 0;
+}
+
+}  // namespace snug::bench

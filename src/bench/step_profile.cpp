@@ -1,0 +1,102 @@
+#include "bench/step_profile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/operation_timer.h"
+#include "plan/spec.h"
+
+namespace snug::bench {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kLeastRepeats = 3;
+constexpr double kLeastSeconds = 3.0;
+
+// Operations that are shown as one line, of one step.
+struct Line {
+  double count = 0;
+  double seconds = 0;
+  double work = 0;
+  plan::Work unit = plan::Work::bytes;
+};
+
+// Products of one shape stand apart; of other kinds all shapes are one line.
+std::string line_of(const plan::RateKey& key) {
+  if (!key.name.starts_with("matmul")) return key.name;
+  return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
+}
+
+std::vector<std::pair<std::string, Line>> lines_of(const OperationTimes& times, int repeats) {
+  std::map<std::string, Line> by_name;
+  for (const OperationTimes::Total& total : times.totals()) {
+    Line& line = by_name[line_of(total.key)];
+    line.count += static_cast<double>(total.count) / repeats;
+    line.seconds += total.seconds / repeats;
+    line.work += total.work / repeats;
+    line.unit = total.key.unit;
+  }
+  std::vector<std::pair<std::string, Line>> lines(by_name.begin(), by_name.end());
+  std::ranges::sort(
+      lines, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  return lines;
+}
+
+void print_lines(const std::vector<std::pair<std::string, Line>>& lines) {
+  double all_seconds = 0;
+  for (const auto& [name, line] : lines) all_seconds += line.seconds;
+  for (const auto& [name, line] : lines)
+    fmt::print("{:5.1f} % {:9.3f} ms {:5.0f} x  {:7.1f} {}  {}\n", 100 * line.seconds / all_seconds,
+               line.seconds * 1e3, line.count, line.work / line.seconds * 1e-9,
+               line.unit == plan::Work::flops ? "GFLOP/s" : "GB/s   ", name);
+}
+
+json json_of(const std::vector<std::pair<std::string, Line>>& lines) {
+  json list = json::array();
+  for (const auto& [name, line] : lines)
+    list.push_back({{"name", name},
+                    {"count", line.count},
+                    {"seconds", line.seconds},
+                    {"work", line.work},
+                    {"unit", line.unit == plan::Work::flops ? "flops" : "bytes"}});
+  return list;
+}
+
+}  // namespace
+
+int step(const formats::Recipe& given, bool as_json) {
+  given.require("model");
+  const models::ModelSource model = models::find_model(given.model);
+  const formats::Recipe recipe = plan::resolve(given, model.config);
+  const char* name = recipe.backend == formats::BackendName::cpu ? "cpu" : "reference";
+  const auto backend = backends::open_backend(name, {.threads = static_cast<int>(recipe.threads),
+                                                     .device_memory_bytes = recipe.device_memory});
+  const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
+  const CalibrationStep timed{.spec = spec,
+                              .segment_tokens = spec.row_tokens / spec.row_segments,
+                              .least_repeats = kLeastRepeats,
+                              .least_seconds = kLeastSeconds};
+  OperationTimes times;
+  const StepTiming timing = time_operations(timed, *backend, times);
+  const auto lines = lines_of(times, timing.repeats);
+  if (as_json) {
+    fmt::print("{}\n", json{{"libraries", backend->library_versions()},
+                            {"step_seconds", timing.median_seconds},
+                            {"repeats", timing.repeats},
+                            {"operations", json_of(lines)}}
+                           .dump(2));
+    return 0;
+  }
+  print_lines(lines);
+  fmt::print("a step takes {:.1f} ms, {} repeats\n", timing.median_seconds * 1e3, timing.repeats);
+  return 0;
+}
+
+}  // namespace snug::bench

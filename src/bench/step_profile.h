@@ -1,0 +1,15 @@
+// `snug bench step`: where the time of a training step goes, operation by operation where each
+// stands in the step.
+#pragma once
+
+#include "formats/recipe.h"
+
+namespace snug::bench {
+
+// Runs the recipe's step with random weights and a batch full of tokens, in segments of equal
+// length (max_segments of them a row), all trained. Prints for each kind of operation (the names of
+// plan/rate_key.h, products apart by shape) its count, seconds and share of a step, and the rate of
+// its work; or all of it as JSON. Returns 0. Throws UserError.
+int step(const formats::Recipe& recipe, bool json);
+
+}  // namespace snug::bench
