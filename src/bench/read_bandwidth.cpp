@@ -52,7 +52,8 @@ double read_bandwidth(int64_t bytes, int threads, int sweeps) {
 
 int memory(const formats::Recipe& recipe, bool json) {
   const int threads = base::thread_count(recipe.threads);
-  const auto backend = backends::open_backend("cpu", {.threads = threads});
+  const auto backend = backends::open_backend(
+      "cpu", {.threads = threads, .device_memory_bytes = recipe.device_memory});
   const int64_t free = backend->capacity_bytes(program::Space::device);
   const int64_t bytes = std::min(kBufferBytes, free / 2);
   const double rate = read_bandwidth(bytes, threads, kSweeps);

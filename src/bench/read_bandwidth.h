@@ -12,8 +12,9 @@ namespace snug::bench {
 // thread over its own part. The buffer should be several times the last-level cache.
 double read_bandwidth(int64_t bytes, int threads, int sweeps);
 
-// The verb: a buffer of 4 GiB, or of half of what is free where that is less. Prints a line, or
-// JSON with bytes_per_second, buffer_bytes and threads. Returns 0. Throws UserError.
+// The verb: a buffer of 4 GiB, or of half of device_memory (else of what is free) where that is
+// less. Prints a line, or JSON with bytes_per_second, buffer_bytes and threads. Returns 0. Throws
+// UserError.
 int memory(const formats::Recipe& recipe, bool json);
 
 }  // namespace snug::bench

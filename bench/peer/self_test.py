@@ -1,0 +1,84 @@
+"""Checks that need no peer: what a quick race of Snug alone gave, and what is made of a peer's answers."""
+
+import copy
+import math
+import pathlib
+
+import model_flops
+import report
+import training
+from contestants import VARIANTS
+from materials import SHAPES
+
+
+def require(condition: bool, what: object) -> None:
+    if not condition:
+        raise SystemExit(f"self-test: {what}")
+
+
+def check_formula() -> None:
+    """The figures that the bars were stated in: about 910 and 676 tokens a second at 60 % of 1.05 TFLOP/s."""
+    shape = SHAPES["smollm2-135m"]
+    require(model_flops.linear_weights(shape) + model_flops.head_weights(shape) == 134_479_872, "weights")
+    require(model_flops.adapter_weights(shape) == 4_884_480, "adapter weights")
+    for method, expected in (("lora", 910), ("qlora", 910), ("full", 676)):
+        rate = 0.6 * 1.05e12 / model_flops.training_flops(shape, method, 1024)
+        require(abs(rate / expected - 1) < 0.003, f"{method}: {rate:.1f} tokens/s, expected about {expected}")
+
+
+def check_job(job: dict) -> None:
+    """Every step has a loss, the modes compute the same, and all that is reported is a positive number."""
+    name = job["method"]
+    for contestant, summary in job["contestants"].items():
+        for key in ("tokens_per_second", "peak_bytes", "model_flops_per_second"):
+            require(math.isfinite(summary[key]) and summary[key] > 0, (name, contestant, key, summary[key]))
+        require(summary["peak_bytes"] < 4 << 30, (name, contestant, summary["peak_bytes"]))
+        require(len(job["losses"][contestant]) >= 3, (name, contestant, job["losses"]))
+    require(job["losses_agree"], (name, job["loss_difference"]))
+    require(min(job["grad_norms"]["snug none"]) > 1e-4, (name, job["grad_norms"]))
+    expected = 2 * (64 - 1)
+    require(job["trained_tokens_a_step"] == expected, (name, job["trained_tokens_a_step"], expected))
+
+
+def check_made_up_peer(job: dict) -> None:
+    """Winners are those that computed the same; failures are kept; the table names both."""
+    trials = [{"variant": str(variant), "index": index, "failure": "exit code 1: no compiler"}
+              for index, variant in enumerate(VARIANTS)]
+    require(training.winners(trials) == {}, "winners among failures")
+    for index, seconds, peak, difference in ((0, 2.0, 5 << 30, 0.001), (1, 3.0, 2 << 30, 0.001), (2, 1.0, 1 << 30, 0.5)):
+        trials[index] = {"variant": str(VARIANTS[index]), "index": index, "step_seconds": seconds, "peak_bytes": peak,
+                         "loss_difference": difference}
+    peers = training.winners(trials)
+    require(peers == {"fastest": VARIANTS[0], "leanest": VARIANTS[1]}, peers)
+    job = copy.deepcopy(job)
+    job |= {"trials": trials, "peer_variants": {name: str(variant) for name, variant in peers.items()},
+            "speed_ratio": {"snug none": 2.5}, "memory_ratio": {"snug none": 0.25}}
+    for name in peers:
+        job["contestants"][f"peer {name}"] = job["contestants"]["snug none"]
+        job["loss_difference"][f"peer {name}"] = 0.001
+    section = "\n".join(report.training_section({"jobs": [job], "setting": dict(
+        shape="quick", batch=2, row_tokens=64, pairs=1, steps=2, warmup=1, threads=2)}))
+    for part in (f"transformers + PEFT, leanest: {VARIANTS[1]}", "| 2.50 | 0.25 |", "no compiler", "0.10 %"):
+        require(part in section, f"no '{part}' in:\n{section}")
+
+
+def check(result: dict, out: pathlib.Path) -> None:
+    """Of a run with --quick and no peer."""
+    check_formula()
+    jobs = {job["method"]: job for job in result["jobs"]}
+    for name in ("lora", "full"):
+        require("failure" not in jobs[name], jobs[name])
+    for job in jobs.values():
+        # A method that this binary says it has not is no rot of the scripts.
+        if "failure" in job and "not built" in job["failure"]:
+            continue
+        require("failure" not in job, job)
+        check_job(job)
+    check_made_up_peer(jobs["lora"])
+    decode = result["decode"]
+    require(decode["contestants"].get("snug bf16", {}).get("share_of_bound", 0) > 0, decode)
+    require(set(decode["failures"]) <= {"snug nf4"}, decode["failures"])
+    text = (out / "race.md").read_text()
+    for part in ("| lora | Snug, recompute=none |", "| full | Snug, recompute=layer |", "## Generation", "| snug bf16 |"):
+        require(part in text, f"no '{part}' in:\n{text}")
+    require((out / "race.json").stat().st_size > 1000, "race.json")

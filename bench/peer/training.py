@@ -1,0 +1,112 @@
+"""A training job's race: every variant of the peer tried once, then pairs of runs in turn."""
+
+import statistics
+
+from contestants import (VARIANTS, Setting, Variant, loss_difference, product_rates, step_seconds, tokens_per_second,
+                         train_peer, train_snug)
+from model_flops import training_flops
+from processes import Failure
+
+RECOMPUTES = ("none", "layer")
+LOSS_TOLERANCE = 0.01
+
+
+def try_variants(setting: Setting, method: str, ours: dict, steps: int, limit_seconds: float, say) -> list[dict]:
+    """One short run of each variant; a failed one keeps its reason."""
+    trials = []
+    for variant in VARIANTS:
+        trial = {"variant": str(variant), "index": VARIANTS.index(variant)}
+        try:
+            run = train_peer(setting, method, variant, steps, limit_seconds)
+            trial |= {"step_seconds": step_seconds(setting, run), "peak_bytes": run["peak_bytes"],
+                      "loss_difference": loss_difference(ours, run), "trained_dtypes": run["trained_dtypes"]}
+        except Failure as failure:
+            trial["failure"] = str(failure)
+        say(f"  {method} peer {variant}: " + (trial.get("failure") or
+            f"{trial['step_seconds']:.2f} s a step, {trial['peak_bytes'] / 2**30:.2f} GiB"))
+        trials.append(trial)
+    return trials
+
+
+def winners(trials: list[dict]) -> dict[str, Variant]:
+    """The peer's best for time and its best for memory, of those that computed the same; empty where none did."""
+    sound = [trial for trial in trials if "failure" not in trial and trial["loss_difference"] <= LOSS_TOLERANCE]
+    if not sound:
+        return {}
+    return {"fastest": VARIANTS[min(sound, key=lambda trial: trial["step_seconds"])["index"]],
+            "leanest": VARIANTS[min(sound, key=lambda trial: trial["peak_bytes"])["index"]]}
+
+
+def summary_of(setting: Setting, runs: list[dict]) -> dict:
+    """Medians over the rounds, and the range of the rates."""
+    rates = [tokens_per_second(setting, run) for run in runs]
+    return {"tokens_per_second": statistics.median(rates), "slowest": min(rates), "fastest": max(rates),
+            "peak_bytes": statistics.median(run["peak_bytes"] for run in runs),
+            "step_seconds": [step_seconds(setting, run) for run in runs]}
+
+
+def run_rounds(setting: Setting, method: str, peers: dict[str, Variant], pairs: int, say) -> tuple[dict, list[dict]]:
+    """Everybody once a round, back and forth, and oneDNN's rate after each: runs by name, and the rates."""
+    contestants = {f"snug {recompute}": lambda recompute=recompute: train_snug(setting, method, recompute, setting.steps)
+                   for recompute in RECOMPUTES}
+    for name, variant in peers.items():
+        contestants[f"peer {name}"] = lambda variant=variant: train_peer(setting, method, variant, setting.steps,
+                                                                         setting.limit_seconds)
+    order = list(contestants)
+    order = [name for pair in zip(order[:2], order[2:]) for name in pair] if peers else order
+    runs, products = {name: [] for name in order}, []
+    for round_number in range(pairs):
+        for name in order if round_number % 2 == 0 else reversed(order):
+            runs[name].append(contestants[name]())
+            say(f"  {method} round {round_number + 1} {name}: "
+                f"{tokens_per_second(setting, runs[name][-1]):.0f} tokens/s, "
+                f"{runs[name][-1]['peak_bytes'] / 2**30:.2f} GiB")
+        products.append(product_rates(setting, method))
+    return runs, products
+
+
+def race(setting: Setting, method: str, pairs: int, trial_steps: int, trial_limit: float, say) -> dict:
+    """All there is to say of a job, or why there is nothing: {"failure": ...}."""
+    try:
+        ours = train_snug(setting, method, "none", trial_steps)
+    except Failure as failure:
+        say(f"  {method} snug: {failure}")
+        return {"method": method, "failure": f"snug: {failure}"}
+    trials = try_variants(setting, method, ours, trial_steps, trial_limit, say) if setting.python else []
+    peers = winners(trials)
+    runs, products = run_rounds(setting, method, peers, pairs, say)
+    flops = training_flops(setting.shape, method, setting.row_tokens)
+    result = {"method": method, "flops_per_token": flops, "trained_tokens_a_step": ours["trained_tokens"],
+              "trials": trials, "peer_variants": {name: str(variant) for name, variant in peers.items()},
+              "contestants": {name: summary_of(setting, of_name) for name, of_name in runs.items()},
+              "losses": {name: of_name[0]["losses"] for name, of_name in runs.items()},
+              "grad_norms": {name: of_name[0]["grad_norms"] for name, of_name in runs.items()},
+              "planned_bytes": {name: of_name[0]["planned_bytes"] for name, of_name in runs.items()
+                                if "planned_bytes" in of_name[0]}}
+    add_comparisons(result, setting, runs, products)
+    return result
+
+
+def add_comparisons(result: dict, setting: Setting, runs: dict, products: list[dict]) -> None:
+    """Ratios within rounds, agreement of losses, and shares of what oneDNN reaches."""
+    reference = "peer fastest" if "peer fastest" in runs else None
+    if reference:
+        result["speed_ratio"] = {
+            name: statistics.median(tokens_per_second(setting, ours) / tokens_per_second(setting, theirs)
+                                    for ours, theirs in zip(runs[name], runs[reference]))
+            for name in runs if name.startswith("snug")}
+        result["memory_ratio"] = {
+            name: result["contestants"][name]["peak_bytes"] / result["contestants"][peer]["peak_bytes"]
+            for name, peer in (("snug none", "peer fastest"), ("snug layer", "peer leanest"))}
+    first = runs["snug none"][0]
+    result["loss_difference"] = {name: loss_difference(first, of_name[0]) for name, of_name in runs.items()
+                                 if name != "snug none"}
+    result["losses_agree"] = all(value <= LOSS_TOLERANCE for value in result["loss_difference"].values())
+    rates = {group: statistics.median(of_round[group]["flops_per_second"] for of_round in products
+                                      if of_round[group]["flops_per_second"]) for group in ("all", "wide")}
+    result["onednn_flops_per_second"] = rates
+    result["onednn_libraries"] = products[0]["libraries"]
+    for name, summary in result["contestants"].items():
+        reached = summary["tokens_per_second"] * result["flops_per_token"]
+        summary["model_flops_per_second"] = reached
+        summary["share_of_onednn"] = {group: reached / rate for group, rate in rates.items()}
