@@ -36,6 +36,9 @@ def load_model(job: dict):
 
 def run(job: dict) -> dict:
     torch.set_num_threads(job["threads"])
+    if job["method"] != "full":
+        import peft  # what it takes itself counts as Python's
+    import_bytes = high_water_mark()
     with open(job["data"]) as file:
         rows = [json.loads(line)["input_ids"] for line in file]
     model = load_model(job)
@@ -58,7 +61,7 @@ def run(job: dict) -> dict:
         losses.append(float(loss.detach()))
         norms.append(float(norm))
         seconds.append(time.perf_counter() - start)
-    return {"losses": losses, "grad_norms": norms, "step_seconds": seconds, "peak_bytes": high_water_mark(),
+    return {"losses": losses, "grad_norms": norms, "step_seconds": seconds, "peak_bytes": high_water_mark(), "import_bytes": import_bytes,
             "trained_weights": sum(parameter.numel() for parameter in trained),
             "trained_dtypes": sorted({str(parameter.dtype) for parameter in trained})}
 

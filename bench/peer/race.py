@@ -38,7 +38,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=5, help="rounds of the winners")
     parser.add_argument("--steps", type=int, default=8, help="measured steps a run, after two")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--trial-seconds", type=float, default=300.0, help="limit of a variant's first run")
+    parser.add_argument("--trial-seconds", type=float, default=600.0, help="limit of a variant's first run")
     parser.add_argument("--out", default="bench/results", help="folder of race.json and race.md")
     parser.add_argument("--work", default="", help="folder for models and runs; kept; by default a temporary one")
     parser.add_argument("--quick", action="store_true", help="a tiny shape and one round, to see that everything runs")
@@ -60,7 +60,7 @@ def commit() -> str:
 
 
 def versions(arguments: argparse.Namespace) -> dict:
-    found = {"snug": subprocess.run([arguments.snug, "--version"], capture_output=True, text=True).stdout.strip()}
+    found = {"snug": subprocess.run([arguments.snug, "--version"], capture_output=True, text=True).stdout.split()[-1]}
     for python in filter(None, ("" if arguments.no_peer else arguments.python, arguments.llama_python)):
         answer = processes.run_json([python, HERE / "peer_versions.py"], 60, 1)
         answer.pop("peak_bytes")

@@ -31,6 +31,12 @@ def training_rows(job: dict) -> list[list[str]]:
     return rows
 
 
+def imports_of(job: dict) -> str:
+    """What of the peer's peak is there before any model is."""
+    names = [summary["import_bytes"] for name, summary in job["contestants"].items() if name.startswith("peer")]
+    return f" Of the peer's peak {max(names) / GIB:.2f} GiB are Python and its libraries." if names else ""
+
+
 def failures_of(job: dict) -> list[str]:
     return [f"- {job['method']}, {trial['variant']}: {trial['failure']}" for trial in job.get("trials", [])
             if "failure" in trial]
@@ -52,7 +58,7 @@ def training_section(result: dict) -> list[str]:
         rates = job["onednn_flops_per_second"]
         parts.append(f"- {job['method']}: {job['flops_per_token'] / 1e6:.1f} model MFLOP a token; oneDNN "
                      f"({job['onednn_libraries']}) {rates['wide'] / 1e9:.0f} GFLOP/s on linears and head, "
-                     f"{rates['all'] / 1e9:.0f} on all. Losses agree within 1 %: {'yes' if job['losses_agree'] else 'NO'}.")
+                     f"{rates['all'] / 1e9:.0f} on all. Losses agree within 1 %: {'yes' if job['losses_agree'] else 'NO'}." + imports_of(job))
         if job["method"] in BARS and setting["shape"] == "smollm2-135m":
             bars = zip(("snug none", "snug layer"), BARS[job["method"]])
             parts.append("  Resident peak, bar and measured: " + "; ".join(

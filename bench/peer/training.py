@@ -42,6 +42,7 @@ def summary_of(setting: Setting, runs: list[dict]) -> dict:
     rates = [tokens_per_second(setting, run) for run in runs]
     return {"tokens_per_second": statistics.median(rates), "slowest": min(rates), "fastest": max(rates),
             "peak_bytes": statistics.median(run["peak_bytes"] for run in runs),
+            "import_bytes": statistics.median(run.get("import_bytes", 0) for run in runs),
             "step_seconds": [step_seconds(setting, run) for run in runs]}
 
 
