@@ -42,6 +42,21 @@ def failures_of(job: dict) -> list[str]:
             if "failure" in trial]
 
 
+def profile_section(jobs: list[dict]) -> list[str]:
+    """Milliseconds of Snug's step by group, recompute=none, a column a job."""
+    known = [job for job in jobs if "profile" in job]
+    failures = [f"- {job['method']} was not profiled: {job['profile_failure']}" for job in jobs if "profile_failure" in job]
+    if not known:
+        return failures
+    rows = [[group, *(f"{1e3 * job['profile']['groups'][group]:.0f}" for job in known)]
+            for group in known[0]["profile"]["groups"]]
+    rows.append(["a step", *(f"{1e3 * job['profile']['step_seconds']:.0f}" for job in known)])
+    for group, name in (("wide", "oneDNN alone, linears and head"), ("narrow", "oneDNN alone, adapters")):
+        rows.append([name, *(f"{1e3 * job['onednn_seconds'][group]:.0f}" for job in known)])
+    return ["\nWhere the time of Snug's step goes, in ms, each operation timed where it stands (recompute=none):\n",
+            table(["operations", *(job["method"] for job in known)], rows), *failures]
+
+
 def training_section(result: dict) -> list[str]:
     jobs = [job for job in result["jobs"] if "failure" not in job]
     parts = ["## Training\n"]
@@ -64,6 +79,7 @@ def training_section(result: dict) -> list[str]:
             parts.append("  Resident peak, bar and measured: " + "; ".join(
                 f"{name} {bar} GiB, {job['contestants'][name]['peak_bytes'] / GIB:.2f} GiB" for name, bar in bars) + ".")
     parts += [f"- {job['method']} did not run: {job['failure']}" for job in result["jobs"] if "failure" in job]
+    parts += profile_section(jobs)
     failed = [line for job in jobs for line in failures_of(job)]
     if failed:
         parts.append("\nVariants of the peer that did not run:\n\n" + "\n".join(failed))

@@ -36,6 +36,8 @@ def check_job(job: dict) -> None:
         require(len(job["losses"][contestant]) >= 3, (name, contestant, job["losses"]))
     require(job["losses_agree"], (name, job["loss_difference"]))
     require(min(job["grad_norms"]["snug none"]) > 1e-4, (name, job["grad_norms"]))
+    parts = sum(job["profile"]["groups"].values())
+    require(job["profile"]["groups"]["head and loss"] > 0 and parts > 0, (name, job["profile"]))
     expected = 2 * (64 - 1)
     require(job["trained_tokens_a_step"] == expected, (name, job["trained_tokens_a_step"], expected))
 
@@ -79,6 +81,7 @@ def check(result: dict, out: pathlib.Path) -> None:
     require(decode["contestants"].get("snug bf16", {}).get("share_of_bound", 0) > 0, decode)
     require(set(decode["failures"]) <= {"snug nf4"}, decode["failures"])
     text = (out / "race.md").read_text()
-    for part in ("| lora | Snug, recompute=none |", "| full | Snug, recompute=layer |", "## Generation", "| snug bf16 |"):
+    for part in ("| lora | Snug, recompute=none |", "| full | Snug, recompute=layer |", "## Generation", "| snug bf16 |", "| operations | lora |",
+                 "| products of adapters | "):
         require(part in text, f"no '{part}' in:\n{text}")
     require((out / "race.json").stat().st_size > 1000, "race.json")

@@ -6,6 +6,7 @@ from contestants import (VARIANTS, Setting, Variant, loss_difference, product_ra
                          train_peer, train_snug)
 from model_flops import training_flops
 from processes import Failure
+from step_profile import profile
 
 RECOMPUTES = ("none", "layer")
 LOSS_TOLERANCE = 0.01
@@ -85,6 +86,12 @@ def race(setting: Setting, method: str, pairs: int, trial_steps: int, trial_limi
               "planned_bytes": {name: of_name[0]["planned_bytes"] for name, of_name in runs.items()
                                 if "planned_bytes" in of_name[0]}}
     add_comparisons(result, setting, runs, products)
+    result["onednn_seconds"] = {group: statistics.median(of_round[group]["seconds"] for of_round in products)
+                                for group in ("wide", "narrow")}
+    try:
+        result["profile"] = profile(setting, method)
+    except Failure as failure:
+        result["profile_failure"] = str(failure)
     return result
 
 
