@@ -6,13 +6,16 @@ import processes
 from contestants import Setting, snug_words
 from materials import LORA_RANK
 
-GROUPS = ("products of linears", "head and loss", "products of adapters", "attention", "update", "everything else")
+GROUPS = ("products of linears", "head and loss", "products of adapters", "dequantising", "attention", "update",
+          "everything else")
 
 
 def group_of(name: str) -> str:
     """Of an operation's name as `snug bench step` prints it."""
     if name.startswith("linear_cross_entropy"):
         return "head and loss"
+    if name.startswith("dequantize"):
+        return "dequantising"
     if name.startswith("attention"):
         return "attention"
     if name.split()[0] in ("adamw", "adamw_bf16", "global_norm", "clip_factor", "cast"):

@@ -164,6 +164,7 @@ void print_table(const std::vector<ProductRate>& rates) {
 std::vector<ProductRate> measure_products(const std::vector<JobProduct>& products,
                                           double least_seconds) {
   std::vector<ProductRate> rates;
+  rates.reserve(products.size());
   for (const JobProduct& product : products) rates.push_back(measure(product, least_seconds));
   return rates;
 }
