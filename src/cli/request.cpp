@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "base/error.h"
 #include "formats/recipe_keys.h"
@@ -22,8 +23,15 @@ void add_override(Request& request, const std::string& word) {
   request.overrides.push_back(word);
 }
 
+// False, too, for what no file can be called, such as a text longer than the system's names.
+bool is_file(const std::string& word) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(word, error);
+}
+
 void set_file(Request& request, const std::string& word) {
-  if (!std::filesystem::exists(word))
+  std::error_code error;
+  if (!std::filesystem::exists(word, error))
     base::throw_user_error(
         "'{}' is neither a recipe file that exists nor of the form key=value (as in max_steps=50)",
         word);
@@ -39,7 +47,7 @@ Request make_request(const std::vector<std::string>& words, bool json) {
   Request request;
   request.json = json;
   for (const std::string& word : words)
-    if (word.find('=') != std::string::npos && !std::filesystem::is_regular_file(word))
+    if (word.find('=') != std::string::npos && !is_file(word))
       add_override(request, word);
     else
       set_file(request, word);

@@ -59,8 +59,11 @@ class Work {
       const int64_t capacity = plan::kLoadSlotBytes / base::size_of(*transfer.source->info->dtype);
       const int64_t left = transfer.destination.elements() - element_;
       if (left > 0) {
-        ended_.wait(lock, [&] { return failure_ || is_absmax_free(index_); });
-        if (failure_) break;
+        if (!is_absmax_free(index_)) {
+          // While this one waits, the other may take the piece: look again.
+          ended_.wait(lock);
+          continue;
+        }
         const Piece piece{index_, element_, std::min(left, capacity)};
         element_ += piece.elements;
         return piece;

@@ -31,5 +31,13 @@ TEST(Request, TakesOneRecipeAnywhereAmongTheWords) {
   EXPECT_TRUE(contains(user_error_of([&] { make_request({"gone.yaml"}, false); }), "gone.yaml"));
 }
 
+// A prompt may be longer than any file's name.
+TEST(Request, TakesWordsLongerThanAnyFileName) {
+  const std::string prompt = "prompt=" + std::string(5000, 'x');
+  EXPECT_EQ(make_request({prompt}, false).overrides, std::vector<std::string>{prompt});
+  const std::string word(5000, 'y');
+  EXPECT_TRUE(contains(user_error_of([&] { make_request({word}, false); }), "neither a recipe"));
+}
+
 }  // namespace
 }  // namespace snug::cli

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include "formats/safetensors_file.h"
 #include "formats/safetensors_writer.h"
 #include "formats/tensor_index.h"
+#include "runtime/stored_weight.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {
@@ -138,6 +140,45 @@ TEST(LoadWeights, StreamsTensorsLargerThanASlotOnTwoThreads) {
     ASSERT_EQ(buffer.as<base::BFloat16>()[i].bits,
               base::to_bfloat16(static_cast<float>(i) - 1000.0F).bits)
         << i;
+}
+
+// Both readers come to wait for the same tensor's buffer of scales; only one may take its piece.
+TEST(LoadWeights, QuantisesManySmallTensorsOnTwoThreads) {
+  TemporaryFolder folder;
+  models::ModelConfig config = testing::tiny_model();
+  config.hidden_size = 128;
+  config.intermediate_size = 384;
+  config.num_heads = config.num_kv_heads = 4;
+  config.head_dim = 32;
+  config.num_layers = 12;
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, spec] : specs_of(config)) specs.push_back(spec);
+  {
+    formats::SafetensorsWriter writer(folder / "model.safetensors", specs);
+    for (const TensorSpec& spec : specs) {
+      std::vector<float> values(static_cast<size_t>(spec.bytes() / 4));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = std::sin(static_cast<float>(i % 9973)) + static_cast<float>(i % 64);
+      writer.write(spec.name, values.data(), spec.bytes());
+    }
+    writer.finish();
+  }
+  TinyRun run({.model = config, .method = plan::MethodKind::lora, .quantised = true});
+  const auto codes = [&](int layer, const char* linear) {
+    const std::string name = fmt::format("model.layers.{}.mlp.{}.weight", layer, linear);
+    const StoredWeight stored = stored_weight(run.executor(), name);
+    const auto* first = reinterpret_cast<const char*>(stored.codes.data);
+    const auto* scales = reinterpret_cast<const char*>(stored.absmax.data);
+    return std::string(first, static_cast<size_t>(stored.codes.bytes())) +
+           std::string(scales, static_cast<size_t>(stored.absmax.bytes()));
+  };
+  for (int load = 0; load < 20; ++load) {
+    load_weights(folder.path(), config, run.executor());
+    const std::string expected = codes(0, "gate_proj");
+    for (int layer = 0; layer < 12; ++layer)
+      for (const char* linear : {"gate_proj", "up_proj", "down_proj"})
+        ASSERT_EQ(codes(layer, linear), expected) << layer << linear << " in load " << load;
+  }
 }
 
 // A folder with the tensors of tiny_model() in fp32, after `change` had its way with them.

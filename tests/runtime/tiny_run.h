@@ -46,6 +46,7 @@ struct TinyOptions {
   methods::OptimizerKind optimizer = methods::OptimizerKind::adamw;
   int64_t lora_r = 4;
   std::vector<std::string> target_modules{"all-linear"};
+  bool quantised = false;  // the frozen linears are NF4, double quantised
 };
 
 inline plan::TrainingSpec spec_of(const TinyOptions& options) {
@@ -55,6 +56,7 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.lora.r = options.lora_r;
   spec.lora.alpha = 2.0 * static_cast<double>(options.lora_r);
   spec.lora.target_modules = options.target_modules;
+  if (options.quantised) spec.quantization.emplace();
   spec.update.optimizer = options.optimizer;
   spec.compute = options.compute;
   spec.rows = 1;
