@@ -12,6 +12,12 @@ struct Size {
 constexpr Size kSizes[]{{1, 1, 1},    {1, 3, 17},  {3, 17, 1},   {17, 65, 3},    {17, 1, 17},
                         {64, 64, 64}, {65, 3, 65}, {2, 129, 64}, {129, 65, 130}, {33, 257, 48}};
 
+// One dimension is a few dozen, the others long: each of m, k and n in turn, whole blocks and odd
+// ends.
+constexpr Size kThinSizes[]{{16, 1031, 192}, {192, 1031, 16}, {130, 600, 24}, {11, 300, 513},
+                            {1031, 16, 192}, {161, 29, 300},  {512, 64, 256}, {129, 8, 1540},
+                            {515, 300, 16},  {33, 513, 145},  {150, 257, 9}};
+
 constexpr Matmul kForms[]{
     {},
     {.transpose_b = true},
@@ -72,7 +78,11 @@ void add_case(CaseList& list, const Size& size, const Matmul& form, bool views) 
 void add_matmul_cases(CaseList& list) {
   for (const Size& size : kSizes)
     for (const Matmul& form : kForms) add_case(list, size, form, false);
-  for (const Matmul& form : kForms) add_case(list, {17, 65, 33}, form, true);
+  for (const Size& size : kThinSizes)
+    for (const Matmul& form : kForms) add_case(list, size, form, false);
+  for (const Size& size :
+       {Size{17, 65, 33}, Size{16, 257, 145}, Size{145, 33, 257}, Size{145, 257, 24}})
+    for (const Matmul& form : kForms) add_case(list, size, form, true);
 }
 
 }  // namespace snug::backends::test

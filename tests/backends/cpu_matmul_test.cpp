@@ -3,6 +3,8 @@
 // tested.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "backends/random_bits.h"
 #include "base/error.h"
 #include "one_operation.h"
@@ -92,6 +94,52 @@ TEST(CpuMatmul, EveryTransposeAndSum) {
                .result = result,
                .alpha = (flags & 3) == 2 ? 1.0F : 0.37F,
                .sum = static_cast<MatmulCase::Sum>(flags >> 2)});
+}
+
+// Of products with a dimension of a few dozen: those of LoRA, odd ends in every dimension, and
+// tokens too few to be one.
+constexpr int64_t kThinSizes[][3] = {
+    {16, 576, 2048}, {192, 16, 2047}, {300, 16, 4100}, {2048, 192, 16},
+    {257, 300, 8},   {129, 277, 29},  {130, 513, 33},  {2047, 16, 192},
+    {161, 13, 577},  {8, 130, 1030},  {33, 145, 257},  {1, 576, 16},
+    {17, 16, 576},   {1, 16, 1536},   {16, 192, 17},   {150, 64, 131}};
+
+TEST(CpuMatmul, ThinProducts) {
+  for (const auto& [factors, result] : type_pairs())
+    for (const auto& [m, n, k] : kThinSizes)
+      for (int flags = 0; flags < 16; ++flags)
+        check({.m = m,
+               .n = n,
+               .k = k,
+               .transpose_a = (flags & 1) != 0,
+               .transpose_b = (flags & 2) != 0,
+               .factors = factors,
+               .result = result,
+               .alpha = (flags & 3) == 2 ? 1.0F : 0.37F,
+               .sum = static_cast<MatmulCase::Sum>(flags >> 2)});
+}
+
+TEST(CpuMatmul, ThinProductsWithGaps) {
+  for (const auto& [factors, result] : type_pairs())
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{24, 145, 257},
+                                  {145, 257, 24},
+                                  {257, 24, 145},
+                                  {130, 16, 129},
+                                  {16, 160, 192}})
+      for (int flags = 0; flags < 16; ++flags)
+        for (const int64_t gap : {1, 32})
+          check({.m = m,
+                 .n = n,
+                 .k = k,
+                 .transpose_a = (flags & 1) != 0,
+                 .transpose_b = (flags & 2) != 0,
+                 .factors = factors,
+                 .result = result,
+                 .alpha = -1.5F,
+                 .sum = static_cast<MatmulCase::Sum>(flags >> 2),
+                 .gap_a = gap,
+                 .gap_b = gap == 1 ? 0 : 3,
+                 .gap_c = gap});
 }
 
 TEST(CpuMatmul, OperandsWithGaps) {

@@ -19,6 +19,7 @@
 #include "backends/cpu/kernels/rope.h"
 #include "backends/cpu/kernels/silu_mul.h"
 #include "backends/cpu/kernels/softmax.h"
+#include "backends/cpu/kernels/thin_product.h"
 
 namespace snug::backends::cpu {
 
@@ -35,6 +36,7 @@ struct Kernels {
   const RopeKernels* rope;
   const SiluMulKernels* silu_mul;
   const SoftmaxKernels* softmax;
+  const ThinKernels* thin_product;
 };
 
 // One table an instruction set, defined in kernels/table.cpp.

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/thin_product.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -98,7 +99,13 @@ bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
 
 Product::Product(const MatmulSpec& spec, const CpuContext& context) : spec_(spec), dense_(spec) {
   if (context.isa < Isa::v4) {
+    way_ = Way::gemm;
     own_scratch_bytes_ = gemm_scratch_bytes(spec, context);
+    return;
+  }
+  if (is_thin_product(spec, context)) {
+    way_ = Way::thin;
+    own_scratch_bytes_ = thin_scratch_bytes(spec, context);
     return;
   }
   close_gaps();
@@ -180,7 +187,13 @@ MatmulOperands Product::copy_in(const MatmulOperands& operands, std::byte* scrat
 
 void Product::multiply(const MatmulOperands& operands, std::byte* scratch,
                        CpuContext& context) const {
-  if (steps_.empty()) return gemm(spec_, operands, scratch, context);
+  if (way_ == Way::gemm) return gemm(spec_, operands, scratch, context);
+  if (way_ == Way::thin) {
+    SNUG_CHECK(spec_.add != Add::addend || operands.addend != operands.c ||
+                   addend_may_be_destination(spec_),
+               "an addend of another layout shares c's bytes");
+    return multiply_thin(spec_, operands, scratch, context);
+  }
   const MatmulOperands dense = copy_in(operands, scratch + own_scratch_bytes_);
   const bool shares = dense_.add == Add::addend && dense.addend == dense.c;
   SNUG_CHECK(!shares || steps_[0].in_place != nullptr,

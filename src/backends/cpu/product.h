@@ -4,8 +4,8 @@
 // From x86-64-v4 on oneDNN runs it, in a form that takes all scratch from the caller; it has that
 // form only for matrices without gaps between rows (or columns, transposed), so those with gaps are
 // copied through the workspace. It multiplies a transposed bf16 factor at half its speed when the
-// inner dimension is long, so gradients of weights are made in steps of it. Below v4, our own gemm
-// runs it, in fp32.
+// inner dimension is long, so gradients of weights are made in steps of it. Thin bf16 products run
+// in kernels of our own, and below v4 all run in our own gemm, in fp32.
 #pragma once
 
 #include <array>
@@ -39,7 +39,10 @@ class Product {
   void make_steps();
   MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch) const;
 
+  enum class Way : uint8_t { library, thin, gemm };
+
   MatmulSpec spec_;
+  Way way_ = Way::library;
   MatmulSpec dense_;                               // what the library is asked for
   std::array<int64_t, kMatrices> copied_bytes_{};  // 0: used where it lies
   // A step of the inner dimension; the first does what the product asks for, later ones add to c.
@@ -48,7 +51,7 @@ class Product {
     MatmulPrimitive* primitive;
     MatmulPrimitive* in_place;  // for an addend that is c; null where that cannot be
   };
-  std::vector<Step> steps_;  // none: our own gemm
+  std::vector<Step> steps_;  // of the library
   int64_t own_scratch_bytes_ = 0;
 };
 

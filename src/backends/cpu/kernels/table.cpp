@@ -14,6 +14,7 @@ extern const RmsNormKernels kRmsNormKernels;
 extern const RopeKernels kRopeKernels;
 extern const SiluMulKernels kSiluMulKernels;
 extern const SoftmaxKernels kSoftmaxKernels;
+extern const ThinKernels kThinKernels;
 
 extern const Kernels kKernels;
 const Kernels kKernels = {
@@ -29,6 +30,7 @@ const Kernels kKernels = {
     .rope = &kRopeKernels,
     .silu_mul = &kSiluMulKernels,
     .softmax = &kSoftmaxKernels,
+    .thin_product = &kThinKernels,
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,0 +1,304 @@
+#include "backends/cpu/kernels/thin_product.h"
+
+#include "backends/cpu/kernels/block_packing.h"
+
+namespace snug::backends::cpu::SNUG_ISA {
+
+extern const ThinKernels kThinKernels;
+
+#if defined(__AMX_BF16__)
+
+namespace {
+
+using Product = BlockProduct<uint16_t>;
+constexpr int64_t kSpreadStride = kThinSpread + kThinGap;
+constexpr int64_t kBlockStride = kThinBlock + kThinGap;
+
+// Sixteen rows and kTiles sixteens of columns of c: tiles 0 to 3 hold the sums.
+template <int kTiles>
+SNUG_INLINE void multiply_columns(const Product& p, int64_t i, int64_t j) {
+  const int64_t b_bytes = p.b_stride * 4;
+  const int64_t c_bytes = p.c_stride * 4;
+  float* c = p.c + i * p.c_stride + j;
+  if (p.accumulate) {
+    _tile_loadd(0, c, c_bytes);
+    _tile_loadd(1, c + 16, c_bytes);
+    if constexpr (kTiles > 2) _tile_loadd(2, c + 32, c_bytes);
+    if constexpr (kTiles > 2) _tile_loadd(3, c + 48, c_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    if constexpr (kTiles > 2) _tile_zero(2);
+    if constexpr (kTiles > 2) _tile_zero(3);
+  }
+  const uint16_t* a = p.a + i * p.a_stride;
+  const uint16_t* b = p.b + j * 2;
+  for (int64_t k = 0; k < p.k; k += kBlockStep) {
+    _tile_loadd(4, a + k, p.a_stride * 2);
+    _tile_loadd(5, b, b_bytes);
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_loadd(6, b + 32, b_bytes);
+    _tile_dpbf16ps(1, 4, 6);
+    if constexpr (kTiles > 2) {
+      _tile_loadd(7, b + 64, b_bytes);
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_loadd(5, b + 96, b_bytes);
+      _tile_dpbf16ps(3, 4, 5);
+    }
+    b += 16 * p.b_stride * 2;
+  }
+  _tile_stored(0, c, c_bytes);
+  _tile_stored(1, c + 16, c_bytes);
+  if constexpr (kTiles > 2) _tile_stored(2, c + 32, c_bytes);
+  if constexpr (kTiles > 2) _tile_stored(3, c + 48, c_bytes);
+}
+
+// m a multiple of 16.
+void multiply_strips(const Product& p) {
+  // gcc's tile loads do not say that they read memory.
+  __asm__ volatile("" ::: "memory");
+  for (int64_t i = 0; i < p.m; i += 16) {
+    int64_t j = 0;
+    for (; j + 64 <= p.n; j += 64) multiply_columns<4>(p, i, j);
+    if (j < p.n) multiply_columns<2>(p, i, j);
+  }
+}
+
+SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// A square of up to kThinStep of lines that are contiguous in memory, filled up with zeros.
+struct alignas(64) Square {
+  uint16_t values[kThinStep * kThinStep];
+};
+
+void copy_square(const uint16_t* from, int64_t stride, int64_t lines, int64_t length,
+                 Square& square) {
+  const __mmask32 present = length >= kThinStep ? ~__mmask32{0} : (__mmask32{1} << length) - 1;
+  for (int64_t i = 0; i < kThinStep; ++i) {
+    const __m512i line =
+        i < lines ? _mm512_maskz_loadu_epi16(present, from + i * stride) : _mm512_setzero_si512();
+    _mm512_store_si512(square.values + i * kThinStep, line);
+  }
+}
+
+void pack_pairs(const ThinFactor& from, int64_t k, int64_t columns, uint16_t* to, int64_t stride) {
+  Square square;
+  for (int64_t p = 0; p < k; p += kThinStep) {
+    int64_t j = 0;
+    if (from.column_stride == 1 && k - p >= kThinStep) {
+      j = columns / kThinStep * kThinStep;
+      pair_rows(RowBlock<const uint16_t>{from.data + p * from.row_stride, from.row_stride},
+                kThinStep, j, RowBlock<uint16_t>{to + p * stride, stride});
+    }
+    for (; j < columns; j += kThinStep) {
+      const uint16_t* source = from.data + p * from.row_stride + j * from.column_stride;
+      const RowBlock<uint16_t> out = {to + (p / 2 * stride + j) * 2, stride};
+      if (from.column_stride == 1) {
+        copy_square(source, from.row_stride, k - p, columns - j, square);
+        pair_rows(RowBlock<const uint16_t>{square.values, kThinStep}, kThinStep, kThinStep, out);
+      } else {
+        copy_square(source, from.column_stride, columns - j, k - p, square);
+        transpose_units(RowBlock<const uint16_t>{square.values, kThinStep / 2}, kThinStep,
+                        kThinStep / 2, out);
+      }
+    }
+  }
+}
+
+void pack_rows(const ThinFactor& from, int64_t rows, int64_t columns, uint16_t* to,
+               int64_t stride) {
+  Square square;
+  Square pairs;
+  for (int64_t i = 0; i < rows; i += kThinStep)
+    for (int64_t j = 0; j < columns; j += kThinStep) {
+      const uint16_t* source = from.data + i * from.row_stride + j * from.column_stride;
+      uint16_t* out = to + i * stride + j;
+      if (from.column_stride == 1) {
+        copy_square(source, from.row_stride, rows - i, columns - j, square);
+        for (int64_t row = 0; row < kThinStep; ++row)
+          copy_elements(square.values + row * kThinStep, kThinStep, out + row * stride);
+      } else {
+        copy_square(source, from.column_stride, columns - j, rows - i, square);
+        pair_rows(RowBlock<const uint16_t>{square.values, kThinStep}, kThinStep, kThinStep,
+                  RowBlock<uint16_t>{pairs.values, kThinStep});
+        transpose_units(RowBlock<const uint16_t>{pairs.values, kThinStep}, kThinStep / 2, kThinStep,
+                        RowBlock<uint16_t>{out, stride / 2});
+      }
+    }
+}
+
+SNUG_INLINE __mmask16 lanes_of(int64_t n) {
+  return n >= kLanes ? __mmask16{0xffff} : static_cast<__mmask16>((1U << n) - 1U);
+}
+
+// Absent lanes are 0.
+SNUG_INLINE Float16Lanes load_some(const float* x, __mmask16 lanes) {
+  return reinterpret_cast<Float16Lanes>(_mm512_maskz_loadu_ps(lanes, x));
+}
+SNUG_INLINE Float16Lanes load_some(const uint16_t* x, __mmask16 lanes) {
+  const auto half = reinterpret_cast<Half16Lanes>(_mm256_maskz_loadu_epi16(lanes, x));
+  return reinterpret_cast<Float16Lanes>(widen(half) << 16);
+}
+SNUG_INLINE void store_some(float* out, Float16Lanes x, __mmask16 lanes) {
+  _mm512_mask_storeu_ps(out, lanes, reinterpret_cast<__m512>(x));
+}
+SNUG_INLINE void store_some(uint16_t* out, Float16Lanes x, __mmask16 lanes) {
+  _mm256_mask_storeu_epi16(out, lanes, reinterpret_cast<__m256i>(to_bf16(x)));
+}
+
+template <typename C, typename Addend>
+void finish_line(const float* sums, int64_t n, float alpha, C* c, const Addend* addend) {
+  const Float16Lanes factor = splat(alpha);
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes)
+    store(c + j, multiply_add(load(sums + j), factor, load(addend + j)));
+  if (j == n) return;
+  const __mmask16 rest = lanes_of(n - j);
+  store_some(c + j, multiply_add(load_some(sums + j, rest), factor, load_some(addend + j, rest)),
+             rest);
+}
+
+template <typename C>
+void finish_line(const float* sums, int64_t n, float alpha, C* c) {
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const __mmask16 lanes = lanes_of(n - j);
+    store_some(c + j, load_some(sums + j, lanes) * alpha, lanes);
+  }
+}
+
+template <typename C>
+void finish_lines(const float* sums, int64_t sums_stride, int64_t lines, int64_t n,
+                  const ThinResult& to, int64_t offset) {
+  for (int64_t i = 0; i < lines; ++i) {
+    C* c = static_cast<C*>(to.c) + i * to.c_stride + offset;
+    const int64_t at = i * to.addend_stride + offset;
+    const float* line = sums + i * sums_stride;
+    if (to.addend == nullptr)
+      finish_line(line, n, to.alpha, c);
+    else if (to.addend_is_bf16)
+      finish_line(line, n, to.alpha, c, static_cast<const uint16_t*>(to.addend) + at);
+    else
+      finish_line(line, n, to.alpha, c, static_cast<const float*>(to.addend) + at);
+  }
+}
+
+// Lines of the result from element `offset` of each on.
+void finish_lines_of_type(const float* sums, int64_t sums_stride, int64_t lines, int64_t n,
+                          const ThinResult& to, int64_t offset) {
+  if (to.c_is_bf16)
+    finish_lines<uint16_t>(sums, sums_stride, lines, n, to, offset);
+  else
+    finish_lines<float>(sums, sums_stride, lines, n, to, offset);
+}
+
+// The result from line `line` on.
+ThinResult from_line(ThinResult to, int64_t line) {
+  to.c = static_cast<char*>(to.c) + line * to.c_stride * (to.c_is_bf16 ? 2 : 4);
+  if (to.addend != nullptr)
+    to.addend =
+        static_cast<const char*>(to.addend) + line * to.addend_stride * (to.addend_is_bf16 ? 2 : 4);
+  return to;
+}
+
+// Sums (rows, columns) to columns [column, ...) of the result; whole steps of sums are readable.
+void finish_sums(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns,
+                 const ThinResult& to, int64_t column) {
+  if (!to.transposed) return finish_lines_of_type(sums, sums_stride, rows, columns, to, column);
+  alignas(64) float square[kLanes * kLanes];
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    const ThinResult lines = from_line(to, column + j);
+    for (int64_t i = 0; i < rows; i += kLanes) {
+      transpose_square(reinterpret_cast<const char*>(sums + i * sums_stride + j), sums_stride * 4,
+                       reinterpret_cast<char*>(square), kLanes * 4);
+      finish_lines_of_type(square, kLanes, smaller_of(kLanes, columns - j),
+                           smaller_of(kLanes, rows - i), lines, i);
+    }
+  }
+}
+
+// In pieces of columns with two places for sums, so that the processor finishes one while the tiles
+// make the next.
+void spread(const ThinRows& p) {
+  const TilesInUse tiles;
+  const int64_t depth = round_up(p.k, kThinStep);
+  const int64_t width = round_up(p.n, kThinStep);
+  pack_rows(p.a, p.rows, p.k, p.packed, depth);
+  float* sums = p.sums;
+  float* next = p.sums + kThinRows * kSpreadStride;
+  for (int64_t j = 0; j < p.n; j += kThinSpread) {
+    const int64_t columns = smaller_of(kThinSpread, p.n - j);
+    multiply_strips(Product{.a = p.packed,
+                            .a_stride = depth,
+                            .b = p.b + j * 2,
+                            .b_stride = width,
+                            .c = sums,
+                            .c_stride = kSpreadStride,
+                            .m = round_up(p.rows, kThinRows),
+                            .n = round_up(columns, kThinStep),
+                            .k = round_up(p.k, kThinStep),
+                            .accumulate = false});
+    finish_sums(sums, kSpreadStride, p.rows, columns, p.result, j);
+    float* const used = sums;
+    sums = next;
+    next = used;
+  }
+}
+
+// In blocks of b that stay in the first-level cache, packed in two places by turns.
+void sum(const ThinSums& p) {
+  const TilesInUse tiles;
+  uint16_t* packed = p.packed;
+  uint16_t* next = p.packed + kThinStep * kBlockStride;
+  for (int64_t begin = 0; begin < p.k; begin += kThinStep) {
+    const int64_t depth = smaller_of(kThinStep, p.k - begin);
+    for (int64_t j = 0; j < p.columns; j += kThinBlock) {
+      const int64_t columns = smaller_of(kThinBlock, p.columns - j);
+      pack_pairs({p.b.data + begin * p.b.row_stride + j, p.b.row_stride, p.b.column_stride}, depth,
+                 columns, packed, kBlockStride);
+      multiply_strips(Product{.a = p.a + begin,
+                              .a_stride = p.a_stride,
+                              .b = packed,
+                              .b_stride = kBlockStride,
+                              .c = p.sums + j,
+                              .c_stride = p.sums_stride,
+                              .m = round_up(p.rows, kThinRows),
+                              .n = round_up(columns, kThinStep),
+                              .k = round_up(depth, kThinStep),
+                              .accumulate = begin > 0});
+      uint16_t* const used = packed;
+      packed = next;
+      next = used;
+    }
+  }
+}
+
+void finish(float* sums, int64_t sums_stride, const int64_t (&rows_columns_parts)[3],
+            int64_t part_stride, const ThinResult& result) {
+  const auto [rows, columns, parts] = rows_columns_parts;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      float* at = sums + i * sums_stride + j;
+      Float16Lanes total = load(at);
+      for (int64_t part = 1; part < parts; ++part) total += load(at + part * part_stride);
+      store(at, total);
+    }
+  finish_sums(sums, sums_stride, rows, columns, result, 0);
+}
+
+}  // namespace
+
+const ThinKernels kThinKernels = {
+    .pack_pairs = pack_pairs,
+    .pack_rows = pack_rows,
+    .spread = spread,
+    .sum = sum,
+    .finish = finish,
+};
+
+#else
+
+const ThinKernels kThinKernels = {};
+
+#endif
+
+}  // namespace snug::backends::cpu::SNUG_ISA
