@@ -11,6 +11,7 @@
 
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/elementwise.h"
+#include "backends/cpu/kernels/few_rows.h"
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/nf4.h"
 #include "backends/cpu/kernels/optimizer.h"
@@ -28,6 +29,7 @@ struct Kernels {
   const AttentionGradKernels* attention_grad;
   const AttentionTileKernels* attention_tile;
   const ElementwiseKernels* elementwise;
+  const FewRowsKernels* few_rows;
   const GemmKernels* gemm;
   const Nf4Kernels* nf4;
   const OptimizerKernels* optimizer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/few_rows.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/thin_product.h"
@@ -98,6 +99,10 @@ bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
 }
 
 Product::Product(const MatmulSpec& spec, const CpuContext& context) : spec_(spec), dense_(spec) {
+  if (is_few_rows(spec)) {
+    way_ = Way::few_rows;
+    return;
+  }
   if (context.isa < Isa::v4) {
     way_ = Way::gemm;
     own_scratch_bytes_ = gemm_scratch_bytes(spec, context);
@@ -187,6 +192,7 @@ MatmulOperands Product::copy_in(const MatmulOperands& operands, std::byte* scrat
 
 void Product::multiply(const MatmulOperands& operands, std::byte* scratch,
                        CpuContext& context) const {
+  if (way_ == Way::few_rows) return few_rows_product(spec_, operands, context);
   if (way_ == Way::gemm) return gemm(spec_, operands, scratch, context);
   if (way_ == Way::thin) {
     SNUG_CHECK(spec_.add != Add::addend || operands.addend != operands.c ||

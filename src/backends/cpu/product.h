@@ -4,8 +4,9 @@
 // From x86-64-v4 on oneDNN runs it, in a form that takes all scratch from the caller; it has that
 // form only for matrices without gaps between rows (or columns, transposed), so those with gaps are
 // copied through the workspace. It multiplies a transposed bf16 factor at half its speed when the
-// inner dimension is long, so gradients of weights are made in steps of it. Thin bf16 products run
-// in kernels of our own, and below v4 all run in our own gemm, in fp32.
+// inner dimension is long, so gradients of weights are made in steps of it. Thin bf16 products, and
+// those of a few rows with a transposed factor, run in kernels of our own; below v4 all others run
+// in our own gemm, in fp32.
 #pragma once
 
 #include <array>
@@ -39,7 +40,7 @@ class Product {
   void make_steps();
   MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch) const;
 
-  enum class Way : uint8_t { library, thin, gemm };
+  enum class Way : uint8_t { few_rows, library, thin, gemm };
 
   MatmulSpec spec_;
   Way way_ = Way::library;

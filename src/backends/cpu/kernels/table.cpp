@@ -6,6 +6,7 @@ extern const AttentionFewKernels kAttentionFewKernels;
 extern const AttentionGradKernels kAttentionGradKernels;
 extern const AttentionTileKernels kAttentionTileKernels;
 extern const ElementwiseKernels kElementwiseKernels;
+extern const FewRowsKernels kFewRowsKernels;
 extern const GemmKernels kGemmKernels;
 extern const Nf4Kernels kNf4Kernels;
 extern const Optimizer8bitKernels kOptimizer8bitKernels;
@@ -22,6 +23,7 @@ const Kernels kKernels = {
     .attention_grad = &kAttentionGradKernels,
     .attention_tile = &kAttentionTileKernels,
     .elementwise = &kElementwiseKernels,
+    .few_rows = &kFewRowsKernels,
     .gemm = &kGemmKernels,
     .nf4 = &kNf4Kernels,
     .optimizer = &kOptimizerKernels,

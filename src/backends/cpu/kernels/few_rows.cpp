@@ -1,0 +1,93 @@
+// Four outputs at a time: as many chains of sums for each row, and as many streams from memory.
+#include "backends/cpu/kernels/few_rows.h"
+
+#include "backends/cpu/kernels/vector.h"
+
+namespace snug::backends::cpu::SNUG_ISA {
+namespace {
+
+constexpr int64_t kOutputs = 4;
+
+// Elements of one step, and a step: sum += x w over them. Instructions that multiply pairs of bf16
+// take twice as many.
+SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const float* x, const float* w) {
+  return multiply_add(load(x), load(w), sum);
+}
+template <typename X>
+constexpr int64_t kStep = kLanes;
+#if defined(__AVX512BF16__)
+template <>
+constexpr int64_t kStep<uint16_t> = 2 * kLanes;
+
+SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const uint16_t* x, const uint16_t* w) {
+  return reinterpret_cast<Float16Lanes>(_mm512_dpbf16_ps(
+      reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(_mm512_loadu_si512(x)),
+      reinterpret_cast<__m512bh>(_mm512_loadu_si512(w))));
+}
+#else
+SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const uint16_t* x, const uint16_t* w) {
+  return multiply_add(load(x), load(w), sum);
+}
+#endif
+
+// The last elements of a row, followed by zeros.
+template <typename X>
+SNUG_INLINE void pad(const X* from, int64_t n, X (&to)[kStep<X>]) {
+  for (int64_t i = 0; i < kStep<X>; ++i) to[i] = i < n ? from[i] : X{};
+}
+
+template <int kRows, int kWide, typename X>
+SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, int64_t output) {
+  const X* x = static_cast<const X*>(product.x);
+  const X* w = static_cast<const X*>(product.w) + output * product.w_stride;
+  Float16Lanes sums[kRows][kWide] = {};
+  int64_t at = 0;
+  for (; at + kStep<X> <= product.k; at += kStep<X>)
+    for (int i = 0; i < kWide; ++i)
+      for (int row = 0; row < kRows; ++row)
+        sums[row][i] = add_products(sums[row][i], x + row * product.x_stride + at,
+                                    w + i * product.w_stride + at);
+  if (at < product.k)
+    for (int i = 0; i < kWide; ++i) {
+      X last_w[kStep<X>];
+      pad(w + i * product.w_stride + at, product.k - at, last_w);
+      for (int row = 0; row < kRows; ++row) {
+        X last_x[kStep<X>];
+        pad(x + row * product.x_stride + at, product.k - at, last_x);
+        sums[row][i] = add_products(sums[row][i], last_x, last_w);
+      }
+    }
+  const int64_t columns = product.end - product.begin;
+  for (int row = 0; row < kRows; ++row)
+    for (int i = 0; i < kWide; ++i)
+      product.sums[row * columns + output - product.begin + i] = reduce_add(sums[row][i]);
+}
+
+template <int kRows, typename X>
+void multiply_rows(const FewRowsProduct& product) {
+  int64_t output = product.begin;
+  for (; output + kOutputs <= product.end; output += kOutputs)
+    multiply_outputs<kRows, kOutputs, X>(product, output);
+  for (; output < product.end; ++output) multiply_outputs<kRows, 1, X>(product, output);
+}
+
+template <typename X>
+void multiply(const FewRowsProduct& product) {
+  switch (product.rows) {
+    case 1:
+      return multiply_rows<1, X>(product);
+    case 2:
+      return multiply_rows<2, X>(product);
+    case 3:
+      return multiply_rows<3, X>(product);
+    default:
+      return multiply_rows<4, X>(product);
+  }
+}
+
+}  // namespace
+
+extern const FewRowsKernels kFewRowsKernels;
+const FewRowsKernels kFewRowsKernels = {.multiply = {multiply<float>, multiply<uint16_t>}};
+
+}  // namespace snug::backends::cpu::SNUG_ISA

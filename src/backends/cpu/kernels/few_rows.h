@@ -1,0 +1,32 @@
+// Products of a few rows with a matrix that is read once, row by row: y = alpha x w^T + addend, for
+// decoding. What bounds them is the memory that w comes from.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/element.h"
+
+namespace snug::backends::cpu {
+
+inline constexpr int64_t kFewRows = 4;
+
+// Rows of x (rows, k) and outputs [begin, end) of w (n, k): both have rows of elements side by
+// side, and one element type. Strides count elements.
+struct FewRowsProduct {
+  const void* x;
+  int64_t x_stride;
+  int64_t rows;  // at most kFewRows
+  const void* w;
+  int64_t w_stride;
+  int64_t k;
+  int64_t begin;
+  int64_t end;
+  float* sums;  // (rows, end - begin)
+};
+
+struct FewRowsKernels {
+  // Sums in fp32, in an order that depends on k alone.
+  void (*multiply[kElements])(const FewRowsProduct& product);
+};
+
+}  // namespace snug::backends::cpu
