@@ -1,4 +1,5 @@
-// Four outputs at a time: as many chains of sums for each row, and as many streams from memory.
+// Four outputs at a time: as many chains of sums for each row. What the next four read is asked for
+// meanwhile; processors look less far ahead by themselves.
 #include "backends/cpu/kernels/few_rows.h"
 
 #include "backends/cpu/kernels/vector.h"
@@ -43,10 +44,12 @@ SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, int64_t output)
   Float16Lanes sums[kRows][kWide] = {};
   int64_t at = 0;
   for (; at + kStep<X> <= product.k; at += kStep<X>)
-    for (int i = 0; i < kWide; ++i)
+    for (int i = 0; i < kWide; ++i) {
+      __builtin_prefetch(w + (i + kWide) * product.w_stride + at);
       for (int row = 0; row < kRows; ++row)
         sums[row][i] = add_products(sums[row][i], x + row * product.x_stride + at,
                                     w + i * product.w_stride + at);
+    }
   if (at < product.k)
     for (int i = 0; i < kWide; ++i) {
       X last_w[kStep<X>];

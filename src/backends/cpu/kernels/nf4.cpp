@@ -12,6 +12,10 @@ namespace {
 constexpr int64_t kBlock = 64;
 constexpr int64_t kNested = 256;
 constexpr int64_t kPair = 2 * kLanes;  // elements of sixteen bytes
+// Codes are asked for this many bytes before they are read. A block takes some thirty instructions
+// for its 32 bytes, so that what a core looks ahead by itself is a few cache lines: 5 GB/s where
+// memory gives 20.
+constexpr int64_t kAhead = 4096;
 
 SNUG_INLINE float scale_of(const Nf4Weight& weight, int64_t block) {
   if (weight.absmax != nullptr) return weight.absmax[block];
@@ -113,6 +117,7 @@ void dequantize(const Nf4Weight& weight, int64_t first, int64_t n, void* out) {
   const Float16Lanes values = load(weight.values);
   for (int64_t i = 0; i < n; i += kBlock) {
     const uint8_t* codes = weight.codes + (first + i) / 2;
+    __builtin_prefetch(codes + kAhead);
     const Float16Lanes table = values * scale_of(weight, (first + i) / kBlock);
     if (n - i >= kBlock) {
       dequantize_pair(codes, table, w + i);
@@ -148,6 +153,7 @@ SNUG_INLINE void multiply_output(const Nf4Product& product, int64_t output) {
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t index = output * blocks + block;
     const uint8_t* codes = product.weight.codes + index * (kBlock / 2);
+    __builtin_prefetch(codes + kAhead);
     const Uint16Lanes left = widen_bytes(codes);
     const Uint16Lanes right = widen_bytes(codes + kLanes);
     const Float16Lanes w[4] = {look_up(values, left >> 4), look_up(values, left),
