@@ -12,6 +12,7 @@ namespace {
 std::vector<float> boundaries(int points) {
   const float step = (1.0F - 0.1F) / static_cast<float>(points - 1);
   std::vector<float> values;
+  values.reserve(static_cast<size_t>(points));
   for (int i = 0; i < points; ++i)
     values.push_back(i < points / 2 ? std::fma(step, static_cast<float>(i), 0.1F)
                                     : std::fma(-step, static_cast<float>(points - 1 - i), 1.0F));

@@ -121,6 +121,7 @@ class Destinations {
  private:
   static std::vector<int64_t> dims(const program::Shape& shape) {
     std::vector<int64_t> result;
+    result.reserve(program::Shape::kMaxRank);
     for (int axis = 0; axis < shape.rank(); ++axis) result.push_back(shape[axis]);
     return result;
   }

@@ -11,8 +11,9 @@ struct Size {
   int64_t rows, out, in;
 };
 
-// The last weights end within a block, and within a byte.
-constexpr Size kSizes[]{{1, 1, 64},    {1, 7, 128}, {3, 130, 192}, {4, 33, 640},
+// The last weights end within a block, and within a byte. A single output could be a sum that
+// cancels, of which no error is small: there are several in each.
+constexpr Size kSizes[]{{1, 16, 64},   {1, 7, 128}, {3, 130, 192}, {4, 33, 640},
                         {1, 300, 256}, {9, 5, 64},  {2, 3, 50},    {1, 5, 77}};
 
 std::vector<TensorId> stored_weight(CaseBuilder& builder, const Size& size, bool nested) {
