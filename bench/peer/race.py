@@ -39,6 +39,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=8, help="measured steps a run, after two")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--trial-seconds", type=float, default=600.0, help="limit of a variant's first run")
+    parser.add_argument("--skip", default="",
+                        help="words of the peer's variants to leave out, by commas: compiled,fp32,eager")
     parser.add_argument("--out", default="bench/results", help="folder of race.json and race.md")
     parser.add_argument("--work", default="", help="folder for models and runs; kept; by default a temporary one")
     parser.add_argument("--quick", action="store_true", help="a tiny shape and one round, to see that everything runs")
@@ -97,7 +99,8 @@ def run(arguments: argparse.Namespace, work: pathlib.Path) -> dict:
         if method in jobs:
             say(method)
             result["jobs"].append(training.race(setting, method, pairs, trial_steps=min(3, setting.steps),
-                                                trial_limit=arguments.trial_seconds, say=say))
+                                                trial_limit=arguments.trial_seconds, say=say,
+                                                skip=[word for word in arguments.skip.split(",") if word]))
             write(arguments, result)
     if "decode" in jobs:
         say("decode")

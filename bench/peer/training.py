@@ -12,12 +12,15 @@ RECOMPUTES = ("none", "layer")
 LOSS_TOLERANCE = 0.01
 
 
-def try_variants(setting: Setting, method: str, ours: dict, steps: int, limit_seconds: float, say) -> list[dict]:
-    """One short run of each variant; a failed one keeps its reason."""
+def try_variants(setting: Setting, method: str, ours: dict, steps: int, limit_seconds: float, say,
+                 skip: list[str]) -> list[dict]:
+    """One short run of each variant; a failed one keeps its reason, and so does one that was left out."""
     trials = []
     for variant in VARIANTS:
         trial = {"variant": str(variant), "index": VARIANTS.index(variant)}
         try:
+            if left_out := [word for word in skip if word in str(variant)]:
+                raise Failure(f"not tried (--skip {','.join(left_out)})")
             run = train_peer(setting, method, variant, steps, limit_seconds)
             trial |= {"step_seconds": step_seconds(setting, run), "peak_bytes": run["peak_bytes"],
                       "loss_difference": loss_difference(ours, run), "trained_dtypes": run["trained_dtypes"]}
@@ -67,14 +70,14 @@ def run_rounds(setting: Setting, method: str, peers: dict[str, Variant], pairs: 
     return runs, products
 
 
-def race(setting: Setting, method: str, pairs: int, trial_steps: int, trial_limit: float, say) -> dict:
+def race(setting: Setting, method: str, pairs: int, trial_steps: int, trial_limit: float, say, skip: list[str]) -> dict:
     """All there is to say of a job, or why there is nothing: {"failure": ...}."""
     try:
         ours = train_snug(setting, method, "none", trial_steps)
     except Failure as failure:
         say(f"  {method} snug: {failure}")
         return {"method": method, "failure": f"snug: {failure}"}
-    trials = try_variants(setting, method, ours, trial_steps, trial_limit, say) if setting.python else []
+    trials = try_variants(setting, method, ours, trial_steps, trial_limit, say, skip) if setting.python else []
     peers = winners(trials)
     runs, products = run_rounds(setting, method, peers, pairs, say)
     flops = training_flops(setting.shape, method, setting.row_tokens)
