@@ -26,6 +26,7 @@ import cases  # noqa: E402
 import curves  # noqa: E402
 import lora  # noqa: E402
 import packing  # noqa: E402
+import qlora  # noqa: E402
 import schedules  # noqa: E402
 import shards  # noqa: E402
 import tiny_models  # noqa: E402
@@ -38,6 +39,8 @@ def makers() -> dict:
     found |= {name: functools.partial(lora.make, name) for name in lora.ADAPTERS}
     found["curve_adapter"] = curves.make_adapter
     found |= {name: functools.partial(curves.make, name) for name in curves.CURVES}
+    found |= {name: functools.partial(qlora.make, name) for name in qlora.STORED}
+    found["curve_qlora"] = qlora.make_curve
     found |= {name: functools.partial(shards.make, name) for name in shards.STORED}
     found["schedules"] = schedules.make
     return found
