@@ -59,7 +59,9 @@ CpuBackend::CpuBackend(const BackendOptions& options)
     : context_(open_context(options.threads)), device_budget_bytes_(options.device_memory_bytes) {}
 
 std::string CpuBackend::library_versions() const {
-  return fmt::format("oneDNN {}, x86-64-{}, {} threads", onednn_version(), name_of(context_.isa),
+  const bool without_tiles = context_.isa == Isa::amx && !reports_tile_palette();
+  return fmt::format("oneDNN {}{}, x86-64-{}, {} threads", onednn_version(),
+                     without_tiles ? " without tiles" : "", name_of(context_.isa),
                      context_.threads);
 }
 

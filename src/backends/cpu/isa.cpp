@@ -27,15 +27,23 @@ bool has_v4() {
          __builtin_cpu_supports("avx512vl");
 }
 
-// Leaf 7, subleaf 0, EDX bit 22: AMX-BF16. Linux lets a process use the tiles only after it asked
-// (arch_prctl ARCH_REQ_XCOMP_PERM, state 18).
-bool has_amx_bf16() {
-  uint32_t eax = 7;
+struct CpuidRegisters {
+  uint32_t eax;
   uint32_t ebx = 0;
   uint32_t ecx = 0;
   uint32_t edx = 0;
-  __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-  if ((edx >> 22 & 1U) == 0) return false;
+};
+
+CpuidRegisters cpuid(uint32_t leaf) {
+  CpuidRegisters out{.eax = leaf};
+  __asm__("cpuid" : "+a"(out.eax), "=b"(out.ebx), "+c"(out.ecx), "=d"(out.edx));
+  return out;
+}
+
+// Leaf 7, subleaf 0, EDX bit 22: AMX-BF16. Linux lets a process use the tiles only after it asked
+// (arch_prctl ARCH_REQ_XCOMP_PERM, state 18).
+bool has_amx_bf16() {
+  if ((cpuid(7).edx >> 22 & 1U) == 0) return false;
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -73,6 +81,12 @@ std::string_view name_of(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
 Isa detect_isa() {
   static const Isa isa = allowed_isa(processor_isa());
   return isa;
+}
+
+// Leaf 0x1D, subleaf 0, EAX: the highest palette.
+bool reports_tile_palette() {
+  constexpr uint32_t kTileLeaf = 0x1D;
+  return cpuid(0).eax >= kTileLeaf && cpuid(kTileLeaf).eax >= 1;
 }
 
 }  // namespace snug::backends::cpu

@@ -20,4 +20,9 @@ Isa detect_isa();
 // bf16 matrix products run in hardware; below this level compute is fp32.
 constexpr bool has_bf16_products(Isa isa) { return isa >= Isa::v4_bf16; }
 
+// The processor says how large its tiles are (leaf 0x1D). Some virtual machines offer AMX and leave
+// that empty. Snug's own kernels take palette 1 as it is defined; oneDNN asks, configures palette
+// 0, and its next instruction is illegal, so there it must not use tiles.
+bool reports_tile_palette();
+
 }  // namespace snug::backends::cpu

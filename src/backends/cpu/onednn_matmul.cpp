@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <oneapi/dnnl/dnnl_version.h>
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -174,10 +175,11 @@ void execute(MatmulPrimitive& primitive, const MatmulOperands& operands, std::by
 void limit_onednn(Isa isa) {
   constexpr std::array kLimits{dnnl::cpu_isa::sse41, dnnl::cpu_isa::avx2,
                                dnnl::cpu_isa::avx512_core, dnnl::cpu_isa::avx512_core_bf16};
-  if (isa == Isa::amx) return;
+  if (isa == Isa::amx && reports_tile_palette()) return;
+  const Isa limit = std::min(isa, Isa::v4_bf16);
   // Later calls are refused, and change nothing: the level is one for a process.
   static_cast<void>(
-      dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(kLimits[static_cast<size_t>(isa)])));
+      dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(kLimits[static_cast<size_t>(limit)])));
 }
 
 std::string onednn_version() {
