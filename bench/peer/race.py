@@ -35,10 +35,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--llama-python", default="", help="a Python with llama-cpp-python and gguf; left out without")
     parser.add_argument("--no-peer", action="store_true", help="Snug alone")
     parser.add_argument("--jobs", default="lora,qlora,full,decode", help="which of these, by commas")
-    parser.add_argument("--pairs", type=int, default=5, help="rounds of the winners")
+    parser.add_argument("--pairs", type=int, default=5, help="rounds of the winners; 0: only the peer's trials")
     parser.add_argument("--steps", type=int, default=8, help="measured steps a run, after two")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--trial-seconds", type=float, default=600.0, help="limit of a variant's first run")
+    parser.add_argument("--trials", default="",
+                        help="a file that keeps the peer's trials; one that is in it is not run again")
     parser.add_argument("--skip", default="",
                         help="words of the peer's variants to leave out, by commas: compiled,fp32,eager")
     parser.add_argument("--out", default="bench/results", help="folder of race.json and race.md")
@@ -51,7 +53,8 @@ def parse_arguments() -> argparse.Namespace:
 def machine() -> dict:
     cpu = next((line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), platform.processor())
-    return {"cpu": cpu, "cores": os.cpu_count(), "kernel": platform.release(), "load_before": round(os.getloadavg()[0], 2),
+    limits = {name: os.environ[name] for name in ("ONEDNN_MAX_CPU_ISA", "SNUG_ISA") if name in os.environ}
+    return {"cpu": cpu, "environment": limits, "cores": os.cpu_count(), "kernel": platform.release(), "load_before": round(os.getloadavg()[0], 2),
             "memory_gib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30}
 
 
@@ -78,6 +81,12 @@ def setting_of(arguments: argparse.Namespace, work: pathlib.Path) -> Setting:
     return Setting(shape=SHAPES["smollm2-135m"], steps=arguments.steps, **common)
 
 
+def trial_options(arguments: argparse.Namespace, setting: Setting) -> training.TrialOptions:
+    return training.TrialOptions(steps=min(3, setting.steps), limit_seconds=arguments.trial_seconds,
+                                 skip=[word for word in arguments.skip.split(",") if word],
+                                 file=pathlib.Path(arguments.trials) if arguments.trials else None)
+
+
 def run(arguments: argparse.Namespace, work: pathlib.Path) -> dict:
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -98,9 +107,7 @@ def run(arguments: argparse.Namespace, work: pathlib.Path) -> dict:
     for method in METHODS:
         if method in jobs:
             say(method)
-            result["jobs"].append(training.race(setting, method, pairs, trial_steps=min(3, setting.steps),
-                                                trial_limit=arguments.trial_seconds, say=say,
-                                                skip=[word for word in arguments.skip.split(",") if word]))
+            result["jobs"].append(training.race(setting, method, pairs, trial_options(arguments, setting), say))
             write(arguments, result)
     if "decode" in jobs:
         say("decode")

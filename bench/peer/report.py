@@ -37,9 +37,21 @@ def imports_of(job: dict) -> str:
     return f" Of the peer's peak {max(names) / GIB:.2f} GiB are Python and its libraries." if names else ""
 
 
-def failures_of(job: dict) -> list[str]:
-    return [f"- {job['method']}, {trial['variant']}: {trial['failure']}" for trial in job.get("trials", [])
-            if "failure" in trial]
+def trials_section(jobs: list[dict]) -> list[str]:
+    """What each variant of the peer made of each job in its one short run: seconds a step and peak, or why not."""
+    rows, failures = {}, []
+    for job in jobs:
+        for trial in job.get("trials", []):
+            failed = trial.get("failure")
+            if failed and not failed.startswith("not tried"):
+                failures.append(f"- {job['method']}, {trial['variant']}: {failed}")
+            cell = f"{trial['step_seconds']:.2f} s, {trial['peak_bytes'] / GIB:.2f} GiB" if not failed else \
+                "not tried" if failed.startswith("not tried") else "failed"
+            rows.setdefault(trial["variant"], []).append(cell)
+    if not rows:
+        return []
+    return ["\nThe peer's variants in their one short run (seconds a step, resident peak):\n",
+            table(["variant", *(job["method"] for job in jobs)], [[name, *cells] for name, cells in rows.items()]), *failures]
 
 
 def profile_section(jobs: list[dict]) -> list[str]:
@@ -80,10 +92,7 @@ def training_section(result: dict) -> list[str]:
                 f"{name} {bar} GiB, {job['contestants'][name]['peak_bytes'] / GIB:.2f} GiB" for name, bar in bars) + ".")
     parts += [f"- {job['method']} did not run: {job['failure']}" for job in result["jobs"] if "failure" in job]
     parts += profile_section(jobs)
-    failed = [line for job in jobs for line in failures_of(job)]
-    if failed:
-        parts.append("\nVariants of the peer that did not run:\n\n" + "\n".join(failed))
-    return parts
+    return parts + trials_section(jobs)
 
 
 def decoding_section(decode: dict) -> list[str]:
@@ -107,6 +116,8 @@ def markdown(result: dict) -> str:
     parts = ["# The race\n",
              f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']:.0f} GiB; {result['date']}, commit "
              f"{result['commit']}; load {machine['load_before']} before. {versions}.\n"]
+    if machine.get("environment"):
+        parts.append("Set for all: " + ", ".join(f"{name}={value}" for name, value in machine["environment"].items()) + ".\n")
     if result["jobs"]:
         parts += training_section(result)
     if result.get("decode"):

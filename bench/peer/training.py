@@ -1,5 +1,8 @@
 """A training job's race: every variant of the peer tried once, then pairs of runs in turn."""
 
+import dataclasses
+import json
+import pathlib
 import statistics
 
 from contestants import (VARIANTS, Setting, Variant, loss_difference, product_rates, step_seconds, tokens_per_second,
@@ -12,20 +15,45 @@ RECOMPUTES = ("none", "layer")
 LOSS_TOLERANCE = 0.01
 
 
-def try_variants(setting: Setting, method: str, ours: dict, steps: int, limit_seconds: float, say,
-                 skip: list[str]) -> list[dict]:
-    """One short run of each variant; a failed one keeps its reason, and so does one that was left out."""
-    trials = []
+@dataclasses.dataclass(frozen=True)
+class TrialOptions:
+    """How the peer's variants are tried."""
+
+    steps: int
+    limit_seconds: float
+    skip: list[str]  # words of variants to leave out
+    file: pathlib.Path | None  # where trials are kept, and taken from when they are there
+
+    def known(self) -> dict:
+        return json.loads(self.file.read_text()) if self.file and self.file.exists() else {}
+
+    def keep(self, method: str, trial: dict) -> None:
+        if self.file:
+            self.file.write_text(json.dumps(self.known() | {f"{method}: {trial['variant']}": trial}, indent=2) + "\n")
+
+
+def try_variant(setting: Setting, method: str, variant: Variant, ours: dict, options: TrialOptions) -> dict:
+    """One short run; a failed one keeps its reason."""
+    trial = {"variant": str(variant), "index": VARIANTS.index(variant)}
+    try:
+        run = train_peer(setting, method, variant, options.steps, options.limit_seconds)
+        trial |= {"step_seconds": step_seconds(setting, run), "peak_bytes": run["peak_bytes"],
+                  "loss_difference": loss_difference(ours, run), "trained_dtypes": run["trained_dtypes"]}
+    except Failure as failure:
+        trial["failure"] = str(failure)
+    options.keep(method, trial)
+    return trial
+
+
+def try_variants(setting: Setting, method: str, ours: dict, options: TrialOptions, say) -> list[dict]:
+    """Every variant once, those that were left out with that reason."""
+    trials, known = [], options.known()
     for variant in VARIANTS:
-        trial = {"variant": str(variant), "index": VARIANTS.index(variant)}
-        try:
-            if left_out := [word for word in skip if word in str(variant)]:
-                raise Failure(f"not tried (--skip {','.join(left_out)})")
-            run = train_peer(setting, method, variant, steps, limit_seconds)
-            trial |= {"step_seconds": step_seconds(setting, run), "peak_bytes": run["peak_bytes"],
-                      "loss_difference": loss_difference(ours, run), "trained_dtypes": run["trained_dtypes"]}
-        except Failure as failure:
-            trial["failure"] = str(failure)
+        trial = known.get(f"{method}: {variant}")
+        if trial is None and (left_out := [word for word in options.skip if word in str(variant)]):
+            trial = {"variant": str(variant), "index": VARIANTS.index(variant),
+                     "failure": f"not tried (--skip {','.join(left_out)})"}
+        trial = trial or try_variant(setting, method, variant, ours, options)
         say(f"  {method} peer {variant}: " + (trial.get("failure") or
             f"{trial['step_seconds']:.2f} s a step, {trial['peak_bytes'] / 2**30:.2f} GiB"))
         trials.append(trial)
@@ -70,14 +98,16 @@ def run_rounds(setting: Setting, method: str, peers: dict[str, Variant], pairs: 
     return runs, products
 
 
-def race(setting: Setting, method: str, pairs: int, trial_steps: int, trial_limit: float, say, skip: list[str]) -> dict:
-    """All there is to say of a job, or why there is nothing: {"failure": ...}."""
+def race(setting: Setting, method: str, pairs: int, options: TrialOptions, say) -> dict:
+    """All there is to say of a job, or why there is nothing: {"failure": ...}. No pairs: the trials alone."""
     try:
-        ours = train_snug(setting, method, "none", trial_steps)
+        ours = train_snug(setting, method, "none", options.steps)
     except Failure as failure:
         say(f"  {method} snug: {failure}")
         return {"method": method, "failure": f"snug: {failure}"}
-    trials = try_variants(setting, method, ours, trial_steps, trial_limit, say, skip) if setting.python else []
+    trials = try_variants(setting, method, ours, options, say) if setting.python else []
+    if pairs == 0:
+        return {"method": method, "failure": "no rounds were asked for", "trials": trials}
     peers = winners(trials)
     runs, products = run_rounds(setting, method, peers, pairs, say)
     flops = training_flops(setting.shape, method, setting.row_tokens)
