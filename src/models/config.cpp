@@ -40,7 +40,7 @@ std::vector<std::string> kept_linears(const std::filesystem::path& folder,
           "{}: '{}' is stored in 4 bits; snug keeps embeddings and the head in 16. Quantise the "
           "16-bit folder again: snug quantize leaves them alone",
           folder.string(), weight.name);
-    if (!is_quantised && weight.layer >= 0 && weight.shape.rank() == 2) kept.push_back(weight.name);
+    if (!is_quantised && weight.is_linear()) kept.push_back(weight.name);
   }
   return kept;
 }

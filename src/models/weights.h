@@ -16,6 +16,10 @@ struct Weight {
   program::Shape shape;
   int32_t layer = -1;
   Initializer initializer = Initializer::normal;  // for init=random
+
+  // A linear of a layer, which can be stored in 4 bits; embeddings, norms, biases and the head are
+  // not.
+  bool is_linear() const { return layer >= 0 && shape.rank() == 2; }
 };
 
 // All weights, in the order of the forward pass. Tied embeddings have no separate head.

@@ -21,7 +21,7 @@ using program::TensorId;
 int64_t largest_blocks(const models::ModelConfig& model) {
   int64_t blocks = 0;
   for (const models::Weight& weight : models::weights_of(model))
-    if (weight.layer >= 0) blocks = std::max(blocks, program::nf4_blocks(weight.shape.elements()));
+    if (weight.is_linear()) blocks = std::max(blocks, program::nf4_blocks(weight.shape.elements()));
   return blocks;
 }
 

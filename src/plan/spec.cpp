@@ -81,17 +81,22 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
   return options;
 }
 
-// A folder stored in 4 bits is a QLoRA's base, whatever the recipe calls it.
-void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
+// What is stored in 4 bits is read as it is: no recipe asks for another form of it.
+void check_storage(const Recipe& recipe, const models::StoredNf4& stored) {
   if (recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
     recipe.fail("load_in_4bit", "is false, but the folder's weights are stored in 4 bits");
+  if (recipe.is_given("double_quant") && recipe.double_quant != stored.double_quant)
+    recipe.fail("double_quant", fmt::format("is {}, but the folder is stored with {}; leave it out",
+                                            recipe.double_quant, stored.double_quant));
+}
+
+// A folder stored in 4 bits is a QLoRA's base, whatever the recipe calls it.
+void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
+  check_storage(recipe, stored);
   if (recipe.method == formats::Method::full)
     recipe.fail("method",
                 "is full, but the folder's weights are stored in 4 bits, which do not "
                 "train; use method=qlora, or a folder in 16 bits");
-  if (recipe.is_given("double_quant") && recipe.double_quant != stored.double_quant)
-    recipe.fail("double_quant", fmt::format("is {}, but the folder is stored with {}; leave it out",
-                                            recipe.double_quant, stored.double_quant));
   recipe.method = formats::Method::qlora;
   recipe.load_in_4bit = true;
   recipe.double_quant = stored.double_quant;
@@ -126,9 +131,11 @@ DType compute_type(const Recipe& recipe, const program::Target& target) {
 
 std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
                                                     const models::ModelConfig& model) {
-  if (model.stored)
+  if (model.stored) {
+    check_storage(recipe, *model.stored);
     return passes::QuantizeOptions{.nested = model.stored->double_quant,
                                    .kept = model.stored->kept};
+  }
   if (!recipe.load_in_4bit && recipe.method != formats::Method::qlora) return std::nullopt;
   return passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
 }

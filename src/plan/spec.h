@@ -27,7 +27,8 @@ program::DType compute_type(const formats::Recipe& recipe, const program::Target
 // The form of records that data_format names; nothing for auto.
 std::optional<text::RecordForm> record_form(formats::DataFormat format);
 
-// How the base model's linears are stored; nothing: in the compute type.
+// How the base model's linears are stored; nothing: in the compute type. Throws UserError for a
+// recipe that asks for another storage than the folder has.
 std::optional<passes::QuantizeOptions> quantization(const formats::Recipe& recipe,
                                                     const models::ModelConfig& model);
 

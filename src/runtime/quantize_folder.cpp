@@ -47,9 +47,6 @@ struct FilePlan {
   }
 };
 
-// A linear of a layer; embeddings, norms, biases and the head stay as they are.
-bool is_quantised(const Weight& weight) { return weight.layer >= 0 && weight.shape.rank() == 2; }
-
 DType stored_type(DType source, const FolderQuantizeOptions& options) {
   if (base::size_of(source) == 2) return source;
   return options.keep_fp32 ? DType::f32 : DType::bf16;
@@ -95,7 +92,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
     }
     check_tensor(index, tensor, weight->second);
     tensors.push_back(
-        {&tensor, stored_type(*tensor.info->dtype, options), is_quantised(weight->second)});
+        {&tensor, stored_type(*tensor.info->dtype, options), weight->second.is_linear()});
   }
   return tensors;
 }

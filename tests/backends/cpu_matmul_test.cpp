@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <span>
 
 #include "backends/random_bits.h"
 #include "base/error.h"
@@ -76,14 +77,14 @@ void check(const MatmulCase& c) {
   EXPECT_TRUE(gaps_untouched(result));
 }
 
-// The last is long enough for steps of the inner dimension.
-constexpr int64_t kSizes[][3] = {{1, 1, 1},     {1, 131, 16},    {7, 16, 131},
-                                 {131, 1, 33},  {16, 576, 64},   {64, 16, 576},
-                                 {33, 65, 257}, {129, 200, 300}, {40, 24, 1100}};
+struct Sizes {
+  int64_t m, n, k;
+};
 
-TEST(CpuMatmul, EveryTransposeAndSum) {
+// Every transpose and every sum of each, in each pair of types.
+void check_every_form(std::span<const Sizes> sizes) {
   for (const auto& [factors, result] : type_pairs())
-    for (const auto& [m, n, k] : kSizes)
+    for (const auto& [m, n, k] : sizes)
       for (int flags = 0; flags < 16; ++flags)
         check({.m = m,
                .n = n,
@@ -95,29 +96,22 @@ TEST(CpuMatmul, EveryTransposeAndSum) {
                .alpha = (flags & 3) == 2 ? 1.0F : 0.37F,
                .sum = static_cast<MatmulCase::Sum>(flags >> 2)});
 }
+
+// The last is long enough for steps of the inner dimension.
+constexpr Sizes kSizes[] = {{1, 1, 1},     {1, 131, 16},    {7, 16, 131},
+                            {131, 1, 33},  {16, 576, 64},   {64, 16, 576},
+                            {33, 65, 257}, {129, 200, 300}, {40, 24, 1100}};
+
+TEST(CpuMatmul, EveryTransposeAndSum) { check_every_form(kSizes); }
 
 // Of products with a dimension of a few dozen: those of LoRA, odd ends in every dimension, and
 // tokens too few to be one.
-constexpr int64_t kThinSizes[][3] = {
-    {16, 576, 2048}, {192, 16, 2047}, {300, 16, 4100}, {2048, 192, 16},
-    {257, 300, 8},   {129, 277, 29},  {130, 513, 33},  {2047, 16, 192},
-    {161, 13, 577},  {8, 130, 1030},  {33, 145, 257},  {1, 576, 16},
-    {17, 16, 576},   {1, 16, 1536},   {16, 192, 17},   {150, 64, 131}};
+constexpr Sizes kThinSizes[] = {{16, 576, 2048}, {192, 16, 2047}, {300, 16, 4100}, {2048, 192, 16},
+                                {257, 300, 8},   {129, 277, 29},  {130, 513, 33},  {2047, 16, 192},
+                                {161, 13, 577},  {8, 130, 1030},  {33, 145, 257},  {1, 576, 16},
+                                {17, 16, 576},   {1, 16, 1536},   {16, 192, 17},   {150, 64, 131}};
 
-TEST(CpuMatmul, ThinProducts) {
-  for (const auto& [factors, result] : type_pairs())
-    for (const auto& [m, n, k] : kThinSizes)
-      for (int flags = 0; flags < 16; ++flags)
-        check({.m = m,
-               .n = n,
-               .k = k,
-               .transpose_a = (flags & 1) != 0,
-               .transpose_b = (flags & 2) != 0,
-               .factors = factors,
-               .result = result,
-               .alpha = (flags & 3) == 2 ? 1.0F : 0.37F,
-               .sum = static_cast<MatmulCase::Sum>(flags >> 2)});
-}
+TEST(CpuMatmul, ThinProducts) { check_every_form(kThinSizes); }
 
 TEST(CpuMatmul, ThinProductsWithGaps) {
   for (const auto& [factors, result] : type_pairs())

@@ -66,6 +66,18 @@ TEST(Errors, AnAdapterOfAnotherModel) {
                        "no-such-folder"));
 }
 
+// A folder in 4 bits is read as it is stored, or not at all.
+TEST(Errors, AnotherStorageThanTheFolders) {
+  const std::string folder = "model=" + kGoldens + "nf4/double";
+  const auto error = [&](const std::string& word) {
+    return user_error_of([&] {
+      generate::generate(recipe_of({folder, "ids=1 2", "max_new_tokens=1", word}), true);
+    });
+  };
+  EXPECT_TRUE(contains(error("load_in_4bit=false"), "stored in 4 bits"));
+  EXPECT_TRUE(contains(error("double_quant=false"), "the folder is stored with true"));
+}
+
 TEST(Errors, AMissingTokenizer) {
   EXPECT_TRUE(contains(generate_error("basic", {"prompt=hello"}), "tokenizer.json"));
   EXPECT_TRUE(contains(score_error("basic", {"prompt=hello"}), "tokenizer.json"));

@@ -8,6 +8,9 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
+#include "formats/quant_state.h"
+#include "formats/safetensors_header.h"
 #include "models/rope.h"
 #include "models/weights.h"
 
@@ -161,6 +164,44 @@ TEST(FindModel, NamesTheNearestShape) {
     FAIL();
   } catch (const base::UserError& error) {
     EXPECT_NE(std::string(error.what()).find("llama-3.1-8b"), std::string::npos) << error.what();
+  }
+}
+
+// A folder whose config.json says NF4 and whose file has these weights in 4 bits.
+ModelConfig quantised_folder(const std::vector<std::string>& in_4_bits) {
+  const testing::TemporaryFolder folder;
+  folder.write("config.json", fmt::format("{{{}, \"quantization_config\": {{\"quant_method\": "
+                                          "\"bitsandbytes\", \"load_in_4bit\": true, "
+                                          "\"bnb_4bit_quant_type\": \"nf4\"}}}}",
+                                          kSmall));
+  formats::SafetensorsHeader header;
+  for (const std::string& name : in_4_bits)
+    header.tensors.push_back(
+        {fmt::format("{}{}", name, formats::kStateSuffix), "U8", {}, {0}, 0, 0});
+  folder.write("model.safetensors", formats::make_safetensors_header(header));
+  return find_model(folder.path().string()).config;
+}
+
+TEST(FindModel, LinearsThatAreNotIn4BitsAreKept) {
+  std::vector<std::string> names;
+  for (const Weight& weight : weights_of(parse("")))
+    if (weight.is_linear()) names.push_back(weight.name);
+  ASSERT_EQ(names.size(), 14U);
+  EXPECT_TRUE(quantised_folder(names).stored->kept.empty());
+  const std::vector<std::string> kept{names[3], names[9]};
+  names.erase(names.begin() + 9);
+  names.erase(names.begin() + 3);
+  EXPECT_EQ(quantised_folder(names).stored->kept, kept);
+}
+
+TEST(FindModel, RefusesAHeadIn4Bits) {
+  try {
+    quantised_folder({"lm_head.weight"});
+    FAIL();
+  } catch (const base::UserError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("'lm_head.weight' is stored in 4 bits"), std::string::npos) << text;
+    EXPECT_NE(text.find("snug quantize"), std::string::npos) << text;
   }
 }
 

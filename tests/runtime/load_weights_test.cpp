@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/temporary_folder.h"
+#include "formats/quant_state.h"
 #include "formats/safetensors_file.h"
 #include "formats/safetensors_writer.h"
 #include "formats/tensor_index.h"
@@ -18,6 +19,7 @@
 namespace snug::runtime {
 namespace {
 
+namespace fs = std::filesystem;
 using base::DType;
 using formats::TensorSpec;
 using testing::contains;
@@ -142,6 +144,43 @@ TEST(LoadWeights, StreamsTensorsLargerThanASlotOnTwoThreads) {
         << i;
 }
 
+std::string bytes_of(const backends::Buffer& buffer) {
+  return {reinterpret_cast<const char*>(buffer.data), static_cast<size_t>(buffer.bytes())};
+}
+
+// Every part lies in memory as bitsandbytes stored it; the offset is the number in its JSON.
+TEST(LoadWeights, ReadsStoredNf4BitForBit) {
+  for (const char* name : {"plain", "double"}) {
+    SCOPED_TRACE(name);
+    const fs::path folder = golden("nf4") / name;
+    const models::ModelConfig config = models::find_model(folder.string()).config;
+    ASSERT_TRUE(config.stored);
+    TinyRun run({.model = config,
+                 .method = plan::MethodKind::lora,
+                 .compute = DType::bf16,
+                 .quantization = {{.nested = config.stored->double_quant, .kept = {}}}});
+    const LoadReport report = load_weights(folder, config, run.executor());
+    const formats::TensorIndex index(folder);
+    EXPECT_LE(report.bytes_read, index.total_bytes());
+    int64_t linears = 0;
+    for (const models::Weight& weight : models::weights_of(config)) {
+      if (!weight.is_linear()) continue;
+      ++linears;
+      const StoredWeight loaded = stored_weight(run.executor(), weight.name);
+      EXPECT_TRUE(bytes_of(loaded.codes) == stored(index, weight.name)) << weight.name;
+      EXPECT_TRUE(bytes_of(loaded.absmax) == stored(index, weight.name + ".absmax"));
+      ASSERT_EQ(loaded.nested(), config.stored->double_quant);
+      if (!loaded.nested()) continue;
+      EXPECT_TRUE(bytes_of(loaded.nested_absmax) == stored(index, weight.name + ".nested_absmax"));
+      EXPECT_TRUE(bytes_of(loaded.nested_map) == stored(index, weight.name + ".nested_quant_map"));
+      const auto part = formats::find_nf4(index, weight.name, dims_of(weight.shape));
+      ASSERT_TRUE(part);
+      EXPECT_EQ(*loaded.nested_offset.as<float>(), part->state.nested_offset);
+    }
+    EXPECT_EQ(linears, 7 * config.num_layers);
+  }
+}
+
 // Both readers come to wait for the same tensor's buffer of scales; only one may take its piece.
 TEST(LoadWeights, QuantisesManySmallTensorsOnTwoThreads) {
   TemporaryFolder folder;
@@ -163,7 +202,7 @@ TEST(LoadWeights, QuantisesManySmallTensorsOnTwoThreads) {
     }
     writer.finish();
   }
-  TinyRun run({.model = config, .method = plan::MethodKind::lora, .quantised = true});
+  TinyRun run({.model = config, .method = plan::MethodKind::lora, .quantization = {{}}});
   const auto codes = [&](int layer, const char* linear) {
     const std::string name = fmt::format("model.layers.{}.mlp.{}.weight", layer, linear);
     const StoredWeight stored = stored_weight(run.executor(), name);

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "formats/nf4.h"
+#include "runtime/stored_weight.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {
@@ -101,6 +103,45 @@ TEST(RandomWeights, MasterKeepsWhatTheWeightRounds) {
   for (const models::Weight& weight : models::weights_of(config)) {
     EXPECT_TRUE(mastered.bytes("master." + weight.name) == plain.bytes(weight.name));
     EXPECT_TRUE(mastered.bytes(weight.name) == frozen.bytes(weight.name));
+  }
+}
+
+// What is quantised are the fp32 values of the same seed, whatever the other weights are kept in.
+TEST(RandomWeights, StoredAsNf4AreTheQuantisedValues) {
+  models::ModelConfig config = testing::tiny_model();
+  config.hidden_size = 24;  // weights of several blocks, the last one partial
+  TinyRun plain({.model = config});
+  random_weights(config, 5, 1, plain.executor());
+  for (const bool nested : {false, true}) {
+    TinyRun run({.model = config,
+                 .method = plan::MethodKind::lora,
+                 .compute = DType::bf16,
+                 .quantization = {{.nested = nested, .kept = {}}}});
+    random_weights(config, 5, 2, run.executor());
+    for (const models::Weight& weight : models::weights_of(config)) {
+      if (!weight.is_linear()) continue;
+      SCOPED_TRACE(weight.name);
+      const std::vector<float> values = plain.floats(weight.name);
+      const auto elements = static_cast<int64_t>(values.size());
+      const int64_t blocks = formats::nf4_blocks(elements);
+      std::vector<uint8_t> codes(static_cast<size_t>(formats::nf4_code_bytes(elements)));
+      std::vector<float> absmax(static_cast<size_t>(blocks));
+      formats::quantize_nf4(DType::f32, values.data(), elements, codes.data(), absmax.data());
+      const StoredWeight stored = stored_weight(run.executor(), weight.name);
+      ASSERT_EQ(stored.nested(), nested);
+      EXPECT_EQ(std::memcmp(stored.codes.data, codes.data(), codes.size()), 0);
+      if (!nested) {
+        EXPECT_EQ(std::memcmp(stored.absmax.data, absmax.data(), absmax.size() * 4), 0);
+        continue;
+      }
+      std::vector<uint8_t> scales(absmax.size());
+      std::vector<float> nested_absmax(static_cast<size_t>(formats::nested_blocks(blocks)));
+      const float offset =
+          formats::quantize_absmax(absmax.data(), blocks, scales.data(), nested_absmax.data());
+      EXPECT_EQ(std::memcmp(stored.absmax.data, scales.data(), scales.size()), 0);
+      EXPECT_EQ(stored.nested_absmax.as<float>()[0], nested_absmax[0]);
+      EXPECT_EQ(*stored.nested_offset.as<float>(), offset);
+    }
   }
 }
 

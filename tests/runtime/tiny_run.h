@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "models/config.h"
 #include "models/rope.h"
 #include "models/weights.h"
+#include "passes/quantize.h"
 #include "plan/job.h"
 #include "runtime/executor.h"
 
@@ -46,7 +48,7 @@ struct TinyOptions {
   methods::OptimizerKind optimizer = methods::OptimizerKind::adamw;
   int64_t lora_r = 4;
   std::vector<std::string> target_modules{"all-linear"};
-  bool quantised = false;  // the frozen linears are NF4, double quantised
+  std::optional<passes::QuantizeOptions> quantization{};  // of the frozen linears
 };
 
 inline plan::TrainingSpec spec_of(const TinyOptions& options) {
@@ -56,7 +58,7 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.lora.r = options.lora_r;
   spec.lora.alpha = 2.0 * static_cast<double>(options.lora_r);
   spec.lora.target_modules = options.target_modules;
-  if (options.quantised) spec.quantization.emplace();
+  spec.quantization = options.quantization;
   spec.update.optimizer = options.optimizer;
   spec.compute = options.compute;
   spec.rows = 1;

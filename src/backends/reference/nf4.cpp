@@ -25,7 +25,7 @@ class StoredWeight {
     const Floats<T> map(operands_[3]);
     const Floats<T> offset(operands_[4]);
     const T product = map[operands_[1].as<const uint8_t>()[block]] *
-                      nested_absmax[block / program::kNf4NestedBlock];
+                      nested_absmax[block / formats::kNestedBlockSize];
     return product + offset[0];
   }
 

@@ -24,14 +24,13 @@ using formats::kNf4BlockSize;
 using formats::nf4_blocks;
 using formats::nf4_code_bytes;
 
-inline constexpr int64_t kNf4NestedBlock = 256;
 inline constexpr int64_t kNf4MapSize = 256;
 
 // How many operands a stored weight has.
 constexpr size_t nf4_operands(bool nested) { return nested ? 5 : 2; }
 
 constexpr int64_t nf4_nested_blocks(int64_t elements) {
-  return (nf4_blocks(elements) + kNf4NestedBlock - 1) / kNf4NestedBlock;
+  return formats::nested_blocks(nf4_blocks(elements));
 }
 
 // reads: a stored weight. writes: w (out, in), rounded once to its element type.
