@@ -2,11 +2,14 @@
 
     python scripts/oracles/check_adapter.py ADAPTER_DIR MODEL_DIR "1 5 9" [--compare OURS.safetensors] [--out FILE]
 
-Fails where PEFT finds adapter tensors missing or unexpected.
+Fails where PEFT finds adapter tensors missing or unexpected. What bitsandbytes stored in 4 bits is
+decoded first, so that with float32 nothing is rounded to the type that the folder was computed in.
 """
 
 import pathlib
 
+import bitsandbytes.functional
+import bitsandbytes.nn
 import torch
 from peft import PeftModel, get_peft_model_state_dict
 from safetensors.torch import load_file
@@ -23,6 +26,21 @@ def check_names(adapted: PeftModel, folder: pathlib.Path) -> None:
         raise SystemExit(f"missing: {sorted(expected - stored)}; surplus: {sorted(stored - expected)}")
 
 
+def decode(model, dtype: torch.dtype) -> None:
+    """Linears in 4 bits become plain ones, each value code x scale in fp32, rounded to dtype."""
+    for name, module in list(model.named_modules()):
+        if not isinstance(module, bitsandbytes.nn.Linear4bit):
+            continue
+        state = module.weight.quant_state
+        state.dtype = torch.float32
+        plain = torch.nn.Linear(module.in_features, module.out_features, module.bias is not None, dtype=dtype)
+        plain.weight.data = bitsandbytes.functional.dequantize_4bit(module.weight.data, state).to(dtype)
+        if module.bias is not None:
+            plain.bias.data = module.bias.data.to(dtype)
+        model.set_submodule(name, plain)
+    torch.nn.Module.to(model, dtype)
+
+
 def main() -> None:
     parser = peer.parser("logits of a model with an adapter through PEFT")
     parser.add_argument("adapter")
@@ -31,6 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
     dtype = getattr(torch, arguments.dtype)
     model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, local_files_only=True)
+    decode(model, dtype)
     adapted = PeftModel.from_pretrained(model, arguments.adapter, local_files_only=True)
     check_names(adapted, pathlib.Path(arguments.adapter))
     peer.report(adapted, arguments)
