@@ -119,7 +119,7 @@ class Session {
       runtime::random_weights(model_.config, recipe_.seed, static_cast<int>(recipe_.threads),
                               *executor_);
     else
-      runtime::load_weights(model_.folder, model_.config, *executor_);
+      read_weights();
     if (spec_.method == plan::MethodKind::lora) {
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(recipe_.seed, *executor_);
@@ -128,6 +128,15 @@ class Session {
     }
     if (folder_.checkpoint) restore();
     executor_->run("prepare");
+  }
+
+  void read_weights() {
+    const runtime::LoadReport report =
+        runtime::load_weights(model_.folder, model_.config, *executor_);
+    const double gigabytes = static_cast<double>(report.bytes_read) / 1e9;
+    fmt::print(stderr, "read {:.2f} GB of weights in {:.2f} s ({:.2f} GB/s){}\n", gigabytes,
+               report.seconds, gigabytes / report.seconds,
+               spec_.quantization && !model_.config.stored ? ", quantised on the way" : "");
   }
 
   // Before anything large is allocated: another run's checkpoint is refused.
