@@ -64,6 +64,8 @@ def contestants_of(setting: Setting, llama_python: str, model: pathlib.Path, sha
         for attention in ("sdpa", "eager"):
             runs[f"transformers bf16 {attention}"] = \
                 lambda attention=attention: peer_rate(setting, model, ids, new_tokens, attention)
+        runs["transformers + bitsandbytes nf4 sdpa"] = \
+            lambda: peer_rate(setting, quantize(setting, model), ids, new_tokens, "sdpa")
     if llama_python:
         for kind in ("bf16", "q4_0"):
             runs[f"llama.cpp {kind}"] = \
