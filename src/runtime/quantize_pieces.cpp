@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "formats/nf4.h"
 #include "runtime/convert.h"
+#include "runtime/stored_weight.h"
 
 namespace snug::runtime {
 namespace {
@@ -194,12 +194,8 @@ class Streaming {
     if (!tensor.quantised) return values;
     float* absmax = buffers_.absmax(piece.turn) + piece.first / formats::kNf4BlockSize;
     formats::quantize_nf4(tensor.stored, values, piece.elements, buffers_.codes(worker), absmax);
-    const int64_t blocks = formats::nf4_blocks(piece.elements);
-    if (!std::all_of(absmax, absmax + blocks, [](float value) { return std::isfinite(value); }))
-      base::throw_user_error(
-          "{}: tensor '{}' holds an infinity or NaN, which 4 bits cannot store. Is the file whole, "
-          "and was the model trained to the end?",
-          index_.path_of(*tensor.source).string(), tensor.source->info->name);
+    check_finite(index_, *tensor.source,
+                 {absmax, static_cast<size_t>(formats::nf4_blocks(piece.elements))});
     return reinterpret_cast<const std::byte*>(buffers_.codes(worker));
   }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -120,15 +119,6 @@ class Work {
   int64_t element_ = 0;
   std::exception_ptr failure_;
 };
-
-// A weight that is no number would quantise to numbers.
-void check_finite(const TensorIndex& index, const IndexedTensor& source,
-                  std::span<const float> absmax) {
-  if (std::all_of(absmax.begin(), absmax.end(), [](float x) { return std::isfinite(x); })) return;
-  base::throw_user_error(
-      "{}: tensor '{}' holds an infinity or NaN, which 4 bits cannot store. Is the file whole?",
-      index.path_of(source).string(), source.info->name);
-}
 
 // Quantises a slot's values to their place.
 void quantize_piece(const Transfer& transfer, const Piece& piece, const std::byte* slot,

@@ -1,5 +1,7 @@
 #include "runtime/stored_weight.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/dynamic_map.h"
@@ -35,6 +37,15 @@ void store_scales(float* absmax, int64_t elements, const StoredWeight& weight) {
       absmax, blocks, weight.absmax.as<uint8_t>(), weight.nested_absmax.as<float>());
   const auto& map = base::signed_dynamic_map();
   std::memcpy(weight.nested_map.data, map.data(), sizeof(map));
+}
+
+void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
+                  std::span<const float> absmax) {
+  if (std::all_of(absmax.begin(), absmax.end(), [](float x) { return std::isfinite(x); })) return;
+  base::throw_user_error(
+      "{}: tensor '{}' holds an infinity or NaN, which 4 bits cannot store. Is the file whole, and "
+      "was the model trained to the end?",
+      index.path_of(source).string(), source.info->name);
 }
 
 }  // namespace snug::runtime

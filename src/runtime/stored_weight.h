@@ -2,9 +2,11 @@
 // their scales.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "backends/backend.h"
+#include "formats/tensor_index.h"
 #include "runtime/executor.h"
 
 namespace snug::runtime {
@@ -29,5 +31,10 @@ StoredWeight stored_weight(const Executor& executor, const std::string& weight);
 // quantised, the map and offset they are read with. `absmax` is of `elements` / 64 blocks, and may
 // be the weight's own where it is not.
 void store_scales(float* absmax, int64_t elements, const StoredWeight& weight);
+
+// A weight that holds no number would quantise to numbers: throws UserError naming file and tensor
+// where the absmax of one of its blocks is not finite.
+void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
+                  std::span<const float> absmax);
 
 }  // namespace snug::runtime

@@ -54,7 +54,7 @@ TEST_P(Resident, PeakIsWhatWasPlanned) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    SixRecipes, Resident,
+    EightRecipes, Resident,
     ::testing::Values(
         MemoryRecipe{"full", {"method=full", "per_device_train_batch_size=16"}},
         MemoryRecipe{"full_layer_accumulated",
@@ -68,7 +68,10 @@ INSTANTIATE_TEST_SUITE_P(
                      {"method=lora", "per_device_train_batch_size=24", "recompute=gate_up",
                       "gradient_accumulation_steps=2", "max_steps=2"}},
         MemoryRecipe{"lora_layer",
-                     {"method=lora", "per_device_train_batch_size=40", "recompute=layer"}}),
+                     {"method=lora", "per_device_train_batch_size=40", "recompute=layer"}},
+        MemoryRecipe{"qlora", {"method=qlora", "per_device_train_batch_size=24"}},
+        MemoryRecipe{"qlora_layer",
+                     {"method=qlora", "per_device_train_batch_size=40", "recompute=layer"}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

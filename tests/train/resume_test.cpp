@@ -70,6 +70,10 @@ TEST(Resume, LoraEndsWithTheSameBits) {
   expect_same_end({"method=lora"}, "adapter/adapter_model.safetensors");
 }
 
+TEST(Resume, QloraEndsWithTheSameBits) {
+  expect_same_end({"method=qlora"}, "adapter/adapter_model.safetensors");
+}
+
 TEST(Resume, FullEndsWithTheSameBits) {
   expect_same_end({"method=full", "gradient_accumulation_steps=2", "lora_dropout=0"},
                   "model/model.safetensors");

@@ -135,6 +135,10 @@ TEST(SteadyState, TheWatchSeesAllocations) {
 
 TEST(SteadyState, Lora) { expect_steady({"method=lora", "lora_dropout=0.1"}); }
 TEST(SteadyState, LoraInFp32) { expect_steady({"method=lora", "compute_dtype=fp32"}); }
+TEST(SteadyState, Qlora) { expect_steady({"method=qlora", "recompute=layer"}); }
+TEST(SteadyState, FullWith8bitStateInBackward) {
+  expect_steady({"method=full", "optim=adamw_8bit", "optim_in_backward=true", "max_grad_norm=0"});
+}
 TEST(SteadyState, FullWithAccumulation) {
   expect_steady({"method=full", "gradient_accumulation_steps=2", "recompute=layer"});
 }
