@@ -31,6 +31,11 @@ def training_rows(job: dict) -> list[list[str]]:
     return rows
 
 
+def own_rates(job: dict) -> str:
+    own = job.get("own_flops_per_second")
+    return f"; Snug's kernels alone {own['wide'] / 1e9:.0f} and {own['all'] / 1e9:.0f}" if own else ""
+
+
 def imports_of(job: dict) -> str:
     """What of the peer's peak is there before any model is."""
     names = [summary["import_bytes"] for name, summary in job["contestants"].items() if name.startswith("peer")]
@@ -85,7 +90,7 @@ def training_section(result: dict) -> list[str]:
         rates = job["onednn_flops_per_second"]
         parts.append(f"- {job['method']}: {job['flops_per_token'] / 1e6:.1f} model MFLOP a token; oneDNN "
                      f"({job['onednn_libraries']}) {rates['wide'] / 1e9:.0f} GFLOP/s on linears and head, "
-                     f"{rates['all'] / 1e9:.0f} on all. Losses agree within 1 %: {'yes' if job['losses_agree'] else 'NO'}." + imports_of(job))
+                     f"{rates['all'] / 1e9:.0f} on all" + own_rates(job) + f". Losses agree within 1 %: {'yes' if job['losses_agree'] else 'NO'}." + imports_of(job))
         if job["method"] in BARS and setting["shape"] == "smollm2-135m":
             bars = zip(("snug none", "snug layer"), BARS[job["method"]])
             parts.append("  Resident peak, bar and measured: " + "; ".join(

@@ -146,6 +146,9 @@ def add_comparisons(result: dict, setting: Setting, runs: dict, products: list[d
     rates = {group: statistics.median(of_round[group]["flops_per_second"] for of_round in products
                                       if of_round[group]["flops_per_second"]) for group in ("all", "wide")}
     result["onednn_flops_per_second"] = rates
+    result["own_flops_per_second"] = {
+        group: statistics.median(of_round[group]["own_flops_per_second"] for of_round in products)
+        for group in ("all", "wide")}
     result["onednn_libraries"] = products[0]["libraries"]
     for name, summary in result["contestants"].items():
         reached = summary["tokens_per_second"] * result["flops_per_token"]

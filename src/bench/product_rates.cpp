@@ -1,6 +1,7 @@
 #include "bench/product_rates.h"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,12 +11,15 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/backend.h"
+#include "backends/cpu/context.h"
+#include "backends/cpu/product.h"
 #include "base/error.h"
 #include "plan/spec.h"
 
 namespace snug::bench {
 namespace {
 
+using backends::cpu::MatmulOperands;
 using backends::cpu::MatmulPrimitive;
 using backends::cpu::MatmulSpec;
 using base::DType;
@@ -54,25 +58,46 @@ Memory operand(int64_t elements, DType type) {
   return memory;
 }
 
-double seconds_of(const MatmulSpec& spec, double least_seconds) {
+// The fastest of several runs of multiply(operands, scratch), after one that does not count.
+template <typename F>
+double fastest(const MatmulSpec& spec, int64_t scratch_bytes, double least_seconds,
+               const F& multiply) {
   const Memory a = operand(spec.m * spec.k, spec.a_type);
   const Memory b = operand(spec.k * spec.n, spec.b_type);
   const Memory c = operand(spec.m * spec.n, spec.c_type);
-  MatmulPrimitive& primitive = backends::cpu::matmul_primitive(spec);
-  backends::cpu::create(primitive);
-  const Memory scratch = reserve(backends::cpu::scratch_bytes(primitive));
-  const backends::cpu::MatmulOperands operands{.a = a.get(), .b = b.get(), .c = c.get()};
-  backends::cpu::execute(primitive, operands, scratch.get());
+  const Memory scratch = reserve(scratch_bytes);
+  const MatmulOperands operands{.a = a.get(), .b = b.get(), .c = c.get()};
+  multiply(operands, scratch.get());
   double best = std::numeric_limits<double>::max();
   double spent = 0;
   for (int run = 0; run < kLeastRuns || spent < least_seconds; ++run) {
     const auto start = Clock::now();
-    backends::cpu::execute(primitive, operands, scratch.get());
+    multiply(operands, scratch.get());
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     best = std::min(best, seconds);
     spent += seconds;
   }
   return best;
+}
+
+double library_seconds(const MatmulSpec& spec, double least_seconds) {
+  MatmulPrimitive& primitive = backends::cpu::matmul_primitive(spec);
+  backends::cpu::create(primitive);
+  return fastest(spec, backends::cpu::scratch_bytes(primitive), least_seconds,
+                 [&](const MatmulOperands& operands, std::byte* scratch) {
+                   backends::cpu::execute(primitive, operands, scratch);
+                 });
+}
+
+// As a step makes it, in whatever kernel it chooses.
+double own_seconds(const MatmulSpec& spec, double least_seconds,
+                   backends::cpu::CpuContext& context) {
+  const backends::cpu::Product product(spec, context);
+  product.create();
+  return fastest(spec, product.scratch_bytes(), least_seconds,
+                 [&](const MatmulOperands& operands, std::byte* scratch) {
+                   product.multiply(operands, scratch, context);
+                 });
 }
 
 // The product with `length` in place of one of its dimensions, which `dimension` picks.
@@ -88,15 +113,17 @@ MatmulSpec cut(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t length) 
   return spec;
 }
 
-ProductRate measure(const JobProduct& product, double least_seconds) {
-  ProductRate rate{product, product.spec, seconds_of(product.spec, least_seconds)};
+ProductRate measure(const JobProduct& product, double least_seconds,
+                    backends::cpu::CpuContext& context) {
+  ProductRate rate{product, product.spec, library_seconds(product.spec, least_seconds),
+                   own_seconds(product.spec, least_seconds, context)};
   for (int64_t MatmulSpec::*dimension : {&MatmulSpec::m, &MatmulSpec::n, &MatmulSpec::k}) {
     for (const int64_t length : kPieces) {
       const int64_t whole = product.spec.*dimension;
       if (whole < 2 * length) break;
       const MatmulSpec piece = cut(product.spec, dimension, length);
       const double pieces = static_cast<double>(whole) / static_cast<double>(length);
-      const double seconds = pieces * seconds_of(piece, least_seconds);
+      const double seconds = pieces * library_seconds(piece, least_seconds);
       if (seconds >= rate.seconds) continue;
       rate.piece = piece;
       rate.seconds = seconds;
@@ -108,10 +135,14 @@ ProductRate measure(const JobProduct& product, double least_seconds) {
 struct Sum {
   double flops = 0;
   double seconds = 0;
+  double own_seconds = 0;
   json to_json() const {
+    const auto rate = [&](double spent) { return spent > 0 ? json(flops / spent) : json(); };
     return {{"flops", flops},
             {"seconds", seconds},
-            {"flops_per_second", seconds > 0 ? json(flops / seconds) : json()}};
+            {"flops_per_second", rate(seconds)},
+            {"own_seconds", own_seconds},
+            {"own_flops_per_second", rate(own_seconds)}};
   }
 };
 
@@ -123,6 +154,7 @@ Sum sum_of(const std::vector<ProductRate>& rates, bool wide, bool narrow) {
     const auto count = static_cast<double>(rate.product.count);
     sum.flops += count * rate.product.flops();
     sum.seconds += count * rate.seconds;
+    sum.own_seconds += count * rate.own_seconds;
   }
   return sum;
 }
@@ -138,21 +170,28 @@ json json_of(const ProductRate& rate) {
           {"narrow", rate.product.is_narrow},
           {"flops", rate.product.flops()},
           {"seconds", rate.seconds},
+          {"own_seconds", rate.own_seconds},
           {"piece", {rate.piece.m, rate.piece.n, rate.piece.k}}};
 }
 
 void print_table(const std::vector<ProductRate>& rates) {
   for (const ProductRate& rate : rates) {
     const MatmulSpec& spec = rate.product.spec;
-    fmt::print("{:>4} x ({:>5}, {:>5}, {:>5}) {} {} > {:<4} {:7.1f} GFLOP/s  in ({}, {}, {})\n",
-               rate.product.count, spec.m, spec.n, spec.k, base::name_of(spec.a_type),
-               base::name_of(spec.b_type), base::name_of(spec.c_type),
-               rate.product.flops() / rate.seconds * 1e-9, rate.piece.m, rate.piece.n,
-               rate.piece.k);
+    fmt::print(
+        "{:>4} x ({:>5}, {:>5}, {:>5}) {} {} > {:<4} {:7.1f} GFLOP/s  in ({}, {}, {}); own "
+        "{:7.1f}\n",
+        rate.product.count, spec.m, spec.n, spec.k, base::name_of(spec.a_type),
+        base::name_of(spec.b_type), base::name_of(spec.c_type),
+        rate.product.flops() / rate.seconds * 1e-9, rate.piece.m, rate.piece.n, rate.piece.k,
+        rate.product.flops() / rate.own_seconds * 1e-9);
   }
   const auto line = [](const char* name, const Sum& sum) {
-    fmt::print("{:<6} {:7.1f} GFLOP in {:8.2f} ms: {:7.1f} GFLOP/s\n", name, sum.flops * 1e-9,
-               sum.seconds * 1e3, sum.seconds > 0 ? sum.flops / sum.seconds * 1e-9 : 0.0);
+    const auto rate = [&](double seconds) {
+      return seconds > 0 ? sum.flops / seconds * 1e-9 : 0.0;
+    };
+    fmt::print("{:<6} {:7.1f} GFLOP: oneDNN {:8.2f} ms, {:7.1f} GFLOP/s; own {:8.2f} ms, {:7.1f}\n",
+               name, sum.flops * 1e-9, sum.seconds * 1e3, rate(sum.seconds), sum.own_seconds * 1e3,
+               rate(sum.own_seconds));
   };
   line("all", sum_of(rates, true, true));
   line("wide", sum_of(rates, true, false));
@@ -163,9 +202,11 @@ void print_table(const std::vector<ProductRate>& rates) {
 
 std::vector<ProductRate> measure_products(const std::vector<JobProduct>& products,
                                           double least_seconds) {
+  backends::cpu::CpuContext context = backends::cpu::open_context(omp_get_max_threads());
   std::vector<ProductRate> rates;
   rates.reserve(products.size());
-  for (const JobProduct& product : products) rates.push_back(measure(product, least_seconds));
+  for (const JobProduct& product : products)
+    rates.push_back(measure(product, least_seconds, context));
   return rates;
 }
 

@@ -75,6 +75,7 @@ TEST(ProductRates, TimesEveryProduct) {
   ASSERT_EQ(rates.size(), 2U);
   for (const ProductRate& rate : rates) {
     EXPECT_GT(rate.seconds, 0);
+    EXPECT_GT(rate.own_seconds, 0);
     EXPECT_EQ(rate.piece.m, 64);
     EXPECT_TRUE(rate.piece.n == 1100 || rate.piece.n == 512) << rate.piece.n;
   }
