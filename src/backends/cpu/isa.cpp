@@ -57,7 +57,8 @@ Isa processor_isa() {
         "Run on a machine built after 2009.");
   if (!has_v3()) return Isa::v2;
   if (!has_v4()) return Isa::v3;
-  if (!__builtin_cpu_supports("avx512bf16")) return Isa::v4;
+  if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni"))
+    return Isa::v4;
   return has_amx_bf16() ? Isa::amx : Isa::v4_bf16;
 }
 

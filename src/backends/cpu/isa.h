@@ -9,7 +9,7 @@
 namespace snug::backends::cpu {
 
 // Levels of x86-64, each containing the ones before: v2 = SSE4.2, v3 = AVX2 and FMA, v4 = AVX-512,
-// v4_bf16 = v4 with AVX512_BF16, amx = v4_bf16 with AMX tiles for bf16 products.
+// v4_bf16 = v4 with AVX512_BF16 and AVX512_VNNI, amx = v4_bf16 with AMX tiles for bf16 products.
 enum class Isa : uint8_t { v2, v3, v4, v4_bf16, amx };
 
 std::string_view name_of(Isa isa);

@@ -44,18 +44,22 @@ bool supports(const program::MatmulNf4&, const program::OperationView& view, con
          view.read(0).shape.columns() % program::kNf4BlockSize == 0;
 }
 
-// x in f32 and in the order of the kernel.
+// x in the type and order of the kernel.
 int64_t workspace_bytes(const program::MatmulNf4&, const program::OperationView& view,
-                        const CpuContext&) {
-  return view.read(0).shape.elements() * int64_t{sizeof(float)};
+                        const CpuContext& context) {
+  const program::Tensor& x = view.read(0);
+  return x.shape.rows() *
+         context.kernels.nf4->arranged_bytes[element_of(x.dtype)](x.shape.columns());
 }
 
 void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuContext& context) {
+  const Nf4Kernels& kernels = *context.kernels.nf4;
   const Rows x = rows_of(invocation.reads[0]);
   const Rows y = rows_of(invocation.writes[0]);
-  auto* arranged = invocation.workspace.as<float>();
+  const int64_t row_bytes = kernels.arranged_bytes[x.element](x.columns);
+  std::byte* arranged = invocation.workspace.data;
   for (int64_t row = 0; row < x.rows; ++row)
-    context.kernels.nf4->arrange_x[x.element](x.at(row), arranged + row * x.columns, x.columns);
+    kernels.arrange_x[x.element](x.at(row), arranged + row * row_bytes, x.columns);
   const Nf4Product product{.weight = weight_of(invocation.reads, 1, matmul.nested),
                            .in = x.columns,
                            .begin = 0,
@@ -68,7 +72,7 @@ void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuCont
     Nf4Product part = product;
     part.begin = begin;
     part.end = end;
-    context.kernels.nf4->multiply[y.element](part);
+    kernels.multiply[x.element][y.element](part);
   });
 }
 

@@ -130,9 +130,20 @@ void dequantize(const Nf4Weight& weight, int64_t first, int64_t n, void* out) {
   }
 }
 
+// What x is arranged in, and the bytes of such a row.
 template <typename X>
-void arrange_x(const void* from, float* arranged, int64_t in) {
+struct ArrangedOf {
+  using Type = float;
+  static int64_t bytes(int64_t in) { return in * int64_t{sizeof(float)}; }
+};
+template <typename X>
+using Arranged = typename ArrangedOf<X>::Type;
+
+// In every 32 elements the even ones before the odd ones, as the codes of 16 bytes come.
+template <typename X>
+void arrange_x(const void* from, void* to, int64_t in) {
   const X* x = static_cast<const X*>(from);
+  auto* arranged = static_cast<float*>(to);
   for (int64_t start = 0; start < in; start += kPair) {
     float wide[kPair];
     store(wide, load(x + start));
@@ -145,11 +156,11 @@ void arrange_x(const void* from, float* arranged, int64_t in) {
 }
 
 // kRows dot products with one output's weights: a block's sum is scaled, not its elements.
-template <int kRows, typename Y>
-SNUG_INLINE void multiply_output(const Nf4Product& product, int64_t output) {
+template <int kRows>
+SNUG_INLINE void multiply_output(const Nf4Product& product, const float* x, int64_t output,
+                                 Float16Lanes (&sums)[kRows]) {
   const int64_t blocks = product.in / kBlock;
   const Float16Lanes values = load(product.weight.values);
-  Float16Lanes sums[kRows] = {};
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t index = output * blocks + block;
     const uint8_t* codes = product.weight.codes + index * (kBlock / 2);
@@ -160,41 +171,203 @@ SNUG_INLINE void multiply_output(const Nf4Product& product, int64_t output) {
                                look_up(values, right >> 4), look_up(values, right)};
     const Float16Lanes scale = splat(scale_of(product.weight, index));
     for (int row = 0; row < kRows; ++row) {
-      const float* x = product.x + row * product.in + block * kBlock;
-      Float16Lanes part = w[0] * load(x);
-      for (int i = 1; i < 4; ++i) part = multiply_add(w[i], load(x + i * kLanes), part);
+      const float* of_block = x + row * product.in + block * kBlock;
+      Float16Lanes part = w[0] * load(of_block);
+      for (int i = 1; i < 4; ++i) part = multiply_add(w[i], load(of_block + i * kLanes), part);
       sums[row] = multiply_add(part, scale, sums[row]);
     }
   }
+}
+
+#if defined(__AVX512VNNI__)
+
+// bf16 in fixed point: instructions that multiply pairs of bf16 take four times as long as those
+// for 16-bit integers. A block of x has 14 bits and a sign of its largest element, the table of
+// codes as many, so that the eight products that a lane adds stay below 2^31.
+//
+// 64 bytes at a time, as 32 words of four codes. A lookup takes the low five bits of a word, of
+// which the fifth chooses between two copies of the table, so that a shift brings each of the four
+// under it. The first block's sums are in the lower eight lanes and the second's in the upper.
+constexpr float kOne = 16384;      // a code's value 1
+constexpr float kLargest = 16383;  // the largest of a block of x
+
+constexpr int64_t values_of(int64_t in) {
+  return (in + 2 * kBlock - 1) / (2 * kBlock) * 2 * kBlock;
+}
+constexpr int64_t scales_of(int64_t in) { return (in / kBlock + kLanes - 1) / kLanes * kLanes; }
+
+// Values, then a scale for each block.
+template <>
+struct ArrangedOf<uint16_t> {
+  using Type = int16_t;
+  static int64_t bytes(int64_t in) {
+    return values_of(in) * int64_t{sizeof(int16_t)} + scales_of(in) * int64_t{sizeof(float)};
+  }
+};
+
+// Elements of a block in fixed point; returns what they are multiples of. NaN and infinity are in
+// that, whatever the elements are.
+SNUG_INLINE float fix_block(const uint16_t* x, int32_t* fixed) {
+  uint32_t largest_bits = 0;
+  for (int64_t i = 0; i < kBlock; ++i) {
+    const uint32_t bits = x[i] & 0x7fffU;
+    largest_bits = bits > largest_bits ? bits : largest_bits;
+  }
+  const float magnitude = __builtin_bit_cast(float, largest_bits << 16);
+  const float largest = magnitude < 1e-30F ? 1e-30F : magnitude;
+  const Float16Lanes factor = splat(kLargest / largest);
+  for (int64_t i = 0; i < kBlock; i += kLanes) {
+    const Float16Lanes scaled = load(x + i) * factor;
+    _mm512_storeu_si512(fixed + i,
+                        _mm512_maskz_cvtps_epi32(0xffff, reinterpret_cast<__m512>(scaled)));
+  }
+  return largest / kLargest;
+}
+
+// In every 128 elements those of the words' lowest codes first. What is missing at the end is 0.
+template <>
+void arrange_x<uint16_t>(const void* from, void* to, int64_t in) {
+  constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // of a word's codes, from the lowest: its element
+  const auto* x = static_cast<const uint16_t*>(from);
+  auto* arranged = static_cast<int16_t*>(to);
+  auto* scales = reinterpret_cast<float*>(arranged + values_of(in));
+  for (int64_t i = 0; i < scales_of(in); ++i) scales[i] = 0;
+  for (int64_t start = 0; start < in; start += 2 * kBlock) {
+    int32_t fixed[2 * kBlock] = {};
+    for (int64_t i = start; i < start + 2 * kBlock && i < in; i += kBlock)
+      scales[i / kBlock] = fix_block(x + i, fixed + i - start) / kOne;
+    for (int64_t code = 0; code < 4; ++code)
+      for (int64_t word = 0; word < kPair; ++word)
+        arranged[start + code * kPair + word] =
+            static_cast<int16_t>(fixed[4 * word + kPlace[code]]);
+  }
+}
+
+SNUG_INLINE __m512i fixed_table(const float* values) {
+  const Float16Lanes scaled = load(values) * splat(kOne);
+  const __m512i fixed = _mm512_maskz_cvtps_epi32(0xffff, reinterpret_cast<__m512>(scaled));
+  return _mm512_maskz_broadcast_i64x4(0xff, _mm512_maskz_cvtepi32_epi16(0xffff, fixed));
+}
+
+SNUG_INLINE __m512i look_up(__m512i table, __m512i index) {
+  return _mm512_maskz_permutexvar_epi16(0xffffffffU, index, table);
+}
+
+// Of `count` blocks from `first` on, at most sixteen; the others' are 0. Two blocks of nested ones
+// at most lie among them.
+SNUG_INLINE Float16Lanes block_scales(const Nf4Weight& weight, int64_t first, int64_t count) {
+  const auto present = static_cast<__mmask16>(0xffffU >> (kLanes - count));
+  if (weight.absmax != nullptr)
+    return reinterpret_cast<Float16Lanes>(_mm512_maskz_loadu_ps(present, weight.absmax + first));
+  const __m512i codes = _mm512_maskz_cvtepu8_epi32(
+      present, _mm_maskz_loadu_epi8(present, weight.nested_codes + first));
+  const __m512 mapped =
+      _mm512_mask_i32gather_ps(_mm512_setzero_ps(), present, codes, weight.nested_map, 4);
+  const int64_t left = kNested - first % kNested;  // blocks of the first nested one
+  const auto later = static_cast<__mmask16>(left < kLanes ? 0xffffU << left : 0);
+  const __m512 absmax =
+      _mm512_mask_blend_ps(later, _mm512_set1_ps(weight.nested_absmax[first / kNested]),
+                           _mm512_set1_ps(weight.nested_absmax[(first + count - 1) / kNested]));
+  const Float16Lanes product =
+      reinterpret_cast<Float16Lanes>(mapped) * reinterpret_cast<Float16Lanes>(absmax);
+  return product + splat(weight.nested_offset);
+}
+
+// Lane i / 8 of sixteen, for each i: a pair of blocks' scales where the pair's sums are.
+struct PairLanes {
+  int32_t lane[8 * kLanes];
+};
+constexpr PairLanes pair_lanes() {
+  PairLanes lanes{};
+  for (int32_t i = 0; i < 8 * kLanes; ++i) lanes.lane[i] = i / 8;
+  return lanes;
+}
+alignas(64) constexpr PairLanes kPairLanes = pair_lanes();
+
+// The codes of two blocks, the `pair`th of the sixteen that have their scales in `scales`.
+template <int kRows>
+SNUG_INLINE void multiply_pair(__m512i words, __m512i table, const int16_t* (&x)[kRows], int64_t at,
+                               int64_t pair, const Float16Lanes (&scales)[kRows],
+                               Float16Lanes (&sums)[kRows]) {
+  const __m512i w[4] = {look_up(table, words), look_up(table, _mm512_srli_epi16(words, 4)),
+                        look_up(table, _mm512_srli_epi16(words, 8)),
+                        look_up(table, _mm512_srli_epi16(words, 12))};
+  const __m512i lanes = _mm512_load_si512(kPairLanes.lane + pair * kLanes);
+  for (int row = 0; row < kRows; ++row) {
+    __m512i part = _mm512_setzero_si512();
+    for (int i = 0; i < 4; ++i)
+      part = _mm512_dpwssd_epi32(part, w[i], _mm512_loadu_si512(x[row] + at + i * kPair));
+    const __m512 scale =
+        _mm512_maskz_permutexvar_ps(0xffff, lanes, reinterpret_cast<__m512>(scales[row]));
+    sums[row] = multiply_add(reinterpret_cast<Float16Lanes>(_mm512_maskz_cvtepi32_ps(0xffff, part)),
+                             reinterpret_cast<Float16Lanes>(scale), sums[row]);
+  }
+}
+
+template <int kRows>
+SNUG_INLINE void multiply_output(const Nf4Product& product, const int16_t* arranged, int64_t output,
+                                 Float16Lanes (&sums)[kRows]) {
+  const int64_t blocks = product.in / kBlock;
+  const __m512i table = fixed_table(product.weight.values);
+  const int16_t* x[kRows];
   for (int row = 0; row < kRows; ++row)
-    store_one(static_cast<Y*>(product.y) + row * product.y_stride + output, reduce_add(sums[row]));
+    x[row] = arranged + row * ArrangedOf<uint16_t>::bytes(product.in) / int64_t{sizeof(int16_t)};
+  for (int64_t first = 0; first < blocks; first += kLanes) {
+    const int64_t index = output * blocks + first;
+    const int64_t count = blocks - first < kLanes ? blocks - first : kLanes;
+    const Float16Lanes of_blocks = block_scales(product.weight, index, count);
+    Float16Lanes scales[kRows];
+    for (int row = 0; row < kRows; ++row)
+      scales[row] =
+          of_blocks * load(reinterpret_cast<const float*>(x[row] + values_of(product.in)) + first);
+    const uint8_t* codes = product.weight.codes + index * (kBlock / 2);
+    int64_t i = 0;
+    for (; i + 2 <= count; i += 2, codes += kBlock) {
+      __builtin_prefetch(codes + kAhead);
+      multiply_pair<kRows>(_mm512_loadu_si512(codes), table, x, (first + i) * kBlock, i / 2, scales,
+                           sums);
+    }
+    if (i < count)
+      multiply_pair<kRows>(_mm512_maskz_loadu_epi32(0xff, codes), table, x, (first + i) * kBlock,
+                           i / 2, scales, sums);
+  }
 }
+#endif
 
-template <int kRows, typename Y>
+template <int kRows, typename X, typename Y>
 void multiply_rows(const Nf4Product& product) {
-  for (int64_t output = product.begin; output < product.end; ++output)
-    multiply_output<kRows, Y>(product, output);
+  const auto* x = static_cast<const Arranged<X>*>(product.x);
+  Y* y = static_cast<Y*>(product.y);
+  for (int64_t output = product.begin; output < product.end; ++output) {
+    Float16Lanes sums[kRows] = {};
+    multiply_output<kRows>(product, x, output, sums);
+    for (int row = 0; row < kRows; ++row)
+      store_one(y + row * product.y_stride + output, reduce_add(sums[row]));
+  }
 }
 
-template <typename Y>
+template <typename X, typename Y>
 void multiply(const Nf4Product& product) {
   switch (product.rows) {
     case 1:
-      return multiply_rows<1, Y>(product);
+      return multiply_rows<1, X, Y>(product);
     case 2:
-      return multiply_rows<2, Y>(product);
+      return multiply_rows<2, X, Y>(product);
     case 3:
-      return multiply_rows<3, Y>(product);
+      return multiply_rows<3, X, Y>(product);
     default:
-      return multiply_rows<4, Y>(product);
+      return multiply_rows<4, X, Y>(product);
   }
 }
 
 }  // namespace
 
 extern const Nf4Kernels kNf4Kernels;
-const Nf4Kernels kNf4Kernels = {.dequantize = {dequantize<float>, dequantize<uint16_t>},
-                                .arrange_x = {arrange_x<float>, arrange_x<uint16_t>},
-                                .multiply = {multiply<float>, multiply<uint16_t>}};
+const Nf4Kernels kNf4Kernels = {
+    .dequantize = {dequantize<float>, dequantize<uint16_t>},
+    .arrange_x = {arrange_x<float>, arrange_x<uint16_t>},
+    .arranged_bytes = {ArrangedOf<float>::bytes, ArrangedOf<uint16_t>::bytes},
+    .multiply = {{multiply<float, float>, multiply<float, uint16_t>},
+                 {multiply<uint16_t, float>, multiply<uint16_t, uint16_t>}}};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

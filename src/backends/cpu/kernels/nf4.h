@@ -24,9 +24,8 @@ struct Nf4Product {
   int64_t in;
   int64_t begin;
   int64_t end;
-  // (rows, in) f32, in the order that arrange_x gives it.
-  const float* x;
-  int64_t rows;  // at most kNf4Rows
+  const void* x;  // rows as arrange_x makes them, one behind the other
+  int64_t rows;   // at most kNf4Rows
   void* y;
   int64_t y_stride;  // elements
 };
@@ -36,9 +35,10 @@ inline constexpr int64_t kNf4Rows = 4;
 struct Nf4Kernels {
   // Values of n elements from `first` on, a multiple of 64.
   void (*dequantize[kElements])(const Nf4Weight& weight, int64_t first, int64_t n, void* w);
-  // A row of x as multiply wants it: in every 32 elements, the even ones before the odd ones.
-  void (*arrange_x[kElements])(const void* x, float* arranged, int64_t in);
-  void (*multiply[kElements])(const Nf4Product& product);
+  // A row of x in the type and order that multiply wants.
+  void (*arrange_x[kElements])(const void* x, void* arranged, int64_t in);
+  int64_t (*arranged_bytes[kElements])(int64_t in);
+  void (*multiply[kElements][kElements])(const Nf4Product& product);
 };
 
 }  // namespace snug::backends::cpu
