@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
@@ -5,8 +7,9 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Outputs of a task of a product: some hundred kilobytes of codes.
-constexpr int64_t kOutputsPerTask = 64;
+// Codes of a task of a product: reading them takes some ten microseconds, ten times what handing
+// out a task costs, and a thread waits for the last task of another at most that long.
+constexpr int64_t kTaskBytes = int64_t{1} << 17;
 
 // The stored weight from `first` in the operation's reads.
 Nf4Weight weight_of(std::span<const Buffer> reads, size_t first, bool nested) {
@@ -68,7 +71,8 @@ void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuCont
                            .rows = x.rows,
                            .y = y.data,
                            .y_stride = y.stride};
-  parallel_ranges(y.columns, kOutputsPerTask, [&](int64_t begin, int64_t end) {
+  const int64_t outputs = std::max<int64_t>(1, kTaskBytes / program::nf4_code_bytes(x.columns));
+  parallel_ranges(y.columns, outputs, [&](int64_t begin, int64_t end) {
     Nf4Product part = product;
     part.begin = begin;
     part.end = end;

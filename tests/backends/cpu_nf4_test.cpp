@@ -1,0 +1,78 @@
+// What fixed point in a product with NF4 codes could get wrong: elements of very different sizes,
+// and elements that are no numbers. SNUG_ISA selects the path that is tested.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "one_operation.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+constexpr int64_t kOut = 8;
+constexpr int64_t kIn = 2 * program::kNf4BlockSize;
+constexpr auto kZero = std::byte{0x77};  // two codes of 0
+
+// A product of one row with weights whose first block in each output is `first` throughout; the
+// second takes each code in turn. All scales are 1.
+class Nf4Row {
+ public:
+  Nf4Row(Matrix x, std::byte first) : x_(std::move(x)), y_(empty_matrix(1, kOut, x_.dtype)) {
+    for (int64_t i = 0; i < kOut * kIn / 2; ++i)
+      codes_.push_back(i % (kIn / 2) < kIn / 4 ? first : static_cast<std::byte>(37 * i));
+    const auto codes = operation_.tensor({codes_, kOut * kIn / 2, 1, 0, DType::u8});
+    const auto absmax = operation_.vector(2 * kOut, DType::f32);
+    operation_.emit(program::MatmulNf4{}, {operation_.tensor(x_), codes, absmax},
+                    {operation_.tensor(y_)}, {});
+  }
+  const Matrix& multiply() {
+    const auto buffer = [](void* data, const Shape& shape, DType dtype) {
+      return Buffer{static_cast<std::byte*>(data), dtype, shape, program::dense_strides(shape)};
+    };
+    operation_.run({x_.buffer(), buffer(codes_.data(), Shape{kOut * kIn / 2, 1}, DType::u8),
+                    buffer(absmax_.data(), Shape{2 * kOut}, DType::f32)},
+                   {y_.buffer()}, {});
+    return y_;
+  }
+  double weight(int64_t output, int64_t i) const {
+    const auto byte = std::to_integer<unsigned>(codes_[static_cast<size_t>(output * kIn + i) / 2]);
+    return formats::kNf4Codes[i % 2 == 0 ? byte >> 4 : byte & 15U];
+  }
+
+ private:
+  Matrix x_;
+  Matrix y_;
+  std::vector<std::byte> codes_;
+  std::vector<float> absmax_ = std::vector<float>(2 * kOut, 1.0F);
+  OneOperation operation_;
+};
+
+TEST(MatmulNf4, LargeElementsLeaveTheOtherBlocksTheirDigits) {
+  for (const auto& [dtype, result] : type_pairs()) {
+    if (dtype != result) continue;
+    Matrix x = random_matrix(1, kIn, dtype);
+    for (int64_t i = 0; i < kIn / 2; ++i) x.set(0, i, 1e6F);
+    Nf4Row row(x, kZero);
+    Values expected(kOut);
+    for (int64_t output = 0; output < kOut; ++output)
+      for (int64_t i = 0; i < kIn; ++i)
+        expected[static_cast<size_t>(output)] += x.at(0, i) * row.weight(output, i);
+    EXPECT_LE(error_against(expected, row.multiply()), kTolerance[dtype == DType::bf16]);
+  }
+}
+
+TEST(MatmulNf4, WhatIsNoNumberStaysNone) {
+  for (const auto& [dtype, result] : type_pairs())
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      if (dtype != result) continue;
+      Matrix x = random_matrix(1, kIn, dtype);
+      x.set(0, 5, bad);
+      const Matrix y = Nf4Row(x, std::byte{0xff}).multiply();
+      for (int64_t output = 0; output < kOut; ++output)
+        EXPECT_FALSE(std::isfinite(y.at(0, output))) << bad;
+    }
+}
+
+}  // namespace
+}  // namespace snug::backends::cpu
