@@ -14,6 +14,7 @@
 #include "backends/cpu/kernels/few_rows.h"
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/nf4.h"
+#include "backends/cpu/kernels/online_softmax.h"
 #include "backends/cpu/kernels/optimizer.h"
 #include "backends/cpu/kernels/optimizer_8bit.h"
 #include "backends/cpu/kernels/rms_norm.h"
@@ -21,6 +22,7 @@
 #include "backends/cpu/kernels/silu_mul.h"
 #include "backends/cpu/kernels/softmax.h"
 #include "backends/cpu/kernels/thin_product.h"
+#include "backends/cpu/kernels/wide_product.h"
 
 namespace snug::backends::cpu {
 
@@ -32,6 +34,7 @@ struct Kernels {
   const FewRowsKernels* few_rows;
   const GemmKernels* gemm;
   const Nf4Kernels* nf4;
+  const OnlineSoftmaxKernels* online_softmax;
   const OptimizerKernels* optimizer;
   const Optimizer8bitKernels* optimizer_8bit;
   const RmsNormKernels* rms_norm;
@@ -39,6 +42,7 @@ struct Kernels {
   const SiluMulKernels* silu_mul;
   const SoftmaxKernels* softmax;
   const ThinKernels* thin_product;
+  const WideKernels* wide_product;
 };
 
 // One table an instruction set, defined in kernels/table.cpp.

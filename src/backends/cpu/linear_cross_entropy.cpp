@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/loss_plan.h"
+#include "backends/cpu/online_loss.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/softmax_rows.h"
@@ -240,25 +241,40 @@ LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
 template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::OperationView& view,
                                        const CpuContext& context) {
-  auto plan = std::make_unique<LossPlan>(shape_of(loss, view), context);
+  const LossShape shape = shape_of(loss, view);
+  if (is_online_loss(shape.type, shape.weight_gradient, context))
+    return std::make_unique<OnlineLossPlan>(shape, context);
+  auto plan = std::make_unique<LossPlan>(shape, context);
   plan->create();
   return plan;
 }
 
-void run_loss(const Invocation& invocation, CpuContext& context) {
+template <typename Loss>
+int64_t loss_workspace_bytes(const Loss& loss, const program::OperationView& view,
+                             const CpuContext& context) {
+  const LossShape shape = shape_of(loss, view);
+  if (is_online_loss(shape.type, shape.weight_gradient, context))
+    return OnlineLossPlan(shape, context).workspace_bytes();
+  return LossPlan(shape, context).workspace_bytes();
+}
+
+void run_loss(bool weight_gradient, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(invocation.prepared != nullptr, "a linear cross-entropy that was not prepared");
+  if (is_online_loss(invocation.reads[0].dtype, weight_gradient, context))
+    return run_online_loss(static_cast<const OnlineLossPlan&>(*invocation.prepared), invocation,
+                           context);
   LossRun(static_cast<const LossPlan&>(*invocation.prepared), invocation, context).run();
 }
 
 }  // namespace
 
 void run(const program::LinearCrossEntropy&, const Invocation& invocation, CpuContext& context) {
-  run_loss(invocation, context);
+  run_loss(false, invocation, context);
 }
 
-void run(const program::LinearCrossEntropyTrain&, const Invocation& invocation,
+void run(const program::LinearCrossEntropyTrain& loss, const Invocation& invocation,
          CpuContext& context) {
-  run_loss(invocation, context);
+  run_loss(loss.weight_gradient, invocation, context);
 }
 
 bool supports(const program::LinearCrossEntropy&, const program::OperationView& view,
@@ -277,12 +293,12 @@ bool supports(const program::LinearCrossEntropyTrain& loss, const program::Opera
 
 int64_t workspace_bytes(const program::LinearCrossEntropy& loss, const program::OperationView& view,
                         const CpuContext& context) {
-  return LossPlan(shape_of(loss, view), context).workspace_bytes();
+  return loss_workspace_bytes(loss, view, context);
 }
 
 int64_t workspace_bytes(const program::LinearCrossEntropyTrain& loss,
                         const program::OperationView& view, const CpuContext& context) {
-  return LossPlan(shape_of(loss, view), context).workspace_bytes();
+  return loss_workspace_bytes(loss, view, context);
 }
 
 std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropy& loss,

@@ -7,6 +7,7 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/thin_product.h"
+#include "backends/cpu/wide_product.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -113,6 +114,11 @@ Product::Product(const MatmulSpec& spec, const CpuContext& context) : spec_(spec
     own_scratch_bytes_ = thin_scratch_bytes(spec, context);
     return;
   }
+  if (is_wide_product(spec, context)) {
+    way_ = Way::wide;
+    own_scratch_bytes_ = wide_scratch_bytes(spec, context);
+    return;
+  }
   close_gaps();
   make_steps();
 }
@@ -194,11 +200,12 @@ void Product::multiply(const MatmulOperands& operands, std::byte* scratch,
                        CpuContext& context) const {
   if (way_ == Way::few_rows) return few_rows_product(spec_, operands, context);
   if (way_ == Way::gemm) return gemm(spec_, operands, scratch, context);
-  if (way_ == Way::thin) {
+  if (way_ != Way::library) {
     SNUG_CHECK(spec_.add != Add::addend || operands.addend != operands.c ||
                    addend_may_be_destination(spec_),
                "an addend of another layout shares c's bytes");
-    return multiply_thin(spec_, operands, scratch, context);
+    return way_ == Way::thin ? multiply_thin(spec_, operands, scratch, context)
+                             : multiply_wide(spec_, operands, scratch, context);
   }
   const MatmulOperands dense = copy_in(operands, scratch + own_scratch_bytes_);
   const bool shares = dense_.add == Add::addend && dense.addend == dense.c;

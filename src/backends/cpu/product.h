@@ -40,7 +40,7 @@ class Product {
   void make_steps();
   MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch) const;
 
-  enum class Way : uint8_t { few_rows, library, thin, gemm };
+  enum class Way : uint8_t { few_rows, gemm, thin, wide, library };
 
   MatmulSpec spec_;
   Way way_ = Way::library;

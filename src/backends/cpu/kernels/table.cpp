@@ -9,6 +9,7 @@ extern const ElementwiseKernels kElementwiseKernels;
 extern const FewRowsKernels kFewRowsKernels;
 extern const GemmKernels kGemmKernels;
 extern const Nf4Kernels kNf4Kernels;
+extern const OnlineSoftmaxKernels kOnlineSoftmaxKernels;
 extern const Optimizer8bitKernels kOptimizer8bitKernels;
 extern const OptimizerKernels kOptimizerKernels;
 extern const RmsNormKernels kRmsNormKernels;
@@ -16,6 +17,7 @@ extern const RopeKernels kRopeKernels;
 extern const SiluMulKernels kSiluMulKernels;
 extern const SoftmaxKernels kSoftmaxKernels;
 extern const ThinKernels kThinKernels;
+extern const WideKernels kWideKernels;
 
 extern const Kernels kKernels;
 const Kernels kKernels = {
@@ -26,6 +28,7 @@ const Kernels kKernels = {
     .few_rows = &kFewRowsKernels,
     .gemm = &kGemmKernels,
     .nf4 = &kNf4Kernels,
+    .online_softmax = &kOnlineSoftmaxKernels,
     .optimizer = &kOptimizerKernels,
     .optimizer_8bit = &kOptimizer8bitKernels,
     .rms_norm = &kRmsNormKernels,
@@ -33,6 +36,7 @@ const Kernels kKernels = {
     .silu_mul = &kSiluMulKernels,
     .softmax = &kSoftmaxKernels,
     .thin_product = &kThinKernels,
+    .wide_product = &kWideKernels,
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

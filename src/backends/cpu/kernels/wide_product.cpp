@@ -1,0 +1,153 @@
+#include "backends/cpu/kernels/wide_product.h"
+
+#include "backends/cpu/kernels/block_product.h"
+#include "backends/cpu/kernels/lanes.h"
+
+namespace snug::backends::cpu::SNUG_ISA {
+
+extern const WideKernels kWideKernels;
+
+#if defined(__AMX_BF16__)
+
+namespace {
+
+constexpr int64_t kHalf = kWidePanel / 2;
+
+SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+SNUG_INLINE Float16Lanes load_some(const float* x, __mmask16 lanes) {
+  return reinterpret_cast<Float16Lanes>(_mm512_maskz_loadu_ps(lanes, x));
+}
+SNUG_INLINE Float16Lanes load_some(const uint16_t* x, __mmask16 lanes) {
+  const auto half = reinterpret_cast<Half16Lanes>(_mm256_maskz_loadu_epi16(lanes, x));
+  return reinterpret_cast<Float16Lanes>(widen(half) << 16);
+}
+SNUG_INLINE void store_some(float* out, Float16Lanes x, __mmask16 lanes) {
+  _mm512_mask_storeu_ps(out, lanes, reinterpret_cast<__m512>(x));
+}
+SNUG_INLINE void store_some(uint16_t* out, Float16Lanes x, __mmask16 lanes) {
+  _mm256_mask_storeu_epi16(out, lanes, reinterpret_cast<__m256i>(to_bf16(x)));
+}
+
+struct NoAddend {};
+
+SNUG_INLINE Float16Lanes scaled(const float* sums, Float16Lanes alpha, const NoAddend*, __mmask16) {
+  return load(sums) * alpha;
+}
+template <typename Addend>
+SNUG_INLINE Float16Lanes scaled(const float* sums, Float16Lanes alpha, const Addend* addend,
+                                __mmask16 lanes) {
+  return multiply_add(load(sums), alpha, load_some(addend, lanes));
+}
+
+// A block whose sums are made, and its place in c. Rows are finished a few at a time.
+template <typename C, typename Addend>
+struct Unfinished {
+  const float* sums;
+  C* c;
+  const Addend* addend;
+  int64_t rows;  // 0: none
+  __mmask16 left, right;
+};
+
+template <typename C, typename Addend>
+SNUG_INLINE void finish_row(const Unfinished<C, Addend>& block, const WideResult& to,
+                            Float16Lanes alpha, int64_t row) {
+  const float* sums = block.sums + row * kWidePanel;
+  const Addend* addend = block.addend + row * to.addend_stride;
+  C* c = block.c + row * to.c_stride;
+  store_some(c, scaled(sums, alpha, addend, block.left), block.left);
+  store_some(c + kHalf, scaled(sums + kHalf, alpha, addend + kHalf, block.right), block.right);
+}
+
+// One square of sums, and the rows of `before` on the way.
+template <typename C, typename Addend>
+SNUG_INLINE void multiply_square(const WideBlock& p, const uint16_t* a, const uint16_t* b,
+                                 float* sums, const Unfinished<C, Addend>& before,
+                                 Float16Lanes alpha) {
+  const int64_t a_bytes = p.a_stride * 2;
+  const int64_t rows_a_step = (before.rows * kWidePanel + p.k - 1) / p.k;
+  int64_t row = 0;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t k = 0; k < p.k; k += kWidePanel) {
+    _tile_loadd(4, a + k, a_bytes);
+    _tile_loadd(6, b, kWidePanel * 4);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + kWidePanel, kWidePanel * 4);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a + kHalf * p.a_stride + k, a_bytes);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    b += kWidePanel * kWidePanel;
+    const int64_t end = smaller_of(before.rows, row + rows_a_step);
+    for (; row < end; ++row) finish_row(before, p.result, alpha, row);
+  }
+  constexpr int64_t kLine = kWidePanel * 4;
+  _tile_stored(0, sums, kLine);
+  _tile_stored(1, sums + kHalf, kLine);
+  _tile_stored(2, sums + kHalf * kWidePanel, kLine);
+  _tile_stored(3, sums + kHalf * kWidePanel + kHalf, kLine);
+}
+
+SNUG_INLINE __mmask16 lanes_of(int64_t n) {
+  if (n <= 0) return 0;
+  return n >= kLanes ? __mmask16{0xffff} : static_cast<__mmask16>((1U << n) - 1U);
+}
+
+// A panel of b stays in the first-level cache while the rows of a pass by.
+template <typename C, typename Addend>
+void multiply_panels(const WideBlock& p) {
+  const TilesInUse tiles;
+  // gcc's tile loads do not say that they read memory.
+  __asm__ volatile("" ::: "memory");
+  alignas(64) float sums[2][kWidePanel * kWidePanel];
+  int next = 0;
+  const Float16Lanes alpha = splat(p.result.alpha);
+  Unfinished<C, Addend> before{};
+  C* c = static_cast<C*>(p.result.c);
+  const Addend* addend = static_cast<const Addend*>(p.result.addend);
+  for (int64_t j = 0; j < p.columns; j += kWidePanel)
+    for (int64_t i = 0; i < p.rows; i += kWidePanel) {
+      multiply_square(p, p.a + i * p.a_stride, p.b + j * p.k, sums[next], before, alpha);
+      before = {.sums = sums[next],
+                .c = c + i * p.result.c_stride + j,
+                .addend = addend + i * p.result.addend_stride + j,
+                .rows = smaller_of(kWidePanel, p.rows - i),
+                .left = lanes_of(p.columns - j),
+                .right = lanes_of(p.columns - j - kHalf)};
+      next = 1 - next;
+    }
+  for (int64_t row = 0; row < before.rows; ++row) finish_row(before, p.result, alpha, row);
+}
+
+template <typename C>
+void multiply_to(const WideBlock& p) {
+  if (p.result.addend == nullptr)
+    multiply_panels<C, NoAddend>(p);
+  else if (p.result.addend_is_bf16)
+    multiply_panels<C, uint16_t>(p);
+  else
+    multiply_panels<C, float>(p);
+}
+
+void multiply(const WideBlock& p) {
+  if (p.result.c_is_bf16)
+    multiply_to<uint16_t>(p);
+  else
+    multiply_to<float>(p);
+}
+
+}  // namespace
+
+const WideKernels kWideKernels = {.multiply = multiply};
+
+#else
+
+const WideKernels kWideKernels = {};
+
+#endif
+
+}  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,0 +1,28 @@
+// A bf16 matrix product on AMX tiles where no dimension is thin: what linears and the head spend
+// their time in.
+//
+//   for each part of b's columns   packed once, by all threads, and then kept in their
+//     for each block of a's rows   second-level caches
+//
+// Every element of c is summed over all of k in one order, whatever the blocks and whichever thread
+// makes them; only sums in fp32 with a transposed a go through c in steps of k. Matrices may have
+// gaps between their rows.
+#pragma once
+
+#include "backends/cpu/context.h"
+#include "backends/cpu/onednn_matmul.h"
+
+namespace snug::backends::cpu {
+
+// Whether the product runs this way on this machine.
+bool is_wide_product(const MatmulSpec& spec, const CpuContext& context);
+
+// A part of b, and for every thread a block of a where a cannot be read as it lies.
+int64_t wide_scratch_bytes(const MatmulSpec& spec, const CpuContext& context);
+
+// Requires is_wide_product. An addend of c's type and strides may be c's very bytes. Scratch is
+// aligned to 64 bytes.
+void multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
+                   const CpuContext& context);
+
+}  // namespace snug::backends::cpu
