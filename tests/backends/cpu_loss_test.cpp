@@ -2,6 +2,7 @@
 // blocks of columns, rows without loss, workspaces poisoned.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -154,6 +155,26 @@ TEST(CpuLinearCrossEntropy, ChunksAndRests) {
            .weight_gradient = false},
           type);
     check({.tokens = 9, .width = 8, .vocab = 12, .chunk_rows = 4, .trained_percent = 0}, type);
+  }
+}
+
+// Without a gradient of the weight: several blocks of the vocabulary with a rest, several blocks
+// and chunks of rows, widths that are no whole panels.
+TEST(CpuLinearCrossEntropy, HiddenGradientAlone) {
+  for (const auto& [type, result] : type_pairs()) {
+    if (result != type) continue;
+    for (const auto& [tokens, width, vocab] : {std::array<int64_t, 3>{37, 24, 131},
+                                               {1, 64, 33},
+                                               {300, 100, 1100},
+                                               {130, 33, 2500},
+                                               {1500, 40, 600}})
+      check({.tokens = tokens,
+             .width = width,
+             .vocab = vocab,
+             .chunk_rows = 64,
+             .trained_percent = 80,
+             .weight_gradient = false},
+            type);
   }
 }
 

@@ -136,6 +136,32 @@ TEST(CpuMatmul, ThinProductsWithGaps) {
                  .gap_c = gap});
 }
 
+// Wide in every dimension: odd ends, several blocks of rows, several parts of columns, several
+// steps of the inner dimension, and rows at a distance of a power of two.
+constexpr int64_t kWideSizes[][3] = {{32, 32, 32},   {33, 65, 47},   {64, 96, 128},
+                                     {290, 70, 100}, {161, 40, 131}, {160, 40, 1024},
+                                     {41, 700, 1100}};
+
+TEST(CpuMatmul, WideProducts) {
+  for (const auto& [factors, result] : type_pairs())
+    for (const auto& [m, n, k] : kWideSizes)
+      for (int flags = 0; flags < 16; ++flags) {
+        const int64_t gap = m % 2 == 0 ? 0 : 5;
+        check({.m = m,
+               .n = n,
+               .k = k,
+               .transpose_a = (flags & 1) != 0,
+               .transpose_b = (flags & 2) != 0,
+               .factors = factors,
+               .result = result,
+               .alpha = (flags & 3) == 2 ? 1.0F : 0.37F,
+               .sum = static_cast<MatmulCase::Sum>(flags >> 2),
+               .gap_a = gap,
+               .gap_b = gap,
+               .gap_c = gap});
+      }
+}
+
 TEST(CpuMatmul, OperandsWithGaps) {
   for (const auto& [factors, result] : type_pairs())
     for (int flags = 0; flags < 16; ++flags)

@@ -71,9 +71,7 @@ class OnlineRun {
     return reinterpret_cast<T*>(invocation_.workspace.data + offset);
   }
   RowState* states() const { return workspace<RowState>(plan_.rows_offset); }
-  float* sums(int64_t row) const {
-    return workspace<float>(plan_.sums_offset) + row * plan_.depth;
-  }
+  float* sums(int64_t row) const { return workspace<float>(plan_.sums_offset) + row * plan_.depth; }
   uint16_t* gathered(int64_t row) const {
     return workspace<uint16_t>(plan_.hidden_offset) + row * plan_.hidden_stride;
   }
@@ -128,8 +126,8 @@ class OnlineRun {
     const int64_t entries = round_up(block.count, kWidePanel);
     auto* values = workspace<uint16_t>(plan_.values_offset) + begin * kWidePanel;
     for (int64_t j = 0; j < shape_.width; j += kWidePanel)
-      pack_pairs({from + j, weight_.stride, 1}, end - begin,
-                 std::min(kWidePanel, shape_.width - j), values + j * entries, kWidePanel);
+      pack_pairs({from + j, weight_.stride, 1}, end - begin, std::min(kWidePanel, shape_.width - j),
+                 values + j * entries, kWidePanel);
   }
 
   void add_block(const int32_t* tokens, const Block& block, int64_t begin, int64_t end) const {
@@ -149,14 +147,14 @@ class OnlineRun {
       add_row(targets_[tokens[i]] - block.first, block, i, logits + (i - begin) * stride,
               exponentials + (i - begin) * stride);
     if (!shape_.train) return;
-    kernels_.wide_product->multiply({.a = exponentials,
-                                     .a_stride = stride,
-                                     .b = workspace<uint16_t>(plan_.values_offset),
-                                     .rows = end - begin,
-                                     .columns = shape_.width,
-                                     .k = round_up(block.count, kWidePanel),
-                                     .result = result_of(sums(begin), plan_.depth,
-                                                         block.first > 0)});
+    kernels_.wide_product->multiply(
+        {.a = exponentials,
+         .a_stride = stride,
+         .b = workspace<uint16_t>(plan_.values_offset),
+         .rows = end - begin,
+         .columns = shape_.width,
+         .k = round_up(block.count, kWidePanel),
+         .result = result_of(sums(begin), plan_.depth, block.first > 0)});
   }
 
   // `target` counts from the block's first entry and may lie outside.
@@ -231,8 +229,7 @@ OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context
   hidden_offset = round_up(shape.tokens * static_cast<int64_t>(sizeof(int32_t)), kLine);
   sums_offset = hidden_offset + chunk_rows * hidden_stride * 2;
   rows_offset = sums_offset + (shape.train ? chunk_rows * depth * kFloat : 0);
-  keys_offset =
-      rows_offset + round_up(chunk_rows * static_cast<int64_t>(sizeof(RowState)), kLine);
+  keys_offset = rows_offset + round_up(chunk_rows * static_cast<int64_t>(sizeof(RowState)), kLine);
   values_offset = keys_offset + weight_bytes;
   threads_offset = values_offset + (shape.train ? weight_bytes : 0);
   workspace_bytes_ = threads_offset + context.threads * thread_bytes;

@@ -31,7 +31,7 @@ class OnlineLossPlan : public Prepared {
   // Rows of a chunk, and entries of the vocabulary of a block.
   int64_t chunk_rows = 0;
   int64_t block_entries = 0;
-  int64_t depth = 0;         // width in whole panels
+  int64_t depth = 0;          // width in whole panels
   int64_t hidden_stride = 0;  // elements between gathered rows
 
   // Row numbers: (tokens) i32. Hidden: a chunk's rows, gathered. Sums: (rows, depth) f32. Rows:

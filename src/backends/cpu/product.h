@@ -1,12 +1,12 @@
 // A matrix product made ready: the way to run it chosen, its scratch known. Used by every kind that
 // multiplies matrices.
 //
-// From x86-64-v4 on oneDNN runs it, in a form that takes all scratch from the caller; it has that
-// form only for matrices without gaps between rows (or columns, transposed), so those with gaps are
-// copied through the workspace. It multiplies a transposed bf16 factor at half its speed when the
-// inner dimension is long, so gradients of weights are made in steps of it. Thin bf16 products, and
-// those of a few rows with a transposed factor, run in kernels of our own; below v4 all others run
-// in our own gemm, in fp32.
+// Bf16 products that are wide in every dimension run on AMX tiles in kernels of our own, thin ones
+// and those of a few rows with a transposed factor too. From x86-64-v4 on oneDNN runs the others,
+// in a form that takes all scratch from the caller; it has that form only for matrices without gaps
+// between rows (or columns, transposed), so those with gaps are copied through the workspace. It
+// multiplies a transposed bf16 factor at half its speed when the inner dimension is long, so
+// gradients of weights are made in steps of it. Below v4 all others run in our own gemm, in fp32.
 #pragma once
 
 #include <array>

@@ -48,8 +48,7 @@ Wide wide_of(const MatmulSpec& spec) {
   const int64_t depth = round_up(wide.step, kWidePanel);
   wide.part_columns = piece_of(spec.n, kPartBytes / (2 * depth));
   wide.block_rows = piece_of(spec.m, std::min(kMostRows, kBlockBytes / (2 * depth)));
-  wide.packs_a =
-      transposed || spec.k % kWidePanel != 0 || spec.a_strides[0] * 2 % kBadStride == 0;
+  wide.packs_a = transposed || spec.k % kWidePanel != 0 || spec.a_strides[0] * 2 % kBadStride == 0;
   wide.part_bytes = wide.part_columns * depth * 2;
   wide.packed_stride = depth + kWidePanel;
   if (wide.packs_a || spec.m % kWidePanel != 0)
@@ -102,14 +101,14 @@ WideResult result_of(const Part& part, int64_t row) {
   const auto at = [&](const std::byte* data, DType type, int64_t stride) {
     return data + (row * stride + part.first_column) * base::size_of(type);
   };
-  WideResult result{.c = part.operands.c + (row * spec.c_stride + part.first_column) *
-                                               base::size_of(spec.c_type),
-                    .addend = nullptr,
-                    .c_is_bf16 = spec.c_type == DType::bf16,
-                    .addend_is_bf16 = spec.c_type == DType::bf16,
-                    .c_stride = spec.c_stride,
-                    .addend_stride = spec.c_stride,
-                    .alpha = spec.alpha};
+  WideResult result{
+      .c = part.operands.c + (row * spec.c_stride + part.first_column) * base::size_of(spec.c_type),
+      .addend = nullptr,
+      .c_is_bf16 = spec.c_type == DType::bf16,
+      .addend_is_bf16 = spec.c_type == DType::bf16,
+      .c_stride = spec.c_stride,
+      .addend_stride = spec.c_stride,
+      .alpha = spec.alpha};
   if (spec.add == Add::destination || part.first_k > 0) {
     result.addend = result.c;
   } else if (spec.add == Add::addend) {

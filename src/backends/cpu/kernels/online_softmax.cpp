@@ -14,12 +14,10 @@ float largest_of(const float* x, int64_t n) {
   Float16Lanes largest[4] = {splat(kLowest), splat(kLowest), splat(kLowest), splat(kLowest)};
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes)
-    for (int64_t j = 0; j < 4; ++j)
-      largest[j] = maximum(largest[j], load(x + i + j * kLanes));
+    for (int64_t j = 0; j < 4; ++j) largest[j] = maximum(largest[j], load(x + i + j * kLanes));
   for (; i + kLanes <= n; i += kLanes) largest[0] = maximum(largest[0], load(x + i));
   if (i < n) largest[1] = maximum(largest[1], load_partial(x + i, n - i, kLowest));
-  return reduce_max(
-      maximum(maximum(largest[0], largest[1]), maximum(largest[2], largest[3])));
+  return reduce_max(maximum(maximum(largest[0], largest[1]), maximum(largest[2], largest[3])));
 }
 
 // e^x for x up to 0.

@@ -14,8 +14,8 @@ struct OnlineSoftmaxKernels {
   // x *= factor.
   void (*scale)(float* x, int64_t n, float factor);
   // gradient = (x * factor - target) * scale.
-  void (*gradient)(const float* x, const uint16_t* target, int64_t n, const float (&factor_scale)[2],
-                   uint16_t* gradient);
+  void (*gradient)(const float* x, const uint16_t* target, int64_t n,
+                   const float (&factor_scale)[2], uint16_t* gradient);
 };
 
 }  // namespace snug::backends::cpu

@@ -31,6 +31,12 @@ SNUG_INLINE void store_some(uint16_t* out, Float16Lanes x, __mmask16 lanes) {
 
 struct NoAddend {};
 
+SNUG_INLINE const NoAddend* moved(const NoAddend*, int64_t) { return nullptr; }
+template <typename Addend>
+SNUG_INLINE const Addend* moved(const Addend* addend, int64_t elements) {
+  return addend + elements;
+}
+
 SNUG_INLINE Float16Lanes scaled(const float* sums, Float16Lanes alpha, const NoAddend*, __mmask16) {
   return load(sums) * alpha;
 }
@@ -50,23 +56,41 @@ struct Unfinished {
   __mmask16 left, right;
 };
 
+// Stores to lines that no cache holds would stop the tiles: rows are asked for one block ahead.
+template <typename C, typename Addend>
+SNUG_INLINE void prefetch_row(const Unfinished<C, Addend>& block, const WideResult& to,
+                              int64_t row) {
+  __builtin_prefetch(block.c + row * to.c_stride, 1);
+  if constexpr (sizeof(C) == 4) __builtin_prefetch(block.c + row * to.c_stride + kHalf, 1);
+}
+
 template <typename C, typename Addend>
 SNUG_INLINE void finish_row(const Unfinished<C, Addend>& block, const WideResult& to,
                             Float16Lanes alpha, int64_t row) {
   const float* sums = block.sums + row * kWidePanel;
-  const Addend* addend = block.addend + row * to.addend_stride;
+  const Addend* addend = moved(block.addend, row * to.addend_stride);
   C* c = block.c + row * to.c_stride;
   store_some(c, scaled(sums, alpha, addend, block.left), block.left);
-  store_some(c + kHalf, scaled(sums + kHalf, alpha, addend + kHalf, block.right), block.right);
+  store_some(c + kHalf, scaled(sums + kHalf, alpha, moved(addend, kHalf), block.right),
+             block.right);
 }
 
-// One square of sums, and the rows of `before` on the way.
+// The factors of a square of sums.
+struct Square {
+  const uint16_t* a;
+  const uint16_t* b;
+  const uint16_t* next_a;  // rows that are asked for on the way; null: none
+};
+
+// The sums of `now`, and the rows of `before` on the way.
 template <typename C, typename Addend>
-SNUG_INLINE void multiply_square(const WideBlock& p, const uint16_t* a, const uint16_t* b,
-                                 float* sums, const Unfinished<C, Addend>& before,
-                                 Float16Lanes alpha) {
+SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float* sums,
+                                 const Unfinished<C, Addend>& now,
+                                 const Unfinished<C, Addend>& before, Float16Lanes alpha) {
+  const uint16_t* a = square.a;
+  const uint16_t* b = square.b;
   const int64_t a_bytes = p.a_stride * 2;
-  const int64_t rows_a_step = (before.rows * kWidePanel + p.k - 1) / p.k;
+  const int64_t rows_a_step = (kWidePanel * kWidePanel + p.k - 1) / p.k;
   int64_t row = 0;
   _tile_zero(0);
   _tile_zero(1);
@@ -82,8 +106,14 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const uint16_t* a, const ui
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
     b += kWidePanel * kWidePanel;
-    const int64_t end = smaller_of(before.rows, row + rows_a_step);
-    for (; row < end; ++row) finish_row(before, p.result, alpha, row);
+    const int64_t end = smaller_of(kWidePanel, row + rows_a_step);
+    for (; row < end; ++row) {
+      if (row < now.rows) prefetch_row(now, p.result, row);
+      if (row < before.rows) finish_row(before, p.result, alpha, row);
+    }
+    if (square.next_a != nullptr)
+      for (int64_t i = 0; i < kWidePanel; ++i)
+        __builtin_prefetch(square.next_a + i * p.a_stride + k);
   }
   constexpr int64_t kLine = kWidePanel * 4;
   _tile_stored(0, sums, kLine);
@@ -111,13 +141,20 @@ void multiply_panels(const WideBlock& p) {
   const Addend* addend = static_cast<const Addend*>(p.result.addend);
   for (int64_t j = 0; j < p.columns; j += kWidePanel)
     for (int64_t i = 0; i < p.rows; i += kWidePanel) {
-      multiply_square(p, p.a + i * p.a_stride, p.b + j * p.k, sums[next], before, alpha);
-      before = {.sums = sums[next],
-                .c = c + i * p.result.c_stride + j,
-                .addend = addend + i * p.result.addend_stride + j,
-                .rows = smaller_of(kWidePanel, p.rows - i),
-                .left = lanes_of(p.columns - j),
-                .right = lanes_of(p.columns - j - kHalf)};
+      const Unfinished<C, Addend> now{.sums = sums[next],
+                                      .c = c + i * p.result.c_stride + j,
+                                      .addend = moved(addend, i * p.result.addend_stride + j),
+                                      .rows = smaller_of(kWidePanel, p.rows - i),
+                                      .left = lanes_of(p.columns - j),
+                                      .right = lanes_of(p.columns - j - kHalf)};
+      const uint16_t* a = p.a + i * p.a_stride;
+      const bool first_pass = j == 0 && i + kWidePanel < p.rows;
+      multiply_square(p,
+                      {.a = a,
+                       .b = p.b + j * p.k,
+                       .next_a = first_pass ? a + kWidePanel * p.a_stride : nullptr},
+                      sums[next], now, before, alpha);
+      before = now;
       next = 1 - next;
     }
   for (int64_t row = 0; row < before.rows; ++row) finish_row(before, p.result, alpha, row);
