@@ -17,6 +17,8 @@ constexpr int64_t kLeast = kWidePanel;
 constexpr int64_t kPartBytes = int64_t{1280} << 10;
 constexpr int64_t kBlockBytes = int64_t{384} << 10;
 constexpr int64_t kMostRows = 256;
+// Blocks of rows, where there are so many: enough to keep a few threads equally busy.
+constexpr int64_t kManyBlocks = 8;
 // Steps of k through c: as long as a part of b that is half as wide as it is deep may be.
 constexpr int64_t kStep = 1024;
 // Rows at a multiple of this many bytes fall into few sets of the first-level cache.
@@ -47,7 +49,8 @@ Wide wide_of(const MatmulSpec& spec) {
   wide.step = transposed && spec.c_type == DType::f32 ? piece_of(spec.k, kStep) : spec.k;
   const int64_t depth = round_up(wide.step, kWidePanel);
   wide.part_columns = piece_of(spec.n, kPartBytes / (2 * depth));
-  wide.block_rows = piece_of(spec.m, std::min(kMostRows, kBlockBytes / (2 * depth)));
+  const int64_t share = round_up(ceil_div(spec.m, kManyBlocks), kWidePanel);
+  wide.block_rows = piece_of(spec.m, std::min({share, kMostRows, kBlockBytes / (2 * depth)}));
   wide.packs_a = transposed || spec.k % kWidePanel != 0 || spec.a_strides[0] * 2 % kBadStride == 0;
   wide.part_bytes = wide.part_columns * depth * 2;
   wide.packed_stride = depth + kWidePanel;
