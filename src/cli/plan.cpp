@@ -43,8 +43,9 @@ int plan(const Request& request) {
   const models::ModelSource model = models::find_model(recipe.model);
   recipe = plan::resolve(std::move(recipe), model.config);
   const auto target = open_target(recipe);
-  const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
+  plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
   std::optional<train::RunData> data = read_data(recipe, model, spec);
+  if (data) spec.longest_document = data->longest_document();
   train::release_freed_memory();
 
   const plan::Job job = plan::plan_training(spec, *target);

@@ -114,7 +114,8 @@ PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec
   document.compute_dtype = spec.compute == program::DType::f32 ? "fp32" : "bf16";
   document.recompute = name_of(spec.recompute);
   if (spec.model.rope.scaling == models::RopeScaling::longrope)
-    document.rotary_factors = spec.model.rope.uses_long_factors(spec.row_tokens) ? "long" : "short";
+    document.rotary_factors =
+        spec.model.rope.uses_long_factors(spec.sequence_tokens()) ? "long" : "short";
   document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation;
   const Rates rates = rates_for(recipe, target);
   document.step_seconds =

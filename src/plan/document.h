@@ -26,7 +26,8 @@ struct PlanDocument {
   std::string base;           // how linears are stored: "bf16", "fp32", "nf4", "nf4-dq"
   std::string compute_dtype;  // as in recipes: "bf16" or "fp32"
   std::string recompute;
-  // Of a longrope model: "long" where max_length is above its original positions, else "short".
+  // Of a longrope model: "long" where a document (without data: max_length) is longer than its
+  // original positions, else "short".
   std::string rotary_factors;
   SpaceFigures device;
   SpaceFigures host;  // pinned and pageable together

@@ -110,7 +110,7 @@ class TrainingPlanner {
                                          .compute = spec_.compute,
                                          .tokens = spec_.rows * spec_.row_tokens,
                                          .segments = spec_.rows * spec_.row_segments,
-                                         .sequence_tokens = spec_.row_tokens,
+                                         .sequence_tokens = spec_.sequence_tokens(),
                                          .head = models::Head::loss,
                                          .outputs = 0,
                                          .cache_capacity = 0});

@@ -80,7 +80,7 @@ std::string summary(const PlanDocument& document) {
   text += fmt::format("\n  in all       {:>12}", readable_bytes(document.resident_bytes()));
   text += fmt::format("\n  step         {}", step_text(document));
   if (!document.rotary_factors.empty())
-    text += fmt::format("\n  positions    longrope's {} factors, by max_length",
+    text += fmt::format("\n  positions    longrope's {} factors, by the longest document",
                         document.rotary_factors);
   return text;
 }

@@ -73,6 +73,14 @@ int64_t RunData::host_bytes() const {
   return bytes;
 }
 
+int64_t RunData::longest_document() const {
+  int64_t longest = 0;
+  for (const DataSource* source : {training.get(), evaluation.get()})
+    if (source != nullptr)
+      longest = std::max<int64_t>(longest, source->dataset.documents.longest());
+  return longest;
+}
+
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
                   int64_t row_segments) {
   recipe.require("data");

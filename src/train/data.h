@@ -24,6 +24,7 @@ struct RunData {
   std::unique_ptr<DataSource> training;
   std::unique_ptr<DataSource> evaluation;  // null without eval_data
   int64_t host_bytes() const;
+  int64_t longest_document() const;  // tokens, of both, after cutting
 };
 
 // Reads recipe.data and recipe.eval_data, with the model's tokenizer unless their records are

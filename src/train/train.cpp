@@ -100,6 +100,7 @@ class Session {
     fmt::print(stderr, "{}\n", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       fmt::print(stderr, "{}\n", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
+    spec_.longest_document = data_.longest_document();
     steps_ = total_steps(recipe_, data_.training->rows);
     release_freed_memory();
   }

@@ -111,5 +111,35 @@ TEST_P(Families, TrainSaveAdaptResumeAndGenerate) {
 INSTANTIATE_TEST_SUITE_P(All, Families, ::testing::ValuesIn(kFamilies),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Short documents are short however many of them share a row; one long document makes all long.
+TEST(Longrope, FactorsFollowTheLongestDocument) {
+  const testing::TemporaryFolder folder;
+  std::string documents;
+  for (int first = 1; first <= 4; ++first)
+    documents +=
+        json{{"input_ids", {first, first + 7, first + 14, first + 21, first + 2}}}.dump() + "\n";
+  folder.write("short.jsonl", documents);
+  json longer = json::array();
+  for (int id = 1; id <= 17; ++id) longer.push_back(id);  // the model's original positions are 16
+  folder.write("long.jsonl", documents + json{{"input_ids", longer}}.dump() + "\n");
+  const auto first_loss = [&](const char* data, const char* rows) {
+    const BinaryRun run = run_snug(
+        joined({"train", "model=tests/goldens/phi3_long/model", "data=" + (folder / data).string(),
+                "output_dir=" + (folder / (std::string(data) + rows)).string(), "method=lora",
+                "shuffle=false", "compute_dtype=fp32", "max_steps=1", "lora_dropout=0"},
+               words_of(rows)));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.err.find(data == std::string("short.jsonl") ? "short factors" : "long factors"),
+              std::string::npos)
+        << run.err;
+    const std::string metrics = contents_of(folder / (std::string(data) + rows) / "metrics.jsonl");
+    return json::parse(metrics.substr(0, metrics.find('\n')))["loss"].get<double>();
+  };
+  EXPECT_NEAR(
+      first_loss("short.jsonl", "max_length=20 max_segments=4 per_device_train_batch_size=1"),
+      first_loss("short.jsonl", "max_length=5 per_device_train_batch_size=4"), 1e-6);
+  first_loss("long.jsonl", "max_length=64 per_device_train_batch_size=1");
+}
+
 }  // namespace
 }  // namespace snug::cli

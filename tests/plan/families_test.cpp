@@ -83,6 +83,10 @@ TEST(Longrope, FactorsFollowTheCapacityOfTheJob) {
     EXPECT_NE(summary(document).find(fmt::format("longrope's {} factors", factors)),
               std::string::npos);
   }
+  TrainingSpec spec = spec_of("phi-3-mini-128k", {"max_length=8192", "method=lora"});
+  spec.longest_document = 4096;
+  EXPECT_NE(plan_training(spec, NullTarget()).find("micro_first")->find("inverse_frequencies"),
+            program::kNone);
   const auto shorter = models::inverse_frequencies(model, 4096);
   const auto longer = models::inverse_frequencies(model, 4097);
   EXPECT_FLOAT_EQ(shorter[0], 1.0F / 1.05F);
