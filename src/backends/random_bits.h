@@ -38,6 +38,7 @@ enum class RandomPurpose : uint32_t { dropout = 1, rounding = 2 };
 inline constexpr int64_t kDropoutBlock = 64;
 inline constexpr int64_t kRoundingBlock = 128;
 inline constexpr int64_t kRandomLanes = 16;
+inline constexpr int64_t kRoundingParts = kRoundingBlock / kRandomLanes;
 
 // What an operation's bits depend on beside the element.
 struct RandomSource {
@@ -78,15 +79,23 @@ constexpr uint32_t dropout_word(base::PhiloxKey key, uint32_t row, uint32_t posi
                       key)[static_cast<size_t>(word)];
 }
 
+// The words of one call, which round kRoundingParts elements: those of the call's lane in its block.
+constexpr base::PhiloxCounter rounding_words(base::PhiloxKey key, uint32_t plane, int64_t call) {
+  const auto number = static_cast<uint64_t>(call);
+  return base::philox(
+      {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32), plane, 0}, key);
+}
+
+// The 16 bits that round the part-th of them.
+constexpr uint32_t rounding_part(const base::PhiloxCounter& words, int64_t part) {
+  const uint32_t word = words[static_cast<size_t>(part / 2)];
+  return part % 2 == 0 ? word & 0xffffU : word >> 16;
+}
+
 // The 16 bits that round one element.
 constexpr uint32_t rounding_bits(base::PhiloxKey key, uint32_t plane, int64_t element) {
-  const auto call =
-      static_cast<uint64_t>(element / kRoundingBlock * kRandomLanes + element % kRandomLanes);
-  const int64_t part = element % kRoundingBlock / kRandomLanes;
-  const uint32_t word =
-      base::philox({static_cast<uint32_t>(call), static_cast<uint32_t>(call >> 32), plane, 0},
-                   key)[static_cast<size_t>(part / 2)];
-  return part % 2 == 0 ? word & 0xffffU : word >> 16;
+  const int64_t call = element / kRoundingBlock * kRandomLanes + element % kRandomLanes;
+  return rounding_part(rounding_words(key, plane, call), element % kRoundingBlock / kRandomLanes);
 }
 
 constexpr base::BFloat16 round_stochastically(float value, uint32_t bits16) {

@@ -13,7 +13,7 @@ using program::DType;
 using program::TensorId;
 
 constexpr int64_t kGuardBytes = 256;
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kAlignment = 256;  // the largest that a backend asks for
 constexpr std::byte kGuard{0xA5};
 constexpr std::byte kPoison{0xFF};
 

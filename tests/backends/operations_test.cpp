@@ -1,24 +1,12 @@
-// Every kind on every backend against the reference in fp64.
-//
-// Each case of the tables runs with fresh random inputs, outputs and workspace poisoned, memory
-// guarded (guarded_run.h), once with its tensors apart and once for each way its outputs may share
-// an input's bytes. f32 must agree within 1e-5, anything with bf16 in it within 1e-2, a tensor.
-// What a backend does not run is printed; what it must run and does not fails.
+// Every kind on every backend that needs no card, against the reference in fp64 (operation_check.h).
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <iostream>
-#include <set>
-
 #include "comparison.h"
-#include "program/kind.h"
+#include "operation_check.h"
 
 namespace snug::backends::test {
 namespace {
 
-constexpr double kF32Tolerance = 1e-5;
-constexpr double kBf16Tolerance = 1e-2;
 constexpr int kThreads = 2;
 
 using BackendAndKind = std::tuple<std::string, program::Kind>;
@@ -29,11 +17,9 @@ bool multiplies_matrices(program::Kind kind) {
          kind == Kind::linear_cross_entropy_train;
 }
 
-// The declared table: everything in the required types, but matrix products of bf16 only where the
+// The declared table of the cpu backend: everything, but matrix products of bf16 only where the
 // processor has them.
-bool must_run(const std::string& backend, const OperationCase& operation_case, const Types& types) {
-  if (backend == "reference") return true;
-  if (!types.required) return false;
+bool cpu_must_run(const OperationCase& operation_case) {
   // Products of many rows, and of rows that end within a block, take the expansion.
   if (operation_case.operation().kind() == program::Kind::matmul_nf4) {
     const program::Tensor& x = operation_case.view().read(0);
@@ -44,88 +30,13 @@ bool must_run(const std::string& backend, const OperationCase& operation_case, c
   return cpu_must_multiply_bf16();
 }
 
-class Operations : public testing::TestWithParam<BackendAndKind> {
- protected:
-  Operations() : backend_(open_backend(std::get<0>(GetParam()), {.threads = kThreads})) {}
-
-  // Runs one case and judges every tensor it writes.
-  void check(const OperationCase& operation_case, const RunResult& oracle) {
-    const RunResult result = guarded_run(*backend_, operation_case.program, operation_case.inputs);
-    for (const std::string& violation : result.violations) ADD_FAILURE() << violation;
-    const double tolerance = operation_case.is_f32() ? kF32Tolerance : kBf16Tolerance;
-    double& worst = operation_case.is_f32() ? worst_f32_ : worst_bf16_;
-    size_t position = 0;
-    const auto judge = [&](program::TensorId id, std::string_view list) {
-      if (operation_case.program.tensor(id).dtype == program::DType::u8)
-        return judge_codes(result.values.at(id), oracle.values.at(id), operation_case.is_f32());
-      const double error = relative_error(result.values.at(id), oracle.values.at(id));
-      worst = std::max(worst, error);
-      EXPECT_LE(error, tolerance) << list << " " << position;
-      ++position;
-    };
-    for (const program::TensorId id : operation_case.operation().writes) judge(id, "write");
-    position = 0;
-    for (const program::TensorId id : operation_case.operation().updates) judge(id, "update");
-    ++runs_;
-  }
-
-  // Codes are roundings of what is computed in fp64: neighbours where it lies on a threshold. With
-  // the few digits of bf16 many elements of a block can lie on the same one.
-  static void judge_codes(const Values& codes, const Values& oracle, bool is_f32) {
-    ASSERT_EQ(codes.size(), oracle.size());
-    size_t differ = 0;
-    for (size_t i = 0; i < codes.size(); ++i) {
-      EXPECT_LE(std::abs(codes[i] - oracle[i]), 1) << "element " << i;
-      differ += codes[i] == oracle[i] ? 0 : 1;
-    }
-    EXPECT_LE(differ, 1 + codes.size() / (is_f32 ? 1000 : 50));
-  }
-
-  // A case and its in-place variants, unless the backend refuses its types.
-  void run_all_forms(const OperationCase& operation_case, const Types& types) {
-    SCOPED_TRACE(fmt::format("{} [{}], SNUG_TEST_SEED={}", operation_case.name,
-                             operation_case.types(), test_seed()));
-    ASSERT_EQ(program::shape_error(operation_case.view()), "");
-    if (!backend_->runs(operation_case.view())) {
-      refused_.insert(operation_case.types());
-      EXPECT_FALSE(must_run(std::get<0>(GetParam()), operation_case, types))
-          << "does not run here, and must";
-      return;
-    }
-    const RunResult oracle = oracle_of(operation_case);
-    ASSERT_TRUE(oracle.violations.empty()) << oracle.violations[0];
-    check(operation_case, oracle);
-    for (const OperationCase& variant : in_place_variants(operation_case)) {
-      SCOPED_TRACE(variant.name);
-      check(variant, oracle);
-    }
-  }
-
-  std::unique_ptr<Backend> backend_;
-  int runs_ = 0;
-  double worst_f32_ = 0;
-  double worst_bf16_ = 0;
-  std::set<std::string> refused_;
-};
+class Operations : public testing::TestWithParam<BackendAndKind> {};
 
 TEST_P(Operations, agree_with_fp64) {
   const auto& [name, kind] = GetParam();
-  std::set<std::string> seen;
-  for (const Types& types : kAllTypes)
-    for (const OperationCase& operation_case : cases_of(kind, types))
-      if (seen.insert(operation_case.name + operation_case.types()).second)
-        run_all_forms(operation_case, types);
-  EXPECT_GT(runs_, 0) << "the tables have no case of this kind that runs";
-  std::cout << fmt::format("{:>10} {:<28} {:4} runs, worst error {:.1e} in f32, {:.1e} with bf16\n",
-                           name, program::name_of(kind), runs_, worst_f32_, worst_bf16_);
-  for (const std::string& types : refused_)
-    std::cout << "           does not run: " << types << "\n";
-}
-
-std::vector<program::Kind> all_kinds() {
-  std::vector<program::Kind> kinds;
-  for (int i = 0; i < program::kKindCount; ++i) kinds.push_back(static_cast<program::Kind>(i));
-  return kinds;
+  const auto backend = open_backend(name, {.threads = kThreads});
+  const auto always = [](const OperationCase&) { return true; };
+  check_kind(*backend, kind, name == "cpu" ? MustRun(cpu_must_run) : MustRun(always));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Operations,

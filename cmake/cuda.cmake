@@ -1,0 +1,22 @@
+# SNUG_CUDA: AUTO builds the CUDA backend where the toolkit is found, ON demands it, OFF leaves it away.
+# Sets SNUG_CUDA_FOUND.
+set(SNUG_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO, ON or OFF")
+set(SNUG_CUDA_ARCHITECTURES 90a CACHE STRING "Architectures of the CUDA backend's kernels")
+set(SNUG_CUDA_FOUND FALSE)
+if(SNUG_CUDA STREQUAL "OFF")
+  return()
+endif()
+
+find_package(CUDAToolkit 12.8 QUIET)
+if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+  set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  # Beforehand, or CMake tries an architecture that newer toolkits no longer have.
+  set(CMAKE_CUDA_ARCHITECTURES ${SNUG_CUDA_ARCHITECTURES})
+  enable_language(CUDA)
+  set(SNUG_CUDA_FOUND TRUE)
+  message(STATUS "CUDA backend: toolkit ${CUDAToolkit_VERSION}, architectures ${SNUG_CUDA_ARCHITECTURES}")
+elseif(SNUG_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "SNUG_CUDA=ON, and no CUDA toolkit of version 12.8 or later is found")
+else()
+  message(STATUS "CUDA backend: not built, no CUDA toolkit of version 12.8 or later is found")
+endif()

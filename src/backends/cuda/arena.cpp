@@ -1,0 +1,71 @@
+#include "backends/cuda/arena.h"
+
+#include "backends/cuda/cuda_check.h"
+#include "base/error.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr double kMebibyte = 1 << 20;
+
+class DeviceArena : public Arena {
+ public:
+  DeviceArena(void* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  DeviceArena(const DeviceArena&) = delete;
+  DeviceArena& operator=(const DeviceArena&) = delete;
+  ~DeviceArena() override { cudaFree(data_); }
+  std::byte* data() const override { return static_cast<std::byte*>(data_); }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  void* data_;
+  int64_t bytes_;
+};
+
+class PinnedArena : public Arena {
+ public:
+  PinnedArena(void* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  PinnedArena(const PinnedArena&) = delete;
+  PinnedArena& operator=(const PinnedArena&) = delete;
+  ~PinnedArena() override { cudaFreeHost(data_); }
+  std::byte* data() const override { return static_cast<std::byte*>(data_); }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  void* data_;
+  int64_t bytes_;
+};
+
+[[noreturn]] void refuse(program::Space space, int64_t bytes, cudaError_t error) {
+  cudaGetLastError();  // takes the error back: the caller may go on
+  base::throw_user_error(
+      "The system refused {:.1f} MiB of {} memory ({}). Close other programs that use the card, or "
+      "set device_memory to what is free and let 'snug plan' name the cheapest change.",
+      static_cast<double>(bytes) / kMebibyte, program::name_of(space), cudaGetErrorName(error));
+}
+
+}  // namespace
+
+int64_t free_device_bytes() {
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return static_cast<int64_t>(free_bytes);
+}
+
+std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaStream_t stream) {
+  const bool on_device = space == program::Space::device;
+  void* data = nullptr;
+  const auto size = static_cast<size_t>(bytes);
+  if (size > 0) {
+    const cudaError_t error =
+        on_device ? cudaMalloc(&data, size) : cudaHostAlloc(&data, size, cudaHostAllocDefault);
+    if (error != cudaSuccess) refuse(space, bytes, error);
+    CUDA_CHECK(cudaMemsetAsync(data, 0, size, stream));
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+  if (on_device) return std::make_unique<DeviceArena>(data, bytes);
+  return std::make_unique<PinnedArena>(data, bytes);
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,101 @@
+#include "backends/cuda/kernels/attention.h"
+
+#include "backends/cuda/kind_functions.h"
+#include "backends/cuda/matrices.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::Attention;
+using program::AttentionGrad;
+using program::OperationView;
+
+template <typename Attributes>
+AttentionForm form_of(const Attributes& attention) {
+  return {static_cast<int32_t>(attention.heads),
+          static_cast<int32_t>(attention.kv_heads),
+          static_cast<int32_t>(attention.head_dim),
+          attention.scale,
+          attention.causal,
+          attention.window};
+}
+
+// Scratch: the ranges of keys, those of queries, then delta.
+int64_t ranges_bytes(int64_t q_tokens, int64_t k_tokens) {
+  return (q_tokens + k_tokens) * int64_t{sizeof(TokenRange)};
+}
+
+template <typename Attributes>
+RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, int64_t q_tokens,
+                     int64_t k_tokens) {
+  const size_t bounds = invocation.reads.size() - 2;
+  auto* ranges = invocation.workspace.as<TokenRange>();
+  return {.shape = {form_of(attention), q_tokens, k_tokens},
+          .segments = invocation.reads[bounds].shape.rows(),
+          .q_bounds = integers_of(invocation.reads[bounds]),
+          .k_bounds = integers_of(invocation.reads[bounds + 1]),
+          .keys = ranges,
+          .queries = ranges + q_tokens};
+}
+
+}  // namespace
+
+bool supports(const Attention& attention, const OperationView&, const CudaContext& context) {
+  return attention.head_dim <= kMaxHeadDim &&
+         attention_shared_bytes(attention.head_dim) <= context.device.shared_bytes;
+}
+
+bool supports(const AttentionGrad& grad, const OperationView&, const CudaContext& context) {
+  return grad.head_dim <= kMaxHeadDim &&
+         attention_grad_shared_bytes(grad.head_dim) <= context.device.shared_bytes;
+}
+
+int64_t workspace_bytes(const Attention&, const OperationView& view, const CudaContext&) {
+  return ranges_bytes(view.read(0).shape[0], view.read(1).shape[0]);
+}
+
+int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const CudaContext&) {
+  const int64_t q_tokens = view.read(1).shape[0];
+  return ranges_bytes(q_tokens, view.read(2).shape[0]) +
+         grad.heads * q_tokens * int64_t{sizeof(float)};
+}
+
+void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
+  const Matrix q = matrix_of(invocation.reads[0]);
+  const Matrix k = matrix_of(invocation.reads[1]);
+  const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  find_ranges(ranges, context.stream.get());
+  attention({.shape = ranges.shape,
+             .keys = ranges.keys,
+             .queries = ranges.queries,
+             .q = q.operand,
+             .k = k.operand,
+             .v = matrix_of(invocation.reads[2]).operand,
+             .o = matrix_of(invocation.writes[0]).operand,
+             .lse = floats_of(invocation.writes[1])},
+            context.stream.get());
+}
+
+void run(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
+  const Matrix q = matrix_of(invocation.reads[1]);
+  const Matrix k = matrix_of(invocation.reads[2]);
+  const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  find_ranges(ranges, context.stream.get());
+  const auto operand = [](const Buffer& buffer) { return matrix_of(buffer).operand; };
+  attention_grad({.shape = ranges.shape,
+                  .keys = ranges.keys,
+                  .queries = ranges.queries,
+                  .d_o = operand(invocation.reads[0]),
+                  .q = q.operand,
+                  .k = k.operand,
+                  .v = operand(invocation.reads[3]),
+                  .o = operand(invocation.reads[4]),
+                  .lse = floats_of(invocation.reads[5]),
+                  .delta = reinterpret_cast<float*>(ranges.queries + k.rows),
+                  .dq = operand(invocation.writes[0]),
+                  .dk = operand(invocation.writes[1]),
+                  .dv = operand(invocation.writes[2])},
+                 context.stream.get());
+}
+
+}  // namespace snug::backends::cuda

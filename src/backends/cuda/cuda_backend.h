@@ -1,0 +1,42 @@
+// The CUDA backend: cuBLASLt for matrix products, own kernels for the rest, on the first device and
+// one stream. run() and copies within the device are asynchronous; docs/cuda.md has the design.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/backend.h"
+#include "backends/cuda/context.h"
+
+namespace snug::backends::cuda {
+
+// Whether open_device() would find one.
+bool has_device();
+
+class CudaBackend : public Backend {
+ public:
+  // Throws UserError without a device, or without cuBLASLt.
+  explicit CudaBackend(const BackendOptions& options);
+  ~CudaBackend() override;
+
+  std::string name() const override { return "cuda"; }
+  std::string library_versions() const override;
+  int64_t capacity_bytes(program::Space space) const override;
+  int64_t alignment_bytes() const override { return 256; }
+  bool runs(const program::OperationView& view) const override;
+  program::Workspace workspace(const program::OperationView& view) const override;
+  int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const override;
+
+  std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
+  std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
+  void run(const Invocation& invocation) override;
+  // Returns when the copy is done: a source on the host may be written again at once.
+  void copy(void* destination, const void* source, int64_t bytes) override;
+  void synchronise() override;
+
+ private:
+  std::unique_ptr<CudaContext> context_;
+  int64_t device_budget_bytes_ = 0;  // 0: what the device has free
+};
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,56 @@
+// The few things of the device language whose spelling only nvcc understands. The emulator of
+// tests/backends/cuda_emulator has a file of the same path in its place; all else in kernels/ is
+// built by both.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "backends/cuda/cuda_check.h"
+#include "backends/cuda/launch_shape.h"
+
+namespace snug::backends::cuda {
+
+// Queues a kernel. Requires at least one block.
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
+            const Arguments&... arguments) {
+  constexpr int32_t kSharedBytesWithoutAsking = 48 << 10;
+  if (shape.shared_bytes > kSharedBytesWithoutAsking)
+    CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    shape.shared_bytes));
+  const dim3 grid(shape.grid.x, shape.grid.y, shape.grid.z);
+  const dim3 block(shape.block.x, shape.block.y, shape.block.z);
+  kernel<<<grid, block, static_cast<size_t>(shape.shared_bytes), stream>>>(arguments...);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+// The block's dynamic shared memory; 16-byte aligned, undefined at first.
+template <typename T>
+__device__ T* shared_memory() {
+  extern __shared__ uint4 snug_shared_memory[];
+  return reinterpret_cast<T*>(snug_shared_memory);
+}
+
+struct alignas(16) Vector16 {
+  uint32_t word[4];
+};
+
+// In one instruction. Require an address that is a multiple of 16.
+__device__ inline Vector16 load_vector(const void* address) {
+  const uint4 bits = *static_cast<const uint4*>(address);
+  return {{bits.x, bits.y, bits.z, bits.w}};
+}
+__device__ inline void store_vector(void* address, const Vector16& vector) {
+  *static_cast<uint4*>(address) =
+      make_uint4(vector.word[0], vector.word[1], vector.word[2], vector.word[3]);
+}
+
+// Stops the kernel, and with it the program at its next call of CUDA.
+__device__ inline void device_check(bool condition) {
+  if (!condition) __trap();
+}
+
+}  // namespace snug::backends::cuda

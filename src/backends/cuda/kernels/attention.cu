@@ -1,0 +1,178 @@
+// Forward, in flash style (Dao et al. 2022): a block keeps 32 queries of one head and walks the keys they
+// see tile by tile. Each row's maximum is that of the tiles so far; what was summed is rescaled when it grows.
+#include "backends/cuda/kernels/attention.h"
+
+#include "backends/cuda/kernels/attention_tile.cuh"
+#include "backends/cuda/kernels/over_items.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+__device__ int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+__device__ int64_t largest(int64_t a, int64_t b) { return a > b ? a : b; }
+
+__device__ TokenRange range(int64_t begin, int64_t end) {
+  if (begin >= end) return {};
+  return {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
+}
+
+struct Segment {
+  int64_t q_begin, q_end, k_begin, k_end;
+
+  // Of a query, the key on its diagonal, counted so that the last query's is the last key.
+  __device__ int64_t diagonal(int64_t query) const { return k_end - q_end + query; }
+};
+
+__device__ Segment segment_at(const RangesRun& run, int64_t s) {
+  return {run.q_bounds[2 * s], run.q_bounds[2 * s + 1], run.k_bounds[2 * s],
+          run.k_bounds[2 * s + 1]};
+}
+
+__device__ TokenRange keys_of(const RangesRun& run, int64_t query) {
+  const AttentionForm& form = run.shape.form;
+  for (int64_t s = 0; s < run.segments; ++s) {
+    const Segment segment = segment_at(run, s);
+    if (query < segment.q_begin || query >= segment.q_end) continue;
+    const int64_t diagonal = segment.diagonal(query);
+    const int64_t end = form.causal ? least(segment.k_end, diagonal + 1) : segment.k_end;
+    const int64_t begin = form.window > 0 ? largest(segment.k_begin, diagonal - form.window + 1)
+                                          : segment.k_begin;
+    return range(begin, end);
+  }
+  return {};
+}
+
+// The queries whose diagonal lies at or beyond the key and less than a window after it.
+__device__ TokenRange queries_of(const RangesRun& run, int64_t key) {
+  const AttentionForm& form = run.shape.form;
+  for (int64_t s = 0; s < run.segments; ++s) {
+    const Segment segment = segment_at(run, s);
+    if (key < segment.k_begin || key >= segment.k_end) continue;
+    const int64_t on_diagonal = key - segment.k_end + segment.q_end;
+    const int64_t begin = form.causal ? largest(segment.q_begin, on_diagonal) : segment.q_begin;
+    const int64_t end = form.window > 0 ? least(segment.q_end, on_diagonal + form.window)
+                                        : segment.q_end;
+    return range(begin, end);
+  }
+  return {};
+}
+
+struct FindKeys {
+  RangesRun run;
+  __device__ void operator()(int64_t, int64_t query) const { run.keys[query] = keys_of(run, query); }
+};
+
+struct FindQueries {
+  RangesRun run;
+  __device__ void operator()(int64_t, int64_t key) const {
+    run.queries[key] = queries_of(run, key);
+  }
+};
+
+// Turns the scores of one row into weights beneath its new maximum; returns what its earlier sums are worth.
+__device__ float rescale(float score, float& largest_so_far, float& weight) {
+  const float largest_now = fmaxf(largest_so_far, warp_max(score));
+  if (largest_now == -INFINITY) {
+    weight = 0.0F;
+    return 1.0F;
+  }
+  const float factor = expf(largest_so_far - largest_now);
+  weight = expf(score - largest_now);
+  largest_so_far = largest_now;
+  return factor;
+}
+
+// Of one lane: its part of the running sums of the warp's rows.
+template <int kColumns>
+struct RowState {
+  float largest[kWarpRows];
+  float sum[kWarpRows];  // of this lane's keys
+  float output[kWarpRows][kColumns];
+};
+
+template <int kColumns>
+__global__ void attention_kernel(AttentionRun run) {
+  const AttentionForm& form = run.shape.form;
+  const int64_t first = int64_t{blockIdx.x} * kTileRows;
+  const int64_t head = blockIdx.y;
+  const int64_t kv_column = head / (form.heads / form.kv_heads) * form.head_dim;
+  auto* q_tile = shared_memory<float>();
+  float* k_tile = q_tile + tile_floats(kColumns);
+  float* v_tile = k_tile + tile_floats(kColumns);
+  float* weights = v_tile + tile_floats(kColumns);
+  const TokenRange mine = range_of_lane(run.keys, first, run.shape.q_tokens);
+  const TokenRange all = union_of_lanes(mine);
+  const int64_t head_column = head * form.head_dim;
+  load_tile<kColumns>(q_tile,
+                      {run.q, first, run.shape.q_tokens, run.keys, head_column, form.head_dim});
+  RowState<kColumns> state;
+  for (int r = 0; r < kWarpRows; ++r) {
+    state.largest[r] = -INFINITY;
+    state.sum[r] = 0.0F;
+    for (int c = 0; c < kColumns; ++c) state.output[r][c] = 0.0F;
+  }
+  for (int64_t key = all.begin; key < all.end; key += kTileRows) {
+    if (!any_meets(mine, key)) continue;
+    __syncthreads();
+    load_tile<kColumns>(k_tile,
+                        {run.k, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim});
+    load_tile<kColumns>(v_tile,
+                        {run.v, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim});
+    __syncthreads();
+    float scores[kWarpRows];
+    multiply_rows<kColumns>(q_tile, k_tile, form.head_dim, scores);
+    for (int r = 0; r < kWarpRows; ++r) {
+      const int row = first_row_of_warp() + r;
+      const TokenRange keys{__shfl_sync(kWholeWarp, mine.begin, row),
+                            __shfl_sync(kWholeWarp, mine.end, row)};
+      const bool visible = is_in(keys, key + lane_of_thread());
+      float weight = 0.0F;
+      const float factor =
+          rescale(visible ? scores[r] * form.scale : -INFINITY, state.largest[r], weight);
+      state.sum[r] = state.sum[r] * factor + weight;
+      for (int c = 0; c < kColumns; ++c) state.output[r][c] *= factor;
+      weights[row * kLanes + lane_of_thread()] = weight;
+    }
+    __syncwarp();
+    add_weighted_rows<kColumns>(weights, v_tile, state.output);
+  }
+  float scale[kWarpRows];
+  for (int r = 0; r < kWarpRows; ++r) {
+    const float sum = warp_sum(state.sum[r]);
+    const int64_t row = first + first_row_of_warp() + r;
+    scale[r] = sum > 0.0F ? 1.0F / sum : 0.0F;
+    if (lane_of_thread() == 0 && row < run.shape.q_tokens)
+      run.lse[head * run.shape.q_tokens + row] = sum > 0.0F ? state.largest[r] + logf(sum) : 0.0F;
+  }
+  store_rows<kColumns>({run.o, first, run.shape.q_tokens, run.keys, head_column, form.head_dim},
+                       scale, state.output);
+}
+
+template <int kColumns>
+struct Forward {
+  static void launch(const AttentionRun& run, cudaStream_t stream) {
+    const AttentionForm& form = run.shape.form;
+    cuda::launch(
+        attention_kernel<kColumns>,
+        tiles_of(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)), stream,
+        run);
+  }
+};
+
+}  // namespace
+
+int32_t attention_shared_bytes(int64_t head_dim) {
+  return (3 * tile_floats(lane_columns(head_dim)) + kWeightFloats) * int32_t{sizeof(float)};
+}
+
+void find_ranges(const RangesRun& run, cudaStream_t stream) {
+  over_items(FindKeys{run}, 1, run.shape.q_tokens, stream);
+  over_items(FindQueries{run}, 1, run.shape.k_tokens, stream);
+}
+
+void attention(const AttentionRun& run, cudaStream_t stream) {
+  if (run.shape.q_tokens == 0) return;
+  with_lane_columns<Forward>(run.shape.form.head_dim, run, stream);
+}
+
+}  // namespace snug::backends::cuda

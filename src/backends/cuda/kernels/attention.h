@@ -1,0 +1,77 @@
+// Attention in tiles and its derivative. What each query sees, and who sees each key, is first written to
+// scratch from the bounds of the segments; the tile kernels know ranges only.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "backends/cuda/kernels/operand.h"
+
+namespace snug::backends::cuda {
+
+inline constexpr int32_t kMaxHeadDim = 256;
+
+// Columns of a head that one lane keeps: a power of two.
+constexpr int32_t lane_columns(int64_t head_dim) {
+  int32_t columns = 1;
+  while (columns * 32 < head_dim) columns *= 2;
+  return columns;
+}
+
+struct AttentionForm {
+  int32_t heads = 0;
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+  float scale = 1.0F;
+  bool causal = true;
+  int64_t window = 0;
+};
+
+// Tokens [begin, end); empty is (0, 0).
+struct TokenRange {
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+struct AttentionShape {
+  AttentionForm form;
+  int64_t q_tokens = 0;
+  int64_t k_tokens = 0;
+};
+
+struct RangesRun {
+  AttentionShape shape;
+  int64_t segments = 0;
+  const int32_t* q_bounds = nullptr;  // (segments, 2)
+  const int32_t* k_bounds = nullptr;
+  TokenRange* keys = nullptr;     // (q_tokens): what each query sees
+  TokenRange* queries = nullptr;  // (k_tokens): which queries may see each key
+};
+void find_ranges(const RangesRun& run, cudaStream_t stream);
+
+struct AttentionRun {
+  AttentionShape shape;
+  const TokenRange* keys = nullptr;
+  const TokenRange* queries = nullptr;
+  Operand q, k, v, o;
+  float* lse = nullptr;  // (heads, q_tokens)
+};
+void attention(const AttentionRun& run, cudaStream_t stream);
+
+struct AttentionGradRun {
+  AttentionShape shape;
+  const TokenRange* keys = nullptr;
+  const TokenRange* queries = nullptr;
+  Operand d_o, q, k, v, o;
+  const float* lse = nullptr;
+  float* delta = nullptr;  // (heads, q_tokens): scratch, the dot products of d_o and o
+  Operand dq, dk, dv;
+};
+void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
+
+// Shared memory that a block of each takes.
+int32_t attention_shared_bytes(int64_t head_dim);
+int32_t attention_grad_shared_bytes(int64_t head_dim);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,214 @@
+// Backward: with p = exp(scale q k - lse), ds = p (do v - do o),
+//   dq = scale sum over keys of ds k,  dk = scale sum over queries of ds q,  dv = sum over queries of p do.
+// Scores are made again from q, k and lse. One kernel keeps 32 queries and walks keys, another keeps 32 keys
+// of a key head and walks the queries of all heads that read it: no sum is shared between blocks.
+#include "backends/cuda/kernels/attention_tile.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+// A warp a token and head.
+__global__ void delta_kernel(AttentionGradRun run) {
+  const AttentionForm& form = run.shape.form;
+  const int64_t token =
+      int64_t{blockIdx.x} * (blockDim.x / kLanes) + threadIdx.x / kLanes;
+  const int64_t head = blockIdx.y;
+  if (token >= run.shape.q_tokens) return;
+  float sum = 0.0F;
+  for (int d = lane_of_thread(); d < form.head_dim; d += kLanes) {
+    const int64_t column = head * form.head_dim + d;
+    sum += load_one(run.d_o, token * run.d_o.stride + column) *
+           load_one(run.o, token * run.o.stride + column);
+  }
+  sum = warp_sum(sum);
+  if (lane_of_thread() == 0) run.delta[head * run.shape.q_tokens + token] = sum;
+}
+
+// p and ds of one query and key.
+struct Weights {
+  float probability;
+  float d_score;
+};
+
+__device__ Weights weights_of(bool visible, float score, float d_probability, float lse,
+                              float delta) {
+  if (!visible) return {0.0F, 0.0F};
+  const float probability = expf(score - lse);
+  return {probability, probability * (d_probability - delta)};
+}
+
+template <int kColumns>
+struct Tiles {
+  float *q, *d_o, *k, *v, *probabilities, *d_scores;
+
+  __device__ Tiles() {
+    q = shared_memory<float>();
+    d_o = q + tile_floats(kColumns);
+    k = d_o + tile_floats(kColumns);
+    v = k + tile_floats(kColumns);
+    probabilities = v + tile_floats(kColumns);
+    d_scores = probabilities + kWeightFloats;
+  }
+
+  __device__ void load_queries(const AttentionGradRun& run, int64_t first, int64_t head) const {
+    const int head_dim = run.shape.form.head_dim;
+    const int64_t rows = run.shape.q_tokens;
+    load_tile<kColumns>(q, {run.q, first, rows, run.keys, head * head_dim, head_dim});
+    load_tile<kColumns>(d_o, {run.d_o, first, rows, run.keys, head * head_dim, head_dim});
+  }
+
+  __device__ void load_keys(const AttentionGradRun& run, int64_t first, int64_t kv_head) const {
+    const int head_dim = run.shape.form.head_dim;
+    const int64_t rows = run.shape.k_tokens;
+    load_tile<kColumns>(k, {run.k, first, rows, run.queries, kv_head * head_dim, head_dim});
+    load_tile<kColumns>(v, {run.v, first, rows, run.queries, kv_head * head_dim, head_dim});
+  }
+};
+
+template <int kColumns>
+__device__ void clear(float (&sums)[kWarpRows][kColumns]) {
+  for (int r = 0; r < kWarpRows; ++r)
+    for (int c = 0; c < kColumns; ++c) sums[r][c] = 0.0F;
+}
+
+// A value a token of one head, 0 beyond the tensor.
+__device__ float value_at(const float* values, const AttentionShape& shape, int64_t head,
+                          int64_t token) {
+  return token < shape.q_tokens ? values[head * shape.q_tokens + token] : 0.0F;
+}
+
+template <int kColumns>
+__global__ void query_gradient_kernel(AttentionGradRun run) {
+  const AttentionForm& form = run.shape.form;
+  const Tiles<kColumns> tiles;
+  const int64_t first = int64_t{blockIdx.x} * kTileRows;
+  const int64_t head = blockIdx.y;
+  const int64_t kv_head = head / (form.heads / form.kv_heads);
+  const TokenRange mine = range_of_lane(run.keys, first, run.shape.q_tokens);
+  const TokenRange all = union_of_lanes(mine);
+  tiles.load_queries(run, first, head);
+  float dq[kWarpRows][kColumns];
+  clear(dq);
+  for (int64_t key = all.begin; key < all.end; key += kTileRows) {
+    if (!any_meets(mine, key)) continue;
+    __syncthreads();
+    tiles.load_keys(run, key, kv_head);
+    __syncthreads();
+    float scores[kWarpRows];
+    float d_probabilities[kWarpRows];
+    multiply_rows<kColumns>(tiles.q, tiles.k, form.head_dim, scores);
+    multiply_rows<kColumns>(tiles.d_o, tiles.v, form.head_dim, d_probabilities);
+    for (int r = 0; r < kWarpRows; ++r) {
+      const int row = first_row_of_warp() + r;
+      const TokenRange keys{__shfl_sync(kWholeWarp, mine.begin, row),
+                            __shfl_sync(kWholeWarp, mine.end, row)};
+      tiles.d_scores[row * kLanes + lane_of_thread()] =
+          weights_of(is_in(keys, key + lane_of_thread()), scores[r] * form.scale,
+                     d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
+                     value_at(run.delta, run.shape, head, first + row))
+              .d_score;
+    }
+    __syncwarp();
+    add_weighted_rows<kColumns>(tiles.d_scores, tiles.k, dq);
+  }
+  float scale[kWarpRows];
+  for (float& value : scale) value = form.scale;
+  store_rows<kColumns>(
+      {run.dq, first, run.shape.q_tokens, run.keys, head * form.head_dim, form.head_dim}, scale,
+      dq);
+}
+
+// Adds what the tile of queries from `first` on gives to the block's keys.
+template <int kColumns>
+__device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& tiles,
+                            int64_t first_key, int64_t first, int64_t head,
+                            float (&dk)[kWarpRows][kColumns], float (&dv)[kWarpRows][kColumns]) {
+  const AttentionForm& form = run.shape.form;
+  const int64_t query = first + lane_of_thread();
+  const TokenRange keys = range_of_lane(run.keys, first, run.shape.q_tokens);
+  const float lse = value_at(run.lse, run.shape, head, query);
+  const float delta = value_at(run.delta, run.shape, head, query);
+  float scores[kWarpRows];
+  float d_probabilities[kWarpRows];
+  multiply_rows<kColumns>(tiles.k, tiles.q, form.head_dim, scores);
+  multiply_rows<kColumns>(tiles.v, tiles.d_o, form.head_dim, d_probabilities);
+  for (int r = 0; r < kWarpRows; ++r) {
+    const int row = first_row_of_warp() + r;
+    const Weights weights = weights_of(is_in(keys, first_key + row), scores[r] * form.scale,
+                                       d_probabilities[r], lse, delta);
+    tiles.probabilities[row * kLanes + lane_of_thread()] = weights.probability;
+    tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_score;
+  }
+  __syncwarp();
+  add_weighted_rows<kColumns>(tiles.d_scores, tiles.q, dk);
+  add_weighted_rows<kColumns>(tiles.probabilities, tiles.d_o, dv);
+}
+
+template <int kColumns>
+__global__ void key_gradient_kernel(AttentionGradRun run) {
+  const AttentionForm& form = run.shape.form;
+  const Tiles<kColumns> tiles;
+  const int64_t first = int64_t{blockIdx.x} * kTileRows;
+  const int64_t kv_head = blockIdx.y;
+  const int64_t group = form.heads / form.kv_heads;
+  const TokenRange mine = range_of_lane(run.queries, first, run.shape.k_tokens);
+  const TokenRange all = union_of_lanes(mine);
+  tiles.load_keys(run, first, kv_head);
+  float dk[kWarpRows][kColumns];
+  float dv[kWarpRows][kColumns];
+  clear(dk);
+  clear(dv);
+  for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head)
+    for (int64_t query = all.begin; query < all.end; query += kTileRows) {
+      if (!any_meets(mine, query)) continue;
+      __syncthreads();
+      tiles.load_queries(run, query, head);
+      __syncthreads();
+      add_queries<kColumns>(run, tiles, first, query, head, dk, dv);
+    }
+  float scale[kWarpRows];
+  float one[kWarpRows];
+  for (int r = 0; r < kWarpRows; ++r) {
+    scale[r] = form.scale;
+    one[r] = 1.0F;
+  }
+  const int64_t column = kv_head * form.head_dim;
+  store_rows<kColumns>({run.dk, first, run.shape.k_tokens, run.queries, column, form.head_dim},
+                       scale, dk);
+  store_rows<kColumns>({run.dv, first, run.shape.k_tokens, run.queries, column, form.head_dim},
+                       one, dv);
+}
+
+template <int kColumns>
+struct Backward {
+  static void launch(const AttentionGradRun& run, cudaStream_t stream) {
+    const AttentionForm& form = run.shape.form;
+    const int32_t shared_bytes = attention_grad_shared_bytes(form.head_dim);
+    if (run.shape.q_tokens > 0)
+      cuda::launch(query_gradient_kernel<kColumns>,
+                   tiles_of(run.shape.q_tokens, form.heads, shared_bytes), stream, run);
+    if (run.shape.k_tokens > 0)
+      cuda::launch(key_gradient_kernel<kColumns>,
+                   tiles_of(run.shape.k_tokens, form.kv_heads, shared_bytes), stream, run);
+  }
+};
+
+}  // namespace
+
+int32_t attention_grad_shared_bytes(int64_t head_dim) {
+  return (4 * tile_floats(lane_columns(head_dim)) + 2 * kWeightFloats) * int32_t{sizeof(float)};
+}
+
+void attention_grad(const AttentionGradRun& run, cudaStream_t stream) {
+  if (run.shape.q_tokens > 0) {
+    constexpr uint32_t kWarps = 8;
+    LaunchShape shape;
+    shape.block.x = kWarps * kLanes;
+    shape.grid.x = static_cast<uint32_t>(ceil_div(run.shape.q_tokens, kWarps));
+    shape.grid.y = static_cast<uint32_t>(run.shape.form.heads);
+    launch(delta_kernel, shape, stream, run);
+  }
+  with_lane_columns<Backward>(run.shape.form.head_dim, run, stream);
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,170 @@
+#include "backends/cuda/kernels/cross_entropy.h"
+
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/over_items.cuh"
+#include "backends/cuda/kernels/reduce.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr uint32_t kListThreads = 1024;
+
+// The token of row i, or -1.
+__device__ int64_t token_of(const TrainedRows& trained, int64_t i) {
+  if (trained.numbers == nullptr) return i;
+  const int64_t row = trained.first + i;
+  return row < *trained.count ? trained.numbers[row] : -1;
+}
+
+// log(sum(exp)) of a row: its largest element and the log of the rest.
+struct LogSum {
+  float largest;
+  float log_rest;
+};
+
+// Each thread keeps its own maximum and rescales its sum when that grows; the block then agrees on one.
+__device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
+  float largest = -INFINITY;
+  float sum = 0.0F;
+  for (int64_t j = threadIdx.x; j < run.vocab; j += blockDim.x) {
+    const float logit = load_one(run.logits, row * run.logits.stride + j);
+    if (logit > largest) {
+      sum *= expf(largest - logit);
+      largest = logit;
+    }
+    sum += expf(logit - largest);
+  }
+  const float block_largest = block_max(largest);
+  if (sum > 0.0F) sum *= expf(largest - block_largest);
+  return {block_largest, logf(block_sum(sum))};
+}
+
+// Each part of the row is read by all threads before one writes: dlogits of half the width may lie in
+// the bytes of the logits, and then never ahead of them.
+__device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t target,
+                                const LogSum& total) {
+  const float scale = *run.inverse_tokens;
+  for (int64_t begin = 0; begin < run.vocab; begin += blockDim.x) {
+    const int64_t j = begin + threadIdx.x;
+    const float logit =
+        j < run.vocab ? load_one(run.logits, row * run.logits.stride + j) : 0.0F;
+    __syncthreads();
+    if (j >= run.vocab) continue;
+    const float softmax = expf(logit - total.largest - total.log_rest);
+    store_one(run.dlogits, row * run.dlogits.stride + j,
+              (j == target ? softmax - 1.0F : softmax) * scale);
+  }
+}
+
+__global__ void softmax_kernel(SoftmaxRun run) {
+  const int64_t row = blockIdx.x;
+  const int64_t token = token_of(run.trained, row);
+  const int64_t target = token < 0 ? -1 : run.targets[token];
+  if (target < 0) {
+    if (run.dlogits.data != nullptr)
+      for (int64_t j = threadIdx.x; j < run.vocab; j += blockDim.x)
+        store_one(run.dlogits, row * run.dlogits.stride + j, 0.0F);
+    if (run.losses != nullptr && token >= 0 && threadIdx.x == 0) run.losses[token] = 0.0F;
+    return;
+  }
+  device_check(target < run.vocab);
+  const LogSum total = log_sum_of(run, row);
+  if (run.losses != nullptr && threadIdx.x == 0) {
+    const float logit = load_one(run.logits, row * run.logits.stride + target);
+    run.losses[token] = total.log_rest - (logit - total.largest);
+  }
+  __syncthreads();  // the target's logit is read before it is overwritten
+  if (run.dlogits.data != nullptr) store_gradients(run, row, target, total);
+}
+
+__global__ void sum_losses_kernel(const float* losses, int64_t tokens, const float* inverse_tokens,
+                                  float* loss) {
+  float sum = 0.0F;
+  for (int64_t t = threadIdx.x; t < tokens; t += blockDim.x) sum += losses[t];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *loss = sum * *inverse_tokens;
+}
+
+// One block, kListThreads tokens at a time: a token's place is how many were found before, in earlier
+// batches, in lower warps and in lower lanes.
+__global__ void find_trained_kernel(FindTrainedRun run) {
+  __shared__ int counts[kListThreads / kLanes];
+  const unsigned warp = threadIdx.x / kLanes;
+  const unsigned lane = threadIdx.x % kLanes;
+  int found = 0;
+  for (int64_t begin = 0; begin < run.tokens; begin += blockDim.x) {
+    const int64_t token = begin + threadIdx.x;
+    const bool trained = token < run.tokens && run.targets[token] >= 0;
+    if (token < run.tokens && !trained) run.losses[token] = 0.0F;
+    const unsigned votes = __ballot_sync(kWholeWarp, trained);
+    if (lane == 0) counts[warp] = __popc(votes);
+    __syncthreads();
+    int place = found + __popc(votes & ((1U << lane) - 1U));
+    for (unsigned i = 0; i < blockDim.x / kLanes; ++i) {
+      place += i < warp ? counts[i] : 0;
+      found += counts[i];
+    }
+    if (trained) run.numbers[place] = static_cast<int32_t>(token);
+    __syncthreads();  // the counts are read before the next batch's
+  }
+  if (threadIdx.x == 0) *run.count = found;
+}
+
+template <int kCount>
+struct GatherChunk {
+  ChunkRowsRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t token = token_of(run.trained, row);
+    const int64_t column = item * kCount;
+    Elements<kCount> value{};
+    if (token >= 0) value = load<kCount>(run.tokens, token * run.tokens.stride + column);
+    store(run.chunk, row * run.chunk.stride + column, value);
+  }
+};
+
+template <int kCount>
+struct ScatterChunk {
+  ChunkRowsRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t token = token_of(run.trained, row);
+    if (token < 0) return;
+    const int64_t column = item * kCount;
+    store(run.tokens, token * run.tokens.stride + column,
+          load<kCount>(run.chunk, row * run.chunk.stride + column));
+  }
+};
+
+LaunchShape one_block(int64_t items) {
+  LaunchShape shape;
+  shape.block.x = row_threads(items, kListThreads);
+  return shape;
+}
+
+}  // namespace
+
+void softmax_rows(const SoftmaxRun& run, cudaStream_t stream) {
+  if (run.rows == 0) return;
+  LaunchShape shape;
+  shape.block.x = row_threads(run.vocab);
+  shape.grid.x = static_cast<uint32_t>(run.rows);
+  launch(softmax_kernel, shape, stream, run);
+}
+
+void sum_losses(const float* losses, int64_t tokens, const float* inverse_tokens, float* loss,
+                cudaStream_t stream) {
+  launch(sum_losses_kernel, one_block(tokens), stream, losses, tokens, inverse_tokens, loss);
+}
+
+void find_trained_rows(const FindTrainedRun& run, cudaStream_t stream) {
+  launch(find_trained_kernel, one_block(run.tokens), stream, run);
+}
+
+void gather_chunk(const ChunkRowsRun& run, cudaStream_t stream) {
+  over_elements<GatherChunk>(run, stream);
+}
+
+void scatter_chunk(const ChunkRowsRun& run, cudaStream_t stream) {
+  over_elements<ScatterChunk>(run, stream);
+}
+
+}  // namespace snug::backends::cuda

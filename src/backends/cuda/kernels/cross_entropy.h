@@ -1,0 +1,59 @@
+// Softmax rows and what the linear cross-entropy needs around its products: compacted rows gathered
+// and scattered. A block has a row of logits. Targets below 0 carry no loss.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "backends/cuda/kernels/operand.h"
+
+namespace snug::backends::cuda {
+
+// Rows that carry loss, found on the device: row i of a chunk is token numbers[first + i], for
+// first + i < *count; beyond that there is none. Without numbers, row i is token i, of `rows`.
+struct TrainedRows {
+  const int32_t* numbers = nullptr;
+  const int32_t* count = nullptr;
+  int64_t first = 0;
+};
+
+struct SoftmaxRun {
+  int64_t rows = 0;  // of logits
+  int64_t vocab = 0;
+  TrainedRows trained;
+  Operand logits;
+  const int32_t* targets = nullptr;         // (tokens)
+  const float* inverse_tokens = nullptr;    // (1)
+  float* losses = nullptr;                  // (tokens); null: not wanted
+  Operand dlogits;  // data == nullptr: not wanted; may be the bytes of logits; zero rows without loss
+};
+void softmax_rows(const SoftmaxRun& run, cudaStream_t stream);
+
+// loss = the sum of losses * inverse_tokens, in a fixed order.
+void sum_losses(const float* losses, int64_t tokens, const float* inverse_tokens, float* loss,
+                cudaStream_t stream);
+
+// Lists the tokens with a target of 0 or more in order, counts them, and sets the losses of the others to 0.
+struct FindTrainedRun {
+  const int32_t* targets = nullptr;
+  int64_t tokens = 0;
+  int32_t* numbers = nullptr;
+  int32_t* count = nullptr;
+  float* losses = nullptr;
+};
+void find_trained_rows(const FindTrainedRun& run, cudaStream_t stream);
+
+// Between a matrix by token and the rows of a chunk.
+struct ChunkRowsRun {
+  Walk walk;  // of the chunk
+  TrainedRows trained;
+  Operand tokens;
+  Operand chunk;
+};
+// Rows beyond the last are zero.
+void gather_chunk(const ChunkRowsRun& run, cudaStream_t stream);
+// Rows beyond the last are left alone.
+void scatter_chunk(const ChunkRowsRun& run, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,124 @@
+#include "backends/cuda/kernels/elementwise.h"
+
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/over_items.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+template <int kCount>
+struct Add {
+  AddRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> sum = load<kCount>(run.a, row * run.a.stride + column);
+    const Elements<kCount> b = load<kCount>(run.b, row * run.b.stride + column);
+    for (int i = 0; i < kCount; ++i) sum.at[i] += b.at[i];
+    store(run.c, row * run.c.stride + column, sum);
+  }
+};
+
+template <int kCount>
+struct Cast {
+  CastRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    store(run.y, row * run.y.stride + column, load<kCount>(run.x, row * run.x.stride + column));
+  }
+};
+
+template <int kCount>
+struct FillZero {
+  FillZeroRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    store(run.y, row * run.y.stride + item * kCount, Elements<kCount>{});
+  }
+};
+
+template <int kCount>
+struct AddBias {
+  AddBiasRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> sum = load<kCount>(run.x, row * run.x.stride + column);
+    const Elements<kCount> bias = load<kCount>(run.bias, column);
+    for (int i = 0; i < kCount; ++i) sum.at[i] += bias.at[i];
+    store(run.y, row * run.y.stride + column, sum);
+  }
+};
+
+__device__ RandomSource source_of(const RandomKey& key) {
+  return {key.seed, key.site, key.random[0], key.random[1]};
+}
+
+// One call of the generator rounds eight elements, 16 apart (random_bits.h): an item is one call.
+struct RoundedSum {
+  RoundedSumRun run;
+  __device__ void operator()(int64_t, int64_t call) const {
+    const base::PhiloxKey key = stream_key(source_of(run.key), RandomPurpose::rounding);
+    const base::PhiloxCounter words = rounding_words(key, 0, call);
+    const int64_t first = call / kRandomLanes * kRoundingBlock + call % kRandomLanes;
+    const int64_t count = run.walk.rows * run.walk.columns;
+    for (int part = 0; part < kRoundingParts; ++part) {
+      const int64_t element = first + part * kRandomLanes;
+      if (element >= count) return;
+      const int64_t row = run.walk.rows == 1 ? 0 : element / run.walk.columns;
+      const int64_t column = element - row * run.walk.columns;
+      const int64_t y = row * run.y.stride + column;
+      const float sum = load_one(run.y, y) + load_one(run.x, row * run.x.stride + column);
+      static_cast<uint16_t*>(run.y.data)[y] =
+          round_stochastically(sum, rounding_part(words, part)).bits;
+    }
+  }
+};
+
+// One call of the generator decides over four columns, 16 apart: an item is kCount calls.
+template <int kCount>
+struct Dropout {
+  DropoutRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const RandomSource source = source_of(run.key);
+    const base::PhiloxKey key = dropout_key(source);
+    const auto row_in_step = static_cast<uint32_t>(source.first_row + row / run.row_length);
+    const auto position = static_cast<uint32_t>(row % run.row_length);
+    const int64_t call = item * kCount;
+    base::PhiloxCounter words[kCount];
+    for (int i = 0; i < kCount; ++i)
+      words[i] = base::philox({static_cast<uint32_t>(call + i), position, row_in_step, 0}, key);
+    const uint32_t threshold = dropout_threshold(run.probability);
+    const float scale = dropout_scale(run.probability);
+    const int64_t first = call / kRandomLanes * kDropoutBlock + call % kRandomLanes;
+    for (int word = 0; word < kDropoutBlock / kRandomLanes; ++word) {
+      const int64_t column = first + word * kRandomLanes;
+      if (column >= run.walk.columns) return;
+      Elements<kCount> x = load<kCount>(run.x, row * run.x.stride + column);
+      for (int i = 0; i < kCount; ++i)
+        x.at[i] = words[i][static_cast<size_t>(word)] >= threshold ? x.at[i] * scale : 0.0F;
+      store(run.y, row * run.y.stride + column, x);
+    }
+  }
+};
+
+}  // namespace
+
+void add(const AddRun& run, cudaStream_t stream) { over_elements<Add>(run, stream); }
+void cast(const CastRun& run, cudaStream_t stream) { over_elements<Cast>(run, stream); }
+void fill_zero(const FillZeroRun& run, cudaStream_t stream) {
+  over_elements<FillZero>(run, stream);
+}
+void add_bias(const AddBiasRun& run, cudaStream_t stream) { over_elements<AddBias>(run, stream); }
+
+void add_rounded(const RoundedSumRun& run, cudaStream_t stream) {
+  const int64_t blocks = ceil_div(run.walk.rows * run.walk.columns, kRoundingBlock);
+  over_items(RoundedSum{run}, 1, blocks * kRandomLanes, stream);
+}
+
+void dropout(const DropoutRun& run, cudaStream_t stream) {
+  const int64_t calls = ceil_div(run.walk.columns, kDropoutBlock) * kRandomLanes;
+  if (run.walk.vectors)
+    over_items(Dropout<kVectorElements>{run}, run.walk.rows, calls / kVectorElements, stream);
+  else
+    over_items(Dropout<1>{run}, run.walk.rows, calls, stream);
+}
+
+}  // namespace snug::backends::cuda

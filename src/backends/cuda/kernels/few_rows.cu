@@ -1,0 +1,84 @@
+#include "backends/cuda/kernels/few_rows.h"
+
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/nf4.cuh"
+#include "backends/cuda/kernels/reduce.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr uint32_t kWarps = 8;  // outputs of a block
+
+__device__ int64_t output_of_warp() {
+  return int64_t{blockIdx.x} * kWarps + threadIdx.x / kLanes;
+}
+__device__ int lane() { return static_cast<int>(threadIdx.x % kLanes); }
+
+// sums[row] += weight . x[row] from `column` on.
+template <int kCount>
+__device__ void add_products(const Walk& inputs, const Operand& x, int64_t column,
+                             const Elements<kCount>& weight, float (&sums)[kFewRows]) {
+  for (int row = 0; row < kFewRows; ++row) {
+    if (row >= inputs.rows) return;
+    const Elements<kCount> value = load<kCount>(x, row * x.stride + column);
+    for (int i = 0; i < kCount; ++i) sums[row] += weight.at[i] * value.at[i];
+  }
+}
+
+template <int kCount>
+__global__ void few_rows_kernel(FewRowsRun run) {
+  const int64_t output = output_of_warp();
+  if (output >= run.outputs) return;
+  float sums[kFewRows] = {};
+  for (int64_t column = lane() * kCount; column < run.inputs.columns; column += kLanes * kCount)
+    add_products<kCount>(run.inputs, run.x, column,
+                         load<kCount>(run.weight, output * run.weight.stride + column), sums);
+  for (int row = 0; row < kFewRows; ++row) {
+    if (row >= run.inputs.rows) return;
+    float sum = run.alpha * warp_sum(sums[row]);
+    if (run.addend.data != nullptr) sum += load_one(run.addend, row * run.addend.stride + output);
+    if (lane() == 0) store_one(run.y, row * run.y.stride + output, sum);
+  }
+}
+
+// Eight codes a lane at a time: they lie in one block, of one scale.
+template <int kCount>
+__global__ void few_rows_nf4_kernel(FewRowsNf4Run run, Nf4Values values) {
+  __shared__ float table[kNf4Values];
+  share_table(values, table);
+  const int64_t output = output_of_warp();
+  if (output >= run.outputs) return;
+  float sums[kFewRows] = {};
+  for (int64_t column = lane() * kCount; column < run.inputs.columns; column += kLanes * kCount)
+    add_products<kCount>(run.inputs, run.x, column,
+                         decode<kCount>(run.weight, output * run.inputs.columns + column, table),
+                         sums);
+  for (int row = 0; row < kFewRows; ++row) {
+    if (row >= run.inputs.rows) return;
+    const float sum = warp_sum(sums[row]);
+    if (lane() == 0) store_one(run.y, row * run.y.stride + output, sum);
+  }
+}
+
+LaunchShape shape_of(int64_t outputs) {
+  LaunchShape shape;
+  shape.block.x = kWarps * kLanes;
+  shape.grid.x = static_cast<uint32_t>(ceil_div(outputs, kWarps));
+  return shape;
+}
+
+}  // namespace
+
+void multiply_few_rows(const FewRowsRun& run, cudaStream_t stream) {
+  if (run.outputs == 0) return;
+  launch(run.inputs.vectors ? few_rows_kernel<kVectorElements> : few_rows_kernel<1>,
+         shape_of(run.outputs), stream, run);
+}
+
+void multiply_few_rows_nf4(const FewRowsNf4Run& run, cudaStream_t stream) {
+  if (run.outputs == 0) return;
+  launch(run.inputs.vectors ? few_rows_nf4_kernel<kVectorElements> : few_rows_nf4_kernel<1>,
+         shape_of(run.outputs), stream, run, nf4_values());
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,25 @@
+// How many blocks of how many threads a kernel runs on, and its dynamic shared memory.
+#pragma once
+
+#include <cstdint>
+
+namespace snug::backends::cuda {
+
+struct Extent3 {
+  uint32_t x = 1;
+  uint32_t y = 1;
+  uint32_t z = 1;
+};
+
+struct LaunchShape {
+  Extent3 grid;
+  Extent3 block;
+  int32_t shared_bytes = 0;
+};
+
+inline constexpr uint32_t kMaxGridY = 65535;
+inline constexpr int32_t kLanes = 32;  // of a warp
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace snug::backends::cuda

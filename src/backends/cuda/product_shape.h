@@ -1,0 +1,41 @@
+// What a matrix product of cuBLASLt depends on, beside its addresses: the key under which its algorithm
+// is kept.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "program/tensor.h"
+
+namespace snug::backends::cuda {
+
+// A stored, row-major matrix.
+struct StoredMatrix {
+  base::DType dtype = base::DType::f32;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t stride = 0;           // elements from one row to the next
+  int64_t alignment_bytes = 0;  // of its first element: a power of two, at most 256
+  auto operator<=>(const StoredMatrix&) const = default;
+};
+
+// c (m, n) = alpha op(a) op(b) + beta addend; a is (k, m) with transpose_a, b (n, k) with transpose_b. The
+// addend has c's element type, and may be c itself.
+struct ProductShape {
+  StoredMatrix a, b, addend, c;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  float alpha = 1.0F;
+  float beta = 0.0F;
+  auto operator<=>(const ProductShape&) const = default;
+};
+
+// Of a tensor whose base lies at a multiple of 256.
+StoredMatrix stored_matrix(const program::Tensor& tensor);
+// Of scratch: dense, at a multiple of 256.
+StoredMatrix dense_matrix(base::DType dtype, int64_t rows, int64_t columns);
+
+// Whether the library multiplies these.
+bool supports_product(base::DType a, base::DType b, base::DType c);
+
+}  // namespace snug::backends::cuda

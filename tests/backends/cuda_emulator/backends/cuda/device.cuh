@@ -1,0 +1,48 @@
+// Stands in for src/backends/cuda/device.cuh: the same functions on the emulated device.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "backends/cuda/launch_shape.h"
+#include "cuda_runtime.h"
+
+namespace snug::backends::cuda {
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t,
+            const Arguments&... arguments) {
+  const cuda_emulator::Grid grid{{shape.grid.x, shape.grid.y, shape.grid.z},
+                                 {shape.block.x, shape.block.y, shape.block.z},
+                                 shape.shared_bytes};
+  cuda_emulator::run_grid(grid, [&] { kernel(arguments...); });
+}
+
+template <typename T>
+T* shared_memory() {
+  return reinterpret_cast<T*>(cuda_emulator::shared_memory());
+}
+
+struct alignas(16) Vector16 {
+  uint32_t word[4];
+};
+
+inline Vector16 load_vector(const void* address) {
+  if (reinterpret_cast<uintptr_t>(address) % sizeof(Vector16) != 0)
+    cuda_emulator::fail("a vector load from an address that is no multiple of 16");
+  Vector16 vector;
+  std::memcpy(&vector, address, sizeof vector);
+  return vector;
+}
+
+inline void store_vector(void* address, const Vector16& vector) {
+  if (reinterpret_cast<uintptr_t>(address) % sizeof(Vector16) != 0)
+    cuda_emulator::fail("a vector store to an address that is no multiple of 16");
+  std::memcpy(address, &vector, sizeof vector);
+}
+
+inline void device_check(bool condition) {
+  if (!condition) __trap();
+}
+
+}  // namespace snug::backends::cuda

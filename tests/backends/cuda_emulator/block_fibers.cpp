@@ -1,0 +1,189 @@
+#include "block_fibers.h"
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+uint3 threadIdx;
+uint3 blockIdx;
+dim3 blockDim;
+dim3 gridDim;
+
+namespace snug::cuda_emulator {
+namespace {
+
+constexpr size_t kStackBytes = size_t{64} << 10;
+constexpr size_t kMaxThreads = 1024;
+constexpr int64_t kMaxSharedBytes = 227 << 10;
+constexpr int64_t kGuardBytes = 256;
+constexpr int kPoison = 0xff;
+constexpr int kGuard = 0xa5;
+
+// A context is made once a fiber; changing between fibers is a jump, which spares the system calls
+// of swapcontext.
+struct Fiber {
+  std::unique_ptr<std::byte[]> stack;
+  ucontext_t entry{};
+  jmp_buf state{};
+  bool started = false;
+  bool done = true;
+};
+
+// Lanes give values for one generation and take them in the next; two sets, since the first lane to
+// take may give again before the last one has taken.
+struct Warp {
+  std::array<std::array<uint64_t, kWarpLanes>, 2> values{};
+  Exchange operation = Exchange::shuffle;
+  int arrived = 0;
+  uint64_t generation = 0;
+};
+
+struct Block {
+  std::vector<Fiber> fibers{kMaxThreads};
+  std::array<Warp, kMaxThreads / kWarpLanes> warps{};
+  std::vector<std::byte> shared =
+      std::vector<std::byte>(static_cast<size_t>(kMaxSharedBytes + kGuardBytes));
+  const std::function<void()>* thread = nullptr;
+  unsigned threads = 0;
+  unsigned current = 0;
+  unsigned waiting = 0;
+  uint64_t generation = 0;
+  uint64_t progress = 0;
+  jmp_buf scheduler{};
+};
+
+Block& block() {
+  static Block only;
+  return only;
+}
+
+void yield() {
+  Block& all = block();
+  if (_setjmp(all.fibers[all.current].state) == 0) _longjmp(all.scheduler, 1);
+}
+
+// A fiber's life: one thread after another.
+void fiber_main() {
+  for (;;) {
+    Block& all = block();
+    (*all.thread)();
+    block().fibers[block().current].done = true;
+    ++block().progress;
+    yield();
+  }
+}
+
+void make_context(Fiber& fiber) {
+  fiber.stack = std::make_unique<std::byte[]>(kStackBytes);
+  getcontext(&fiber.entry);
+  fiber.entry.uc_stack.ss_sp = fiber.stack.get();
+  fiber.entry.uc_stack.ss_size = kStackBytes;
+  makecontext(&fiber.entry, fiber_main, 0);
+}
+
+void resume(unsigned index) {
+  Block& all = block();
+  Fiber& fiber = all.fibers[index];
+  all.current = index;
+  threadIdx = {index % blockDim.x, index / blockDim.x % blockDim.y,
+               index / (blockDim.x * blockDim.y)};
+  if (_setjmp(all.scheduler) != 0) return;
+  if (fiber.started) _longjmp(fiber.state, 1);
+  fiber.started = true;
+  if (fiber.stack == nullptr) make_context(fiber);
+  setcontext(&fiber.entry);
+}
+
+void run_block(bool descending) {
+  Block& all = block();
+  for (unsigned i = 0; i < all.threads; ++i) all.fibers[i].done = false;
+  for (unsigned left = all.threads; left > 0;) {
+    const uint64_t before = all.progress;
+    left = 0;
+    for (unsigned i = 0; i < all.threads; ++i) {
+      const unsigned index = descending ? all.threads - 1 - i : i;
+      if (all.fibers[index].done) continue;
+      resume(index);
+      left += all.fibers[index].done ? 0 : 1;
+    }
+    if (left > 0 && all.progress == before)
+      fail("threads wait at a barrier or warp exchange that others never reach");
+  }
+}
+
+void check_guard(int64_t shared_bytes) {
+  const std::byte* guard = block().shared.data() + shared_bytes;
+  for (int64_t i = 0; i < kGuardBytes; ++i)
+    if (guard[i] != std::byte{kGuard}) fail("a write beyond the block's shared memory");
+}
+
+}  // namespace
+
+void run_grid(const Grid& grid, const std::function<void()>& thread) {
+  Block& all = block();
+  all.thread = &thread;
+  all.threads = grid.threads.x * grid.threads.y * grid.threads.z;
+  blockDim = grid.threads;
+  gridDim = grid.blocks;
+  if (all.threads == 0 || all.threads > kMaxThreads) fail("a block has no or over 1024 threads");
+  if (grid.blocks.y > 65535 || grid.blocks.z > 65535) fail("a grid has over 65535 blocks in y or z");
+  if (grid.shared_bytes > kMaxSharedBytes) fail("a block asks for over 227 KiB of shared memory");
+  const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
+  if (blocks == 0) fail("a grid without blocks");
+  for (uint64_t i = 0; i < blocks; ++i) {
+    blockIdx = {static_cast<unsigned>(i % grid.blocks.x),
+                static_cast<unsigned>(i / grid.blocks.x % grid.blocks.y),
+                static_cast<unsigned>(i / grid.blocks.x / grid.blocks.y)};
+    std::memset(all.shared.data(), kPoison, static_cast<size_t>(grid.shared_bytes));
+    std::memset(all.shared.data() + grid.shared_bytes, kGuard, kGuardBytes);
+    run_block(i % 2 == 1);
+    check_guard(grid.shared_bytes);
+  }
+}
+
+const uint64_t* exchange(Exchange operation, uint64_t value) {
+  Block& all = block();
+  if (all.threads % kWarpLanes != 0) fail("a warp exchange in a block with half a warp");
+  Warp& warp = all.warps[all.current / kWarpLanes];
+  const uint64_t generation = warp.generation;
+  if (warp.arrived > 0 && warp.operation != operation)
+    fail("lanes of a warp meet in unlike operations");
+  warp.operation = operation;
+  warp.values[generation % 2][all.current % kWarpLanes] = value;
+  ++all.progress;
+  if (++warp.arrived == kWarpLanes) {
+    warp.arrived = 0;
+    ++warp.generation;
+  }
+  while (warp.generation == generation) yield();
+  return warp.values[generation % 2].data();
+}
+
+int lane() { return static_cast<int>(block().current % kWarpLanes); }
+
+void wait_for_block() {
+  Block& all = block();
+  const uint64_t generation = all.generation;
+  ++all.progress;
+  if (++all.waiting == all.threads) {
+    all.waiting = 0;
+    ++all.generation;
+  }
+  while (all.generation == generation) yield();
+}
+
+std::byte* shared_memory() { return block().shared.data(); }
+
+void fail(const char* problem) {
+  std::fprintf(stderr, "CUDA emulator: %s, in block (%u, %u, %u), thread (%u, %u, %u)\n", problem,
+               blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+  std::abort();
+}
+
+}  // namespace snug::cuda_emulator

@@ -1,0 +1,55 @@
+// Runs the threads of a CUDA block as fibers of one processor thread, one after the other: a fiber
+// runs until it waits at a barrier or a warp exchange for threads that have not come yet.
+//
+// Blocks run one after the other, every second one with its threads in descending order, so that a
+// missing barrier shows as a wrong value. Shared memory starts as NaN bytes and lies before a guard.
+// A barrier that some threads never reach, a warp exchange of unlike operations and a write beyond
+// shared memory abort with the kernel's place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+struct uint3 {
+  unsigned x = 0;
+  unsigned y = 0;
+  unsigned z = 0;
+};
+
+struct dim3 {
+  unsigned x = 1;
+  unsigned y = 1;
+  unsigned z = 1;
+};
+
+// Of the fiber that runs; set whenever it is resumed.
+extern uint3 threadIdx;
+extern uint3 blockIdx;
+extern dim3 blockDim;
+extern dim3 gridDim;
+
+namespace snug::cuda_emulator {
+
+inline constexpr int kWarpLanes = 32;
+
+struct Grid {
+  dim3 blocks;
+  dim3 threads;
+  int64_t shared_bytes = 0;
+};
+
+// Calls `thread` once for each thread of each block. Not reentrant.
+void run_grid(const Grid& grid, const std::function<void()>& thread);
+
+// What a thread may do while it runs.
+enum class Exchange : uint8_t { shuffle, vote, barrier };
+// Gives this lane's value and returns those of all 32 lanes, when all have come.
+const uint64_t* exchange(Exchange operation, uint64_t value);
+int lane();
+void wait_for_block();
+std::byte* shared_memory();
+// Aborts with the block and thread.
+[[noreturn]] void fail(const char* problem);
+
+}  // namespace snug::cuda_emulator

@@ -1,0 +1,207 @@
+// cuBLASLt in plain loops; what the library would refuse or get wrong is refused here: shapes that do not
+// fit, leading dimensions below the column, addresses less aligned than was promised.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cuda/cublas_lt.h"
+#include "base/dtype.h"
+
+namespace {
+
+using snug::base::BFloat16;
+
+class Elements {
+ public:
+  Elements(const void* data, const LayoutStandIn& layout)
+      : data_(static_cast<const std::byte*>(data)), layout_(layout) {}
+
+  float at(uint64_t row, uint64_t column) const {
+    const std::byte* from = data_ + offset(row, column);
+    if (layout_.type == CUDA_R_16BF) {
+      BFloat16 value;
+      std::memcpy(&value, from, sizeof value);
+      return snug::base::to_float(value);
+    }
+    float value = 0;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+
+  void set(uint64_t row, uint64_t column, float value) const {
+    std::byte* to = const_cast<std::byte*>(data_) + offset(row, column);
+    if (layout_.type == CUDA_R_16BF) {
+      const BFloat16 rounded = snug::base::to_bfloat16(value);
+      std::memcpy(to, &rounded, sizeof rounded);
+    } else {
+      std::memcpy(to, &value, sizeof value);
+    }
+  }
+
+ private:
+  size_t offset(uint64_t row, uint64_t column) const {
+    const uint64_t element = row + column * static_cast<uint64_t>(layout_.leading);
+    return element * (layout_.type == CUDA_R_16BF ? 2 : 4);
+  }
+
+  const std::byte* data_;
+  const LayoutStandIn& layout_;
+};
+
+uint64_t rows_of(const LayoutStandIn& layout, cublasOperation_t operation) {
+  return operation == CUBLAS_OP_N ? layout.rows : layout.columns;
+}
+uint64_t columns_of(const LayoutStandIn& layout, cublasOperation_t operation) {
+  return operation == CUBLAS_OP_N ? layout.columns : layout.rows;
+}
+
+bool fits(const MatmulStandIn& description, const LayoutStandIn& a, const LayoutStandIn& b,
+          const LayoutStandIn& c, const LayoutStandIn& d) {
+  for (const LayoutStandIn* layout : {&a, &b, &c, &d})
+    if (layout->leading < static_cast<int64_t>(layout->rows)) return false;
+  const bool types = a.type == b.type && c.type == d.type &&
+                     (a.type == CUDA_R_16BF || d.type == CUDA_R_32F);
+  return types && rows_of(a, description.operation_a) == d.rows &&
+         columns_of(a, description.operation_a) == rows_of(b, description.operation_b) &&
+         columns_of(b, description.operation_b) == d.columns && c.rows == d.rows &&
+         c.columns == d.columns;
+}
+
+bool is_aligned(const void* address, uint32_t bytes) {
+  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
+}
+
+}  // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = nullptr;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+size_t cublasLtGetVersion() { return 0; }
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? "success" : "invalid value";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t,
+                                        cudaDataType_t) {
+  *description = new MatmulStandIn;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
+  delete description;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t bytes) {
+  if (bytes != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  auto& operation = attribute == CUBLASLT_MATMUL_DESC_TRANSA ? description->operation_a
+                                                             : description->operation_b;
+  std::memcpy(&operation, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
+                                          uint64_t rows, uint64_t columns, int64_t leading) {
+  *layout = new LayoutStandIn{type, rows, columns, leading};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = new PreferenceStandIn;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
+    cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+    const void* value, size_t bytes) {
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
+    if (bytes != sizeof(size_t)) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&preference->workspace_bytes, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  if (bytes != sizeof(uint32_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  const int operand = attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
+  std::memcpy(&preference->alignment[operand], value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+    cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t* results,
+    int* found) {
+  *found = 0;
+  if (wanted < 1 || !fits(*description, *a, *b, *c, *d)) return CUBLAS_STATUS_INVALID_VALUE;
+  results[0].algo.preference = *preference;
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                              const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
+                              const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,
+                              const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo,
+                              void* workspace, size_t workspace_bytes, cudaStream_t) {
+  if (!fits(*description, *a_layout, *b_layout, *c_layout, *d_layout))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const PreferenceStandIn& promised = algo->preference;
+  const void* addresses[] = {a, b, c, d};
+  for (size_t i = 0; i < 4; ++i)
+    if (!is_aligned(addresses[i], promised.alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;
+  if (workspace_bytes < promised.workspace_bytes) return CUBLAS_STATUS_INVALID_VALUE;
+  // The library may scribble on all of it.
+  std::memset(workspace, 0xff, workspace_bytes);
+  float alpha_value = 0;
+  float beta_value = 0;
+  std::memcpy(&alpha_value, alpha, sizeof alpha_value);
+  std::memcpy(&beta_value, beta, sizeof beta_value);
+  const bool transpose_a = description->operation_a == CUBLAS_OP_T;
+  const bool transpose_b = description->operation_b == CUBLAS_OP_T;
+  const Elements from_a(a, *a_layout);
+  const Elements from_b(b, *b_layout);
+  const uint64_t inner = columns_of(*a_layout, description->operation_a);
+  for (uint64_t j = 0; j < d_layout->columns; ++j)
+    for (uint64_t i = 0; i < d_layout->rows; ++i) {
+      float sum = 0;
+      for (uint64_t k = 0; k < inner; ++k)
+        sum += (transpose_a ? from_a.at(k, i) : from_a.at(i, k)) *
+               (transpose_b ? from_b.at(j, k) : from_b.at(k, j));
+      sum *= alpha_value;
+      if (beta_value != 0) sum += beta_value * Elements(c, *c_layout).at(i, j);
+      Elements(d, *d_layout).set(i, j, sum);
+    }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+namespace snug::backends::cuda {
+
+const CublasLtFunctions& cublas_lt_functions() {
+  static const CublasLtFunctions functions{
+      .create = cublasLtCreate,
+      .destroy = cublasLtDestroy,
+      .version = cublasLtGetVersion,
+      .status_string = cublasLtGetStatusString,
+      .matmul = cublasLtMatmul,
+      .matmul_create = cublasLtMatmulDescCreate,
+      .matmul_destroy = cublasLtMatmulDescDestroy,
+      .matmul_set = cublasLtMatmulDescSetAttribute,
+      .layout_create = cublasLtMatrixLayoutCreate,
+      .layout_destroy = cublasLtMatrixLayoutDestroy,
+      .preference_create = cublasLtMatmulPreferenceCreate,
+      .preference_destroy = cublasLtMatmulPreferenceDestroy,
+      .preference_set = cublasLtMatmulPreferenceSetAttribute,
+      .find_algorithms = cublasLtMatmulAlgoGetHeuristic,
+      .workspace_bytes = 1024};
+  return functions;
+}
+
+}  // namespace snug::backends::cuda

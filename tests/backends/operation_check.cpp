@@ -1,0 +1,111 @@
+#include "operation_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <set>
+
+#include "comparison.h"
+#include "program/kind.h"
+
+namespace snug::backends::test {
+namespace {
+
+constexpr double kF32Tolerance = 1e-5;
+constexpr double kBf16Tolerance = 1e-2;
+
+class Checks {
+ public:
+  Checks(Backend& backend, const MustRun& must_run) : backend_(backend), must_run_(must_run) {}
+
+  // A case and its in-place variants, unless the backend refuses its types.
+  void run_all_forms(const OperationCase& operation_case, const Types& types) {
+    SCOPED_TRACE(fmt::format("{} [{}], SNUG_TEST_SEED={}", operation_case.name,
+                             operation_case.types(), test_seed()));
+    ASSERT_EQ(program::shape_error(operation_case.view()), "");
+    if (!backend_.runs(operation_case.view())) {
+      refused_.insert(operation_case.types());
+      EXPECT_FALSE(types.required && must_run_(operation_case)) << "does not run here, and must";
+      return;
+    }
+    const RunResult oracle = oracle_of(operation_case);
+    ASSERT_TRUE(oracle.violations.empty()) << oracle.violations[0];
+    check(operation_case, oracle);
+    for (const OperationCase& variant : in_place_variants(operation_case)) {
+      SCOPED_TRACE(variant.name);
+      check(variant, oracle);
+    }
+  }
+
+  void report(program::Kind kind) const {
+    EXPECT_GT(runs_, 0) << "the tables have no case of this kind that runs";
+    std::cout << fmt::format(
+        "{:>10} {:<28} {:4} runs, worst error {:.1e} in f32, {:.1e} with bf16\n", backend_.name(),
+        program::name_of(kind), runs_, worst_f32_, worst_bf16_);
+    for (const std::string& types : refused_)
+      std::cout << "           does not run: " << types << "\n";
+  }
+
+ private:
+  // Runs one case and judges every tensor it writes.
+  void check(const OperationCase& operation_case, const RunResult& oracle) {
+    const RunResult result = guarded_run(backend_, operation_case.program, operation_case.inputs);
+    for (const std::string& violation : result.violations) ADD_FAILURE() << violation;
+    const double tolerance = operation_case.is_f32() ? kF32Tolerance : kBf16Tolerance;
+    double& worst = operation_case.is_f32() ? worst_f32_ : worst_bf16_;
+    size_t position = 0;
+    const auto judge = [&](program::TensorId id, std::string_view list) {
+      if (operation_case.program.tensor(id).dtype == program::DType::u8)
+        return judge_codes(result.values.at(id), oracle.values.at(id), operation_case.is_f32());
+      const double error = relative_error(result.values.at(id), oracle.values.at(id));
+      worst = std::max(worst, error);
+      EXPECT_LE(error, tolerance) << list << " " << position;
+      ++position;
+    };
+    for (const program::TensorId id : operation_case.operation().writes) judge(id, "write");
+    position = 0;
+    for (const program::TensorId id : operation_case.operation().updates) judge(id, "update");
+    ++runs_;
+  }
+
+  // Codes are roundings of what is computed in fp64: neighbours where it lies on a threshold. With
+  // the few digits of bf16 many elements of a block can lie on the same one.
+  static void judge_codes(const Values& codes, const Values& oracle, bool is_f32) {
+    ASSERT_EQ(codes.size(), oracle.size());
+    size_t differ = 0;
+    for (size_t i = 0; i < codes.size(); ++i) {
+      EXPECT_LE(std::abs(codes[i] - oracle[i]), 1) << "element " << i;
+      differ += codes[i] == oracle[i] ? 0 : 1;
+    }
+    EXPECT_LE(differ, 1 + codes.size() / (is_f32 ? 1000 : 50));
+  }
+
+  Backend& backend_;
+  const MustRun& must_run_;
+  int runs_ = 0;
+  double worst_f32_ = 0;
+  double worst_bf16_ = 0;
+  std::set<std::string> refused_;
+};
+
+}  // namespace
+
+void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run) {
+  Checks checks(backend, must_run);
+  std::set<std::string> seen;
+  for (const Types& types : kAllTypes)
+    for (const OperationCase& operation_case : cases_of(kind, types))
+      if (seen.insert(operation_case.name + operation_case.types()).second)
+        checks.run_all_forms(operation_case, types);
+  checks.report(kind);
+}
+
+std::vector<program::Kind> all_kinds() {
+  std::vector<program::Kind> kinds;
+  for (int i = 0; i < program::kKindCount; ++i) kinds.push_back(static_cast<program::Kind>(i));
+  return kinds;
+}
+
+}  // namespace snug::backends::test
