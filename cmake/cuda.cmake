@@ -13,6 +13,11 @@ if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
   # Beforehand, or CMake tries an architecture that newer toolkits no longer have.
   set(CMAKE_CUDA_ARCHITECTURES ${SNUG_CUDA_ARCHITECTURES})
   enable_language(CUDA)
+  # CMake before 3.26 does not know that nvcc has C++20.
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
   set(SNUG_CUDA_FOUND TRUE)
   message(STATUS "CUDA backend: toolkit ${CUDAToolkit_VERSION}, architectures ${SNUG_CUDA_ARCHITECTURES}")
 elseif(SNUG_CUDA STREQUAL "ON")

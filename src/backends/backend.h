@@ -72,7 +72,7 @@ class Backend : public program::Target {
   virtual void synchronise() = 0;
 };
 
-// "cpu" or "reference". Threads 0: all cores. Budget 0: what the machine has.
+// "cpu", "cuda" or "reference". Threads 0: all cores. Budget 0: what the machine has.
 struct BackendOptions {
   int threads = 0;
   int64_t device_memory_bytes = 0;

@@ -1,5 +1,6 @@
 #include "backends/backend.h"
 #include "backends/cpu/cpu_backend.h"
+#include "backends/open_cuda.h"
 #include "backends/reference/reference_backend.h"
 #include "base/error.h"
 
@@ -8,9 +9,10 @@ namespace snug::backends {
 std::unique_ptr<Backend> open_backend(std::string_view name, const BackendOptions& options) {
   if (name == "reference") return std::make_unique<reference::ReferenceBackend>(options);
   if (name == "cpu") return std::make_unique<cpu::CpuBackend>(options);
+  if (name == "cuda") return open_cuda(options);
   base::throw_user_error(
-      "There is no backend '{}' in this build; there are 'cpu' and 'reference'. Leave the key away "
-      "for 'cpu'.",
+      "There is no backend '{}'; there are 'cpu', 'cuda' and 'reference'. Leave the key away for "
+      "'cpu'.",
       name);
 }
 

@@ -79,7 +79,8 @@ constexpr uint32_t dropout_word(base::PhiloxKey key, uint32_t row, uint32_t posi
                       key)[static_cast<size_t>(word)];
 }
 
-// The words of one call, which round kRoundingParts elements: those of the call's lane in its block.
+// The words of one call, which round kRoundingParts elements: those of the call's lane in its
+// block.
 constexpr base::PhiloxCounter rounding_words(base::PhiloxKey key, uint32_t plane, int64_t call) {
   const auto number = static_cast<uint64_t>(call);
   return base::philox(

@@ -55,9 +55,9 @@ plan::Calibration measure(backends::Backend& backend, Grid grid,
 }
 
 int calibrate(const formats::Recipe& recipe, bool json, Grid grid) {
-  const char* name = recipe.backend == formats::BackendName::cpu ? "cpu" : "reference";
-  const auto backend = backends::open_backend(name, {.threads = static_cast<int>(recipe.threads),
-                                                     .device_memory_bytes = recipe.device_memory});
+  const auto backend = backends::open_backend(
+      formats::name_of(recipe.backend),
+      {.threads = static_cast<int>(recipe.threads), .device_memory_bytes = recipe.device_memory});
   const std::filesystem::path path =
       plan::calibration_path(recipe, plan::identify_machine(*backend));
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());

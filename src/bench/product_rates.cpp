@@ -215,7 +215,9 @@ int products(const formats::Recipe& given, bool as_json) {
   const models::ModelSource model = models::find_model(given.model);
   const formats::Recipe recipe = plan::resolve(given, model.config);
   if (recipe.backend != formats::BackendName::cpu)
-    recipe.fail("backend", "is reference, but it is the cpu backend that multiplies with oneDNN");
+    recipe.fail("backend",
+                fmt::format("is {}, but it is the cpu backend that multiplies with oneDNN",
+                            formats::name_of(recipe.backend)));
   const auto backend = backends::open_backend("cpu", {.threads = static_cast<int>(recipe.threads)});
   const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
   const plan::Job job = plan::plan_training(spec, *backend);

@@ -21,7 +21,11 @@ enum class GradientDtype : uint8_t { automatic, fp32, bf16 };
 enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
 enum class Recompute : uint8_t { none, gate_up, attention, layer };
 enum class Init : uint8_t { files, random };
-enum class BackendName : uint8_t { cpu, reference };
+enum class BackendName : uint8_t { cpu, reference, cuda };
+constexpr std::string_view name_of(BackendName name) {
+  constexpr std::string_view kNames[]{"cpu", "reference", "cuda"};
+  return kNames[static_cast<size_t>(name)];
+}
 enum class DataFormat : uint8_t {
   automatic,
   alpaca,

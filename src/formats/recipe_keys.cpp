@@ -163,8 +163,9 @@ void add_machine_keys(KeyTable& table) {
   table.group("Machine and memory", kTraining);
   table
       .add<&Recipe::backend>("backend", "cpu",
-                             "reference is the slow, readable meaning of every operation")
-      .choices({"cpu", "reference"})
+                             "reference is the slow, readable meaning of every operation; cuda has "
+                             "never run on a card yet")
+      .choices({"cpu", "reference", "cuda"})
       .verbs(kEverywhere);
   table
       .add<&Recipe::compute_dtype>(

@@ -27,9 +27,9 @@ int threads_for(const formats::Recipe& recipe, const models::ModelConfig& model)
 
 std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe,
                                                 const models::ModelConfig& model) {
-  const char* name = recipe.backend == formats::BackendName::cpu ? "cpu" : "reference";
   return backends::open_backend(
-      name, {.threads = threads_for(recipe, model), .device_memory_bytes = recipe.device_memory});
+      formats::name_of(recipe.backend),
+      {.threads = threads_for(recipe, model), .device_memory_bytes = recipe.device_memory});
 }
 
 }  // namespace

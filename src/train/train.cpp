@@ -61,9 +61,9 @@ formats::LoraConfig adapter_config(const formats::Recipe& recipe) {
 }
 
 std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe) {
-  const char* name = recipe.backend == formats::BackendName::cpu ? "cpu" : "reference";
-  return backends::open_backend(name, {.threads = static_cast<int>(recipe.threads),
-                                       .device_memory_bytes = recipe.device_memory});
+  return backends::open_backend(
+      formats::name_of(recipe.backend),
+      {.threads = static_cast<int>(recipe.threads), .device_memory_bytes = recipe.device_memory});
 }
 
 class Session {

@@ -8,17 +8,11 @@
 namespace snug::backends::test {
 namespace {
 
-bool must_run(const OperationCase& operation_case) {
-  if (operation_case.operation().kind() != program::Kind::matmul_nf4) return true;
-  const program::Tensor& x = operation_case.view().read(0);
-  return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0;
-}
-
 class CudaEmulator : public testing::TestWithParam<program::Kind> {};
 
 TEST_P(CudaEmulator, agrees_with_fp64) {
   cuda::CudaBackend backend({});
-  check_kind(backend, GetParam(), must_run);
+  check_kind(backend, GetParam(), cuda_must_run);
 }
 
 INSTANTIATE_TEST_SUITE_P(, CudaEmulator, testing::ValuesIn(all_kinds()), [](const auto& test) {

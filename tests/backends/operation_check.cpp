@@ -102,6 +102,12 @@ void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run) {
   checks.report(kind);
 }
 
+bool cuda_must_run(const OperationCase& operation_case) {
+  if (operation_case.operation().kind() != program::Kind::matmul_nf4) return true;
+  const program::Tensor& x = operation_case.view().read(0);
+  return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0;
+}
+
 std::vector<program::Kind> all_kinds() {
   std::vector<program::Kind> kinds;
   for (int i = 0; i < program::kKindCount; ++i) kinds.push_back(static_cast<program::Kind>(i));

@@ -18,6 +18,10 @@ using MustRun = std::function<bool(const OperationCase&)>;
 // Records failures of the current test and prints a line.
 void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run);
 
+// The declared table of the cuda backend: all, but products with a stored weight take the expansion
+// where there are many rows or one ends within a block.
+bool cuda_must_run(const OperationCase& operation_case);
+
 std::vector<program::Kind> all_kinds();
 
 }  // namespace snug::backends::test

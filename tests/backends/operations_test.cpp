@@ -1,4 +1,5 @@
-// Every kind on every backend that needs no card, against the reference in fp64 (operation_check.h).
+// Every kind on every backend that needs no card, against the reference in fp64
+// (operation_check.h).
 #include <gtest/gtest.h>
 
 #include "comparison.h"

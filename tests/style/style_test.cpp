@@ -29,7 +29,7 @@ std::vector<fs::path> sources(const char* folder) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
     const auto extension = entry.path().extension();
-    if (extension == ".h" || extension == ".cpp" || extension == ".cu")
+    if (extension == ".h" || extension == ".cuh" || extension == ".cpp" || extension == ".cu")
       paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
@@ -85,7 +85,7 @@ TEST(Style, NamesSayWhatAFileHolds) {
 
 TEST(Style, HeadersOpenWithTheirPurpose) {
   for (const fs::path& path : sources("src")) {
-    if (path.extension() != ".h") continue;
+    if (path.extension() != ".h" && path.extension() != ".cuh") continue;
     const auto lines = lines_of(path);
     ASSERT_FALSE(lines.empty()) << path;
     EXPECT_TRUE(lines[0].starts_with("// ")) << path;
@@ -96,7 +96,7 @@ TEST(Style, HeadersOpenWithTheirPurpose) {
 TEST(Style, EverySourceIsListed) {
   for (const char* folder : {"src", "tests"})
     for (const fs::path& path : sources(folder)) {
-      if (path.extension() == ".h") continue;
+      if (path.extension() == ".h" || path.extension() == ".cuh") continue;
       bool listed = false;
       for (fs::path up = path.parent_path(); up != kRoot && !listed; up = up.parent_path())
         for (const std::string& line : lines_of(up / "CMakeLists.txt"))

@@ -1,5 +1,5 @@
-// Finds cuBLASLt: where the loader looks (LD_LIBRARY_PATH, the distribution), then beside the toolkit
-// that Snug was built with.
+// Finds cuBLASLt: where the loader looks (LD_LIBRARY_PATH, the distribution), then beside the
+// toolkit that Snug was built with.
 #include <dlfcn.h>
 
 #include <string>

@@ -1,6 +1,6 @@
-// Every call of the CUDA runtime and of cuBLASLt goes through these: what fails is a bug in Snug or a
-// broken device, and aborts with the expression and the library's name for the error. Running out of
-// memory is no such failure: arena.cpp looks at it first.
+// Every call of the CUDA runtime and of cuBLASLt goes through these: what fails is a bug in Snug or
+// a broken device, and aborts with the expression and the library's name for the error. Running out
+// of memory is no such failure: arena.cpp looks at it first.
 #pragma once
 
 #include <cuda_runtime_api.h>

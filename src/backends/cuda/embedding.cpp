@@ -9,8 +9,8 @@ namespace snug::backends::cuda {
 void run(const program::Embedding&, const Invocation& invocation, CudaContext& context) {
   const Matrix table = matrix_of(invocation.reads[0]);
   const Matrix y = matrix_of(invocation.writes[0]);
-  gather_rows({walk_rows({&y, &table}), table.operand, y.operand,
-               integers_of(invocation.reads[1]), table.rows},
+  gather_rows({walk_rows({&y, &table}), table.operand, y.operand, integers_of(invocation.reads[1]),
+               table.rows},
               context.stream.get());
 }
 

@@ -1,9 +1,11 @@
-// The head's loss in chunks of the rows that carry loss. Which rows those are, and how many, only the device
-// knows: every chunk that could be needed runs, and rows beyond the last are zero in all products.
+// The head's loss in chunks of the rows that carry loss. Which rows those are, and how many, only
+// the device knows: every chunk that could be needed runs, and rows beyond the last are zero in all
+// products.
 //
-// A chunk: its rows of hidden are gathered; logits = hidden weight^T in f32; softmax turns them in place
-// into dlogits (of hidden's type, in the first half of each row's bytes if that is bf16); dweight (+)=
-// dlogits^T hidden; dlogits weight takes the place of the chunk's hidden and is scattered to dhidden.
+// A chunk: its rows of hidden are gathered; logits = hidden weight^T in f32; softmax turns them in
+// place into dlogits (of hidden's type, in the first half of each row's bytes if that is bf16);
+// dweight (+)= dlogits^T hidden; dlogits weight takes the place of the chunk's hidden and is
+// scattered to dhidden.
 #include <algorithm>
 
 #include "backends/cuda/kernels/cross_entropy.h"
@@ -159,8 +161,7 @@ class LossRun {
     std::byte* const logits = at<std::byte>(layout.logits());
     std::byte* const chunk = at<std::byte>(layout.hidden());
     const void* const weight = invocation_.reads[1].data;
-    products.logits->multiply({.a = chunk, .b = weight, .c = logits}, library_workspace(),
-                              stream_);
+    products.logits->multiply({.a = chunk, .b = weight, .c = logits}, library_workspace(), stream_);
     softmax(logits, trained, rows);
     if (!form_.train) return;
     if (form_.weight_gradient) {
@@ -239,8 +240,7 @@ std::unique_ptr<Prepared> prepare(const LinearCrossEntropyTrain& loss, const Ope
 void run(const LinearCrossEntropy& loss, const Invocation& invocation, CudaContext& context) {
   LossRun(form_of(loss), invocation, context).run();
 }
-void run(const LinearCrossEntropyTrain& loss, const Invocation& invocation,
-         CudaContext& context) {
+void run(const LinearCrossEntropyTrain& loss, const Invocation& invocation, CudaContext& context) {
   LossRun(form_of(loss), invocation, context).run();
 }
 

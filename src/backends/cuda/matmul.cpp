@@ -32,15 +32,15 @@ int64_t product_bytes(const Matmul& matmul, const OperationView& view) {
 }
 
 ProductShape shape_of(const Matmul& matmul, const OperationView& view) {
-  ProductShape shape{.a = stored_matrix(view.read(0)),
-                     .b = stored_matrix(view.read(1)),
-                     .addend = {},
-                     .c = stored_matrix(result_of(matmul, view)),
-                     .transpose_a = matmul.transpose_a,
-                     .transpose_b = matmul.transpose_b,
-                     .alpha = matmul.alpha,
-                     .beta = matmul.addend || (matmul.accumulate && !matmul.stochastic) ? 1.0F
-                                                                                       : 0.0F};
+  ProductShape shape{
+      .a = stored_matrix(view.read(0)),
+      .b = stored_matrix(view.read(1)),
+      .addend = {},
+      .c = stored_matrix(result_of(matmul, view)),
+      .transpose_a = matmul.transpose_a,
+      .transpose_b = matmul.transpose_b,
+      .alpha = matmul.alpha,
+      .beta = matmul.addend || (matmul.accumulate && !matmul.stochastic) ? 1.0F : 0.0F};
   if (matmul.stochastic) shape.c = dense_matrix(base::DType::f32, shape.c.rows, shape.c.columns);
   shape.addend = matmul.addend ? stored_matrix(view.read(2)) : shape.c;
   return shape;
@@ -99,11 +99,10 @@ void run(const Matmul& matmul, const Invocation& invocation, CudaContext& contex
   const auto& prepared = static_cast<const PreparedMatmul&>(*invocation.prepared);
   const Buffer& c = matmul.accumulate ? invocation.updates[0] : invocation.writes[0];
   std::byte* scratch = invocation.workspace.data;
-  const Product::Addresses addresses{
-      .a = invocation.reads[0].data,
-      .b = invocation.reads[1].data,
-      .addend = matmul.addend ? invocation.reads[2].data : c.data,
-      .c = matmul.stochastic ? scratch : c.data};
+  const Product::Addresses addresses{.a = invocation.reads[0].data,
+                                     .b = invocation.reads[1].data,
+                                     .addend = matmul.addend ? invocation.reads[2].data : c.data,
+                                     .c = matmul.stochastic ? scratch : c.data};
   prepared.product().multiply(addresses, scratch + prepared.product_bytes(), context.stream.get());
   if (!matmul.stochastic) return;
   const Matrix sum = matrix_of(c);

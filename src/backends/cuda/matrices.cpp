@@ -34,10 +34,9 @@ Matrix matrix_of(const Buffer& buffer) {
   const int rank = buffer.shape.rank();
   const auto stride_of = [&](int axis) { return buffer.strides[static_cast<size_t>(axis)]; };
   const int64_t columns = buffer.shape.columns();
-  Matrix matrix{
-      .operand = {buffer.data, columns, buffer.dtype == base::DType::bf16},
-      .rows = buffer.shape.rows(),
-      .columns = columns};
+  Matrix matrix{.operand = {buffer.data, columns, buffer.dtype == base::DType::bf16},
+                .rows = buffer.shape.rows(),
+                .columns = columns};
   SNUG_CHECK(rank == 0 || columns == 1 || stride_of(rank - 1) == 1,
              "elements of a row lie {} apart", stride_of(rank - 1));
   if (rank >= 2) matrix.operand.stride = stride_of(rank - 2);

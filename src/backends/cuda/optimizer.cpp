@@ -12,8 +12,8 @@ int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView
   for (size_t i = 0; i < view.operation.reads.size(); ++i) {
     const program::Shape& shape = view.read(i).shape;
     // Contiguous or not, never fewer than what run() uses.
-    partials += std::max(norm_partials(shape.rows(), shape.columns()),
-                         norm_partials(1, shape.elements()));
+    partials +=
+        std::max(norm_partials(shape.rows(), shape.columns()), norm_partials(1, shape.elements()));
   }
   return partials * int64_t{sizeof(float)};
 }
@@ -35,8 +35,7 @@ void run(const program::ClipFactor& clip, const Invocation& invocation, CudaCont
               context.stream.get());
 }
 
-bool supports(const program::AdamW& adamw, const program::OperationView& view,
-              const CudaContext&) {
+bool supports(const program::AdamW& adamw, const program::OperationView& view, const CudaContext&) {
   const auto type = [&](size_t i) { return view.update(i).dtype; };
   const base::DType moments = adamw.stochastic ? base::DType::bf16 : base::DType::f32;
   if (type(1) != moments || type(2) != moments) return false;

@@ -14,8 +14,7 @@ inline AdamWScalars adamw_scalars(const Invocation& invocation) {
 
 template <typename Attributes>
 AdamWConstants adamw_constants(const Attributes& adamw) {
-  return {adamw.beta1,        adamw.beta2, adamw.epsilon,
-          adamw.weight_decay, adamw.seed,  adamw.site};
+  return {adamw.beta1, adamw.beta2, adamw.epsilon, adamw.weight_decay, adamw.seed, adamw.site};
 }
 
 // As one row; an optimizer's tensors have no gaps.

@@ -1,8 +1,8 @@
 // One matrix product through cuBLASLt: descriptors and an algorithm, made once, run often.
 //
 // cuBLASLt counts matrices column by column. A row-major (rows, columns) matrix is its column-major
-// transpose with the same leading dimension, so c = op(a) op(b) is asked for as c^T = op(b)^T op(a)^T: the
-// factors change places and nothing is copied.
+// transpose with the same leading dimension, so c = op(a) op(b) is asked for as c^T = op(b)^T
+// op(a)^T: the factors change places and nothing is copied.
 #pragma once
 
 #include "backends/cuda/cublas_lt.h"

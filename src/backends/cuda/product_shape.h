@@ -1,5 +1,5 @@
-// What a matrix product of cuBLASLt depends on, beside its addresses: the key under which its algorithm
-// is kept.
+// What a matrix product of cuBLASLt depends on, beside its addresses: the key under which its
+// algorithm is kept.
 #pragma once
 
 #include <compare>
@@ -19,8 +19,8 @@ struct StoredMatrix {
   auto operator<=>(const StoredMatrix&) const = default;
 };
 
-// c (m, n) = alpha op(a) op(b) + beta addend; a is (k, m) with transpose_a, b (n, k) with transpose_b. The
-// addend has c's element type, and may be c itself.
+// c (m, n) = alpha op(a) op(b) + beta addend; a is (k, m) with transpose_a, b (n, k) with
+// transpose_b. The addend has c's element type, and may be c itself.
 struct ProductShape {
   StoredMatrix a, b, addend, c;
   bool transpose_a = false;

@@ -7,10 +7,10 @@ namespace snug::backends::cuda {
 
 void run(const program::RotaryTable& rotary, const Invocation& invocation, CudaContext& context) {
   const Buffer& frequency = invocation.reads[1];
-  rotary_table({integers_of(invocation.reads[0]), floats_of(frequency),
-                floats_of(invocation.writes[0]), invocation.reads[0].elements(),
-                frequency.elements(), rotary.factor},
-               context.stream.get());
+  rotary_table(
+      {integers_of(invocation.reads[0]), floats_of(frequency), floats_of(invocation.writes[0]),
+       invocation.reads[0].elements(), frequency.elements(), rotary.factor},
+      context.stream.get());
 }
 
 void run(const program::Rope& rotation, const Invocation& invocation, CudaContext& context) {

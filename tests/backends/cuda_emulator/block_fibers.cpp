@@ -132,7 +132,8 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   blockDim = grid.threads;
   gridDim = grid.blocks;
   if (all.threads == 0 || all.threads > kMaxThreads) fail("a block has no or over 1024 threads");
-  if (grid.blocks.y > 65535 || grid.blocks.z > 65535) fail("a grid has over 65535 blocks in y or z");
+  if (grid.blocks.y > 65535 || grid.blocks.z > 65535)
+    fail("a grid has over 65535 blocks in y or z");
   if (grid.shared_bytes > kMaxSharedBytes) fail("a block asks for over 227 KiB of shared memory");
   const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
   if (blocks == 0) fail("a grid without blocks");

@@ -2,9 +2,9 @@
 // runs until it waits at a barrier or a warp exchange for threads that have not come yet.
 //
 // Blocks run one after the other, every second one with its threads in descending order, so that a
-// missing barrier shows as a wrong value. Shared memory starts as NaN bytes and lies before a guard.
-// A barrier that some threads never reach, a warp exchange of unlike operations and a write beyond
-// shared memory abort with the kernel's place.
+// missing barrier shows as a wrong value. Shared memory starts as NaN bytes and lies before a
+// guard. A barrier that some threads never reach, a warp exchange of unlike operations and a write
+// beyond shared memory abort with the kernel's place.
 #pragma once
 
 #include <cstddef>

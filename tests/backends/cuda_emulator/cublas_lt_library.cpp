@@ -1,5 +1,5 @@
-// cuBLASLt in plain loops; what the library would refuse or get wrong is refused here: shapes that do not
-// fit, leading dimensions below the column, addresses less aligned than was promised.
+// cuBLASLt in plain loops; what the library would refuse or get wrong is refused here: shapes that
+// do not fit, leading dimensions below the column, addresses less aligned than was promised.
 #include <algorithm>
 #include <cstring>
 
@@ -58,8 +58,8 @@ bool fits(const MatmulStandIn& description, const LayoutStandIn& a, const Layout
           const LayoutStandIn& c, const LayoutStandIn& d) {
   for (const LayoutStandIn* layout : {&a, &b, &c, &d})
     if (layout->leading < static_cast<int64_t>(layout->rows)) return false;
-  const bool types = a.type == b.type && c.type == d.type &&
-                     (a.type == CUDA_R_16BF || d.type == CUDA_R_32F);
+  const bool types =
+      a.type == b.type && c.type == d.type && (a.type == CUDA_R_16BF || d.type == CUDA_R_32F);
   return types && rows_of(a, description.operation_a) == d.rows &&
          columns_of(a, description.operation_a) == rows_of(b, description.operation_b) &&
          columns_of(b, description.operation_b) == d.columns && c.rows == d.rows &&
@@ -119,9 +119,9 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   delete preference;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
-    cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
-    const void* value, size_t bytes) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, size_t bytes) {
   if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
     if (bytes != sizeof(size_t)) return CUBLAS_STATUS_INVALID_VALUE;
     std::memcpy(&preference->workspace_bytes, value, bytes);
@@ -133,11 +133,12 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t* results,
-    int* found) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* found) {
   *found = 0;
   if (wanted < 1 || !fits(*description, *a, *b, *c, *d)) return CUBLAS_STATUS_INVALID_VALUE;
   results[0].algo.preference = *preference;
@@ -145,10 +146,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description,
-                              const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
-                              const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,
-                              const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo,
                               void* workspace, size_t workspace_bytes, cudaStream_t) {
   if (!fits(*description, *a_layout, *b_layout, *c_layout, *d_layout))
@@ -185,22 +186,21 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
 namespace snug::backends::cuda {
 
 const CublasLtFunctions& cublas_lt_functions() {
-  static const CublasLtFunctions functions{
-      .create = cublasLtCreate,
-      .destroy = cublasLtDestroy,
-      .version = cublasLtGetVersion,
-      .status_string = cublasLtGetStatusString,
-      .matmul = cublasLtMatmul,
-      .matmul_create = cublasLtMatmulDescCreate,
-      .matmul_destroy = cublasLtMatmulDescDestroy,
-      .matmul_set = cublasLtMatmulDescSetAttribute,
-      .layout_create = cublasLtMatrixLayoutCreate,
-      .layout_destroy = cublasLtMatrixLayoutDestroy,
-      .preference_create = cublasLtMatmulPreferenceCreate,
-      .preference_destroy = cublasLtMatmulPreferenceDestroy,
-      .preference_set = cublasLtMatmulPreferenceSetAttribute,
-      .find_algorithms = cublasLtMatmulAlgoGetHeuristic,
-      .workspace_bytes = 1024};
+  static const CublasLtFunctions functions{.create = cublasLtCreate,
+                                           .destroy = cublasLtDestroy,
+                                           .version = cublasLtGetVersion,
+                                           .status_string = cublasLtGetStatusString,
+                                           .matmul = cublasLtMatmul,
+                                           .matmul_create = cublasLtMatmulDescCreate,
+                                           .matmul_destroy = cublasLtMatmulDescDestroy,
+                                           .matmul_set = cublasLtMatmulDescSetAttribute,
+                                           .layout_create = cublasLtMatrixLayoutCreate,
+                                           .layout_destroy = cublasLtMatrixLayoutDestroy,
+                                           .preference_create = cublasLtMatmulPreferenceCreate,
+                                           .preference_destroy = cublasLtMatmulPreferenceDestroy,
+                                           .preference_set = cublasLtMatmulPreferenceSetAttribute,
+                                           .find_algorithms = cublasLtMatmulAlgoGetHeuristic,
+                                           .workspace_bytes = 1024};
   return functions;
 }
 

@@ -16,7 +16,9 @@ cudaError_t allocate(void** data, size_t bytes) {
 
 }  // namespace
 
-const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "success" : "error"; }
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaSuccess ? "success" : "error";
+}
 const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 

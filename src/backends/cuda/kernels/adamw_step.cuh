@@ -24,8 +24,7 @@ __device__ inline const AdamWStep& share_step(const AdamWScalars& scalars,
   if (threadIdx.x == 0) {
     const int32_t count = *scalars.step;
     const auto correction = [&](float beta) {
-      return static_cast<float>(1.0 -
-                                pow(static_cast<double>(beta), static_cast<double>(count)));
+      return static_cast<float>(1.0 - pow(static_cast<double>(beta), static_cast<double>(count)));
     };
     step.factor = *scalars.factor;
     step.learning_rate = *scalars.learning_rate;

@@ -1,5 +1,6 @@
-// Forward, in flash style (Dao et al. 2022): a block keeps 32 queries of one head and walks the keys they
-// see tile by tile. Each row's maximum is that of the tiles so far; what was summed is rescaled when it grows.
+// Forward, in flash style (Dao et al. 2022): a block keeps 32 queries of one head and walks the
+// keys they see tile by tile. Each row's maximum is that of the tiles so far; what was summed is
+// rescaled when it grows.
 #include "backends/cuda/kernels/attention.h"
 
 #include "backends/cuda/kernels/attention_tile.cuh"
@@ -35,8 +36,8 @@ __device__ TokenRange keys_of(const RangesRun& run, int64_t query) {
     if (query < segment.q_begin || query >= segment.q_end) continue;
     const int64_t diagonal = segment.diagonal(query);
     const int64_t end = form.causal ? least(segment.k_end, diagonal + 1) : segment.k_end;
-    const int64_t begin = form.window > 0 ? largest(segment.k_begin, diagonal - form.window + 1)
-                                          : segment.k_begin;
+    const int64_t begin =
+        form.window > 0 ? largest(segment.k_begin, diagonal - form.window + 1) : segment.k_begin;
     return range(begin, end);
   }
   return {};
@@ -50,8 +51,8 @@ __device__ TokenRange queries_of(const RangesRun& run, int64_t key) {
     if (key < segment.k_begin || key >= segment.k_end) continue;
     const int64_t on_diagonal = key - segment.k_end + segment.q_end;
     const int64_t begin = form.causal ? largest(segment.q_begin, on_diagonal) : segment.q_begin;
-    const int64_t end = form.window > 0 ? least(segment.q_end, on_diagonal + form.window)
-                                        : segment.q_end;
+    const int64_t end =
+        form.window > 0 ? least(segment.q_end, on_diagonal + form.window) : segment.q_end;
     return range(begin, end);
   }
   return {};
@@ -59,7 +60,9 @@ __device__ TokenRange queries_of(const RangesRun& run, int64_t key) {
 
 struct FindKeys {
   RangesRun run;
-  __device__ void operator()(int64_t, int64_t query) const { run.keys[query] = keys_of(run, query); }
+  __device__ void operator()(int64_t, int64_t query) const {
+    run.keys[query] = keys_of(run, query);
+  }
 };
 
 struct FindQueries {
@@ -69,7 +72,8 @@ struct FindQueries {
   }
 };
 
-// Turns the scores of one row into weights beneath its new maximum; returns what its earlier sums are worth.
+// Turns the scores of one row into weights beneath its new maximum; returns what its earlier sums
+// are worth.
 __device__ float rescale(float score, float& largest_so_far, float& weight) {
   const float largest_now = fmaxf(largest_so_far, warp_max(score));
   if (largest_now == -INFINITY) {
@@ -152,10 +156,9 @@ template <int kColumns>
 struct Forward {
   static void launch(const AttentionRun& run, cudaStream_t stream) {
     const AttentionForm& form = run.shape.form;
-    cuda::launch(
-        attention_kernel<kColumns>,
-        tiles_of(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)), stream,
-        run);
+    cuda::launch(attention_kernel<kColumns>,
+                 tiles_of(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)),
+                 stream, run);
   }
 };
 

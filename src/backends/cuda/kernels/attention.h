@@ -1,5 +1,5 @@
-// Attention in tiles and its derivative. What each query sees, and who sees each key, is first written to
-// scratch from the bounds of the segments; the tile kernels know ranges only.
+// Attention in tiles and its derivative. What each query sees, and who sees each key, is first
+// written to scratch from the bounds of the segments; the tile kernels know ranges only.
 #pragma once
 
 #include <cuda_runtime_api.h>

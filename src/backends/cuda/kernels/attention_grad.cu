@@ -1,7 +1,9 @@
 // Backward: with p = exp(scale q k - lse), ds = p (do v - do o),
-//   dq = scale sum over keys of ds k,  dk = scale sum over queries of ds q,  dv = sum over queries of p do.
-// Scores are made again from q, k and lse. One kernel keeps 32 queries and walks keys, another keeps 32 keys
-// of a key head and walks the queries of all heads that read it: no sum is shared between blocks.
+//   dq = scale sum over keys of ds k,  dk = scale sum over queries of ds q,  dv = sum over queries
+//   of p do.
+// Scores are made again from q, k and lse. One kernel keeps 32 queries and walks keys, another
+// keeps 32 keys of a key head and walks the queries of all heads that read it: no sum is shared
+// between blocks.
 #include "backends/cuda/kernels/attention_tile.cuh"
 
 namespace snug::backends::cuda {
@@ -10,8 +12,7 @@ namespace {
 // A warp a token and head.
 __global__ void delta_kernel(AttentionGradRun run) {
   const AttentionForm& form = run.shape.form;
-  const int64_t token =
-      int64_t{blockIdx.x} * (blockDim.x / kLanes) + threadIdx.x / kLanes;
+  const int64_t token = int64_t{blockIdx.x} * (blockDim.x / kLanes) + threadIdx.x / kLanes;
   const int64_t head = blockIdx.y;
   if (token >= run.shape.q_tokens) return;
   float sum = 0.0F;
@@ -175,8 +176,8 @@ __global__ void key_gradient_kernel(AttentionGradRun run) {
   const int64_t column = kv_head * form.head_dim;
   store_rows<kColumns>({run.dk, first, run.shape.k_tokens, run.queries, column, form.head_dim},
                        scale, dk);
-  store_rows<kColumns>({run.dv, first, run.shape.k_tokens, run.queries, column, form.head_dim},
-                       one, dv);
+  store_rows<kColumns>({run.dv, first, run.shape.k_tokens, run.queries, column, form.head_dim}, one,
+                       dv);
 }
 
 template <int kColumns>

@@ -1,6 +1,6 @@
-// A tile of attention: 32 rows of one head against 32 of another tensor's, by a block of four warps. Each
-// warp has eight rows; a lane is a row of the other side while scores are made, and kColumns columns of
-// the head while they are applied. Everything is fp32.
+// A tile of attention: 32 rows of one head against 32 of another tensor's, by a block of four
+// warps. Each warp has eight rows; a lane is a row of the other side while scores are made, and
+// kColumns columns of the head while they are applied. Everything is fp32.
 #pragma once
 
 #include "backends/cuda/kernels/attention.h"
@@ -13,8 +13,8 @@ inline constexpr int kTileRows = 32;
 inline constexpr int kWarpRows = 8;
 inline constexpr uint32_t kTileThreads = kTileRows / kWarpRows * kLanes;
 
-// Floats from one row of a tile to the next: one more than the columns, so that lanes that read one column
-// of 32 rows meet 32 banks.
+// Floats from one row of a tile to the next: one more than the columns, so that lanes that read one
+// column of 32 rows meet 32 banks.
 constexpr int tile_stride(int columns) { return columns * kLanes + 1; }
 constexpr int tile_floats(int columns) { return kTileRows * tile_stride(columns); }
 inline constexpr int kWeightFloats = kTileRows * kLanes;  // of a tile of scores
@@ -28,9 +28,9 @@ __device__ inline int first_row_of_warp() {
 struct TileSource {
   const Operand& x;
   int64_t first;
-  int64_t rows;              // of the tensor
+  int64_t rows;               // of the tensor
   const TokenRange* readers;  // rows with an empty range are zeros: they may hold anything
-  int64_t column;            // where the head begins
+  int64_t column;             // where the head begins
   int head_dim;
 };
 
@@ -85,8 +85,7 @@ __device__ void store_rows(const TileSource& target, const float (&scale)[kWarpR
     for (int c = 0; c < kColumns; ++c) {
       const int column = c * kLanes + lane_of_thread();
       if (row < target.rows && column < target.head_dim)
-        store_one(target.x, row * target.x.stride + target.column + column,
-                  sums[r][c] * scale[r]);
+        store_one(target.x, row * target.x.stride + target.column + column, sums[r][c] * scale[r]);
     }
   }
 }

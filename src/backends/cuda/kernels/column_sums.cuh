@@ -1,5 +1,5 @@
-// y[column] (+)= the sum over rows of value(row, column), in two stages: a sum a block of rows, then the
-// blocks' sums in order. Bits depend on the number of rows alone.
+// y[column] (+)= the sum over rows of value(row, column), in two stages: a sum a block of rows,
+// then the blocks' sums in order. Bits depend on the number of rows alone.
 #pragma once
 
 #include "backends/cuda/kernels/column_sums.h"

@@ -22,7 +22,8 @@ struct LogSum {
   float log_rest;
 };
 
-// Each thread keeps its own maximum and rescales its sum when that grows; the block then agrees on one.
+// Each thread keeps its own maximum and rescales its sum when that grows; the block then agrees on
+// one.
 __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
   float largest = -INFINITY;
   float sum = 0.0F;
@@ -39,15 +40,14 @@ __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
   return {block_largest, logf(block_sum(sum))};
 }
 
-// Each part of the row is read by all threads before one writes: dlogits of half the width may lie in
-// the bytes of the logits, and then never ahead of them.
+// Each part of the row is read by all threads before one writes: dlogits of half the width may lie
+// in the bytes of the logits, and then never ahead of them.
 __device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t target,
                                 const LogSum& total) {
   const float scale = *run.inverse_tokens;
   for (int64_t begin = 0; begin < run.vocab; begin += blockDim.x) {
     const int64_t j = begin + threadIdx.x;
-    const float logit =
-        j < run.vocab ? load_one(run.logits, row * run.logits.stride + j) : 0.0F;
+    const float logit = j < run.vocab ? load_one(run.logits, row * run.logits.stride + j) : 0.0F;
     __syncthreads();
     if (j >= run.vocab) continue;
     const float softmax = expf(logit - total.largest - total.log_rest);
@@ -85,8 +85,8 @@ __global__ void sum_losses_kernel(const float* losses, int64_t tokens, const flo
   if (threadIdx.x == 0) *loss = sum * *inverse_tokens;
 }
 
-// One block, kListThreads tokens at a time: a token's place is how many were found before, in earlier
-// batches, in lower warps and in lower lanes.
+// One block, kListThreads tokens at a time: a token's place is how many were found before, in
+// earlier batches, in lower warps and in lower lanes.
 __global__ void find_trained_kernel(FindTrainedRun run) {
   __shared__ int counts[kListThreads / kLanes];
   const unsigned warp = threadIdx.x / kLanes;

@@ -23,10 +23,11 @@ struct SoftmaxRun {
   int64_t vocab = 0;
   TrainedRows trained;
   Operand logits;
-  const int32_t* targets = nullptr;         // (tokens)
-  const float* inverse_tokens = nullptr;    // (1)
-  float* losses = nullptr;                  // (tokens); null: not wanted
-  Operand dlogits;  // data == nullptr: not wanted; may be the bytes of logits; zero rows without loss
+  const int32_t* targets = nullptr;       // (tokens)
+  const float* inverse_tokens = nullptr;  // (1)
+  float* losses = nullptr;                // (tokens); null: not wanted
+  Operand
+      dlogits;  // data == nullptr: not wanted; may be the bytes of logits; zero rows without loss
 };
 void softmax_rows(const SoftmaxRun& run, cudaStream_t stream);
 
@@ -34,7 +35,8 @@ void softmax_rows(const SoftmaxRun& run, cudaStream_t stream);
 void sum_losses(const float* losses, int64_t tokens, const float* inverse_tokens, float* loss,
                 cudaStream_t stream);
 
-// Lists the tokens with a target of 0 or more in order, counts them, and sets the losses of the others to 0.
+// Lists the tokens with a target of 0 or more in order, counts them, and sets the losses of the
+// others to 0.
 struct FindTrainedRun {
   const int32_t* targets = nullptr;
   int64_t tokens = 0;

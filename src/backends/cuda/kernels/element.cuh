@@ -1,5 +1,5 @@
-// Elements in registers: kCount neighbours of a row as floats, read from and written to f32 or bf16.
-// The type is looked at by each access; it is the same for all threads, so no warp diverges.
+// Elements in registers: kCount neighbours of a row as floats, read from and written to f32 or
+// bf16. The type is looked at by each access; it is the same for all threads, so no warp diverges.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -42,8 +42,8 @@ __device__ inline Elements<kCount> load(const Operand& x, int64_t offset) {
   } else if (x.is_bf16) {
     const Vector16 pairs = load_vector(static_cast<const uint16_t*>(x.data) + offset);
     for (int i = 0; i < kCount; ++i)
-      elements.at[i] = bf16_to_float(i % 2 == 0 ? pairs.word[i / 2] & 0xffffU
-                                                : pairs.word[i / 2] >> 16);
+      elements.at[i] =
+          bf16_to_float(i % 2 == 0 ? pairs.word[i / 2] & 0xffffU : pairs.word[i / 2] >> 16);
   } else {
     const float* from = static_cast<const float*>(x.data) + offset;
     const Vector16 low = load_vector(from);
@@ -61,8 +61,8 @@ __device__ inline void store(const Operand& x, int64_t offset, const Elements<kC
   } else if (x.is_bf16) {
     Vector16 pairs;
     for (int i = 0; i < kCount / 2; ++i)
-      pairs.word[i] =
-          float_to_bf16(elements.at[2 * i]) | float_to_bf16(elements.at[2 * i + 1]) << 16;
+      pairs.word[i] = float_to_bf16(elements.at[2 * i]) | float_to_bf16(elements.at[2 * i + 1])
+                                                              << 16;
     store_vector(static_cast<uint16_t*>(x.data) + offset, pairs);
   } else {
     float* to = static_cast<float*>(x.data) + offset;

@@ -1,6 +1,6 @@
-// The gradient needs neither a sort nor atomics: a block a token looks whether its id stood before; if
-// so it is done, else it owns that row of the table, lists the tokens with its id batch by batch in
-// order, and adds their rows.
+// The gradient needs neither a sort nor atomics: a block a token looks whether its id stood before;
+// if so it is done, else it owns that row of the table, lists the tokens with its id batch by batch
+// in order, and adds their rows.
 #include "backends/cuda/kernels/embedding.h"
 
 #include "backends/cuda/kernels/element.cuh"

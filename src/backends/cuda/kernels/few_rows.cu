@@ -9,9 +9,7 @@ namespace {
 
 constexpr uint32_t kWarps = 8;  // outputs of a block
 
-__device__ int64_t output_of_warp() {
-  return int64_t{blockIdx.x} * kWarps + threadIdx.x / kLanes;
-}
+__device__ int64_t output_of_warp() { return int64_t{blockIdx.x} * kWarps + threadIdx.x / kLanes; }
 __device__ int lane() { return static_cast<int>(threadIdx.x % kLanes); }
 
 // sums[row] += weight . x[row] from `column` on.

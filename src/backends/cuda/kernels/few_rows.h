@@ -1,5 +1,5 @@
-// Products of a few rows with a weight (out, in), for decoding: a warp an output reads its row of the
-// weight once, for all rows of x.
+// Products of a few rows with a weight (out, in), for decoding: a warp an output reads its row of
+// the weight once, for all rows of x.
 #pragma once
 
 #include <cuda_runtime_api.h>

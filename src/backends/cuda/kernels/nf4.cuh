@@ -6,8 +6,8 @@
 
 namespace snug::backends::cuda {
 
-// Each lane looks its own codes up: 16 values in shared memory lie in 16 banks, so no two lanes wait for
-// each other. Called by the whole block.
+// Each lane looks its own codes up: 16 values in shared memory lie in 16 banks, so no two lanes
+// wait for each other. Called by the whole block.
 __device__ inline void share_table(const Nf4Values& values, float (&table)[kNf4Values]) {
   if (threadIdx.x < kNf4Values) table[threadIdx.x] = values.at[threadIdx.x];
   __syncthreads();

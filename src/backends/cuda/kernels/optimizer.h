@@ -3,8 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/launch_shape.h"
 #include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/launch_shape.h"
 
 namespace snug::backends::cuda {
 

@@ -1,6 +1,6 @@
-// A warp has a block of 256 elements that share a scale, a lane the eight of them that one call of the
-// generator rounds: 16 apart in one half of the block (random_bits.h). All stay in registers between the
-// step and the encoding.
+// A warp has a block of 256 elements that share a scale, a lane the eight of them that one call of
+// the generator rounds: 16 apart in one half of the block (random_bits.h). All stay in registers
+// between the step and the encoding.
 #include "backends/cuda/kernels/adamw_step.cuh"
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
@@ -53,8 +53,8 @@ struct Moments {
   float at[2];
 };
 
-__device__ Moments advance(const AdamW8bitRun& run, const AdamWStep& step,
-                           const Moments& old, int64_t at, uint32_t bits) {
+__device__ Moments advance(const AdamW8bitRun& run, const AdamWStep& step, const Moments& old,
+                           int64_t at, uint32_t bits) {
   const float raw = load_one(run.gradient, at);
   if (!is_finite(raw)) return {{0.0F, 0.0F}};
   const float root_correction = sqrtf(step.second_correction);
@@ -101,8 +101,7 @@ __global__ void adamw_8bit_kernel(AdamW8bitRun run, DynamicMaps maps) {
   const int64_t lane = threadIdx.x % kLanes;
   const int64_t block = int64_t{blockIdx.x} * kWarps + threadIdx.x / kLanes;
   const BlockOfLane place{
-      block,
-      block * kStateBlock + lane / kRandomLanes * kRoundingBlock + lane % kRandomLanes,
+      block, block * kStateBlock + lane / kRandomLanes * kRoundingBlock + lane % kRandomLanes,
       run.elements};
   if (block * kStateBlock >= run.elements) return;
   const int64_t call = block * kLanes + lane;

@@ -64,10 +64,8 @@ __global__ void rms_norm_grad_kernel(RmsNormGradRun run) {
     const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
     const Elements<kCount> weight = load<kCount>(run.weight, column);
     Elements<kCount> dx{};
-    if (run.addend.data != nullptr)
-      dx = load<kCount>(run.addend, row * run.addend.stride + column);
-    for (int i = 0; i < kCount; ++i)
-      dx.at[i] += root * (dy.at[i] * weight.at[i] - x.at[i] * slope);
+    if (run.addend.data != nullptr) dx = load<kCount>(run.addend, row * run.addend.stride + column);
+    for (int i = 0; i < kCount; ++i) dx.at[i] += root * (dy.at[i] * weight.at[i] - x.at[i] * slope);
     store(run.dx, row * run.dx.stride + column, dx);
   });
 }

@@ -23,8 +23,8 @@ struct RmsNormGradRun {
 };
 void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream);
 
-// sums.y (+)= the sum over rows of dy x root. roots: scratch, a float a row. Before rms_norm_grad, which may
-// overwrite dy or x.
+// sums.y (+)= the sum over rows of dy x root. roots: scratch, a float a row. Before rms_norm_grad,
+// which may overwrite dy or x.
 void rms_norm_weight_grad(const RmsNormGradRun& run, float* roots, const ColumnSumsRun& sums,
                           cudaStream_t stream);
 

@@ -8,9 +8,9 @@
 namespace snug::backends::cuda {
 
 struct RotaryTableRun {
-  const int32_t* positions = nullptr;         // (tokens)
-  const float* inverse_frequency = nullptr;   // (half)
-  float* table = nullptr;                     // (tokens, 2 half)
+  const int32_t* positions = nullptr;        // (tokens)
+  const float* inverse_frequency = nullptr;  // (half)
+  float* table = nullptr;                    // (tokens, 2 half)
   int64_t tokens = 0;
   int64_t half = 0;
   float factor = 1.0F;

@@ -1,0 +1,16 @@
+// The CUDA backend, where it is built: open_cuda.cpp has it, open_cuda_absent.cpp says how to get
+// it.
+#pragma once
+
+#include <memory>
+
+#include "backends/backend.h"
+
+namespace snug::backends {
+
+// Throws UserError where it is not built or finds no device.
+std::unique_ptr<Backend> open_cuda(const BackendOptions& options);
+// Whether open_cuda would find a device.
+bool has_cuda_device();
+
+}  // namespace snug::backends
