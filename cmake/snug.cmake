@@ -12,13 +12,17 @@ function(snug_library name)
   target_link_libraries(snug_${name} PUBLIC ${ARG_DEPENDS} PRIVATE snug_warnings)
 endfunction()
 
-# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ...): a GoogleTest binary, one ctest entry a binary.
+# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests]): a GoogleTest binary, one ctest entry a
+# binary, which runs the tests that the filter lets through.
 function(snug_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;FILTER" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main snug_warnings)
   target_compile_definitions(${name} PRIVATE SNUG_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  if(ARG_FILTER)
+    set(filter "--gtest_filter=${ARG_FILTER}")
+  endif()
+  add_test(NAME ${name} COMMAND ${name} ${filter} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

@@ -26,9 +26,10 @@ int64_t largest_blocks(const models::ModelConfig& model) {
 }
 
 // Slots through which weights stream where file and memory differ in element type, and, for each,
-// the scales of a weight that is double quantised on the way.
+// the scales of a weight that is double quantised on the way, and what is on its way to or from a
+// device that the host does not reach.
 Program load_program(const std::optional<passes::QuantizeOptions>& quantization,
-                     const models::ModelConfig& model) {
+                     const models::ModelConfig& model, const program::Target& target) {
   Program load;
   load.name = "load";
   for (int slot = 0; slot < kLoadSlots; ++slot) {
@@ -39,6 +40,11 @@ Program load_program(const std::optional<passes::QuantizeOptions>& quantization,
     tensor.role = Role::staging;
     tensor.space = Space::pinned_host;
     load.tensors.push_back(tensor);
+    if (!target.host_reaches_device()) {
+      tensor.name = fmt::format("load.stage.{}", slot);
+      tensor.shape = {kLoadStageBytes};
+      load.tensors.push_back(tensor);
+    }
     const int64_t blocks = quantization && quantization->nested ? largest_blocks(model) : 0;
     if (blocks == 0) continue;
     tensor.name = fmt::format("load.absmax.{}", slot);
@@ -87,7 +93,7 @@ class TrainingPlanner {
     const std::vector<TensorId> trainable = methods::trainable_tensors(forward);
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
     Program update = methods::update(job_.trainables, spec_.update);
-    add(load_program(spec_.quantization, spec_.model));
+    add(load_program(spec_.quantization, spec_.model, target_));
     add_micro(forward, trainable, false, spec_.update_in_backward ? &update : nullptr);
     if (spec_.accumulation > 1) add_micro(training_forward("micro_next"), trainable, true, nullptr);
     add(pipeline_.plain(update));
@@ -182,7 +188,7 @@ Job plan_training(const TrainingSpec& spec, const program::Target& target) {
 Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   passes::Pipeline pipeline(target, spec.verify, spec.quantization);
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
-  std::vector<Program> programs{load_program(spec.quantization, spec.model)};
+  std::vector<Program> programs{load_program(spec.quantization, spec.model, target)};
   programs.push_back(
       pipeline.plain(inference_forward(spec, "prefill", spec.prefill_tokens, outputs)));
   if (!spec.all_logits)

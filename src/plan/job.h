@@ -80,5 +80,7 @@ Job make_job(std::vector<program::Program> programs, const program::Target& targ
 // Bytes of one slot of the load ring; tensors stream through two.
 inline constexpr int64_t kLoadSlotBytes = 4 << 20;
 inline constexpr int kLoadSlots = 2;
+// Of what a slot's values become: at most twice as wide.
+inline constexpr int64_t kLoadStageBytes = 2 * kLoadSlotBytes;
 
 }  // namespace snug::plan

@@ -23,6 +23,9 @@ class Target {
   virtual std::string library_versions() const = 0;
   // Bytes a job may take in a space; what the machine has when the user set no budget.
   virtual int64_t capacity_bytes(Space space) const = 0;
+  // Whether the host may read and write device tensors at their addresses. If not, what it loads
+  // and saves passes through pinned staging memory that the plan counts.
+  virtual bool host_reaches_device() const { return true; }
   // Every tensor's offset is a multiple of this.
   virtual int64_t alignment_bytes() const = 0;
   // Whether it runs this kind with these element types; if not, lower expands or refuses.

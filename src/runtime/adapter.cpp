@@ -136,9 +136,10 @@ void initialise_adapter(int64_t seed, Executor& executor) {
   for (const LoraModule& module : adapter_modules(executor.job())) {
     const std::string a = tensor_a(module);
     const float bound = 1.0F / std::sqrt(static_cast<float>(module.in_features));
-    fill_uniform(original_of(executor, a), a, seed, bound);
-    const Buffer& b = original_of(executor, tensor_b(module));
-    std::fill_n(b.data, b.bytes(), std::byte{0});
+    fill_uniform({original_of(executor, a), a}, seed, bound, executor);
+    write_pieces(
+        original_of(executor, tensor_b(module)), executor,
+        [](const Buffer& piece, int64_t) { std::fill_n(piece.data, piece.bytes(), std::byte{0}); });
   }
 }
 
@@ -164,9 +165,9 @@ void write_adapter_files(const fs::path& folder, const formats::LoraConfig& conf
   executor.backend().synchronise();
   const std::vector<SavedTensor> tensors = saved_tensors(executor);
   SNUG_CHECK(!tensors.empty(), "the job has no adapter to save");
-  require_finite(tensors);
+  require_finite(tensors, executor);
   // PEFT reads one file only.
-  write_tensors(folder, kStem, tensors, std::numeric_limits<int64_t>::max());
+  write_tensors(folder, kStem, tensors, executor, std::numeric_limits<int64_t>::max());
   formats::write_lora_config(folder, config);
   if (!base_folder.empty()) formats::copy_companion_files(base_folder, folder);
   read_back(folder, kStem, tensors, executor);

@@ -44,7 +44,7 @@ void write_optimizer(const fs::path& folder, Executor& executor) {
   std::vector<SavedTensor> tensors;
   for (const std::string& name : optimizer_names(executor))
     tensors.push_back({name, executor.tensor(name)});
-  write_tensors(folder, kOptimizerStem, tensors);
+  write_tensors(folder, kOptimizerStem, tensors, executor);
 }
 
 std::map<std::string, int64_t> file_sizes(const fs::path& folder) {

@@ -126,15 +126,19 @@ class Destinations {
     return result;
   }
 
-  static std::vector<Transfer> parts_of(const formats::StoredNf4& in_file,
-                                        const StoredWeight& stored) {
+  std::vector<Transfer> parts_of(const formats::StoredNf4& in_file,
+                                 const StoredWeight& stored) const {
     SNUG_CHECK_EQ(in_file.state.nested(), stored.nested());
     std::vector<Transfer> parts{part(in_file.codes, stored.codes),
                                 part(in_file.absmax, stored.absmax)};
     if (!stored.nested()) return parts;
     parts.push_back(part(in_file.nested_absmax, stored.nested_absmax));
-    std::memcpy(stored.nested_map.data, in_file.nested_map.data(), sizeof(in_file.nested_map));
-    *stored.nested_offset.as<float>() = *in_file.state.nested_offset;
+    const auto copy = [&](const backends::Buffer& to, const float* from) {
+      executor_.backend().copy(to.data, from, to.bytes());
+    };
+    copy(stored.nested_map, in_file.nested_map.data());
+    copy(stored.nested_offset, &*in_file.state.nested_offset);
+    executor_.backend().synchronise();
     return parts;
   }
 

@@ -96,8 +96,16 @@ void fill_groups(const Buffer& buffer, int64_t first_group, int threads, const F
   });
 }
 
-void fill_constant(const Buffer& buffer, float value) {
-  fill_groups(buffer, 0, 1, [&](int64_t) { return Group{value, value, value, value}; });
+// The same over a whole tensor of the device.
+template <typename F>
+void fill_tensor(const Buffer& buffer, int threads, Executor& executor, const F& values) {
+  write_pieces(buffer, executor, [&](const Buffer& piece, int64_t first) {
+    fill_groups(piece, first / kGroup, threads, values);
+  });
+}
+
+void fill_constant(const Buffer& buffer, float value, Executor& executor) {
+  fill_tensor(buffer, 1, executor, [&](int64_t) { return Group{value, value, value, value}; });
 }
 
 // Values of a matrix: normal(0, deviation).
@@ -116,32 +124,32 @@ struct Normal {
 void fill_stored(const models::Weight& weight, const Normal& values, int threads,
                  Executor& executor) {
   const StoredWeight stored = stored_weight(executor, weight.name);
-  float* absmax = stored.nested() ? executor.tensor("load", "load.absmax.0").as<float>()
-                                  : stored.absmax.as<float>();
+  float* const gathered =
+      stored.nested() ? executor.tensor("load", "load.absmax.0").as<float>() : nullptr;
   Buffer slot = executor.tensor("load", "load.slot.0");
   slot.dtype = DType::f32;
+  HostWindow window(executor, 0);
   const int64_t elements = weight.shape.elements();
   const int64_t most = plan::kLoadSlotBytes / base::size_of(slot.dtype);
   for (int64_t first = 0; first < elements; first += most) {
     slot.shape = {std::min(most, elements - first)};
     fill_groups(slot, first / kGroup, threads, values);
-    formats::quantize_nf4(slot.dtype, slot.data, slot.elements(),
-                          stored.codes.as<uint8_t>() + first / 2,
-                          absmax + first / program::kNf4BlockSize);
+    quantize_values(slot, first, stored, gathered, window);
+    window.close();
   }
-  store_scales(absmax, elements, stored);
+  store_scales(gathered, elements, stored, window);
 }
 
 }  // namespace
 
-void fill_normal(const Buffer& buffer, std::string_view name, int64_t seed, float deviation,
-                 int threads) {
-  fill_groups(buffer, 0, threads, Normal{tensor_key(name, seed), deviation});
+void fill_normal(const TensorName& tensor, int64_t seed, float deviation, int threads,
+                 Executor& executor) {
+  fill_tensor(tensor.buffer, threads, executor, Normal{tensor_key(tensor.name, seed), deviation});
 }
 
-void fill_uniform(const Buffer& buffer, std::string_view name, int64_t seed, float bound) {
-  const base::PhiloxKey key = tensor_key(name, seed);
-  fill_groups(buffer, 0, 1, [&](int64_t group) {
+void fill_uniform(const TensorName& tensor, int64_t seed, float bound, Executor& executor) {
+  const base::PhiloxKey key = tensor_key(tensor.name, seed);
+  fill_tensor(tensor.buffer, 1, executor, [&](int64_t group) {
     const base::PhiloxCounter words = words_of(group, key);
     Group values{};
     for (size_t i = 0; i < kGroup; ++i) values[i] = (2.0F * base::uniform(words[i]) - 1.0F) * bound;
@@ -161,9 +169,10 @@ void random_weights(const models::ModelConfig& config, int64_t seed, int threads
     }
     const Buffer& buffer = original_of(executor, weight.name);
     if (weight.initializer == models::Initializer::normal)
-      fill_normal(buffer, weight.name, seed, config.initializer_range, threads);
+      fill_normal({buffer, weight.name}, seed, config.initializer_range, threads, executor);
     else
-      fill_constant(buffer, weight.initializer == models::Initializer::ones ? 1.0F : 0.0F);
+      fill_constant(buffer, weight.initializer == models::Initializer::ones ? 1.0F : 0.0F,
+                    executor);
   }
   write_inverse_frequencies(config, executor);
 }

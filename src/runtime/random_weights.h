@@ -17,9 +17,14 @@ namespace snug::runtime {
 void random_weights(const models::ModelConfig& config, int64_t seed, int threads,
                     Executor& executor);
 
-// One tensor (f32 or bf16, contiguous) of normal(0, deviation) or uniform(-bound, bound) values.
-void fill_normal(const backends::Buffer& buffer, std::string_view name, int64_t seed,
-                 float deviation, int threads);
-void fill_uniform(const backends::Buffer& buffer, std::string_view name, int64_t seed, float bound);
+// A tensor (f32 or bf16, contiguous) and the name that its values come from.
+struct TensorName {
+  const backends::Buffer& buffer;
+  std::string_view name;
+};
+// normal(0, deviation) or uniform(-bound, bound) values.
+void fill_normal(const TensorName& tensor, int64_t seed, float deviation, int threads,
+                 Executor& executor);
+void fill_uniform(const TensorName& tensor, int64_t seed, float bound, Executor& executor);
 
 }  // namespace snug::runtime

@@ -5,7 +5,6 @@
 #include "runtime/read_tensors.h"
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -14,7 +13,6 @@
 #include <thread>
 
 #include "base/error.h"
-#include "formats/nf4.h"
 #include "methods/update.h"
 #include "runtime/convert.h"
 
@@ -48,7 +46,7 @@ class Work {
   }
 
   const Transfer& transfer(const Piece& piece) const { return transfers_[piece.transfer]; }
-  // Where the absmax of the transfer's blocks go.
+  // Where the absmax of the transfer's blocks gather, of a double quantised weight; else null.
   float* absmax(const Piece& piece) const { return absmax_[piece.transfer]; }
 
   std::optional<Piece> next() {
@@ -96,7 +94,7 @@ class Work {
 
  private:
   static float* absmax_of(const StoredWeight& stored, size_t& nested, Executor& executor) {
-    if (!stored.nested()) return stored.absmax.as<float>();
+    if (!stored.nested()) return nullptr;
     const auto slot = nested++ % plan::kLoadSlots;
     return executor.tensor("load", fmt::format("load.absmax.{}", slot)).as<float>();
   }
@@ -104,7 +102,7 @@ class Work {
   // Of the two tensors before this one at least one has ended, so one waits for them at most.
   bool is_absmax_free(size_t index) const {
     const float* const wanted = absmax_[index];
-    if (wanted == nullptr || !transfers_[index].stored->nested()) return true;
+    if (wanted == nullptr) return true;
     for (size_t i = 0; i < index; ++i)
       if (absmax_[i] == wanted) return false;
     return true;
@@ -112,7 +110,7 @@ class Work {
 
   std::span<const Transfer> transfers_;
   std::vector<int64_t> left_;   // elements of each transfer
-  std::vector<float*> absmax_;  // of each transfer that is quantised and not finished
+  std::vector<float*> absmax_;  // of each transfer that is double quantised and not finished
   std::mutex mutex_;
   std::condition_variable ended_;
   size_t index_ = 0;
@@ -120,38 +118,42 @@ class Work {
   std::exception_ptr failure_;
 };
 
-// Quantises a slot's values to their place.
-void quantize_piece(const Transfer& transfer, const Piece& piece, const std::byte* slot,
-                    float* absmax) {
-  formats::quantize_nf4(*transfer.source->info->dtype, slot, piece.elements,
-                        transfer.stored->codes.as<uint8_t>() + piece.first_element / 2,
-                        absmax + piece.first_element / program::kNf4BlockSize);
+Buffer values_in(std::byte* slot, base::DType dtype, int64_t elements) {
+  return {slot, dtype, {elements}, {1, 0, 0, 0}};
 }
 
-void read_piece(const TensorIndex& index, const Piece& piece, Work& work, std::byte* slot) {
+void read_piece(const TensorIndex& index, const Piece& piece, Work& work, std::byte* slot,
+                HostWindow& window) {
   const Transfer& transfer = work.transfer(piece);
   const IndexedTensor& source = *transfer.source;
   const Buffer& destination = transfer.destination;
   const base::DType from = *source.info->dtype;
-  const int64_t width = base::size_of(from);
-  std::byte* to = destination.data + piece.first_element * base::size_of(destination.dtype);
+  const int64_t from_width = base::size_of(from);
+  const int64_t width = base::size_of(destination.dtype);
   const bool straight = !transfer.stored && from == destination.dtype;
-  index.read_range(source, piece.first_element * width, piece.elements * width,
+  std::byte* const to =
+      transfer.stored
+          ? nullptr
+          : window.open(destination.data + piece.first_element * width, piece.elements * width);
+  index.read_range(source, piece.first_element * from_width, piece.elements * from_width,
                    straight ? to : slot);
   if (transfer.stored)
-    quantize_piece(transfer, piece, slot, work.absmax(piece));
+    check_finite(index, source,
+                 quantize_values(values_in(slot, from, piece.elements), piece.first_element,
+                                 *transfer.stored, work.absmax(piece), window));
   else if (!straight)
     convert(from, slot, destination.dtype, to, piece.elements);
+  window.close();
   if (!work.ends(piece) || !transfer.stored) return;
-  const int64_t blocks = program::nf4_blocks(destination.elements());
-  check_finite(index, source, {work.absmax(piece), static_cast<size_t>(blocks)});
-  store_scales(work.absmax(piece), destination.elements(), *transfer.stored);
+  store_scales(work.absmax(piece), destination.elements(), *transfer.stored, window);
   work.finished(piece);
 }
 
-void read_pieces(const TensorIndex& index, Work& work, std::byte* slot) {
+void read_pieces(const TensorIndex& index, Work& work, Executor& executor, int slot) {
   try {
-    while (const auto piece = work.next()) read_piece(index, *piece, work, slot);
+    std::byte* const memory = executor.tensor("load", fmt::format("load.slot.{}", slot)).data;
+    HostWindow window(executor, slot);
+    while (const auto piece = work.next()) read_piece(index, *piece, work, memory, window);
   } catch (...) {
     work.fail(std::current_exception());
   }
@@ -208,16 +210,13 @@ int64_t read_tensors(const TensorIndex& index, std::span<const Transfer> transfe
                      Executor& executor) {
   int64_t bytes = 0;
   for (const Transfer& transfer : transfers) bytes += transfer.source->info->bytes();
-  std::array<std::byte*, plan::kLoadSlots> slots{};
-  for (size_t i = 0; i < slots.size(); ++i)
-    slots[i] = executor.tensor("load", fmt::format("load.slot.{}", i)).data;
   executor.backend().synchronise();
   Work work(transfers, executor);
   if (bytes < kParallelBytes) {
-    read_pieces(index, work, slots[0]);
+    read_pieces(index, work, executor, 0);
   } else {
-    std::thread other([&] { read_pieces(index, work, slots[1]); });
-    read_pieces(index, work, slots[0]);
+    std::thread other([&] { read_pieces(index, work, executor, 1); });
+    read_pieces(index, work, executor, 0);
     other.join();
   }
   work.rethrow();

@@ -16,9 +16,8 @@
 
 namespace snug::runtime {
 
-// One tensor of an index and where it goes: the same number of elements, contiguous, and memory
-// that the host can address. A weight that is quantised on the way goes to `stored`; its
-// destination has the weight's shape and no data.
+// One tensor of an index and where it goes: the same number of elements, contiguous. A weight that
+// is quantised on the way goes to `stored`; its destination has the weight's shape and no data.
 struct Transfer {
   const formats::IndexedTensor* source = nullptr;
   backends::Buffer destination;

@@ -66,8 +66,8 @@ void write_model_files(const fs::path& folder, const models::ModelSource& source
   std::vector<SavedTensor> tensors;
   for (const models::Weight& weight : models::weights_of(source.config))
     tensors.push_back({weight.name, executor.tensor(weight.name)});
-  require_finite(tensors);
-  write_tensors(folder, kStem, tensors);
+  require_finite(tensors, executor);
+  write_tensors(folder, kStem, tensors, executor);
   const DType dtype = tensors.front().buffer.dtype;
   const bool is_preset = source.folder.empty();
   base::write_file_atomically(folder / "config.json",

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "formats/tensor_index.h"
+#include "runtime/host_window.h"
 
 namespace snug::runtime {
 namespace {
@@ -28,7 +30,8 @@ std::vector<int64_t> dims_of(const program::Shape& shape) {
       index.path_of(tensor).string(), tensor.info->name);
 }
 
-void compare(const formats::TensorIndex& index, const SavedTensor& tensor, std::byte* slot) {
+void compare(const formats::TensorIndex& index, const SavedTensor& tensor, std::byte* slot,
+             HostWindow& window) {
   const formats::IndexedTensor& stored = index.at(tensor.name);
   const int64_t bytes = tensor.buffer.bytes();
   if (stored.info->bytes() != bytes || stored.info->dtype != tensor.buffer.dtype ||
@@ -37,8 +40,21 @@ void compare(const formats::TensorIndex& index, const SavedTensor& tensor, std::
   for (int64_t done = 0; done < bytes; done += plan::kLoadSlotBytes) {
     const int64_t piece = std::min(bytes - done, plan::kLoadSlotBytes);
     index.read_range(stored, done, piece, slot);
-    if (std::memcmp(slot, tensor.buffer.data + done, static_cast<size_t>(piece)) != 0)
-      fail_read_back(index, stored);
+    const std::byte* const own = window.read(tensor.buffer.data + done, piece);
+    if (std::memcmp(slot, own, static_cast<size_t>(piece)) != 0) fail_read_back(index, stored);
+  }
+}
+
+// Calls f(buffer) over a contiguous tensor in flat pieces that the host may read.
+template <typename F>
+void read_pieces(const backends::Buffer& tensor, HostWindow& window, F&& f) {
+  const int64_t width = base::size_of(tensor.dtype);
+  const int64_t most = window.capacity_bytes() / width;
+  for (int64_t first = 0; first < tensor.elements(); first += most) {
+    backends::Buffer piece = tensor;
+    piece.shape = {std::min(most, tensor.elements() - first)};
+    piece.data = const_cast<std::byte*>(window.read(tensor.data + first * width, piece.bytes()));
+    f(std::as_const(piece));
   }
 }
 
@@ -67,25 +83,34 @@ int64_t count_not_finite(const backends::Buffer& buffer) {
 
 }  // namespace
 
-void require_finite(std::span<const SavedTensor> tensors) {
-  for (const SavedTensor& tensor : tensors)
-    if (const int64_t count = count_not_finite(tensor.buffer); count > 0)
+void require_finite(std::span<const SavedTensor> tensors, Executor& executor) {
+  HostWindow window(executor, 0);
+  for (const SavedTensor& tensor : tensors) {
+    int64_t count = 0;
+    read_pieces(tensor.buffer, window,
+                [&](const backends::Buffer& piece) { count += count_not_finite(piece); });
+    if (count > 0)
       base::throw_user_error(
           "tensor '{}': {} of its {} values are not finite, so nothing was saved and what was "
           "saved "
           "before stays; lower learning_rate or lengthen the warm-up, and go on from the last "
           "checkpoint with resume_from_checkpoint=auto",
           tensor.name, count, tensor.buffer.elements());
+  }
 }
 
 void write_tensors(const fs::path& folder, const std::string& stem,
-                   std::span<const SavedTensor> tensors, int64_t max_shard_bytes) {
+                   std::span<const SavedTensor> tensors, Executor& executor,
+                   int64_t max_shard_bytes) {
   std::vector<formats::TensorSpec> specs;
   for (const SavedTensor& tensor : tensors)
     specs.push_back({tensor.name, tensor.buffer.dtype, dims_of(tensor.buffer.shape)});
   formats::ModelWriter writer(folder, specs, max_shard_bytes, stem);
+  HostWindow window(executor, 0);
   for (const SavedTensor& tensor : tensors)
-    writer.write(tensor.name, tensor.buffer.data, tensor.buffer.bytes());
+    read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece) {
+      writer.write(tensor.name, piece.data, piece.bytes());
+    });
   writer.finish();
 }
 
@@ -93,7 +118,8 @@ void read_back(const fs::path& folder, const std::string& stem,
                std::span<const SavedTensor> tensors, Executor& executor) {
   const formats::TensorIndex index(folder, stem);
   std::byte* slot = executor.tensor("load", "load.slot.0").data;
-  for (const SavedTensor& tensor : tensors) compare(index, tensor, slot);
+  HostWindow window(executor, 0);
+  for (const SavedTensor& tensor : tensors) compare(index, tensor, slot, window);
 }
 
 }  // namespace snug::runtime

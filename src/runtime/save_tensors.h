@@ -1,6 +1,7 @@
 // Writes tensors from the executor's arenas to safetensors files, and reads them back to compare.
-// No heap memory is used for data: writes go straight from the arena, reading back passes through a
-// slot of the program `load`. Not to be called while a program runs.
+// No heap memory is used for data: writes go straight from the arena where the host reaches it
+// (host_window.h), reading back passes through a slot of the program `load`. Not to be called while
+// a program runs.
 #pragma once
 
 #include <filesystem>
@@ -15,17 +16,17 @@ namespace snug::runtime {
 
 struct SavedTensor {
   std::string name;         // in the file
-  backends::Buffer buffer;  // contiguous, addressable by the host
+  backends::Buffer buffer;  // contiguous
 };
 
 // Throws UserError naming the first tensor that holds an infinity or no number: a model that would
 // answer nothing is not worth a file.
-void require_finite(std::span<const SavedTensor> tensors);
+void require_finite(std::span<const SavedTensor> tensors, Executor& executor);
 
 // Writes FOLDER/STEM.safetensors, or shards with an index beyond max_shard_bytes. Throws UserError
 // when the disk is full or cannot be written; nothing of the files is left then.
 void write_tensors(const std::filesystem::path& folder, const std::string& stem,
-                   std::span<const SavedTensor> tensors,
+                   std::span<const SavedTensor> tensors, Executor& executor,
                    int64_t max_shard_bytes = formats::ModelWriter::kDefaultShardBytes);
 
 // Throws UserError naming the file and the tensor unless the files hold exactly these bytes.

@@ -26,17 +26,38 @@ StoredWeight stored_weight(const Executor& executor, const std::string& weight) 
   return stored;
 }
 
-void store_scales(float* absmax, int64_t elements, const StoredWeight& weight) {
-  const int64_t blocks = program::nf4_blocks(elements);
-  if (!weight.nested()) {
-    auto* own = weight.absmax.as<float>();
-    if (own != absmax) std::memcpy(own, absmax, static_cast<size_t>(blocks) * sizeof(float));
-    return;
+std::span<const float> quantize_values(const backends::Buffer& values, int64_t first,
+                                       const StoredWeight& weight, float* gathered,
+                                       HostWindow& window) {
+  const int64_t first_block = first / program::kNf4BlockSize;
+  const int64_t blocks = program::nf4_blocks(values.elements());
+  std::byte* const codes =
+      window.open(weight.codes.data + first / 2, program::nf4_code_bytes(values.elements()));
+  float* absmax = gathered == nullptr ? nullptr : gathered + first_block;
+  if (absmax == nullptr) {
+    constexpr int64_t kWidth = sizeof(float);
+    absmax = reinterpret_cast<float*>(
+        window.open(weight.absmax.data + first_block * kWidth, blocks * kWidth));
   }
-  *weight.nested_offset.as<float>() = formats::quantize_absmax(
-      absmax, blocks, weight.absmax.as<uint8_t>(), weight.nested_absmax.as<float>());
-  const auto& map = base::signed_dynamic_map();
-  std::memcpy(weight.nested_map.data, map.data(), sizeof(map));
+  formats::quantize_nf4(values.dtype, values.data, values.elements(),
+                        reinterpret_cast<uint8_t*>(codes), absmax);
+  return {absmax, static_cast<size_t>(blocks)};
+}
+
+void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, HostWindow& window) {
+  if (!weight.nested()) return;
+  const int64_t blocks = program::nf4_blocks(elements);
+  const auto open = [&](const backends::Buffer& buffer) {
+    return window.open(buffer.data, buffer.bytes());
+  };
+  std::byte* const offset = open(weight.nested_offset);
+  std::byte* const map = open(weight.nested_map);
+  auto* const codes = reinterpret_cast<uint8_t*>(open(weight.absmax));
+  auto* const scales = reinterpret_cast<float*>(open(weight.nested_absmax));
+  const float mean = formats::quantize_absmax(absmax, blocks, codes, scales);
+  std::memcpy(offset, &mean, sizeof mean);
+  std::memcpy(map, base::signed_dynamic_map().data(), sizeof(base::DynamicMap));
+  window.close();
 }
 
 void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,

@@ -8,6 +8,7 @@
 #include "backends/backend.h"
 #include "formats/tensor_index.h"
 #include "runtime/executor.h"
+#include "runtime/host_window.h"
 
 namespace snug::runtime {
 
@@ -27,10 +28,18 @@ bool is_stored_as_nf4(const Executor& executor, const std::string& weight);
 // Requires is_stored_as_nf4.
 StoredWeight stored_weight(const Executor& executor, const std::string& weight);
 
-// Writes the scales of a weight whose blocks have these absmax values, and, where it is double
-// quantised, the map and offset they are read with. `absmax` is of `elements` / 64 blocks, and may
-// be the weight's own where it is not.
-void store_scales(float* absmax, int64_t elements, const StoredWeight& weight);
+// Quantises values (f32, bf16 or f16, on the host) to their place: the weight's elements from
+// `first` on, the first of a block. The absmax of a double quantised weight go to `gathered`, which
+// holds those of the whole weight; else null. Returns the absmax of these values. What was opened
+// in the window is still open.
+std::span<const float> quantize_values(const backends::Buffer& values, int64_t first,
+                                       const StoredWeight& weight, float* gathered,
+                                       HostWindow& window);
+
+// Of a double quantised weight whose blocks have these absmax values (in memory of the host),
+// writes the scales and the map and offset they are read with. One that is not has its absmax in
+// place already.
+void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, HostWindow& window);
 
 // A weight that holds no number would quantise to numbers: throws UserError naming file and tensor
 // where the absmax of one of its blocks is not finite.

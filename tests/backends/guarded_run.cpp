@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <span>
 
 #include "base/error.h"
 
@@ -76,6 +78,10 @@ class Allocation {
   std::byte* data() { return memory_.data() + start_; }
   size_t start() const { return start_; }
   const std::vector<std::byte>& memory() const { return memory_; }
+  // The tensor between its guards.
+  std::span<std::byte> guarded() {
+    return {data() - kGuardBytes, memory_.size() - static_cast<size_t>(kAlignment)};
+  }
 
  private:
   std::vector<std::byte> memory_;
@@ -137,6 +143,8 @@ class Memory {
     return copies;
   }
 
+  std::vector<Allocation>& allocations() { return allocations_; }
+
   // Names the tensors whose bytes, or guards, changed though none of `written` covers them.
   void find_violations(std::vector<std::vector<std::byte>> before,
                        const std::vector<TensorId>& written, std::vector<std::string>& violations) {
@@ -170,11 +178,80 @@ class Memory {
   std::vector<Allocation> allocations_;
 };
 
-std::vector<Buffer> buffers_of(Memory& memory, const std::vector<TensorId>& ids) {
-  std::vector<Buffer> buffers;
-  for (const TensorId id : ids) buffers.push_back(memory.buffer(id));
-  return buffers;
-}
+// The same tensors and guards in the memory of a device that cannot reach the host's.
+class DeviceCopy {
+ public:
+  DeviceCopy(Backend& backend, Memory& memory) : backend_(backend), memory_(memory) {
+    int64_t bytes = 0;
+    for (Allocation& allocation : memory.allocations()) {
+      const auto size = static_cast<int64_t>(allocation.guarded().size());
+      offsets_.push_back(bytes);
+      bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    arena_ = backend.allocate(program::Space::device, bytes);
+  }
+
+  void upload() {
+    for_each([&](std::byte* device, std::span<std::byte> host) {
+      backend_.copy(device, host.data(), static_cast<int64_t>(host.size()));
+    });
+  }
+  void download() {
+    for_each([&](const std::byte* device, std::span<std::byte> host) {
+      backend_.copy(host.data(), device, static_cast<int64_t>(host.size()));
+    });
+  }
+
+  // Where a buffer of the tensor `owner` lies on the device.
+  Buffer on_device(Buffer buffer, TensorId owner) const {
+    const auto index = static_cast<size_t>(owner);
+    const std::byte* host = memory_.allocations()[index].guarded().data();
+    buffer.data = arena_->data() + offsets_[index] + (buffer.data - host);
+    return buffer;
+  }
+
+ private:
+  template <typename F>
+  void for_each(F&& f) {
+    for (size_t i = 0; i < offsets_.size(); ++i)
+      f(arena_->data() + offsets_[i], memory_.allocations()[i].guarded());
+  }
+
+  Backend& backend_;
+  Memory& memory_;
+  std::vector<int64_t> offsets_;
+  std::unique_ptr<Arena> arena_;
+};
+
+// What an operation's kernels are given, and what becomes of it.
+class Placement {
+ public:
+  Placement(Backend& backend, Memory& memory, const program::Program& program)
+      : memory_(memory), program_(program) {
+    if (backend.name() == "cuda") device_.emplace(backend, memory);
+  }
+
+  Buffer buffer(TensorId id) {
+    const Buffer host = memory_.buffer(id);
+    return device_ ? device_->on_device(host, program_.owner(id)) : host;
+  }
+  std::vector<Buffer> buffers(const std::vector<TensorId>& ids) {
+    std::vector<Buffer> result;
+    for (const TensorId id : ids) result.push_back(buffer(id));
+    return result;
+  }
+  void before_run() {
+    if (device_) device_->upload();
+  }
+  void after_run() {
+    if (device_) device_->download();
+  }
+
+ private:
+  Memory& memory_;
+  const program::Program& program_;
+  std::optional<DeviceCopy> device_;
+};
 
 void add_workspaces(const Backend& backend, program::Program& program) {
   for (program::Operation& operation : program.operations) {
@@ -200,9 +277,10 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
         [&](TensorId read) { return memory.buffer(read).data == memory.buffer(id).data; });
     if (!in_place) memory.poison(id);
   }
-  const std::vector<Buffer> reads = buffers_of(memory, operation.reads);
-  const std::vector<Buffer> writes = buffers_of(memory, operation.writes);
-  const std::vector<Buffer> updates = buffers_of(memory, operation.updates);
+  Placement placement(backend, memory, view.program);
+  const std::vector<Buffer> reads = placement.buffers(operation.reads);
+  const std::vector<Buffer> writes = placement.buffers(operation.writes);
+  const std::vector<Buffer> updates = placement.buffers(operation.updates);
   const std::unique_ptr<Prepared> prepared = backend.prepare(view);
   Invocation invocation;
   invocation.attributes = &operation.attributes;
@@ -210,11 +288,13 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
   invocation.writes = writes;
   invocation.updates = updates;
   if (operation.workspace != program::kNone)
-    invocation.workspace = memory.buffer(operation.workspace);
+    invocation.workspace = placement.buffer(operation.workspace);
   invocation.prepared = prepared.get();
   const auto before = memory.snapshot();
+  placement.before_run();
   backend.run(invocation);
   backend.synchronise();
+  placement.after_run();
   std::vector<TensorId> written = operation.writes;
   written.insert(written.end(), operation.updates.begin(), operation.updates.end());
   if (operation.workspace != program::kNone) written.push_back(operation.workspace);

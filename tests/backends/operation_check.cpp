@@ -92,13 +92,15 @@ class Checks {
 
 }  // namespace
 
-void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run) {
+void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run, bool only_required) {
   Checks checks(backend, must_run);
   std::set<std::string> seen;
-  for (const Types& types : kAllTypes)
+  for (const Types& types : kAllTypes) {
+    if (only_required && !types.required) continue;
     for (const OperationCase& operation_case : cases_of(kind, types))
       if (seen.insert(operation_case.name + operation_case.types()).second)
         checks.run_all_forms(operation_case, types);
+  }
   checks.report(kind);
 }
 

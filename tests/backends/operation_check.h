@@ -15,8 +15,10 @@ namespace snug::backends::test {
 // Whether a backend must run a case of a kind that tables require of all.
 using MustRun = std::function<bool(const OperationCase&)>;
 
-// Records failures of the current test and prints a line.
-void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run);
+// Records failures of the current test and prints a line. `only_required`: leaves away the mixtures
+// of types that no program needs.
+void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run,
+                bool only_required = false);
 
 // The declared table of the cuda backend: all, but products with a stored weight take the expansion
 // where there are many rows or one ends within a block.

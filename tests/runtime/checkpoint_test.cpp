@@ -66,8 +66,8 @@ void fill_state(TinyRun& run, unsigned salt) {
   for (const program::Tensor& tensor : run.job().trainables) {
     const std::string master = methods::master_name(tensor.name);
     const bool has_master = run.executor().has(master);
-    fill_normal(run.executor().tensor(has_master ? master : tensor.name), tensor.name, salt, 0.02F,
-                1);
+    fill_normal({run.executor().tensor(has_master ? master : tensor.name), tensor.name}, salt,
+                0.02F, 1, run.executor());
   }
   run.executor().run("prepare");
 }

@@ -149,7 +149,7 @@ TEST(SaveTensors, ADamagedFileDoesNotReadBack) {
   const std::vector<SavedTensor> tensors{
       {"a", run.executor().tensor("model.norm.weight")},
       {"b", run.executor().tensor("model.layers.0.mlp.up_proj.weight")}};
-  write_tensors(folder.path(), "model", tensors);
+  write_tensors(folder.path(), "model", tensors, run.executor());
   EXPECT_NO_THROW(read_back(folder.path(), "model", tensors, run.executor()));
   std::string file = base::read_text_file(folder / "model.safetensors");
   file.back() = static_cast<char>(file.back() ^ 1);
@@ -166,7 +166,7 @@ TEST(SaveTensors, SplitsIntoShards) {
   std::vector<SavedTensor> tensors;
   for (const models::Weight& weight : models::weights_of(run.spec().model))
     tensors.push_back({weight.name, run.executor().tensor(weight.name)});
-  write_tensors(folder.path(), "model", tensors, 3000);
+  write_tensors(folder.path(), "model", tensors, run.executor(), 3000);
   const formats::TensorIndex index(folder.path());
   EXPECT_GT(index.files().size(), 2U);
   EXPECT_NO_THROW(read_back(folder.path(), "model", tensors, run.executor()));

@@ -84,19 +84,16 @@ void follow(const std::string& backend, const std::string& name) {
   }
 }
 
-class Curves : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+class Curves : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(Curves, FollowThePeer) { follow(std::get<0>(GetParam()), std::get<1>(GetParam())); }
 
-INSTANTIATE_TEST_SUITE_P(All, Curves,
-                         testing::Combine(testing::Values("reference", "cpu"),
-                                          testing::Values("curve_lora", "curve_lora_accumulated",
-                                                          "curve_qlora", "curve_full",
-                                                          "curve_full_accumulated")),
-                         [](const auto& test) {
-                           return std::string(std::get<1>(test.param)) + "_" +
-                                  std::get<0>(test.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, Curves,
+    testing::Combine(testing::ValuesIn(golden_backends()),
+                     testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
+                                     "curve_full", "curve_full_accumulated")),
+    [](const auto& test) { return std::get<1>(test.param) + "_" + std::get<0>(test.param); });
 
 TEST(Schedules, EqualTransformers) {
   const Json tables = read_json("tests/goldens/schedules.json");

@@ -37,7 +37,15 @@ std::vector<int32_t> integers(const formats::SafetensorsFile& file, const std::s
   return read<int32_t>(file, name);
 }
 
-double relative_error(const float* a, const std::vector<float>& b) {
+std::vector<float> values_of(runtime::Executor& executor, const std::string& tensor) {
+  const backends::Buffer& buffer = executor.tensor(tensor);
+  std::vector<float> values(static_cast<size_t>(buffer.elements()));
+  executor.backend().copy(values.data(), buffer.data, buffer.bytes());
+  executor.backend().synchronise();
+  return values;
+}
+
+double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0;
   double size = 0;
   for (size_t i = 0; i < b.size(); ++i) {

@@ -12,14 +12,21 @@
 
 namespace snug::test {
 
+// The backends that this binary's tests run on: golden_backends.cpp, or
+// golden_backends_emulated.cpp.
+std::vector<std::string> golden_backends();
+
 inline std::string golden_folder(const std::string& name) { return "tests/goldens/" + name; }
 
 // The values of a tensor of a golden file.
 std::vector<float> floats(const formats::SafetensorsFile& file, const std::string& name);
 std::vector<int32_t> integers(const formats::SafetensorsFile& file, const std::string& name);
 
+// An f32 tensor as the device holds it.
+std::vector<float> values_of(runtime::Executor& executor, const std::string& tensor);
+
 // ||a - b|| / ||b||.
-double relative_error(const float* a, const std::vector<float>& b);
+double relative_error(const std::vector<float>& a, const std::vector<float>& b);
 
 // A model folder, planned and loaded.
 class LoadedCase {

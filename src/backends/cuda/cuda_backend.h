@@ -22,6 +22,7 @@ class CudaBackend : public Backend {
   std::string name() const override { return "cuda"; }
   std::string library_versions() const override;
   int64_t capacity_bytes(program::Space space) const override;
+  bool host_reaches_device() const override { return false; }
   int64_t alignment_bytes() const override { return 256; }
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;

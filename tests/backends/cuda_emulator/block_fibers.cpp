@@ -10,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "device_memory.h"
+
 uint3 threadIdx;
 uint3 blockIdx;
 dim3 blockDim;
@@ -135,6 +137,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   if (grid.blocks.y > 65535 || grid.blocks.z > 65535)
     fail("a grid has over 65535 blocks in y or z");
   if (grid.shared_bytes > kMaxSharedBytes) fail("a block asks for over 227 KiB of shared memory");
+  const DeviceAccess access;
   const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
   if (blocks == 0) fail("a grid without blocks");
   for (uint64_t i = 0; i < blocks; ++i) {

@@ -2,9 +2,11 @@
 // do not fit, leading dimensions below the column, addresses less aligned than was promised.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "backends/cuda/cublas_lt.h"
 #include "base/dtype.h"
+#include "device_memory.h"
 
 namespace {
 
@@ -52,6 +54,18 @@ uint64_t rows_of(const LayoutStandIn& layout, cublasOperation_t operation) {
 }
 uint64_t columns_of(const LayoutStandIn& layout, cublasOperation_t operation) {
   return operation == CUBLAS_OP_N ? layout.columns : layout.rows;
+}
+
+// op(matrix), dense and column by column.
+std::vector<float> packed(const void* data, const LayoutStandIn& layout,
+                          cublasOperation_t operation) {
+  const Elements from(data, layout);
+  std::vector<float> values;
+  values.reserve(layout.rows * layout.columns);
+  for (uint64_t column = 0; column < columns_of(layout, operation); ++column)
+    for (uint64_t row = 0; row < rows_of(layout, operation); ++row)
+      values.push_back(operation == CUBLAS_OP_N ? from.at(row, column) : from.at(column, row));
+  return values;
 }
 
 bool fits(const MatmulStandIn& description, const LayoutStandIn& a, const LayoutStandIn& b,
@@ -154,6 +168,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               void* workspace, size_t workspace_bytes, cudaStream_t) {
   if (!fits(*description, *a_layout, *b_layout, *c_layout, *d_layout))
     return CUBLAS_STATUS_INVALID_VALUE;
+  const snug::cuda_emulator::DeviceAccess access;
   const PreferenceStandIn& promised = algo->preference;
   const void* addresses[] = {a, b, c, d};
   for (size_t i = 0; i < 4; ++i)
@@ -165,21 +180,21 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   float beta_value = 0;
   std::memcpy(&alpha_value, alpha, sizeof alpha_value);
   std::memcpy(&beta_value, beta, sizeof beta_value);
-  const bool transpose_a = description->operation_a == CUBLAS_OP_T;
-  const bool transpose_b = description->operation_b == CUBLAS_OP_T;
-  const Elements from_a(a, *a_layout);
-  const Elements from_b(b, *b_layout);
+  const std::vector<float> left = packed(a, *a_layout, description->operation_a);
+  const std::vector<float> right = packed(b, *b_layout, description->operation_b);
+  const uint64_t rows = d_layout->rows;
   const uint64_t inner = columns_of(*a_layout, description->operation_a);
-  for (uint64_t j = 0; j < d_layout->columns; ++j)
-    for (uint64_t i = 0; i < d_layout->rows; ++i) {
-      float sum = 0;
-      for (uint64_t k = 0; k < inner; ++k)
-        sum += (transpose_a ? from_a.at(k, i) : from_a.at(i, k)) *
-               (transpose_b ? from_b.at(j, k) : from_b.at(k, j));
-      sum *= alpha_value;
+  std::vector<float> sums(rows);
+  for (uint64_t j = 0; j < d_layout->columns; ++j) {
+    std::fill(sums.begin(), sums.end(), 0.0F);
+    for (uint64_t k = 0; k < inner; ++k)
+      for (uint64_t i = 0; i < rows; ++i) sums[i] += left[k * rows + i] * right[j * inner + k];
+    for (uint64_t i = 0; i < rows; ++i) {
+      float sum = sums[i] * alpha_value;
       if (beta_value != 0) sum += beta_value * Elements(c, *c_layout).at(i, j);
       Elements(d, *d_layout).set(i, j, sum);
     }
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -3,18 +3,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device_memory.h"
+
 struct CudaStreamStandIn {};
 
-namespace {
-
-constexpr size_t kAlignment = 256;
-
-cudaError_t allocate(void** data, size_t bytes) {
-  *data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
-}
-
-}  // namespace
+using snug::cuda_emulator::DeviceAccess;
 
 const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaSuccess ? "success" : "error";
@@ -58,22 +51,36 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
-cudaError_t cudaMalloc(void** data, size_t bytes) { return allocate(data, bytes); }
-cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) { return allocate(data, bytes); }
+cudaError_t cudaMalloc(void** data, size_t bytes) {
+  *data = snug::cuda_emulator::allocate_device_memory(bytes);
+  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
 
 cudaError_t cudaFree(void* data) {
+  snug::cuda_emulator::free_device_memory(data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
+  constexpr size_t kAlignment = 256;
+  *data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* data) {
   std::free(data);
   return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
 
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t) {
+  const DeviceAccess access;
   std::memset(data, value, bytes);
   return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes, cudaMemcpyKind,
                             cudaStream_t) {
+  const DeviceAccess access;
   std::memmove(destination, source, bytes);
   return cudaSuccess;
 }

@@ -1,0 +1,62 @@
+// How the host writes and reads tensors of the device: at their addresses where it reaches them,
+// else through the staging memory of the program `load`, piece by piece. One thread uses a window;
+// windows of different slots may be used at once. Not while a program runs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "backends/backend.h"
+#include "runtime/executor.h"
+
+namespace snug::runtime {
+
+class HostWindow {
+ public:
+  // `slot`: which staging memory, below plan::kLoadSlots.
+  HostWindow(Executor& executor, int slot);
+
+  // Most bytes that may be open at once; no limit where the host reaches the device.
+  int64_t capacity_bytes() const;
+
+  // Where to write what shall lie at `device`; undefined at first unless the host reaches it.
+  // CHECKs the capacity.
+  std::byte* open(std::byte* device, int64_t bytes);
+  // Puts everything that was opened in its place.
+  void close();
+  // What lies there, until the next call.
+  const std::byte* read(const std::byte* device, int64_t bytes);
+
+ private:
+  struct Piece {
+    std::byte* device;
+    const std::byte* host;
+    int64_t bytes;
+  };
+
+  backends::Backend& backend_;
+  std::byte* stage_ = nullptr;  // null: the host reaches the device
+  int64_t used_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+// Calls f(piece, first) over a contiguous tensor, as flat buffers of at most a stage's bytes that
+// the host may write, `first` the element each begins with. What f wrote is in place when this
+// returns.
+template <typename F>
+void write_pieces(const backends::Buffer& buffer, Executor& executor, F&& f) {
+  HostWindow window(executor, 0);
+  const int64_t width = base::size_of(buffer.dtype);
+  const int64_t most = window.capacity_bytes() / width;
+  for (int64_t first = 0; first < buffer.elements(); first += most) {
+    backends::Buffer piece = buffer;
+    piece.shape = {std::min(most, buffer.elements() - first)};
+    piece.strides = {1, 0, 0, 0};
+    piece.data = window.open(buffer.data + first * width, piece.bytes());
+    f(piece, first);
+    window.close();
+  }
+}
+
+}  // namespace snug::runtime

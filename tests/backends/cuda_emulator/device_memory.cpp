@@ -1,0 +1,59 @@
+#include "device_memory.h"
+
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+namespace snug::cuda_emulator {
+namespace {
+
+struct Regions {
+  std::mutex mutex;
+  std::map<void*, size_t> bytes_at;
+  int accesses = 0;
+};
+
+Regions& regions() {
+  static Regions all;
+  return all;
+}
+
+void protect(const Regions& all, int protection) {
+  for (const auto& [data, bytes] : all.bytes_at) mprotect(data, bytes, protection);
+}
+
+}  // namespace
+
+void* allocate_device_memory(size_t bytes) {
+  Regions& all = regions();
+  const std::lock_guard lock(all.mutex);
+  const int protection = all.accesses > 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+  void* data = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  all.bytes_at.emplace(data, bytes);
+  return data;
+}
+
+void free_device_memory(void* data) {
+  Regions& all = regions();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.bytes_at.find(data);
+  if (found == all.bytes_at.end()) return;
+  munmap(data, found->second);
+  all.bytes_at.erase(found);
+}
+
+DeviceAccess::DeviceAccess() {
+  Regions& all = regions();
+  const std::lock_guard lock(all.mutex);
+  if (all.accesses++ == 0) protect(all, PROT_READ | PROT_WRITE);
+}
+
+DeviceAccess::~DeviceAccess() {
+  Regions& all = regions();
+  const std::lock_guard lock(all.mutex);
+  if (--all.accesses == 0) protect(all, PROT_NONE);
+}
+
+}  // namespace snug::cuda_emulator

@@ -1,0 +1,22 @@
+// Memory of the emulated device. The host cannot reach it, as on a card: its pages may only be
+// touched while a kernel, a copy or a library call runs, each of which holds a DeviceAccess. Safe
+// to use from several threads.
+#pragma once
+
+#include <cstddef>
+
+namespace snug::cuda_emulator {
+
+// Null if there is not so much. Aligned to a page, at least.
+void* allocate_device_memory(size_t bytes);
+void free_device_memory(void* data);
+
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+  ~DeviceAccess();
+};
+
+}  // namespace snug::cuda_emulator
