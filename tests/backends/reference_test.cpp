@@ -312,7 +312,7 @@ TEST_F(Reference, unknown_backend_is_an_error_that_names_the_others) {
     open_backend("tpu", {});
     FAIL() << "opened a backend that does not exist";
   } catch (const base::UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("'cpu' and 'reference'"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("'cpu', 'cuda' and 'reference'"), std::string::npos);
   }
 }
 
