@@ -233,6 +233,7 @@ struct BackwardTensors {
 }  // namespace
 
 void run(const program::Attention& attention, const Invocation& invocation, CpuContext& context) {
+  SNUG_CHECK(attention.scale > 0, "attention's scale is {}", attention.scale);
   const ForwardTensors tensors(invocation);
   const Element element = tensors.q.element;
   const Segments segments(invocation.reads[3], invocation.reads[4]);

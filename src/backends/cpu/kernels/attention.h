@@ -21,7 +21,7 @@ struct HeadRows {
 struct AttentionForm {
   int64_t head_dim;
   int64_t group;  // query heads that share the key head
-  float scale;
+  float scale;    // positive
   bool causal;
   int64_t window;
   int64_t queries, keys;  // of the segment

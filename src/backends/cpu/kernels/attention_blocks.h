@@ -20,6 +20,36 @@ SNUG_INLINE int64_t end_key(const AttentionForm& form, int64_t i) {
   return larger_of(0, smaller_of(form.keys, i + form.keys - form.queries + 1));
 }
 
+// Which keys `rows` queries from `query` on see.
+template <int64_t rows>
+struct Seen {
+  int32_t begin[rows];
+  int32_t end[rows];
+};
+
+template <int64_t rows>
+SNUG_INLINE Seen<rows> seen_by(const AttentionForm& form, int64_t query) {
+  Seen<rows> seen;
+  for (int64_t i = 0; i < rows; ++i) {
+    seen.begin[i] = static_cast<int32_t>(first_key(form, query + i));
+    seen.end[i] = static_cast<int32_t>(end_key(form, query + i));
+  }
+  return seen;
+}
+
+SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
+  Int16Lanes v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+
+// For the sixteen queries of `seen` from i on: whether they see the key.
+template <int64_t rows>
+SNUG_INLINE Int16Lanes sees(const Seen<rows>& seen, int64_t i, int64_t key) {
+  const Int16Lanes this_key = Int16Lanes{} + static_cast<int32_t>(key);
+  return (this_key >= load_integers(seen.begin + i)) & (this_key < load_integers(seen.end + i));
+}
+
 // Hands out pieces of scratch, each from a cache line on. With a null start it only counts.
 class Scratch {
  public:

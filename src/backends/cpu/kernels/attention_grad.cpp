@@ -20,9 +20,9 @@ namespace {
 
 constexpr int64_t kRowStep = 64;
 constexpr int64_t kKeyBlock = 64;
-// Rows of a tile: k and v are packed once for it. With a head of 128 its blocks are 550 KiB in bf16
+// Rows of a tile: k and v are packed once for it. With a head of 128 its blocks are 1.3 MiB in bf16
 // and stay in a second-level cache.
-constexpr int64_t kRows = 256;
+constexpr int64_t kRows = 768;
 
 template <typename Compute>
 struct Blocks {
@@ -82,7 +82,8 @@ Blocks<Compute> cut(Scratch& scratch, int64_t group, int64_t head_dim, int64_t k
 // weights make up all of a gradient, rounding them to bf16 on the way would show in the result.
 bool is_short(const AttentionForm& form) {
   constexpr int64_t kFewQueries = 16;
-  return form.queries <= kFewQueries || form.keys <= kKeyBlock;
+  constexpr int64_t kFewKeys = 64;
+  return form.queries <= kFewQueries || form.keys <= kFewKeys;
 }
 
 template <typename Compute>
@@ -165,53 +166,56 @@ void pack_keys(const AttentionSegmentGrad& segment, const Blocks<Compute>& block
                   RowBlock<Compute>{blocks.k_turned, kUnits});
 }
 
-// Which keys the rows of a step see.
-struct Seen {
-  int32_t begin[kRowStep];
-  int32_t end[kRowStep];
-};
-
-Seen seen_by(const AttentionForm& form, int64_t query) {
-  Seen seen;
-  for (int64_t i = 0; i < kRowStep; ++i) {
-    seen.begin[i] = static_cast<int32_t>(first_key(form, query + i));
-    seen.end[i] = static_cast<int32_t>(end_key(form, query + i));
-  }
-  return seen;
+// Thirty-two columns of a row as they come.
+SNUG_INLINE void store_both(float* out, const Float16Lanes (&x)[2]) {
+  store(out, x[0]);
+  store(out + kLanes, x[1]);
 }
-
-SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
-  Int16Lanes v;
-  __builtin_memcpy(&v, x, sizeof v);
-  return v;
+SNUG_INLINE void store_both(uint16_t* out, const Float16Lanes (&x)[2]) {
+#if defined(__AVX512BF16__)
+  const auto both =
+      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(x[1]), reinterpret_cast<__m512>(x[0]));
+  __builtin_memcpy(out, &both, sizeof both);
+#else
+  store(out, x[0]);
+  store(out + kLanes, x[1]);
+#endif
 }
 
 // Weights and derivatives of scores for keys from `key` on; all are seen where `seen` is null.
 template <typename Compute>
-void weigh(const Blocks<Compute>& blocks, const Step& step, float factor, int64_t key,
-           const Seen* seen) {
-  for (int64_t j = 0; j < kKeyBlock; j += 2)
-    for (int64_t i = 0; i < kRowStep; i += kLanes) {
-      const Float16Lanes lse = load(blocks.lse + step.row + i);
-      const Float16Lanes mean = load(blocks.mean + step.row + i);
-      Float16Lanes d_scores[2];
+SNUG_INLINE void weigh(const Blocks<Compute>& blocks, const Step& step, float factor, int64_t key,
+                       const Seen<kRowStep>* seen) {
+  for (int64_t i = 0; i < kRowStep; i += 2 * kLanes) {
+    const Float16Lanes lse[2] = {load(blocks.lse + step.row + i),
+                                 load(blocks.lse + step.row + i + kLanes)};
+    const Float16Lanes mean[2] = {load(blocks.mean + step.row + i),
+                                  load(blocks.mean + step.row + i + kLanes)};
+    for (int64_t j = 0; j < kKeyBlock; j += 2) {
+      Float16Lanes d_scores[2][2];
 #pragma GCC unroll 2
       for (int64_t odd = 0; odd < 2; ++odd) {
         const int64_t at = (j + odd) * kRowStep + i;
-        Float16Lanes weight = exp2(load(blocks.scores + at) * factor - lse);
-        if (seen != nullptr) {
-          const Int16Lanes this_key = Int16Lanes{} + static_cast<int32_t>(key + j + odd);
-          const Int16Lanes mask = (this_key >= load_integers(seen->begin + i)) &
-                                  (this_key < load_integers(seen->end + i));
-          weight = select(mask, weight, Float16Lanes{});
+        Float16Lanes weights[2];
+#pragma GCC unroll 2
+        for (int64_t half = 0; half < 2; ++half) {
+          const int64_t lane = half * kLanes;
+          weights[half] =
+              exp2_of_weight<Compute>(load(blocks.scores + at + lane) * factor - lse[half]);
+          if (seen != nullptr)
+            weights[half] =
+                select(sees(*seen, i + lane, key + j + odd), weights[half], Float16Lanes{});
+          d_scores[odd][half] = weights[half] * (load(blocks.d_weights + at + lane) - mean[half]);
         }
-        d_scores[odd] = weight * (load(blocks.d_weights + at) - mean);
-        store(blocks.weights + at, weight);
-        store(blocks.d_scores + at, d_scores[odd]);
+        store_both(blocks.weights + at, weights);
+        store_both(blocks.d_scores + at, d_scores[odd]);
       }
-      store_pairs(blocks.d_scores_by_key + j * kRowStep + i * kUnit<Compute>, d_scores[0],
-                  d_scores[1]);
+      if constexpr (sizeof(Compute) == 2)
+        for (int64_t half = 0; half < 2; ++half)
+          store_pairs(blocks.d_scores_by_key + j * kRowStep + (i + half * kLanes) * kUnit<Compute>,
+                      kRowStep, d_scores[0][half], d_scores[1][half]);
     }
+  }
 }
 
 // c (m, n) [+]= a b of blocks whose strides are their widths.
@@ -246,7 +250,7 @@ void add_block(const AttentionForm& form, const Blocks<Compute>& blocks, const S
   if (key >= first_key(form, last) && key + kKeyBlock <= end_key(form, step.query)) {
     weigh(blocks, step, factor, key, nullptr);
   } else {
-    const Seen seen = seen_by(form, step.query);
+    const auto seen = seen_by<kRowStep>(form, step.query);
     weigh(blocks, step, factor, key, &seen);
   }
   multiply(blocks.weights, blocks.d_o_by_row + offset, blocks.dv + key * width,

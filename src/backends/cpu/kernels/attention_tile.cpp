@@ -1,21 +1,30 @@
 // The forward pass of a tile: up to kRows rows, a row being one query of one head.
 //
 //   for each block of kKeyBlock keys that any of them sees: pack k and v, then
-//     for each kRowStep rows of one head: scores, their softmax against the row's running largest
-//     score, and their product with v added to the row's running sum (rescaled when that grows).
+//     for each kRowStep rows of one head: scores with keys as their rows, their softmax against the
+//     rows' running largest scores, and the transpose of v times it added to the running sums
+//     (rescaled where a largest score grew).
 //
-// Scores are kept times scale * log2(e), so that the softmax is a power of two.
+// Keys are the rows of scores because a row's statistics are then a lane each, and because weights
+// come out as the right factor of the second product. Scores are kept times scale * log2(e), so
+// that the softmax is a power of two.
 #include "backends/cpu/kernels/attention_blocks.h"
 #include "backends/cpu/kernels/exp2.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-constexpr int64_t kRowStep = kBlockStep;
-// A tile of 256 rows: k and v are packed once for it, and its sums and the packed blocks of a head
-// of 128 (400 KiB in bf16) stay in a second-level cache.
-constexpr int64_t kRows = 256;
-constexpr int64_t kKeyBlock = 256;
+constexpr int64_t kRowStep = 32;
+// A tile of 512 rows: k and v are packed once for it, and its sums and the packed blocks of a head
+// of 128 (420 KiB in bf16) stay in a second-level cache.
+constexpr int64_t kRows = 512;
+// Small enough that what the two products and the softmax hand each other, about 20 KiB with a head
+// of 64 in bf16, stays in a first-level cache.
+constexpr int64_t kKeyBlock = 32;
+static_assert(kRowStep <= kKeyBlock, "q is packed by way of a block of keys");
+// How far, in powers of two, a row's scores may rise above the largest that its weights are taken
+// against before its sums are brought down: nearly never after the first block.
+constexpr float kMostGrowth = 8.0F;
 // Scores that a mask hides, and the largest score of a row that has seen nothing: below any score,
 // and far enough apart that a hidden one weighs nothing.
 constexpr float kHidden = -__FLT_MAX__;
@@ -23,17 +32,17 @@ constexpr float kNothing = -1e30F;
 
 template <typename Compute>
 struct Blocks {
-  int64_t width;      // head_dim filled up
-  int64_t row_space;  // rows of a head in the tile, filled up
-  Compute* q;         // (group * row_space, width)
-  Compute* rows;      // (kKeyBlock, width): k or v before packing
-  Compute* k;         // (width, kKeyBlock) units along width
-  Compute* v;         // (kKeyBlock, width) units along keys
-  float* scores;      // (kRowStep, kKeyBlock)
-  Compute* weights;   // (kRowStep, kKeyBlock)
-  float* sums;        // (group * row_space, width)
-  float* largest;     // (group * row_space)
-  float* totals;      // (group * row_space)
+  int64_t width;            // head_dim filled up
+  int64_t row_space;        // rows of a head in the tile, filled up
+  Compute* q;               // (width, kRowStep) units along width, for every kRowStep rows
+  Compute *rows, *pairs;    // (kKeyBlock, width): on the way to the others
+  Compute* k;               // (kKeyBlock, width)
+  Compute* v_turned;        // (width, kKeyBlock)
+  float* scores;            // (kKeyBlock, kRowStep)
+  Compute* weights;         // (kKeyBlock, kRowStep) units along keys
+  float* sums;              // (width, kRowStep) for every kRowStep rows
+  float *largest, *totals;  // (group * row_space)
+  float* o_rows;            // (kRowStep, width)
 };
 
 int64_t queries_of_tile(int64_t group) {
@@ -48,13 +57,15 @@ Blocks<Compute> cut(Scratch& scratch, int64_t group, int64_t head_dim) {
   const int64_t rows = group * blocks.row_space;
   blocks.q = scratch.take<Compute>(rows * blocks.width);
   blocks.rows = scratch.take<Compute>(kKeyBlock * blocks.width);
+  blocks.pairs = scratch.take<Compute>(kKeyBlock * blocks.width);
   blocks.k = scratch.take<Compute>(kKeyBlock * blocks.width);
-  blocks.v = scratch.take<Compute>(kKeyBlock * blocks.width);
+  blocks.v_turned = scratch.take<Compute>(kKeyBlock * blocks.width);
   blocks.scores = scratch.take<float>(kRowStep * kKeyBlock);
   blocks.weights = scratch.take<Compute>(kRowStep * kKeyBlock);
   blocks.sums = scratch.take<float>(rows * blocks.width);
   blocks.largest = scratch.take<float>(rows);
   blocks.totals = scratch.take<float>(rows);
+  blocks.o_rows = scratch.take<float>(kRowStep * blocks.width);
   return blocks;
 }
 
@@ -65,41 +76,9 @@ int64_t scratch_bytes(int64_t group, int64_t head_dim) {
   return scratch.bytes();
 }
 
-template <typename Stored, typename Compute>
-void start(const AttentionTile& tile, const Blocks<Compute>& blocks) {
-  const int64_t queries = tile.end - tile.begin;
-  for (int64_t head = 0; head < tile.form.group; ++head) {
-    const int64_t row = head * blocks.row_space;
-    copy_rows(head_block<Stored>(tile.q, tile.begin, head, tile.form.head_dim), queries,
-              tile.form.head_dim, RowBlock<Compute>{blocks.q + row * blocks.width, blocks.width},
-              round_up(queries, kRowStep));
-    for (int64_t i = 0; i < blocks.row_space; ++i) {
-      blocks.largest[row + i] = kNothing;
-      blocks.totals[row + i] = 0.0F;
-    }
-    store_zeros(blocks.sums + row * blocks.width, blocks.row_space * blocks.width);
-  }
-}
-
-// k and v of keys [begin, begin + count).
-template <typename Stored, typename Compute>
-void pack_keys(const AttentionTile& tile, const Blocks<Compute>& blocks, int64_t begin,
-               int64_t count) {
-  const int64_t d = tile.form.head_dim;
-  const int64_t padded = round_up(count, kBlockStep);
-  const RowBlock<Compute> rows = {blocks.rows, blocks.width};
-  const RowBlock<const Compute> copied = {blocks.rows, blocks.width};
-  copy_rows(head_block<Stored>(tile.k, begin, 0, d), count, d, rows, padded);
-  const int64_t units = blocks.width / kUnit<Compute>;
-  transpose_units(RowBlock<const Compute>{blocks.rows, units}, padded, units,
-                  RowBlock<Compute>{blocks.k, kKeyBlock});
-  copy_rows(head_block<Stored>(tile.v, begin, 0, d), count, d, rows, padded);
-  pair_rows(copied, padded, blocks.width, RowBlock<Compute>{blocks.v, blocks.width});
-}
-
 // Rows [row, row + kRowStep) of the tile: `count` queries of one head from `query` on.
 struct Step {
-  int64_t row, query, count;
+  int64_t row, head, query, count;
 };
 
 // Keys [begin, begin + n).
@@ -107,50 +86,98 @@ struct Keys {
   int64_t begin, n;
 };
 
-// Replaces the scores of keys that query i does not see; multiplies the others by `factor`.
-void hide(const AttentionForm& form, int64_t i, const Keys& keys, float factor, float* scores) {
-  constexpr Int16Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const auto begin = static_cast<int32_t>(first_key(form, i) - keys.begin);
-  const auto end = static_cast<int32_t>(end_key(form, i) - keys.begin);
-  for (int64_t j = 0; j < keys.n; j += kLanes) {
-    const Int16Lanes key = kLane + static_cast<int32_t>(j);
-    const Int16Lanes seen = (key >= Int16Lanes{} + begin) & (key < Int16Lanes{} + end);
-    store(scores + j, select(seen, load(scores + j) * factor, splat(kHidden)));
+template <typename Stored, typename Compute>
+void start(const AttentionTile& tile, const Blocks<Compute>& blocks, const Step& step) {
+  const int64_t d = tile.form.head_dim;
+  const int64_t units = blocks.width / kUnit<Compute>;
+  copy_rows(head_block<Stored>(tile.q, step.query, step.head, d), step.count, d,
+            RowBlock<Compute>{blocks.rows, blocks.width}, kRowStep);
+  transpose_units(RowBlock<const Compute>{blocks.rows, units}, kRowStep, units,
+                  RowBlock<Compute>{blocks.q + step.row * blocks.width, kRowStep});
+  for (int64_t i = 0; i < kRowStep; ++i) {
+    blocks.largest[step.row + i] = kNothing;
+    blocks.totals[step.row + i] = 0.0F;
   }
+  store_zeros(blocks.sums + step.row * blocks.width, kRowStep * blocks.width);
 }
 
-// Scores of row `row`, the i-th of its step, to be multiplied by `factor`, into weights against the
-// row's largest score so far; its totals and sums follow. n is a multiple of two vectors.
+template <typename Stored, typename Compute>
+void pack_keys(const AttentionTile& tile, const Blocks<Compute>& blocks, const Keys& keys) {
+  const int64_t d = tile.form.head_dim;
+  const int64_t padded = round_up(keys.n, kBlockStep);
+  copy_rows(head_block<Stored>(tile.k, keys.begin, 0, d), keys.n, d,
+            RowBlock<Compute>{blocks.k, blocks.width}, padded);
+  copy_rows(head_block<Stored>(tile.v, keys.begin, 0, d), keys.n, d,
+            RowBlock<Compute>{blocks.rows, blocks.width}, padded);
+  pair_rows(RowBlock<const Compute>{blocks.rows, blocks.width}, padded, blocks.width,
+            RowBlock<Compute>{blocks.pairs, blocks.width});
+  transpose_units(RowBlock<const Compute>{blocks.pairs, blocks.width}, padded / kUnit<Compute>,
+                  blocks.width, RowBlock<Compute>{blocks.v_turned, kKeyBlock / kUnit<Compute>});
+}
+
+// Replaces the scores of keys that a query does not see.
 template <typename Compute>
-void soften(const Blocks<Compute>& blocks, int64_t row, int64_t i, int64_t n, float factor) {
-  const float* scores = blocks.scores + i * kKeyBlock;
-  Compute* weights = blocks.weights + i * kKeyBlock;
-  Float16Lanes largest_lanes[2] = {splat(kHidden), splat(kHidden)};
-  for (int64_t j = 0; j < n; j += 2 * kLanes) {
-    largest_lanes[0] = maximum(largest_lanes[0], load(scores + j) * factor);
-    largest_lanes[1] = maximum(largest_lanes[1], load(scores + j + kLanes) * factor);
-  }
-  const float block_largest = reduce_max(maximum(largest_lanes[0], largest_lanes[1]));
-  const float before = blocks.largest[row];
-  // Written so that a NaN among the scores becomes the largest.
-  const float largest = before >= block_largest ? before : block_largest;
+void hide(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
+          const Keys& keys) {
+  const auto seen = seen_by<kRowStep>(form, step.query);
+  for (int64_t j = 0; j < keys.n; ++j)
+    for (int64_t i = 0; i < kRowStep; i += kLanes) {
+      float* score = blocks.scores + j * kRowStep + i;
+      store(score, select(sees(seen, i, keys.begin + j), load(score), splat(kHidden)));
+    }
+}
+
+SNUG_INLINE bool any(Int16Lanes mask) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi32_mask(reinterpret_cast<__m512i>(mask), reinterpret_cast<__m512i>(mask)) !=
+         0;
+#else
+  int32_t found = 0;
+  for (int64_t i = 0; i < kLanes; ++i) found |= mask[i];
+  return found != 0;
+#endif
+}
+
+// Scores of sixteen rows from `row` on, the i-th of their step, into weights against the largest of
+// each row so far; totals and sums follow. Scores are still to be multiplied by `factor`, which is
+// positive.
+template <typename Compute>
+void soften(const Blocks<Compute>& blocks, const Step& step, int64_t i, int64_t keys,
+            float factor) {
+  const int64_t row = step.row + i;
+  const float* scores = blocks.scores + i;
+  Float16Lanes block_largest[4] = {splat(kHidden), splat(kHidden), splat(kHidden), splat(kHidden)};
+  for (int64_t j = 0; j < keys; j += 4)
+#pragma GCC unroll 4
+    for (int64_t part = 0; part < 4; ++part)
+      block_largest[part] = maximum(block_largest[part], load(scores + (j + part) * kRowStep));
+  const Float16Lanes before = load(blocks.largest + row);
+  const Float16Lanes now = maximum(maximum(block_largest[0], block_largest[1]),
+                                   maximum(block_largest[2], block_largest[3])) *
+                           factor;
+  const Int16Lanes grew = now > before + kMostGrowth;
+  const Float16Lanes largest = select(grew, now, before);
   Float16Lanes total[2] = {};
-  for (int64_t j = 0; j < n; j += 2 * kLanes) {
-    const Float16Lanes left = exp2(load(scores + j) * factor - largest);
-    const Float16Lanes right = exp2(load(scores + j + kLanes) * factor - largest);
-    total[0] += left;
-    total[1] += right;
-    store(weights + j, left);
-    store(weights + j + kLanes, right);
+  Compute* weights = blocks.weights + i * kUnit<Compute>;
+  for (int64_t j = 0; j < keys; j += 2) {
+    const Float16Lanes even =
+        exp2_of_weight<Compute>(load(scores + j * kRowStep) * factor - largest);
+    const Float16Lanes odd =
+        exp2_of_weight<Compute>(load(scores + (j + 1) * kRowStep) * factor - largest);
+    total[0] += even;
+    total[1] += odd;
+    store_pairs(weights + j * kRowStep, kRowStep, even, odd);
   }
-  if (!(largest == before)) {
-    const float correction = exp2(splat(before - largest))[0];
-    blocks.totals[row] *= correction;
-    float* sums = blocks.sums + row * blocks.width;
-    for (int64_t j = 0; j < blocks.width; j += kLanes) store(sums + j, load(sums + j) * correction);
-    blocks.largest[row] = largest;
+  Float16Lanes totals = load(blocks.totals + row);
+  if (any(grew)) {
+    const Float16Lanes correction = exp2(before - largest);
+    totals *= correction;
+    float* sums = blocks.sums + step.row * blocks.width + i;
+    for (int64_t j = 0; j < blocks.width; ++j)
+      store(sums + j * kRowStep, load(sums + j * kRowStep) * correction);
+    store(blocks.largest + row, largest);
   }
-  blocks.totals[row] += reduce_add(total[0] + total[1]);
+  store(blocks.totals + row, totals + (total[0] + total[1]));
 }
 
 // The keys of a packed block that some row of a step sees, in whole block steps; n = 0 for none.
@@ -169,53 +196,59 @@ void attend(const AttentionForm& form, const Blocks<Compute>& blocks, const Step
   const Keys keys = seen_of_block(form, step, block);
   if (keys.n == 0) return;
   const int64_t skipped = keys.begin - block.begin;
-  multiply_blocks(BlockProduct<Compute>{.a = blocks.q + step.row * blocks.width,
+  multiply_blocks(BlockProduct<Compute>{.a = blocks.k + skipped * blocks.width,
                                         .a_stride = blocks.width,
-                                        .b = blocks.k + skipped * kUnit<Compute>,
-                                        .b_stride = kKeyBlock,
+                                        .b = blocks.q + step.row * blocks.width,
+                                        .b_stride = kRowStep,
                                         .c = blocks.scores,
-                                        .c_stride = kKeyBlock,
-                                        .m = kRowStep,
-                                        .n = keys.n,
+                                        .c_stride = kRowStep,
+                                        .m = keys.n,
+                                        .n = kRowStep,
                                         .k = blocks.width,
                                         .accumulate = false});
-  const float factor = form.scale * kLog2OfE;
   const bool all_seen = keys.begin >= first_key(form, step.query + step.count - 1) &&
                         keys.begin + keys.n <= end_key(form, step.query);
-  for (int64_t i = 0; i < step.count; ++i) {
-    if (!all_seen) hide(form, step.query + i, keys, factor, blocks.scores + i * kKeyBlock);
-    soften(blocks, step.row + i, i, keys.n, all_seen ? factor : 1.0F);
-  }
-  for (int64_t i = step.count; i < kRowStep; ++i)
-    store_zeros(blocks.weights + i * kKeyBlock, keys.n);
-  multiply_blocks(BlockProduct<Compute>{.a = blocks.weights,
+  if (!all_seen) hide(form, blocks, step, keys);
+  for (int64_t i = 0; i < kRowStep; i += kLanes)
+    soften(blocks, step, i, keys.n, form.scale * kLog2OfE);
+  multiply_blocks(BlockProduct<Compute>{.a = blocks.v_turned + skipped,
                                         .a_stride = kKeyBlock,
-                                        .b = blocks.v + skipped * blocks.width,
-                                        .b_stride = blocks.width,
+                                        .b = blocks.weights,
+                                        .b_stride = kRowStep,
                                         .c = blocks.sums + step.row * blocks.width,
-                                        .c_stride = blocks.width,
-                                        .m = kRowStep,
-                                        .n = blocks.width,
+                                        .c_stride = kRowStep,
+                                        .m = blocks.width,
+                                        .n = kRowStep,
                                         .k = keys.n,
                                         .accumulate = true});
 }
 
 template <typename Stored, typename Compute>
-void finish(const AttentionTile& tile, const Blocks<Compute>& blocks) {
+void finish(const AttentionTile& tile, const Blocks<Compute>& blocks, const Step& step) {
+  transpose_units(RowBlock<const float>{blocks.sums + step.row * blocks.width, kRowStep},
+                  blocks.width, kRowStep, RowBlock<float>{blocks.o_rows, blocks.width});
+  const int64_t d = tile.form.head_dim;
+  for (int64_t i = 0; i < step.count; ++i) {
+    const float largest = blocks.largest[step.row + i];
+    const float total = blocks.totals[step.row + i];
+    const bool saw = !(largest == kNothing);
+    const float share = saw ? 1.0F / total : 0.0F;
+    const float* sums = blocks.o_rows + i * blocks.width;
+    Stored* o = static_cast<Stored*>(tile.o) + (step.query + i) * tile.o_stride + step.head * d;
+    for_each_lanes(d,
+                   [=](int64_t j, auto part) { store(o + j, load(sums + j, part) * share, part); });
+    tile.lse[step.head * tile.lse_stride + step.query + i] =
+        saw ? largest * kLogOf2 + __builtin_logf(total) : 0.0F;
+  }
+}
+
+// Calls f(step) for all rows of the tile.
+template <typename F>
+SNUG_INLINE void for_each_step(const AttentionTile& tile, int64_t row_space, F f) {
   for (int64_t head = 0; head < tile.form.group; ++head)
-    for (int64_t i = 0; i < tile.end - tile.begin; ++i) {
-      const int64_t row = head * blocks.row_space + i;
-      const bool saw = !(blocks.largest[row] == kNothing);
-      const float share = saw ? 1.0F / blocks.totals[row] : 0.0F;
-      const float* sums = blocks.sums + row * blocks.width;
-      Stored* o = static_cast<Stored*>(tile.o) + (tile.begin + i) * tile.o_stride +
-                  head * tile.form.head_dim;
-      for_each_lanes(tile.form.head_dim, [=](int64_t j, auto part) {
-        store(o + j, load(sums + j, part) * share, part);
-      });
-      tile.lse[head * tile.lse_stride + tile.begin + i] =
-          saw ? blocks.largest[row] * kLogOf2 + __builtin_logf(blocks.totals[row]) : 0.0F;
-    }
+    for (int64_t query = tile.begin; query < tile.end; query += kRowStep)
+      f(Step{head * row_space + query - tile.begin, head, query,
+             smaller_of(kRowStep, tile.end - query)});
 }
 
 template <typename Stored>
@@ -224,20 +257,18 @@ void attend_tile(const AttentionTile& tile) {
   const TilesInUse tiles;
   Scratch scratch(tile.scratch);
   const auto blocks = cut<Compute>(scratch, tile.form.group, tile.form.head_dim);
-  start<Stored>(tile, blocks);
-  const int64_t seen_begin = first_key(tile.form, tile.begin) / kKeyBlock * kKeyBlock;
+  for_each_step(tile, blocks.row_space,
+                [&](const Step& step) { start<Stored>(tile, blocks, step); });
   const int64_t seen_end = end_key(tile.form, tile.end - 1);
-  for (int64_t begin = seen_begin; begin < seen_end; begin += kKeyBlock) {
-    const int64_t end = smaller_of(seen_end, begin + kKeyBlock);
-    pack_keys<Stored>(tile, blocks, begin, end - begin);
-    for (int64_t head = 0; head < tile.form.group; ++head)
-      for (int64_t query = tile.begin; query < tile.end; query += kRowStep)
-        attend(tile.form, blocks,
-               Step{head * blocks.row_space + query - tile.begin, query,
-                    smaller_of(kRowStep, tile.end - query)},
-               Keys{begin, end - begin});
+  for (int64_t begin = first_key(tile.form, tile.begin) / kKeyBlock * kKeyBlock; begin < seen_end;
+       begin += kKeyBlock) {
+    const Keys block = {begin, smaller_of(kKeyBlock, seen_end - begin)};
+    pack_keys<Stored>(tile, blocks, block);
+    for_each_step(tile, blocks.row_space,
+                  [&](const Step& step) { attend(tile.form, blocks, step, block); });
   }
-  finish<Stored>(tile, blocks);
+  for_each_step(tile, blocks.row_space,
+                [&](const Step& step) { finish<Stored>(tile, blocks, step); });
 }
 
 }  // namespace

@@ -77,10 +77,23 @@ SNUG_INLINE void pair_rows(RowBlock<const uint16_t> from, int64_t rows, int64_t 
   }
 }
 
-// Two rows as they come: what pair_rows makes of them. For fp32 there is nothing to pair.
-SNUG_INLINE void store_pairs(float*, Float16Lanes, Float16Lanes) {}
-SNUG_INLINE void store_pairs(uint16_t* out, Float16Lanes even, Float16Lanes odd) {
+// Sixteen columns of two rows as they come: what pair_rows makes of them. `stride` counts units.
+SNUG_INLINE void store_pairs(float* out, int64_t stride, Float16Lanes even, Float16Lanes odd) {
+  store(out, even);
+  store(out + stride, odd);
+}
+SNUG_INLINE void store_pairs(uint16_t* out, int64_t, Float16Lanes even, Float16Lanes odd) {
+#if defined(__AVX512BF16__)
+  constexpr uint32_t kEvenOdd = 0x00100000;  // first of the evens, first of the odds
+  const Uint16Lanes order =
+      kEvenOdd + Uint16Lanes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} * 0x00010001U;
+  const auto halves = reinterpret_cast<__m512i>(
+      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(odd), reinterpret_cast<__m512>(even)));
+  const __m512i pairs =
+      _mm512_maskz_permutexvar_epi16(~__mmask32{0}, reinterpret_cast<__m512i>(order), halves);
+#else
   const Uint16Lanes pairs = widen(to_bf16(even)) | widen(to_bf16(odd)) << 16;
+#endif
   __builtin_memcpy(out, &pairs, sizeof pairs);
 }
 

@@ -23,4 +23,25 @@ SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
   return reinterpret_cast<Float16Lanes>(reinterpret_cast<Int16Lanes>(p) + exponent);
 }
 
+// The same where the result becomes a weight of type Compute. For bf16 within 3e-6, a fraction of
+// what rounding takes: there 2^f for f in [0, 1) is the minimax polynomial of degree 4.
+template <typename Compute>
+SNUG_INLINE Float16Lanes exp2_of_weight(Float16Lanes x) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Compute) == 2) {
+    constexpr int kFraction = 0x01;  // x - floor(x)
+    const __m512 clamped = reinterpret_cast<__m512>(maximum(splat(-126.0F), x));
+    const auto f =
+        reinterpret_cast<Float16Lanes>(_mm512_maskz_reduce_ps(0xffff, clamped, kFraction));
+    Float16Lanes p = f * 1.35341681e-2F + 5.20114603e-2F;
+    p = p * f + 0.241442757F;
+    p = p * f + 0.693003834F;
+    p = p * f + 1.00000259F;
+    return reinterpret_cast<Float16Lanes>(
+        _mm512_maskz_scalef_ps(0xffff, reinterpret_cast<__m512>(p), clamped));
+  }
+#endif
+  return exp2(x);
+}
+
 }  // namespace snug::backends::cpu::SNUG_ISA
