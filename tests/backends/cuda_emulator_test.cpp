@@ -4,6 +4,7 @@
 
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device.cuh"
+#include "backends/cuda/kernels/warp_matrix.cuh"
 #include "operation_check.h"
 
 namespace snug::backends::test {
@@ -53,6 +54,20 @@ __global__ void lanes_meet_in_unlike_operations() {
 
 __global__ void writes_beyond_shared_memory() { cuda::shared_memory<int>()[kThreads] = 1; }
 
+__global__ void ends_with_a_copy_under_way(const uint16_t* from) {
+  cuda::begin_copy(cuda::shared_memory<uint16_t>(), from, false);
+}
+
+// Each thread copies 16 bytes and shows the first two, after waiting for them or not.
+__global__ void copies(bool with_wait, const uint16_t* from, uint16_t* seen) {
+  uint16_t* to = cuda::shared_memory<uint16_t>() + 8 * threadIdx.x;
+  cuda::begin_copy(to, from, false);
+  cuda::end_batch();
+  if (with_wait) cuda::wait_for_batches<0>();
+  seen[threadIdx.x] = *to;
+  cuda::wait_for_batches<0>();
+}
+
 __global__ void loads_a_crooked_vector(const float* from) { cuda::load_vector(from + 1); }
 
 TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
@@ -67,7 +82,19 @@ TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
   EXPECT_DEATH(run(lanes_meet_in_unlike_operations), "unlike operations");
   EXPECT_DEATH(run(writes_beyond_shared_memory), "beyond the block's shared memory");
   alignas(16) const float values[8] = {};
+  alignas(16) const uint16_t words[8] = {};
+  EXPECT_DEATH(run(ends_with_a_copy_under_way, &words[0]), "copies under way");
   EXPECT_DEATH(run(loads_a_crooked_vector, &values[0]), "no multiple of 16");
+}
+
+TEST(EmulatedDevice, shows_a_copy_that_is_not_waited_for) {
+  alignas(16) const uint16_t words[8] = {7};
+  const cuda::LaunchShape shape{{1, 1, 1}, {kThreads, 1, 1}, kThreads * sizeof(words)};
+  for (const bool with_wait : {true, false}) {
+    std::vector<uint16_t> seen(kThreads);
+    cuda::launch(copies, shape, nullptr, with_wait, &words[0], seen.data());
+    for (const uint16_t word : seen) EXPECT_EQ(word == 7, with_wait);
+  }
 }
 
 class CudaEmulator : public testing::TestWithParam<program::Kind> {};

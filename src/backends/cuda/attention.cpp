@@ -1,5 +1,7 @@
 #include "backends/cuda/kernels/attention.h"
 
+#include <initializer_list>
+
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 
@@ -38,6 +40,15 @@ RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, 
           .queries = ranges + q_tokens};
 }
 
+// Whether the tensor cores take these operands; else the tiles in f32 do.
+bool fits_matrices(const AttentionForm& form, int32_t shared_bytes, const CudaContext& context,
+                   std::initializer_list<const Matrix*> operands) {
+  bool is_bf16 = true;
+  for (const Matrix* operand : operands) is_bf16 = is_bf16 && operand->operand.is_bf16;
+  return is_bf16 && form.head_dim % kVectorElements == 0 && form.head_dim <= kMaxMatrixDims &&
+         walk_rows(operands).vectors && shared_bytes <= context.device.shared_bytes;
+}
+
 }  // namespace
 
 bool supports(const Attention& attention, const OperationView&, const CudaContext& context) {
@@ -65,15 +76,20 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   const Matrix k = matrix_of(invocation.reads[1]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   find_ranges(ranges, context.stream.get());
-  attention({.shape = ranges.shape,
-             .keys = ranges.keys,
-             .queries = ranges.queries,
-             .q = q.operand,
-             .k = k.operand,
-             .v = matrix_of(invocation.reads[2]).operand,
-             .o = matrix_of(invocation.writes[0]).operand,
-             .lse = floats_of(invocation.writes[1])},
-            context.stream.get());
+  const Matrix v = matrix_of(invocation.reads[2]);
+  const AttentionRun run{.shape = ranges.shape,
+                         .keys = ranges.keys,
+                         .queries = ranges.queries,
+                         .q = q.operand,
+                         .k = k.operand,
+                         .v = v.operand,
+                         .o = matrix_of(invocation.writes[0]).operand,
+                         .lse = floats_of(invocation.writes[1])};
+  const AttentionForm& form = run.shape.form;
+  if (fits_matrices(form, attention_matrix_shared_bytes(form.head_dim), context, {&q, &k, &v}))
+    attention_matrix(run, context.stream.get());
+  else
+    attention(run, context.stream.get());
 }
 
 void run(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
@@ -81,21 +97,27 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
   const Matrix k = matrix_of(invocation.reads[2]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   find_ranges(ranges, context.stream.get());
-  const auto operand = [](const Buffer& buffer) { return matrix_of(buffer).operand; };
-  attention_grad({.shape = ranges.shape,
-                  .keys = ranges.keys,
-                  .queries = ranges.queries,
-                  .d_o = operand(invocation.reads[0]),
-                  .q = q.operand,
-                  .k = k.operand,
-                  .v = operand(invocation.reads[3]),
-                  .o = operand(invocation.reads[4]),
-                  .lse = floats_of(invocation.reads[5]),
-                  .delta = reinterpret_cast<float*>(ranges.queries + k.rows),
-                  .dq = operand(invocation.writes[0]),
-                  .dk = operand(invocation.writes[1]),
-                  .dv = operand(invocation.writes[2])},
-                 context.stream.get());
+  const Matrix d_o = matrix_of(invocation.reads[0]);
+  const Matrix v = matrix_of(invocation.reads[3]);
+  const AttentionGradRun run{.shape = ranges.shape,
+                             .keys = ranges.keys,
+                             .queries = ranges.queries,
+                             .d_o = d_o.operand,
+                             .q = q.operand,
+                             .k = k.operand,
+                             .v = v.operand,
+                             .o = matrix_of(invocation.reads[4]).operand,
+                             .lse = floats_of(invocation.reads[5]),
+                             .delta = reinterpret_cast<float*>(ranges.queries + k.rows),
+                             .dq = matrix_of(invocation.writes[0]).operand,
+                             .dk = matrix_of(invocation.writes[1]).operand,
+                             .dv = matrix_of(invocation.writes[2]).operand};
+  const AttentionForm& form = run.shape.form;
+  if (fits_matrices(form, attention_grad_matrix_shared_bytes(form.head_dim), context,
+                    {&d_o, &q, &k, &v}))
+    attention_grad_matrix(run, context.stream.get());
+  else
+    attention_grad(run, context.stream.get());
 }
 
 }  // namespace snug::backends::cuda

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -29,10 +30,16 @@ constexpr int kGuard = 0xa5;
 
 // A context is made once a fiber; changing between fibers is a jump, which spares the system calls
 // of swapcontext.
+struct Copy {
+  void* to;
+  const void* from;  // null: zeros
+};
+
 struct Fiber {
   std::unique_ptr<std::byte[]> stack;
   ucontext_t entry{};
   jmp_buf state{};
+  std::deque<std::vector<Copy>> batches{1};  // the last is being filled
   bool started = false;
   bool done = true;
 };
@@ -119,6 +126,13 @@ void run_block(bool descending) {
   }
 }
 
+void check_copies() {
+  const Block& all = block();
+  for (unsigned i = 0; i < all.threads; ++i)
+    for (const std::vector<Copy>& batch : all.fibers[i].batches)
+      if (!batch.empty()) fail("a block ended with copies under way");
+}
+
 void check_guard(int64_t shared_bytes) {
   const std::byte* guard = block().shared.data() + shared_bytes;
   for (int64_t i = 0; i < kGuardBytes; ++i)
@@ -147,11 +161,13 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
     std::memset(all.shared.data(), kPoison, static_cast<size_t>(grid.shared_bytes));
     std::memset(all.shared.data() + grid.shared_bytes, kGuard, kGuardBytes);
     run_block(i % 2 == 1);
+    check_copies();
     check_guard(grid.shared_bytes);
   }
 }
 
-const uint64_t* exchange(Exchange operation, uint64_t value) {
+const uint64_t* exchange(Exchange operation, uint64_t value,
+                         void (*complete)(const uint64_t* values)) {
   Block& all = block();
   if (all.threads % kWarpLanes != 0) fail("a warp exchange in a block with half a warp");
   Warp& warp = all.warps[all.current / kWarpLanes];
@@ -162,6 +178,7 @@ const uint64_t* exchange(Exchange operation, uint64_t value) {
   warp.values[generation % 2][all.current % kWarpLanes] = value;
   ++all.progress;
   if (++warp.arrived == kWarpLanes) {
+    if (complete != nullptr) complete(warp.values[generation % 2].data());
     warp.arrived = 0;
     ++warp.generation;
   }
@@ -183,6 +200,24 @@ void wait_for_block() {
 }
 
 std::byte* shared_memory() { return block().shared.data(); }
+
+void begin_copy(void* to, const void* from, bool zeros) {
+  block().fibers[block().current].batches.back().push_back({to, zeros ? nullptr : from});
+}
+
+void end_batch() { block().fibers[block().current].batches.emplace_back(); }
+
+void wait_for_batches(size_t left) {
+  constexpr size_t kBytes = 16;
+  auto& batches = block().fibers[block().current].batches;
+  for (; batches.size() > left + 1; batches.pop_front())
+    for (const Copy& copy : batches.front()) {
+      if (copy.from == nullptr)
+        std::memset(copy.to, 0, kBytes);
+      else
+        std::memcpy(copy.to, copy.from, kBytes);
+    }
+}
 
 void fail(const char* problem) {
   std::fprintf(stderr, "CUDA emulator: %s, in block (%u, %u, %u), thread (%u, %u, %u)\n", problem,

@@ -43,12 +43,19 @@ struct Grid {
 void run_grid(const Grid& grid, const std::function<void()>& thread);
 
 // What a thread may do while it runs.
-enum class Exchange : uint8_t { shuffle, vote, barrier };
+enum class Exchange : uint8_t { shuffle, vote, barrier, product };
 // Gives this lane's value and returns those of all 32 lanes, when all have come.
-const uint64_t* exchange(Exchange operation, uint64_t value);
+// The last to come calls `complete` with them first.
+const uint64_t* exchange(Exchange operation, uint64_t value,
+                         void (*complete)(const uint64_t* values) = nullptr);
 int lane();
 void wait_for_block();
 std::byte* shared_memory();
+// Copies of 16 bytes (or zeros) of this thread that are done only when it waits for their batch, so that what
+// reads too early reads poison. A block that ends with copies under way aborts.
+void begin_copy(void* to, const void* from, bool zeros);
+void end_batch();
+void wait_for_batches(size_t left);
 // Aborts with the block and thread.
 [[noreturn]] void fail(const char* problem);
 

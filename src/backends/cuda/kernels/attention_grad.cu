@@ -200,15 +200,18 @@ int32_t attention_grad_shared_bytes(int64_t head_dim) {
   return (4 * tile_floats(lane_columns(head_dim)) + 2 * kWeightFloats) * int32_t{sizeof(float)};
 }
 
+void find_delta(const AttentionGradRun& run, cudaStream_t stream) {
+  if (run.shape.q_tokens == 0) return;
+  constexpr uint32_t kWarps = 8;
+  LaunchShape shape;
+  shape.block.x = kWarps * kLanes;
+  shape.grid.x = static_cast<uint32_t>(ceil_div(run.shape.q_tokens, kWarps));
+  shape.grid.y = static_cast<uint32_t>(run.shape.form.heads);
+  launch(delta_kernel, shape, stream, run);
+}
+
 void attention_grad(const AttentionGradRun& run, cudaStream_t stream) {
-  if (run.shape.q_tokens > 0) {
-    constexpr uint32_t kWarps = 8;
-    LaunchShape shape;
-    shape.block.x = kWarps * kLanes;
-    shape.grid.x = static_cast<uint32_t>(ceil_div(run.shape.q_tokens, kWarps));
-    shape.grid.y = static_cast<uint32_t>(run.shape.form.heads);
-    launch(delta_kernel, shape, stream, run);
-  }
+  find_delta(run, stream);
   with_lane_columns<Backward>(run.shape.form.head_dim, run, stream);
 }
 

@@ -1,0 +1,51 @@
+// Products of 16 x 16 by 16 x 8 matrices by a warp on the tensor cores, and what feeds them. With g
+// = lane / 4 and t = lane % 4, a lane holds:
+//   a (16, 16) bf16: [0] row g, [1] row g + 8, columns 2t and 2t + 1; [2], [3] the same rows,
+//   columns 2t + 8, + 9 b (16, 8) bf16:  [0] rows 2t and 2t + 1 of column g; [1] rows 2t + 8 and 2t
+//   + 9 c (16, 8) f32:   [0], [1] row g, columns 2t and 2t + 1; [2], [3] row g + 8
+// A pair is one word, the lower index in the lower half. (PTX ISA, mma.m16n8k16; ldmatrix;
+// cp.async.) The emulator has a file of the same path in its place.
+#pragma once
+
+#include "backends/cuda/device.cuh"
+
+namespace snug::backends::cuda {
+
+// c += a b.
+__device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                    uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Four 8 x 8 matrices of shared memory, transposed: lane i gives the address of row i % 8 of matrix
+// i / 8, a multiple of 16 bytes. pairs[m] is rows 2t and 2t + 1 of column g of matrix m.
+__device__ inline void load_transposed(uint32_t (&pairs)[4], const uint16_t* row) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
+               : "r"(address)
+               : "memory");
+}
+
+// Begins to copy 16 bytes to shared memory, or zeros. Both addresses are multiples of 16.
+__device__ inline void begin_copy(uint16_t* shared, const void* global, bool zeros) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  const int bytes = zeros ? 0 : 16;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(global),
+               "r"(bytes)
+               : "memory");
+}
+// Ends a batch of this thread's copies.
+__device__ inline void end_batch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until at most kLeft of this thread's batches are under way; a barrier makes them the
+// block's.
+template <int kLeft>
+__device__ inline void wait_for_batches() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,81 @@
+// Stands in for src/backends/cuda/kernels/warp_matrix.cuh, which says who holds what: the last lane
+// to come multiplies for all. Copies are done at once where the real ones begin, so a missing wait
+// does not show.
+#pragma once
+
+#include <cstring>
+
+#include "backends/cuda/device.cuh"
+#include "base/dtype.h"
+
+namespace snug::backends::cuda {
+
+// What one lane brings to a product; it stays on the lane's stack while the others come.
+struct LaneMatrices {
+  float* c;
+  const uint32_t* a;
+  uint32_t b[2];
+};
+
+inline float half_of(uint32_t word, int half) {
+  return base::to_float(base::BFloat16{static_cast<uint16_t>(word >> (16 * half))});
+}
+
+inline void multiply_add_of_warp(const uint64_t* lanes) {
+  const auto matrices = [&](int lane) -> const LaneMatrices& {
+    return *reinterpret_cast<const LaneMatrices*>(lanes[lane]);
+  };
+  float a[16][16];
+  float b[16][8];
+  for (int lane = 0; lane < cuda_emulator::kWarpLanes; ++lane) {
+    const int g = lane / 4;
+    const int pair = 2 * (lane % 4);
+    for (int half = 0; half < 2; ++half)
+      for (int i = 0; i < 4; ++i) {
+        a[g + i % 2 * 8][pair + i / 2 * 8 + half] = half_of(matrices(lane).a[i], half);
+        if (i < 2) b[pair + i * 8 + half][g] = half_of(matrices(lane).b[i], half);
+      }
+  }
+  float c[16][8] = {};
+  for (int row = 0; row < 16; ++row)
+    for (int k = 0; k < 16; ++k)
+      for (int column = 0; column < 8; ++column) c[row][column] += a[row][k] * b[k][column];
+  for (int lane = 0; lane < cuda_emulator::kWarpLanes; ++lane)
+    for (int i = 0; i < 4; ++i)
+      matrices(lane).c[i] += c[lane / 4 + i / 2 * 8][2 * (lane % 4) + i % 2];
+}
+
+inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  const LaneMatrices mine{c, a, {b0, b1}};
+  cuda_emulator::exchange(cuda_emulator::Exchange::product, reinterpret_cast<uintptr_t>(&mine),
+                          multiply_add_of_warp);
+}
+
+inline void load_transposed(uint32_t (&pairs)[4], const uint16_t* row) {
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0)
+    cuda_emulator::fail("a matrix row at an address that is no multiple of 16");
+  const uint64_t* rows =
+      cuda_emulator::exchange(cuda_emulator::Exchange::shuffle, reinterpret_cast<uintptr_t>(row));
+  const int g = cuda_emulator::lane() / 4;
+  const int t = cuda_emulator::lane() % 4;
+  for (int m = 0; m < 4; ++m) {
+    const auto value = [&](int matrix_row) {
+      return uint32_t{reinterpret_cast<const uint16_t*>(rows[8 * m + matrix_row])[g]};
+    };
+    pairs[m] = value(2 * t) | value(2 * t + 1) << 16;
+  }
+}
+
+inline void begin_copy(uint16_t* shared, const void* global, bool zeros) {
+  for (const void* address : {static_cast<const void*>(shared), global})
+    if (reinterpret_cast<uintptr_t>(address) % 16 != 0)
+      cuda_emulator::fail("a copy between addresses that are no multiples of 16");
+  cuda_emulator::begin_copy(shared, global, zeros);
+}
+inline void end_batch() { cuda_emulator::end_batch(); }
+template <int kLeft>
+void wait_for_batches() {
+  cuda_emulator::wait_for_batches(kLeft);
+}
+
+}  // namespace snug::backends::cuda
