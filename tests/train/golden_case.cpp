@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/open_cuda.h"
 #include "formats/lora_config.h"
 #include "models/config.h"
 #include "runtime/adapter.h"
@@ -28,6 +29,10 @@ void put(runtime::Executor& executor, const std::string& program, const std::str
 }
 
 }  // namespace
+
+bool has_device(const std::string& backend) {
+  return backend != "cuda" || backends::has_cuda_device();
+}
 
 std::vector<float> floats(const formats::SafetensorsFile& file, const std::string& name) {
   return read<float>(file, name);

@@ -13,8 +13,11 @@
 namespace snug::test {
 
 // The backends that this binary's tests run on: golden_backends.cpp, or
-// golden_backends_emulated.cpp.
+// golden_backends_cuda.cpp.
 std::vector<std::string> golden_backends();
+
+// False for the CUDA backend where there is no card: its tests are skipped.
+bool has_device(const std::string& backend);
 
 inline std::string golden_folder(const std::string& name) { return "tests/goldens/" + name; }
 

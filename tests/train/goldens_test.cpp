@@ -37,6 +37,10 @@ class Goldens : public testing::TestWithParam<GoldenParameter> {
  protected:
   Goldens() : golden_(golden_folder(GetParam().name) + "/golden.safetensors") {}
 
+  void SetUp() override {
+    if (!has_device(GetParam().backend)) GTEST_SKIP() << "skipped: no CUDA device";
+  }
+
   LoadedCase load(plan::TrainingSpec spec) const {
     const auto& parameter = GetParam();
     spec.quantization = parameter.quantization;
@@ -132,6 +136,7 @@ TEST(Packing, PackedRowsEqualDocumentsAlone) {
     bounds.insert(bounds.end(), {begin, begin + documents[i + 2]});
   }
   for (const std::string& backend : golden_backends()) {
+    if (!has_device(backend)) GTEST_SKIP() << "skipped: no CUDA device";
     auto spec = golden_spec(program::DType::f32);
     spec.row_segments = 4;
     LoadedCase loaded(backend, golden_folder("rope_llama3/model"), "", spec);

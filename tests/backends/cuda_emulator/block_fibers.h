@@ -51,8 +51,8 @@ const uint64_t* exchange(Exchange operation, uint64_t value,
 int lane();
 void wait_for_block();
 std::byte* shared_memory();
-// Copies of 16 bytes (or zeros) of this thread that are done only when it waits for their batch, so that what
-// reads too early reads poison. A block that ends with copies under way aborts.
+// Copies of 16 bytes (or zeros) of this thread that are done only when it waits for their batch, so
+// that what reads too early reads poison. A block that ends with copies under way aborts.
 void begin_copy(void* to, const void* from, bool zeros);
 void end_batch();
 void wait_for_batches(size_t left);

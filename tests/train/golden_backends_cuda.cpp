@@ -1,4 +1,5 @@
-// The CUDA backend, which open_cuda.cpp of this binary opens on the emulated device.
+// The CUDA backend: of a card, or where this binary has open_cuda.cpp of its own the emulated
+// device's.
 #include "golden_case.h"
 
 namespace snug::test {
