@@ -20,8 +20,13 @@ void add_optimizer_keys(KeyTable& table) {
       .add<&Recipe::optim>(
           "optim", "adamw",
           "adamw: fp32 weights and moments; adamw_bf16: both bf16, rounded stochastically; "
-          "adamw_8bit: moments of 8 bits as in bitsandbytes, weights in compute_dtype. The plan "
-          "covers the largest micro-batch, so paged_ names mean the same and nothing is paged")
+          "adamw_8bit: moments of 8 bits, state and update bitsandbytes', weights in "
+          "compute_dtype. "
+          "Other names are taken: adamw_torch, adamw_torch_fused, adamw_torch_xla, "
+          "adamw_torch_npu_fused, adamw_apex_fused, adamw_hf, paged_adamw and paged_adamw_32bit "
+          "mean adamw; adamw_bnb_8bit, paged_adamw_8bit and adamw_torch_8bit (torchao's, whose own "
+          "state differs) mean adamw_8bit. The plan covers the largest micro-batch, so nothing is "
+          "paged")
       .aliases({"optimizer"})
       .choices({"adamw", "adamw_bf16", "adamw_8bit"})
       .translations({{"adamw_torch", "adamw"},

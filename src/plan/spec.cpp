@@ -102,6 +102,15 @@ void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
   recipe.double_quant = stored.double_quant;
 }
 
+// Of weights in 16 bits there are no scales to quantise. A recipe that says so itself
+// (load_in_4bit: false) may keep the key: Hugging Face's files list all of them.
+void check_unused(const Recipe& recipe) {
+  if (recipe.is_given("double_quant") && recipe.double_quant && !recipe.is_given("load_in_4bit"))
+    recipe.fail("double_quant",
+                "is true, but nothing is stored in 4 bits; set load_in_4bit=true too (in training, "
+                "method=qlora), or leave double_quant out");
+}
+
 void check_in_backward(const Recipe& recipe) {
   if (recipe.gradient_accumulation_steps > 1)
     recipe.fail("optim_in_backward",
@@ -136,7 +145,10 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
     return passes::QuantizeOptions{.nested = model.stored->double_quant,
                                    .kept = model.stored->kept};
   }
-  if (!recipe.load_in_4bit && recipe.method != formats::Method::qlora) return std::nullopt;
+  if (!recipe.load_in_4bit && recipe.method != formats::Method::qlora) {
+    check_unused(recipe);
+    return std::nullopt;
+  }
   return passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
 }
 

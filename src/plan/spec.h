@@ -28,7 +28,8 @@ program::DType compute_type(const formats::Recipe& recipe, const program::Target
 std::optional<text::RecordForm> record_form(formats::DataFormat format);
 
 // How the base model's linears are stored; nothing: in the compute type. Throws UserError for a
-// recipe that asks for another storage than the folder has.
+// recipe that asks for another storage than the folder has, or for scales in 8 bits of weights that
+// have none.
 std::optional<passes::QuantizeOptions> quantization(const formats::Recipe& recipe,
                                                     const models::ModelConfig& model);
 
