@@ -187,6 +187,11 @@ QuantState parse_quant_state(std::string_view text, const std::string& where) {
   return state;
 }
 
+std::optional<QuantState> find_quant_state(const TensorIndex& index, const std::string& name) {
+  if (!has(index, name, kStateSuffix)) return std::nullopt;
+  return PartReader(index, name).state();
+}
+
 std::optional<StoredNf4> find_nf4(const TensorIndex& index, const std::string& name,
                                   const std::vector<int64_t>& shape) {
   const PartReader parts(index, name);

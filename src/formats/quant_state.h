@@ -55,6 +55,10 @@ struct StoredNf4 {
   base::DynamicMap nested_map{};                 // as stored: values are decoded with this one
 };
 
+// What the JSON of the weight `name` says, or nothing where the index holds none for it. Throws
+// UserError naming file and tensor for what parse_quant_state refuses.
+std::optional<QuantState> find_quant_state(const TensorIndex& index, const std::string& name);
+
 // The parts of the weight `name`, or nothing when the index holds it unquantised or not at all.
 // Throws UserError naming file and tensor for a part that is missing or of another type or size, a
 // weight of another shape than `shape`, FP4, and codes with other values than NF4's.

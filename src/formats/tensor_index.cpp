@@ -56,11 +56,31 @@ std::map<std::string, std::vector<std::string>> read_weight_map(const fs::path& 
   return shards;
 }
 
+fs::path single_file(const fs::path& folder, const std::string& stem) {
+  return folder / (stem + ".safetensors");
+}
+
+fs::path index_file(const fs::path& folder, const std::string& stem) {
+  return folder / (stem + ".safetensors.index.json");
+}
+
 }  // namespace
 
+bool TensorIndex::has_files(const fs::path& folder, const std::string& stem) {
+  std::error_code error;
+  if (fs::exists(single_file(folder, stem), error)) return true;
+  const fs::path index = index_file(folder, stem);
+  if (!fs::exists(index, error)) return false;
+  const auto shards = read_weight_map(index);
+  return std::all_of(shards.begin(), shards.end(), [&](const auto& shard) {
+    std::error_code missing;
+    return fs::exists(folder / shard.first, missing);
+  });
+}
+
 TensorIndex::TensorIndex(const fs::path& folder, const std::string& stem) : folder_(folder) {
-  const fs::path single = folder / (stem + ".safetensors");
-  const fs::path index = folder / (stem + ".safetensors.index.json");
+  const fs::path single = single_file(folder, stem);
+  const fs::path index = index_file(folder, stem);
   std::error_code error;
   if (fs::exists(single, error)) {
     add_file(single);

@@ -26,6 +26,10 @@ class TensorIndex {
   // folder that has pickle files (.bin, .pt, .pth) only.
   explicit TensorIndex(const std::filesystem::path& folder, const std::string& stem = "model");
 
+  // Whether the folder has all the files that opening it reads: the one, or the index and its
+  // shards. Throws UserError for a broken index.
+  static bool has_files(const std::filesystem::path& folder, const std::string& stem = "model");
+
   TensorIndex(TensorIndex&&) = default;
   TensorIndex& operator=(TensorIndex&&) = default;
 

@@ -7,10 +7,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/nearest.h"
-#include "formats/quant_state.h"
 #include "formats/quantization_config.h"
 #include "models/families.h"
-#include "models/weights.h"
+#include "models/stored_nf4.h"
 
 namespace snug::models {
 namespace {
@@ -25,24 +24,6 @@ ModelConfig parse_config_object(const base::JsonObject& json) {
   if (const auto quantised = formats::parse_quantization_config(json.value(), json.file()))
     config.stored = StoredNf4{quantised->double_quant, {}};
   return config;
-}
-
-// Which linears a quantised folder left alone: its files say, whatever its config.json lists.
-std::vector<std::string> kept_linears(const std::filesystem::path& folder,
-                                      const ModelConfig& config) {
-  const formats::TensorIndex index(folder);
-  std::vector<std::string> kept;
-  for (const Weight& weight : weights_of(config)) {
-    const bool is_quantised =
-        index.find(fmt::format("{}{}", weight.name, formats::kStateSuffix)) != nullptr;
-    if (is_quantised && weight.layer < 0)
-      base::throw_user_error(
-          "{}: '{}' is stored in 4 bits; snug keeps embeddings and the head in 16. Quantise the "
-          "16-bit folder again: snug quantize leaves them alone",
-          folder.string(), weight.name);
-    if (!is_quantised && weight.is_linear()) kept.push_back(weight.name);
-  }
-  return kept;
 }
 
 std::string nearest_preset(const std::string& word) {
@@ -73,7 +54,7 @@ ModelSource find_model(const std::string& name_or_folder) {
         name_or_folder);
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
-  if (config.stored) config.stored->kept = kept_linears(folder, config);
+  config.stored = stored_nf4(folder, config);
   return {std::move(config), folder};
 }
 

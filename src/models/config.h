@@ -80,8 +80,8 @@ std::optional<ModelConfig> preset(std::string_view name);
 // Names of all presets, sorted.
 std::vector<std::string> preset_names();
 
-// The model a user named: a preset, or a folder with a config.json. Throws UserError naming the
-// nearest preset when it is neither.
+// The model a user named: a preset, or a folder with a config.json, which must say of quantised
+// files that they are. Throws UserError naming the nearest preset when it is neither.
 struct ModelSource {
   ModelConfig config;
   std::filesystem::path folder;  // empty for a preset: no weights, random ones on request

@@ -33,8 +33,20 @@ int64_t parse_window(const base::JsonObject& json, int64_t absent);
 std::vector<int64_t> parse_layer_windows(const base::JsonObject& json, int64_t num_layers);
 void describe_layer_windows(const ModelConfig& config, nlohmann::json& json);
 
-// An integer of at least 1; throws UserError otherwise. The second form has a fallback when absent.
-int64_t positive(const base::JsonObject& json, std::string_view key);
-int64_t positive_or(const base::JsonObject& json, std::string_view key, int64_t fallback);
+// Sizes are bounded, far above any model there is, so that a mistyped one is refused before it
+// takes the machine's memory, and so that no product of sizes overflows: the bytes that training
+// keeps of a model with every size at its bound are below 2^61.
+inline constexpr int64_t kMostLayers = int64_t{1} << 10;
+inline constexpr int64_t kMostHeads = int64_t{1} << 12;  // and elements of one
+inline constexpr int64_t kMostHidden = int64_t{1} << 20;
+inline constexpr int64_t kMostIntermediate = int64_t{1} << 22;
+inline constexpr int64_t kMostVocabulary = int64_t{1} << 24;
+inline constexpr int64_t kMostPositions = int64_t{1} << 30;
+
+// An integer from 1 to `most`; throws UserError otherwise. The second form has a fallback when
+// absent.
+int64_t positive(const base::JsonObject& json, std::string_view key, int64_t most = kMostPositions);
+int64_t positive_or(const base::JsonObject& json, std::string_view key, int64_t fallback,
+                    int64_t most = kMostPositions);
 
 }  // namespace snug::models

@@ -24,6 +24,15 @@ TEST(Json, SyntaxErrorsCarryLineAndColumn) {
   EXPECT_TRUE(contains(error_in("\"\xff\""), "not valid JSON"));
 }
 
+TEST(Json, ErrorsQuoteBytesThatAreNoTextAsNumbers) {
+  const std::string error = error_in("\xff\xfe{}");
+  EXPECT_TRUE(contains(error, "not valid JSON"));
+  EXPECT_TRUE(contains(error, "\\xff"));
+  for (const char* broken : {"\"\xff\"", "\"\xe4\xbd\"", "\"a\xc0\xaf\"", "[\xf5]"})
+    for (const char letter : error_in(broken)) EXPECT_GE(letter, ' ') << error_in(broken);
+  EXPECT_TRUE(contains(error_in("\"\u00e9\u4f60\n\""), "\u00e9\u4f60"));
+}
+
 TEST(Json, KeysGivenTwiceAreRefused) {
   EXPECT_TRUE(
       contains(error_in("{\"a\": 1,\n \"a\": 2}"), "a.json:2:4: the key \"a\" is given twice"));

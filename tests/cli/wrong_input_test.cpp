@@ -65,6 +65,41 @@ std::function<std::vector<std::string>(const Scene&)> with_model_file(const std:
   };
 }
 
+// A folder of weights in 4 bits in place of the model, a text in one of its files replaced.
+std::vector<std::string> with_nf4(const Scene& scene, const std::string& golden,
+                                  const std::string& file, const std::string& from,
+                                  const std::string& to) {
+  fs::copy("tests/goldens/nf4/" + golden, scene.folder / "nf4");
+  const std::string name = "nf4/" + file;
+  scene.file(name, replaced(contents_of(scene.folder / name), from, to));
+  return {"model=" + scene.path("nf4"),
+          "data=" + scene.file("ids.jsonl", "{\"input_ids\": [1, 2, 3, 4, 5]}\n"), "max_length=16"};
+}
+
+// What its config.json says of double quantisation, turned around.
+std::function<std::vector<std::string>(const Scene&)> with_nf4_said(const std::string& golden,
+                                                                    const std::string& words) {
+  const bool is_double = golden == "double";
+  const auto said = [](bool value) {
+    return std::string("\"bnb_4bit_use_double_quant\": ") + (value ? "true" : "false");
+  };
+  return [=](const Scene& scene) {
+    return joined(with_nf4(scene, golden, "config.json", said(is_double), said(!is_double)),
+                  words_of(words));
+  };
+}
+
+std::function<std::vector<std::string>(const Scene&)> with_nf4_unsaid(const std::string& words) {
+  return [=](const Scene& scene) {
+    return joined(with_nf4(scene, "double", "config.json", "\"quantization_config\"", "\"other\""),
+                  words_of(words));
+  };
+}
+
+std::vector<std::string> with_nf4_of_garbage(const Scene& scene) {
+  return with_nf4(scene, "double", "model.safetensors", "{\"quant_type\"", "\xff\xfe{\"quant_typ");
+}
+
 std::vector<std::string> without_weights(const Scene& scene) {
   fs::remove(scene.folder / "model/model.safetensors");
   return {};
@@ -142,6 +177,30 @@ const std::vector<WrongInput> kCases{
     {"pickle", with_pickle, {"pytorch_model.bin", "safetensors"}},
     {"truncated_weights", with_truncated_weights, {"model.safetensors"}},
     {"lying_header", with_lying_header, {"model.safetensors"}},
+    {"endless_layers",
+     with_model_file("config.json", "\"num_hidden_layers\": 2",
+                     "\"num_hidden_layers\": 1000000000000"),
+     {"config.json", "'num_hidden_layers' is 1000000000000", "at most 1024"}},
+    {"double_quant_of_16_bits",
+     only("double_quant=true"),
+     {"double_quant", "load_in_4bit=true", "method=qlora"}},
+    {"double_quantised_said_not",
+     with_nf4_said("double", "method=qlora"),
+     {"nf4/model.safetensors", "_proj.weight.quant_state.bitsandbytes__nf4' is double quantised",
+      "config.json says bnb_4bit_use_double_quant = false", "set it to true"}},
+    {"not_double_quantised_said_so",
+     with_nf4_said("plain", "method=qlora"),
+     {"nf4/model.safetensors", "is quantised once", "bnb_4bit_use_double_quant = true",
+      "set it to false"}},
+    {"quantised_unsaid_lora",
+     with_nf4_unsaid("method=lora"),
+     {"nf4/model.safetensors", "_proj.weight", "config.json has no quantization_config",
+      "\"bnb_4bit_use_double_quant\": true"}},
+    {"quantised_unsaid_qlora", with_nf4_unsaid("method=qlora"), {"no quantization_config"}},
+    {"quantised_unsaid_full", with_nf4_unsaid("method=full"), {"no quantization_config"}},
+    {"quant_state_of_garbage",
+     with_nf4_of_garbage,
+     {"nf4/model.safetensors", ".quant_state.bitsandbytes__nf4'", "not valid JSON", "\\xff"}},
     {"missing_data", only("data=nowhere.jsonl"), {"nowhere.jsonl"}},
     {"missing_eval_data", only("eval_data=gone.jsonl"), {"eval_data", "gone.jsonl"}},
     {"empty_data", with_data(""), {"wrong.jsonl"}},

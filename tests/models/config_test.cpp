@@ -4,18 +4,23 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/temporary_folder.h"
 #include "formats/quant_state.h"
-#include "formats/safetensors_header.h"
+#include "formats/safetensors_writer.h"
 #include "models/rope.h"
 #include "models/weights.h"
 
 namespace snug::models {
 namespace {
+
+using testing::contains;
 
 constexpr const char* kSmall =
     R"("model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -158,6 +163,19 @@ TEST(Config, NamesWhatIsMissingOrImpossible) {
   EXPECT_NE(error_of("{\n\"model_type\": llama}").find("config.json:2"), std::string::npos);
 }
 
+TEST(Config, SizesAreBounded) {
+  EXPECT_EQ(parse(R"(, "max_position_embeddings": 1073741824)").max_position, 1 << 30);
+  for (const char* key :
+       {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+        "head_dim", "intermediate_size", "vocab_size", "max_position_embeddings"}) {
+    auto document = base::parse_json(fmt::format("{{{}}}", kSmall), "c");
+    document[key] = int64_t{1'000'000'000'000};
+    const std::string error = error_of(document.dump());
+    EXPECT_TRUE(
+        contains(error, fmt::format("config.json: '{}' is 1000000000000; snug takes", key)));
+  }
+}
+
 TEST(FindModel, NamesTheNearestShape) {
   try {
     find_model("llama-3.1-8B-instruct");
@@ -167,42 +185,95 @@ TEST(FindModel, NamesTheNearestShape) {
   }
 }
 
-// A folder whose config.json says NF4 and whose file has these weights in 4 bits.
-ModelConfig quantised_folder(const std::vector<std::string>& in_4_bits) {
-  const testing::TemporaryFolder folder;
-  folder.write("config.json", fmt::format("{{{}, \"quantization_config\": {{\"quant_method\": "
-                                          "\"bitsandbytes\", \"load_in_4bit\": true, "
-                                          "\"bnb_4bit_quant_type\": \"nf4\"}}}}",
-                                          kSmall));
-  formats::SafetensorsHeader header;
-  for (const std::string& name : in_4_bits)
-    header.tensors.push_back(
-        {fmt::format("{}{}", name, formats::kStateSuffix), "U8", {}, {0}, 0, 0});
-  folder.write("model.safetensors", formats::make_safetensors_header(header));
-  return find_model(folder.path().string()).config;
-}
+// A folder whose config.json announces NF4 (or not) and whose file has the JSON of these weights.
+struct QuantisedFolder {
+  std::vector<std::string> in_4_bits;
+  std::vector<std::string> double_quantised{};  // of them
+  bool announced = true;
 
-TEST(FindModel, LinearsThatAreNotIn4BitsAreKept) {
+  ModelConfig config() const {
+    const testing::TemporaryFolder folder;
+    const char* more = R"(, "quantization_config": {"quant_method": "bitsandbytes",
+                            "load_in_4bit": true, "bnb_4bit_quant_type": "nf4"})";
+    folder.write("config.json", fmt::format("{{{}{}}}", kSmall, announced ? more : ""));
+    std::vector<formats::TensorSpec> specs;
+    std::vector<std::string> texts;
+    for (const std::string& name : in_4_bits) {
+      const bool is_double = std::ranges::count(double_quantised, name) > 0;
+      formats::QuantState state{base::DType::bf16, {4, 6}, std::nullopt};
+      if (is_double) state.nested_offset = 0.5F;
+      texts.push_back(formats::to_json(state));
+      specs.push_back({fmt::format("{}{}", name, formats::kStateSuffix),
+                       base::DType::u8,
+                       {std::ssize(texts.back())}});
+    }
+    formats::SafetensorsWriter writer(folder / "model.safetensors", specs);
+    for (size_t i = 0; i < specs.size(); ++i)
+      writer.write(specs[i].name, texts[i].data(), std::ssize(texts[i]));
+    writer.finish();
+    return find_model(folder.path().string()).config;
+  }
+  std::string error() const {
+    return testing::user_error_of([&] { config(); });
+  }
+};
+
+std::vector<std::string> small_linears() {
   std::vector<std::string> names;
   for (const Weight& weight : weights_of(parse("")))
     if (weight.is_linear()) names.push_back(weight.name);
+  return names;
+}
+
+TEST(FindModel, LinearsThatAreNotIn4BitsAreKept) {
+  std::vector<std::string> names = small_linears();
   ASSERT_EQ(names.size(), 14U);
-  EXPECT_TRUE(quantised_folder(names).stored->kept.empty());
+  EXPECT_TRUE(QuantisedFolder{names}.config().stored->kept.empty());
   const std::vector<std::string> kept{names[3], names[9]};
   names.erase(names.begin() + 9);
   names.erase(names.begin() + 3);
-  EXPECT_EQ(quantised_folder(names).stored->kept, kept);
+  EXPECT_EQ(QuantisedFolder{names}.config().stored->kept, kept);
 }
 
 TEST(FindModel, RefusesAHeadIn4Bits) {
-  try {
-    quantised_folder({"lm_head.weight"});
-    FAIL();
-  } catch (const base::UserError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("'lm_head.weight' is stored in 4 bits"), std::string::npos) << text;
-    EXPECT_NE(text.find("snug quantize"), std::string::npos) << text;
-  }
+  const std::string text = QuantisedFolder{{"lm_head.weight"}}.error();
+  EXPECT_TRUE(contains(text, "'lm_head.weight' is stored in 4 bits"));
+  EXPECT_TRUE(contains(text, "snug quantize"));
+}
+
+TEST(FindModel, RefusesFilesThatContradictTheirConfig) {
+  const std::vector<std::string> names = small_linears();
+  const std::string unsaid = QuantisedFolder{names, {}, false}.error();
+  EXPECT_TRUE(contains(unsaid, "model.safetensors: tensor 'model.layers."));
+  EXPECT_TRUE(contains(unsaid, "config.json has no quantization_config"));
+  EXPECT_TRUE(contains(unsaid, "\"bnb_4bit_use_double_quant\": false}"));
+  // An absent key means that scales are not quantised.
+  const std::string reverse = QuantisedFolder{names, names}.error();
+  EXPECT_TRUE(contains(reverse, "is double quantised, but"));
+  EXPECT_TRUE(contains(reverse, "config.json says bnb_4bit_use_double_quant = false"));
+  const std::string nothing = QuantisedFolder{{}}.error();
+  EXPECT_TRUE(contains(nothing, "no linear of"));
+  EXPECT_TRUE(contains(nothing, "remove the quantization_config"));
+}
+
+TEST(FindModel, RefusesLinearsThatDiffer) {
+  const std::vector<std::string> names = small_linears();
+  const std::string text = QuantisedFolder{names, {names[5]}}.error();
+  EXPECT_TRUE(contains(text, fmt::format("tensor '{}{}' is double quantised, but '{}' is", names[5],
+                                         formats::kStateSuffix, names[0])));
+  EXPECT_TRUE(contains(text, "snug quantize"));
+}
+
+// What is not downloaded yet can be planned; what is broken cannot.
+TEST(FindModel, TakesAShapeWithoutItsFiles) {
+  const testing::TemporaryFolder folder;
+  folder.write("config.json", fmt::format("{{{}}}", kSmall));
+  EXPECT_EQ(find_model(folder.path().string()).config.num_layers, 2);
+  folder.write("model.safetensors.index.json", R"({"weight_map": {"a": "one.safetensors"}})");
+  EXPECT_EQ(find_model(folder.path().string()).config.num_layers, 2);
+  folder.write("model.safetensors", "broken");
+  EXPECT_TRUE(contains(testing::user_error_of([&] { find_model(folder.path().string()); }),
+                       "model.safetensors"));
 }
 
 }  // namespace
