@@ -99,6 +99,7 @@ class TrainingPlanner {
     add(pipeline_.plain(update));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
+    job_.compute = spec_.compute;
     job_.trainable_parameters = elements(job_.trainables);
     job_.parameters = models::parameter_count(spec_.model) +
                       (spec_.method == MethodKind::lora ? job_.trainable_parameters : 0);
@@ -197,6 +198,7 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   for (Program& program : programs) add_host_batch(program);
   Job job = make_job(std::move(programs), target);
   job.passes = pipeline.records();
+  job.compute = spec.compute;
   job.parameters = models::parameter_count(spec.model);
   return job;
 }

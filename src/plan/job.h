@@ -61,7 +61,8 @@ struct Job {
   passes::Layout layout;
   std::vector<program::Tensor> trainables;  // in the order of the update
   std::vector<passes::PassRecord> passes;
-  int64_t parameters = 0;  // of the base model and the adapter
+  program::DType compute = program::DType::bf16;  // of frozen weights and of products
+  int64_t parameters = 0;                         // of the base model and the adapter
   int64_t trainable_parameters = 0;
 
   // nullptr when the job has no such program. Names: load, prepare, micro_first, micro_next,

@@ -16,7 +16,8 @@ struct LoadReport {
 
 // Reads every weight of models::weights_of(config) from FOLDER/*.safetensors, and writes the rotary
 // frequencies. Where a weight has an f32 master (full training) the file goes to the master, and
-// the program `prepare` must run before the weight is read. Throws UserError, before the first byte
+// the program `prepare` must run before the weight is read. What is quantised on the way is rounded
+// as runtime/stored_weight.h says. Throws UserError, before the first byte
 // of data is read, for missing or surplus tensors, wrong shapes and unsupported element types.
 LoadReport load_weights(const std::filesystem::path& folder, const models::ModelConfig& config,
                         Executor& executor);

@@ -20,6 +20,7 @@
 #include "models/config.h"
 #include "models/weights.h"
 #include "runtime/quantize_pieces.h"
+#include "runtime/stored_weight.h"
 
 namespace snug::runtime {
 namespace {
@@ -48,8 +49,7 @@ struct FilePlan {
 };
 
 DType stored_type(DType source, const FolderQuantizeOptions& options) {
-  if (base::size_of(source) == 2) return source;
-  return options.keep_fp32 ? DType::f32 : DType::bf16;
+  return quantised_from(source, options.keep_fp32 ? DType::f32 : DType::bf16);
 }
 
 void check_tensor(const TensorIndex& index, const IndexedTensor& tensor, const Weight& weight) {

@@ -120,14 +120,15 @@ struct Normal {
   }
 };
 
-// Made in a load slot, some rows of blocks at a time, and quantised from there.
+// Made in a load slot, some rows of blocks at a time, and quantised from there: what the weight
+// would be in the compute type, as quantised_from says of files.
 void fill_stored(const models::Weight& weight, const Normal& values, int threads,
                  Executor& executor) {
   const StoredWeight stored = stored_weight(executor, weight.name);
   float* const gathered =
       stored.nested() ? executor.tensor("load", "load.absmax.0").as<float>() : nullptr;
   Buffer slot = executor.tensor("load", "load.slot.0");
-  slot.dtype = DType::f32;
+  slot.dtype = stored.compute;
   HostWindow window(executor, 0);
   const int64_t elements = weight.shape.elements();
   const int64_t most = plan::kLoadSlotBytes / base::size_of(slot.dtype);

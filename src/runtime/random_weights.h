@@ -12,8 +12,9 @@ namespace snug::runtime {
 
 // Fills every weight as Hugging Face initialises it: matrices normal(0, initializer_range), norms
 // 1, biases 0; and writes the rotary frequencies. Goes to the f32 master where there is one, as in
-// load_weights: run `prepare` afterwards. A value depends on seed, tensor name and position only,
-// so every number of threads gives the same bits. Threads 0: one a core.
+// load_weights: run `prepare` afterwards. What is stored as NF4 is rounded to the compute type
+// first. A value depends on seed, tensor name and position only, so every number of threads gives
+// the same bits. Threads 0: one a core.
 void random_weights(const models::ModelConfig& config, int64_t seed, int threads,
                     Executor& executor);
 

@@ -1,11 +1,14 @@
 // Tensors are cut into pieces of at most one slot. Two readers take pieces from one cursor, in the
-// order of the transfers: while one waits for the disk, the other converts or quantises. Scales of
-// a double quantised weight need all of its absmax first: those gather in one of two buffers, and
-// whoever ends the last piece stores them.
+// order of the transfers: while one waits for the disk, the other converts or quantises. What is
+// rounded before it is quantised is narrowed within its slot. Scales of a double quantised weight
+// need all of its absmax first: those gather in one of two buffers, and whoever ends the last piece
+// stores them.
 #include "runtime/read_tensors.h"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -122,6 +125,30 @@ Buffer values_in(std::byte* slot, base::DType dtype, int64_t elements) {
   return {slot, dtype, {elements}, {1, 0, 0, 0}};
 }
 
+// Narrows values where they lie, through a chunk that stays in the cache.
+void round_in_place(std::byte* values, base::DType from, base::DType to, int64_t elements) {
+  constexpr int64_t kChunkElements = 1024;
+  const int64_t from_width = base::size_of(from);
+  const int64_t width = base::size_of(to);
+  SNUG_CHECK(width < from_width, "{} to {} in place", base::name_of(from), base::name_of(to));
+  alignas(64) std::array<std::byte, kChunkElements * sizeof(float)> chunk;
+  for (int64_t first = 0; first < elements; first += kChunkElements) {
+    const int64_t count = std::min(kChunkElements, elements - first);
+    convert(from, values + first * from_width, to, chunk.data(), count);
+    std::memcpy(values + first * width, chunk.data(), static_cast<size_t>(count * width));
+  }
+}
+
+// Rounds and quantises a slot's values to their place; returns the absmax of their blocks.
+std::span<const float> quantize_piece(const Transfer& transfer, const Piece& piece, Work& work,
+                                      std::byte* slot, HostWindow& window) {
+  const base::DType from = *transfer.source->info->dtype;
+  const base::DType rounded = quantised_from(from, transfer.stored->compute);
+  if (rounded != from) round_in_place(slot, from, rounded, piece.elements);
+  return quantize_values(values_in(slot, rounded, piece.elements), piece.first_element,
+                         *transfer.stored, work.absmax(piece), window);
+}
+
 void read_piece(const TensorIndex& index, const Piece& piece, Work& work, std::byte* slot,
                 HostWindow& window) {
   const Transfer& transfer = work.transfer(piece);
@@ -138,9 +165,7 @@ void read_piece(const TensorIndex& index, const Piece& piece, Work& work, std::b
   index.read_range(source, piece.first_element * from_width, piece.elements * from_width,
                    straight ? to : slot);
   if (transfer.stored)
-    check_finite(index, source,
-                 quantize_values(values_in(slot, from, piece.elements), piece.first_element,
-                                 *transfer.stored, work.absmax(piece), window));
+    check_finite(index, source, quantize_piece(transfer, piece, work, slot, window));
   else if (!straight)
     convert(from, slot, destination.dtype, to, piece.elements);
   window.close();

@@ -1,8 +1,8 @@
 // Streams tensors from files to their place in the executor's arenas: a tensor of the same element
 // type is read straight to its place, others pass through the two slots of the program `load`,
-// piece by piece, one thread reading while the other converts or quantises. No heap memory is used
-// for data. Not to be called while a program runs, since the slots share bytes with other programs'
-// tensors.
+// piece by piece, one thread reading while the other converts, or rounds and quantises. No heap
+// memory is used for data. Not to be called while a program runs, since the slots share bytes with
+// other programs' tensors.
 #pragma once
 
 #include <cstdint>

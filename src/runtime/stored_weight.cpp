@@ -19,11 +19,16 @@ StoredWeight stored_weight(const Executor& executor, const std::string& weight) 
   StoredWeight stored;
   stored.codes = executor.tensor(weight);
   stored.absmax = executor.tensor(passes::absmax_name(weight));
+  stored.compute = executor.job().compute;
   if (!executor.has(passes::nested_map_name(weight))) return stored;
   stored.nested_absmax = executor.tensor(passes::nested_absmax_name(weight));
   stored.nested_map = executor.tensor(passes::nested_map_name(weight));
   stored.nested_offset = executor.tensor(passes::nested_offset_name(weight));
   return stored;
+}
+
+base::DType quantised_from(base::DType in_file, base::DType compute) {
+  return base::size_of(in_file) == 2 ? in_file : compute;
 }
 
 std::span<const float> quantize_values(const backends::Buffer& values, int64_t first,
@@ -64,8 +69,8 @@ void check_finite(const formats::TensorIndex& index, const formats::IndexedTenso
                   std::span<const float> absmax) {
   if (std::all_of(absmax.begin(), absmax.end(), [](float x) { return std::isfinite(x); })) return;
   base::throw_user_error(
-      "{}: tensor '{}' holds an infinity or NaN, which 4 bits cannot store. Is the file whole, and "
-      "was the model trained to the end?",
+      "{}: tensor '{}' holds an infinity or NaN (or a number beyond bf16, to which it is rounded), "
+      "which 4 bits cannot store. Is the file whole, and was the model trained to the end?",
       index.path_of(source).string(), source.info->name);
 }
 

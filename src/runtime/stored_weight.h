@@ -20,6 +20,7 @@ struct StoredWeight {
   backends::Buffer nested_absmax;
   backends::Buffer nested_map;
   backends::Buffer nested_offset;
+  base::DType compute = base::DType::bf16;  // of the job
   bool nested() const { return nested_map.data != nullptr; }
 };
 
@@ -27,6 +28,11 @@ struct StoredWeight {
 bool is_stored_as_nf4(const Executor& executor, const std::string& weight);
 // Requires is_stored_as_nf4.
 StoredWeight stored_weight(const Executor& executor, const std::string& weight);
+
+// What a weight is rounded to before it is quantised, so that one base comes of `snug quantize` and
+// of quantising while reading: 16-bit types stay as they are, what a file holds in 32 or 64 bits
+// becomes the compute type (bf16 or f32), as transformers does that loads in it.
+base::DType quantised_from(base::DType in_file, base::DType compute);
 
 // Quantises values (f32, bf16 or f16, on the host) to their place: the weight's elements from
 // `first` on, the first of a block. The absmax of a double quantised weight go to `gathered`, which

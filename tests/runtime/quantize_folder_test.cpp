@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +18,8 @@
 #include "formats/quant_state.h"
 #include "formats/tensor_index.h"
 #include "models/weights.h"
+#include "runtime/load_weights.h"
+#include "runtime/stored_weight.h"
 #include "runtime/tiny_run.h"
 
 namespace snug::runtime {
@@ -49,6 +53,101 @@ void expect_same_tensors(const formats::TensorIndex& ours, const formats::Tensor
     EXPECT_EQ(bytes_of(ours, info.name), bytes_of(theirs, info.name)) << info.name;
   }
 }
+
+// A folder loaded for inference-like use: frozen weights in `compute`, linears as NF4.
+class Loaded {
+ public:
+  Loaded(const fs::path& folder, DType compute, bool double_quant)
+      : model_(models::find_model(folder.string()).config),
+        run_({.model = model_,
+              .method = plan::MethodKind::lora,
+              .compute = compute,
+              .quantization = {{.nested = double_quant, .kept = {}}}}) {
+    load_weights(folder, model_, run_.executor());
+  }
+
+  const models::ModelConfig& model() const { return model_; }
+  // All bytes of a weight, its scales included.
+  std::string bytes(const std::string& name) {
+    if (!is_stored_as_nf4(run_.executor(), name)) return run_.bytes(name);
+    const StoredWeight stored = stored_weight(run_.executor(), name);
+    std::string all;
+    for (const backends::Buffer* part : {&stored.codes, &stored.absmax, &stored.nested_absmax,
+                                         &stored.nested_map, &stored.nested_offset})
+      if (part->data != nullptr)
+        all.append(reinterpret_cast<const char*>(part->data), static_cast<size_t>(part->bytes()));
+    return all;
+  }
+
+ private:
+  models::ModelConfig model_;
+  testing::TinyRun run_;
+};
+
+// The value as the bytes of this type.
+std::string stored_as(DType dtype, float value) {
+  const auto bytes = [](const auto& number) {
+    return std::string(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  if (dtype == DType::f32) return bytes(value);
+  if (dtype == DType::f64) return bytes(static_cast<double>(value) * (1 + 0x1p-30));
+  if (dtype == DType::f16) return bytes(base::to_float16(value));
+  return bytes(base::to_bfloat16(value));
+}
+
+// A model of one layer in this type, whose numbers no type of 16 bits holds exactly. Its linears
+// are larger than a slot in fp32, and end in a partial block.
+void write_wide_model(const TemporaryFolder& folder, DType dtype) {
+  auto config = base::read_json_file(golden("basic") / "model/config.json");
+  config["num_hidden_layers"] = 1;
+  config["intermediate_size"] = 29129;
+  folder.write("in/config.json", config.dump());
+  const auto model = models::find_model((folder / "in").string());
+  std::vector<formats::TensorSpec> specs;
+  int64_t largest = 0;
+  for (const auto& weight : models::weights_of(model.config)) {
+    std::vector<int64_t> shape;
+    for (int axis = 0; axis < weight.shape.rank(); ++axis) shape.push_back(weight.shape[axis]);
+    specs.push_back({weight.name, dtype, shape});
+    largest = std::max(largest, weight.shape.elements());
+  }
+  ASSERT_GT(largest * int64_t{sizeof(float)}, plan::kLoadSlotBytes);
+  ASSERT_NE(largest % formats::kNf4BlockSize, 0);
+  std::string values;
+  for (int64_t i = 0; i < largest; ++i)
+    values += stored_as(dtype, std::sin(static_cast<float>(i % 99991)));
+  formats::SafetensorsWriter writer(folder / "in/model.safetensors", specs);
+  for (const auto& spec : specs) writer.write(spec.name, values.data(), spec.bytes());
+  writer.finish();
+}
+
+// One base, whether a folder is quantised before or while it is read: an adapter fits both.
+class OneBase : public ::testing::TestWithParam<DType> {};
+
+TEST_P(OneBase, ReadingQuantisesAsQuantizeDoes) {
+  const TemporaryFolder folder;
+  write_wide_model(folder, GetParam());
+  std::map<DType, std::string> codes;
+  for (const bool double_quant : {false, true})
+    for (const DType compute : {DType::bf16, DType::f32}) {
+      const fs::path result = folder / fmt::format("{}.{}", base::name_of(compute), double_quant);
+      quantizer_of(folder / "in",
+                   {.double_quant = double_quant, .keep_fp32 = compute == DType::f32})
+          .write(result);
+      Loaded on_the_way(folder / "in", compute, double_quant);
+      Loaded before(result, compute, double_quant);
+      for (const models::Weight& weight : models::weights_of(before.model()))
+        EXPECT_TRUE(on_the_way.bytes(weight.name) == before.bytes(weight.name))
+            << weight.name << " in " << base::name_of(compute) << ", double: " << double_quant;
+      codes[compute] = before.bytes("model.layers.0.mlp.up_proj.weight");
+    }
+  // The compute type matters to what is stored in 32 bits and more, and to that alone.
+  EXPECT_EQ(codes[DType::bf16] == codes[DType::f32], base::size_of(GetParam()) == 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, OneBase,
+                         ::testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
+                         [](const auto& test) { return std::string(base::name_of(test.param)); });
 
 TEST(QuantizeFolder, EveryByteIsThatOfTransformers) {
   for (const auto& [name, model, double_quant] :
@@ -168,7 +267,10 @@ TEST(QuantizeFolder, RefusesWhatItCannotQuantise) {
                        "is not part of the model that config.json describes"));
 }
 
-TEST(QuantizeFolder, RefusesWeightsThatAreNotFinite) {
+// A number beyond bf16 counts: rounded, it is infinite.
+class NotFinite : public ::testing::TestWithParam<float> {};
+
+TEST_P(NotFinite, IsRefusedByQuantizeAndByReading) {
   const TemporaryFolder folder;
   fs::copy(golden("basic") / "model", folder / "in");
   const formats::TensorIndex source(folder / "in");
@@ -178,15 +280,21 @@ TEST(QuantizeFolder, RefusesWeightsThatAreNotFinite) {
     auto file = base::File::open_for_update(folder / "in/model.safetensors");
     uint64_t header_bytes = 0;
     file.read_at(0, &header_bytes, 8);
-    const float infinity = std::numeric_limits<float>::infinity();
-    file.write_at(8 + static_cast<int64_t>(header_bytes) + tensor.info->begin + 40, &infinity, 4);
+    const float value = GetParam();
+    file.write_at(8 + static_cast<int64_t>(header_bytes) + tensor.info->begin + 40, &value, 4);
   }
   const FolderQuantizer quantizer = quantizer_of(folder / "in");
   EXPECT_TRUE(contains(user_error_of([&] { quantizer.write(folder / "out"); }),
                        "'model.layers.1.mlp.up_proj.weight' holds an infinity or NaN"));
   EXPECT_FALSE(fs::exists(folder / "out"));
   EXPECT_EQ(folder.count(), 1U);
+  EXPECT_TRUE(contains(user_error_of([&] { Loaded(folder / "in", DType::bf16, false); }),
+                       "'model.layers.1.mlp.up_proj.weight' holds an infinity or NaN"));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, NotFinite,
+                         ::testing::Values(std::numeric_limits<float>::infinity(),
+                                           std::numeric_limits<float>::quiet_NaN(), 3.4e38F));
 
 }  // namespace
 }  // namespace snug::runtime

@@ -106,27 +106,31 @@ TEST(RandomWeights, MasterKeepsWhatTheWeightRounds) {
   }
 }
 
-// What is quantised are the fp32 values of the same seed, whatever the other weights are kept in.
-TEST(RandomWeights, StoredAsNf4AreTheQuantisedValues) {
+// What is quantised are the weights that a job of the same compute type has unquantised.
+class RandomNf4 : public ::testing::TestWithParam<DType> {};
+
+TEST_P(RandomNf4, AreTheQuantisedValues) {
   models::ModelConfig config = testing::tiny_model();
   config.hidden_size = 24;  // weights of several blocks, the last one partial
-  TinyRun plain({.model = config});
+  const DType compute = GetParam();
+  TinyRun plain({.model = config, .method = plan::MethodKind::lora, .compute = compute});
   random_weights(config, 5, 1, plain.executor());
   for (const bool nested : {false, true}) {
     TinyRun run({.model = config,
                  .method = plan::MethodKind::lora,
-                 .compute = DType::bf16,
+                 .compute = compute,
                  .quantization = {{.nested = nested, .kept = {}}}});
     random_weights(config, 5, 2, run.executor());
     for (const models::Weight& weight : models::weights_of(config)) {
       if (!weight.is_linear()) continue;
       SCOPED_TRACE(weight.name);
-      const std::vector<float> values = plain.floats(weight.name);
-      const auto elements = static_cast<int64_t>(values.size());
+      const std::string values = plain.bytes(weight.name);
+      const int64_t elements = weight.shape.elements();
+      ASSERT_EQ(std::ssize(values), elements * base::size_of(compute));
       const int64_t blocks = formats::nf4_blocks(elements);
       std::vector<uint8_t> codes(static_cast<size_t>(formats::nf4_code_bytes(elements)));
       std::vector<float> absmax(static_cast<size_t>(blocks));
-      formats::quantize_nf4(DType::f32, values.data(), elements, codes.data(), absmax.data());
+      formats::quantize_nf4(compute, values.data(), elements, codes.data(), absmax.data());
       const StoredWeight stored = stored_weight(run.executor(), weight.name);
       ASSERT_EQ(stored.nested(), nested);
       EXPECT_EQ(std::memcmp(stored.codes.data, codes.data(), codes.size()), 0);
@@ -144,6 +148,8 @@ TEST(RandomWeights, StoredAsNf4AreTheQuantisedValues) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, RandomNf4, ::testing::Values(DType::f32, DType::bf16));
 
 }  // namespace
 }  // namespace snug::runtime
