@@ -2,8 +2,12 @@
 // then every kind against the reference in fp64 (operation_check.h).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device.cuh"
+#include "backends/cuda/kernels/cross_entropy.h"
+#include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/warp_matrix.cuh"
 #include "operation_check.h"
 
@@ -13,7 +17,7 @@ namespace {
 constexpr uint32_t kThreads = 64;
 
 // Each thread gives a value to its neighbour through shared memory; every second block runs its
-// threads backwards, so without the barrier half of the neighbours have not given yet.
+// threads backwards, so without the barrier many neighbours have not given yet.
 __global__ void pass_on(bool with_barrier, int* received) {
   int* given = cuda::shared_memory<int>();
   given[threadIdx.x] = static_cast<int>(threadIdx.x);
@@ -58,13 +62,14 @@ __global__ void ends_with_a_copy_under_way(const uint16_t* from) {
   cuda::begin_copy(cuda::shared_memory<uint16_t>(), from, false);
 }
 
-// Each thread copies 16 bytes and shows the first two, after waiting for them or not.
+// Each thread copies 16 bytes and shows the first two, after waiting for them or not: in one of two
+// blocks the copy is late.
 __global__ void copies(bool with_wait, const uint16_t* from, uint16_t* seen) {
   uint16_t* to = cuda::shared_memory<uint16_t>() + 8 * threadIdx.x;
   cuda::begin_copy(to, from, false);
   cuda::end_batch();
   if (with_wait) cuda::wait_for_batches<0>();
-  seen[threadIdx.x] = *to;
+  seen[blockIdx.x * kThreads + threadIdx.x] = *to;
   cuda::wait_for_batches<0>();
 }
 
@@ -72,6 +77,7 @@ __global__ void loads_a_crooked_vector(const float* from) { cuda::load_vector(fr
 
 TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
   cuda::LaunchShape shape;
+  shape.grid.x = 2;  // copies are late in one of them
   shape.block.x = kThreads;
   shape.shared_bytes = kThreads * sizeof(int);
   const auto run = [&](auto kernel, auto... arguments) {
@@ -89,11 +95,50 @@ TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
 
 TEST(EmulatedDevice, shows_a_copy_that_is_not_waited_for) {
   alignas(16) const uint16_t words[8] = {7};
-  const cuda::LaunchShape shape{{1, 1, 1}, {kThreads, 1, 1}, kThreads * sizeof(words)};
+  const cuda::LaunchShape shape{{2, 1, 1}, {kThreads, 1, 1}, kThreads * sizeof(words)};
   for (const bool with_wait : {true, false}) {
-    std::vector<uint16_t> seen(kThreads);
+    std::vector<uint16_t> seen(2 * kThreads);
     cuda::launch(copies, shape, nullptr, with_wait, &words[0], seen.data());
-    for (const uint16_t word : seen) EXPECT_EQ(word == 7, with_wait);
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 7), with_wait ? 2 * kThreads : kThreads);
+  }
+}
+
+// What block_sum's first barrier is for.
+__global__ void sums_of_sums(float* sums) {
+  for (int i = 0; i < 2; ++i) {
+    const float value = static_cast<float>(i + 1);
+    sums[(blockIdx.x * kThreads + threadIdx.x) * 2 + static_cast<unsigned>(i)] =
+        cuda::block_sum(value);
+  }
+}
+
+TEST(EmulatedDevice, sums_may_follow_each_other) {
+  std::vector<float> sums(2 * 2 * kThreads);
+  const cuda::LaunchShape shape{{2, 1, 1}, {kThreads, 1, 1}};
+  cuda::launch(sums_of_sums, shape, nullptr, sums.data());
+  for (size_t i = 0; i < sums.size(); ++i)
+    EXPECT_EQ(sums[i], static_cast<float>(kThreads * (i % 2 + 1)));
+}
+
+// More tokens than the block that lists them has threads, which no case of the tables has.
+TEST(CrossEntropyKernels, list_the_rows_that_carry_loss_in_order) {
+  constexpr int32_t kTokens = 3000;
+  std::vector<int32_t> targets(kTokens);
+  std::vector<int32_t> expected;
+  Random random(test_seed());
+  for (int32_t t = 0; t < kTokens; ++t) {
+    targets[static_cast<size_t>(t)] = random() % 3 == 0 ? -100 : t % 17;
+    if (targets[static_cast<size_t>(t)] >= 0) expected.push_back(t);
+  }
+  for (int repeat = 0; repeat < 2; ++repeat) {  // blocks in both orders
+    std::vector<int32_t> numbers(kTokens);
+    std::vector<float> losses(kTokens, 1.0F);
+    int32_t count = 0;
+    cuda::find_trained_rows({targets.data(), kTokens, numbers.data(), &count, losses.data()},
+                            nullptr);
+    numbers.resize(static_cast<size_t>(count));
+    EXPECT_EQ(numbers, expected);
+    for (size_t t = 0; t < losses.size(); ++t) EXPECT_EQ(losses[t], targets[t] >= 0 ? 1.0F : 0.0F);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,9 @@ struct Fiber {
   ucontext_t entry{};
   jmp_buf state{};
   std::deque<std::vector<Copy>> batches{1};  // the last is being filled
+  // While it waits, the counter that it waits for and what that was.
+  const uint64_t* awaited = nullptr;
+  uint64_t was = 0;
   bool started = false;
   bool done = true;
 };
@@ -63,7 +67,7 @@ struct Block {
   unsigned current = 0;
   unsigned waiting = 0;
   uint64_t generation = 0;
-  uint64_t progress = 0;
+  uint64_t number = 0;  // of all blocks so far
   jmp_buf scheduler{};
 };
 
@@ -77,13 +81,21 @@ void yield() {
   if (_setjmp(all.fibers[all.current].state) == 0) _longjmp(all.scheduler, 1);
 }
 
+// Returns when the counter is another than it was.
+void wait_for(const uint64_t& counter, uint64_t was) {
+  if (counter != was) return;
+  Fiber& fiber = block().fibers[block().current];
+  fiber.awaited = &counter;
+  fiber.was = was;
+  yield();
+}
+
 // A fiber's life: one thread after another.
 void fiber_main() {
   for (;;) {
     Block& all = block();
     (*all.thread)();
     block().fibers[block().current].done = true;
-    ++block().progress;
     yield();
   }
 }
@@ -109,21 +121,54 @@ void resume(unsigned index) {
   setcontext(&fiber.entry);
 }
 
-void run_block(bool descending) {
+bool is_ready(const Fiber& fiber) {
+  return !fiber.done && (fiber.awaited == nullptr || *fiber.awaited != fiber.was);
+}
+
+// Index i of n, from the other end in every second block.
+unsigned in_turn(unsigned i, unsigned n) { return block().number % 2 == 1 ? n - 1 - i : i; }
+
+// Resumes the lanes of one warp until each is done or waits for another warp; says whether any ran.
+bool run_warp(unsigned warp) {
+  Block& all = block();
+  const unsigned first = warp * kWarpLanes;
+  const unsigned lanes = std::min<unsigned>(kWarpLanes, all.threads - first);
+  bool any = false;
+  for (bool ran = true; ran;) {
+    ran = false;
+    for (unsigned i = 0; i < lanes; ++i) {
+      const unsigned index = first + in_turn(i, lanes);
+      if (!is_ready(all.fibers[index])) continue;
+      all.fibers[index].awaited = nullptr;
+      resume(index);
+      ran = true;
+    }
+    any = any || ran;
+  }
+  return any;
+}
+
+// A warp runs as far as it can before the next one does: what only their pace keeps in order shows.
+void run_block() {
   Block& all = block();
   for (unsigned i = 0; i < all.threads; ++i) all.fibers[i].done = false;
-  for (unsigned left = all.threads; left > 0;) {
-    const uint64_t before = all.progress;
-    left = 0;
-    for (unsigned i = 0; i < all.threads; ++i) {
-      const unsigned index = descending ? all.threads - 1 - i : i;
-      if (all.fibers[index].done) continue;
-      resume(index);
-      left += all.fibers[index].done ? 0 : 1;
-    }
-    if (left > 0 && all.progress == before)
-      fail("threads wait at a barrier or warp exchange that others never reach");
+  const unsigned warps = (all.threads + kWarpLanes - 1) / kWarpLanes;
+  for (bool ran = true; ran;) {
+    ran = false;
+    for (unsigned i = 0; i < warps; ++i) ran = run_warp(in_turn(i, warps)) || ran;
   }
+  for (unsigned i = 0; i < all.threads; ++i)
+    if (!all.fibers[i].done)
+      fail("threads wait at a barrier or warp exchange that others never reach");
+  ++all.number;
+}
+
+void finish(const Copy& copy) {
+  constexpr size_t kBytes = 16;
+  if (copy.from == nullptr)
+    std::memset(copy.to, 0, kBytes);
+  else
+    std::memcpy(copy.to, copy.from, kBytes);
 }
 
 void check_copies() {
@@ -160,7 +205,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
                 static_cast<unsigned>(i / grid.blocks.x / grid.blocks.y)};
     std::memset(all.shared.data(), kPoison, static_cast<size_t>(grid.shared_bytes));
     std::memset(all.shared.data() + grid.shared_bytes, kGuard, kGuardBytes);
-    run_block(i % 2 == 1);
+    run_block();
     check_copies();
     check_guard(grid.shared_bytes);
   }
@@ -176,13 +221,12 @@ const uint64_t* exchange(Exchange operation, uint64_t value,
     fail("lanes of a warp meet in unlike operations");
   warp.operation = operation;
   warp.values[generation % 2][all.current % kWarpLanes] = value;
-  ++all.progress;
   if (++warp.arrived == kWarpLanes) {
     if (complete != nullptr) complete(warp.values[generation % 2].data());
     warp.arrived = 0;
     ++warp.generation;
   }
-  while (warp.generation == generation) yield();
+  wait_for(warp.generation, generation);
   return warp.values[generation % 2].data();
 }
 
@@ -191,32 +235,30 @@ int lane() { return static_cast<int>(block().current % kWarpLanes); }
 void wait_for_block() {
   Block& all = block();
   const uint64_t generation = all.generation;
-  ++all.progress;
   if (++all.waiting == all.threads) {
     all.waiting = 0;
     ++all.generation;
   }
-  while (all.generation == generation) yield();
+  wait_for(all.generation, generation);
 }
 
 std::byte* shared_memory() { return block().shared.data(); }
 
 void begin_copy(void* to, const void* from, bool zeros) {
-  block().fibers[block().current].batches.back().push_back({to, zeros ? nullptr : from});
+  Block& all = block();
+  const Copy copy{to, zeros ? nullptr : from};
+  if (all.number % 2 == 0)
+    finish(copy);
+  else
+    all.fibers[all.current].batches.back().push_back(copy);
 }
 
 void end_batch() { block().fibers[block().current].batches.emplace_back(); }
 
 void wait_for_batches(size_t left) {
-  constexpr size_t kBytes = 16;
   auto& batches = block().fibers[block().current].batches;
   for (; batches.size() > left + 1; batches.pop_front())
-    for (const Copy& copy : batches.front()) {
-      if (copy.from == nullptr)
-        std::memset(copy.to, 0, kBytes);
-      else
-        std::memcpy(copy.to, copy.from, kBytes);
-    }
+    for (const Copy& copy : batches.front()) finish(copy);
 }
 
 void fail(const char* problem) {

@@ -1,10 +1,11 @@
-// Runs the threads of a CUDA block as fibers of one processor thread, one after the other: a fiber
-// runs until it waits at a barrier or a warp exchange for threads that have not come yet.
+// Runs the threads of a CUDA block as fibers of one processor thread: a fiber runs until it waits
+// at a barrier or a warp exchange for threads that have not come yet, and a warp until all its
+// lanes wait for other warps.
 //
-// Blocks run one after the other, every second one with its threads in descending order, so that a
-// missing barrier shows as a wrong value. Shared memory starts as NaN bytes and lies before a
-// guard. A barrier that some threads never reach, a warp exchange of unlike operations and a write
-// beyond shared memory abort with the kernel's place.
+// Blocks run one after the other, every second one with its warps and lanes in descending order, so
+// that a missing barrier shows as a wrong value. Shared memory starts as NaN bytes and lies before
+// a guard. A barrier that some threads never reach, a warp exchange of unlike operations and a
+// write beyond shared memory abort with the kernel's place.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +52,9 @@ const uint64_t* exchange(Exchange operation, uint64_t value,
 int lane();
 void wait_for_block();
 std::byte* shared_memory();
-// Copies of 16 bytes (or zeros) of this thread that are done only when it waits for their batch, so
-// that what reads too early reads poison. A block that ends with copies under way aborts.
+// Copies of 16 bytes (or zeros) of this thread. In every second block they are done when the thread
+// waits for their batch, so that what reads too early reads poison; in the others at once, so that
+// what still reads the old bytes reads new ones. A block that ends with copies under way aborts.
 void begin_copy(void* to, const void* from, bool zeros);
 void end_batch();
 void wait_for_batches(size_t left);

@@ -40,8 +40,9 @@ __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
   return {block_largest, logf(block_sum(sum))};
 }
 
-// Each part of the row is read by all threads before one writes: dlogits of half the width may lie
-// in the bytes of the logits, and then never ahead of them.
+// Each part of the row, and the target's logit before the first, is read by all threads before one
+// writes: dlogits of half the width may lie in the bytes of the logits, and then never ahead of
+// them.
 __device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t target,
                                 const LogSum& total) {
   const float scale = *run.inverse_tokens;
@@ -73,7 +74,6 @@ __global__ void softmax_kernel(SoftmaxRun run) {
     const float logit = load_one(run.logits, row * run.logits.stride + target);
     run.losses[token] = total.log_rest - (logit - total.largest);
   }
-  __syncthreads();  // the target's logit is read before it is overwritten
   if (run.dlogits.data != nullptr) store_gradients(run, row, target, total);
 }
 

@@ -57,7 +57,6 @@ __device__ int list_tokens(const EmbeddingGradRun& run, int32_t id, int64_t begi
   const unsigned votes = __ballot_sync(kWholeWarp, match);
   const unsigned warp = threadIdx.x / kLanes;
   const unsigned lane = threadIdx.x % kLanes;
-  __syncthreads();  // the last batch may still be read
   if (lane == 0) counts[warp] = __popc(votes);
   __syncthreads();
   int before = 0;
