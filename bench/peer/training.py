@@ -1,6 +1,7 @@
 """A training job's race: every variant of the peer tried once, then pairs of runs in turn."""
 
 import dataclasses
+import itertools
 import json
 import pathlib
 import statistics
@@ -61,12 +62,16 @@ def try_variants(setting: Setting, method: str, ours: dict, options: TrialOption
 
 
 def winners(trials: list[dict]) -> dict[str, Variant]:
-    """The peer's best for time and its best for memory, of those that computed the same; empty where none did."""
+    """The peer's best for time, and its best for memory where that is another one, of those that computed the same;
+    empty where none did."""
     sound = [trial for trial in trials if "failure" not in trial and trial["loss_difference"] <= LOSS_TOLERANCE]
     if not sound:
         return {}
-    return {"fastest": VARIANTS[min(sound, key=lambda trial: trial["step_seconds"])["index"]],
-            "leanest": VARIANTS[min(sound, key=lambda trial: trial["peak_bytes"])["index"]]}
+    fastest = min(sound, key=lambda trial: trial["step_seconds"])["index"]
+    leanest = min(sound, key=lambda trial: trial["peak_bytes"])["index"]
+    if fastest == leanest:
+        return {"fastest": VARIANTS[fastest]}
+    return {"fastest": VARIANTS[fastest], "leanest": VARIANTS[leanest]}
 
 
 def summary_of(setting: Setting, runs: list[dict]) -> dict:
@@ -86,7 +91,7 @@ def run_rounds(setting: Setting, method: str, peers: dict[str, Variant], pairs: 
         contestants[f"peer {name}"] = lambda variant=variant: train_peer(setting, method, variant, setting.steps,
                                                                          setting.limit_seconds)
     order = list(contestants)
-    order = [name for pair in zip(order[:2], order[2:]) for name in pair] if peers else order
+    order = [name for pair in itertools.zip_longest(order[:2], order[2:]) for name in pair if name]
     runs, products = {name: [] for name in order}, []
     for round_number in range(pairs):
         for name in order if round_number % 2 == 0 else reversed(order):
@@ -136,9 +141,10 @@ def add_comparisons(result: dict, setting: Setting, runs: dict, products: list[d
             name: statistics.median(tokens_per_second(setting, ours) / tokens_per_second(setting, theirs)
                                     for ours, theirs in zip(runs[name], runs[reference]))
             for name in runs if name.startswith("snug")}
+        leanest = "peer leanest" if "peer leanest" in runs else reference
         result["memory_ratio"] = {
             name: result["contestants"][name]["peak_bytes"] / result["contestants"][peer]["peak_bytes"]
-            for name, peer in (("snug none", "peer fastest"), ("snug layer", "peer leanest"))}
+            for name, peer in (("snug none", reference), ("snug layer", leanest))}
     first = runs["snug none"][0]
     result["loss_difference"] = {name: loss_difference(first, of_name[0]) for name, of_name in runs.items()
                                  if name != "snug none"}
