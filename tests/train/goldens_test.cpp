@@ -2,10 +2,11 @@
 // backend.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
+#include "../base/temporary_folder.h"
+#include "comparison.h"
 #include "golden_case.h"
 #include "program/target.h"
+#include "runtime/quantize_folder.h"
 
 namespace snug::test {
 namespace {
@@ -33,7 +34,16 @@ plan::TrainingSpec golden_spec(program::DType compute) {
   return spec;
 }
 
-class Goldens : public testing::TestWithParam<GoldenParameter> {
+// "grad.base_model.model.X" of an adapter is the gradient of our tensor X.
+std::string gradient_of(std::string name) {
+  name = name.substr(std::string("grad.").size());
+  const std::string peft = "base_model.model.";
+  if (name.starts_with(peft)) name = name.substr(peft.size());
+  if (const auto at = name.find(".default"); at != std::string::npos) name.erase(at, 8);
+  return "gradient." + name;
+}
+
+class Goldens : public ::testing::TestWithParam<GoldenParameter> {
  protected:
   Goldens() : golden_(golden_folder(GetParam().name) + "/golden.safetensors") {}
 
@@ -41,10 +51,20 @@ class Goldens : public testing::TestWithParam<GoldenParameter> {
     if (!has_device(GetParam().backend)) GTEST_SKIP() << "skipped: no CUDA device";
   }
 
+  // Reading rounds to the compute type before it quantises, and the golden's base is quantised from
+  // fp32: in bf16 it is a folder that holds those codes.
   LoadedCase load(plan::TrainingSpec spec) const {
     const auto& parameter = GetParam();
     spec.quantization = parameter.quantization;
-    return {parameter.backend, golden_folder(parameter.model),
+    const testing::TemporaryFolder folder;
+    std::string model = golden_folder(parameter.model);
+    if (parameter.quantization && spec.compute == program::DType::bf16) {
+      const runtime::FolderQuantizer quantizer(
+          model, {.double_quant = parameter.quantization->nested, .keep_fp32 = true});
+      model = (folder / "model").string();
+      quantizer.write(model);
+    }
+    return {parameter.backend, model,
             parameter.adapter.empty() ? "" : golden_folder(parameter.adapter), std::move(spec)};
   }
 
@@ -56,35 +76,32 @@ class Goldens : public testing::TestWithParam<GoldenParameter> {
     loaded.executor().run(program);
   }
 
-  formats::SafetensorsFile golden_;
-};
-
-// "grad.base_model.model.X" of an adapter is the gradient of our tensor X.
-std::string gradient_of(std::string name) {
-  name = name.substr(std::string("grad.").size());
-  const std::string peft = "base_model.model.";
-  if (name.starts_with(peft)) name = name.substr(peft.size());
-  if (const auto at = name.find(".default"); at != std::string::npos) name.erase(at, 8);
-  return "gradient." + name;
-}
-
-TEST_P(Goldens, LossAndEveryGradient) {
-  for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::gate_up,
-                          passes::RecomputeMode::attention, passes::RecomputeMode::layer}) {
-    auto spec = golden_spec(program::DType::f32);
+  // The loss, and every gradient normwise.
+  void expect_golden(program::DType compute, passes::RecomputeMode mode, double loss_bound,
+                     double gradient_bound) const {
+    auto spec = golden_spec(compute);
     spec.recompute = mode;
     LoadedCase loaded = load(spec);
     run(loaded, "micro_first");
-    EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden_, "loss")[0], 1e-5);
+    EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden_, "loss")[0], loss_bound);
     int compared = 0;
     for (const auto& tensor : golden_.tensors()) {
       if (!tensor.name.starts_with("grad.")) continue;
       const auto gradient = values_of(loaded.executor(), gradient_of(tensor.name));
-      EXPECT_LT(relative_error(gradient, floats(golden_, tensor.name)), 1e-4) << tensor.name;
+      EXPECT_LT(relative_error(gradient, floats(golden_, tensor.name)), gradient_bound)
+          << tensor.name;
       ++compared;
     }
     EXPECT_GT(compared, 5);
   }
+
+  formats::SafetensorsFile golden_;
+};
+
+TEST_P(Goldens, LossAndEveryGradient) {
+  for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::gate_up,
+                          passes::RecomputeMode::attention, passes::RecomputeMode::layer})
+    expect_golden(program::DType::f32, mode, 1e-5, 1e-4);
 }
 
 TEST_P(Goldens, EvaluationGivesTheTrainingLoss) {
@@ -93,22 +110,22 @@ TEST_P(Goldens, EvaluationGivesTheTrainingLoss) {
   EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden_, "loss")[0], 1e-5);
 }
 
-TEST_P(Goldens, Bf16LossWithinOnePercent) {
-  if (GetParam().backend == "reference") GTEST_SKIP() << "the reference computes in f32";
-  std::unique_ptr<LoadedCase> loaded;
-  try {
-    loaded = std::make_unique<LoadedCase>(load(golden_spec(program::DType::bf16)));
-  } catch (const std::exception& error) {
-    GTEST_SKIP() << "no bf16 products on this machine: " << error.what();
-  }
-  run(*loaded, "micro_first");
-  const double loss = floats(golden_, "loss")[0];
-  EXPECT_NEAR(loaded->executor().scalar<float>("loss"), loss, 0.01 * loss);
+// Against the goldens, which are computed in fp32, so the bounds hold every rounding to bf16, that
+// of the weights too: transformers' own gradients in bf16 are up to 5.2e-2 off. Without a family's
+// window, norms or rope factors the worst gradient is 0.37 off and more.
+class Bf16Goldens : public Goldens {};
+
+TEST_P(Bf16Goldens, LossAndEveryGradient) {
+  if (GetParam().backend == "cpu" && !backends::test::cpu_must_multiply_bf16())
+    GTEST_SKIP() << "the processor does not multiply bf16";
+  for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::layer})
+    expect_golden(program::DType::bf16, mode, 1e-3 * floats(golden_, "loss")[0], 6e-2);
 }
 
-std::vector<GoldenParameter> all_cases() {
+std::vector<GoldenParameter> cases_in(program::DType compute) {
   std::vector<GoldenParameter> cases;
   for (const std::string& backend : golden_backends()) {
+    if (compute == program::DType::bf16 && backend == "reference") continue;  // computes in f32
     for (const char* name :
          {"basic", "grouped_tied", "biases", "head_dim", "rope_llama3", "rope_linear", "mistral",
           "qwen2", "qwen3", "phi3", "phi3_long", "phi3_short"})
@@ -123,9 +140,13 @@ std::vector<GoldenParameter> all_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Goldens, testing::ValuesIn(all_cases()), [](const auto& test) {
+std::string name_of(const ::testing::TestParamInfo<GoldenParameter>& test) {
   return test.param.name + "_" + test.param.backend;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Goldens, ::testing::ValuesIn(cases_in(program::DType::f32)), name_of);
+INSTANTIATE_TEST_SUITE_P(All, Bf16Goldens, ::testing::ValuesIn(cases_in(program::DType::bf16)),
+                         name_of);
 
 TEST(Packing, PackedRowsEqualDocumentsAlone) {
   const formats::SafetensorsFile golden(golden_folder("packing") + "/golden.safetensors");
