@@ -116,12 +116,4 @@ float quantize_absmax(const float* absmax, int64_t blocks, uint8_t* codes, float
   return offset;
 }
 
-void dequantize_absmax(const uint8_t* codes, const float* nested_absmax, const float* map,
-                       float offset, int64_t blocks, float* absmax) {
-  for (int64_t i = 0; i < blocks; ++i) {
-    const float product = map[codes[i]] * nested_absmax[i / kNestedBlockSize];
-    absmax[i] = product + offset;
-  }
-}
-
 }  // namespace snug::formats

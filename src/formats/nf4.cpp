@@ -69,25 +69,6 @@ void quantize_partial_block(const void* source, int64_t elements, uint8_t* codes
   pack(values, elements, codes);
 }
 
-void store(float value, float& to) { to = value; }
-void store(float value, BFloat16& to) { to = base::to_bfloat16(value); }
-void store(float value, Float16& to) { to = base::to_float16(value); }
-
-template <typename T>
-void dequantize(const uint8_t* codes, const float* absmax, int64_t elements, void* destination) {
-  auto* to = static_cast<T*>(destination);
-  for (int64_t begin = 0; begin < elements; begin += kNf4BlockSize) {
-    T values[16];
-    for (size_t code = 0; code < 16; ++code)
-      store(kNf4Codes[code] * absmax[begin / kNf4BlockSize], values[code]);
-    const int64_t end = std::min(begin + kNf4BlockSize, elements);
-    for (int64_t i = begin; i < end; ++i) {
-      const uint8_t pair = codes[i / 2];
-      to[i] = values[i % 2 == 0 ? pair >> 4 : pair & 15];
-    }
-  }
-}
-
 }  // namespace
 
 void quantize_blocks_portably(DType from, const void* source, int64_t blocks, uint8_t* codes,
@@ -118,20 +99,6 @@ void quantize_nf4(DType from, const void* source, int64_t elements, uint8_t* cod
     quantize_partial_block<BFloat16>(last, rest, codes + done / 2, absmax + blocks);
   else
     quantize_partial_block<Float16>(last, rest, codes + done / 2, absmax + blocks);
-}
-
-void dequantize_nf4(const uint8_t* codes, const float* absmax, int64_t elements, DType to,
-                    void* destination) {
-  switch (to) {
-    case DType::f32:
-      return dequantize<float>(codes, absmax, elements, destination);
-    case DType::bf16:
-      return dequantize<BFloat16>(codes, absmax, elements, destination);
-    case DType::f16:
-      return dequantize<Float16>(codes, absmax, elements, destination);
-    default:
-      SNUG_CHECK(false, "no NF4 to {}", base::name_of(to));
-  }
 }
 
 }  // namespace snug::formats

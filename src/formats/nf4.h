@@ -1,7 +1,7 @@
 // NF4, bitsandbytes' 4-bit storage of a weight: blocks of 64 consecutive elements of the flattened
 // row-major weight, each with the largest magnitude in fp32 and a code of 4 bits an element. Bytes
-// and values are those of bitsandbytes 0.50 on a CPU, bit for bit; docs/nf4.md says where its CUDA
-// kernels differ.
+// are those of bitsandbytes 0.50 on a CPU, one for one; docs/nf4.md says where its CUDA kernels
+// differ. Values are made from them by the operation dequantize_nf4 (program/kinds/nf4.h).
 // Threading: pure functions without allocation; distinct ranges may run in parallel.
 #pragma once
 
@@ -62,11 +62,6 @@ constexpr int64_t nf4_code_bytes(int64_t elements) { return (elements + 1) / 2; 
 void quantize_nf4(base::DType from, const void* source, int64_t elements, uint8_t* codes,
                   float* absmax);
 
-// The values of such a range as f32, bf16 or f16: the fp32 product of code and absmax, rounded
-// once.
-void dequantize_nf4(const uint8_t* codes, const float* absmax, int64_t elements, base::DType to,
-                    void* destination);
-
 // The mean of all absmax of a weight, summed in the order in which torch sums them on one thread.
 // With more threads torch splits what has 32,768 elements or more and may differ in the last bits.
 float mean_absmax(const float* absmax, int64_t blocks);
@@ -77,10 +72,5 @@ void quantize_absmax(const float* absmax, int64_t blocks, float offset, uint8_t*
                      float* nested_absmax);
 // All of a weight's absmax; returns the offset, which is their mean.
 float quantize_absmax(const float* absmax, int64_t blocks, uint8_t* codes, float* nested_absmax);
-
-// map[code] * nested_absmax + offset, product and sum rounded separately. `map` has 256 values and
-// is the one stored with the weight.
-void dequantize_absmax(const uint8_t* codes, const float* nested_absmax, const float* map,
-                       float offset, int64_t blocks, float* absmax);
 
 }  // namespace snug::formats

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -85,16 +86,10 @@ TEST(NestedAbsmax, RangesGiveWhatTheWholeGives) {
   EXPECT_EQ(nested, golden<float>("many.nested_absmax"));
 }
 
-TEST(NestedAbsmax, ValuesAreThoseOfBitsandbytes) {
+TEST(NestedAbsmax, MapIsThatOfBitsandbytes) {
   const auto map = golden<float>("map");
-  EXPECT_TRUE(std::equal(map.begin(), map.end(), base::signed_dynamic_map().begin()));
-  for (const std::string name : kArrays) {
-    const auto codes = golden<uint8_t>(name + ".codes");
-    std::vector<float> absmax(codes.size());
-    dequantize_absmax(codes.data(), golden<float>(name + ".nested_absmax").data(), map.data(),
-                      golden<float>(name + ".offset")[0], std::ssize(absmax), absmax.data());
-    EXPECT_EQ(absmax, golden<float>(name + ".values")) << name;
-  }
+  EXPECT_TRUE(std::equal(map.begin(), map.end(), base::signed_dynamic_map().begin(),
+                         base::signed_dynamic_map().end()));
 }
 
 }  // namespace

@@ -66,21 +66,6 @@ TEST(Nf4, BytesAreThoseOfBitsandbytes) {
   EXPECT_EQ(cases, 19);
 }
 
-TEST(Nf4, ValuesAreThoseOfBitsandbytes) {
-  for (const std::string name : {"float32", "bfloat16", "partial_17"}) {
-    const auto codes = bytes_of(name + ".codes");
-    const auto absmax = bytes_of(name + ".absmax");
-    const int64_t elements = goldens().at(name + ".source").elements();
-    for (const auto& [to, suffix] :
-         {std::pair{DType::f32, "float32"}, {DType::bf16, "bfloat16"}, {DType::f16, "float16"}}) {
-      std::vector<std::byte> values(static_cast<size_t>(elements * base::size_of(to)));
-      dequantize_nf4(reinterpret_cast<const uint8_t*>(codes.data()),
-                     reinterpret_cast<const float*>(absmax.data()), elements, to, values.data());
-      EXPECT_EQ(values, bytes_of(name + ".values." + suffix)) << name << suffix;
-    }
-  }
-}
-
 // The definition, an element at a time.
 Quantised by_definition(const std::vector<float>& source) {
   Quantised result;
