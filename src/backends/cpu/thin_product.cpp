@@ -12,13 +12,16 @@ using base::DType;
 constexpr int64_t kThinnest = 8;
 // Above, the library is as fast (AMX, 576 wide).
 constexpr int64_t kThickestInner = 32;
+constexpr int64_t kThickestNarrow = kThinStep;
 constexpr int64_t kThickestResult = 16;
 // Below this a product is too small to matter.
 constexpr int64_t kWide = 128;
 // A thin factor that would fill more than a second-level cache is left to the library.
 constexpr int64_t kPackedBytes = int64_t{2} << 20;
 // Rows of a result that a thread writes at a time.
-constexpr int64_t kWrittenRows = 2 * kThinRows;
+constexpr int64_t kWrittenRows = 4 * kThinRows;
+// Rows of a wide factor that a thread multiplies at a time.
+constexpr int64_t kNarrowed = 4 * kNarrowRows;
 // Sums are kept for at most this many blocks of the inner dimension, of at least so many rows.
 constexpr int64_t kParts = 8;
 constexpr int64_t kPartDepth = 256;
@@ -32,6 +35,7 @@ constexpr int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value,
 // The product, transposed where that makes n the thin dimension, and its scratch in bytes.
 struct Thin {
   bool spreads;  // k is the thin dimension
+  bool narrows;  // n is, and a lies in rows
   bool transposed;
   int64_t m, n, k;
   int64_t a_strides[2];
@@ -46,16 +50,18 @@ struct Thin {
 
 // Of the packed thin factor.
 int64_t packed_depth(const Thin& thin) {
-  return round_up(thin.k, kThinStep) + (thin.spreads ? 0 : 2 * kThinGap);
+  return round_up(thin.k, kThinStep) + (thin.spreads || thin.narrows ? 0 : 2 * kThinGap);
 }
 
 void lay_out_scratch(Thin& thin) {
   const int64_t width = round_up(thin.n, kThinStep);
   const int64_t depth = packed_depth(thin);
   thin.packed_bytes = width * depth * 2;
-  thin.block_bytes = thin.spreads ? kThinStep * depth * 2 : kThinBlockBytes;
+  thin.block_bytes = thin.spreads   ? kThinStep * depth * 2
+                     : thin.narrows ? kNarrowRows * (depth + kThinStep) * 2
+                                    : kThinBlockBytes;
   thin.thread_bytes = thin.block_bytes + (thin.spreads ? kThinSpreadBytes : 0);
-  if (thin.spreads) return;
+  if (thin.spreads || thin.narrows) return;
   thin.part_depth = std::max(kPartDepth, round_up(ceil_div(thin.k, kParts), kThinStep));
   thin.parts = ceil_div(thin.k, thin.part_depth);
   thin.sums_bytes = thin.parts * round_up(thin.n, kThinRows) * round_up(thin.m, kThinStep) * 4;
@@ -72,6 +78,7 @@ Thin thin_of(const MatmulSpec& spec) {
     thin.a_strides[side] = thin.transposed ? spec.b_strides[1 - side] : spec.a_strides[side];
     thin.b_strides[side] = thin.transposed ? spec.a_strides[1 - side] : spec.b_strides[side];
   }
+  thin.narrows = !thin.spreads && thin.a_strides[0] != 1;
   lay_out_scratch(thin);
   return thin;
 }
@@ -146,12 +153,26 @@ void multiply_rows(const Run& run, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; row += kThinRows)
     run.kernels.spread({.a = at(run.a, row, 0),
                         .rows = std::min(kThinRows, end - row),
+                        .next_rows = std::clamp<int64_t>(end - row - kThinRows, 0, kThinRows),
                         .k = run.thin.k,
                         .n = run.thin.n,
                         .b = run.packed,
                         .packed = reinterpret_cast<uint16_t*>(scratch),
                         .sums = reinterpret_cast<float*>(scratch + run.thin.block_bytes),
                         .result = moved(run.result, row, 0)});
+}
+
+void narrow_rows(const Run& run, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; row += kNarrowRows)
+    run.kernels.narrow(
+        {.a = at(run.a, row, 0).data,
+         .a_stride = run.a.row_stride,
+         .rows = std::min(kNarrowRows, end - row),
+         .k = run.thin.k,
+         .n = run.thin.n,
+         .b = run.packed,
+         .packed = reinterpret_cast<uint16_t*>(run.scratch_of_thread()),
+         .result = run.result.transposed ? moved(run.result, 0, row) : moved(run.result, row, 0)});
 }
 
 // The transpose, (n, m), of what is asked for: sums over blocks of rows of the stored a.
@@ -199,8 +220,10 @@ bool is_thin_product(const MatmulSpec& spec, const CpuContext& context) {
   std::sort(std::begin(sizes), std::end(sizes));
   if (sizes[0] < kThinnest || sizes[1] < kWide) return false;
   const Thin thin = thin_of(spec);
-  if (sizes[0] > (thin.spreads ? kThickestInner : kThickestResult)) return false;
-  if (!thin.spreads && thin.a_strides[0] != 1) return false;
+  const int64_t thickest = thin.spreads   ? kThickestInner
+                           : thin.narrows ? kThickestNarrow
+                                          : kThickestResult;
+  if (sizes[0] > thickest) return false;
   return thin.packed_bytes <= kPackedBytes;
 }
 
@@ -221,8 +244,11 @@ void multiply_thin(const MatmulSpec& spec, const MatmulOperands& operands, std::
                 .packed = reinterpret_cast<uint16_t*>(scratch),
                 .sums = reinterpret_cast<float*>(sums),
                 .threads = sums + thin.sums_bytes};
-  if (!thin.spreads) return multiply_sums(run);
+  if (!thin.spreads && !thin.narrows) return multiply_sums(run);
   pack_b(run);
+  if (thin.narrows)
+    return parallel_ranges(thin.m, kNarrowed,
+                           [&](int64_t begin, int64_t end) { narrow_rows(run, begin, end); });
   parallel_ranges(thin.m, kWrittenRows,
                   [&](int64_t begin, int64_t end) { multiply_rows(run, begin, end); });
 }

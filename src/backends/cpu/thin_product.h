@@ -4,10 +4,11 @@
 //   k thin            c (m, n) is written in one go from a and b packed once
 //   n thin, a stored  c = sum over blocks of a's stored rows; sums of the blocks are kept in
 //     transposed      scratch and added in their order
-//   m thin            the transpose of that
+//   n thin, a stored  c = a times b packed once; a is read where it lies, some rows at a time
+//     in rows
+//   m thin            the transpose of these
 //
-// Where the thin side comes of rows that are contiguous, the library streams as fast as memory
-// does. Which thread does what does not change a bit. Matrices may have gaps between their rows.
+// Which thread does what does not change a bit. Matrices may have gaps between their rows.
 #pragma once
 
 #include "backends/cpu/context.h"

@@ -216,6 +216,17 @@ void finish_sums(const float* sums, int64_t sums_stride, int64_t rows, int64_t c
   }
 }
 
+// Stores to lines that no cache holds would stop the tiles: a block of the result is asked for
+// while the one before it is made.
+SNUG_INLINE void prefetch_block(const ThinResult& to, int64_t row, int64_t rows, int64_t column,
+                                int64_t columns) {
+  const int64_t size = to.c_is_bf16 ? 2 : 4;
+  for (int64_t i = row; i < row + rows; ++i) {
+    const char* line = static_cast<const char*>(to.c) + (i * to.c_stride + column) * size;
+    for (int64_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(line + byte, 1);
+  }
+}
+
 // In pieces of columns with two places for sums, so that the processor finishes one while the tiles
 // make the next.
 void spread(const ThinRows& p) {
@@ -227,6 +238,11 @@ void spread(const ThinRows& p) {
   float* next = p.sums + kThinRows * kSpreadStride;
   for (int64_t j = 0; j < p.n; j += kThinSpread) {
     const int64_t columns = smaller_of(kThinSpread, p.n - j);
+    const int64_t next_column = j + columns;
+    if (next_column < p.n)
+      prefetch_block(p.result, 0, p.rows, next_column, smaller_of(kThinSpread, p.n - next_column));
+    else
+      prefetch_block(p.result, p.rows, p.next_rows, 0, smaller_of(kThinSpread, p.n));
     multiply_strips(Product{.a = p.packed,
                             .a_stride = depth,
                             .b = p.b + j * 2,
@@ -242,6 +258,54 @@ void spread(const ThinRows& p) {
     sums = next;
     next = used;
   }
+}
+
+// Sums (kNarrowRows, kThinStep), of which kTiles sixteens of columns are made.
+template <int kTiles>
+SNUG_INLINE void multiply_narrow(const NarrowRows& p, const uint16_t* a, int64_t a_stride,
+                                 float* sums) {
+  // gcc's tile loads do not say that they read memory.
+  __asm__ volatile("" ::: "memory");
+  const uint16_t* b = p.b;
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (kTiles > 1) _tile_zero(2);
+  if constexpr (kTiles > 1) _tile_zero(3);
+  for (int64_t k = 0; k < p.k; k += kThinStep) {
+    _tile_loadd(6, b, kThinStep * 4);
+    _tile_loadd(4, a + k, a_stride * 2);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(5, a + kThinRows * a_stride + k, a_stride * 2);
+    _tile_dpbf16ps(1, 5, 6);
+    if constexpr (kTiles > 1) {
+      _tile_loadd(7, b + kThinStep, kThinStep * 4);
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    b += kThinStep * kThinStep;
+  }
+  constexpr int64_t kLine = kThinStep * 4;
+  _tile_stored(0, sums, kLine);
+  _tile_stored(1, sums + kThinRows * kThinStep, kLine);
+  if constexpr (kTiles > 1) _tile_stored(2, sums + kLanes, kLine);
+  if constexpr (kTiles > 1) _tile_stored(3, sums + kThinRows * kThinStep + kLanes, kLine);
+}
+
+void narrow(const NarrowRows& p) {
+  const TilesInUse tiles;
+  alignas(64) float sums[kNarrowRows * kThinStep];
+  const uint16_t* a = p.a;
+  int64_t a_stride = p.a_stride;
+  if (p.rows < kNarrowRows || p.k % kThinStep != 0) {
+    a = p.packed;
+    a_stride = round_up(p.k, kThinStep) + kThinStep;
+    pack_rows({p.a, p.a_stride, 1}, p.rows, p.k, p.packed, a_stride);
+  }
+  if (p.n > kLanes)
+    multiply_narrow<2>(p, a, a_stride, sums);
+  else
+    multiply_narrow<1>(p, a, a_stride, sums);
+  finish_sums(sums, kThinStep, p.rows, p.n, p.result, 0);
 }
 
 // In blocks of b that stay in the first-level cache, packed in two places by turns.
@@ -291,6 +355,7 @@ const ThinKernels kThinKernels = {
     .pack_pairs = pack_pairs,
     .pack_rows = pack_rows,
     .spread = spread,
+    .narrow = narrow,
     .sum = sum,
     .finish = finish,
 };

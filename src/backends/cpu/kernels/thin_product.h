@@ -21,6 +21,8 @@ inline constexpr int64_t kThinBlock = 64;
 // Between lines of blocks, in units of four bytes: strides that are powers of two would keep a
 // tile's lines in a few sets of the first-level cache.
 inline constexpr int64_t kThinGap = 16;
+// Rows of a wide factor that are multiplied together where the result has a few columns.
+inline constexpr int64_t kNarrowRows = 32;
 inline constexpr int64_t kThinSpreadBytes = 2 * kThinRows * (kThinSpread + kThinGap) * 4;
 inline constexpr int64_t kThinBlockBytes = 2 * kThinStep * (kThinBlock + kThinGap) * 2;
 
@@ -47,12 +49,25 @@ struct ThinResult {
 // Some rows of c (rows, n) = a (rows, k) b (k, n).
 struct ThinRows {
   ThinFactor a;
-  int64_t rows;  // at most kThinRows
+  int64_t rows;       // at most kThinRows
+  int64_t next_rows;  // at most kThinRows, made next: their memory is asked for
   int64_t k;
   int64_t n;
   const uint16_t* b;  // packed by pack_pairs: (k / 2, n, 2)
   uint16_t* packed;   // (kThinStep, k filled up) elements
   float* sums;        // kThinSpreadBytes
+  ThinResult result;  // of its first row
+};
+
+// Some rows of c (rows, n) = a (rows, k) b (k, n), where a is wide and lies in rows.
+struct NarrowRows {
+  const uint16_t* a;
+  int64_t a_stride;
+  int64_t rows;  // at most kNarrowRows
+  int64_t k;
+  int64_t n;          // at most kThinStep
+  const uint16_t* b;  // packed by pack_pairs: (k / 2, kThinStep, 2)
+  uint16_t* packed;   // (kNarrowRows, k filled up + kThinStep) elements
   ThinResult result;  // of its first row
 };
 
@@ -78,6 +93,8 @@ struct ThinKernels {
                     int64_t stride);
   // k thin, n wide.
   void (*spread)(const ThinRows& product);
+  // n thin, k wide.
+  void (*narrow)(const NarrowRows& product);
   void (*sum)(const ThinSums& product);
   // Adds `parts` sums (rows, columns), `part_stride` floats apart, in their order, to the first,
   // and makes the result of them.
