@@ -13,7 +13,7 @@ constexpr int64_t kThinnest = 8;
 // Above, the library is as fast (AMX, 576 wide).
 constexpr int64_t kThickestInner = 32;
 constexpr int64_t kThickestNarrow = kThinStep;
-constexpr int64_t kThickestResult = 16;
+constexpr int64_t kThickestResult = kThinRows;
 // Below this a product is too small to matter.
 constexpr int64_t kWide = 128;
 // A thin factor that would fill more than a second-level cache is left to the library.
@@ -25,7 +25,7 @@ constexpr int64_t kNarrowed = 4 * kNarrowRows;
 // Sums are kept for at most this many blocks of the inner dimension, of at least so many rows.
 constexpr int64_t kParts = 8;
 constexpr int64_t kPartDepth = 256;
-// Columns of the wide factor that a thread sums: its sums stay in a second-level cache.
+// Columns of the wide factor that a thread sums.
 constexpr int64_t kPartColumns = 1536;
 // Elements that one thread packs in less time than another takes to wake.
 constexpr int64_t kPackedAlone = int64_t{1} << 16;
@@ -194,7 +194,6 @@ void multiply_sums(const Run& run) {
     const int64_t column = index % across * kPartColumns;
     run.kernels.sum({.a = run.packed + begin,
                      .a_stride = depth,
-                     .rows = thin.n,
                      .k = std::min(thin.part_depth, thin.k - begin),
                      .columns = std::min(kPartColumns, thin.m - column),
                      .b = at(wide, begin, column),

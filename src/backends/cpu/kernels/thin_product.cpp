@@ -20,17 +20,10 @@ SNUG_INLINE void multiply_columns(const Product& p, int64_t i, int64_t j) {
   const int64_t b_bytes = p.b_stride * 4;
   const int64_t c_bytes = p.c_stride * 4;
   float* c = p.c + i * p.c_stride + j;
-  if (p.accumulate) {
-    _tile_loadd(0, c, c_bytes);
-    _tile_loadd(1, c + 16, c_bytes);
-    if constexpr (kTiles > 2) _tile_loadd(2, c + 32, c_bytes);
-    if constexpr (kTiles > 2) _tile_loadd(3, c + 48, c_bytes);
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    if constexpr (kTiles > 2) _tile_zero(2);
-    if constexpr (kTiles > 2) _tile_zero(3);
-  }
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (kTiles > 2) _tile_zero(2);
+  if constexpr (kTiles > 2) _tile_zero(3);
   const uint16_t* a = p.a + i * p.a_stride;
   const uint16_t* b = p.b + j * 2;
   for (int64_t k = 0; k < p.k; k += kBlockStep) {
@@ -308,32 +301,81 @@ void narrow(const NarrowRows& p) {
   finish_sums(sums, kThinStep, p.rows, p.n, p.result, 0);
 }
 
-// In blocks of b that stay in the first-level cache, packed in two places by turns.
+// Where a block of b begins.
+struct BlockPlace {
+  int64_t k;
+  int64_t column;
+};
+
+SNUG_INLINE BlockPlace after(const ThinSums& p, BlockPlace at) {
+  at.k += kThinStep;
+  return at.k < p.k ? at : BlockPlace{0, at.column + kThinBlock};
+}
+
+SNUG_INLINE void prefetch_block(const ThinSums& p, BlockPlace at) {
+  if (at.column >= p.columns) return;
+  const int64_t end = smaller_of(p.k, at.k + kThinStep);
+  for (int64_t row = at.k; row < end; ++row) {
+    const uint16_t* line = p.b.data + row * p.b.row_stride + at.column;
+    __builtin_prefetch(line);
+    __builtin_prefetch(line + kThinBlock / 2);
+  }
+}
+
+SNUG_INLINE void pack_block(const ThinSums& p, BlockPlace at, uint16_t* packed) {
+  if (at.column >= p.columns) return;
+  const uint16_t* from = p.b.data + at.k * p.b.row_stride + at.column;
+  pack_pairs({from, p.b.row_stride, p.b.column_stride}, smaller_of(kThinStep, p.k - at.k),
+             smaller_of(kThinBlock, p.columns - at.column), packed, kBlockStride);
+}
+
+// kTiles sixteens of columns, of which the first block is packed. The next is packed before tiles
+// load this one, so that they do not wait for its stores, and the one after it is asked for.
+template <int kTiles>
+SNUG_INLINE void sum_columns(const ThinSums& p, int64_t column, uint16_t* (&packed)[2]) {
+  constexpr int64_t kBlockLine = kBlockStride * 4;
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (kTiles > 2) _tile_zero(2);
+  if constexpr (kTiles > 2) _tile_zero(3);
+  for (int64_t k = 0; k < p.k; k += kThinStep) {
+    const BlockPlace next = after(p, {k, column});
+    prefetch_block(p, after(p, next));
+    pack_block(p, next, packed[1]);
+    uint16_t* const b = packed[0];
+    // gcc's tile loads do not say that they read memory.
+    __asm__ volatile("" ::: "memory");
+    _tile_loadd(4, p.a + k, p.a_stride * 2);
+    _tile_loadd(5, b, kBlockLine);
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_loadd(6, b + 32, kBlockLine);
+    _tile_dpbf16ps(1, 4, 6);
+    if constexpr (kTiles > 2) {
+      _tile_loadd(7, b + 64, kBlockLine);
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_loadd(5, b + 96, kBlockLine);
+      _tile_dpbf16ps(3, 4, 5);
+    }
+    packed[0] = packed[1];
+    packed[1] = b;
+  }
+  float* sums = p.sums + column;
+  _tile_stored(0, sums, p.sums_stride * 4);
+  _tile_stored(1, sums + 16, p.sums_stride * 4);
+  if constexpr (kTiles > 2) _tile_stored(2, sums + 32, p.sums_stride * 4);
+  if constexpr (kTiles > 2) _tile_stored(3, sums + 48, p.sums_stride * 4);
+}
+
+// Columns one block after the other: their sums stay in tiles over all of k.
 void sum(const ThinSums& p) {
   const TilesInUse tiles;
-  uint16_t* packed = p.packed;
-  uint16_t* next = p.packed + kThinStep * kBlockStride;
-  for (int64_t begin = 0; begin < p.k; begin += kThinStep) {
-    const int64_t depth = smaller_of(kThinStep, p.k - begin);
-    for (int64_t j = 0; j < p.columns; j += kThinBlock) {
-      const int64_t columns = smaller_of(kThinBlock, p.columns - j);
-      pack_pairs({p.b.data + begin * p.b.row_stride + j, p.b.row_stride, p.b.column_stride}, depth,
-                 columns, packed, kBlockStride);
-      multiply_strips(Product{.a = p.a + begin,
-                              .a_stride = p.a_stride,
-                              .b = packed,
-                              .b_stride = kBlockStride,
-                              .c = p.sums + j,
-                              .c_stride = p.sums_stride,
-                              .m = round_up(p.rows, kThinRows),
-                              .n = round_up(columns, kThinStep),
-                              .k = round_up(depth, kThinStep),
-                              .accumulate = begin > 0});
-      uint16_t* const used = packed;
-      packed = next;
-      next = used;
-    }
-  }
+  uint16_t* packed[2] = {p.packed, p.packed + kThinStep * kBlockStride};
+  pack_block(p, {0, 0}, packed[0]);
+  for (int64_t column = 0; column < p.columns; column += kThinBlock)
+    if (p.columns - column > kThinBlock / 2)
+      sum_columns<4>(p, column, packed);
+    else
+      sum_columns<2>(p, column, packed);
 }
 
 void finish(float* sums, int64_t sums_stride, const int64_t (&rows_columns_parts)[3],

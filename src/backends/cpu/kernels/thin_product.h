@@ -71,11 +71,10 @@ struct NarrowRows {
   ThinResult result;  // of its first row
 };
 
-// Sums (rows, columns) of a thin a (rows, k) and a wide b (k, columns).
+// Sums (kThinRows, columns) of a thin a (kThinRows, k) and a wide b (k, columns).
 struct ThinSums {
-  const uint16_t* a;  // packed by pack_rows, rows a_stride elements apart
+  const uint16_t* a;  // packed by pack_rows: kThinRows rows
   int64_t a_stride;
-  int64_t rows;
   int64_t k;
   int64_t columns;
   ThinFactor b;
