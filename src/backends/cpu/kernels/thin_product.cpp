@@ -10,51 +10,38 @@ extern const ThinKernels kThinKernels;
 
 namespace {
 
-using Product = BlockProduct<uint16_t>;
 constexpr int64_t kSpreadStride = kThinSpread + kThinGap;
 constexpr int64_t kBlockStride = kThinBlock + kThinGap;
 
-// Sixteen rows and kTiles sixteens of columns of c: tiles 0 to 3 hold the sums.
+// kThinRows rows and kTiles sixteens of columns: tiles 0 to 3 hold the sums.
 template <int kTiles>
-SNUG_INLINE void multiply_columns(const Product& p, int64_t i, int64_t j) {
-  const int64_t b_bytes = p.b_stride * 4;
-  const int64_t c_bytes = p.c_stride * 4;
-  float* c = p.c + i * p.c_stride + j;
+SNUG_INLINE void multiply_columns(const uint16_t* a, int64_t depth, const uint16_t* b,
+                                  int64_t width, float* sums) {
+  constexpr int64_t kLine = kSpreadStride * 4;
+  // gcc's tile loads do not say that they read memory.
+  __asm__ volatile("" ::: "memory");
   _tile_zero(0);
   _tile_zero(1);
   if constexpr (kTiles > 2) _tile_zero(2);
   if constexpr (kTiles > 2) _tile_zero(3);
-  const uint16_t* a = p.a + i * p.a_stride;
-  const uint16_t* b = p.b + j * 2;
-  for (int64_t k = 0; k < p.k; k += kBlockStep) {
-    _tile_loadd(4, a + k, p.a_stride * 2);
-    _tile_loadd(5, b, b_bytes);
+  for (int64_t k = 0; k < depth; k += kThinStep) {
+    _tile_loadd(4, a + k, depth * 2);
+    _tile_loadd(5, b, width * 4);
     _tile_dpbf16ps(0, 4, 5);
-    _tile_loadd(6, b + 32, b_bytes);
+    _tile_loadd(6, b + 32, width * 4);
     _tile_dpbf16ps(1, 4, 6);
     if constexpr (kTiles > 2) {
-      _tile_loadd(7, b + 64, b_bytes);
+      _tile_loadd(7, b + 64, width * 4);
       _tile_dpbf16ps(2, 4, 7);
-      _tile_loadd(5, b + 96, b_bytes);
+      _tile_loadd(5, b + 96, width * 4);
       _tile_dpbf16ps(3, 4, 5);
     }
-    b += 16 * p.b_stride * 2;
+    b += kThinStep * width;
   }
-  _tile_stored(0, c, c_bytes);
-  _tile_stored(1, c + 16, c_bytes);
-  if constexpr (kTiles > 2) _tile_stored(2, c + 32, c_bytes);
-  if constexpr (kTiles > 2) _tile_stored(3, c + 48, c_bytes);
-}
-
-// m a multiple of 16.
-void multiply_strips(const Product& p) {
-  // gcc's tile loads do not say that they read memory.
-  __asm__ volatile("" ::: "memory");
-  for (int64_t i = 0; i < p.m; i += 16) {
-    int64_t j = 0;
-    for (; j + 64 <= p.n; j += 64) multiply_columns<4>(p, i, j);
-    if (j < p.n) multiply_columns<2>(p, i, j);
-  }
+  _tile_stored(0, sums, kLine);
+  _tile_stored(1, sums + 16, kLine);
+  if constexpr (kTiles > 2) _tile_stored(2, sums + 32, kLine);
+  if constexpr (kTiles > 2) _tile_stored(3, sums + 48, kLine);
 }
 
 SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -236,16 +223,11 @@ void spread(const ThinRows& p) {
       prefetch_block(p.result, 0, p.rows, next_column, smaller_of(kThinSpread, p.n - next_column));
     else
       prefetch_block(p.result, p.rows, p.next_rows, 0, smaller_of(kThinSpread, p.n));
-    multiply_strips(Product{.a = p.packed,
-                            .a_stride = depth,
-                            .b = p.b + j * 2,
-                            .b_stride = width,
-                            .c = sums,
-                            .c_stride = kSpreadStride,
-                            .m = round_up(p.rows, kThinRows),
-                            .n = round_up(columns, kThinStep),
-                            .k = round_up(p.k, kThinStep),
-                            .accumulate = false});
+    const int64_t end = round_up(next_column, kThinStep);
+    int64_t i = j;
+    for (; i + 64 <= end; i += 64)
+      multiply_columns<4>(p.packed, depth, p.b + i * 2, width, sums + i - j);
+    if (i < end) multiply_columns<2>(p.packed, depth, p.b + i * 2, width, sums + i - j);
     finish_sums(sums, kSpreadStride, p.rows, columns, p.result, j);
     float* const used = sums;
     sums = next;
