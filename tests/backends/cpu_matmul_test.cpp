@@ -3,9 +3,6 @@
 // tested.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <span>
-
 #include "backends/random_bits.h"
 #include "base/error.h"
 #include "one_operation.h"
@@ -81,20 +78,29 @@ struct Sizes {
   int64_t m, n, k;
 };
 
-// Every transpose and every sum of each, in each pair of types.
-void check_every_form(std::span<const Sizes> sizes) {
+// Gaps between the rows of a, b and c.
+struct Gaps {
+  int64_t a, b, c;
+};
+
+constexpr Gaps kNoGaps{0, 0, 0};
+
+// Every transpose and every sum, in each pair of types.
+void check_every_form(const Sizes& sizes, const Gaps& gaps) {
   for (const auto& [factors, result] : type_pairs())
-    for (const auto& [m, n, k] : sizes)
-      for (int flags = 0; flags < 16; ++flags)
-        check({.m = m,
-               .n = n,
-               .k = k,
-               .transpose_a = (flags & 1) != 0,
-               .transpose_b = (flags & 2) != 0,
-               .factors = factors,
-               .result = result,
-               .alpha = (flags & 3) == 2 ? 1.0F : 0.37F,
-               .sum = static_cast<MatmulCase::Sum>(flags >> 2)});
+    for (int flags = 0; flags < 16; ++flags)
+      check({.m = sizes.m,
+             .n = sizes.n,
+             .k = sizes.k,
+             .transpose_a = (flags & 1) != 0,
+             .transpose_b = (flags & 2) != 0,
+             .factors = factors,
+             .result = result,
+             .alpha = (flags & 3) == 2 ? 1.0F : -0.37F,
+             .sum = static_cast<MatmulCase::Sum>(flags >> 2),
+             .gap_a = gaps.a,
+             .gap_b = gaps.b,
+             .gap_c = gaps.c});
 }
 
 // The last is long enough for steps of the inner dimension.
@@ -102,7 +108,9 @@ constexpr Sizes kSizes[] = {{1, 1, 1},     {1, 131, 16},    {7, 16, 131},
                             {131, 1, 33},  {16, 576, 64},   {64, 16, 576},
                             {33, 65, 257}, {129, 200, 300}, {40, 24, 1100}};
 
-TEST(CpuMatmul, EveryTransposeAndSum) { check_every_form(kSizes); }
+TEST(CpuMatmul, EveryTransposeAndSum) {
+  for (const Sizes& sizes : kSizes) check_every_form(sizes, kNoGaps);
+}
 
 // Of products with a dimension of a few dozen: those of LoRA, odd ends in every dimension, and
 // tokens too few to be one.
@@ -111,72 +119,31 @@ constexpr Sizes kThinSizes[] = {{16, 576, 2048}, {192, 16, 2047}, {300, 16, 4100
                                 {161, 13, 577},  {8, 130, 1030},  {33, 145, 257},  {1, 576, 16},
                                 {17, 16, 576},   {1, 16, 1536},   {16, 192, 17},   {150, 64, 131}};
 
-TEST(CpuMatmul, ThinProducts) { check_every_form(kThinSizes); }
+TEST(CpuMatmul, ThinProducts) {
+  for (const Sizes& sizes : kThinSizes) check_every_form(sizes, kNoGaps);
+}
+
+// Odd strides, and strides of whole lines.
+constexpr Gaps kGaps[] = {{1, 0, 1}, {32, 3, 32}};
 
 TEST(CpuMatmul, ThinProductsWithGaps) {
-  for (const auto& [factors, result] : type_pairs())
-    for (const auto& [m, n, k] : {std::array<int64_t, 3>{24, 145, 257},
-                                  {145, 257, 24},
-                                  {257, 24, 145},
-                                  {130, 16, 129},
-                                  {16, 160, 192}})
-      for (int flags = 0; flags < 16; ++flags)
-        for (const int64_t gap : {1, 32})
-          check({.m = m,
-                 .n = n,
-                 .k = k,
-                 .transpose_a = (flags & 1) != 0,
-                 .transpose_b = (flags & 2) != 0,
-                 .factors = factors,
-                 .result = result,
-                 .alpha = -1.5F,
-                 .sum = static_cast<MatmulCase::Sum>(flags >> 2),
-                 .gap_a = gap,
-                 .gap_b = gap == 1 ? 0 : 3,
-                 .gap_c = gap});
+  for (const Sizes& sizes : {Sizes{24, 145, 257}, Sizes{145, 257, 24}, Sizes{257, 24, 145},
+                             Sizes{130, 16, 129}, Sizes{16, 160, 192}})
+    for (const Gaps& gaps : kGaps) check_every_form(sizes, gaps);
 }
 
 // Wide in every dimension: odd ends, several blocks of rows, several parts of columns, several
 // steps of the inner dimension, and rows at a distance of a power of two.
-constexpr int64_t kWideSizes[][3] = {{32, 32, 32},   {33, 65, 47},   {64, 96, 128},
-                                     {290, 70, 100}, {161, 40, 131}, {160, 40, 1024},
-                                     {41, 700, 1100}};
+constexpr Sizes kWideSizes[] = {{32, 32, 32},   {33, 65, 47},    {64, 96, 128},  {290, 70, 100},
+                                {161, 40, 131}, {160, 40, 1024}, {41, 700, 1100}};
 
 TEST(CpuMatmul, WideProducts) {
-  for (const auto& [factors, result] : type_pairs())
-    for (const auto& [m, n, k] : kWideSizes)
-      for (int flags = 0; flags < 16; ++flags) {
-        const int64_t gap = m % 2 == 0 ? 0 : 5;
-        check({.m = m,
-               .n = n,
-               .k = k,
-               .transpose_a = (flags & 1) != 0,
-               .transpose_b = (flags & 2) != 0,
-               .factors = factors,
-               .result = result,
-               .alpha = (flags & 3) == 2 ? 1.0F : 0.37F,
-               .sum = static_cast<MatmulCase::Sum>(flags >> 2),
-               .gap_a = gap,
-               .gap_b = gap,
-               .gap_c = gap});
-      }
+  for (const Sizes& sizes : kWideSizes)
+    check_every_form(sizes, sizes.m % 2 == 0 ? kNoGaps : Gaps{5, 5, 5});
 }
 
 TEST(CpuMatmul, OperandsWithGaps) {
-  for (const auto& [factors, result] : type_pairs())
-    for (int flags = 0; flags < 16; ++flags)
-      for (const int64_t gap : {1, 32})
-        check({.m = 37,
-               .n = 48,
-               .k = 29,
-               .transpose_a = (flags & 1) != 0,
-               .transpose_b = (flags & 2) != 0,
-               .factors = factors,
-               .result = result,
-               .sum = static_cast<MatmulCase::Sum>(flags >> 2),
-               .gap_a = gap,
-               .gap_b = gap == 1 ? 0 : 3,
-               .gap_c = gap});
+  for (const Gaps& gaps : kGaps) check_every_form({37, 48, 29}, gaps);
 }
 
 TEST(CpuMatmul, StochasticAccumulationRoundsByItsBits) {

@@ -9,6 +9,7 @@
 #include "backends/cpu/onednn_matmul.h"
 #include "backends/cpu/parallel.h"
 #include "backends/dispatch.h"
+#include "backends/operation_checks.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -41,12 +42,6 @@ const Kernels& kernels_of(Isa isa) {
   return isa_v2::kKernels;
 }
 
-// Floats it computes in, indices, and codes of stored weights.
-bool is_known_type(const program::Tensor& tensor) {
-  return tensor.dtype == base::DType::f32 || tensor.dtype == base::DType::bf16 ||
-         tensor.dtype == base::DType::i32 || tensor.dtype == base::DType::u8;
-}
-
 }  // namespace
 
 CpuContext open_context(int threads) {
@@ -71,12 +66,8 @@ int64_t CpuBackend::capacity_bytes(program::Space space) const {
 }
 
 bool CpuBackend::runs(const program::OperationView& view) const {
-  bool known_types = true;
-  program::for_each_tensor(view.operation, [&](program::TensorId id) {
-    if (id != view.operation.workspace)
-      known_types = known_types && is_known_type(view.program.tensor(id));
-  });
-  return known_types && dispatch<bool>(view.operation.attributes, [&](const auto& attributes) {
+  return has_known_types(view) &&
+         dispatch<bool>(view.operation.attributes, [&](const auto& attributes) {
            return supports(attributes, view, context_);
          });
 }
@@ -99,11 +90,7 @@ std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes)
 
 std::unique_ptr<Prepared> CpuBackend::prepare(const program::OperationView& view) {
   omp_set_num_threads(context_.threads);
-  const program::TensorId scratch = view.operation.workspace;
-  const int64_t planned = scratch == program::kNone ? 0 : view.program.tensor(scratch).bytes();
-  const int64_t asked = workspace(view).bytes;
-  SNUG_CHECK(asked <= planned, "{} now asks for {} bytes of workspace, planned were {}; {}",
-             program::name_of(view.operation.kind()), asked, planned, library_versions());
+  check_workspace(view, workspace(view).bytes, library_versions());
   return dispatch<std::unique_ptr<Prepared>>(
       view.operation.attributes,
       [&](const auto& attributes) { return cpu::prepare(attributes, view, context_); });

@@ -34,7 +34,7 @@ class LossRun {
   }
 
   void run() {
-    const int64_t trained = find_trained_rows();
+    const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);
@@ -60,21 +60,6 @@ class LossRun {
     return workspace(plan_.logits_offset(part.chunk, block));
   }
   int64_t token(const Part& part, int64_t i) const { return row_numbers_[part.first_row + i]; }
-
-  // Lists the rows that carry loss; what others write is zero.
-  int64_t find_trained_rows() {
-    int64_t trained = 0;
-    for (int64_t t = 0; t < shape_.tokens; ++t) {
-      if (targets_[t] >= 0) {
-        checked_target(targets_[t], shape_.vocab);
-        row_numbers_[trained++] = static_cast<int32_t>(t);
-        continue;
-      }
-      losses_[t] = 0;
-      if (shape_.train) clear(dhidden_.at(t), dhidden_.columns * dhidden_.element_bytes());
-    }
-    return trained;
-  }
 
   void run_chunk(const Part& part) {
     gather(part);

@@ -8,27 +8,13 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/cpu/loss_shape.h"
 #include "backends/cpu/product.h"
 
 namespace snug::backends::cpu {
 
 // Rows of logits that exist at once, for both linear kinds.
 int64_t default_chunk_rows(int64_t vocab, int64_t tokens);
-
-// What a linear cross-entropy works on; what is not written is ignored.
-struct LossShape {
-  int64_t tokens = 0;
-  int64_t width = 0;
-  int64_t vocab = 0;
-  int64_t chunk_rows = 0;               // 0: the default
-  base::DType type = base::DType::f32;  // of hidden and weight
-  int64_t weight_stride = 0;
-  bool train = false;
-  bool weight_gradient = false;
-  bool accumulate = false;
-  base::DType dweight_type = base::DType::f32;
-  int64_t dweight_stride = 0;
-};
 
 // Products of a chunk of `rows` rows with one block of columns.
 struct BlockProducts {

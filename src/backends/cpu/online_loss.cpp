@@ -53,7 +53,7 @@ class OnlineRun {
   }
 
   void run() {
-    const int64_t trained = find_trained_rows();
+    const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows)
       run_chunk(row, std::min(plan_.chunk_rows, trained - row));
     sum_losses(losses_, shape_.tokens, inverse_tokens_, invocation_.writes[1]);
@@ -74,23 +74,6 @@ class OnlineRun {
   float* sums(int64_t row) const { return workspace<float>(plan_.sums_offset) + row * plan_.depth; }
   uint16_t* gathered(int64_t row) const {
     return workspace<uint16_t>(plan_.hidden_offset) + row * plan_.hidden_stride;
-  }
-
-  // Lists the rows that carry loss; what others write is zero.
-  int64_t find_trained_rows() {
-    int64_t trained = 0;
-    for (int64_t t = 0; t < shape_.tokens; ++t) {
-      if (targets_[t] >= 0) {
-        checked_target(targets_[t], shape_.vocab);
-        row_numbers_[trained++] = static_cast<int32_t>(t);
-        continue;
-      }
-      losses_[t] = 0;
-      if (shape_.train)
-        std::memset(dhidden_.at(t), 0,
-                    static_cast<size_t>(dhidden_.columns * dhidden_.element_bytes()));
-    }
-    return trained;
   }
 
   void run_chunk(int64_t first_row, int64_t rows) {

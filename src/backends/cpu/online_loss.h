@@ -14,7 +14,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/context.h"
-#include "backends/cpu/loss_plan.h"
+#include "backends/cpu/loss_shape.h"
 
 namespace snug::backends::cpu {
 

@@ -1,6 +1,7 @@
 #include "backends/cpu/kernels/thin_product.h"
 
 #include "backends/cpu/kernels/block_packing.h"
+#include "backends/cpu/kernels/masked_lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 
@@ -43,8 +44,6 @@ SNUG_INLINE void multiply_columns(const uint16_t* a, int64_t depth, const uint16
   if constexpr (kTiles > 2) _tile_stored(2, sums + 32, kLine);
   if constexpr (kTiles > 2) _tile_stored(3, sums + 48, kLine);
 }
-
-SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // A square of up to kThinStep of lines that are contiguous in memory, filled up with zeros.
 struct alignas(64) Square {
@@ -105,25 +104,6 @@ void pack_rows(const ThinFactor& from, int64_t rows, int64_t columns, uint16_t* 
                         RowBlock<uint16_t>{out, stride / 2});
       }
     }
-}
-
-SNUG_INLINE __mmask16 lanes_of(int64_t n) {
-  return n >= kLanes ? __mmask16{0xffff} : static_cast<__mmask16>((1U << n) - 1U);
-}
-
-// Absent lanes are 0.
-SNUG_INLINE Float16Lanes load_some(const float* x, __mmask16 lanes) {
-  return reinterpret_cast<Float16Lanes>(_mm512_maskz_loadu_ps(lanes, x));
-}
-SNUG_INLINE Float16Lanes load_some(const uint16_t* x, __mmask16 lanes) {
-  const auto half = reinterpret_cast<Half16Lanes>(_mm256_maskz_loadu_epi16(lanes, x));
-  return reinterpret_cast<Float16Lanes>(widen(half) << 16);
-}
-SNUG_INLINE void store_some(float* out, Float16Lanes x, __mmask16 lanes) {
-  _mm512_mask_storeu_ps(out, lanes, reinterpret_cast<__m512>(x));
-}
-SNUG_INLINE void store_some(uint16_t* out, Float16Lanes x, __mmask16 lanes) {
-  _mm256_mask_storeu_epi16(out, lanes, reinterpret_cast<__m256i>(to_bf16(x)));
 }
 
 template <typename C, typename Addend>

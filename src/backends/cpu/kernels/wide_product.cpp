@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels/block_product.h"
 #include "backends/cpu/kernels/lanes.h"
+#include "backends/cpu/kernels/masked_lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 
@@ -12,22 +13,6 @@ extern const WideKernels kWideKernels;
 namespace {
 
 constexpr int64_t kHalf = kWidePanel / 2;
-
-SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
-
-SNUG_INLINE Float16Lanes load_some(const float* x, __mmask16 lanes) {
-  return reinterpret_cast<Float16Lanes>(_mm512_maskz_loadu_ps(lanes, x));
-}
-SNUG_INLINE Float16Lanes load_some(const uint16_t* x, __mmask16 lanes) {
-  const auto half = reinterpret_cast<Half16Lanes>(_mm256_maskz_loadu_epi16(lanes, x));
-  return reinterpret_cast<Float16Lanes>(widen(half) << 16);
-}
-SNUG_INLINE void store_some(float* out, Float16Lanes x, __mmask16 lanes) {
-  _mm512_mask_storeu_ps(out, lanes, reinterpret_cast<__m512>(x));
-}
-SNUG_INLINE void store_some(uint16_t* out, Float16Lanes x, __mmask16 lanes) {
-  _mm256_mask_storeu_epi16(out, lanes, reinterpret_cast<__m256i>(to_bf16(x)));
-}
 
 struct NoAddend {};
 
@@ -120,11 +105,6 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float
   _tile_stored(1, sums + kHalf, kLine);
   _tile_stored(2, sums + kHalf * kWidePanel, kLine);
   _tile_stored(3, sums + kHalf * kWidePanel + kHalf, kLine);
-}
-
-SNUG_INLINE __mmask16 lanes_of(int64_t n) {
-  if (n <= 0) return 0;
-  return n >= kLanes ? __mmask16{0xffff} : static_cast<__mmask16>((1U << n) - 1U);
 }
 
 // A panel of b stays in the first-level cache while the rows of a pass by.

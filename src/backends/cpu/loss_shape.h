@@ -1,0 +1,29 @@
+// What a linear cross-entropy works on, and which of its rows carry loss.
+#pragma once
+
+#include "backends/cpu/rows.h"
+
+namespace snug::backends::cpu {
+
+// What is not written is ignored.
+struct LossShape {
+  int64_t tokens = 0;
+  int64_t width = 0;
+  int64_t vocab = 0;
+  int64_t chunk_rows = 0;               // 0: the default
+  base::DType type = base::DType::f32;  // of hidden and weight
+  int64_t weight_stride = 0;
+  bool train = false;
+  bool weight_gradient = false;
+  bool accumulate = false;
+  base::DType dweight_type = base::DType::f32;
+  int64_t dweight_stride = 0;
+};
+
+// Lists the rows that carry loss (targets at least 0) and returns their number; of the others the
+// loss is 0, and so is hidden's gradient where the shape trains. `targets`, `losses` and
+// `row_numbers` are (tokens). Fails a CHECK for a target outside the vocabulary.
+int64_t list_trained_rows(const LossShape& shape, const int32_t* targets, float* losses,
+                          const Rows& dhidden, int32_t* row_numbers);
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,34 @@
+// What every backend that plans its workspaces asks of an operation.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::backends {
+
+// Whether the operation's tensors, its workspace apart, are floats to compute in (f32, bf16),
+// indices (i32) or codes of stored weights (u8).
+inline bool has_known_types(const program::OperationView& view) {
+  bool known = true;
+  program::for_each_tensor(view.operation, [&](program::TensorId id) {
+    if (id == view.operation.workspace) return;
+    const base::DType type = view.program.tensor(id).dtype;
+    known = known && (type == base::DType::f32 || type == base::DType::bf16 ||
+                      type == base::DType::i32 || type == base::DType::u8);
+  });
+  return known;
+}
+
+// Fails a CHECK, naming the libraries, when the operation asks for more than its planned workspace.
+inline void check_workspace(const program::OperationView& view, int64_t asked,
+                            const std::string& libraries) {
+  const program::TensorId scratch = view.operation.workspace;
+  const int64_t planned = scratch == program::kNone ? 0 : view.program.tensor(scratch).bytes();
+  SNUG_CHECK(asked <= planned, "{} now asks for {} bytes of workspace, planned were {}; {}",
+             program::name_of(view.operation.kind()), asked, planned, libraries);
+}
+
+}  // namespace snug::backends
