@@ -1,8 +1,38 @@
 #include "cli/open_target.h"
 
-namespace snug::cli {
+#include <fmt/format.h>
 
-std::unique_ptr<backends::Backend> open_target(const formats::Recipe& recipe) {
+#include "backends/backend.h"
+#include "backends/cuda/planned_card.h"
+#include "backends/open_cuda.h"
+
+namespace snug::cli {
+namespace {
+
+std::unique_ptr<program::Target> planned_card(const formats::Recipe& recipe) {
+  if (recipe.is_given("backend") && recipe.backend != formats::BackendName::cuda)
+    recipe.fail("device", fmt::format("is {}, a card, but backend is {}; leave one of them out",
+                                      recipe.device, formats::name_of(recipe.backend)));
+  const backends::cuda::HardwareRow* row = backends::cuda::find_hardware(recipe.device);
+  if (row == nullptr)
+    recipe.fail(
+        "device",
+        fmt::format("is {}, which the hardware table does not have; did you mean {}? It "
+                    "has {}",
+                    recipe.device, backends::cuda::nearest_hardware(recipe.device).value_or("h100"),
+                    backends::cuda::hardware_names()));
+  return std::make_unique<backends::cuda::PlannedCard>(*row, recipe.device_memory);
+}
+
+}  // namespace
+
+std::unique_ptr<program::Target> open_target(const formats::Recipe& recipe) {
+  if (!recipe.device.empty()) return planned_card(recipe);
+  if (recipe.backend == formats::BackendName::cuda && !backends::has_cuda_device())
+    recipe.fail("backend",
+                fmt::format("is cuda, and there is no card here that this build can open; name the "
+                            "one to plan for, as in device=h100. The hardware table has {}",
+                            backends::cuda::hardware_names()));
   return backends::open_backend(
       formats::name_of(recipe.backend),
       {.threads = static_cast<int>(recipe.threads), .device_memory_bytes = recipe.device_memory});

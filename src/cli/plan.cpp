@@ -52,8 +52,7 @@ int plan(const Request& request) {
   std::optional<program::Load> load;
   if (data) load = train::load_of(data->training->rows);
   plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target, load);
-  document.outside_bytes = train::outside_bytes();
-  document.outside_basis = "measured";
+  plan::set_outside(document, train::outside_bytes());
   const plan::Verdict verdict = plan::judge_fit(recipe, model, document, *target);
   document.fits = verdict.fits;
   document.change = verdict.change;

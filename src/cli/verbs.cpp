@@ -87,14 +87,14 @@ std::vector<VerbEntry> make_table() {
   table.push_back({"models", "list the built-in shapes of public models", {}, "", models});
 #ifdef SNUG_WITH_BENCH
   table.push_back(with_recipe("bench calibrate", "measure this machine's rates by kind and shape",
-                              Verb::plan, calibrate));
+                              Verb::train, calibrate));
   table.push_back(
-      with_recipe("bench step", "where the time of a job's training step goes", Verb::plan, step));
+      with_recipe("bench step", "where the time of a job's training step goes", Verb::train, step));
   table.push_back(with_recipe("bench products",
                               "how fast oneDNN alone multiplies what a job's step multiplies",
-                              Verb::plan, products));
+                              Verb::train, products));
   table.push_back(
-      with_recipe("bench memory", "how fast this machine reads memory", Verb::plan, memory));
+      with_recipe("bench memory", "how fast this machine reads memory", Verb::train, memory));
 #endif
   return table;
 }

@@ -89,6 +89,7 @@ struct Recipe {
   bool use_rslora = false;
 
   BackendName backend = BackendName::cpu;
+  std::string device;  // a card of the hardware table to plan for; empty: the one that is here
   ComputeDtype compute_dtype = ComputeDtype::automatic;
   Recompute recompute = Recompute::none;
   int64_t device_memory = 0;  // bytes; 0: all there is

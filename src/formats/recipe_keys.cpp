@@ -168,6 +168,12 @@ void add_machine_keys(KeyTable& table) {
       .choices({"cpu", "reference", "cuda"})
       .verbs(kEverywhere);
   table
+      .add<&Recipe::device>("device", "",
+                            "a card to plan for that need not be here, such as h100 or rtx-4090; "
+                            "means backend=cuda")
+      .computed("the card that is here")
+      .verbs(bit(Verb::plan));
+  table
       .add<&Recipe::compute_dtype>(
           "compute_dtype", "auto",
           "of activations and products; auto: bf16 where the processor multiplies it")

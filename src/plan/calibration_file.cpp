@@ -193,6 +193,7 @@ std::optional<Rates> find_calibration(const formats::Recipe& recipe,
 
 Rates rates_for(const formats::Recipe& recipe, const program::Target& target) {
   if (std::optional<Rates> rates = find_calibration(recipe, target)) return std::move(*rates);
+  if (const auto device = target.device()) return Rates::of_data_sheet(device->rates);
   return Rates::assumed(static_cast<int>(recipe.threads));
 }
 

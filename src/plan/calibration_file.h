@@ -47,7 +47,8 @@ std::filesystem::path calibration_path(const formats::Recipe& recipe,
 // Nothing when there is none. Throws UserError when the recipe names a file that cannot be read.
 std::optional<Rates> find_calibration(const formats::Recipe& recipe, const program::Target& target);
 
-// The rates that a plan uses: calibrated where there are any, else assumed.
+// The rates that a plan uses: calibrated where there are any, else of the device's data sheet, else
+// assumed.
 Rates rates_for(const formats::Recipe& recipe, const program::Target& target);
 
 }  // namespace snug::plan

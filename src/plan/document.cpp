@@ -41,6 +41,15 @@ SpaceReport merged(const SpaceReport& a, const SpaceReport& b) {
   return sum;
 }
 
+Json to_json(const program::DeviceFacts& card) {
+  return {{"name", card.name},
+          {"here", card.is_here},
+          {"memory_bytes", card.memory_bytes},
+          {"outside_bytes", card.outside_bytes},
+          {"outside_basis", card.is_here ? "measured" : "assumed"},
+          {"reserved_bytes", card.reserved_bytes}};
+}
+
 bool all_exact(const Job& job) {
   for (const auto& program : job.programs)
     for (const auto& tensor : program.tensors)
@@ -98,9 +107,16 @@ PlanDocument describe(const Job& job, const program::Target& target) {
   document.parameters = job.parameters;
   document.trainable_parameters = job.trainable_parameters;
   document.workspaces = all_exact(job) ? "exact" : "bound";
+  document.card = target.device();
   document.target = target.name();
   document.libraries = target.library_versions();
   return document;
+}
+
+void set_outside(PlanDocument& document, int64_t process_bytes) {
+  const int64_t assumed = document.card ? document.card->host_outside_bytes : 0;
+  document.outside_bytes = process_bytes + assumed;
+  document.outside_basis = assumed > 0 ? "assumed" : "measured";
 }
 
 PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec& spec,
@@ -136,6 +152,7 @@ std::string to_json(const PlanDocument& document) {
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;
   if (!document.rotary_factors.empty()) json["rotary_factors"] = document.rotary_factors;
+  if (document.card) json["card"] = to_json(*document.card);
   json["device"] = to_json(document.device);
   json["host"] = to_json(document.host);
   json["outside"] = {{"bytes", document.outside_bytes}, {"basis", document.outside_basis}};

@@ -31,6 +31,8 @@ struct PlanDocument {
   std::string rotary_factors;
   SpaceFigures device;
   SpaceFigures host;  // pinned and pageable together
+  // Of a device with memory of its own. What lies outside the arena there comes on top of it.
+  std::optional<program::DeviceFacts> card;
   // What the process holds beside the arenas: code, libraries, tokenizer, documents.
   int64_t outside_bytes = 0;
   std::string outside_basis;  // "measured" or "assumed"
@@ -39,14 +41,16 @@ struct PlanDocument {
   // Planned: the capacity, rows x row tokens x accumulation. Measured: the mean of what was there.
   int64_t tokens_per_step = 0;
   double step_seconds = 0;  // 0: unknown
-  std::string step_basis;   // "calibrated", "assumed", "measured" or "unknown"
+  std::string step_basis;   // "calibrated", "data sheet", "assumed", "measured" or "unknown"
   std::string workspaces;   // "exact" or "bound"
   std::string target;
   std::string libraries;
   int threads = 0;
 
-  int64_t resident_bytes() const {
-    return device.report.peak_bytes + host.report.peak_bytes + outside_bytes;
+  // Of host memory, in which the device's arena lies too where it has none of its own.
+  int64_t resident_bytes() const { return arena_bytes_on_host() + outside_bytes; }
+  int64_t arena_bytes_on_host() const {
+    return (card ? 0 : device.report.peak_bytes) + host.report.peak_bytes;
   }
 };
 
@@ -55,6 +59,10 @@ void set_memory(PlanDocument& document, const MemoryReport& memory);
 
 // The memory and the parameters of any job; the rest is left to the caller.
 PlanDocument describe(const Job& job, const program::Target& target);
+// Sets what lies outside the arenas in host memory: what this process holds, and what a driver that
+// it has not loaded is assumed to add.
+void set_outside(PlanDocument& document, int64_t process_bytes);
+
 // Everything of a training job but what lies outside the arenas. A step's time comes from the
 // recipe's rates (plan/calibration_file.h) and from `load`; without one, rows are taken to be full.
 // `host_memory` of the recipe is the capacity of the host where it is given.

@@ -18,9 +18,15 @@ std::string exact(int64_t bytes) {
 
 std::string device_problem(const PlanDocument& plan, int64_t budget) {
   const int64_t planned = plan.device.report.peak_bytes;
-  return fmt::format(
+  std::string text = fmt::format(
       "the job does not fit: it plans {} on the device and the budget is {}, {} too little.",
       exact(planned), exact(budget), exact(planned - budget));
+  if (plan.card && budget == plan.card->arena_bytes())
+    text += fmt::format(" The budget is what {}'s {} leave beside {} outside the arena ({}).",
+                        plan.card->name, readable_bytes(plan.card->memory_bytes),
+                        readable_bytes(plan.card->outside_bytes + plan.card->reserved_bytes),
+                        plan.card->is_here ? "measured" : "assumed");
+  return text;
 }
 
 std::string host_problem(const PlanDocument& plan, int64_t budget) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/rate_key.h"
+#include "program/device_facts.h"
 #include "program/kind.h"
 
 namespace snug::plan {
@@ -29,13 +30,17 @@ struct Roofline {
   double flops_a_second = 0;      // of large products in the type that trains
   double f32_flops_a_second = 0;  // of large products in f32
   double bytes_a_second = 0;
-  double launch_seconds = 0;  // of an operation that does nothing
+  double launch_seconds = 0;            // of an operation that does nothing
+  double attention_flops_a_second = 0;  // 0: as products
 };
 
 class Rates {
  public:
   // A row for server processors with AVX-512 BF16 or AMX, by number of threads (0: one a core).
   static Rates assumed(int threads);
+  // Of a card whose maker states these peaks: the shares of them that are planned with stand in
+  // rates.cpp. Never a measurement.
+  static Rates of_data_sheet(const program::DataSheetRates& peaks);
   // Of a machine that was measured. Requires at least one sample; the roofline is read off them.
   explicit Rates(std::vector<RateSample> samples);
 
@@ -45,8 +50,8 @@ class Rates {
   double seconds(const program::OperationView& view, const program::Load& load) const;
   double seconds(const RateKey& key, const program::Cost& cost) const;
 
-  // "calibrated" or "assumed".
-  std::string_view basis() const { return samples_.empty() ? "assumed" : "calibrated"; }
+  // "calibrated", "assumed" or "data sheet".
+  std::string_view basis() const { return basis_; }
   const Roofline& roofline() const { return roofline_; }
 
  private:
@@ -64,6 +69,7 @@ class Rates {
 
   std::map<std::string, std::vector<Point>, std::less<>> samples_;
   Roofline roofline_;
+  std::string_view basis_ = "assumed";
 };
 
 }  // namespace snug::plan

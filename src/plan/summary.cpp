@@ -34,11 +34,27 @@ std::string seconds_text(double seconds) {
   return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
 }
 
+// What of a card's memory is no arena's: "1.00 GiB of the h100's 79.10 GiB (assumed: ...)".
+std::string card_text(const program::DeviceFacts& card) {
+  std::string text =
+      fmt::format("\n    on the card  {:>12} outside the arena ({}: driver, kernels, libraries",
+                  readable_bytes(card.outside_bytes), card.is_here ? "measured" : "assumed");
+  if (card.reserved_bytes > 0)
+    text += fmt::format("; {} more assumed for kernels not loaded yet",
+                        readable_bytes(card.reserved_bytes));
+  return text + fmt::format("), of {}: {}{}", readable_bytes(card.memory_bytes), card.name,
+                            card.is_here ? "" : ", not here, by the hardware table");
+}
+
+std::string basis_text(const std::string& basis) {
+  return basis == "data sheet" ? "an estimate from data sheet rates, not measured" : basis;
+}
+
 std::string step_text(const PlanDocument& document) {
   if (document.step_seconds <= 0)
     return fmt::format("unknown, up to {} tokens", document.tokens_per_step);
   return fmt::format("{} ({}), up to {} tokens, {:.0f} tokens/s",
-                     seconds_text(document.step_seconds), document.step_basis,
+                     seconds_text(document.step_seconds), basis_text(document.step_basis),
                      document.tokens_per_step,
                      static_cast<double>(document.tokens_per_step) / document.step_seconds);
 }
@@ -74,10 +90,12 @@ std::string summary(const PlanDocument& document) {
                   100.0 * (static_cast<double>(device.peak_bytes) /
                                static_cast<double>(std::max<int64_t>(1, device.lower_bound_bytes)) -
                            1.0));
+  if (document.card) text += card_text(*document.card);
   text += fmt::format("\n  host         {:>12}", readable_bytes(document.host.report.peak_bytes));
   text += fmt::format("\n  outside      {:>12} ({})", readable_bytes(document.outside_bytes),
                       document.outside_basis);
-  text += fmt::format("\n  in all       {:>12}", readable_bytes(document.resident_bytes()));
+  text += fmt::format("\n  in all       {:>12}{}", readable_bytes(document.resident_bytes()),
+                      document.card ? " on the host" : "");
   text += fmt::format("\n  step         {}", step_text(document));
   if (!document.rotary_factors.empty())
     text += fmt::format("\n  positions    longrope's {} factors, by the longest document",

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "program/device_facts.h"
 #include "program/program.h"
 
 namespace snug::program {
@@ -21,8 +23,11 @@ class Target {
   virtual std::string name() const = 0;
   // Library versions and thread count: what exact sizes depend on.
   virtual std::string library_versions() const = 0;
-  // Bytes a job may take in a space; what the machine has when the user set no budget.
+  // Bytes a job's arena may take in a space; what the machine has when the user set no budget. 0:
+  // not known.
   virtual int64_t capacity_bytes(Space space) const = 0;
+  // Of a device with memory of its own, asked anew; nothing where the host's is the device's.
+  virtual std::optional<DeviceFacts> device() const { return std::nullopt; }
   // Whether the host may read and write device tensors at their addresses. If not, what it loads
   // and saves passes through pinned staging memory that the plan counts.
   virtual bool host_reaches_device() const { return true; }

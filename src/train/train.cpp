@@ -108,8 +108,7 @@ class Session {
   void make_plan() {
     job_ = plan::plan_training(spec_, *backend_);
     plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
-    plan_.outside_bytes = outside_bytes();
-    plan_.outside_basis = "measured";
+    plan::set_outside(plan_, outside_bytes());
     plan::require_fit(recipe_, model_, plan_, *backend_);
     fmt::print(stderr, "{}\n{}\n", plan::parameter_line(plan_), plan::summary(plan_));
   }
@@ -212,9 +211,8 @@ class Session {
     measured.device.report.peak_bytes = executor_->arena_bytes(program::Space::device);
     measured.host.report.peak_bytes = executor_->arena_bytes(program::Space::pinned_host) +
                                       executor_->arena_bytes(program::Space::host);
-    const int64_t resident = process_memory().resident_peak_bytes;
-    measured.outside_bytes =
-        resident - measured.device.report.peak_bytes - measured.host.report.peak_bytes;
+    measured.card = backend_->device();
+    measured.outside_bytes = process_memory().resident_peak_bytes - measured.arena_bytes_on_host();
     measured.tokens_per_step = std::llround(outcome.mean_step_tokens);
     measured.step_seconds = outcome.median_step_seconds;
     measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device.cuh"
+#include "backends/cuda/hardware_table.h"
 #include "backends/cuda/kernels/cross_entropy.h"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/warp_matrix.cuh"
@@ -140,6 +141,25 @@ TEST(CrossEntropyKernels, list_the_rows_that_carry_loss_in_order) {
     EXPECT_EQ(numbers, expected);
     for (size_t t = 0; t < losses.size(); ++t) EXPECT_EQ(losses[t], targets[t] >= 0 ? 1.0F : 0.0F);
   }
+}
+
+// The emulated card has 4 GiB and no context.
+TEST(CudaBackend, says_what_of_the_card_lies_outside_its_arenas) {
+  constexpr int64_t kBytes = 1 << 20;
+  const cuda::CudaBackend backend({});
+  const int64_t before = backend.device()->outside_bytes;
+  EXPECT_EQ(backend.device()->memory_bytes, int64_t{1} << 32);
+  EXPECT_EQ(backend.device()->reserved_bytes, cuda::kLateBytes);
+  EXPECT_EQ(backend.capacity_bytes(program::Space::device), backend.device()->arena_bytes());
+  {
+    cuda::CudaBackend other({.threads = 0, .device_memory_bytes = 3 * kBytes});
+    EXPECT_EQ(other.capacity_bytes(program::Space::device), 3 * kBytes);
+    const auto arena = other.allocate(program::Space::device, kBytes);
+    EXPECT_EQ(other.device()->outside_bytes, before);
+    EXPECT_EQ(other.device()->reserved_bytes, 0);
+  }
+  EXPECT_EQ(backend.device()->outside_bytes, before);
+  EXPECT_EQ(backend.device()->reserved_bytes, cuda::kLateBytes);
 }
 
 class CudaEmulator : public testing::TestWithParam<program::Kind> {};

@@ -223,6 +223,40 @@ TEST(Binary, SaysItsVersionAndHelps) {
     EXPECT_TRUE(contains(keys.out, part));
 }
 
+// No card is here, nor, in many builds, the toolkit.
+TEST(Binary, PlansForACardThatIsNotHere) {
+  const std::vector<std::string> job = words_of(
+      "plan --json model=llama-3.1-8b method=qlora max_length=8192 "
+      "per_device_train_batch_size=2");
+  const BinaryRun run = run_snug(joined(job, {"device=h100"}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto plan = json::parse(run.out);
+  EXPECT_EQ(plan["card"]["name"], "h100");
+  EXPECT_EQ(plan["step_basis"], "data sheet");
+  const auto same = json::parse(run_snug(joined(job, {"device=h100", "backend=cuda"})).out);
+  for (const char* part : {"card", "device", "host", "step_seconds"})
+    EXPECT_EQ(same[part], plan[part]) << part;
+  const BinaryRun refused = run_snug(joined(job, {"device=rtx-4090"}));
+  EXPECT_EQ(refused.exit_code, 3);
+  const std::string change = json::parse(refused.out)["change"];
+  EXPECT_TRUE(contains(refused.last_line(), change));
+  const BinaryRun changed = run_snug(joined(joined(job, {"device=rtx-4090"}), words_of(change)));
+  EXPECT_EQ(changed.exit_code, 0) << change << ": " << changed.err;
+}
+
+TEST(Binary, NamesTheCardsThatItKnows) {
+  const auto refused = [](const std::string& words, const std::string& part) {
+    const BinaryRun run = run_snug(joined({"plan", "model=smollm2-135m"}, words_of(words)));
+    EXPECT_EQ(run.exit_code, 2) << words;
+    EXPECT_TRUE(contains(run.last_line(), part)) << run.err;
+  };
+  refused("device=rtx4090", "did you mean rtx-4090? It has b200, h200, h100");
+  refused("device=h100 backend=cpu", "backend is cpu; leave one of them out");
+  const BinaryRun train = run_snug({"train", "model=smollm2-135m", "device=h100"});
+  EXPECT_EQ(train.exit_code, 2);
+  EXPECT_TRUE(contains(train.last_line(), "it is a key of: plan, explain")) << train.err;
+}
+
 const std::vector<std::string> kLargePlan = words_of(
     "plan --json model=llama-3.1-8b method=lora max_length=8192 "
     "per_device_train_batch_size=2");

@@ -1,5 +1,7 @@
 #include "backends/cuda/arena.h"
 
+#include <atomic>
+
 #include "backends/cuda/cuda_check.h"
 #include "base/error.h"
 
@@ -8,12 +10,20 @@ namespace {
 
 constexpr double kMebibyte = 1 << 20;
 
+// The driver counts a process as a whole, so this does too.
+std::atomic<int64_t> device_arena_bytes{0};
+
 class DeviceArena : public Arena {
  public:
-  DeviceArena(void* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  DeviceArena(void* data, int64_t bytes) : data_(data), bytes_(bytes) {
+    device_arena_bytes += bytes;
+  }
   DeviceArena(const DeviceArena&) = delete;
   DeviceArena& operator=(const DeviceArena&) = delete;
-  ~DeviceArena() override { cudaFree(data_); }
+  ~DeviceArena() override {
+    cudaFree(data_);
+    device_arena_bytes -= bytes_;
+  }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
 
@@ -46,11 +56,11 @@ class PinnedArena : public Arena {
 
 }  // namespace
 
-int64_t free_device_bytes() {
+DeviceMemory device_memory() {
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-  return static_cast<int64_t>(free_bytes);
+  return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes), device_arena_bytes};
 }
 
 std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaStream_t stream) {

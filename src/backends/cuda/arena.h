@@ -9,8 +9,14 @@
 
 namespace snug::backends::cuda {
 
-// Bytes that the device could give now.
-int64_t free_device_bytes();
+// What the driver says of the device now, and what of it the arenas of this process take.
+struct DeviceMemory {
+  int64_t free_bytes = 0;
+  int64_t total_bytes = 0;
+  int64_t arena_bytes = 0;
+  int64_t outside_bytes() const { return total_bytes - free_bytes - arena_bytes; }
+};
+DeviceMemory device_memory();
 
 // Throws UserError when the device, or the host for its spaces, has not that much. The memory is
 // zero. Host spaces are both pinned: copies run beside kernels.

@@ -10,7 +10,6 @@ namespace {
 
 using program::Attention;
 using program::AttentionGrad;
-using program::OperationView;
 
 template <typename Attributes>
 AttentionForm form_of(const Attributes& attention) {
@@ -22,11 +21,7 @@ AttentionForm form_of(const Attributes& attention) {
           attention.window};
 }
 
-// Scratch: the ranges of keys, those of queries, then delta.
-int64_t ranges_bytes(int64_t q_tokens, int64_t k_tokens) {
-  return (q_tokens + k_tokens) * int64_t{sizeof(TokenRange)};
-}
-
+// Scratch: the ranges of keys, those of queries, then delta (needs/attention.cpp).
 template <typename Attributes>
 RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, int64_t q_tokens,
                      int64_t k_tokens) {
@@ -46,30 +41,10 @@ bool fits_matrices(const AttentionForm& form, int32_t shared_bytes, const CudaCo
   bool is_bf16 = true;
   for (const Matrix* operand : operands) is_bf16 = is_bf16 && operand->operand.is_bf16;
   return is_bf16 && form.head_dim % kVectorElements == 0 && form.head_dim <= kMaxMatrixDims &&
-         walk_rows(operands).vectors && shared_bytes <= context.device.shared_bytes;
+         walk_rows(operands).vectors && shared_bytes <= context.device.card.shared_bytes;
 }
 
 }  // namespace
-
-bool supports(const Attention& attention, const OperationView&, const CudaContext& context) {
-  return attention.head_dim <= kMaxHeadDim &&
-         attention_shared_bytes(attention.head_dim) <= context.device.shared_bytes;
-}
-
-bool supports(const AttentionGrad& grad, const OperationView&, const CudaContext& context) {
-  return grad.head_dim <= kMaxHeadDim &&
-         attention_grad_shared_bytes(grad.head_dim) <= context.device.shared_bytes;
-}
-
-int64_t workspace_bytes(const Attention&, const OperationView& view, const CudaContext&) {
-  return ranges_bytes(view.read(0).shape[0], view.read(1).shape[0]);
-}
-
-int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const CudaContext&) {
-  const int64_t q_tokens = view.read(1).shape[0];
-  return ranges_bytes(q_tokens, view.read(2).shape[0]) +
-         grad.heads * q_tokens * int64_t{sizeof(float)};
-}
 
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
   const Matrix q = matrix_of(invocation.reads[0]);

@@ -23,18 +23,22 @@ Device open_device() {
         cudaGetErrorString(error));
   CUDA_CHECK(cudaSetDevice(0));
   Device device;
-  device.compute_capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
-                              attribute(cudaDevAttrComputeCapabilityMinor);
-  device.multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
-  device.shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  Card& card = device.card;
+  card.compute_capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                            attribute(cudaDevAttrComputeCapabilityMinor);
+  card.multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
+  card.shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  cudaDeviceProp properties{};
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+  device.name = properties.name;
   CUDA_CHECK(cudaRuntimeGetVersion(&device.runtime_version));
   CUDA_CHECK(cudaDriverGetVersion(&device.driver_version));
   constexpr int kLeastCapability = 80;
-  if (device.compute_capability < kLeastCapability)
+  if (card.compute_capability < kLeastCapability)
     base::throw_user_error(
         "The CUDA device has compute capability {}.{}; Snug needs 8.0 or later. Set 'backend: "
         "cpu'.",
-        device.compute_capability / 10, device.compute_capability % 10);
+        card.compute_capability / 10, card.compute_capability % 10);
   return device;
 }
 

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "backends/cuda/cublas_lt.h"
+#include "backends/cuda/needs/card.h"
 #include "backends/cuda/stream.h"
 
 namespace snug::backends::cuda {
 
 struct Device {
-  int compute_capability = 0;  // 90: 9.0
-  int multiprocessors = 0;
-  int64_t shared_bytes = 0;  // that a block may ask for
+  Card card;
+  std::string name;  // "NVIDIA H100 80GB HBM3"
   int runtime_version = 0;
   int driver_version = 0;
 };

@@ -5,12 +5,11 @@
 #include <string>
 
 #include "backends/cuda/cublas_lt.h"
+#include "backends/cuda/needs/card.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
-
-constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
 void* open_library() {
   const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
@@ -47,7 +46,7 @@ CublasLtFunctions load() {
   find(library, "cublasLtMatmulPreferenceDestroy", functions.preference_destroy);
   find(library, "cublasLtMatmulPreferenceSetAttribute", functions.preference_set);
   find(library, "cublasLtMatmulAlgoGetHeuristic", functions.find_algorithms);
-  functions.workspace_bytes = kWorkspaceBytes;
+  functions.workspace_bytes = kProductWorkspaceBytes;
   return functions;
 }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "backends/cuda/arena.h"
+#include "backends/cuda/hardware_table.h"
 #include "backends/cuda/kind_functions.h"
+#include "backends/cuda/needs/kind_needs.h"
 #include "backends/dispatch.h"
 #include "backends/operation_checks.h"
 #include "base/error.h"
@@ -19,8 +21,9 @@ bool has_device() {
 }
 
 CudaBackend::CudaBackend(const BackendOptions& options)
-    : context_(std::make_unique<CudaContext>()),
-      device_budget_bytes_(options.device_memory_bytes) {}
+    : context_(std::make_unique<CudaContext>()), device_budget_bytes_(options.device_memory_bytes) {
+  context_->device.card.product_workspace_bytes = context_->cublas_lt.workspace_bytes();
+}
 
 CudaBackend::~CudaBackend() = default;
 
@@ -28,34 +31,38 @@ std::string CudaBackend::library_versions() const {
   const Device& device = context_->device;
   return fmt::format("CUDA runtime {}, driver {}, cuBLASLt {}, compute capability {}",
                      device.runtime_version, device.driver_version, context_->cublas_lt.version(),
-                     device.compute_capability);
+                     device.card.compute_capability);
 }
 
 int64_t CudaBackend::capacity_bytes(program::Space space) const {
   if (space != program::Space::device)
     return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  return device_budget_bytes_ > 0 ? device_budget_bytes_ : free_device_bytes();
+  const int64_t most = device()->arena_bytes();
+  return device_budget_bytes_ > 0 ? std::min(device_budget_bytes_, most) : most;
+}
+
+std::optional<program::DeviceFacts> CudaBackend::device() const {
+  const DeviceMemory memory = device_memory();
+  const Device& card = context_->device;
+  return program::DeviceFacts{.name = card.name,
+                              .is_here = true,
+                              .memory_bytes = memory.total_bytes,
+                              .outside_bytes = memory.outside_bytes(),
+                              .reserved_bytes = memory.arena_bytes > 0 ? 0 : kLateBytes,
+                              .host_outside_bytes = 0,
+                              .rates = rates_of(card.name, card.card.compute_capability)};
 }
 
 bool CudaBackend::runs(const program::OperationView& view) const {
-  return has_known_types(view) &&
-         dispatch<bool>(view.operation.attributes, [&](const auto& attributes) {
-           return supports(attributes, view, *context_);
-         });
+  return cuda::runs(view, context_->device.card);
 }
 
 program::Workspace CudaBackend::workspace(const program::OperationView& view) const {
-  const auto bytes = dispatch<int64_t>(view.operation.attributes, [&](const auto& attributes) {
-    return workspace_bytes(attributes, view, *context_);
-  });
-  return {.bytes = bytes, .exact = true};
+  return {.bytes = workspace_bytes(view, context_->device.card), .exact = true};
 }
 
-// A chunk of logits is f32: 2048 rows of a vocabulary of 128,256 are 1 GiB, and its products run at
-// the rate of large ones.
 int64_t CudaBackend::loss_chunk_rows(int64_t, int64_t tokens) const {
-  constexpr int64_t kRows = 2048;
-  return std::min(kRows, tokens);
+  return cuda::loss_chunk_rows(tokens);
 }
 
 std::unique_ptr<Arena> CudaBackend::allocate(program::Space space, int64_t bytes) {

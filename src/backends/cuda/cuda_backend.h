@@ -22,8 +22,10 @@ class CudaBackend : public Backend {
   std::string name() const override { return "cuda"; }
   std::string library_versions() const override;
   int64_t capacity_bytes(program::Space space) const override;
+  // Outside of the arenas lies what is taken and was not allocated here.
+  std::optional<program::DeviceFacts> device() const override;
   bool host_reaches_device() const override { return false; }
-  int64_t alignment_bytes() const override { return 256; }
+  int64_t alignment_bytes() const override { return kArenaAlignment; }
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
   int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const override;

@@ -37,12 +37,6 @@ void run(const program::AddBias&, const Invocation& invocation, CudaContext& con
   add_bias({walk, x.operand, bias.operand, y.operand}, context.stream.get());
 }
 
-int64_t workspace_bytes(const program::SumRows&, const program::OperationView& view,
-                        const CudaContext&) {
-  const program::Shape& shape = view.read(0).shape;
-  return column_sums_bytes(shape[0], shape[1]);
-}
-
 void run(const program::SumRows& sum, const Invocation& invocation, CudaContext& context) {
   const Matrix x = matrix_of(invocation.reads[0]);
   const Matrix y = matrix_of(sum.accumulate ? invocation.updates[0] : invocation.writes[0]);

@@ -11,8 +11,8 @@
 #include "backends/cuda/kernels/cross_entropy.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
-#include "backends/cuda/launch_shape.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/needs/linear_cross_entropy.h"
 #include "backends/cuda/product.h"
 #include "base/error.h"
 
@@ -22,42 +22,6 @@ namespace {
 using program::LinearCrossEntropy;
 using program::LinearCrossEntropyTrain;
 using program::OperationView;
-
-constexpr int64_t kAlignment = 256;
-
-constexpr int64_t aligned(int64_t bytes) { return ceil_div(bytes, kAlignment) * kAlignment; }
-
-// Either form of the kind.
-struct LossForm {
-  int64_t chunk_rows = 0;
-  bool train = false;
-  bool weight_gradient = false;
-  bool accumulate = false;
-};
-
-LossForm form_of(const LinearCrossEntropy& loss) { return {.chunk_rows = loss.chunk_rows}; }
-LossForm form_of(const LinearCrossEntropyTrain& loss) {
-  return {loss.chunk_rows, true, loss.weight_gradient, loss.accumulate};
-}
-
-// Where things lie in the workspace, in this order.
-struct LossLayout {
-  int64_t tokens, vocab, width, chunk_rows, hidden_bytes;
-
-  LossLayout(const LossForm& form, const OperationView& view)
-      : tokens(view.read(0).shape[0]),
-        vocab(view.read(1).shape[0]),
-        width(view.read(0).shape[1]),
-        chunk_rows(form.chunk_rows > 0 ? std::min(form.chunk_rows, tokens) : tokens),
-        hidden_bytes(base::size_of(view.read(0).dtype)) {}
-
-  int64_t numbers() const { return kAlignment; }  // after the count
-  int64_t hidden() const { return numbers() + aligned(tokens * int64_t{sizeof(int32_t)}); }
-  int64_t logits() const { return hidden() + aligned(chunk_rows * width * hidden_bytes); }
-  int64_t library() const {
-    return logits() + aligned(chunk_rows * vocab * int64_t{sizeof(float)});
-  }
-};
 
 // The products of chunks of so many rows.
 struct ChunkProducts {
@@ -198,35 +162,7 @@ class LossRun {
   cudaStream_t stream_;
 };
 
-bool supports_loss(const LossForm& form, const OperationView& view) {
-  const base::DType type = view.read(0).dtype;
-  if (!supports_product(type, view.read(1).dtype, base::DType::f32)) return false;
-  if (form.train && view.write(2).dtype != type) return false;
-  if (!form.weight_gradient) return true;
-  return supports_product(type, type, (form.accumulate ? view.update(0) : view.write(3)).dtype);
-}
-
-int64_t loss_bytes(const LossForm& form, const OperationView& view, const CudaContext& context) {
-  return LossLayout(form, view).library() + context.cublas_lt.workspace_bytes();
-}
-
 }  // namespace
-
-bool supports(const LinearCrossEntropy& loss, const OperationView& view, const CudaContext&) {
-  return supports_loss(form_of(loss), view);
-}
-bool supports(const LinearCrossEntropyTrain& loss, const OperationView& view, const CudaContext&) {
-  return supports_loss(form_of(loss), view);
-}
-
-int64_t workspace_bytes(const LinearCrossEntropy& loss, const OperationView& view,
-                        const CudaContext& context) {
-  return loss_bytes(form_of(loss), view, context);
-}
-int64_t workspace_bytes(const LinearCrossEntropyTrain& loss, const OperationView& view,
-                        const CudaContext& context) {
-  return loss_bytes(form_of(loss), view, context);
-}
 
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const OperationView& view,
                                   CudaContext& context) {

@@ -2,8 +2,8 @@
 
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
-#include "backends/cuda/launch_shape.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/needs/matmul.h"
 #include "backends/cuda/product.h"
 #include "base/error.h"
 
@@ -12,24 +12,6 @@ namespace {
 
 using program::Matmul;
 using program::OperationView;
-
-const program::Tensor& result_of(const Matmul& matmul, const OperationView& view) {
-  return matmul.accumulate ? view.update(0) : view.write(0);
-}
-
-// Decoding: y = x W^T of a few rows, bound by reading W once.
-bool has_few_rows(const Matmul& matmul, const OperationView& view) {
-  return matmul.transpose_b && !matmul.transpose_a && !matmul.accumulate &&
-         view.read(0).shape[0] <= kFewRows;
-}
-
-// A stochastic sum leaves the product in f32 scratch, ahead of the library's own.
-int64_t product_bytes(const Matmul& matmul, const OperationView& view) {
-  if (!matmul.stochastic) return 0;
-  constexpr int64_t kAlignment = 256;
-  const int64_t bytes = result_of(matmul, view).shape.elements() * int64_t{sizeof(float)};
-  return ceil_div(bytes, kAlignment) * kAlignment;
-}
 
 ProductShape shape_of(const Matmul& matmul, const OperationView& view) {
   ProductShape shape{
@@ -73,19 +55,6 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
 }
 
 }  // namespace
-
-bool supports(const Matmul& matmul, const OperationView& view, const CudaContext&) {
-  if (has_few_rows(matmul, view)) return true;
-  const base::DType c = matmul.stochastic ? base::DType::f32 : result_of(matmul, view).dtype;
-  const bool fits = supports_product(view.read(0).dtype, view.read(1).dtype, c);
-  return fits && (!matmul.addend || view.read(2).dtype == c);
-}
-
-int64_t workspace_bytes(const Matmul& matmul, const OperationView& view,
-                        const CudaContext& context) {
-  if (has_few_rows(matmul, view)) return 0;
-  return product_bytes(matmul, view) + context.cublas_lt.workspace_bytes();
-}
 
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& view,
                                   CudaContext& context) {

@@ -35,12 +35,6 @@ void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
                  context.stream.get());
 }
 
-// Others take the expansion: the values of the weight, then a product of many rows.
-bool supports(const program::MatmulNf4&, const program::OperationView& view, const CudaContext&) {
-  const program::Shape& x = view.read(0).shape;
-  return x.rows() <= kFewRows && x.columns() % program::kNf4BlockSize == 0;
-}
-
 void run(const program::MatmulNf4& matmul, const Invocation& invocation, CudaContext& context) {
   const Matrix x = matrix_of(invocation.reads[0]);
   const Matrix y = matrix_of(invocation.writes[0]);

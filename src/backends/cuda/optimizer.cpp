@@ -6,18 +6,6 @@
 
 namespace snug::backends::cuda {
 
-int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView& view,
-                        const CudaContext&) {
-  int64_t partials = 0;
-  for (size_t i = 0; i < view.operation.reads.size(); ++i) {
-    const program::Shape& shape = view.read(i).shape;
-    // Contiguous or not, never fewer than what run() uses.
-    partials +=
-        std::max(norm_partials(shape.rows(), shape.columns()), norm_partials(1, shape.elements()));
-  }
-  return partials * int64_t{sizeof(float)};
-}
-
 void run(const program::GlobalNorm&, const Invocation& invocation, CudaContext& context) {
   auto* partials = invocation.workspace.as<float>();
   int64_t used = 0;
@@ -33,14 +21,6 @@ void run(const program::GlobalNorm&, const Invocation& invocation, CudaContext& 
 void run(const program::ClipFactor& clip, const Invocation& invocation, CudaContext& context) {
   clip_factor(floats_of(invocation.reads[0]), clip.max_norm, floats_of(invocation.writes[0]),
               context.stream.get());
-}
-
-bool supports(const program::AdamW& adamw, const program::OperationView& view, const CudaContext&) {
-  const auto type = [&](size_t i) { return view.update(i).dtype; };
-  const base::DType moments = adamw.stochastic ? base::DType::bf16 : base::DType::f32;
-  if (type(1) != moments || type(2) != moments) return false;
-  if (adamw.stochastic) return view.operation.updates.size() == 3 && type(0) == moments;
-  return type(view.operation.updates.size() == 4 ? 3 : 0) == base::DType::f32;
 }
 
 void run(const program::AdamW& attributes, const Invocation& invocation, CudaContext& context) {

@@ -16,10 +16,6 @@ DynamicMaps dynamic_maps() {
 
 }  // namespace
 
-bool supports(const program::AdamW8bit&, const program::OperationView& view, const CudaContext&) {
-  return view.update(3).dtype == base::DType::f32 && view.update(4).dtype == base::DType::f32;
-}
-
 void run(const program::AdamW8bit& adamw, const Invocation& invocation, CudaContext& context) {
   const Matrix gradient = whole_matrix(invocation.reads[0]);
   const Matrix weight = whole_matrix(invocation.updates[0]);

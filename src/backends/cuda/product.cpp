@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "backends/cuda/needs/card.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
-
-constexpr int64_t kArenaAlignment = 256;
 
 cudaDataType_t data_type(base::DType dtype) {
   return dtype == base::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -40,12 +39,6 @@ StoredMatrix stored_matrix(const program::Tensor& tensor) {
 
 StoredMatrix dense_matrix(base::DType dtype, int64_t rows, int64_t columns) {
   return {dtype, rows, columns, columns, kArenaAlignment};
-}
-
-bool supports_product(base::DType a, base::DType b, base::DType c) {
-  if (a != b) return false;
-  return a == base::DType::f32 ? c == base::DType::f32
-                               : c == base::DType::f32 || c == base::DType::bf16;
 }
 
 Product::Product(const ProductShape& shape, const CublasLt& library)

@@ -35,7 +35,4 @@ StoredMatrix stored_matrix(const program::Tensor& tensor);
 // Of scratch: dense, at a multiple of 256.
 StoredMatrix dense_matrix(base::DType dtype, int64_t rows, int64_t columns);
 
-// Whether the library multiplies these.
-bool supports_product(base::DType a, base::DType b, base::DType c);
-
 }  // namespace snug::backends::cuda

@@ -4,12 +4,6 @@
 #include "backends/cuda/matrices.h"
 
 namespace snug::backends::cuda {
-namespace {
-
-// The reciprocal roots of all rows, then the partial sums of the weight's gradient.
-constexpr int64_t roots_bytes(int64_t rows) { return rows * int64_t{sizeof(float)}; }
-
-}  // namespace
 
 void run(const program::RmsNorm& norm, const Invocation& invocation, CudaContext& context) {
   const Matrix x = matrix_of(invocation.reads[0]);
@@ -17,13 +11,6 @@ void run(const program::RmsNorm& norm, const Invocation& invocation, CudaContext
   const Matrix y = matrix_of(invocation.writes[0]);
   rms_norm({walk_rows({&x, &weight, &y}), x.operand, weight.operand, y.operand, norm.epsilon},
            context.stream.get());
-}
-
-int64_t workspace_bytes(const program::RmsNormGrad& grad, const program::OperationView& view,
-                        const CudaContext&) {
-  if (!grad.weight_gradient) return 0;
-  const program::Shape& shape = view.read(1).shape;
-  return roots_bytes(shape.rows()) + column_sums_bytes(shape.rows(), shape.columns());
 }
 
 void run(const program::RmsNormGrad& grad, const Invocation& invocation, CudaContext& context) {

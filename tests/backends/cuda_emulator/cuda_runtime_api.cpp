@@ -40,8 +40,14 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   return cudaErrorInvalidValue;
 }
 
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::strcpy(properties->name, "emulated");
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
-  *free_bytes = *total_bytes = size_t{1} << 32;
+  *total_bytes = size_t{1} << 32;
+  *free_bytes = *total_bytes - snug::cuda_emulator::allocated_device_bytes();
   return cudaSuccess;
 }
 

@@ -44,6 +44,14 @@ void free_device_memory(void* data) {
   all.bytes_at.erase(found);
 }
 
+size_t allocated_device_bytes() {
+  Regions& all = regions();
+  const std::lock_guard lock(all.mutex);
+  size_t sum = 0;
+  for (const auto& [data, bytes] : all.bytes_at) sum += bytes;
+  return sum;
+}
+
 DeviceAccess::DeviceAccess() {
   Regions& all = regions();
   const std::lock_guard lock(all.mutex);

@@ -164,10 +164,6 @@ struct Forward {
 
 }  // namespace
 
-int32_t attention_shared_bytes(int64_t head_dim) {
-  return (3 * tile_floats(lane_columns(head_dim)) + kWeightFloats) * int32_t{sizeof(float)};
-}
-
 void find_ranges(const RangesRun& run, cudaStream_t stream) {
   over_items(FindKeys{run}, 1, run.shape.q_tokens, stream);
   over_items(FindQueries{run}, 1, run.shape.k_tokens, stream);

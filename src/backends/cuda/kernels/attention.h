@@ -7,17 +7,9 @@
 #include <cstdint>
 
 #include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
-
-inline constexpr int32_t kMaxHeadDim = 256;
-
-// Columns of a head that one lane keeps: a power of two.
-constexpr int32_t lane_columns(int64_t head_dim) {
-  int32_t columns = 1;
-  while (columns * 32 < head_dim) columns *= 2;
-  return columns;
-}
 
 struct AttentionForm {
   int32_t heads = 0;
@@ -26,12 +18,6 @@ struct AttentionForm {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
-};
-
-// Tokens [begin, end); empty is (0, 0).
-struct TokenRange {
-  int32_t begin = 0;
-  int32_t end = 0;
 };
 
 struct AttentionShape {
@@ -71,10 +57,6 @@ struct AttentionGradRun {
 void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
 // Only delta: what either form of the gradient begins with.
 void find_delta(const AttentionGradRun& run, cudaStream_t stream);
-
-// Shared memory that a block of each takes.
-int32_t attention_shared_bytes(int64_t head_dim);
-int32_t attention_grad_shared_bytes(int64_t head_dim);
 
 // The same on the tensor cores. Require bf16, heads of a multiple of 8 and at most kMaxMatrixDims,
 // and q, k, v and d_o whose rows begin at multiples of 16 bytes.

@@ -196,10 +196,6 @@ struct Backward {
 
 }  // namespace
 
-int32_t attention_grad_shared_bytes(int64_t head_dim) {
-  return (4 * tile_floats(lane_columns(head_dim)) + 2 * kWeightFloats) * int32_t{sizeof(float)};
-}
-
 void find_delta(const AttentionGradRun& run, cudaStream_t stream) {
   if (run.shape.q_tokens == 0) return;
   constexpr uint32_t kWarps = 8;

@@ -9,15 +9,8 @@
 
 namespace snug::backends::cuda {
 
-inline constexpr int kTileRows = 32;
 inline constexpr int kWarpRows = 8;
 inline constexpr uint32_t kTileThreads = kTileRows / kWarpRows * kLanes;
-
-// Floats from one row of a tile to the next: one more than the columns, so that lanes that read one
-// column of 32 rows meet 32 banks.
-constexpr int tile_stride(int columns) { return columns * kLanes + 1; }
-constexpr int tile_floats(int columns) { return kTileRows * tile_stride(columns); }
-inline constexpr int kWeightFloats = kTileRows * kLanes;  // of a tile of scores
 
 __device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x % kLanes); }
 __device__ inline int first_row_of_warp() {

@@ -6,10 +6,9 @@
 
 #include "backends/cuda/kernels/nf4.h"
 #include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
-
-inline constexpr int kFewRows = 4;
 
 // y = alpha x weight^T (+ addend).
 struct FewRowsRun {

@@ -4,15 +4,9 @@
 #include <cuda_runtime_api.h>
 
 #include "backends/cuda/kernels/operand.h"
-#include "backends/cuda/launch_shape.h"
+#include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
-
-// A sum of squares is made of the sums of so many elements of a row each.
-inline constexpr int64_t kNormElements = 16384;
-constexpr int64_t norm_partials(int64_t rows, int64_t columns) {
-  return rows * ceil_div(columns, kNormElements);
-}
 
 struct SquaresRun {
   Walk walk;

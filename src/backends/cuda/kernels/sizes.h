@@ -1,0 +1,63 @@
+// Limits of kernels, and the scratch and shared memory that they take: arithmetic that needs no
+// CUDA header, so that plans are made where there is no toolkit.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cuda/launch_shape.h"
+
+namespace snug::backends::cuda {
+
+// Rows of a product that is decoding (few_rows.h).
+inline constexpr int kFewRows = 4;
+
+// Sums over the rows of a matrix (column_sums.h): at most 64 blocks of rows, of at least 64 rows
+// each.
+constexpr int64_t column_sum_block_rows(int64_t rows) {
+  const int64_t share = ceil_div(rows, 64);
+  return share < 64 ? 64 : share;
+}
+constexpr int64_t column_sum_blocks(int64_t rows) {
+  return ceil_div(rows, column_sum_block_rows(rows));
+}
+constexpr int64_t column_sums_bytes(int64_t rows, int64_t columns) {
+  return column_sum_blocks(rows) * columns * int64_t{sizeof(float)};
+}
+
+// A sum of squares (optimizer.h) is made of the sums of so many elements of a row each.
+inline constexpr int64_t kNormElements = 16384;
+constexpr int64_t norm_partials(int64_t rows, int64_t columns) {
+  return rows * ceil_div(columns, kNormElements);
+}
+
+// Attention (attention.h). Tokens [begin, end); empty is (0, 0).
+struct TokenRange {
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+inline constexpr int32_t kMaxHeadDim = 256;
+inline constexpr int kTileRows = 32;
+
+// Columns of a head that one lane keeps: a power of two.
+constexpr int32_t lane_columns(int64_t head_dim) {
+  int32_t columns = 1;
+  while (columns * kLanes < head_dim) columns *= 2;
+  return columns;
+}
+
+// Floats from one row of a tile to the next: one more than the columns, so that lanes that read one
+// column of 32 rows meet 32 banks.
+constexpr int tile_stride(int columns) { return columns * kLanes + 1; }
+constexpr int tile_floats(int columns) { return kTileRows * tile_stride(columns); }
+inline constexpr int kWeightFloats = kTileRows * kLanes;  // of a tile of scores
+
+// Shared memory that a block takes.
+constexpr int32_t attention_shared_bytes(int64_t head_dim) {
+  return (3 * tile_floats(lane_columns(head_dim)) + kWeightFloats) * int32_t{sizeof(float)};
+}
+constexpr int32_t attention_grad_shared_bytes(int64_t head_dim) {
+  return (4 * tile_floats(lane_columns(head_dim)) + 2 * kWeightFloats) * int32_t{sizeof(float)};
+}
+
+}  // namespace snug::backends::cuda

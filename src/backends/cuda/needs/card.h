@@ -1,0 +1,25 @@
+// What a card is to a program that is sized for it, whether the card is here or not.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace snug::backends::cuda {
+
+// Scratch that every product of cuBLASLt may use.
+inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
+// Every tensor's offset in an arena is a multiple of this.
+inline constexpr int64_t kArenaAlignment = 256;
+
+struct Card {
+  int compute_capability = 0;  // 90: 9.0
+  int multiprocessors = 0;
+  int64_t shared_bytes = 0;  // that a block may ask for
+  int64_t product_workspace_bytes = kProductWorkspaceBytes;
+};
+
+// A chunk of logits is f32: 2048 rows of a vocabulary of 128,256 are 1 GiB, and its products run at
+// the rate of large ones.
+constexpr int64_t loss_chunk_rows(int64_t tokens) { return std::min(int64_t{2048}, tokens); }
+
+}  // namespace snug::backends::cuda

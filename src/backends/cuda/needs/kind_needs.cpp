@@ -1,0 +1,20 @@
+#include "backends/cuda/needs/kind_needs.h"
+
+#include "backends/dispatch.h"
+#include "backends/operation_checks.h"
+
+namespace snug::backends::cuda {
+
+bool runs(const OperationView& view, const Card& card) {
+  return has_known_types(view) &&
+         dispatch<bool>(view.operation.attributes,
+                        [&](const auto& attributes) { return supports(attributes, view, card); });
+}
+
+int64_t workspace_bytes(const OperationView& view, const Card& card) {
+  return dispatch<int64_t>(view.operation.attributes, [&](const auto& attributes) {
+    return workspace_bytes(attributes, view, card);
+  });
+}
+
+}  // namespace snug::backends::cuda

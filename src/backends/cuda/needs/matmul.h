@@ -1,0 +1,21 @@
+// Which products go to cuBLASLt, and what scratch they leave for themselves.
+#pragma once
+
+#include <cstdint>
+
+#include "program/program.h"
+
+namespace snug::backends::cuda {
+
+// Whether the library multiplies these.
+bool supports_product(base::DType a, base::DType b, base::DType c);
+
+const program::Tensor& result_of(const program::Matmul& matmul, const program::OperationView& view);
+
+// Decoding: y = x W^T of a few rows, bound by reading W once. An own kernel.
+bool has_few_rows(const program::Matmul& matmul, const program::OperationView& view);
+
+// A stochastic sum leaves the product in f32 scratch, ahead of the library's own.
+int64_t product_bytes(const program::Matmul& matmul, const program::OperationView& view);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,12 @@
+#include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/kind_needs.h"
+
+namespace snug::backends::cuda {
+
+// Others take the expansion: the values of the weight, then a product of many rows.
+bool supports(const program::MatmulNf4&, const OperationView& view, const Card&) {
+  const program::Shape& x = view.read(0).shape;
+  return x.rows() <= kFewRows && x.columns() % program::kNf4BlockSize == 0;
+}
+
+}  // namespace snug::backends::cuda

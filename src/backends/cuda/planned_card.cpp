@@ -1,0 +1,35 @@
+#include "backends/cuda/planned_card.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cuda/needs/kind_needs.h"
+
+namespace snug::backends::cuda {
+
+PlannedCard::PlannedCard(const HardwareRow& row, int64_t device_budget_bytes)
+    : card_(card_of(row)), facts_(facts_of(row)), device_budget_bytes_(device_budget_bytes) {}
+
+std::string PlannedCard::library_versions() const {
+  return fmt::format("planned for {}, compute capability {}, no driver asked", facts_.name,
+                     card_.compute_capability);
+}
+
+int64_t PlannedCard::capacity_bytes(program::Space space) const {
+  if (space != program::Space::device) return 0;
+  const int64_t most = facts_.arena_bytes();
+  return device_budget_bytes_ > 0 ? std::min(device_budget_bytes_, most) : most;
+}
+
+bool PlannedCard::runs(const program::OperationView& view) const { return cuda::runs(view, card_); }
+
+program::Workspace PlannedCard::workspace(const program::OperationView& view) const {
+  return {.bytes = workspace_bytes(view, card_), .exact = true};
+}
+
+int64_t PlannedCard::loss_chunk_rows(int64_t, int64_t tokens) const {
+  return cuda::loss_chunk_rows(tokens);
+}
+
+}  // namespace snug::backends::cuda

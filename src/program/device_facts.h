@@ -1,0 +1,34 @@
+// What is known of a device that has memory of its own, a card: by its driver where it is here, by
+// a row of a hardware table where a plan is made for one that is not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace snug::program {
+
+// Rates as the maker states them: peaks, which no program reaches.
+struct DataSheetRates {
+  double bf16_flops_a_second = 0;  // dense, summed in f32
+  double f32_flops_a_second = 0;
+  double bytes_a_second = 0;       // of the device's memory
+  double host_bytes_a_second = 0;  // of the link to the host, each way
+};
+
+struct DeviceFacts {
+  std::string name;  // "h100", "NVIDIA H100 80GB HBM3"
+  bool is_here = false;
+  int64_t memory_bytes = 0;  // all that a process could be given
+  // Of that memory, what lies outside a job's arena: the driver's context, loaded kernels,
+  // libraries, other programs. Measured where the device is here, else a bound that is assumed.
+  int64_t outside_bytes = 0;
+  // What will come to lie there once kernels run: a bound that is assumed.
+  int64_t reserved_bytes = 0;
+  // Host memory that the driver and its libraries take, where this process has not loaded them.
+  int64_t host_outside_bytes = 0;
+  DataSheetRates rates;
+
+  int64_t arena_bytes() const { return memory_bytes - outside_bytes - reserved_bytes; }
+};
+
+}  // namespace snug::program
