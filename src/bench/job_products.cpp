@@ -60,6 +60,16 @@ class Collector {
                             {b.dtype, matmul.transpose_b}, c.dtype);
     spec.alpha = matmul.alpha;
     add(spec, count_);
+    if (matmul.augmented) add_low_rank(matmul, view, c);
+  }
+
+  // A library makes it in a call of its own.
+  void add_low_rank(const program::Matmul& matmul, const OperationView& view, const Tensor& c) {
+    const Tensor& a = view.read(view.operation.reads.size() - 2);
+    MatmulSpec spec = dense(c.shape[0], c.shape[1], a.shape[1], {a.dtype, false},
+                            {a.dtype, matmul.low_transpose_b}, c.dtype);
+    spec.alpha = matmul.low_alpha;
+    add(spec, count_);
   }
 
   void add_loss(const program::LinearCrossEntropyTrain& loss, const OperationView& view) {

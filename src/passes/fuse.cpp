@@ -13,15 +13,6 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 size_t index(TensorId id) { return static_cast<size_t>(id); }
 
-// Operations kept, minus those a rewrite made superfluous.
-Program without(const Program& program, const std::vector<bool>& removed) {
-  Program result = program;
-  result.operations.clear();
-  for (size_t i = 0; i < program.operations.size(); ++i)
-    if (!removed[i]) result.operations.push_back(program.operations[i]);
-  return result;
-}
-
 // Whether the operation's first output can take an addend.
 bool takes_addend(const Operation& operation) {
   if (const auto* matmul = std::get_if<Matmul>(&operation.attributes))
@@ -31,9 +22,13 @@ bool takes_addend(const Operation& operation) {
 }
 
 void set_addend(Operation& operation, TensorId addend, TensorId output) {
-  if (auto* matmul = std::get_if<Matmul>(&operation.attributes)) matmul->addend = true;
+  auto at = operation.reads.end();
+  if (auto* matmul = std::get_if<Matmul>(&operation.attributes)) {
+    matmul->addend = true;
+    at = operation.reads.begin() + 2;
+  }
   if (auto* norm = std::get_if<RmsNormGrad>(&operation.attributes)) norm->addend = true;
-  operation.reads.push_back(addend);
+  operation.reads.insert(at, addend);
   operation.writes[0] = output;
 }
 
@@ -56,7 +51,7 @@ std::optional<int32_t> absorber(const Program& program, const Uses& uses, Tensor
 // false when the kind cannot add in place.
 bool set_accumulate(Operation& operation, size_t position, const Accumulate& sum) {
   if (auto* matmul = std::get_if<Matmul>(&operation.attributes)) {
-    if (matmul->addend) return false;
+    if (matmul->addend || matmul->augmented) return false;
     matmul->accumulate = true;
     matmul->stochastic = sum.stochastic;
     matmul->seed = sum.seed;

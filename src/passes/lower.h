@@ -3,6 +3,10 @@
 // Stages, each a rewrite of its own:
 //   expand       fused kinds the target does not run become basic kinds
 //   fuse_adds    %t = matmul(%a, %b); %c = add(%t, %x)   ->  %c = matmul(%a, %b, %x) {addend}
+//   fuse_low_rank
+//                %t = matmul(%x, %w); %c = matmul(%h, %b, %t) {addend}
+//                                                     ->  %c = matmul(%x, %w, %h, %b) {augmented}
+//   fuse_adds    once more: an augmented product takes the residual
 //   fuse_accumulates
 //                %p = matmul(%a, %b); accumulate(%p -> %g)  ->  matmul(%a, %b -> %g) {accumulate}
 //   in_place     %y = rope(%x, %table), x dead after     ->  %y a view of %x
@@ -23,6 +27,7 @@ program::Program lower(const program::Program& program, const program::Target& t
 // The single rewrites, for tests.
 program::Program expand_unsupported(const program::Program& program, const program::Target& target);
 program::Program fuse_adds(const program::Program& program);
+program::Program fuse_low_rank(const program::Program& program, const program::Target& target);
 program::Program fuse_accumulates(const program::Program& program);
 program::Program share_in_place(const program::Program& program);
 program::Program remove_unused(const program::Program& program);

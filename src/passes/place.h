@@ -22,7 +22,7 @@ struct Placement {
 int64_t peak_live_bytes(std::span<const Block> blocks);
 
 // Greedy best-of-several orders: by size, by length of life, by area, each with lowest fit; stops
-// at the lower bound. Sizes must be multiples of the alignment.
+// within a thousandth of the lower bound. Sizes must be multiples of the alignment.
 Placement place(std::span<const Block> blocks);
 
 }  // namespace snug::passes

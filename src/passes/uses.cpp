@@ -34,4 +34,12 @@ std::vector<int32_t> last_touch_of_owner(const program::Program& program) {
   return last;
 }
 
+program::Program without(const program::Program& program, const std::vector<bool>& removed) {
+  program::Program result = program;
+  result.operations.clear();
+  for (size_t i = 0; i < program.operations.size(); ++i)
+    if (!removed[i]) result.operations.push_back(program.operations[i]);
+  return result;
+}
+
 }  // namespace snug::passes

@@ -19,4 +19,7 @@ Uses find_uses(const program::Program& program);
 // By owner of bytes: the last operation that touches the tensor or a view of it; -1 if none does.
 std::vector<int32_t> last_touch_of_owner(const program::Program& program);
 
+// The program minus the operations that a rewrite made superfluous, one flag for each.
+program::Program without(const program::Program& program, const std::vector<bool>& removed);
+
 }  // namespace snug::passes

@@ -9,8 +9,9 @@ struct Size {
   int64_t m, k, n;
 };
 
-constexpr Size kSizes[]{{1, 1, 1},    {1, 3, 17},  {3, 17, 1},   {17, 65, 3},    {17, 1, 17},
-                        {64, 64, 64}, {65, 3, 65}, {2, 129, 64}, {129, 65, 130}, {33, 257, 48}};
+constexpr Size kSizes[]{{1, 1, 1},      {1, 3, 17},    {3, 17, 1},     {17, 65, 3},
+                        {17, 1, 17},    {64, 64, 64},  {65, 3, 65},    {2, 129, 64},
+                        {129, 65, 130}, {33, 257, 48}, {130, 160, 200}};
 
 // One dimension is a few dozen, the others long: each of m, k and n in turn, whole blocks and odd
 // ends.
@@ -31,14 +32,17 @@ constexpr Matmul kForms[]{
     {.transpose_a = true, .alpha = 2.5F, .accumulate = true},
     {.transpose_b = true, .accumulate = true},
     {.transpose_a = true, .accumulate = true, .stochastic = true, .seed = 9, .site = 4},
-    {.alpha = 0.5F, .accumulate = true, .stochastic = true, .seed = -3, .site = 70000}};
+    {.alpha = 0.5F, .accumulate = true, .stochastic = true, .seed = -3, .site = 70000},
+    {.transpose_b = true, .augmented = true, .low_transpose_b = true, .low_alpha = 2.0F},
+    {.addend = true, .augmented = true},
+    {.transpose_b = true, .alpha = 0.5F, .accumulate = true, .augmented = true}};
 
 std::string name_of(const Size& size, const Matmul& form) {
-  return fmt::format("({} x {}{}) ({} x {}{}) alpha {}{}{}{}", size.m, size.k,
+  return fmt::format("({} x {}{}) ({} x {}{}) alpha {}{}{}{}{}", size.m, size.k,
                      form.transpose_a ? " transposed" : "", size.k, size.n,
                      form.transpose_b ? " transposed" : "", form.alpha,
                      form.addend ? " addend" : "", form.accumulate ? " accumulate" : "",
-                     form.stochastic ? " stochastic" : "");
+                     form.stochastic ? " stochastic" : "", form.augmented ? " augmented" : "");
 }
 
 // a and b are activations, or b the weight of a linear. A product that accumulates is a weight's
@@ -64,6 +68,11 @@ void add_case(CaseList& list, const Size& size, const Matmul& form, bool views) 
   const double sign = form.alpha < 0 ? -1.0 : 1.0;
   if (form.addend) reads.push_back(builder.activation(c_shape, sign * mean, deviation));
   if (form.stochastic) reads.push_back(builder.index({2}, {3, 5}));
+  if (form.augmented) {
+    const int64_t rank = 1 + (size.m + size.n) % 40;
+    reads.push_back(builder.activation({size.m, rank}, sign * mean, deviation));
+    reads.push_back(builder.activation(shape(rank, size.n, form.low_transpose_b), mean, deviation));
+  }
   if (form.accumulate) {
     const auto c = builder.gradient(c_shape, sign * mean, deviation);
     list.add(builder.finish(name_of(size, form), form, reads, {}, {c}));

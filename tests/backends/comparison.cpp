@@ -38,15 +38,31 @@ RunResult oracle_of(const OperationCase& operation_case) {
                      operation_case.inputs);
 }
 
-bool cpu_must_multiply_bf16() {
+namespace {
+
+std::string_view isa_limit() {
   const char* isa = std::getenv("SNUG_ISA");
-  const std::string_view limit = isa != nullptr ? isa : "";
-  if (limit == "v2" || limit == "v3" || limit == "v4") return false;
+  return isa != nullptr ? isa : "";
+}
+
+bool processor_has(std::string_view flag) {
   std::ifstream cpuinfo("/proc/cpuinfo");
   std::string word;
   while (cpuinfo >> word)
-    if (word == "avx512_bf16" || word == "amx_bf16") return true;
+    if (word == flag) return true;
   return false;
+}
+
+}  // namespace
+
+bool cpu_must_multiply_bf16() {
+  const std::string_view limit = isa_limit();
+  if (limit == "v2" || limit == "v3" || limit == "v4") return false;
+  return processor_has("avx512_bf16") || processor_has("amx_bf16");
+}
+
+bool cpu_must_use_tiles() {
+  return (isa_limit().empty() || isa_limit() == "amx") && processor_has("amx_bf16");
 }
 
 }  // namespace snug::backends::test

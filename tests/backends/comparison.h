@@ -17,5 +17,7 @@ RunResult oracle_of(const OperationCase& operation_case);
 // Whether this processor multiplies bf16 natively, so that the cpu backend must; not where the
 // environment's SNUG_ISA holds it to less.
 bool cpu_must_multiply_bf16();
+// Whether it has AMX tiles, so that the cpu backend must use them.
+bool cpu_must_use_tiles();
 
 }  // namespace snug::backends::test

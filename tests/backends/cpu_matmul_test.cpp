@@ -3,6 +3,8 @@
 // tested.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/random_bits.h"
 #include "base/error.h"
 #include "one_operation.h"
@@ -17,13 +19,18 @@ struct MatmulCase {
   float alpha = 1.0F;
   enum Sum { nothing, addend, addend_in_place, accumulate } sum = nothing;
   int64_t gap_a = 0, gap_b = 0, gap_c = 0;
+  int64_t rank = 0;  // of a product that augments it; 0: none
+  bool transpose_low = false;
+  float low_alpha = 1.0F;
 };
 
 std::string describe(const MatmulCase& c) {
   return fmt::format(
-      "({} x {}) ({} x {}) transposed {} {}, {} -> {}, alpha {}, sum {}, gaps {} {} {}", c.m, c.k,
-      c.k, c.n, c.transpose_a, c.transpose_b, base::name_of(c.factors), base::name_of(c.result),
-      c.alpha, static_cast<int>(c.sum), c.gap_a, c.gap_b, c.gap_c);
+      "({} x {}) ({} x {}) transposed {} {}, {} -> {}, alpha {}, sum {}, gaps {} {} {}, rank {} {} "
+      "{}",
+      c.m, c.k, c.k, c.n, c.transpose_a, c.transpose_b, base::name_of(c.factors),
+      base::name_of(c.result), c.alpha, static_cast<int>(c.sum), c.gap_a, c.gap_b, c.gap_c, c.rank,
+      c.transpose_low, c.low_alpha);
 }
 
 Values product_of(const MatmulCase& c, const Matrix& a, const Matrix& b, const Matrix* addend) {
@@ -40,6 +47,16 @@ Values product_of(const MatmulCase& c, const Matrix& a, const Matrix& b, const M
   return expected;
 }
 
+void add_low_rank(const MatmulCase& c, const Matrix& a, const Matrix& b, Values& expected) {
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < c.rank; ++p)
+        sum += a.at(i, p) * (c.transpose_low ? b.at(j, p) : b.at(p, j));
+      expected[static_cast<size_t>(i * c.n + j)] += static_cast<double>(c.low_alpha) * sum;
+    }
+}
+
 void check(const MatmulCase& c) {
   SCOPED_TRACE(describe(c));
   Matrix a = c.transpose_a ? random_matrix(c.k, c.m, c.factors, c.gap_a)
@@ -50,7 +67,11 @@ void check(const MatmulCase& c) {
   Matrix result = c.sum == MatmulCase::addend_in_place || c.sum == MatmulCase::accumulate
                       ? addend
                       : empty_matrix(c.m, c.n, c.result, c.gap_c);
-  const Values expected = product_of(c, a, b, c.sum == MatmulCase::nothing ? nullptr : &addend);
+  Matrix low_a = random_matrix(c.m, std::max<int64_t>(1, c.rank), c.factors, c.gap_a);
+  Matrix low_b = c.transpose_low
+                     ? random_matrix(c.n, std::max<int64_t>(1, c.rank), c.factors, c.gap_b)
+                     : random_matrix(std::max<int64_t>(1, c.rank), c.n, c.factors, c.gap_b);
+  Values expected = product_of(c, a, b, c.sum == MatmulCase::nothing ? nullptr : &addend);
   OneOperation operation;
   program::Matmul matmul{
       .transpose_a = c.transpose_a, .transpose_b = c.transpose_b, .alpha = c.alpha};
@@ -61,6 +82,16 @@ void check(const MatmulCase& c) {
   if (matmul.addend) {
     reads.push_back(operation.tensor(addend));
     read_buffers.push_back(c.sum == MatmulCase::addend ? addend.buffer() : result.buffer());
+  }
+  if (c.rank > 0) {
+    matmul.augmented = true;
+    matmul.low_transpose_b = c.transpose_low;
+    matmul.low_alpha = c.low_alpha;
+    add_low_rank(c, low_a, low_b, expected);
+    for (Matrix* low : {&low_a, &low_b}) {
+      reads.push_back(operation.tensor(*low));
+      read_buffers.push_back(low->buffer());
+    }
   }
   const TensorId to = operation.tensor(result);
   if (matmul.accumulate) {
@@ -140,6 +171,45 @@ constexpr Sizes kWideSizes[] = {{32, 32, 32},   {33, 65, 47},    {64, 96, 128}, 
 TEST(CpuMatmul, WideProducts) {
   for (const Sizes& sizes : kWideSizes)
     check_every_form(sizes, sizes.m % 2 == 0 ? kNoGaps : Gaps{5, 5, 5});
+}
+
+// Ranks of less than a step, one, and several; both orders of the low-rank factor; scales that keep
+// its bits.
+TEST(CpuMatmul, AugmentedProducts) {
+  if (detect_isa() != Isa::amx) GTEST_SKIP() << "only tiles make both products in one call";
+  // The last has several parts of columns.
+  for (const Sizes& sizes : {Sizes{130, 160, 200}, Sizes{289, 145, 131}, Sizes{40, 700, 1100}})
+    for (const int64_t rank : {1, 16, 33, 64})
+      for (int flags = 0; flags < 16; ++flags)
+        check({.m = sizes.m,
+               .n = sizes.n,
+               .k = sizes.k,
+               .transpose_a = false,
+               .transpose_b = (flags & 1) != 0,
+               .factors = DType::bf16,
+               .result = rank == 33 ? DType::f32 : DType::bf16,
+               .alpha = rank == 16 ? 1.0F : -0.37F,
+               .sum = static_cast<MatmulCase::Sum>(flags >> 2),
+               .gap_a = rank == 64 ? 3 : 0,
+               .gap_b = rank == 64 ? 5 : 0,
+               .gap_c = rank == 64 ? 7 : 0,
+               .rank = rank,
+               .transpose_low = (flags & 2) != 0,
+               .low_alpha = rank == 16 ? 2.0F : 0.37F});
+}
+
+TEST(CpuMatmul, RefusesAnAugmentationThatScalingWouldRound) {
+  Matrix a = random_matrix(160, 160, DType::bf16);
+  Matrix low_a = random_matrix(160, 16, DType::bf16);
+  Matrix low_b = random_matrix(16, 160, DType::bf16);
+  for (const float alpha : {0.25F, 3.0F}) {
+    OneOperation operation;
+    operation.emit(program::Matmul{.augmented = true, .low_alpha = alpha},
+                   {operation.tensor(a), operation.tensor(a), operation.tensor(low_a),
+                    operation.tensor(low_b)},
+                   {operation.tensor(a)}, {});
+    EXPECT_EQ(backend().runs(operation.view()), alpha == 0.25F && detect_isa() == Isa::amx);
+  }
 }
 
 TEST(CpuMatmul, OperandsWithGaps) {

@@ -2,6 +2,8 @@
 // (operation_check.h).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "comparison.h"
 #include "operation_check.h"
 
@@ -25,6 +27,15 @@ bool cpu_must_run(const OperationCase& operation_case) {
   if (operation_case.operation().kind() == program::Kind::matmul_nf4) {
     const program::Tensor& x = operation_case.view().read(0);
     return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0;
+  }
+  // One call makes an augmented product where tiles do, and where it is wide.
+  if (const auto* matmul = std::get_if<program::Matmul>(&operation_case.operation().attributes);
+      matmul != nullptr && matmul->augmented) {
+    const program::Shape& a = operation_case.view().read(0).shape;
+    const program::Shape& b = operation_case.view().read(1).shape;
+    constexpr int64_t kWide = 128;
+    return !operation_case.is_f32() && cpu_must_use_tiles() &&
+           std::min({a[0], a[1], b[0], b[1]}) >= kWide;
   }
   if (!multiplies_matrices(operation_case.operation().kind()) || operation_case.is_f32())
     return true;

@@ -60,6 +60,24 @@ TEST_F(Reference, matmul_of_a_known_product) {
   expect_near(outputs[0], {101, 138, 247, 338});
 }
 
+TEST_F(Reference, matmul_adds_the_low_rank_product_that_augments_it) {
+  CaseBuilder b = builder();
+  const auto x = f64(b, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto w = f64(b, {2, 3}, {7, 8, 9, 10, 11, 12});
+  const auto addend = f64(b, {2, 2}, {1, 2, 3, 4});
+  const auto low_a = f64(b, {2, 1}, {2, -1});
+  const auto low_b = f64(b, {2, 1}, {3, 5});
+  const auto y = b.output_activation({2, 2});
+  const program::Matmul augmented{.transpose_b = true,
+                                  .alpha = 2.0F,
+                                  .addend = true,
+                                  .augmented = true,
+                                  .low_transpose_b = true,
+                                  .low_alpha = 0.5F};
+  expect_near(run(b.finish("", augmented, {x, w, addend, low_a, low_b}, {y}))[0],
+              {101 + 3, 138 + 5, 247 - 1.5, 338 - 2.5});
+}
+
 TEST_F(Reference, rms_norm_of_a_known_row) {
   CaseBuilder b = builder();
   const auto x = f64(b, {1, 2}, {3, 4});

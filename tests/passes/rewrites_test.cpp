@@ -14,6 +14,25 @@ namespace {
 using program::Program;
 using program::TensorId;
 
+// Runs every kind; augmented products or not.
+class AnyKind final : public program::Target {
+ public:
+  explicit AnyKind(bool augments) : augments_(augments) {}
+  std::string name() const override { return "any"; }
+  std::string library_versions() const override { return "none"; }
+  int64_t capacity_bytes(program::Space) const override { return 1 << 30; }
+  int64_t alignment_bytes() const override { return 64; }
+  bool runs(const program::OperationView& view) const override {
+    const auto* matmul = std::get_if<program::Matmul>(&view.operation.attributes);
+    return matmul == nullptr || !matmul->augmented || augments_;
+  }
+  program::Workspace workspace(const program::OperationView&) const override { return {}; }
+  int64_t loss_chunk_rows(int64_t, int64_t) const override { return 1; }
+
+ private:
+  bool augments_;
+};
+
 size_t count(const std::string& text, std::string_view word) {
   size_t found = 0;
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
@@ -107,6 +126,64 @@ TEST(FuseAdds, NotWhereTheProductIsReadElsewhere) {
   const Program fused = fuse_adds(parse(kProductAndSum + "z (8, 4) f32 = add(t, y)\n"));
   EXPECT_EQ(count(print(fused), "matmul(x, w) {transpose_b}"), 1U);
   EXPECT_EQ(count(print(fused), "= add("), 2U);
+}
+
+// A linear with its adapter, and a residual.
+const std::string kAdapted = R"(program p
+tensor x (8, 4) f32 batch step
+tensor x2 (8, 4) f32 batch step
+tensor r (8, 6) f32 batch step
+tensor w (6, 4) f32 weight run
+tensor a (2, 4) f32 adapter run
+tensor b (6, 2) f32 adapter run
+base (8, 6) f32 = matmul(x, w) {transpose_b}
+hidden (8, 2) f32 = matmul(x, a) {transpose_b}
+)";
+const std::string kScaled = "scaled (8, 6) f32 = matmul(hidden, b) {transpose_b, alpha 2}\n";
+const std::string kSums = "y (8, 6) f32 = add(base, scaled)\nz (8, 6) f32 = add(y, r)\n";
+
+TEST(FuseLowRank, ALinearItsAdapterAndTheResidualAreOneProduct) {
+  const Program lowered = lower(parse(kAdapted + kScaled + kSums), AnyKind(true));
+  EXPECT_EQ(program::verify(lowered), std::vector<std::string>{});
+  const std::string text = print(lowered);
+  EXPECT_NE(text.find("matmul(x, w, r, hidden, b) {transpose_b, addend, augmented, "
+                      "low_transpose_b, low_alpha 2}"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(lowered.operations.size(), 2U) << text;
+}
+
+TEST(FuseLowRank, TheLowRankProductMayComeFirst) {
+  const Program fused = fuse_low_rank(parse(R"(program p
+tensor h (8, 2) f32 batch step
+tensor a (2, 4) f32 adapter run
+tensor dy (8, 6) f32 batch step
+tensor w (6, 4) f32 weight run
+tensor other (8, 4) f32 batch step
+first (8, 4) f32 = matmul(h, a, other) {addend}
+dx (8, 4) f32 = matmul(dy, w, first) {alpha 0.5, addend}
+)"),
+                                      AnyKind(true));
+  EXPECT_NE(print(fused).find("dx (8, 4) f32 = matmul(dy, w, other, h, a) {alpha 0.5, addend, "
+                              "augmented}"),
+            std::string::npos)
+      << print(fused);
+  EXPECT_EQ(fused.operations.size(), 1U);
+}
+
+TEST(FuseLowRank, OnlyWhereTheTargetRunsIt) {
+  const std::string text = print(lower(parse(kAdapted + kScaled + kSums), AnyKind(false)));
+  EXPECT_EQ(count(text, "augmented"), 0U);
+  EXPECT_EQ(count(text, "matmul("), 3U);
+}
+
+TEST(FuseLowRank, NotOverAChangeOfWhatTheFirstReadsOrWrote) {
+  const std::string sum = kScaled + "y (8, 6) f32 = add(base, scaled)\n";
+  for (const char* change : {"accumulate(x2) updates (x)\n", "accumulate(r) updates (base)\n"}) {
+    const Program program = fuse_adds(parse(kAdapted + change + sum));
+    EXPECT_EQ(count(print(program), "addend"), 1U);
+    EXPECT_EQ(count(print(fuse_low_rank(program, AnyKind(true))), "augmented"), 0U) << change;
+  }
 }
 
 TEST(FuseAccumulates, AProductAddsToTheGradientItself) {

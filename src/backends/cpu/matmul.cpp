@@ -37,6 +37,13 @@ MatmulSpec spec_of(const program::Matmul& matmul, const program::OperationView& 
     spec.addend_type = addend.dtype;
     spec.addend_stride = addend.row_stride;
   }
+  if (matmul.augmented) {
+    const MatrixLayout low_a = matrix_layout(view.read(view.operation.reads.size() - 2));
+    const MatrixLayout low_b = matrix_layout(view.read(view.operation.reads.size() - 1));
+    spec.low = {.k = low_a.columns, .a_stride = low_a.row_stride, .alpha = matmul.low_alpha};
+    spec.low.b_strides[0] = matmul.low_transpose_b ? 1 : low_b.row_stride;
+    spec.low.b_strides[1] = matmul.low_transpose_b ? low_b.row_stride : 1;
+  }
   return spec;
 }
 
@@ -131,16 +138,21 @@ void run(const program::Matmul& matmul, const Invocation& invocation, CpuContext
   const PreparedMatmul& prepared = prepared_of(invocation);
   if (matmul.stochastic) return run_stochastic(matmul, prepared, invocation, context);
   const Buffer& c = matmul.accumulate ? invocation.updates[0] : invocation.writes[0];
-  const MatmulOperands operands{.a = invocation.reads[0].data,
-                                .b = invocation.reads[1].data,
-                                .c = c.data,
-                                .addend = matmul.addend ? invocation.reads[2].data : nullptr};
+  MatmulOperands operands{.a = invocation.reads[0].data,
+                          .b = invocation.reads[1].data,
+                          .c = c.data,
+                          .addend = matmul.addend ? invocation.reads[2].data : nullptr};
+  if (matmul.augmented) {
+    operands.low_a = invocation.reads[invocation.reads.size() - 2].data;
+    operands.low_b = invocation.reads[invocation.reads.size() - 1].data;
+  }
   prepared.product(prepared.spec().m).multiply(operands, invocation.workspace.data, context);
 }
 
 bool supports(const program::Matmul& matmul, const program::OperationView& view,
               const CpuContext& context) {
   const base::DType c = (matmul.accumulate ? view.update(0) : view.write(0)).dtype;
+  if (matmul.augmented && !takes_low_rank(spec_of(matmul, view), context)) return false;
   return supports_product(view.read(0).dtype, view.read(1).dtype, c, context);
 }
 

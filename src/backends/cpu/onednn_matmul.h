@@ -15,6 +15,16 @@
 
 namespace snug::backends::cpu {
 
+// A second product that is added, of few inner dimensions: alpha * a (m, k) b (k, n), in the types
+// of the first, a's columns of stride 1. Only wide products take one (wide_product.h).
+struct LowRankSpec {
+  int64_t k = 0;  // 0: none
+  int64_t a_stride = 0;
+  int64_t b_strides[2] = {0, 1};
+  float alpha = 1.0F;
+  bool operator==(const LowRankSpec&) const = default;
+};
+
 // c (m, n) = alpha * a (m, k) b (k, n) [+ addend (m, n)], or [+ c]. Strides count elements, first
 // along rows: a transposed operand has strides (1, ld). c and the addend have columns of stride 1.
 struct MatmulSpec {
@@ -32,6 +42,7 @@ struct MatmulSpec {
   int64_t addend_stride = 0;
   float alpha = 1.0F;
   Add add = Add::nothing;
+  LowRankSpec low = {};
   bool operator==(const MatmulSpec&) const = default;
 };
 
@@ -41,6 +52,8 @@ struct MatmulOperands {
   const std::byte* b = nullptr;
   std::byte* c = nullptr;
   const std::byte* addend = nullptr;
+  const std::byte* low_a = nullptr;
+  const std::byte* low_b = nullptr;
 };
 
 class MatmulPrimitive;

@@ -99,7 +99,13 @@ bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
          has_bf16_products(context.isa);
 }
 
+bool takes_low_rank(const MatmulSpec& spec, const CpuContext& context) {
+  return !is_few_rows(spec) && !is_thin_product(spec, context) && is_wide_product(spec, context) &&
+         wide_takes_low_rank(spec);
+}
+
 Product::Product(const MatmulSpec& spec, const CpuContext& context) : spec_(spec), dense_(spec) {
+  SNUG_CHECK(spec.low.k == 0 || takes_low_rank(spec, context), "a low-rank part that is not taken");
   if (is_few_rows(spec)) {
     way_ = Way::few_rows;
     return;

@@ -22,6 +22,9 @@ namespace snug::backends::cpu {
 // processor multiplies them (elsewhere a job computes in fp32; nothing is emulated in silence).
 bool supports_product(base::DType a, base::DType b, base::DType c, const CpuContext& context);
 
+// Whether one call makes this product and the low-rank one that is added to it.
+bool takes_low_rank(const MatmulSpec& spec, const CpuContext& context);
+
 class Product {
  public:
   Product(const MatmulSpec& spec, const CpuContext& context);

@@ -1,6 +1,8 @@
 #include "backends/cpu/wide_product.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "backends/cpu/parallel.h"
 
@@ -32,8 +34,10 @@ struct Wide {
   int64_t block_rows;     // of a, whole panels
   int64_t packed_stride;  // of a packed block of a, elements
   bool packs_a;           // every block; else at most the last
+  int64_t low_depth;      // of the low-rank factors, whole panels
   int64_t part_bytes;
-  int64_t block_bytes;  // of a thread; 0: no block is packed
+  int64_t block_bytes;      // of a thread; 0: no block is packed
+  int64_t low_block_bytes;  // of a thread
 };
 
 // A dimension cut into the fewest pieces of whole panels that hold at most `most` elements, all
@@ -47,15 +51,17 @@ Wide wide_of(const MatmulSpec& spec) {
   Wide wide{};
   const bool transposed = spec.a_strides[1] != 1;
   wide.step = transposed && spec.c_type == DType::f32 ? piece_of(spec.k, kStep) : spec.k;
-  const int64_t depth = round_up(wide.step, kWidePanel);
+  wide.low_depth = round_up(spec.low.k, kWidePanel);
+  const int64_t depth = round_up(wide.step, kWidePanel) + wide.low_depth;
   wide.part_columns = piece_of(spec.n, kPartBytes / (2 * depth));
   const int64_t share = round_up(ceil_div(spec.m, kManyBlocks), kWidePanel);
   wide.block_rows = piece_of(spec.m, std::min({share, kMostRows, kBlockBytes / (2 * depth)}));
   wide.packs_a = transposed || spec.k % kWidePanel != 0 || spec.a_strides[0] * 2 % kBadStride == 0;
   wide.part_bytes = wide.part_columns * depth * 2;
-  wide.packed_stride = depth + kWidePanel;
+  wide.packed_stride = round_up(wide.step, kWidePanel) + kWidePanel;
   if (wide.packs_a || spec.m % kWidePanel != 0)
     wide.block_bytes = wide.block_rows * wide.packed_stride * 2;
+  wide.low_block_bytes = wide.block_rows * wide.low_depth * 2;
   return wide;
 }
 
@@ -78,16 +84,33 @@ struct Part {
   int64_t columns;
 
   int64_t depth() const { return round_up(k, kWidePanel); }
+  uint16_t* panel(int64_t column) const { return b + column * (depth() + wide.low_depth); }
 };
+
+// By a power of two, which keeps the digits of all but the smallest numbers.
+void scale(uint16_t* values, int64_t count, float factor) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = std::bit_cast<float>(uint32_t{values[i]} << 16) * factor;
+    values[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+  }
+}
+
+void pack_low_panel(const Part& part, int64_t j) {
+  const LowRankSpec& low = part.spec.low;
+  uint16_t* to = part.panel(j) + part.depth() * kWidePanel;
+  part.kernels.thin_product->pack_pairs(
+      factor(part.operands.low_b, low.b_strides, 0, part.first_column + j), low.k,
+      std::min(kWidePanel, part.columns - j), to, kWidePanel);
+  if (low.alpha != part.spec.alpha)
+    scale(to, part.wide.low_depth * kWidePanel, low.alpha / part.spec.alpha);
+}
 
 // Along the rows that b is stored in, so that they are read as they come.
 void pack_part(const Part& part) {
   const auto pack = part.kernels.thin_product->pack_pairs;
-  const int64_t depth = part.depth();
   const auto panel = [&](int64_t k, int64_t rows, int64_t j) {
     pack(factor(part.operands.b, part.spec.b_strides, part.first_k + k, part.first_column + j),
-         rows, std::min(kWidePanel, part.columns - j), part.b + j * depth + k * kWidePanel,
-         kWidePanel);
+         rows, std::min(kWidePanel, part.columns - j), part.panel(j) + k * kWidePanel, kWidePanel);
   };
   if (part.spec.b_strides[1] == 1) {
     parallel_ranges(part.k, kWidePanel, [&](int64_t begin, int64_t end) {
@@ -97,6 +120,9 @@ void pack_part(const Part& part) {
     parallel_ranges(part.columns, kWidePanel,
                     [&](int64_t begin, int64_t) { panel(0, part.k, begin); });
   }
+  if (part.wide.low_depth > 0)
+    parallel_ranges(part.columns, kWidePanel,
+                    [&](int64_t begin, int64_t) { pack_low_panel(part, begin); });
 }
 
 WideResult result_of(const Part& part, int64_t row) {
@@ -130,10 +156,21 @@ void multiply_block(const Part& part, int64_t begin, int64_t end) {
                   .rows = end - begin,
                   .columns = part.columns,
                   .k = part.depth(),
-                  .result = result_of(part, begin)};
+                  .result = result_of(part, begin),
+                  .low_a_stride = part.wide.low_depth,
+                  .low_k = part.wide.low_depth};
+  std::byte* const scratch =
+      part.blocks + current_thread() * (part.wide.block_bytes + part.wide.low_block_bytes);
+  if (part.wide.low_depth > 0) {
+    auto* packed = reinterpret_cast<uint16_t*>(scratch + part.wide.block_bytes);
+    const LowRankSpec& low = part.spec.low;
+    const auto* from = reinterpret_cast<const uint16_t*>(part.operands.low_a);
+    part.kernels.thin_product->pack_rows({from + begin * low.a_stride, low.a_stride, 1}, block.rows,
+                                         low.k, packed, part.wide.low_depth);
+    block.low_a = packed;
+  }
   if (part.wide.packs_a || block.rows % kWidePanel != 0) {
-    auto* packed =
-        reinterpret_cast<uint16_t*>(part.blocks + current_thread() * part.wide.block_bytes);
+    auto* packed = reinterpret_cast<uint16_t*>(scratch);
     part.kernels.thin_product->pack_rows(a, block.rows, part.k, packed, part.wide.packed_stride);
     block.a = packed;
     block.a_stride = part.wide.packed_stride;
@@ -148,9 +185,16 @@ bool is_wide_product(const MatmulSpec& spec, const CpuContext& context) {
          std::min({spec.m, spec.n, spec.k}) >= kLeast;
 }
 
+bool wide_takes_low_rank(const MatmulSpec& spec) {
+  int exponent = 0;
+  const bool scales_exactly =
+      spec.alpha != 0.0F && std::abs(std::frexp(spec.low.alpha / spec.alpha, &exponent)) == 0.5F;
+  return spec.a_strides[1] == 1 && scales_exactly;
+}
+
 int64_t wide_scratch_bytes(const MatmulSpec& spec, const CpuContext& context) {
   const Wide wide = wide_of(spec);
-  return wide.part_bytes + wide.block_bytes * context.threads;
+  return wide.part_bytes + (wide.block_bytes + wide.low_block_bytes) * context.threads;
 }
 
 void multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,

@@ -6,7 +6,8 @@
 //
 // Every element of c is summed over all of k in one order, whatever the blocks and whichever thread
 // makes them; only sums in fp32 with a transposed a go through c in steps of k. Matrices may have
-// gaps between their rows.
+// gaps between their rows. A low-rank product that is added is a few more steps of k: its factors
+// are packed behind the others.
 #pragma once
 
 #include "backends/cpu/context.h"
@@ -16,6 +17,10 @@ namespace snug::backends::cpu {
 
 // Whether the product runs this way on this machine.
 bool is_wide_product(const MatmulSpec& spec, const CpuContext& context);
+
+// Whether it takes the low-rank product that is added: a as it lies, and an alpha that is, over the
+// other's, a power of two, so that scaling its b keeps every bit.
+bool wide_takes_low_rank(const MatmulSpec& spec);
 
 // A part of b, and for every thread a block of a where a cannot be read as it lies.
 int64_t wide_scratch_bytes(const MatmulSpec& spec, const CpuContext& context);

@@ -18,6 +18,17 @@ T product(const program::Matmul& matmul, const Floats<T>& a, const Floats<T>& b,
   return static_cast<T>(matmul.alpha) * sum;
 }
 
+// Row i of low_a times column j of op(low_b).
+template <typename T>
+T low_rank_product(const program::Matmul& matmul, const Invocation& invocation, int64_t i,
+                   int64_t j) {
+  const size_t first = invocation.reads.size() - 2;
+  const Floats<T> a(invocation.reads[first]);
+  const Floats<T> b(invocation.reads[first + 1]);
+  const program::Matmul low{.transpose_b = matmul.low_transpose_b, .alpha = matmul.low_alpha};
+  return product(low, a, b, i, j);
+}
+
 }  // namespace
 
 template <typename T>
@@ -33,6 +44,7 @@ void run(const program::Matmul& matmul, const Invocation& invocation) {
   for (int64_t i = 0; i < c.rows(); ++i)
     for (int64_t j = 0; j < c.columns(); ++j) {
       T value = product(matmul, a, b, i, j);
+      if (matmul.augmented) value += low_rank_product<T>(matmul, invocation, i, j);
       if (matmul.addend) value += Floats<T>(invocation.reads[2]).at(i, j);
       if (matmul.accumulate) value += c.at(i, j);
       const int64_t index = i * c.columns() + j;

@@ -15,6 +15,19 @@ int64_t inner_size(const Matmul& matmul, const Tensor& a) {
   return a.shape[matmul.transpose_a ? 0 : 1];
 }
 
+void require_low_rank(const Matmul& matmul, const OperationView& view, const Shape& c,
+                      ShapeRule& rule) {
+  const size_t first = view.operation.reads.size() - 2;
+  const Tensor& low_a = view.read(first);
+  const Tensor& low_b = view.read(first + 1);
+  rule.rank({"low_a", low_a}, 2);
+  rule.rank({"low_b", low_b}, 2);
+  const int64_t rank = low_a.shape.columns();
+  rule.shape({"low_a", low_a}, Shape{c[0], rank});
+  rule.shape({"low_b", low_b}, matmul.low_transpose_b ? Shape{c[1], rank} : Shape{rank, c[1]});
+  rule.mixed_types({{"a", view.read(0)}, {"low_a", low_a}, {"low_b", low_b}});
+}
+
 // The product that has this derivative: operands in their order, each as stored or transposed.
 Matmul product(bool transpose_a, bool transpose_b, float alpha) {
   Matmul matmul;
@@ -33,7 +46,11 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   rule.require(!matmul.stochastic || matmul.accumulate,
                "is stochastic without accumulate; only updates round stochastically");
   rule.require(std::isfinite(matmul.alpha), "has an alpha that is not finite");
-  const size_t reads = size_t{2} + (matmul.addend ? 1 : 0) + (matmul.stochastic ? 1 : 0);
+  rule.require(std::isfinite(matmul.low_alpha), "has a low_alpha that is not finite");
+  rule.require(!(matmul.augmented && matmul.stochastic),
+               "is augmented and stochastic; only gradients of weights round stochastically");
+  const size_t reads = size_t{2} + (matmul.addend ? 1 : 0) + (matmul.stochastic ? 1 : 0) +
+                       (matmul.augmented ? 2 : 0);
   if (!rule.counts(reads, matmul.accumulate ? 0 : 1, matmul.accumulate ? 1 : 0))
     return rule.error();
   const Tensor& a = view.read(0);
@@ -55,19 +72,23 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
     rule.index({"random", view.read(2)}, Shape{2});
     rule.type({"c", c}, DType::bf16);
   }
+  if (matmul.augmented) require_low_rank(matmul, view, c.shape, rule);
   return rule.error();
 }
 
 Cost cost(const Matmul& matmul, const OperationView& view, const Load&) {
   const Tensor& c = matmul.accumulate ? view.update(0) : view.write(0);
-  const auto k = static_cast<double>(inner_size(matmul, view.read(0)));
-  return {2.0 * static_cast<double>(c.shape.elements()) * k, operand_bytes(view)};
+  int64_t k = inner_size(matmul, view.read(0));
+  if (matmul.augmented) k += view.read(view.operation.reads.size() - 2).shape.columns();
+  return {2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
+          operand_bytes(view)};
 }
 
 // With c = alpha a b: da = alpha dc b^T and db = alpha a^T dc. A transposed operand is stored as
 // its transpose, so its gradient is written transposed too, with the factors swapped.
 void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape) {
   SNUG_CHECK(!matmul.accumulate, "a matmul that updates its output has no derivative");
+  SNUG_CHECK(!matmul.augmented, "an augmented matmul is made after differentiation");
   const TensorId dc = tape.gradient(operation.writes[0]);
   if (dc == kNone) return;
   const TensorId a = operation.reads[0];

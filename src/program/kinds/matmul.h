@@ -1,5 +1,6 @@
 // matmul: c = alpha * op(a) op(b) [+ addend], fp32 accumulation. linear y = x W^T is transpose_b
-// with the weight (out, in) as Hugging Face stores it.
+// with the weight (out, in) as Hugging Face stores it. An augmented one adds a second product,
+// that of a low-rank adapter, before c is rounded.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@
 namespace snug::program {
 
 // reads: a (m, k), or (k, m) with transpose_a; b (k, n), or (n, k) with transpose_b; then the
-// addend (m, n) if `addend`; then `random` (2) if `stochastic`. writes: c (m, n). With
-// `accumulate`, c is updated in place instead: c += alpha * op(a) op(b).
+// addend (m, n) if `addend`; then `random` (2) if `stochastic`; then, if `augmented`, low_a (m, r)
+// and low_b (r, n), or (n, r) with low_transpose_b. writes: c (m, n). With `accumulate`, c is
+// updated in place instead: c += alpha * op(a) op(b) [+ low_alpha * low_a op(low_b)].
 struct Matmul {
   bool transpose_a = false;
   bool transpose_b = false;
@@ -22,6 +24,10 @@ struct Matmul {
   bool stochastic = false;
   int64_t seed = 0;
   int32_t site = 0;
+  // Made by lowering alone, where the target runs it; never differentiated.
+  bool augmented = false;
+  bool low_transpose_b = false;
+  float low_alpha = 1.0F;
   bool operator==(const Matmul&) const = default;
   static constexpr auto kFields = std::tuple{Field{"transpose_a", &Matmul::transpose_a},
                                              Field{"transpose_b", &Matmul::transpose_b},
@@ -30,7 +36,10 @@ struct Matmul {
                                              Field{"accumulate", &Matmul::accumulate},
                                              Field{"stochastic", &Matmul::stochastic},
                                              Field{"seed", &Matmul::seed},
-                                             Field{"site", &Matmul::site}};
+                                             Field{"site", &Matmul::site},
+                                             Field{"augmented", &Matmul::augmented},
+                                             Field{"low_transpose_b", &Matmul::low_transpose_b},
+                                             Field{"low_alpha", &Matmul::low_alpha}};
 };
 
 }  // namespace snug::program

@@ -63,18 +63,29 @@ SNUG_INLINE void finish_row(const Unfinished<C, Addend>& block, const WideResult
 // The factors of a square of sums.
 struct Square {
   const uint16_t* a;
+  const uint16_t* low_a;
   const uint16_t* b;
   const uint16_t* next_a;  // rows that are asked for on the way; null: none
 };
+
+// Tiles 0 to 3 += kWidePanel rows of a times a panel of b, over kWidePanel of k.
+SNUG_INLINE void multiply_step(const uint16_t* a, int64_t a_stride, const uint16_t* b) {
+  _tile_loadd(4, a, a_stride * 2);
+  _tile_loadd(6, b, kWidePanel * 4);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_loadd(7, b + kWidePanel, kWidePanel * 4);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(5, a + kHalf * a_stride, a_stride * 2);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+}
 
 // The sums of `now`, and the rows of `before` on the way.
 template <typename C, typename Addend>
 SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float* sums,
                                  const Unfinished<C, Addend>& now,
                                  const Unfinished<C, Addend>& before, Float16Lanes alpha) {
-  const uint16_t* a = square.a;
   const uint16_t* b = square.b;
-  const int64_t a_bytes = p.a_stride * 2;
   const int64_t rows_a_step = (kWidePanel * kWidePanel + p.k - 1) / p.k;
   int64_t row = 0;
   _tile_zero(0);
@@ -82,14 +93,7 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float
   _tile_zero(2);
   _tile_zero(3);
   for (int64_t k = 0; k < p.k; k += kWidePanel) {
-    _tile_loadd(4, a + k, a_bytes);
-    _tile_loadd(6, b, kWidePanel * 4);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + kWidePanel, kWidePanel * 4);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + kHalf * p.a_stride + k, a_bytes);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    multiply_step(square.a + k, p.a_stride, b);
     b += kWidePanel * kWidePanel;
     const int64_t end = smaller_of(kWidePanel, row + rows_a_step);
     for (; row < end; ++row) {
@@ -100,6 +104,8 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float
       for (int64_t i = 0; i < kWidePanel; ++i)
         __builtin_prefetch(square.next_a + i * p.a_stride + k);
   }
+  for (int64_t k = 0; k < p.low_k; k += kWidePanel, b += kWidePanel * kWidePanel)
+    multiply_step(square.low_a + k, p.low_a_stride, b);
   constexpr int64_t kLine = kWidePanel * 4;
   _tile_stored(0, sums, kLine);
   _tile_stored(1, sums + kHalf, kLine);
@@ -131,7 +137,8 @@ void multiply_panels(const WideBlock& p) {
       const bool first_pass = j == 0 && i + kWidePanel < p.rows;
       multiply_square(p,
                       {.a = a,
-                       .b = p.b + j * p.k,
+                       .low_a = p.low_a + i * p.low_a_stride,
+                       .b = p.b + j * (p.k + p.low_k),
                        .next_a = first_pass ? a + kWidePanel * p.a_stride : nullptr},
                       sums[next], now, before, alpha);
       before = now;

@@ -1,10 +1,10 @@
 // Pieces of a bf16 matrix product without a thin dimension, on AMX tiles: those of linears and of
 // the head.
 //
-// b lies packed in panels of kWidePanel columns: (k / 2, kWidePanel, 2), pairs along k. a is read
-// where it lies or from a packed copy, rows contiguous along k. A block of c is kWidePanel square
-// and its fp32 sums stay in tiles over all of k; while the tiles make a block, the vectors finish
-// the one before. Elsewhere than on AMX the function is null.
+// b lies packed in panels of kWidePanel columns: ((k + low_k) / 2, kWidePanel, 2), pairs along k. a
+// is read where it lies or from a packed copy, rows contiguous along k. A block of c is kWidePanel
+// square and its fp32 sums stay in tiles over all of k; while the tiles make a block, the vectors
+// finish the one before. Elsewhere than on AMX the function is null.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,10 @@ struct WideBlock {
   int64_t columns;
   int64_t k;  // a multiple of kWidePanel
   WideResult result;
+  // More of k, whose rows of a lie elsewhere; b has them behind the others.
+  const uint16_t* low_a = nullptr;
+  int64_t low_a_stride = 0;
+  int64_t low_k = 0;  // a multiple of kWidePanel; 0: none
 };
 
 struct WideKernels {

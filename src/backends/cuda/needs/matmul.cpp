@@ -29,6 +29,7 @@ int64_t product_bytes(const Matmul& matmul, const OperationView& view) {
 }
 
 bool supports(const Matmul& matmul, const OperationView& view, const Card&) {
+  if (matmul.augmented) return false;  // two products, for now
   if (has_few_rows(matmul, view)) return true;
   const base::DType c = matmul.stochastic ? base::DType::f32 : result_of(matmul, view).dtype;
   const bool fits = supports_product(view.read(0).dtype, view.read(1).dtype, c);

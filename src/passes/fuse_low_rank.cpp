@@ -1,0 +1,107 @@
+// A linear's product and its adapter's, added, become one: the sum is rounded once, and the result
+// is not written and read again for the sake of a few columns.
+#include <algorithm>
+#include <optional>
+
+#include "passes/lower.h"
+#include "passes/uses.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+// Of the product that augments the other: what adapters have. Beyond, a second pass over the result
+// costs little beside the product.
+constexpr int64_t kMostRank = 128;
+
+size_t index(TensorId id) { return static_cast<size_t>(id); }
+
+// A plain product; null for one that has an augmentation already, or does not just write.
+const Matmul* plain_matmul(const Operation& operation) {
+  const auto* matmul = std::get_if<Matmul>(&operation.attributes);
+  const bool is_plain = matmul != nullptr && !matmul->accumulate && !matmul->augmented;
+  return is_plain ? matmul : nullptr;
+}
+
+int64_t inner_size(const Program& program, const Operation& operation) {
+  const bool transposed = std::get<Matmul>(operation.attributes).transpose_a;
+  return program.tensor(operation.reads[0]).shape[transposed ? 0 : 1];
+}
+
+// Whether an operation between these two changes what the first reads.
+bool changes_between(const Program& program, const Uses& uses, int32_t first, int32_t second) {
+  const auto& reads = program.operations[index(first)].reads;
+  return std::any_of(reads.begin(), reads.end(), [&](TensorId id) {
+    const auto& writers = uses.writers[index(program.owner(id))];
+    return std::any_of(writers.begin(), writers.end(),
+                       [&](int32_t writer) { return writer > first && writer < second; });
+  });
+}
+
+// The product whose result the one at `second` adds, where nothing else reads that result.
+std::optional<int32_t> producer_of_addend(const Program& program, const Uses& uses,
+                                          int32_t second) {
+  const Operation& operation = program.operations[index(second)];
+  const Matmul* sum = plain_matmul(operation);
+  if (sum == nullptr || !sum->addend) return {};
+  const TensorId part = operation.reads[2];
+  if (part == operation.reads[0] || part == operation.reads[1]) return {};
+  if (program.tensor(part).is_view()) return {};
+  if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) return {};
+  const int32_t first = uses.writers[index(part)][0];
+  if (first >= second || plain_matmul(program.operations[index(first)]) == nullptr) return {};
+  if (changes_between(program, uses, first, second)) return {};
+  return first;
+}
+
+// Both products in one operation, in the place of the second; the one of fewer inner dimensions
+// augments the other.
+Operation joined(const Program& program, const Operation& first, const Operation& second) {
+  const bool first_is_low = inner_size(program, first) < inner_size(program, second);
+  const Operation& low = first_is_low ? first : second;
+  const Operation& main = first_is_low ? second : first;
+  const Matmul& low_matmul = std::get<Matmul>(low.attributes);
+  Matmul matmul = std::get<Matmul>(main.attributes);
+  matmul.addend = std::get<Matmul>(first.attributes).addend;
+  matmul.augmented = true;
+  matmul.low_transpose_b = low_matmul.transpose_b;
+  matmul.low_alpha = low_matmul.alpha;
+  Operation result = second;
+  result.attributes = matmul;
+  result.reads = {main.reads[0], main.reads[1]};
+  if (matmul.addend) result.reads.push_back(first.reads[2]);
+  result.reads.insert(result.reads.end(), {low.reads[0], low.reads[1]});
+  return result;
+}
+
+// Whether one of them is of low rank, its first factor as it is stored.
+bool may_join(const Program& program, const Operation& first, const Operation& second) {
+  const int64_t of_first = inner_size(program, first);
+  const int64_t of_second = inner_size(program, second);
+  const Operation& low = of_first < of_second ? first : second;
+  return of_first != of_second && std::min(of_first, of_second) <= kMostRank &&
+         !std::get<Matmul>(low.attributes).transpose_a;
+}
+
+}  // namespace
+
+Program fuse_low_rank(const Program& program, const Target& target) {
+  Program result = program;
+  const Uses uses = find_uses(program);
+  std::vector<bool> removed(program.operations.size(), false);
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    const auto second = static_cast<int32_t>(i);
+    const auto first = producer_of_addend(result, uses, second);
+    if (!first) continue;
+    const Operation& product = result.operations[index(*first)];
+    if (!may_join(result, product, result.operations[i])) continue;
+    const Operation both = joined(result, product, result.operations[i]);
+    if (!target.runs({result, both})) continue;
+    result.operations[i] = both;
+    removed[index(*first)] = true;
+  }
+  return without(result, removed);
+}
+
+}  // namespace snug::passes
