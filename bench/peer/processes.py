@@ -41,8 +41,9 @@ def reason_of(stderr: str, code: int) -> str:
     return f"exit code {code}: {(named or lines or ['no message'])[-1][:300]}"
 
 
-def run(command: list, limit_seconds: float, threads: int, environment: dict | None = None) -> Outcome:
-    """Raises Failure when the process fails or takes longer than its limit; it is killed then."""
+def run(command: list, limit_seconds: float, threads: int, environment: dict | None = None, watch=None) -> Outcome:
+    """Raises Failure when the process fails or takes longer than its limit; it is killed then. `watch` is called all the
+    while; when it returns true, what was wanted of the process is there, and it is ended as one that went well."""
     variables = {**os.environ, "OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false",
                  "HF_HUB_OFFLINE": "1", **(environment or {})}
     start = time.monotonic()
@@ -51,9 +52,13 @@ def run(command: list, limit_seconds: float, threads: int, environment: dict | N
         peak = 0
         late = threading.Timer(limit_seconds, process.kill)
         late.start()
+        done = False
         try:
             while process.poll() is None:
                 peak = max(peak, high_water_mark(process.pid))
+                if watch is not None and watch():
+                    done = True
+                    break
                 time.sleep(POLL_SECONDS)
         finally:
             late.cancel()
@@ -63,16 +68,16 @@ def run(command: list, limit_seconds: float, threads: int, environment: dict | N
         seconds = time.monotonic() - start
         out.seek(0)
         err.seek(0)
-        if process.returncode != 0:
+        if process.returncode != 0 and not done:
             if seconds >= limit_seconds:
                 raise Failure(f"took longer than {limit_seconds:.0f} s")
             raise Failure(reason_of(err.read(), process.returncode))
         return Outcome(out.read(), peak, seconds)
 
 
-def run_json(command: list, limit_seconds: float, threads: int, environment: dict | None = None) -> dict:
+def run_json(command: list, limit_seconds: float, threads: int, environment: dict | None = None, watch=None) -> dict:
     """The JSON that a process prints last, with the peak as `peak_bytes`, the larger of its own and the one seen."""
-    outcome = run(command, limit_seconds, threads, environment)
+    outcome = run(command, limit_seconds, threads, environment, watch)
     text = outcome.stdout.strip()
     try:
         answer = json.loads(text)
