@@ -6,20 +6,27 @@
 //
 //   for each tile of up to kRows rows: pack q and do, then
 //     for each block of kKeyBlock keys that any of them sees: pack k and v, then
-//       for each kRowStep rows: p and ds with keys as their rows; dv and dk of the block, and dq of
-//       the rows (transposed) grow by their products.
+//       for each panel of up to kPanelRows rows:
+//         for each kRowStep rows: p and ds with keys as their rows; dq of the rows (transposed)
+//         grows by its product;
+//         dv and dk of the block grow by their products with the whole panel.
+//
+// A step takes its keys a square at a time, so that what its products hand each other stays in a
+// first-level cache, and sums of dk and dv stay in registers over a panel: tiles wait for what has
+// to come from a second-level cache.
 //
 // dk and dv are summed in scratch over the whole segment, so one caller does a segment's key head
 // alone and every sum has one order. Keys are the rows of p and ds because both are then what dv
 // and dk need on the left, and dq transposed needs on the right, without a transpose a block.
-#include "backends/cpu/kernels/attention_blocks.h"
-#include "backends/cpu/kernels/exp2.h"
+#include "backends/cpu/kernels/attention_weights.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-constexpr int64_t kRowStep = 64;
-constexpr int64_t kKeyBlock = 64;
+constexpr int64_t kRowStep = kSquare;
+constexpr int64_t kKeyBlock = 2 * kSquare;
+// All rows of a head in a tile, with three heads in a group: dk and dv are read and written once.
+constexpr int64_t kPanelRows = 256;
 // Rows of a tile: k and v are packed once for it. With a head of 128 its blocks are 1.3 MiB in bf16
 // and stay in a second-level cache.
 constexpr int64_t kRows = 768;
@@ -31,16 +38,16 @@ struct Blocks {
   // Of a tile, one after another for every kRowStep rows: (width, kRowStep) units along width, and
   // (kRowStep, width) units along rows.
   Compute *q_by_width, *q_by_row, *d_o_by_width, *d_o_by_row;
-  float* dq;          // (width, kRowStep) for every kRowStep rows
-  float *lse, *mean;  // of every row; lse in powers of two, mean = do_i o_i
+  float* dq;                // (width, kRowStep) for every kRowStep rows
+  float *lse, *minus_mean;  // of every row; lse in powers of two, minus_mean = -do_i o_i
   // Of a block of keys.
   Compute *k, *v;     // (kKeyBlock, width)
   Compute* k_turned;  // (width, kKeyBlock)
-  // Of a block of keys against kRowStep rows.
-  float *scores, *d_weights;    // (kKeyBlock, kRowStep)
-  Compute *weights, *d_scores;  // (kKeyBlock, kRowStep)
-  Compute* d_scores_by_key;     // (kKeyBlock, kRowStep) units along keys
-  Compute *rows, *pairs;        // (64, width): on the way to the others
+  // Of a block of keys against a step or a panel; units are those of two steps.
+  float *scores, *d_weights;    // (kSquare, kSquare)
+  Compute *weights, *d_scores;  // (kKeyBlock, kPanelRows)
+  Compute* d_score_units;       // 2 (kKeyBlock, kRowStep) units along keys
+  Compute *rows, *pairs;        // (kKeyBlock, width): on the way to the others
   float* dq_rows;               // (kRowStep, width)
   float *dk, *dv;               // (keys, width)
 };
@@ -61,15 +68,15 @@ Blocks<Compute> cut(Scratch& scratch, int64_t group, int64_t head_dim, int64_t k
   blocks.d_o_by_row = scratch.take<Compute>(rows * blocks.width);
   blocks.dq = scratch.take<float>(rows * blocks.width);
   blocks.lse = scratch.take<float>(rows);
-  blocks.mean = scratch.take<float>(rows);
+  blocks.minus_mean = scratch.take<float>(rows);
   blocks.k = scratch.take<Compute>(kKeyBlock * blocks.width);
   blocks.v = scratch.take<Compute>(kKeyBlock * blocks.width);
   blocks.k_turned = scratch.take<Compute>(kKeyBlock * blocks.width);
-  blocks.scores = scratch.take<float>(kKeyBlock * kRowStep);
-  blocks.d_weights = scratch.take<float>(kKeyBlock * kRowStep);
-  blocks.weights = scratch.take<Compute>(kKeyBlock * kRowStep);
-  blocks.d_scores = scratch.take<Compute>(kKeyBlock * kRowStep);
-  blocks.d_scores_by_key = scratch.take<Compute>(kKeyBlock * kRowStep);
+  blocks.scores = scratch.take<float>(kSquare * kSquare);
+  blocks.d_weights = scratch.take<float>(kSquare * kSquare);
+  blocks.weights = scratch.take<Compute>(kKeyBlock * kPanelRows);
+  blocks.d_scores = scratch.take<Compute>(kKeyBlock * kPanelRows);
+  blocks.d_score_units = scratch.take<Compute>(2 * kKeyBlock * kRowStep);
   blocks.rows = scratch.take<Compute>(kKeyBlock * blocks.width);
   blocks.pairs = scratch.take<Compute>(kKeyBlock * blocks.width);
   blocks.dq_rows = scratch.take<float>(kRowStep * blocks.width);
@@ -145,8 +152,8 @@ void start(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks, c
   for (int64_t i = 0; i < kRowStep; ++i) {
     const bool there = i < step.count;
     blocks.lse[step.row + i] = there ? lse[i] * kLog2OfE : kNoWeight;
-    blocks.mean[step.row + i] =
-        there ? dot(d_o.data + i * d_o.stride, o.data + i * o.stride, d) : 0.0F;
+    blocks.minus_mean[step.row + i] =
+        there ? -dot(d_o.data + i * d_o.stride, o.data + i * o.stride, d) : 0.0F;
   }
   store_zeros(blocks.dq + offset, kRowStep * blocks.width);
 }
@@ -166,99 +173,138 @@ void pack_keys(const AttentionSegmentGrad& segment, const Blocks<Compute>& block
                   RowBlock<Compute>{blocks.k_turned, kUnits});
 }
 
-// Thirty-two columns of a row as they come.
-SNUG_INLINE void store_both(float* out, const Float16Lanes (&x)[2]) {
-  store(out, x[0]);
-  store(out + kLanes, x[1]);
-}
-SNUG_INLINE void store_both(uint16_t* out, const Float16Lanes (&x)[2]) {
-#if defined(__AVX512BF16__)
-  const auto both =
-      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(x[1]), reinterpret_cast<__m512>(x[0]));
-  __builtin_memcpy(out, &both, sizeof both);
-#else
-  store(out, x[0]);
-  store(out + kLanes, x[1]);
-#endif
-}
-
-// Weights and derivatives of scores for keys from `key` on; all are seen where `seen` is null.
-template <typename Compute>
-SNUG_INLINE void weigh(const Blocks<Compute>& blocks, const Step& step, float factor, int64_t key,
-                       const Seen<kRowStep>* seen) {
-  for (int64_t i = 0; i < kRowStep; i += 2 * kLanes) {
-    const Float16Lanes lse[2] = {load(blocks.lse + step.row + i),
-                                 load(blocks.lse + step.row + i + kLanes)};
-    const Float16Lanes mean[2] = {load(blocks.mean + step.row + i),
-                                  load(blocks.mean + step.row + i + kLanes)};
-    for (int64_t j = 0; j < kKeyBlock; j += 2) {
-      Float16Lanes d_scores[2][2];
-#pragma GCC unroll 2
-      for (int64_t odd = 0; odd < 2; ++odd) {
-        const int64_t at = (j + odd) * kRowStep + i;
-        Float16Lanes weights[2];
-#pragma GCC unroll 2
-        for (int64_t half = 0; half < 2; ++half) {
-          const int64_t lane = half * kLanes;
-          weights[half] =
-              exp2_of_weight<Compute>(load(blocks.scores + at + lane) * factor - lse[half]);
-          if (seen != nullptr)
-            weights[half] =
-                select(sees(*seen, i + lane, key + j + odd), weights[half], Float16Lanes{});
-          d_scores[odd][half] = weights[half] * (load(blocks.d_weights + at + lane) - mean[half]);
-        }
-        store_both(blocks.weights + at, weights);
-        store_both(blocks.d_scores + at, d_scores[odd]);
-      }
-      if constexpr (sizeof(Compute) == 2)
-        for (int64_t half = 0; half < 2; ++half)
-          store_pairs(blocks.d_scores_by_key + j * kRowStep + (i + half * kLanes) * kUnit<Compute>,
-                      kRowStep, d_scores[0][half], d_scores[1][half]);
-    }
-  }
-}
-
-// c (m, n) [+]= a b of blocks whose strides are their widths.
-template <typename Compute>
-void multiply(const Compute* a, const Compute* b, float* c, const int64_t (&m_n_k)[3],
-              bool accumulate) {
-  multiply_blocks(BlockProduct<Compute>{.a = a,
-                                        .a_stride = m_n_k[2],
-                                        .b = b,
-                                        .b_stride = m_n_k[1],
-                                        .c = c,
-                                        .c_stride = m_n_k[1],
-                                        .m = m_n_k[0],
-                                        .n = m_n_k[1],
-                                        .k = m_n_k[2],
-                                        .accumulate = accumulate});
-}
-
-// A step's rows against the keys from `key` on.
-template <typename Compute>
-void add_block(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
-               int64_t key) {
+bool sees_any(const AttentionForm& form, const Step& step, int64_t key) {
   const int64_t last = step.query + step.count - 1;
-  if (key >= end_key(form, last) || key + kKeyBlock <= first_key(form, step.query)) return;
-  const int64_t width = blocks.width;
-  const int64_t offset = step.row * width;
-  multiply(blocks.k, blocks.q_by_width + offset, blocks.scores, {kKeyBlock, kRowStep, width},
-           false);
-  multiply(blocks.v, blocks.d_o_by_width + offset, blocks.d_weights, {kKeyBlock, kRowStep, width},
-           false);
-  const float factor = form.scale * kLog2OfE;
-  if (key >= first_key(form, last) && key + kKeyBlock <= end_key(form, step.query)) {
-    weigh(blocks, step, factor, key, nullptr);
-  } else {
-    const auto seen = seen_by<kRowStep>(form, step.query);
-    weigh(blocks, step, factor, key, &seen);
+  return key < end_key(form, last) && key + kKeyBlock > first_key(form, step.query);
+}
+
+// The steps of a panel that see any of a block of keys: neighbours of one head.
+struct Panel {
+  Step steps[kPanelRows / kRowStep];
+  Seen<kRowStep> seen[kPanelRows / kRowStep];
+  bool all_seen[kPanelRows / kRowStep];
+  int64_t count = 0;
+};
+
+Panel panel_of(const AttentionForm& form, const Step& rows, int64_t key) {
+  Panel panel;
+  for (int64_t i = 0; i < rows.count; i += kRowStep) {
+    const Step step = {rows.row + i, rows.head, rows.query + i,
+                       smaller_of(kRowStep, rows.count - i)};
+    if (!sees_any(form, step, key)) continue;
+    panel.all_seen[panel.count] = key >= first_key(form, step.query + step.count - 1) &&
+                                  key + kKeyBlock <= end_key(form, step.query);
+    if (!panel.all_seen[panel.count]) panel.seen[panel.count] = seen_by<kRowStep>(form, step.query);
+    panel.steps[panel.count++] = step;
   }
-  multiply(blocks.weights, blocks.d_o_by_row + offset, blocks.dv + key * width,
-           {kKeyBlock, width, kRowStep}, true);
-  multiply(blocks.d_scores, blocks.q_by_row + offset, blocks.dk + key * width,
-           {kKeyBlock, width, kRowStep}, true);
-  const Compute* by_key = kUnit<Compute> == 1 ? blocks.d_scores : blocks.d_scores_by_key;
-  multiply(blocks.k_turned, by_key, blocks.dq + offset, {width, kRowStep, kKeyBlock}, true);
+  return panel;
+}
+
+// The block of keys from `key` on.
+template <typename Compute>
+struct BlockPass {
+  const AttentionForm& form;
+  const Blocks<Compute>& blocks;
+  const Panel& panel;
+  int64_t key;
+
+  // Scores of a step against half the keys, and derivatives of weights.
+  void score(int64_t index, int64_t half) const {
+    const int64_t width = blocks.width;
+    const int64_t row = panel.steps[index].row;
+    SquareProduct<Compute> product{.a = blocks.k + half * kSquare * width,
+                                   .a_stride = width,
+                                   .b = blocks.q_by_width + row * width,
+                                   .b_stride = kRowStep,
+                                   .start = nullptr,
+                                   .start_stride = 0,
+                                   .c = blocks.scores,
+                                   .c_stride = kSquare,
+                                   .k = width};
+    multiply_square(product);
+    product.a = blocks.v + half * kSquare * width;
+    product.b = blocks.d_o_by_width + row * width;
+    product.start = blocks.minus_mean + row;
+    product.c = blocks.d_weights;
+    multiply_square(product);
+  }
+
+  void weigh_half(int64_t index, int64_t half) const {
+    const int64_t first = half * kSquare;
+    const int64_t to = first * kPanelRows + index * kRowStep;
+    weigh(Weighing<Compute>{
+        .scores = blocks.scores,
+        .d_weights = blocks.d_weights,
+        .lse = blocks.lse + panel.steps[index].row,
+        .factor = form.scale * kLog2OfE,
+        .weights = blocks.weights + to,
+        .d_scores = blocks.d_scores + to,
+        .stride = kPanelRows,
+        .units = blocks.d_score_units + (index % 2 * kKeyBlock + first) * kRowStep,
+        .key = key + first,
+        .seen = panel.all_seen[index] ? nullptr : &panel.seen[index]});
+  }
+
+  // dq of a step: every other square.
+  void add_dq(int64_t index, int64_t half) const {
+    constexpr bool kUnits = sizeof(Compute) == 2;
+    float* dq = blocks.dq + panel.steps[index].row * blocks.width;
+    for (int64_t i = half * kSquare; i < blocks.width; i += 2 * kSquare)
+      multiply_square(SquareProduct<Compute>{
+          .a = blocks.k_turned + i * kKeyBlock,
+          .a_stride = kKeyBlock,
+          .b = kUnits ? blocks.d_score_units + index % 2 * kKeyBlock * kRowStep
+                      : blocks.d_scores + index * kRowStep,
+          .b_stride = kUnits ? kRowStep : kPanelRows,
+          .start = dq + i * kRowStep,
+          .start_stride = kRowStep,
+          .c = dq + i * kRowStep,
+          .c_stride = kRowStep,
+          .k = kKeyBlock});
+  }
+
+  // dq of a step is made between the scores and the weights of the next one: what tiles store takes
+  // a while until vectors can load it, and the other way round.
+  void add_steps() const {
+    for (int64_t index = 0; index <= panel.count; ++index)
+      for (int64_t half = 0; half < 2; ++half) {
+        if (index < panel.count) score(index, half);
+        if (index > 0) add_dq(index - 1, half);
+        if (index < panel.count) weigh_half(index, half);
+      }
+  }
+
+  // dk and dv of the block from the panel.
+  void add_panel() const {
+    const int64_t width = blocks.width;
+    const int64_t row = panel.steps[0].row;
+    BlockProduct<Compute> product{.a = blocks.weights,
+                                  .a_stride = kPanelRows,
+                                  .b = blocks.d_o_by_row + row * width,
+                                  .b_stride = width,
+                                  .c = blocks.dv + key * width,
+                                  .c_stride = width,
+                                  .m = kKeyBlock,
+                                  .n = width,
+                                  .k = panel.count * kRowStep,
+                                  .accumulate = true};
+    multiply_blocks(product);
+    product.a = blocks.d_scores;
+    product.b = blocks.q_by_row + row * width;
+    product.c = blocks.dk + key * width;
+    multiply_blocks(product);
+  }
+};
+
+// Rows of one head against the block of keys from `key` on.
+template <typename Compute>
+void add_block(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& rows,
+               int64_t key) {
+  const Panel panel = panel_of(form, rows, key);
+  if (panel.count == 0) return;
+  const BlockPass<Compute> pass{form, blocks, panel, key};
+  pass.add_steps();
+  pass.add_panel();
 }
 
 // Rows of fp32 sums times scale into a tensor.
@@ -278,8 +324,12 @@ void finish(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks, 
   transpose_units(RowBlock<const float>{blocks.dq + step.row * blocks.width, kRowStep},
                   blocks.width, kRowStep, RowBlock<float>{blocks.dq_rows, blocks.width});
   Stored* dq = static_cast<Stored*>(segment.dq) + step.query * segment.dq_stride + step.head * d;
-  store_rows(RowBlock<const float>{blocks.dq_rows, blocks.width}, step.count, segment.form.scale, d,
-             RowBlock<Stored>{dq, segment.dq_stride});
+  for (int64_t place = 0; place < kRowStep; ++place) {
+    const int64_t row = column_of_place<Compute>(place);
+    if (row < step.count)
+      store_rows(RowBlock<const float>{blocks.dq_rows + place * blocks.width, 0}, 1,
+                 segment.form.scale, d, RowBlock<Stored>{dq + row * segment.dq_stride, 0});
+  }
 }
 
 // Calls f(step) for the rows of the tile whose queries are [begin, end).
@@ -301,8 +351,12 @@ void add_tile(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks
   for (int64_t key = first_key(form, begin) / kKeyBlock * kKeyBlock; key < seen_end;
        key += kKeyBlock) {
     pack_keys<Stored>(segment, blocks, key);
-    for_each_step(form, blocks.row_space, begin, end,
-                  [&](const Step& step) { add_block(form, blocks, step, key); });
+    for (int64_t head = 0; head < form.group; ++head)
+      for (int64_t query = begin; query < end; query += kPanelRows)
+        add_block(form, blocks,
+                  Step{head * blocks.row_space + query - begin, head, query,
+                       smaller_of(kPanelRows, end - query)},
+                  key);
   }
   for_each_step(form, blocks.row_space, begin, end,
                 [&](const Step& step) { finish<Stored>(segment, blocks, step); });
