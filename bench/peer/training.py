@@ -26,7 +26,15 @@ class TrialOptions:
     file: pathlib.Path | None  # where trials are kept, and taken from when they are there
 
     def known(self) -> dict:
-        return json.loads(self.file.read_text()) if self.file and self.file.exists() else {}
+        if not self.file or not self.file.exists():
+            return {}
+        try:
+            known = json.loads(self.file.read_text())
+        except ValueError as error:
+            raise SystemExit(f"--trials {self.file}: not JSON: {error}; name another file, or remove it") from None
+        if not isinstance(known, dict) or not all(isinstance(trial, dict) and "index" in trial for trial in known.values()):
+            raise SystemExit(f"--trials {self.file}: holds no trials; name another file, or remove it")
+        return known
 
     def keep(self, method: str, trial: dict) -> None:
         if self.file:

@@ -65,9 +65,26 @@ void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, H
   window.close();
 }
 
+namespace {
+
+bool all_finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
+void check_scales(const formats::TensorIndex& index, const formats::IndexedTensor& source,
+                  std::span<const float> scales) {
+  if (all_finite(scales)) return;
+  base::throw_user_error(
+      "{}: tensor '{}' holds an infinity or NaN among the scales of a 4-bit weight. Is the file "
+      "whole, and was the model that it was made from finite?",
+      index.path_of(source).string(), source.info->name);
+}
+
 void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                   std::span<const float> absmax) {
-  if (std::all_of(absmax.begin(), absmax.end(), [](float x) { return std::isfinite(x); })) return;
+  if (all_finite(absmax)) return;
   base::throw_user_error(
       "{}: tensor '{}' holds an infinity or NaN (or a number beyond bf16, to which it is rounded), "
       "which 4 bits cannot store. Is the file whole, and was the model trained to the end?",

@@ -52,4 +52,8 @@ void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, H
 void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                   std::span<const float> absmax);
 
+// The same of scales that a file holds: it names the weight that would have no values.
+void check_scales(const formats::TensorIndex& index, const formats::IndexedTensor& source,
+                  std::span<const float> scales);
+
 }  // namespace snug::runtime

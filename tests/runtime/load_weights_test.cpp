@@ -4,7 +4,10 @@
 
 #include <bit>
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -178,6 +181,35 @@ TEST(LoadWeights, ReadsStoredNf4BitForBit) {
       EXPECT_EQ(*loaded.nested_offset.as<float>(), part->state.nested_offset);
     }
     EXPECT_EQ(linears, 7 * config.num_layers);
+  }
+}
+
+// A scale that is no number would show as a loss that is none, a step later.
+TEST(LoadWeights, RefusesStoredScalesThatAreNotFinite) {
+  const std::pair<const char*, const char*> scales[] = {{"plain", ".absmax"},
+                                                        {"double", ".nested_absmax"}};
+  for (const auto& [name, suffix] : scales) {
+    SCOPED_TRACE(name);
+    TemporaryFolder folder;
+    const fs::path copy = folder / "model";
+    fs::copy(golden("nf4") / name, copy, fs::copy_options::recursive);
+    const std::string tensor = std::string("model.layers.1.mlp.up_proj.weight") + suffix;
+    std::fstream file(copy / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const size_t at = bytes.find(stored(formats::TensorIndex(copy), tensor));
+    ASSERT_NE(at, std::string::npos);
+    const float infinity = std::numeric_limits<float>::infinity();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(reinterpret_cast<const char*>(&infinity), sizeof infinity);
+    file.close();
+    const models::ModelConfig config = models::find_model(copy.string()).config;
+    TinyRun run({.model = config,
+                 .method = plan::MethodKind::lora,
+                 .compute = DType::bf16,
+                 .quantization = {{.nested = config.stored->double_quant, .kept = {}}}});
+    const std::string text = user_error_of([&] { load_weights(copy, config, run.executor()); });
+    EXPECT_TRUE(contains(text, tensor)) << text;
+    EXPECT_TRUE(contains(text, "among the scales of a 4-bit weight")) << text;
   }
 }
 
