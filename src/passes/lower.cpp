@@ -70,10 +70,13 @@ Program add_workspaces(const Program& program, const Target& target) {
   return result;
 }
 
+Program join_products(const Program& program, const Target& target) {
+  return fuse_adds(fuse_low_rank(fuse_adds(program), target));
+}
+
 Program lower(const Program& program, const Target& target) {
   Program lowered = expand_unsupported(program, target);
-  lowered = fuse_adds(lowered);
-  lowered = fuse_adds(fuse_low_rank(lowered, target));
+  lowered = join_products(lowered, target);
   lowered = fuse_accumulates(lowered);
   lowered = share_in_place(lowered);
   lowered = remove_unused(lowered);

@@ -24,6 +24,9 @@ namespace snug::passes {
 
 program::Program lower(const program::Program& program, const program::Target& target);
 
+// fuse_adds, fuse_low_rank and fuse_adds alone, for a program that other passes rewrite before.
+program::Program join_products(const program::Program& program, const program::Target& target);
+
 // The single rewrites, for tests.
 program::Program expand_unsupported(const program::Program& program, const program::Target& target);
 program::Program fuse_adds(const program::Program& program);

@@ -20,9 +20,13 @@ Program Pipeline::micro(const Program& forward, std::span<const program::TensorI
           [&](const Program& in) { return differentiate(in, trainable, gradients); });
   p = run("recompute", p, [&](const Program& in) { return recompute(in, mode); });
   p = run("schedule", p, [&](const Program& in) { return schedule(in); });
-  if (update != nullptr)
+  if (update != nullptr) {
+    // An update moves behind the last reader of its weight. What lower would join is joined before,
+    // so that none comes between the two and a job computes the same bits in both forms.
+    p = run("join", p, [&](const Program& in) { return join_products(in, target_); });
     p = run("update_in_backward", p,
             [&](const Program& in) { return update_in_backward(in, *update); });
+  }
   return plain(p);
 }
 

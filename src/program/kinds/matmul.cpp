@@ -84,15 +84,11 @@ Cost cost(const Matmul& matmul, const OperationView& view, const Load&) {
           operand_bytes(view)};
 }
 
+namespace {
+
 // With c = alpha a b: da = alpha dc b^T and db = alpha a^T dc. A transposed operand is stored as
 // its transpose, so its gradient is written transposed too, with the factors swapped.
-void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape) {
-  SNUG_CHECK(!matmul.accumulate, "a matmul that updates its output has no derivative");
-  SNUG_CHECK(!matmul.augmented, "an augmented matmul is made after differentiation");
-  const TensorId dc = tape.gradient(operation.writes[0]);
-  if (dc == kNone) return;
-  const TensorId a = operation.reads[0];
-  const TensorId b = operation.reads[1];
+void differentiate_product(const Matmul& matmul, TensorId a, TensorId b, TensorId dc, Tape& tape) {
   const bool ta = matmul.transpose_a;
   const bool tb = matmul.transpose_b;
   if (tape.wants(a)) {
@@ -109,6 +105,19 @@ void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape)
     else
       tape.emit(product(!ta, false, matmul.alpha), {a, dc}, {db});
   }
+}
+
+}  // namespace
+
+void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape) {
+  SNUG_CHECK(!matmul.accumulate, "a matmul that updates its output has no derivative");
+  const TensorId dc = tape.gradient(operation.writes[0]);
+  if (dc == kNone) return;
+  const auto& reads = operation.reads;
+  differentiate_product(matmul, reads[0], reads[1], dc, tape);
+  if (matmul.augmented)
+    differentiate_product(product(false, matmul.low_transpose_b, matmul.low_alpha),
+                          reads[reads.size() - 2], reads[reads.size() - 1], dc, tape);
   if (matmul.addend && tape.wants(operation.reads[2])) tape.pass_through(operation.reads[2], dc);
 }
 

@@ -24,7 +24,7 @@ struct Matmul {
   bool stochastic = false;
   int64_t seed = 0;
   int32_t site = 0;
-  // Made by lowering alone, where the target runs it; never differentiated.
+  // Made by lowering, where the target runs it.
   bool augmented = false;
   bool low_transpose_b = false;
   float low_alpha = 1.0F;
