@@ -11,7 +11,6 @@ import datetime
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -23,6 +22,7 @@ import jobs  # noqa: E402
 import results_table  # noqa: E402
 import stages  # noqa: E402
 from processes import Failure  # noqa: E402
+from provenance import commit  # noqa: E402
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -34,15 +34,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", default="bench/results", help="folder of gpu.json and gpu.md")
     parser.add_argument("--dry-run", action="store_true", help="on the processor, a tiny shape, two steps")
     return parser.parse_args()
-
-
-def commit() -> str:
-    root = HERE.parent.parent
-    for place in (root / "COMMIT",):  # of a folder that was carried here
-        if place.exists():
-            return place.read_text().strip()
-    answer = subprocess.run(["git", "-C", str(root), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return answer.stdout.strip() or "unknown"
 
 
 def write(out: pathlib.Path, result: dict) -> None:

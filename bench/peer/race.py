@@ -23,8 +23,8 @@ import self_test
 import training
 from contestants import HERE, Setting
 from materials import SHAPES, make_adapter, make_model, make_rows
+from provenance import commit
 
-ROOT = HERE.parent.parent
 METHODS = ("lora", "qlora", "full")
 
 
@@ -58,12 +58,6 @@ def machine() -> dict:
         limits["LD_PRELOAD"] = pathlib.Path(preloaded).name
     return {"cpu": cpu, "environment": limits, "cores": os.cpu_count(), "kernel": platform.release(), "load_before": round(os.getloadavg()[0], 2),
             "memory_gib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30}
-
-
-def commit() -> str:
-    def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True).stdout.strip()
-    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+changes" if git("status", "--porcelain") else "")
 
 
 def versions(arguments: argparse.Namespace) -> dict:

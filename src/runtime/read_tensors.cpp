@@ -166,7 +166,7 @@ void read_piece(const TensorIndex& index, const Piece& piece, Work& work, std::b
   index.read_range(source, piece.first_element * from_width, piece.elements * from_width,
                    straight ? to : slot);
   if (straight && from == base::DType::f32 && formats::weight_of_part(source.info->name))
-    check_scales(index, source,
+    check_finite(index, source,
                  {reinterpret_cast<const float*>(to), static_cast<size_t>(piece.elements)});
   if (transfer.stored)
     check_finite(index, source, quantize_piece(transfer, piece, work, slot, window));

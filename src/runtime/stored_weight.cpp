@@ -7,6 +7,7 @@
 #include "base/dynamic_map.h"
 #include "base/error.h"
 #include "formats/nf4.h"
+#include "formats/quant_state.h"
 #include "passes/quantize.h"
 
 namespace snug::runtime {
@@ -65,30 +66,16 @@ void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, H
   window.close();
 }
 
-namespace {
-
-bool all_finite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-}
-
-}  // namespace
-
-void check_scales(const formats::TensorIndex& index, const formats::IndexedTensor& source,
-                  std::span<const float> scales) {
-  if (all_finite(scales)) return;
-  base::throw_user_error(
-      "{}: tensor '{}' holds an infinity or NaN among the scales of a 4-bit weight. Is the file "
-      "whole, and was the model that it was made from finite?",
-      index.path_of(source).string(), source.info->name);
-}
-
 void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                   std::span<const float> absmax) {
-  if (all_finite(absmax)) return;
+  if (std::all_of(absmax.begin(), absmax.end(), [](float x) { return std::isfinite(x); })) return;
+  const bool is_stored = formats::weight_of_part(source.info->name).has_value();
   base::throw_user_error(
-      "{}: tensor '{}' holds an infinity or NaN (or a number beyond bf16, to which it is rounded), "
-      "which 4 bits cannot store. Is the file whole, and was the model trained to the end?",
-      index.path_of(source).string(), source.info->name);
+      "{}: tensor '{}' holds an infinity or NaN{}. Is the file whole, and was the model trained to "
+      "the end?",
+      index.path_of(source).string(), source.info->name,
+      is_stored ? " among the scales of a 4-bit weight"
+                : " (or a number beyond bf16, to which it is rounded), which 4 bits cannot store");
 }
 
 }  // namespace snug::runtime

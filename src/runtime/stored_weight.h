@@ -48,12 +48,9 @@ std::span<const float> quantize_values(const backends::Buffer& values, int64_t f
 void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, HostWindow& window);
 
 // A weight that holds no number would quantise to numbers: throws UserError naming file and tensor
-// where the absmax of one of its blocks is not finite.
+// where the absmax of one of its blocks is not finite. The source is the weight, or the scales that
+// a file holds of it.
 void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                   std::span<const float> absmax);
-
-// The same of scales that a file holds: it names the weight that would have no values.
-void check_scales(const formats::TensorIndex& index, const formats::IndexedTensor& source,
-                  std::span<const float> scales);
 
 }  // namespace snug::runtime

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/lower.h"
+#include "test_target.h"
 #include "text_in_text_out.h"
 
 namespace snug::passes {
@@ -59,28 +60,17 @@ TEST(Quantize, RefusesAWeightThatSomethingElseReads) {
 }
 
 // Runs products of codes for up to a number of rows.
-class FewRows final : public program::Target {
- public:
-  explicit FewRows(int64_t rows) : rows_(rows) {}
-  std::string name() const override { return "few"; }
-  std::string library_versions() const override { return "none"; }
-  int64_t capacity_bytes(program::Space) const override { return 1 << 30; }
-  int64_t alignment_bytes() const override { return 64; }
-  bool runs(const program::OperationView& view) const override {
-    return view.operation.kind() != Kind::matmul_nf4 || view.read(0).shape.rows() <= rows_;
-  }
-  program::Workspace workspace(const program::OperationView&) const override { return {}; }
-  int64_t loss_chunk_rows(int64_t, int64_t) const override { return 1; }
-
- private:
-  int64_t rows_;
-};
+TestTarget few_rows(int64_t rows) {
+  return TestTarget([rows](const program::OperationView& view) {
+    return view.operation.kind() != Kind::matmul_nf4 || view.read(0).shape.rows() <= rows;
+  });
+}
 
 TEST(Quantize, BecomesTwoOperationsWhereTheTargetHasNoSuchProduct) {
   const Program quantized = quantize(parse(kLinear), {.nested = false, .kept = {}});
-  const std::string kept = print(lower(quantized, FewRows(8)));
+  const std::string kept = print(lower(quantized, few_rows(8)));
   EXPECT_NE(kept.find("matmul_nf4(x, w, w.absmax)"), std::string::npos) << kept;
-  const Program expanded = lower(quantized, FewRows(7));
+  const Program expanded = lower(quantized, few_rows(7));
   EXPECT_EQ(program::verify(expanded), std::vector<std::string>{});
   const std::string text = print(expanded);
   EXPECT_EQ(text.find("matmul_nf4"), std::string::npos) << text;

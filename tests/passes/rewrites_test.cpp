@@ -6,6 +6,7 @@
 #include "passes/recompute.h"
 #include "passes/schedule.h"
 #include "passes/update_in_backward.h"
+#include "test_target.h"
 #include "text_in_text_out.h"
 
 namespace snug::passes {
@@ -15,23 +16,12 @@ using program::Program;
 using program::TensorId;
 
 // Runs every kind; augmented products or not.
-class AnyKind final : public program::Target {
- public:
-  explicit AnyKind(bool augments) : augments_(augments) {}
-  std::string name() const override { return "any"; }
-  std::string library_versions() const override { return "none"; }
-  int64_t capacity_bytes(program::Space) const override { return 1 << 30; }
-  int64_t alignment_bytes() const override { return 64; }
-  bool runs(const program::OperationView& view) const override {
+TestTarget any_kind(bool augments) {
+  return TestTarget([augments](const program::OperationView& view) {
     const auto* matmul = std::get_if<program::Matmul>(&view.operation.attributes);
-    return matmul == nullptr || !matmul->augmented || augments_;
-  }
-  program::Workspace workspace(const program::OperationView&) const override { return {}; }
-  int64_t loss_chunk_rows(int64_t, int64_t) const override { return 1; }
-
- private:
-  bool augments_;
-};
+    return matmul == nullptr || !matmul->augmented || augments;
+  });
+}
 
 size_t count(const std::string& text, std::string_view word) {
   size_t found = 0;
@@ -143,7 +133,7 @@ const std::string kScaled = "scaled (8, 6) f32 = matmul(hidden, b) {transpose_b,
 const std::string kSums = "y (8, 6) f32 = add(base, scaled)\nz (8, 6) f32 = add(y, r)\n";
 
 TEST(FuseLowRank, ALinearItsAdapterAndTheResidualAreOneProduct) {
-  const Program lowered = lower(parse(kAdapted + kScaled + kSums), AnyKind(true));
+  const Program lowered = lower(parse(kAdapted + kScaled + kSums), any_kind(true));
   EXPECT_EQ(program::verify(lowered), std::vector<std::string>{});
   const std::string text = print(lowered);
   EXPECT_NE(text.find("matmul(x, w, r, hidden, b) {transpose_b, addend, augmented, "
@@ -163,7 +153,7 @@ tensor other (8, 4) f32 batch step
 first (8, 4) f32 = matmul(h, a, other) {addend}
 dx (8, 4) f32 = matmul(dy, w, first) {alpha 0.5, addend}
 )"),
-                                      AnyKind(true));
+                                      any_kind(true));
   EXPECT_NE(print(fused).find("dx (8, 4) f32 = matmul(dy, w, other, h, a) {alpha 0.5, addend, "
                               "augmented}"),
             std::string::npos)
@@ -172,7 +162,7 @@ dx (8, 4) f32 = matmul(dy, w, first) {alpha 0.5, addend}
 }
 
 TEST(FuseLowRank, OnlyWhereTheTargetRunsIt) {
-  const std::string text = print(lower(parse(kAdapted + kScaled + kSums), AnyKind(false)));
+  const std::string text = print(lower(parse(kAdapted + kScaled + kSums), any_kind(false)));
   EXPECT_EQ(count(text, "augmented"), 0U);
   EXPECT_EQ(count(text, "matmul("), 3U);
 }
@@ -182,7 +172,7 @@ TEST(FuseLowRank, NotOverAChangeOfWhatTheFirstReadsOrWrote) {
   for (const char* change : {"accumulate(x2) updates (x)\n", "accumulate(r) updates (base)\n"}) {
     const Program program = fuse_adds(parse(kAdapted + change + sum));
     EXPECT_EQ(count(print(program), "addend"), 1U);
-    EXPECT_EQ(count(print(fuse_low_rank(program, AnyKind(true))), "augmented"), 0U) << change;
+    EXPECT_EQ(count(print(fuse_low_rank(program, any_kind(true))), "augmented"), 0U) << change;
   }
 }
 

@@ -37,6 +37,27 @@ Matmul product(bool transpose_a, bool transpose_b, float alpha) {
   return matmul;
 }
 
+// With c = alpha a b: da = alpha dc b^T and db = alpha a^T dc. A transposed operand is stored as
+// its transpose, so its gradient is written transposed too, with the factors swapped.
+void differentiate_product(const Matmul& matmul, TensorId a, TensorId b, TensorId dc, Tape& tape) {
+  const bool ta = matmul.transpose_a;
+  const bool tb = matmul.transpose_b;
+  if (tape.wants(a)) {
+    const TensorId da = tape.contribute(a);
+    if (ta)
+      tape.emit(product(tb, true, matmul.alpha), {b, dc}, {da});
+    else
+      tape.emit(product(false, !tb, matmul.alpha), {dc, b}, {da});
+  }
+  if (tape.wants(b)) {
+    const TensorId db = tape.contribute(b);
+    if (tb)
+      tape.emit(product(true, ta, matmul.alpha), {dc, a}, {db});
+    else
+      tape.emit(product(!ta, false, matmul.alpha), {a, dc}, {db});
+  }
+}
+
 }  // namespace
 
 std::string shape_error(const Matmul& matmul, const OperationView& view) {
@@ -83,31 +104,6 @@ Cost cost(const Matmul& matmul, const OperationView& view, const Load&) {
   return {2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
           operand_bytes(view)};
 }
-
-namespace {
-
-// With c = alpha a b: da = alpha dc b^T and db = alpha a^T dc. A transposed operand is stored as
-// its transpose, so its gradient is written transposed too, with the factors swapped.
-void differentiate_product(const Matmul& matmul, TensorId a, TensorId b, TensorId dc, Tape& tape) {
-  const bool ta = matmul.transpose_a;
-  const bool tb = matmul.transpose_b;
-  if (tape.wants(a)) {
-    const TensorId da = tape.contribute(a);
-    if (ta)
-      tape.emit(product(tb, true, matmul.alpha), {b, dc}, {da});
-    else
-      tape.emit(product(false, !tb, matmul.alpha), {dc, b}, {da});
-  }
-  if (tape.wants(b)) {
-    const TensorId db = tape.contribute(b);
-    if (tb)
-      tape.emit(product(true, ta, matmul.alpha), {dc, a}, {db});
-    else
-      tape.emit(product(!ta, false, matmul.alpha), {a, dc}, {db});
-  }
-}
-
-}  // namespace
 
 void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape) {
   SNUG_CHECK(!matmul.accumulate, "a matmul that updates its output has no derivative");

@@ -151,45 +151,55 @@ class TilesInUse {
   Configuration before_;
 };
 
-// c in squares of 32: tiles 0 to 3 hold the sums, 4 and 5 rows of a, 6 and 7 columns of b.
+// A square of sums, 32 x 32, in tiles 0 to 3. Strides count elements, b's units.
+SNUG_INLINE void zero_square() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+SNUG_INLINE void load_square(const float* from, int64_t stride) {
+  _tile_loadd(0, from, stride * 4);
+  _tile_loadd(1, from + 16, stride * 4);
+  _tile_loadd(2, from + 16 * stride, stride * 4);
+  _tile_loadd(3, from + 16 * stride + 16, stride * 4);
+}
+SNUG_INLINE void store_square(float* to, int64_t stride) {
+  _tile_stored(0, to, stride * 4);
+  _tile_stored(1, to + 16, stride * 4);
+  _tile_stored(2, to + 16 * stride, stride * 4);
+  _tile_stored(3, to + 16 * stride + 16, stride * 4);
+}
+// It grows by 32 rows of a times 32 columns of b, over 32 of k, which tiles 4 to 7 hold.
+SNUG_INLINE void add_to_square(const uint16_t* a, int64_t a_stride, const uint16_t* b,
+                               int64_t b_stride) {
+  _tile_loadd(4, a, a_stride * 2);
+  _tile_loadd(6, b, b_stride * 4);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_loadd(7, b + 32, b_stride * 4);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(5, a + 16 * a_stride, a_stride * 2);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+}
+
+// c in such squares.
 template <>
 inline void multiply_blocks(const BlockProduct<uint16_t>& p) {
   // gcc's tile loads do not say that they read memory.
   __asm__ volatile("" ::: "memory");
-  const int64_t a_bytes = p.a_stride * 2;
-  const int64_t b_bytes = p.b_stride * 4;
-  const int64_t c_bytes = p.c_stride * 4;
   for (int64_t j = 0; j < p.n; j += 32)
     for (int64_t i = 0; i < p.m; i += 32) {
       float* c = p.c + i * p.c_stride + j;
-      if (p.accumulate) {
-        _tile_loadd(0, c, c_bytes);
-        _tile_loadd(1, c + 16, c_bytes);
-        _tile_loadd(2, c + 16 * p.c_stride, c_bytes);
-        _tile_loadd(3, c + 16 * p.c_stride + 16, c_bytes);
-      } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-      }
+      if (p.accumulate)
+        load_square(c, p.c_stride);
+      else
+        zero_square();
       const uint16_t* a = p.a + i * p.a_stride;
       const uint16_t* b = p.b + j * 2;
-      for (int64_t k = 0; k < p.k; k += 32) {
-        _tile_loadd(4, a + k, a_bytes);
-        _tile_loadd(6, b, b_bytes);
-        _tile_loadd(7, b + 32, b_bytes);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(5, a + 16 * p.a_stride + k, a_bytes);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-        b += 16 * p.b_stride * 2;
-      }
-      _tile_stored(0, c, c_bytes);
-      _tile_stored(1, c + 16, c_bytes);
-      _tile_stored(2, c + 16 * p.c_stride, c_bytes);
-      _tile_stored(3, c + 16 * p.c_stride + 16, c_bytes);
+      for (int64_t k = 0; k < p.k; k += 32, b += 16 * p.b_stride * 2)
+        add_to_square(a + k, p.a_stride, b, p.b_stride);
+      store_square(c, p.c_stride);
     }
 }
 

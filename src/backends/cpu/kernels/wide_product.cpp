@@ -68,18 +68,6 @@ struct Square {
   const uint16_t* next_a;  // rows that are asked for on the way; null: none
 };
 
-// Tiles 0 to 3 += kWidePanel rows of a times a panel of b, over kWidePanel of k.
-SNUG_INLINE void multiply_step(const uint16_t* a, int64_t a_stride, const uint16_t* b) {
-  _tile_loadd(4, a, a_stride * 2);
-  _tile_loadd(6, b, kWidePanel * 4);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, b + kWidePanel, kWidePanel * 4);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_loadd(5, a + kHalf * a_stride, a_stride * 2);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
-}
-
 // The sums of `now`, and the rows of `before` on the way.
 template <typename C, typename Addend>
 SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float* sums,
@@ -88,12 +76,9 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float
   const uint16_t* b = square.b;
   const int64_t rows_a_step = (kWidePanel * kWidePanel + p.k - 1) / p.k;
   int64_t row = 0;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  zero_square();
   for (int64_t k = 0; k < p.k; k += kWidePanel) {
-    multiply_step(square.a + k, p.a_stride, b);
+    add_to_square(square.a + k, p.a_stride, b, kWidePanel);
     b += kWidePanel * kWidePanel;
     const int64_t end = smaller_of(kWidePanel, row + rows_a_step);
     for (; row < end; ++row) {
@@ -105,12 +90,8 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float
         __builtin_prefetch(square.next_a + i * p.a_stride + k);
   }
   for (int64_t k = 0; k < p.low_k; k += kWidePanel, b += kWidePanel * kWidePanel)
-    multiply_step(square.low_a + k, p.low_a_stride, b);
-  constexpr int64_t kLine = kWidePanel * 4;
-  _tile_stored(0, sums, kLine);
-  _tile_stored(1, sums + kHalf, kLine);
-  _tile_stored(2, sums + kHalf * kWidePanel, kLine);
-  _tile_stored(3, sums + kHalf * kWidePanel + kHalf, kLine);
+    add_to_square(square.low_a + k, p.low_a_stride, b, kWidePanel);
+  store_square(sums, kWidePanel);
 }
 
 // A panel of b stays in the first-level cache while the rows of a pass by.

@@ -1,0 +1,28 @@
+// A target that runs what a test says; no workspace.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "program/target.h"
+
+namespace snug::passes {
+
+class TestTarget final : public program::Target {
+ public:
+  using Runs = std::function<bool(const program::OperationView&)>;
+  explicit TestTarget(Runs runs) : runs_(std::move(runs)) {}
+  std::string name() const override { return "test"; }
+  std::string library_versions() const override { return "none"; }
+  int64_t capacity_bytes(program::Space) const override { return 1 << 30; }
+  int64_t alignment_bytes() const override { return 64; }
+  bool runs(const program::OperationView& view) const override { return runs_(view); }
+  program::Workspace workspace(const program::OperationView&) const override { return {}; }
+  int64_t loss_chunk_rows(int64_t, int64_t) const override { return 1; }
+
+ private:
+  Runs runs_;
+};
+
+}  // namespace snug::passes
