@@ -12,6 +12,13 @@ function(snug_library name)
   target_link_libraries(snug_${name} PUBLIC ${ARG_DEPENDS} PRIVATE snug_warnings)
 endfunction()
 
+# snug_packable(NAME): its libraries are looked for in lib beside it and two folders up first, where bench/gpu/pack
+# carries them, and those that they need themselves too (hence RPATH, not RUNPATH).
+function(snug_packable name)
+  set_target_properties(${name} PROPERTIES BUILD_RPATH "\$ORIGIN/lib;\$ORIGIN/../../lib")
+  target_link_options(${name} PRIVATE LINKER:--disable-new-dtags)
+endfunction()
+
 # snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests]): a GoogleTest binary, one ctest entry a
 # binary, which runs the tests that the filter lets through.
 function(snug_test name)

@@ -49,6 +49,7 @@ def measurements(setting: stages.Setting, dry: bool) -> list[tuple[str, str, obj
     found = [(job.name, "training", lambda job=job: stages.train(setting, job)) for job in training]
     found += [(f"{model} decoding {stored}", "decoding", lambda model=model, stored=stored: stages.decode(
         setting, model, stored)) for model, stored in decoding]
+    found += [(f"{job.name} profile", "profile", lambda job=job: stages.profile(setting, job)) for job in training]
     if setting.python:
         found += [(f"{job.name} peer", "peer", lambda job=job: {"model": job.model, "method": job.method} |
                    stages.peer(setting, job)) for job in training]
@@ -58,7 +59,7 @@ def measurements(setting: stages.Setting, dry: bool) -> list[tuple[str, str, obj
 def run(arguments: argparse.Namespace, setting: stages.Setting, out: pathlib.Path) -> dict:
     result = {**card.facts(), "commit": commit(), "date": datetime.datetime.now(datetime.timezone.utc).strftime(
                   "%Y-%m-%dT%H:%MZ"), "backend": setting.backend, "dry_run": arguments.dry_run,
-              "warmup": setting.warmup, "steps": setting.steps, "training": [], "decoding": [], "peer": [], "failures": {}}
+              "warmup": setting.warmup, "steps": setting.steps, "training": [], "decoding": [], "profile": [], "peer": [], "failures": {}}
     words = [word for word in arguments.only.split(",") if word]
     for name, kind, measure in measurements(setting, arguments.dry_run):
         if words and not any(word in name for word in words):
@@ -76,15 +77,19 @@ def run(arguments: argparse.Namespace, setting: stages.Setting, out: pathlib.Pat
 def check_dry(result: dict) -> None:
     """What a dry run must have made of every stage."""
     assert result["failures"] == {}, result["failures"]
-    assert len(result["training"]) == len(jobs.DRY_TRAINING) and len(result["decoding"]) == len(jobs.DRY_DECODING)
+    assert len(result["training"]) == len(result["profile"]) == len(jobs.DRY_TRAINING) and len(result["decoding"]) == len(jobs.DRY_DECODING)
     for row in result["training"]:
         assert row["steps"] == result["steps"], row
         assert row["step_seconds"] > 0 and row["planned_peak_bytes"] > 0 and row["tokens_per_second"] > 0, row
+    for row in result["profile"]:
+        seconds = sum(line["seconds"] for line in row["operations"])
+        assert 0.5 * row["step_seconds"] < seconds < 2 * row["step_seconds"], (seconds, row["step_seconds"])
     for row in result["decoding"]:
         assert row["tokens_per_second"] > 0 and row["new_tokens"] == jobs.NEW_TOKENS, row
     compile((HERE / "peer_train_cuda.py").read_text(), "peer_train_cuda.py", "exec")
     text = results_table.markdown(result)
-    for part in ("| smollm2-135m | qlora | layer |", "| smollm2-135m | nf4 |", "no figure of a card"):
+    for part in ("| smollm2-135m | qlora | layer |", "| smollm2-135m | nf4 |", "no figure of a card",
+                 "Where a step of smollm2-135m lora goes", "| everything else |"):
         assert part in text, (part, text)
 
 

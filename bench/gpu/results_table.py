@@ -2,6 +2,8 @@
 
 from report import GIB, table
 
+PROFILE_LINES = 16
+
 
 def gib(count: int | None) -> str:
     return f"{count / GIB:.2f}" if count else "not measured"
@@ -12,6 +14,9 @@ def line(kind: str, row: dict) -> str:
     if kind == "peer":
         best = row["best"]
         return f"{best['tokens_per_second']:.0f} tokens/s, {best['variant']}" if best else "no variant ran"
+    if kind == "profile":
+        longest = row["operations"][0]
+        return f"{row['step_seconds']:.3f} s a step, the longest {longest['name']}, {longest['seconds']:.3f} s"
     text = f"{row['tokens_per_second']:.1f} tokens/s, peak {gib(row['measured_peak_bytes'])}"
     if kind == "training":
         text = f"{row['step_seconds']:.3f} s a step, {text} of {gib(row['planned_peak_bytes'])} planned GiB"
@@ -31,6 +36,18 @@ def training_rows(result: dict) -> list[list[str]]:
     return rows
 
 
+def profile_rows(row: dict) -> list[list[str]]:
+    """The operations that take longest, and the rest as one."""
+    shown, rest = row["operations"][:PROFILE_LINES], row["operations"][PROFILE_LINES:]
+    rows = []
+    for line in shown:
+        rate = line["work"] / line["seconds"] * (1e-12 if line["unit"] == "flops" else 1e-9)
+        rows.append([line["name"], f"{line['count']:.0f}", f"{line['seconds'] * 1e3:.2f}",
+                     f"{rate:.1f} {'TFLOP/s' if line['unit'] == 'flops' else 'GB/s'}"])
+    others = sum(line["seconds"] for line in rest)
+    return rows + [["everything else", f"{sum(line['count'] for line in rest):.0f}", f"{others * 1e3:.2f}", ""]]
+
+
 def markdown(result: dict) -> str:
     parts = ["# On a card\n", f"{result['device']}, driver {result['driver']}, commit {result['commit']}, "
              f"{result['date']}; medians of {result['steps']} steps after {result['warmup']}. A step: one micro-batch, clip, "
@@ -46,6 +63,10 @@ def markdown(result: dict) -> str:
                            [[row["model"], row["stored"], f"{row['tokens_per_second']:.1f}",
                              f"{row['prefill_seconds']:.3f}", gib(row["measured_peak_bytes"])]
                             for row in result["decoding"]]))
+    for row in result["profile"]:
+        parts.append(f"Where a step of {row['model']} {row['method']} goes (recompute={row['recompute']}, "
+                     f"{row['step_seconds'] * 1e3:.1f} ms):\n")
+        parts.append(table(["operations", "count", "ms", "rate"], profile_rows(row)))
     parts += [f"- {name} failed: {reason}" for name, reason in result["failures"].items()]
     parts += [f"- peer, {row['model']} {row['method']}, {trial['variant']}: {trial['failure']}" for row in result["peer"]
               for trial in row["trials"] if "failure" in trial]

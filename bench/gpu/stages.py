@@ -98,6 +98,14 @@ def train(setting: Setting, job: Job) -> dict:
         "measured_peak_bytes": memory.peak or None}
 
 
+def profile(setting: Setting, job: Job) -> dict:
+    """Where a step's time goes: operations alike, the longest first, their times stamped by the device."""
+    recompute, _ = first_that_fits(setting, job, [])
+    answer = processes.run_json([setting.snug, "bench", "step", *words_of(setting, job, recompute), "--json"],
+                                setting.limit_seconds, THREADS)
+    return row(job, recompute, answer["step_seconds"]) | {"operations": answer["operations"]}
+
+
 def row(job: Job, recompute: str, seconds: float) -> dict:
     return {"model": job.model, "method": job.method, "recompute": recompute, "tokens": job.tokens,
             "step_seconds": seconds, "tokens_per_second": job.tokens / seconds}

@@ -34,7 +34,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--python", default=sys.executable, help="a Python with transformers, peft, bitsandbytes")
     parser.add_argument("--llama-python", default="", help="a Python with llama-cpp-python and gguf; left out without")
     parser.add_argument("--no-peer", action="store_true", help="Snug alone")
-    parser.add_argument("--jobs", default="lora,qlora,full,decode", help="which of these, by commas")
+    parser.add_argument("--jobs", default="lora,qlora,full,in_turn,decode",
+                        help="which of these, by commas; in_turn: Snug's LoRA and QLoRA alone")
     parser.add_argument("--pairs", type=int, default=5, help="rounds of the winners; 0: only the peer's trials")
     parser.add_argument("--steps", type=int, default=8, help="measured steps a run, after two")
     parser.add_argument("--threads", type=int, default=2)
@@ -105,6 +106,10 @@ def run(arguments: argparse.Namespace, work: pathlib.Path) -> dict:
             say(method)
             result["jobs"].append(training.race(setting, method, pairs, trial_options(arguments, setting), say))
             write(arguments, result)
+    if "in_turn" in jobs:
+        say("lora and qlora in turn")
+        result["in_turn"] = training.qlora_beside_lora(setting, max(1, pairs), say)
+        write(arguments, result)
     if "decode" in jobs:
         say("decode")
         name = "quick" if arguments.quick else "llama-3.2-1b"

@@ -96,6 +96,10 @@ def training_section(result: dict) -> list[str]:
             parts.append("  Resident peak, bar and measured: " + "; ".join(
                 f"{name} {bar} GiB, {job['contestants'][name]['peak_bytes'] / GIB:.2f} GiB" for name, bar in bars) + ".")
     parts += [f"- {job['method']} did not run: {job['failure']}" for job in result["jobs"] if "failure" in job]
+    if in_turn := result.get("in_turn"):
+        rates = in_turn["tokens_per_second"]
+        parts.append(f"- Snug's QLoRA beside its LoRA, {in_turn['rounds']} rounds in turn, recompute=none: {rates['qlora']:.0f} and "
+                     f"{rates['lora']:.0f} tokens/s; {in_turn['ratio']:.2f} times LoRA's in the median of rounds.")
     parts += profile_section(jobs)
     return parts + trials_section(jobs)
 

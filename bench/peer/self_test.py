@@ -78,7 +78,7 @@ def check(result: dict, out: pathlib.Path) -> None:
     for name in ("snug bf16", "snug nf4"):
         require(decode["contestants"][name]["share_of_bound"] > 0, decode)
     text = (out / "race.md").read_text()
-    for part in ("| lora | Snug, recompute=none |", "| full | Snug, recompute=layer |", "## Generation", "| snug bf16 |", "| operations | lora |",
+    for part in ("Snug's QLoRA beside its LoRA, 1 rounds", "| lora | Snug, recompute=none |", "| full | Snug, recompute=layer |", "## Generation", "| snug bf16 |", "| operations | lora |",
                  "| products of adapters | "):
         require(part in text, f"no '{part}' in:\n{text}")
     require((out / "race.json").stat().st_size > 1000, "race.json")

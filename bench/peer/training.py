@@ -111,6 +111,17 @@ def run_rounds(setting: Setting, method: str, peers: dict[str, Variant], pairs: 
     return runs, products
 
 
+def qlora_beside_lora(setting: Setting, pairs: int, say) -> dict:
+    """Snug's LoRA and QLoRA in turn, nothing recomputed: what 4 bits cost in time. The ratio is the rounds' median."""
+    rates = {"lora": [], "qlora": []}
+    for round_number in range(pairs):
+        for method in list(rates) if round_number % 2 == 0 else reversed(list(rates)):
+            rates[method].append(tokens_per_second(setting, train_snug(setting, method, "none", setting.steps)))
+            say(f"  in turn, round {round_number + 1} {method}: {rates[method][-1]:.0f} tokens/s")
+    return {"rounds": pairs, "tokens_per_second": {method: statistics.median(of_method) for method, of_method in rates.items()},
+            "ratio": statistics.median(qlora / lora for lora, qlora in zip(rates["lora"], rates["qlora"]))}
+
+
 def race(setting: Setting, method: str, pairs: int, options: TrialOptions, say) -> dict:
     """All there is to say of a job, or why there is nothing: {"failure": ...}. No pairs: the trials alone."""
     try:

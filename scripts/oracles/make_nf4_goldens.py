@@ -3,7 +3,8 @@
 Not needed to build or test. From the repository root, in a virtual environment with requirements.txt:
     python scripts/oracles/make_nf4_goldens.py
 blocks.safetensors holds single tensors with every edge, absmax.safetensors double quantisation; double/ and plain/
-are folders that transformers quantised, in bf16, while loading tests/goldens/MODEL/model, and saved.
+are folders that transformers quantised, in bf16, while loading tests/goldens/MODEL/model, and saved, and
+tests/goldens/stored_double and stored_plain what it computes from those folders.
 """
 
 import pathlib
@@ -13,7 +14,11 @@ import sys
 import bitsandbytes.functional as bnb
 import torch
 import transformers
+from bitsandbytes.nn import Linear4bit
 from safetensors.torch import save_file
+
+import cases
+import golden_io
 
 ROOT = pathlib.Path("tests/goldens/nf4")
 BLOCK = 64
@@ -101,6 +106,24 @@ def make_folder(name: str) -> None:
     loaded.save_pretrained(ROOT / name)
 
 
+def make_logits(name: str) -> None:
+    """Logits and loss of the saved folder, all arithmetic and the decoded weights in fp32."""
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(ROOT / name, dtype=torch.float32, device_map="cpu",
+                                                               attn_implementation="eager")
+    linears = [module for module in loaded.train().modules() if isinstance(module, Linear4bit)]
+    assert linears, f"{name} has no quantised linears"
+    for parameter in loaded.parameters():
+        if parameter.dtype == torch.bfloat16:
+            parameter.data = parameter.data.float()
+    for linear in linears:
+        linear.compute_dtype = linear.weight.quant_state.dtype = torch.float32
+    ids, labels = cases.batch(FOLDERS[name][0])
+    targets = golden_io.shifted(labels)
+    logits, loss = cases.mean_loss(loaded, ids, targets)
+    golden_io.write(ROOT.parent / f"stored_{name}" / "golden.safetensors", {
+        "ids": ids, "labels": labels, "targets": targets, "logits": logits, "loss": loss.reshape(1)})
+
+
 def main() -> None:
     if not pathlib.Path("tests/goldens").is_dir():
         sys.exit("run this from the repository root")
@@ -112,6 +135,7 @@ def main() -> None:
     transformers.utils.logging.disable_progress_bar()
     for name in FOLDERS:
         make_folder(name)
+        make_logits(name)
     print(sum(path.stat().st_size for path in ROOT.rglob("*") if path.is_file()), "bytes")
 
 

@@ -8,10 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "backends/timeline.h"
 #include "program/program.h"
 #include "program/target.h"
 
@@ -56,6 +58,14 @@ class Arena {
   virtual int64_t bytes() const = 0;
 };
 
+// Operations that a device repeats without the host.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  // Runs them all again, at the addresses they had; asynchronous like run().
+  virtual void replay() = 0;
+};
+
 class Backend : public program::Target {
  public:
   // Pages are touched, so that memory that is not there is missed now and not at step 128.
@@ -66,10 +76,30 @@ class Backend : public program::Target {
   virtual std::unique_ptr<Prepared> prepare(const program::OperationView& view) = 0;
   // Runs it; asynchronous where the device is.
   virtual void run(const Invocation& invocation) = 0;
-  // Between any two spaces, ordered after what was run before.
+  // Keeps what `operations` runs instead of running it; all of it has run before, and it calls
+  // nothing but run(). Null where there is nothing to gain.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& operations) {
+    static_cast<void>(operations);
+    return nullptr;
+  }
+  // Between any two spaces, ordered after what was run before. Returns when it is done.
   virtual void copy(void* destination, const void* source, int64_t bytes) = 0;
+  // The same, from pinned memory of the host, which may return before it is done: the source stays
+  // as it is until a point that is marked afterwards is reached.
+  virtual void queue_copy(void* destination, const void* source, int64_t bytes) {
+    copy(destination, source, bytes);
+  }
+  // Writes a value of at most 16 bytes, ordered after what was run before; may return before it is
+  // done, and keeps the value.
+  virtual void write_value(void* destination, const void* value, int64_t bytes) {
+    copy(destination, value, bytes);
+  }
   // Returns when all that was run and copied is done.
   virtual void synchronise() = 0;
+  // With so many points to mark, none of them marked yet.
+  virtual std::unique_ptr<Timeline> timeline(size_t points) {
+    return std::make_unique<HostTimeline>(points);
+  }
 };
 
 // "cpu", "cuda" or "reference". Threads 0: all cores. Budget 0: what the machine has.

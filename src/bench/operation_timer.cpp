@@ -7,6 +7,7 @@
 
 #include "plan/job.h"
 #include "runtime/executor.h"
+#include "runtime/host_window.h"
 
 namespace snug::bench {
 namespace {
@@ -30,34 +31,39 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Keeps the seconds of each operation of one run.
+// Marks where each operation of one run begins and ends.
 class Stopwatch final : public runtime::Executor::Observer {
  public:
-  explicit Stopwatch(size_t operations) : seconds_(operations) {}
-  void before(const Program&, size_t) override { start_ = Clock::now(); }
-  void after(const Program&, size_t operation) override {
-    seconds_[operation] = seconds_between(start_, Clock::now());
+  Stopwatch(size_t operations, backends::Backend& backend)
+      : timeline_(backend.timeline(2 * operations)) {}
+  void before(const Program&, size_t operation) override { timeline_->mark(2 * operation); }
+  void after(const Program&, size_t operation) override { timeline_->mark(2 * operation + 1); }
+  // Of the last run, which this waits for.
+  double seconds(size_t operation) const {
+    return timeline_->seconds(2 * operation, 2 * operation + 1);
   }
-  double seconds(size_t operation) const { return seconds_[operation]; }
 
  private:
-  std::vector<double> seconds_;
-  Clock::time_point start_;
+  std::unique_ptr<backends::Timeline> timeline_;
 };
 
 // Values as training has them, since zeros would let multipliers rest and denormals slow them down:
-// about normal(0, 0.02) in matrices, one in the weights of norms.
-void fill_with_noise(const Buffer& buffer) {
+// about normal(0, 0.02) in matrices, one in the weights of norms and the scales of codes, any code.
+void fill_with_noise(const Buffer& buffer, runtime::Executor& executor) {
   const bool is_matrix = buffer.shape.rank() > 1;
   uint32_t state = 0x9E3779B9U;
-  for (int64_t i = 0; i < buffer.elements(); ++i) {
-    state = state * 1664525U + 1013904223U;
-    const float uniform = static_cast<float>(state >> 8) * 0x1p-24F - 0.5F;
-    const float value = is_matrix ? uniform * 0.07F : 1.0F;
-    if (buffer.dtype == base::DType::f32) buffer.as<float>()[i] = value;
-    if (buffer.dtype == base::DType::bf16)
-      buffer.as<base::BFloat16>()[i] = base::to_bfloat16(value);
-  }
+  runtime::write_pieces(buffer, executor, [&](const Buffer& piece, int64_t) {
+    for (int64_t i = 0; i < piece.elements(); ++i) {
+      state = state * 1664525U + 1013904223U;
+      const float uniform = static_cast<float>(state >> 8) * 0x1p-24F - 0.5F;
+      const float value = is_matrix ? uniform * 0.07F : 1.0F;
+      if (piece.dtype == base::DType::f32) piece.as<float>()[i] = value;
+      if (piece.dtype == base::DType::bf16)
+        piece.as<base::BFloat16>()[i] = base::to_bfloat16(value);
+      if (piece.dtype == base::DType::u8)
+        piece.as<uint8_t>()[i] = static_cast<uint8_t>(state >> 24);
+    }
+  });
 }
 
 void fill_weights(const Program& program, runtime::Executor& executor,
@@ -66,7 +72,7 @@ void fill_weights(const Program& program, runtime::Executor& executor,
     const bool holds_values =
         tensor.role == Role::weight || tensor.role == Role::adapter || tensor.role == Role::master;
     if (holds_values && filled.insert(tensor.name).second)
-      fill_with_noise(executor.tensor(tensor.name));
+      fill_with_noise(executor.tensor(tensor.name), executor);
   }
 }
 
@@ -79,22 +85,29 @@ void fill_integers(const Buffer& buffer, int64_t modulus) {
 }
 
 // A batch full of random tokens, all of which carry loss, in segments of equal length.
-void fill_batch(const CalibrationStep& step, runtime::Executor& executor) {
-  fill_integers(executor.tensor("tokens"), step.spec.model.vocab_size);
-  fill_integers(executor.tensor("targets"), step.spec.model.vocab_size);
-  const Buffer& positions = executor.tensor("positions");
+void fill_batch(const CalibrationStep& step, std::string_view program,
+                runtime::Executor& executor) {
+  executor.await_upload();
+  fill_integers(executor.tensor(program, "host.tokens"), step.spec.model.vocab_size);
+  fill_integers(executor.tensor(program, "host.targets"), step.spec.model.vocab_size);
+  const Buffer& positions = executor.tensor(program, "host.positions");
   for (int64_t i = 0; i < positions.elements(); ++i)
     positions.as<int32_t>()[i] = static_cast<int32_t>(i % step.segment_tokens);
-  const Buffer& bounds = executor.tensor("query_bounds");
+  const Buffer& bounds = executor.tensor(program, "host.query_bounds");
   for (int64_t s = 0; s < bounds.elements() / 2; ++s) {
     bounds.as<int32_t>()[2 * s] = static_cast<int32_t>(s * step.segment_tokens);
     bounds.as<int32_t>()[2 * s + 1] = static_cast<int32_t>((s + 1) * step.segment_tokens);
   }
+  executor.upload_batch(program);
+}
+
+void set_scalars(const CalibrationStep& step, runtime::Executor& executor) {
   const auto tokens = static_cast<float>(step.spec.rows * step.spec.row_tokens);
   executor.set_scalar("inverse_tokens", 1.0F / tokens);
   // So small that weights stay what they are, whatever the gradients.
   executor.set_scalar("learning_rate", 1e-12F);
   executor.set_scalar("step", int32_t{1});
+  if (executor.has("random")) executor.set_scalar("random", std::array<int32_t, 2>{1, 0});
 }
 
 // One program of a step: its operations with their keys, and a stopwatch.
@@ -104,12 +117,13 @@ struct TimedProgram {
   Stopwatch stopwatch;
 };
 
-std::vector<TimedProgram> programs_of(const plan::Job& job, const program::Load& load) {
+std::vector<TimedProgram> programs_of(const plan::Job& job, const program::Load& load,
+                                      backends::Backend& backend) {
   std::vector<TimedProgram> programs;
   for (const char* name : kPrograms) {
     const Program* program = job.find(name);
     if (program == nullptr) continue;
-    TimedProgram timed{program, {}, Stopwatch(program->operations.size())};
+    TimedProgram timed{program, {}, Stopwatch(program->operations.size(), backend)};
     for (const program::Operation& operation : program->operations)
       timed.keys.push_back(plan::rate_key({*program, operation}, load));
     programs.push_back(std::move(timed));
@@ -125,6 +139,7 @@ double run_step(std::vector<TimedProgram>& programs, runtime::Executor& executor
     executor.run(timed.program->name);
   }
   executor.set_observer(nullptr);
+  executor.backend().synchronise();
   const double seconds = seconds_between(start, Clock::now());
   if (times == nullptr) return seconds;
   for (const TimedProgram& timed : programs)
@@ -171,14 +186,15 @@ StepTiming time_operations(const CalibrationStep& step, backends::Backend& backe
   runtime::Executor executor(job, backend);
   std::unordered_set<std::string> filled;
   for (const Program& program : job.programs) fill_weights(program, executor, filled);
-  fill_batch(step, executor);
-  if (executor.has("random")) executor.set_scalar("random", std::array<int32_t, 2>{1, 0});
+  for (const char* program : {"micro_first", "micro_next"})
+    if (job.find(program) != nullptr) fill_batch(step, program, executor);
+  set_scalars(step, executor);
   executor.run("prepare");
 
   const program::Load load{.segment_tokens = static_cast<double>(step.segment_tokens),
                            .trained_fraction = 1.0,
                            .row_tokens = step.spec.row_tokens};
-  std::vector<TimedProgram> programs = programs_of(job, load);
+  std::vector<TimedProgram> programs = programs_of(job, load, backend);
   run_step(programs, executor, nullptr);
   std::vector<double> seconds;
   double spent = 0;

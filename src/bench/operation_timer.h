@@ -1,6 +1,7 @@
 // Times every operation of training steps where it stands: its operands were written by the
 // operations before it, weights and saved activations come from wherever the step left them. So
-// what is measured is what a step takes, caches and the threads' waking included.
+// what is measured is what a step takes, caches and the threads' waking included. A device stamps
+// the times itself: the host does not wait between operations.
 #pragma once
 
 #include <cstdint>

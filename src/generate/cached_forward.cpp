@@ -39,6 +39,7 @@ void CachedForward::clear() { std::fill(lengths_.begin(), lengths_.end(), 0); }
 
 // Every row is padding: a token that is nobody's, kept out of the caches and of attention.
 void CachedForward::reset(const Batch& batch, int64_t sequences) {
+  inference_.executor().await_upload();
   std::fill_n(batch.ids, batch.tokens, 0);
   std::fill_n(batch.positions, batch.tokens, 0);
   std::fill_n(batch.slots, batch.tokens, -1);
@@ -102,7 +103,6 @@ std::span<const float> CachedForward::logits(int64_t row) {
   const auto bytes = static_cast<int64_t>(row_.size() * sizeof(float));
   backends::Backend& backend = inference_.executor().backend();
   backend.copy(row_.data(), last_->logits + row * bytes, bytes);
-  backend.synchronise();
   return row_;
 }
 

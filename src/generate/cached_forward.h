@@ -58,7 +58,7 @@ class CachedForward {
     const std::byte* logits = nullptr;  // (outputs, vocab) f32, on the device
   };
   Batch batch_of(const std::string& program, int64_t tokens) const;
-  static void reset(const Batch& batch, int64_t sequences);
+  void reset(const Batch& batch, int64_t sequences);
   void append(const Batch& batch, int64_t row, const Stretch& stretch);
   void run(const Batch& batch);
 

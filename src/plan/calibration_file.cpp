@@ -117,7 +117,8 @@ void check_dimensions(const Calibration& calibration, const std::string& file) {
 }  // namespace
 
 MachineIdentity identify_machine(const program::Target& target) {
-  return {.cpu = cpu_name(),
+  const auto device = target.device();
+  return {.cpu = device ? device->name : cpu_name(),
           .target = target.name(),
           .libraries = target.library_versions(),
           .date = utc_now()};

@@ -15,7 +15,8 @@ namespace snug::plan {
 
 // What times depend on. Equal machines have equal members, but for the date.
 struct MachineIdentity {
-  std::string cpu;        // "Intel(R) Xeon(R) Processor, family 6 model 207 stepping 2"
+  std::string
+      cpu;  // "Intel(R) Xeon(R) Processor, family 6 model 207 stepping 2", or the card's name
   std::string target;     // "cpu"
   std::string libraries;  // versions, instruction set and threads, as the target states them
   std::string date;       // of the measurement: "2026-01-31T12:00:00Z"

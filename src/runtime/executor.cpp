@@ -40,7 +40,9 @@ struct Executor::Loaded {
   std::unordered_map<std::string_view, size_t> by_name;
   std::vector<Resolved> operations;
   std::vector<BatchCopy> batch;
+  std::unique_ptr<backends::Recording> recording;  // of the operations, after their first run
   bool ran = false;
+  bool is_recorded = false;  // or was refused
 };
 
 namespace {
@@ -70,7 +72,7 @@ void resolve_operation(const Program& program, const program::Operation& operati
 }  // namespace
 
 Executor::Executor(const plan::Job& job, backends::Backend& backend)
-    : job_(job), backend_(backend) {
+    : job_(job), backend_(backend), uploads_(backend.timeline(1)) {
   std::vector<std::byte*> bases;
   for (size_t space = 0; space < job.layout.spaces.size(); ++space) {
     const int64_t bytes = job.layout.spaces[space].arena_bytes;
@@ -104,7 +106,18 @@ Executor::~Executor() = default;
 
 void Executor::run(std::string_view program) {
   Loaded& list = loaded(program);
+  if (list.ran && !list.is_recorded && observer_ == nullptr) {
+    list.recording = backend_.record([&] { run_operations(list); });
+    list.is_recorded = true;
+  }
   list.ran = true;
+  if (list.recording != nullptr && observer_ == nullptr)
+    list.recording->replay();
+  else
+    run_operations(list);
+}
+
+void Executor::run_operations(const Loaded& list) {
   for (size_t i = 0; i < list.operations.size(); ++i) {
     if (observer_ != nullptr) observer_->before(*list.program, i);
     backend_.run(list.operations[i].invocation);
@@ -138,7 +151,8 @@ bool Executor::has(std::string_view name) const {
 
 void Executor::upload_batch(std::string_view program) {
   for (const BatchCopy& copy : loaded(program).batch)
-    backend_.copy(copy.device->data, copy.host->data, copy.host->bytes());
+    backend_.queue_copy(copy.device->data, copy.host->data, copy.host->bytes());
+  uploads_->mark(0);
 }
 
 int64_t Executor::arena_bytes(program::Space space) const {
@@ -163,15 +177,13 @@ Executor::Loaded& Executor::loaded(std::string_view program) const {
 void Executor::write_scalar(std::string_view name, const void* value, int64_t bytes) {
   const Buffer& buffer = tensor(name);
   SNUG_CHECK_EQ(buffer.bytes(), bytes);
-  backend_.copy(buffer.data, value, bytes);
+  backend_.write_value(buffer.data, value, bytes);
 }
 
 void Executor::read_scalar(std::string_view name, void* value, int64_t bytes) {
   const Buffer& buffer = tensor(name);
   SNUG_CHECK_EQ(buffer.bytes(), bytes);
-  backend_.synchronise();
   backend_.copy(value, buffer.data, bytes);
-  backend_.synchronise();
 }
 
 }  // namespace snug::runtime

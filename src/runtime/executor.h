@@ -1,5 +1,6 @@
 // The executor: allocates a job's arenas once, resolves every operation to addresses, and runs the
-// programs' lists. It allocates nothing afterwards. One thread drives it.
+// programs' lists. It allocates nothing afterwards, but for a backend's
+// recordings. One thread drives it.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,8 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs one program's operations in order; returns when they are queued (done, on cpu).
+  // Runs one program's operations in order; returns when they are queued (done, on cpu). From the
+  // second time on as one recording, where the backend makes them and nobody observes.
   void run(std::string_view program);
 
   // A tensor of lifetime run or step, or a program tensor of the named program, by name. CHECKs
@@ -31,8 +33,11 @@ class Executor {
   const backends::Buffer& tensor(std::string_view name) const;
   bool has(std::string_view name) const;
 
-  // Copies the host side of every batch tensor of a program to the device.
+  // Copies the host side (host.NAME) of every batch tensor of a program to the device, after what
+  // was run before; may return before it is done.
   void upload_batch(std::string_view program);
+  // Returns when the host side of batches may be written again.
+  void await_upload() { uploads_->wait(0); }
   template <typename T>
   void set_scalar(std::string_view name, T value) {
     write_scalar(name, &value, sizeof(T));
@@ -62,6 +67,7 @@ class Executor {
 
  private:
   struct Loaded;  // a program with its resolved operations
+  void run_operations(const Loaded& list);
   Loaded& loaded(std::string_view program) const;
   void write_scalar(std::string_view name, const void* value, int64_t bytes);
   void read_scalar(std::string_view name, void* value, int64_t bytes);
@@ -70,6 +76,7 @@ class Executor {
   backends::Backend& backend_;
   std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one a space; null where empty
   std::vector<std::unique_ptr<Loaded>> programs_;
+  std::unique_ptr<backends::Timeline> uploads_;  // one point: after the last
   Observer* observer_ = nullptr;
 };
 

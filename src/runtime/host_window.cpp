@@ -28,7 +28,7 @@ std::byte* HostWindow::open(std::byte* device, int64_t bytes) {
 }
 
 void HostWindow::close() {
-  for (const Piece& piece : pieces_) backend_.copy(piece.device, piece.host, piece.bytes);
+  for (const Piece& piece : pieces_) backend_.queue_copy(piece.device, piece.host, piece.bytes);
   if (!pieces_.empty()) backend_.synchronise();
   pieces_.clear();
   used_ = 0;
@@ -39,7 +39,6 @@ const std::byte* HostWindow::read(const std::byte* device, int64_t bytes) {
   SNUG_CHECK(bytes <= capacity_bytes() && pieces_.empty(), "{} bytes read through a window of {}",
              bytes, capacity_bytes());
   backend_.copy(stage_, device, bytes);
-  backend_.synchronise();
   return stage_;
 }
 

@@ -39,6 +39,7 @@ void BatchLoader::load(std::string_view program, int64_t first_row, int64_t end_
   const auto& targets = executor_.tensor(program, "host.targets");
   const auto& positions = executor_.tensor(program, "host.positions");
   const auto& bounds = executor_.tensor(program, "host.query_bounds");
+  executor_.await_upload();
   for (int64_t row = 0; row < rows_; ++row) {
     const text::RowBuffers buffers{
         row_of<int32_t>(ids, row, rows_), row_of<int32_t>(targets, row, rows_),

@@ -3,13 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device.cuh"
+#include "backends/cuda/device_timeline.h"
+#include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
 #include "backends/cuda/kernels/cross_entropy.h"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/warp_matrix.cuh"
+#include "backends/cuda/stream.h"
+#include "base/error.h"
 #include "operation_check.h"
 
 namespace snug::backends::test {
@@ -141,6 +146,54 @@ TEST(CrossEntropyKernels, list_the_rows_that_carry_loss_in_order) {
     EXPECT_EQ(numbers, expected);
     for (size_t t = 0; t < losses.size(); ++t) EXPECT_EQ(losses[t], targets[t] >= 0 ? 1.0F : 0.0F);
   }
+}
+
+__global__ void increment(int* value) { ++*value; }
+
+TEST(CudaGraph, repeats_what_was_recorded_which_did_not_run_meanwhile) {
+  int value = 0;
+  const cuda::Stream stream;
+  const auto wait = [&] { CUDA_CHECK(cudaStreamSynchronize(stream.get())); };
+  const auto graph =
+      cuda::record_graph([&] { cuda::launch(increment, {}, stream.get(), &value); }, stream.get());
+  wait();
+  EXPECT_EQ(value, 0);
+  graph->replay();
+  graph->replay();
+  EXPECT_EQ(value, 0) << "the stream did not do its work at the last moment";
+  wait();
+  EXPECT_EQ(value, 2);
+  cuda::launch(increment, {}, stream.get(), &value);
+  wait();
+  EXPECT_EQ(value, 3);
+  EXPECT_DEATH(cuda::record_graph(wait, stream.get()), "cudaStreamSynchronize");
+}
+
+// What is waited for is done, what was queued behind it is not.
+TEST(DeviceTimeline, waits_for_a_point_and_no_further) {
+  int value = 0;
+  const cuda::Stream stream;
+  cuda::DeviceTimeline timeline(2, stream.get());
+  timeline.wait(0);
+  for (const size_t point : {0, 1}) {
+    cuda::launch(increment, {}, stream.get(), &value);
+    timeline.mark(point);
+  }
+  timeline.wait(0);
+  EXPECT_EQ(value, 1);
+  EXPECT_GT(timeline.seconds(0, 1), 0);
+  EXPECT_EQ(value, 2);
+}
+
+TEST(CudaGraph, is_left_out_on_demand) {
+  const char* const variable = "SNUG_CUDA_GRAPHS";
+  const auto nothing = [] {};
+  EXPECT_NE(cuda::CudaBackend({}).record(nothing), nullptr);
+  setenv(variable, "off", 1);
+  EXPECT_EQ(cuda::CudaBackend({}).record(nothing), nullptr);
+  setenv(variable, "no", 1);
+  EXPECT_THROW(cuda::CudaBackend({}), base::UserError);
+  unsetenv(variable);
 }
 
 // The emulated card has 4 GiB and no context.

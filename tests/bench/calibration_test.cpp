@@ -1,5 +1,5 @@
 // Measuring: small steps really run, every operation of a step gets a sample, and the samples of a
-// step predict that step.
+// step predict that step. SNUG_TEST_BACKEND names the backend.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -40,7 +40,8 @@ CalibrationStep small_step(plan::MethodKind method) {
 class Calibration : public testing::TestWithParam<plan::MethodKind> {};
 
 TEST_P(Calibration, PredictsTheStepItMeasured) {
-  const auto backend = backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = 0});
+  const auto backend =
+      backends::open_backend(SNUG_TEST_BACKEND, {.threads = 1, .device_memory_bytes = 0});
   const CalibrationStep step = small_step(GetParam());
   OperationTimes times;
   const StepTiming timing = time_operations(step, *backend, times);

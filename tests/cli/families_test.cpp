@@ -108,8 +108,59 @@ TEST_P(Families, TrainSaveAdaptResumeAndGenerate) {
   EXPECT_EQ(scored.exit_code, 0) << scored.err;
 }
 
+// A folder in 4 bits is the same base as the 16-bit one that is quantised while it is read.
+TEST_P(Families, QuantizeTuneAndScoreIn4Bits) {
+  const BinaryRun full =
+      train("method=full init=random model=" + path("shape") + " output_dir=" + path("base"));
+  ASSERT_EQ(full.exit_code, 0) << full.err;
+  const BinaryRun quantised =
+      run_snug({"quantize", "model=" + path("base/model"), "output_dir=" + path("nf4")});
+  ASSERT_EQ(quantised.exit_code, 0) << quantised.err;
+
+  const std::string file = "adapter/adapter_model.safetensors";
+  for (const auto& [model, output] : {std::pair{"nf4", "stored"}, {"base/model", "made"}}) {
+    const BinaryRun tuned =
+        train("method=qlora lora_r=2 model=" + path(model) + " output_dir=" + path(output));
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  }
+  EXPECT_EQ(adapted_modules(folder_ / "stored" / file), GetParam().target_modules);
+  EXPECT_EQ(contents_of(folder_ / "stored" / file), contents_of(folder_ / "made" / file));
+
+  const auto score = [&](const std::string& words) {
+    const BinaryRun run = run_snug(joined({"score", "ids=1 5 9 7", "threads=2", "--json"},
+                                          words_of("adapter=" + path("stored/adapter") + words)));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_EQ(score(" model=" + path("nf4")),
+            score(" load_in_4bit=true model=" + path("base/model")));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Families, ::testing::ValuesIn(kFamilies),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// What transformers and bitsandbytes saved is tuned and scored as it is; data of token ids needs no
+// tokenizer.
+TEST(BitsandbytesFolder, IsTunedAndScored) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path data =
+      folder.write("data.jsonl", "{\"input_ids\": [1, 5, 9, 7, 3, 2, 8]}\n");
+  for (const char* name : {"double", "plain"}) {
+    const std::string model = std::string("model=tests/goldens/nf4/") + name;
+    const std::string output = (folder / name).string();
+    const BinaryRun tuned =
+        run_snug({"train", model, "method=qlora", "data=" + data.string(), "output_dir=" + output,
+                  "max_length=16", "max_steps=20", "learning_rate=0.02", "lora_dropout=0"});
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+    const auto loss = [&](const std::vector<std::string>& words) {
+      const BinaryRun run =
+          run_snug(joined({"score", model, "ids=1 5 9 7 3 2 8", "--json"}, words));
+      EXPECT_EQ(run.exit_code, 0) << run.err;
+      return json::parse(run.out)["loss"].get<double>();
+    };
+    EXPECT_LT(loss({"adapter=" + output + "/adapter"}), 0.5 * loss({}));
+  }
+}
 
 // Short documents are short however many of them share a row; one long document makes all long.
 TEST(Longrope, FactorsFollowTheLongestDocument) {

@@ -87,8 +87,10 @@ TEST(Recipe, WordsOfOtherToolsAreTranslated) {
   EXPECT_EQ(parse("gradient_checkpointing: false").recompute, Recompute::none);
   EXPECT_EQ(parse("bf16: true").compute_dtype, ComputeDtype::bf16);
   EXPECT_EQ(parse("bf16: false").compute_dtype, ComputeDtype::fp32);
-  EXPECT_EQ(parse("optim: adamw_torch_fused").optim, Optimizer::adamw);
-  EXPECT_EQ(parse("optim: paged_adamw_32bit").optim, Optimizer::adamw);
+  for (const char* name :
+       {"adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused",
+        "adamw_apex_fused", "adamw_hf", "paged_adamw", "paged_adamw_32bit"})
+    EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::adamw) << name;
   for (const char* name : {"adamw_8bit", "adamw_bnb_8bit", "adamw_torch_8bit", "paged_adamw_8bit"})
     EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::adamw_8bit) << name;
   EXPECT_EQ(parse("max_steps: -1").max_steps, 0);

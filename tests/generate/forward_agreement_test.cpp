@@ -2,6 +2,8 @@
 // within 1e-5 in fp32, wherever the prompt is cut.
 #include <numeric>
 
+#include "../backends/comparison.h"
+#include "../base/temporary_folder.h"
 #include "generate/cached_forward.h"
 #include "golden_recipe.h"
 #include "models/forward.h"
@@ -117,6 +119,45 @@ INSTANTIATE_TEST_SUITE_P(Models, Agreement,
                          ::testing::Values("basic", "grouped_tied", "biases", "head_dim",
                                            "rope_llama3", "rope_linear", "mistral", "qwen2",
                                            "qwen3", "phi3", "phi3_long", "phi3_short"),
+                         [](const auto& test) { return std::string(test.param); });
+
+// In 4 bits a token alone is multiplied by the codes as they are, many by values made of them.
+class AgreementInNf4 : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(AgreementInNf4, DecodesAsItPrefills) {
+  const bool bf16 = GetParam() == std::string_view("bf16");
+  if (bf16 && !backends::test::cpu_must_multiply_bf16())
+    GTEST_SKIP() << "the processor does not multiply bf16";
+  const TemporaryFolder folder;
+  folder.write("shape/config.json", R"({
+      "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 128,
+      "intermediate_size": 320, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 258, "max_position_embeddings": 256,
+      "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "initializer_range": 0.1,
+      "tie_word_embeddings": false, "hidden_act": "silu"})");
+  const formats::Recipe recipe =
+      recipe_of({"model=" + (folder / "shape").string(), "init=random", "load_in_4bit=true",
+                 "compute_dtype=" + std::string(GetParam()), "threads=2"});
+  const models::ModelSource model = generate::open_model(recipe);
+  const Ids ids = random_ids(kTokens, model.config.vocab_size, 9);
+  generate::Inference inference(recipe, model,
+                                {.sequences = 1, .capacity = kTokens, .prefill_tokens = kTokens});
+  generate::CachedForward forward(inference);
+  for (const size_t token : {size_t{5}, size_t{16}, ids.size() - 1}) {
+    forward.clear();
+    const generate::Stretch all{0, std::span(ids).first(token + 1)};
+    forward.prefill({&all, 1});
+    const auto row = forward.logits(0);
+    const std::vector<float> expected(row.begin(), row.end());
+    forward.clear();
+    const generate::Stretch before{0, std::span(ids).first(token)};
+    forward.prefill({&before, 1});
+    forward.decode(Ids{ids[token]});
+    EXPECT_LT(relative_error(forward.logits(0), expected), bf16 ? 2e-2 : 1e-5) << token;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, AgreementInNf4, ::testing::Values("fp32", "bf16"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Case {
   const char* adapter = "";            // folder of goldens that holds one, if any
   std::optional<bool> double_quant{};  // of a base quantised from fp32, if it is
   bool has_loss = true;
+  const char* stored = "";  // folder that transformers quantised, in the model's place
 };
 
 std::ostream& operator<<(std::ostream& stream, const Case& c) { return stream << c.name; }
@@ -34,6 +35,7 @@ formats::Recipe recipe_of_case(const Case& c, bool bf16, const TemporaryFolder& 
     words.emplace_back("load_in_4bit=true");
     words.emplace_back(*c.double_quant ? "double_quant=true" : "double_quant=false");
   }
+  if (*c.stored != '\0') words.push_back("model=" + kGoldens + c.stored);
   if (*c.adapter != '\0') words.push_back("adapter=" + kGoldens + c.adapter + "/adapter");
   return golden_recipe(c.model, words);
 }
@@ -100,6 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"sharded_bf16", "sharded_bf16", "", std::nullopt, false},
                       Case{"lora_all_linear", "grouped_tied", "lora_all_linear"},
                       Case{"lora_qv_rslora", "grouped_tied", "lora_qv_rslora"},
+                      Case{"stored_double", "", "", std::nullopt, true, "nf4/double"},
+                      Case{"stored_plain", "", "", std::nullopt, true, "nf4/plain"},
                       Case{"qlora_nf4", "grouped_tied", "lora_all_linear", false},
                       Case{"qlora_nf4_dq", "grouped_tied", "lora_all_linear", true}),
     [](const auto& test) { return std::string(test.param.name); });

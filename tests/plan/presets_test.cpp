@@ -90,6 +90,14 @@ TEST(Presets, AgreeWithTheTableOfPublishedModels) {
       ASSERT_TRUE(config) << line;
       EXPECT_EQ(config->model_type, fields.at(column("model_type"))) << line;
       EXPECT_EQ(models::parameter_count(*config), std::stoll(fields.at(column("params_computed"))));
+      EXPECT_EQ(config->hidden_size, std::stoll(fields.at(column("hidden_size")))) << line;
+      EXPECT_EQ(config->num_heads, std::stoll(fields.at(column("num_heads")))) << line;
+      EXPECT_EQ(config->num_kv_heads, std::stoll(fields.at(column("num_kv_heads")))) << line;
+      EXPECT_EQ(config->head_dim, std::stoll(fields.at(column("head_dim")))) << line;
+      EXPECT_EQ(config->intermediate_size, std::stoll(fields.at(column("intermediate_size"))))
+          << line;
+      EXPECT_EQ(config->vocab_size, std::stoll(fields.at(column("vocab_size")))) << line;
+      EXPECT_EQ(config->tied_embeddings, fields.at(column("tied_embeddings")) == "y") << line;
       EXPECT_EQ(config->num_layers, std::stoll(fields.at(column("num_layers"))));
       EXPECT_EQ(config->max_position, std::stoll(fields.at(column("max_position")))) << line;
       EXPECT_EQ(config->norm_epsilon, std::stof(fields.at(column("norm_eps")))) << line;

@@ -94,6 +94,7 @@ void LoadedCase::put_batch(const std::string& program, const std::vector<int32_t
       bounds.insert(bounds.end(), {r * row, (r + 1) * row});
   if (positions.empty())
     for (size_t i = 0; i < ids.size(); ++i) positions.push_back(static_cast<int32_t>(i) % row);
+  executor_->await_upload();
   put(*executor_, program, "host.tokens", ids, 0);
   put(*executor_, program, "host.targets", std::move(targets), -1);
   put(*executor_, program, "host.positions", std::move(positions), 0);

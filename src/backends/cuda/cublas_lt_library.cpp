@@ -1,24 +1,36 @@
 // Finds cuBLASLt: where the loader looks (LD_LIBRARY_PATH, the distribution), then beside the
-// toolkit that Snug was built with.
+// toolkit that Snug was built with, then in the Python environment that is active.
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/cublas_lt.h"
+#include "backends/cuda/library_folders.h"
 #include "backends/cuda/needs/card.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
 
+std::vector<std::string> candidates(const std::string& name) {
+  std::vector<std::string> paths = {name, fmt::format("{}/{}", SNUG_CUDA_LIBRARY_FOLDER, name)};
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+    if (const char* environment = std::getenv(variable); environment != nullptr)
+      for (const auto& folder : python_library_folders(environment, name))
+        paths.push_back(folder / name);
+  return paths;
+}
+
 void* open_library() {
   const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-  for (const std::string& path : {name, fmt::format("{}/{}", SNUG_CUDA_LIBRARY_FOLDER, name)})
+  for (const std::string& path : candidates(name))
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr)
       return library;
   base::throw_user_error(
-      "{} is not found. Install the CUDA toolkit's cuBLAS, or put the folder that has it (Python's "
-      "package nvidia-cublas keeps it under nvidia/cublas/lib) into LD_LIBRARY_PATH.",
+      "{} is not found. Install the CUDA toolkit's cuBLAS, or activate a Python environment that "
+      "has the package nvidia-cublas, or put the folder that has it into LD_LIBRARY_PATH.",
       name);
 }
 

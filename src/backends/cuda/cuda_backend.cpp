@@ -3,9 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
 
 #include "backends/cuda/arena.h"
+#include "backends/cuda/device_timeline.h"
+#include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
+#include "backends/cuda/kernels/small_value.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/dispatch.h"
@@ -13,6 +19,19 @@
 #include "base/error.h"
 
 namespace snug::backends::cuda {
+namespace {
+
+bool wants_graphs() {
+  const char* value = std::getenv("SNUG_CUDA_GRAPHS");
+  if (value == nullptr) return true;
+  const std::string_view text = value;
+  if (text != "on" && text != "off")
+    base::throw_user_error("SNUG_CUDA_GRAPHS is \"{}\"; expected on or off", text);
+  return text == "on";
+}
+
+}  // namespace
+
 bool has_device() {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return true;
@@ -21,7 +40,9 @@ bool has_device() {
 }
 
 CudaBackend::CudaBackend(const BackendOptions& options)
-    : context_(std::make_unique<CudaContext>()), device_budget_bytes_(options.device_memory_bytes) {
+    : context_(std::make_unique<CudaContext>()),
+      device_budget_bytes_(options.device_memory_bytes),
+      records_(wants_graphs()) {
   context_->device.card.product_workspace_bytes = context_->cublas_lt.workspace_bytes();
 }
 
@@ -29,9 +50,9 @@ CudaBackend::~CudaBackend() = default;
 
 std::string CudaBackend::library_versions() const {
   const Device& device = context_->device;
-  return fmt::format("CUDA runtime {}, driver {}, cuBLASLt {}, compute capability {}",
-                     device.runtime_version, device.driver_version, context_->cublas_lt.version(),
-                     device.card.compute_capability);
+  return fmt::format("{}, CUDA runtime {}, driver {}, cuBLASLt {}, compute capability {}",
+                     device.name, device.runtime_version, device.driver_version,
+                     context_->cublas_lt.version(), device.card.compute_capability);
 }
 
 int64_t CudaBackend::capacity_bytes(program::Space space) const {
@@ -81,12 +102,32 @@ void CudaBackend::run(const Invocation& invocation) {
                  [&](const auto& attributes) { cuda::run(attributes, invocation, *context_); });
 }
 
+std::unique_ptr<Recording> CudaBackend::record(const std::function<void()>& operations) {
+  if (!records_) return nullptr;
+  return record_graph(operations, context_->stream.get());
+}
+
 void CudaBackend::copy(void* destination, const void* source, int64_t bytes) {
-  CUDA_CHECK(cudaMemcpyAsync(destination, source, static_cast<size_t>(bytes), cudaMemcpyDefault,
-                             context_->stream.get()));
+  queue_copy(destination, source, bytes);
   synchronise();
 }
 
+void CudaBackend::queue_copy(void* destination, const void* source, int64_t bytes) {
+  CUDA_CHECK(cudaMemcpyAsync(destination, source, static_cast<size_t>(bytes), cudaMemcpyDefault,
+                             context_->stream.get()));
+}
+
+void CudaBackend::write_value(void* destination, const void* value, int64_t bytes) {
+  SNUG_CHECK(bytes <= kSmallValueBytes, "a value of {} bytes", bytes);
+  SmallValueRun run{static_cast<std::byte*>(destination), {}, static_cast<int32_t>(bytes)};
+  std::memcpy(run.value, value, static_cast<size_t>(bytes));
+  write_small_value(run, context_->stream.get());
+}
+
 void CudaBackend::synchronise() { CUDA_CHECK(cudaStreamSynchronize(context_->stream.get())); }
+
+std::unique_ptr<Timeline> CudaBackend::timeline(size_t points) {
+  return std::make_unique<DeviceTimeline>(points, context_->stream.get());
+}
 
 }  // namespace snug::backends::cuda

@@ -1,5 +1,6 @@
 // The CUDA backend: cuBLASLt for matrix products, own kernels for the rest, on the first device and
-// one stream. run() and copies within the device are asynchronous; docs/cuda.md has the design.
+// one stream. run(), recordings, queue_copy() and write_value() are asynchronous; docs/cuda.md has
+// the design.
 #pragma once
 
 #include <memory>
@@ -33,13 +34,19 @@ class CudaBackend : public Backend {
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
   void run(const Invocation& invocation) override;
-  // Returns when the copy is done: a source on the host may be written again at once.
+  // A CUDA graph; null where the environment has SNUG_CUDA_GRAPHS=off, or the device no memory for
+  // it.
+  std::unique_ptr<Recording> record(const std::function<void()>& operations) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
+  void queue_copy(void* destination, const void* source, int64_t bytes) override;
+  void write_value(void* destination, const void* value, int64_t bytes) override;
   void synchronise() override;
+  std::unique_ptr<Timeline> timeline(size_t points) override;
 
  private:
   std::unique_ptr<CudaContext> context_;
   int64_t device_budget_bytes_ = 0;  // 0: what the device has free
+  bool records_ = true;
 };
 
 }  // namespace snug::backends::cuda

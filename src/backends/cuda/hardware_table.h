@@ -41,7 +41,7 @@ program::DeviceFacts facts_of(const HardwareRow& row);
 // gigabyte, most of it the kernels' stacks (1 KiB for each of 2048 threads a multiprocessor); own
 // kernels take a few megabytes and cuBLASLt's some tens to hundreds.
 inline constexpr int64_t kAssumedOutsideBytes = int64_t{1} << 30;
-// Of those, kernels that are loaded when they first run.
+// Of those, kernels that are loaded when they first run, and the graphs of programs.
 inline constexpr int64_t kLateBytes = int64_t{512} << 20;
 // Host memory of the driver, the context and the pages of cuBLASLt that are touched.
 inline constexpr int64_t kAssumedHostBytes = int64_t{1} << 30;

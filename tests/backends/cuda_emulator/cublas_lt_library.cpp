@@ -7,6 +7,7 @@
 #include "backends/cuda/cublas_lt.h"
 #include "base/dtype.h"
 #include "device_memory.h"
+#include "stream.h"
 
 namespace {
 
@@ -78,6 +79,40 @@ bool fits(const MatmulStandIn& description, const LayoutStandIn& a, const Layout
          columns_of(a, description.operation_a) == rows_of(b, description.operation_b) &&
          columns_of(b, description.operation_b) == d.columns && c.rows == d.rows &&
          c.columns == d.columns;
+}
+
+// d = alpha op(a) op(b) + beta c.
+struct Factors {
+  float alpha;
+  const void* a;
+  const void* b;
+  float beta;
+  const void* c;
+  void* d;
+};
+struct Layouts {
+  LayoutStandIn a;
+  LayoutStandIn b;
+  LayoutStandIn c;
+  LayoutStandIn d;
+};
+
+void multiply(const Factors& factors, const MatmulStandIn& description, const Layouts& layouts) {
+  const std::vector<float> left = packed(factors.a, layouts.a, description.operation_a);
+  const std::vector<float> right = packed(factors.b, layouts.b, description.operation_b);
+  const uint64_t rows = layouts.d.rows;
+  const uint64_t inner = columns_of(layouts.a, description.operation_a);
+  std::vector<float> sums(rows);
+  for (uint64_t j = 0; j < layouts.d.columns; ++j) {
+    std::fill(sums.begin(), sums.end(), 0.0F);
+    for (uint64_t k = 0; k < inner; ++k)
+      for (uint64_t i = 0; i < rows; ++i) sums[i] += left[k * rows + i] * right[j * inner + k];
+    for (uint64_t i = 0; i < rows; ++i) {
+      float sum = sums[i] * factors.alpha;
+      if (factors.beta != 0) sum += factors.beta * Elements(factors.c, layouts.c).at(i, j);
+      Elements(factors.d, layouts.d).set(i, j, sum);
+    }
+  }
 }
 
 bool is_aligned(const void* address, uint32_t bytes) {
@@ -165,36 +200,26 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo,
-                              void* workspace, size_t workspace_bytes, cudaStream_t) {
+                              void* workspace, size_t workspace_bytes, cudaStream_t stream) {
   if (!fits(*description, *a_layout, *b_layout, *c_layout, *d_layout))
     return CUBLAS_STATUS_INVALID_VALUE;
-  const snug::cuda_emulator::DeviceAccess access;
   const PreferenceStandIn& promised = algo->preference;
   const void* addresses[] = {a, b, c, d};
   for (size_t i = 0; i < 4; ++i)
     if (!is_aligned(addresses[i], promised.alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;
   if (workspace_bytes < promised.workspace_bytes) return CUBLAS_STATUS_INVALID_VALUE;
-  // The library may scribble on all of it.
-  std::memset(workspace, 0xff, workspace_bytes);
   float alpha_value = 0;
   float beta_value = 0;
   std::memcpy(&alpha_value, alpha, sizeof alpha_value);
   std::memcpy(&beta_value, beta, sizeof beta_value);
-  const std::vector<float> left = packed(a, *a_layout, description->operation_a);
-  const std::vector<float> right = packed(b, *b_layout, description->operation_b);
-  const uint64_t rows = d_layout->rows;
-  const uint64_t inner = columns_of(*a_layout, description->operation_a);
-  std::vector<float> sums(rows);
-  for (uint64_t j = 0; j < d_layout->columns; ++j) {
-    std::fill(sums.begin(), sums.end(), 0.0F);
-    for (uint64_t k = 0; k < inner; ++k)
-      for (uint64_t i = 0; i < rows; ++i) sums[i] += left[k * rows + i] * right[j * inner + k];
-    for (uint64_t i = 0; i < rows; ++i) {
-      float sum = sums[i] * alpha_value;
-      if (beta_value != 0) sum += beta_value * Elements(c, *c_layout).at(i, j);
-      Elements(d, *d_layout).set(i, j, sum);
-    }
-  }
+  // Descriptions are copied: the library does not need them once the product is queued.
+  const Layouts layouts{*a_layout, *b_layout, *c_layout, *d_layout};
+  snug::cuda_emulator::submit(stream, [=, operations = *description] {
+    const snug::cuda_emulator::DeviceAccess access;
+    // The library may scribble on all of it.
+    std::memset(workspace, 0xff, workspace_bytes);
+    multiply({alpha_value, a, b, beta_value, c, d}, operations, layouts);
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 

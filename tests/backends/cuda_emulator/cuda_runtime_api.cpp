@@ -1,13 +1,41 @@
 #include "cuda_runtime_api.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "device_memory.h"
+#include "stream.h"
 
-struct CudaStreamStandIn {};
+struct CudaGraphStandIn {
+  std::vector<std::function<void()>> work;
+};
+// Each record is a moment of its own, which outlives the event while work for it is queued.
+struct Moment {
+  std::optional<std::chrono::steady_clock::time_point> reached;
+};
+struct CudaEventStandIn {
+  cudaStream_t stream = nullptr;  // of the last record
+  std::shared_ptr<Moment> last = std::make_shared<Moment>();
+};
 
 using snug::cuda_emulator::DeviceAccess;
+
+namespace {
+
+std::mutex streams_mutex;
+std::set<cudaStream_t> streams;
+
+void finish_all_streams() {
+  const std::lock_guard lock(streams_mutex);
+  for (const cudaStream_t stream : streams) snug::cuda_emulator::finish(stream);
+}
+
+}  // namespace
 
 const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaSuccess ? "success" : "error";
@@ -62,7 +90,9 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
   return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
+// Freeing waits for the device, as CUDA's does.
 cudaError_t cudaFree(void* data) {
+  finish_all_streams();
   snug::cuda_emulator::free_device_memory(data);
   return cudaSuccess;
 }
@@ -74,30 +104,115 @@ cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void* data) {
+  finish_all_streams();
   std::free(data);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t) {
-  const DeviceAccess access;
-  std::memset(data, value, bytes);
+cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream) {
+  snug::cuda_emulator::submit(stream, [=] {
+    const DeviceAccess access;
+    std::memset(data, value, bytes);
+  });
   return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes, cudaMemcpyKind,
-                            cudaStream_t) {
-  const DeviceAccess access;
-  std::memmove(destination, source, bytes);
+                            cudaStream_t stream) {
+  snug::cuda_emulator::submit(stream, [=] {
+    const DeviceAccess access;
+    std::memmove(destination, source, bytes);
+  });
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new CudaStreamStandIn;
+  const std::lock_guard lock(streams_mutex);
+  streams.insert(*stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  {
+    const std::lock_guard lock(streams_mutex);
+    streams.erase(stream);
+  }
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream->records) return cudaErrorStreamCaptureUnsupported;
+  snug::cuda_emulator::finish(stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (stream->records) return cudaErrorStreamCaptureUnsupported;
+  stream->records = true;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  if (!stream->records) return cudaErrorStreamCaptureUnsupported;
+  stream->records = false;
+  *graph = new CudaGraphStandIn{std::exchange(stream->recorded, {})};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long) {
+  *executable = new CudaGraphStandIn(*graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  return cudaGraphDestroy(executable);
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  for (const auto& work : executable->work) snug::cuda_emulator::submit(stream, work);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new CudaEventStandIn;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (stream->records) return cudaErrorStreamCaptureUnsupported;
+  event->stream = stream;
+  event->last = std::make_shared<Moment>();
+  snug::cuda_emulator::submit(
+      stream, [moment = event->last] { moment->reached = std::chrono::steady_clock::now(); });
+  return cudaSuccess;
+}
+
+// As CUDA has it, there is nothing to wait for where nothing was recorded.
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->stream != nullptr)
+    snug::cuda_emulator::finish_until(event->stream,
+                                      [&] { return event->last->reached.has_value(); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const auto& from = begin->last->reached;
+  const auto& to = end->last->reached;
+  if (!from || !to) return cudaErrorInvalidValue;
+  using Milliseconds = std::chrono::duration<float, std::milli>;
+  *milliseconds = Milliseconds(*to - *from).count();
+  return cudaSuccess;
+}

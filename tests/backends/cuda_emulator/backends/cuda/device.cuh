@@ -6,16 +6,18 @@
 
 #include "backends/cuda/launch_shape.h"
 #include "cuda_runtime.h"
+#include "stream.h"
 
 namespace snug::backends::cuda {
 
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t,
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
             const Arguments&... arguments) {
   const cuda_emulator::Grid grid{{shape.grid.x, shape.grid.y, shape.grid.z},
                                  {shape.block.x, shape.block.y, shape.block.z},
                                  shape.shared_bytes};
-  cuda_emulator::run_grid(grid, [&] { kernel(arguments...); });
+  cuda_emulator::submit(stream,
+                        [=] { cuda_emulator::run_grid(grid, [&] { kernel(arguments...); }); });
 }
 
 template <typename T>

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Fifty steps of the shipped example with LoRA, QLoRA and full: the card's losses beside the processor's.
+
+What bf16's rounding may do to a curve is measured, not assumed: it is what it does on the processor, bf16 beside fp32.
+The card passes when it is no further from the processor's bf16 curve than three times that, in the mean and at worst.
+--dry-run puts the processor's kernels without tiles in the card's place, where it multiplies bf16 at all.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+METHODS = {"lora": ["examples/wordnet/lora.yaml"], "qlora": ["examples/wordnet/qlora.yaml"],
+           "full": ["examples/wordnet/lora.yaml", "method=full", "learning_rate=2e-4"]}
+FACTOR = 3.0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--snug", required=True, help="the binary")
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--methods", default=",".join(METHODS), help="by commas")
+    parser.add_argument("--dry-run", action="store_true", help="no card: the processor with SNUG_ISA=v4_bf16 instead")
+    return parser.parse_args()
+
+
+def losses(arguments: argparse.Namespace, method: str, *words: str, isa: str = "") -> list[float]:
+    """Of each step, from metrics.jsonl. Raises CalledProcessError where the run fails."""
+    environment = os.environ | ({"SNUG_ISA": isa} if isa else {})
+    with tempfile.TemporaryDirectory(prefix="snug-curve-") as folder:
+        subprocess.run([pathlib.Path(arguments.snug).resolve(), "train", *METHODS[method], f"max_steps={arguments.steps}", "save_steps=0",
+                        f"output_dir={folder}/run", *words], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+        lines = pathlib.Path(folder, "run", "metrics.jsonl").read_text().splitlines()
+    found = [record["loss"] for record in map(json.loads, lines) if "step_seconds" in record]
+    if len(found) != arguments.steps:
+        raise RuntimeError(f"{method} {' '.join(words)}: {len(found)} losses instead of {arguments.steps}")
+    return found
+
+
+def distances(ours: list[float], theirs: list[float]) -> tuple[float, float]:
+    """Mean and largest relative difference."""
+    each = [abs(one - other) / abs(other) for one, other in zip(ours, theirs)]
+    return statistics.mean(each), max(each)
+
+
+def compare(arguments: argparse.Namespace, method: str) -> bool:
+    exact = losses(arguments, method, "backend=cpu", "compute_dtype=fp32")
+    processor = losses(arguments, method, "backend=cpu", "compute_dtype=bf16")
+    card = (losses(arguments, method, "backend=cpu", "compute_dtype=bf16", isa="v4_bf16") if arguments.dry_run else
+            losses(arguments, method, "backend=cuda", "compute_dtype=bf16"))
+    noise, difference = distances(processor, exact), distances(card, processor)
+    good = all(one <= FACTOR * other for one, other in zip(difference, noise))
+    print(f"{method}: loss {exact[0]:.3f} to {exact[-1]:.3f}; from the processor {difference[0]:.2e} in the mean, {difference[1]:.2e} at worst; "
+          f"bf16's noise {noise[0]:.2e}, {noise[1]:.2e}: {'ok' if good else 'TOO FAR'}", flush=True)
+    return good
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    if arguments.dry_run and "avx512_bf16" not in pathlib.Path("/proc/cpuinfo").read_text():
+        print("skipped: this processor does not multiply bf16")
+        return 0
+    return 0 if all([compare(arguments, method) for method in arguments.methods.split(",")]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+#include "backends/cuda/device_timeline.h"
+
+namespace snug::backends::cuda {
+
+DeviceTimeline::DeviceTimeline(size_t points, cudaStream_t stream)
+    : stream_(stream), events_(points) {
+  for (cudaEvent_t& event : events_) CUDA_CHECK(cudaEventCreate(&event));
+}
+
+DeviceTimeline::~DeviceTimeline() {
+  for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+}
+
+void DeviceTimeline::mark(size_t index) { CUDA_CHECK(cudaEventRecord(events_[index], stream_)); }
+
+void DeviceTimeline::wait(size_t index) { CUDA_CHECK(cudaEventSynchronize(events_[index])); }
+
+double DeviceTimeline::seconds(size_t begin, size_t end) {
+  constexpr double kMillisecond = 1e-3;
+  float milliseconds = 0;
+  wait(end);
+  CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events_[begin], events_[end]));
+  return static_cast<double>(milliseconds) * kMillisecond;
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,43 @@
+#include "backends/cuda/graph.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+class Graph final : public Recording {
+ public:
+  Graph(cudaGraphExec_t executable, cudaStream_t stream)
+      : executable_(executable), stream_(stream) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() override { cudaGraphExecDestroy(executable_); }
+
+  void replay() override { CUDA_CHECK(cudaGraphLaunch(executable_, stream_)); }
+
+ private:
+  cudaGraphExec_t executable_;
+  cudaStream_t stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Recording> record_graph(const std::function<void()>& operations,
+                                        cudaStream_t stream) {
+  cudaGraph_t graph = nullptr;
+  CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  operations();
+  CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+  cudaGraphExec_t executable = nullptr;
+  cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
+  CUDA_CHECK(cudaGraphDestroy(graph));
+  // So that nothing is left to be allocated when it is replayed.
+  if (error == cudaSuccess) error = cudaGraphUpload(executable, stream);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // takes the error back: operations run one by one instead
+    if (executable != nullptr) CUDA_CHECK(cudaGraphExecDestroy(executable));
+    return nullptr;
+  }
+  CUDA_CHECK(error);
+  return std::make_unique<Graph>(executable, stream);
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,18 @@
+#include "backends/cuda/kernels/small_value.h"
+
+#include "backends/cuda/device.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+__global__ void write_bytes(SmallValueRun run) {
+  for (int32_t i = 0; i < run.bytes; ++i) run.to[i] = run.value[i];
+}
+
+}  // namespace
+
+void write_small_value(const SmallValueRun& run, cudaStream_t stream) {
+  launch(write_bytes, {}, stream, run);
+}
+
+}  // namespace snug::backends::cuda
