@@ -36,7 +36,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--no-peer", action="store_true", help="Snug alone")
     parser.add_argument("--jobs", default="lora,qlora,full,in_turn,decode",
                         help="which of these, by commas; in_turn: Snug's LoRA and QLoRA alone")
-    parser.add_argument("--pairs", type=int, default=5, help="rounds of the winners; 0: only the peer's trials")
+    parser.add_argument("--pairs", type=int, default=5, help="rounds of the winners, of generation at most 3; 0: only the peer's trials")
     parser.add_argument("--steps", type=int, default=8, help="measured steps a run, after two")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--trial-seconds", type=float, default=600.0, help="limit of a variant's first run")
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace, work: pathlib.Path) -> dict:
         name = "quick" if arguments.quick else "llama-3.2-1b"
         prompt, new_tokens = (16, 8) if arguments.quick else (128, 256)
         result["decode"] = {"shape": name} | decoding.race(
-            setting, SHAPES[name], arguments.llama_python, 1 if arguments.quick else 3, prompt, new_tokens, say,
+            setting, SHAPES[name], arguments.llama_python, min(3, max(1, pairs)), prompt, new_tokens, say,
             budget="256MiB" if arguments.quick else "")
     write(arguments, result)
     return result
