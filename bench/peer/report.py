@@ -31,6 +31,11 @@ def training_rows(job: dict) -> list[list[str]]:
     return rows
 
 
+def measured_at(section: dict) -> str:
+    """Of a part that was measured at another commit than the rest."""
+    return f" (commit {section['commit']}, {section['date']})" if "commit" in section else ""
+
+
 def own_rates(job: dict) -> str:
     own = job.get("own_flops_per_second")
     return f"; Snug's kernels alone {own['wide'] / 1e9:.0f} and {own['all'] / 1e9:.0f}" if own else ""
@@ -99,7 +104,7 @@ def training_section(result: dict) -> list[str]:
     if in_turn := result.get("in_turn"):
         rates = in_turn["tokens_per_second"]
         parts.append(f"- Snug's QLoRA beside its LoRA, {in_turn['rounds']} rounds in turn, recompute=none: {rates['qlora']:.0f} and "
-                     f"{rates['lora']:.0f} tokens/s; {in_turn['ratio']:.2f} times LoRA's in the median of rounds.")
+                     f"{rates['lora']:.0f} tokens/s; {in_turn['ratio']:.2f} times LoRA's in the median of rounds{measured_at(in_turn)}.")
     parts += profile_section(jobs)
     return parts + trials_section(jobs)
 
@@ -113,7 +118,7 @@ def decoding_section(decode: dict) -> list[str]:
     parts = ["\n## Generation\n",
              f"{decode['shape']}, batch 1, {decode['prompt_tokens']} tokens of prompt, {decode['new_tokens']} new ones. "
              f"Memory is read at {decode['read_bytes_per_second'] / 1e9:.1f} GB/s; the bound is that over the weights' "
-             "bytes.\n",
+             f"bytes{measured_at(decode)}.\n",
              table(["contestant", "tokens/s", "bound", "share", "peak GiB"], rows)]
     parts += [f"- {name} did not run: {reason}" for name, reason in decode["failures"].items()]
     return parts
