@@ -12,6 +12,7 @@ def parser(purpose: str) -> argparse.ArgumentParser:
     found.add_argument("--dtype", default="float32", choices=["float32", "float64", "bfloat16", "float16"])
     found.add_argument("--out", help="write the logits, fp32 (tokens, vocab), as tensor `logits` of this file")
     found.add_argument("--compare", help="a safetensors file with `logits` (tokens, vocab) to compare with")
+    found.add_argument("--tolerance", type=float, help="of the relative error that --compare finds; fails above it")
     return found
 
 
@@ -39,3 +40,5 @@ def report(model, arguments: argparse.Namespace) -> None:
         answer["relative_error"] = float((other - logits.double()).norm() / logits.double().norm())
         answer["largest_error"] = float((other - logits.double()).abs().max())
     print(json.dumps(answer, indent=2))
+    if arguments.tolerance is not None and not answer.get("relative_error", float("inf")) <= arguments.tolerance:
+        raise SystemExit(f"relative error {answer.get('relative_error')} is above {arguments.tolerance}")
