@@ -6,6 +6,7 @@ BUILD := build/$(PRESET)
 
 setup:
 	@scripts/install_packages
+	@scripts/fetch_cudnn_frontend
 
 $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET)

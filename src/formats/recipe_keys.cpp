@@ -131,8 +131,9 @@ void add_length_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table
       .add<&Recipe::deterministic>(
-          "deterministic", "true",
-          "the same bits from the same recipe; so on the cpu even when false")
+          "deterministic", "false",
+          "the same bits from the same recipe on a card too, where that costs speed; the cpu gives "
+          "them always")
       .aliases({"full_determinism"});
 }
 

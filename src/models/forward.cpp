@@ -210,7 +210,9 @@ class Forward {
                             .kv_heads = config_.num_kv_heads,
                             .head_dim = config_.head_dim,
                             .scale = scale,
-                            .window = config_.window_of(layer_)},
+                            .window = config_.window_of(layer_),
+                            .segment_tokens = options_.segment_tokens,
+                            .deterministic = options_.deterministic},
                   {q, cached(k, "key_cache"), cached(v, "value_cache"), query_bounds_, key_bounds_},
                   {o, lse});
     const TensorId projected =

@@ -36,6 +36,7 @@ struct TrainingSpec {
   int64_t row_segments = 1;         // capacity of documents a row
   int64_t accumulation = 1;         // micro-batches a step
   bool update_in_backward = false;  // needs accumulation 1 and no clipping
+  bool deterministic = true;        // the same bits on every run, whatever the target
   bool evaluate = false;
   bool verify = false;  // check every pass and the layout
 

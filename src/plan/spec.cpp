@@ -212,6 +212,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.accumulation = recipe.gradient_accumulation_steps;
   if (recipe.optim_in_backward) check_in_backward(recipe);
   spec.update_in_backward = recipe.optim_in_backward;
+  spec.deterministic = recipe.deterministic;
   spec.evaluate = !recipe.eval_data.empty();
   return spec;
 }

@@ -74,25 +74,45 @@ struct Form {
   int64_t heads, kv_heads, head_dim;
   bool causal = true;
   int64_t window = 0;
+  bool deterministic = true;
+};
+
+// How a case lies in memory, and what its operation is told.
+struct Variant {
+  bool views = false;
+  int64_t left = 3;  // columns beside a view
+  int64_t right = 2;
+  bool knows_segments = false;  // their greatest length
 };
 
 constexpr Form kForms[]{{1, 1, 4},          {4, 2, 16},           {3, 1, 5},           {2, 2, 64},
                         {9, 3, 24},         {2, 1, 128},          {2, 2, 16, false},   {4, 2, 80},
                         {2, 1, 8, true, 5}, {2, 1, 40, true, 16}, {2, 2, 16, false, 7}};
 
-Attention attention_of(const Form& form) {
+int64_t longest_of(const Bounds& bounds) {
+  double longest = 0;
+  for (size_t s = 0; s < bounds.queries.size(); s += 2)
+    longest = std::max(longest, bounds.queries[s + 1] - bounds.queries[s]);
+  return static_cast<int64_t>(longest);
+}
+
+Attention attention_of(const Form& form, const Bounds& bounds, const Variant& variant) {
   return {.heads = form.heads,
           .kv_heads = form.kv_heads,
           .head_dim = form.head_dim,
           .scale = 1.0F / std::sqrt(static_cast<float>(form.head_dim)),
           .causal = form.causal,
-          .window = form.window};
+          .window = form.window,
+          .segment_tokens = variant.knows_segments ? longest_of(bounds) : 0,
+          .deterministic = form.deterministic};
 }
 
-std::string name_of(const Form& form, const Bounds& bounds) {
-  return fmt::format("{}, {} heads on {} of {}{}{}", bounds.name, form.heads, form.kv_heads,
+std::string name_of(const Form& form, const Bounds& bounds, const Variant& variant) {
+  return fmt::format("{}, {} heads on {} of {}{}{}{}{}", bounds.name, form.heads, form.kv_heads,
                      form.head_dim, form.causal ? "" : ", not causal",
-                     form.window > 0 ? fmt::format(", window {}", form.window) : "");
+                     form.window > 0 ? fmt::format(", window {}", form.window) : "",
+                     variant.knows_segments ? ", segments known" : "",
+                     form.deterministic ? "" : ", in any order");
 }
 
 // What lies outside all segments is not read: a cache's free slots hold anything.
@@ -110,20 +130,22 @@ Values with_nan_outside(Values values, int64_t tokens, const Values& bounds) {
 }
 
 OperationCase forward_case(CaseList& list, const Form& form, const Bounds& bounds, bool nan_outside,
-                           bool views) {
+                           const Variant& variant) {
   CaseBuilder builder = list.builder();
-  if (views) builder.use_views();
+  if (variant.views) builder.use_views(variant.left, variant.right);
   const int64_t q_width = form.heads * form.head_dim;
   const int64_t k_width = form.kv_heads * form.head_dim;
   const auto q = builder.activation({bounds.q_tokens, q_width});
   const auto k = builder.activation({bounds.k_tokens, k_width});
   const auto v = builder.activation({bounds.k_tokens, k_width});
   const auto q_bounds = builder.index({bounds.segments(), 2}, bounds.queries);
-  const auto k_bounds = builder.index({bounds.segments(), 2}, bounds.keys);
+  const auto k_bounds =
+      variant.knows_segments ? q_bounds : builder.index({bounds.segments(), 2}, bounds.keys);
   const auto o = builder.output_activation({bounds.q_tokens, q_width});
   const auto lse = builder.output_measure({form.heads, bounds.q_tokens});
-  OperationCase result = builder.finish(name_of(form, bounds), attention_of(form),
-                                        {q, k, v, q_bounds, k_bounds}, {o, lse});
+  OperationCase result =
+      builder.finish(name_of(form, bounds, variant), attention_of(form, bounds, variant),
+                     {q, k, v, q_bounds, k_bounds}, {o, lse});
   if (nan_outside)
     for (const TensorId id : {k, v})
       result.inputs[id] = with_nan_outside(result.inputs[id], bounds.k_tokens, bounds.keys);
@@ -131,15 +153,16 @@ OperationCase forward_case(CaseList& list, const Form& form, const Bounds& bound
 }
 
 // The backward operation of a forward case, on the outputs that the forward pass really has.
-OperationCase backward_case(CaseList& list, const Form& form, const Bounds& bounds, bool views) {
-  const OperationCase forward = forward_case(list, form, bounds, false, false);
+OperationCase backward_case(CaseList& list, const Form& form, const Bounds& bounds,
+                            const Variant& variant) {
+  const OperationCase forward = forward_case(list, form, bounds, false, {});
   reference::ReferenceBackend reference({});
   const RunResult outputs = guarded_run(
       reference, reference::with_float_type(forward.program, DType::f64), forward.inputs);
   const auto& in = forward.operation().reads;
   const auto& out = forward.operation().writes;
   CaseBuilder builder = list.builder();
-  if (views) builder.use_views();
+  if (variant.views) builder.use_views(variant.left, variant.right);
   const DType type = list.types.activation;
   const Shape q_shape{bounds.q_tokens, form.heads * form.head_dim};
   const Shape k_shape{bounds.k_tokens, form.kv_heads * form.head_dim};
@@ -150,23 +173,46 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
   const auto o = builder.input(q_shape, type, outputs.values.at(out[0]));
   const auto lse = builder.measure({form.heads, bounds.q_tokens}, outputs.values.at(out[1]));
   const auto q_bounds = builder.index({bounds.segments(), 2}, bounds.queries);
-  const auto k_bounds = builder.index({bounds.segments(), 2}, bounds.keys);
+  const auto k_bounds =
+      variant.knows_segments ? q_bounds : builder.index({bounds.segments(), 2}, bounds.keys);
   const auto dq = builder.output_activation(q_shape);
   const auto dk = builder.output_activation(k_shape);
   const auto dv = builder.output_activation(k_shape);
-  const AttentionGrad grad{form.heads,  form.kv_heads, form.head_dim, attention_of(form).scale,
-                           form.causal, form.window};
-  return builder.finish(name_of(form, bounds), grad, {d_o, q, k, v, o, lse, q_bounds, k_bounds},
-                        {dq, dk, dv});
+  const Attention attention = attention_of(form, bounds, variant);
+  const AttentionGrad grad{.heads = form.heads,
+                           .kv_heads = form.kv_heads,
+                           .head_dim = form.head_dim,
+                           .scale = attention.scale,
+                           .causal = form.causal,
+                           .window = form.window,
+                           .segment_tokens = attention.segment_tokens,
+                           .deterministic = form.deterministic};
+  return builder.finish(name_of(form, bounds, variant), grad,
+                        {d_o, q, k, v, o, lse, q_bounds, k_bounds}, {dq, dk, dv});
 }
 
-void add_case(CaseList& list, const Form& form, const Bounds& bounds, bool views) {
+void add_case(CaseList& list, const Form& form, const Bounds& bounds, const Variant& variant) {
   if (list.kind == program::Kind::attention)
-    list.add(forward_case(list, form, bounds, true, views));
+    list.add(forward_case(list, form, bounds, true, variant));
   // With one key the softmax is constant, and its gradient the rounding error of o.
   const bool is_constant = bounds.keys.size() == 2 && bounds.keys[1] == 1;
   if (list.kind == program::Kind::attention_grad && !is_constant)
-    list.add(backward_case(list, form, bounds, views));
+    list.add(backward_case(list, form, bounds, variant));
+}
+
+// What a library for whole segments may take: their longest is known, keys are those of the
+// queries.
+void add_segment_cases(CaseList& list) {
+  constexpr Form kSegmentForms[]{{4, 2, 32, true, 0, false}, {2, 2, 64, true, 0, false},
+                                 {6, 3, 32, true, 9, false}, {2, 1, 128, false, 0, false},
+                                 {3, 1, 5, true, 0, false},  {4, 2, 32}};
+  for (const Form& form : kSegmentForms)
+    for (const Bounds& bounds : {whole(65), packed(list.random, 17), packed(list.random, 130)})
+      add_case(list, form, bounds, {.knows_segments = true});
+  add_case(list, kSegmentForms[0], packed(list.random, 70),
+           {.views = true, .left = 8, .right = 16, .knows_segments = true});
+  add_case(list, kSegmentForms[0], packed(list.random, 70),
+           {.views = true, .knows_segments = true});
 }
 
 }  // namespace
@@ -178,12 +224,13 @@ void add_attention_cases(CaseList& list) {
                               chunk(1, 16, 17),  chunk(5, 70, 100), packed(list.random, 130),
                               chunk(33, 31, 64), chunk(1, 0, 9),    decode(list.random, 3, 37)};
     if (!form.causal) table.push_back({"9 queries on 4 keys", 9, 4, {0, 9}, {0, 4}});
-    for (const Bounds& bounds : table) add_case(list, form, bounds, false);
+    for (const Bounds& bounds : table) add_case(list, form, bounds, {});
   }
   // Longer than any block of a kernel.
-  add_case(list, kForms[1], packed(list.random, 400), false);
-  add_case(list, kForms[1], chunk(130, 270, 512), false);
-  add_case(list, kForms[1], packed(list.random, 70), true);
+  add_case(list, kForms[1], packed(list.random, 400), {});
+  add_case(list, kForms[1], chunk(130, 270, 512), {});
+  add_case(list, kForms[1], packed(list.random, 70), {.views = true});
+  add_segment_cases(list);
 }
 
 void add_cache_cases(CaseList& list) {

@@ -59,16 +59,14 @@ TensorId CaseBuilder::add(const Shape& shape, DType type, bool may_be_view) {
   const auto count = builder_.program().tensors.size();
   if (!views_ || !may_be_view || shape.rank() != 2)
     return builder_.activation(fmt::format("tensor{}", count), shape, type);
-  constexpr int64_t kLeft = 3;
-  constexpr int64_t kRight = 2;
-  const int64_t width = kLeft + shape[1] + kRight;
+  const int64_t width = left_ + shape[1] + right_;
   program::Tensor view;
   view.name = fmt::format("view{}", count);
   view.shape = shape;
   view.dtype = type;
   view.view.base =
       builder_.activation(fmt::format("tensor{}", count), Shape{shape[0], width}, type);
-  view.view.offset = kLeft;
+  view.view.offset = left_;
   view.view.strides = {width, 1, 0, 0};
   return builder_.add(std::move(view));
 }

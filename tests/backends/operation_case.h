@@ -72,8 +72,13 @@ class CaseBuilder {
   TensorId output_measure(const Shape& shape);
   TensorId output(const Shape& shape, program::DType type);
 
-  // From here on two-dimensional activations are windows on wider tensors, as in a fused qkv.
-  void use_views() { views_ = true; }
+  // From here on two-dimensional activations are windows on wider tensors, as in a fused qkv, with
+  // so many columns on both sides.
+  void use_views(int64_t left = 3, int64_t right = 2) {
+    views_ = true;
+    left_ = left;
+    right_ = right;
+  }
   // Rounded as the tensor holds them.
   const Values& values(TensorId id) const { return inputs_.at(id); }
 
@@ -91,6 +96,8 @@ class CaseBuilder {
   program::Builder builder_{"case"};
   Inputs inputs_;
   bool views_ = false;
+  int64_t left_ = 0;
+  int64_t right_ = 0;
 };
 
 // A list that a table function appends to: cases of one kind, others may be left away.

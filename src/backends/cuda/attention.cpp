@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 using program::Attention;
 using program::AttentionGrad;
+using program::OperationView;
 
 template <typename Attributes>
 AttentionForm form_of(const Attributes& attention) {
@@ -46,7 +48,18 @@ bool fits_matrices(const AttentionForm& form, int32_t shared_bytes, const CudaCo
 
 }  // namespace
 
+std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationView& view,
+                                  CudaContext& context) {
+  return prepare_cudnn(attributes, view, context);
+}
+
+std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const OperationView& view,
+                                  CudaContext& context) {
+  return prepare_cudnn(attributes, view, context);
+}
+
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
+  if (invocation.prepared != nullptr) return run_cudnn(attributes, invocation, context);
   const Matrix q = matrix_of(invocation.reads[0]);
   const Matrix k = matrix_of(invocation.reads[1]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
@@ -68,6 +81,7 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
 }
 
 void run(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
+  if (invocation.prepared != nullptr) return run_cudnn(attributes, invocation, context);
   const Matrix q = matrix_of(invocation.reads[1]);
   const Matrix k = matrix_of(invocation.reads[2]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);

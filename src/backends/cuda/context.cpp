@@ -1,5 +1,8 @@
 #include "backends/cuda/context.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -40,6 +43,27 @@ Device open_device() {
         "cpu'.",
         card.compute_capability / 10, card.compute_capability % 10);
   return device;
+}
+
+bool is_on(const char* variable) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr) return true;
+  const std::string_view text = value;
+  if (text != "on" && text != "off")
+    base::throw_user_error("{} is \"{}\"; expected on or off", variable, text);
+  return text == "on";
+}
+
+CudaContext::CudaContext() {
+  if (is_on("SNUG_CUDNN")) cudnn = open_cudnn();
+  device.card.product_workspace_bytes = cublas_lt.workspace_bytes();
+  device.card.cudnn = cudnn != nullptr;
+}
+
+std::shared_ptr<const SegmentPlan> CudaContext::segment_plan(const SegmentAttention& shape) {
+  std::shared_ptr<const SegmentPlan>& found = segment_plans_[shape];
+  if (found == nullptr) found = cudnn->plan(shape);
+  return found;
 }
 
 }  // namespace snug::backends::cuda

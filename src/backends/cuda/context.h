@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "backends/cuda/cublas_lt.h"
 #include "backends/cuda/needs/card.h"
+#include "backends/cuda/segment_attention.h"
 #include "backends/cuda/stream.h"
 
 namespace snug::backends::cuda {
@@ -20,10 +23,22 @@ struct Device {
 // Takes the first device. Throws UserError where there is none, or no driver.
 Device open_device();
 
+// Whether an environment variable that says on or off is on, as it is by default. Throws UserError
+// for anything else.
+bool is_on(const char* variable);
+
 struct CudaContext {
+  CudaContext();
+  // The plan for this shape, made once. Requires cudnn.
+  std::shared_ptr<const SegmentPlan> segment_plan(const SegmentAttention& shape);
+
   Device device = open_device();
   Stream stream;
   CublasLt cublas_lt;
+  std::unique_ptr<Cudnn> cudnn;  // null: none is found, or SNUG_CUDNN=off
+
+ private:
+  std::map<SegmentAttention, std::shared_ptr<const SegmentPlan>> segment_plans_;
 };
 
 }  // namespace snug::backends::cuda

@@ -1,33 +1,16 @@
-// Finds cuBLASLt: where the loader looks (LD_LIBRARY_PATH, the distribution), then beside the
-// toolkit that Snug was built with, then in the Python environment that is active.
-#include <dlfcn.h>
-
-#include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "backends/cuda/cublas_lt.h"
-#include "backends/cuda/library_folders.h"
 #include "backends/cuda/needs/card.h"
+#include "backends/cuda/open_library.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
 
-std::vector<std::string> candidates(const std::string& name) {
-  std::vector<std::string> paths = {name, fmt::format("{}/{}", SNUG_CUDA_LIBRARY_FOLDER, name)};
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
-    if (const char* environment = std::getenv(variable); environment != nullptr)
-      for (const auto& folder : python_library_folders(environment, name))
-        paths.push_back(folder / name);
-  return paths;
-}
-
-void* open_library() {
+void* open_cublas_lt() {
   const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-  for (const std::string& path : candidates(name))
-    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr)
-      return library;
+  if (void* library = open_library(name); library != nullptr) return library;
   base::throw_user_error(
       "{} is not found. Install the CUDA toolkit's cuBLAS, or activate a Python environment that "
       "has the package nvidia-cublas, or put the folder that has it into LD_LIBRARY_PATH.",
@@ -36,13 +19,11 @@ void* open_library() {
 
 template <typename Function>
 void find(void* library, const char* name, Function& function) {
-  void* address = dlsym(library, name);
-  SNUG_CHECK(address != nullptr, "cuBLASLt has no function {}", name);
-  function = reinterpret_cast<Function>(address);
+  function = reinterpret_cast<Function>(find_function(library, name));
 }
 
 CublasLtFunctions load() {
-  void* library = open_library();
+  void* library = open_cublas_lt();
   CublasLtFunctions functions;
   find(library, "cublasLtCreate", functions.create);
   find(library, "cublasLtDestroy", functions.destroy);

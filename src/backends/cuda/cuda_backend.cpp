@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "backends/cuda/arena.h"
 #include "backends/cuda/device_timeline.h"
@@ -19,18 +17,6 @@
 #include "base/error.h"
 
 namespace snug::backends::cuda {
-namespace {
-
-bool wants_graphs() {
-  const char* value = std::getenv("SNUG_CUDA_GRAPHS");
-  if (value == nullptr) return true;
-  const std::string_view text = value;
-  if (text != "on" && text != "off")
-    base::throw_user_error("SNUG_CUDA_GRAPHS is \"{}\"; expected on or off", text);
-  return text == "on";
-}
-
-}  // namespace
 
 bool has_device() {
   int count = 0;
@@ -42,17 +28,17 @@ bool has_device() {
 CudaBackend::CudaBackend(const BackendOptions& options)
     : context_(std::make_unique<CudaContext>()),
       device_budget_bytes_(options.device_memory_bytes),
-      records_(wants_graphs()) {
-  context_->device.card.product_workspace_bytes = context_->cublas_lt.workspace_bytes();
-}
+      records_(is_on("SNUG_CUDA_GRAPHS")) {}
 
 CudaBackend::~CudaBackend() = default;
 
 std::string CudaBackend::library_versions() const {
   const Device& device = context_->device;
-  return fmt::format("{}, CUDA runtime {}, driver {}, cuBLASLt {}, compute capability {}",
+  return fmt::format("{}, CUDA runtime {}, driver {}, cuBLASLt {}, {}, compute capability {}",
                      device.name, device.runtime_version, device.driver_version,
-                     context_->cublas_lt.version(), device.card.compute_capability);
+                     context_->cublas_lt.version(),
+                     context_->cudnn ? "cuDNN " + context_->cudnn->version() : "no cuDNN",
+                     device.card.compute_capability);
 }
 
 int64_t CudaBackend::capacity_bytes(program::Space space) const {

@@ -23,6 +23,10 @@ template <typename Attributes>
 std::unique_ptr<Prepared> prepare(const Attributes&, const program::OperationView&, CudaContext&) {
   return nullptr;
 }
+std::unique_ptr<Prepared> prepare(const program::Attention&, const program::OperationView&,
+                                  CudaContext&);
+std::unique_ptr<Prepared> prepare(const program::AttentionGrad&, const program::OperationView&,
+                                  CudaContext&);
 std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropy&, const program::OperationView&,
                                   CudaContext&);
 std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain&,

@@ -42,9 +42,11 @@ Segment<Attributes> segment_at(const Attributes& attention, const Buffer& q_boun
                                const Buffer& k_bounds, int64_t index) {
   const Integers queries(q_bounds);
   const Integers keys(k_bounds);
-  return {attention,
-          {queries[2 * index], queries[2 * index + 1]},
-          {keys[2 * index], keys[2 * index + 1]}};
+  const Range range{queries[2 * index], queries[2 * index + 1]};
+  const int64_t longest = attention.segment_tokens;
+  SNUG_CHECK(longest == 0 || range.end - range.begin <= longest, "a segment of {} tokens, beyond {}",
+             range.end - range.begin, longest);
+  return {attention, range, {keys[2 * index], keys[2 * index + 1]}};
 }
 
 // Dot product of head `head_a` of row i of a and head `head_b` of row j of b.

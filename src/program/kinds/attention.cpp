@@ -20,6 +20,7 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
                "has heads that are no multiple of kv_heads");
   rule.require(std::isfinite(attention.scale), "has a scale that is not finite");
   rule.require(attention.window >= 0, "has a negative window");
+  rule.require(attention.segment_tokens >= 0, "has a negative segment_tokens");
 }
 
 // Of q, k, v and the bounds; `reads` is where q stands.
@@ -191,6 +192,8 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   grad.scale = attention.scale;
   grad.causal = attention.causal;
   grad.window = attention.window;
+  grad.segment_tokens = attention.segment_tokens;
+  grad.deterministic = attention.deterministic;
   const TensorId o = operation.writes[0];
   const TensorId lse = operation.writes[1];
   tape.emit(grad, {d_o, reads[0], reads[1], reads[2], o, lse, reads[3], reads[4]}, {dq, dk, dv});

@@ -13,6 +13,8 @@ namespace snug::program {
 // (0, 0). writes: o like q; lse (heads, q_tokens) f32, the log-sum-exp of the scaled scores.
 // Causal: with nq queries and nk keys in a segment, query i sees keys j <= i + nk - nq; `window` w
 // > 0 further demands j > i + nk - nq - w. Queries outside all segments give zeros (lse 0).
+// With segment_tokens > 0 no segment is longer, and each begins where the one before it has ended,
+// or later. A target may answer a gradient that need not be deterministic with sums in any order.
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -20,11 +22,17 @@ struct Attention {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
+  int64_t segment_tokens = 0;
+  bool deterministic = true;
   bool operator==(const Attention&) const = default;
-  static constexpr auto kFields =
-      std::tuple{Field{"heads", &Attention::heads},       Field{"kv_heads", &Attention::kv_heads},
-                 Field{"head_dim", &Attention::head_dim}, Field{"scale", &Attention::scale},
-                 Field{"causal", &Attention::causal},     Field{"window", &Attention::window}};
+  static constexpr auto kFields = std::tuple{Field{"heads", &Attention::heads},
+                                             Field{"kv_heads", &Attention::kv_heads},
+                                             Field{"head_dim", &Attention::head_dim},
+                                             Field{"scale", &Attention::scale},
+                                             Field{"causal", &Attention::causal},
+                                             Field{"window", &Attention::window},
+                                             Field{"segment_tokens", &Attention::segment_tokens},
+                                             Field{"deterministic", &Attention::deterministic}};
 };
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
@@ -35,11 +43,18 @@ struct AttentionGrad {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
+  int64_t segment_tokens = 0;
+  bool deterministic = true;
   bool operator==(const AttentionGrad&) const = default;
-  static constexpr auto kFields = std::tuple{
-      Field{"heads", &AttentionGrad::heads},       Field{"kv_heads", &AttentionGrad::kv_heads},
-      Field{"head_dim", &AttentionGrad::head_dim}, Field{"scale", &AttentionGrad::scale},
-      Field{"causal", &AttentionGrad::causal},     Field{"window", &AttentionGrad::window}};
+  static constexpr auto kFields =
+      std::tuple{Field{"heads", &AttentionGrad::heads},
+                 Field{"kv_heads", &AttentionGrad::kv_heads},
+                 Field{"head_dim", &AttentionGrad::head_dim},
+                 Field{"scale", &AttentionGrad::scale},
+                 Field{"causal", &AttentionGrad::causal},
+                 Field{"window", &AttentionGrad::window},
+                 Field{"segment_tokens", &AttentionGrad::segment_tokens},
+                 Field{"deterministic", &AttentionGrad::deterministic}};
 };
 
 // reads: x (tokens, width), slots (tokens) i32. updates: cache (capacity, width): row slots[t]

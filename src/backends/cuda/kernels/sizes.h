@@ -36,6 +36,12 @@ struct TokenRange {
   int32_t end = 0;
 };
 
+// Tables of segments (segments.h): one for each tensor of an attention, and of the forward pass
+// alone; and of how many segments.
+inline constexpr int kSegmentTables = 9;
+inline constexpr int kForwardTables = 5;
+inline constexpr int64_t kMostSegments = 1024;
+
 inline constexpr int32_t kMaxHeadDim = 256;
 inline constexpr int kTileRows = 32;
 

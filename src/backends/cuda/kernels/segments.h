@@ -1,0 +1,47 @@
+// The tables through which cuDNN finds segments, and what it leaves undone around them
+// (segment_attention.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/sizes.h"
+
+namespace snug::backends::cuda {
+
+struct SegmentTablesRun {
+  const int32_t* bounds = nullptr;  // (segments, 2), ascending; unused ones are empty
+  int64_t segments = 0;
+  int64_t tokens = 0;
+  int32_t tables = 0;
+  int64_t strides[kSegmentTables]{};  // of each table: elements a token
+  int32_t* lengths = nullptr;         // (segments)
+  int64_t* begins = nullptr;          // (tables, segments + 1)
+};
+void write_segment_tables(const SegmentTablesRun& run, cudaStream_t stream);
+
+// to (heads, tokens) = from (tokens, heads), or the other way round.
+struct LseRun {
+  const float* from = nullptr;
+  float* to = nullptr;
+  int64_t tokens = 0;
+  int64_t heads = 0;
+  bool to_heads = false;
+};
+void turn_lse(const LseRun& run, cudaStream_t stream);
+
+// Zeros in the rows of tokens that lie outside all segments.
+struct OutsideRun {
+  const int32_t* bounds = nullptr;
+  int64_t segments = 0;
+  int64_t tokens = 0;
+  Operand rows[3];  // (tokens, columns); without data: none
+  int64_t columns[3]{};
+  float* lse = nullptr;  // (heads, tokens), or null
+  int64_t heads = 0;
+};
+void clear_outside(const OutsideRun& run, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,40 @@
+// Which kernels an attention takes, and its scratch.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cuda/needs/card.h"
+#include "program/program.h"
+
+namespace snug::backends::cuda {
+
+// Whether cuDNN does it: bf16, heads of 32, 64, 96 or 128, keys of the same tokens as
+// the queries, segments of a known length and not so many that most of its blocks would find none,
+// on a card of compute capability 9.0 to 10.x; a gradient where it need not be deterministic, for
+// the library then adds in any order.
+bool is_by_cudnn(const program::Attention& attention, const program::OperationView& view,
+                 const Card& card);
+bool is_by_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
+                 const Card& card);
+
+// Scratch of an attention by cuDNN, in bytes from its beginning.
+struct SegmentScratch {
+  int64_t lengths = 0;
+  int64_t begins = 0;
+  int64_t lse = 0;
+  int64_t library = 0;  // its own workspace
+  int64_t library_bytes = 0;
+  int64_t bytes() const { return library + library_bytes; }
+};
+SegmentScratch segment_scratch(const program::Attention& attention,
+                               const program::OperationView& view);
+SegmentScratch segment_scratch(const program::AttentionGrad& grad,
+                               const program::OperationView& view);
+
+// A bound on the workspace that cuDNN asks for, of 9.19 and 9.26 on compute capabilities 9.0 and
+// 10.0: in the gradient, dq in f32, dk and dv of each query head in f32 where heads share keys, the
+// dot products of d_o and o, and tables.
+int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
+                              int64_t kv_heads, int64_t head_dim);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,17 @@
+// Opens NVIDIA's shared libraries when they are needed, wherever they lie: where the loader looks
+// (LD_LIBRARY_PATH, the distribution), beside the toolkit that Snug was built with, or in the
+// Python environment that is active.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+
+namespace snug::backends::cuda {
+
+// The handle of dlopen, never closed; null where it is nowhere.
+void* open_library(const std::string& name);
+// The address of a function. CHECKs that the library has it.
+void* find_function(void* library, const char* name);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,70 @@
+// Attention over whole segments, as cuDNN is asked for it. Tokens are rows of (heads, head_dim);
+// where a segment lies is read from tables on the device, so that one plan serves every batch.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backends/cuda/kernels/sizes.h"
+
+namespace snug::backends::cuda {
+
+// Its tensors. lse is (tokens, heads) f32, the log-sum-exp of the scaled scores; all else is bf16.
+// The forward pass reads the first three and writes o and lse.
+enum class SegmentOperand : uint8_t { q, k, v, o, lse, d_o, dq, dk, dv };
+inline constexpr size_t kSegmentOperands = kSegmentTables;
+inline constexpr size_t kForwardOperands = kForwardTables;
+
+// What a plan depends on, beside addresses.
+struct SegmentAttention {
+  bool is_gradient = false;
+  int64_t segments = 0;        // capacity of the tables
+  int64_t segment_tokens = 0;  // of the longest
+  int64_t tokens = 0;          // of all
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  float scale = 1.0F;
+  bool causal = true;
+  int64_t window = 0;
+  std::array<int64_t, kSegmentOperands> strides{};  // elements from one token to the next
+  auto operator<=>(const SegmentAttention&) const = default;
+
+  size_t operands() const { return is_gradient ? kSegmentOperands : kForwardOperands; }
+  int64_t stride(SegmentOperand operand) const { return strides[static_cast<size_t>(operand)]; }
+};
+
+struct SegmentAddresses {
+  std::array<void*, kSegmentOperands> operands{};
+  const int32_t* lengths = nullptr;  // (segments) tokens of each, 0 for an unused one
+  // (operands, segments + 1): the element at which each segment begins, then the end of all.
+  const int64_t* begins = nullptr;
+};
+
+class SegmentPlan {
+ public:
+  virtual ~SegmentPlan() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  // Asynchronous. Tokens outside all segments are not written.
+  virtual void run(const SegmentAddresses& addresses, void* workspace,
+                   cudaStream_t stream) const = 0;
+};
+
+class Cudnn {
+ public:
+  virtual ~Cudnn() = default;
+  virtual std::string version() const = 0;
+  // Takes seconds: the library compiles kernels. Throws UserError where it has none for the shape.
+  virtual std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) = 0;
+};
+
+// cuDNN for the device in use; null where the library is not found, or was not built in.
+std::unique_ptr<Cudnn> open_cudnn();
+
+}  // namespace snug::backends::cuda

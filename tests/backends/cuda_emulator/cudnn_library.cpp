@@ -1,0 +1,180 @@
+// In the place of cuDNN: attention over segments in plain loops, from the same tables and strides.
+// It writes what the library writes and no more: nothing outside the segments, and dq, dk and dv of
+// the segments in whole.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "backends/cuda/segment_attention.h"
+#include "base/error.h"
+#include "device_memory.h"
+#include "stream.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr int64_t kWorkspaceBytes = 512;
+
+float from_bf16(uint16_t bits) {
+  const uint32_t wide = uint32_t{bits} << 16;
+  float value = 0;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+uint16_t to_bf16(double value) {
+  const auto narrow = static_cast<float>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &narrow, sizeof bits);
+  return static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
+}
+
+// One segment, its tensors found through the tables.
+class Segment {
+ public:
+  Segment(const SegmentAttention& shape, const SegmentAddresses& addresses, int64_t index)
+      : shape_(shape), addresses_(addresses), index_(index) {}
+
+  int64_t length() const { return addresses_.lengths[index_]; }
+
+  uint16_t* element(SegmentOperand operand, int64_t token, int64_t head, int64_t column) const {
+    return static_cast<uint16_t*>(base(operand)) + begin(operand) + token * shape_.stride(operand) +
+           head * shape_.head_dim + column;
+  }
+  float& lse(int64_t token, int64_t head) const {
+    return static_cast<float*>(
+        base(SegmentOperand::lse))[begin(SegmentOperand::lse) + token * shape_.heads + head];
+  }
+  double dot(SegmentOperand a, int64_t i, int64_t head_a, SegmentOperand b, int64_t j,
+             int64_t head_b) const {
+    double sum = 0;
+    for (int64_t d = 0; d < shape_.head_dim; ++d)
+      sum += double{from_bf16(*element(a, i, head_a, d))} * from_bf16(*element(b, j, head_b, d));
+    return sum;
+  }
+  bool sees(int64_t query, int64_t key) const {
+    if (shape_.causal && key > query) return false;
+    return shape_.window == 0 || key > query - shape_.window;
+  }
+  int64_t kv_head(int64_t head) const { return head / (shape_.heads / shape_.kv_heads); }
+
+ private:
+  void* base(SegmentOperand operand) const {
+    return addresses_.operands[static_cast<size_t>(operand)];
+  }
+  int64_t begin(SegmentOperand operand) const {
+    return addresses_.begins[static_cast<int64_t>(operand) * (shape_.segments + 1) + index_];
+  }
+
+  const SegmentAttention& shape_;
+  const SegmentAddresses& addresses_;
+  int64_t index_;
+};
+
+void attend(const SegmentAttention& shape, const Segment& segment) {
+  using enum SegmentOperand;
+  const int64_t length = segment.length();
+  for (int64_t head = 0; head < shape.heads; ++head)
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t kv = segment.kv_head(head);
+      double sum = 0;
+      std::vector<double> weighted(static_cast<size_t>(shape.head_dim));
+      for (int64_t j = 0; j < length; ++j) {
+        if (!segment.sees(i, j)) continue;
+        const double weight = std::exp(shape.scale * segment.dot(q, i, head, k, j, kv));
+        sum += weight;
+        for (int64_t d = 0; d < shape.head_dim; ++d)
+          weighted[static_cast<size_t>(d)] += weight * from_bf16(*segment.element(v, j, kv, d));
+      }
+      for (int64_t d = 0; d < shape.head_dim; ++d)
+        *segment.element(o, i, head, d) = to_bf16(weighted[static_cast<size_t>(d)] / sum);
+      segment.lse(i, head) = static_cast<float>(std::log(sum));
+    }
+}
+
+void differentiate(const SegmentAttention& shape, const Segment& segment) {
+  using enum SegmentOperand;
+  const int64_t length = segment.length();
+  const auto size = [&](int64_t heads) {
+    return static_cast<size_t>(length * heads * shape.head_dim);
+  };
+  std::vector<double> sum_q(size(shape.heads));
+  std::vector<double> sum_k(size(shape.kv_heads));
+  std::vector<double> sum_v(size(shape.kv_heads));
+  const auto at = [&](int64_t token, int64_t heads, int64_t head, int64_t d) {
+    return static_cast<size_t>((token * heads + head) * shape.head_dim + d);
+  };
+  for (int64_t head = 0; head < shape.heads; ++head)
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t kv = segment.kv_head(head);
+      const double delta = segment.dot(d_o, i, head, o, i, head);
+      for (int64_t j = 0; j < length; ++j) {
+        if (!segment.sees(i, j)) continue;
+        const double p =
+            std::exp(shape.scale * segment.dot(q, i, head, k, j, kv) - segment.lse(i, head));
+        const double ds = shape.scale * p * (segment.dot(d_o, i, head, v, j, kv) - delta);
+        for (int64_t d = 0; d < shape.head_dim; ++d) {
+          sum_q[at(i, shape.heads, head, d)] += ds * from_bf16(*segment.element(k, j, kv, d));
+          sum_k[at(j, shape.kv_heads, kv, d)] += ds * from_bf16(*segment.element(q, i, head, d));
+          sum_v[at(j, shape.kv_heads, kv, d)] += p * from_bf16(*segment.element(d_o, i, head, d));
+        }
+      }
+    }
+  const auto write = [&](SegmentOperand operand, int64_t heads, const std::vector<double>& sums) {
+    for (int64_t i = 0; i < length; ++i)
+      for (int64_t head = 0; head < heads; ++head)
+        for (int64_t d = 0; d < shape.head_dim; ++d)
+          *segment.element(operand, i, head, d) = to_bf16(sums[at(i, heads, head, d)]);
+  };
+  write(dq, shape.heads, sum_q);
+  write(dk, shape.kv_heads, sum_k);
+  write(dv, shape.kv_heads, sum_v);
+}
+
+// What the library demands of its tables: they ascend, and no segment is longer than was said.
+bool are_tables_sound(const SegmentAttention& shape, const SegmentAddresses& addresses) {
+  for (size_t i = 0; i < shape.operands(); ++i) {
+    const int64_t* begins = addresses.begins + static_cast<int64_t>(i) * (shape.segments + 1);
+    if (!std::is_sorted(begins, begins + shape.segments + 1)) return false;
+    if (begins[shape.segments] != shape.tokens * shape.strides[i]) return false;
+    for (int64_t s = 0; s < shape.segments; ++s)
+      if (begins[s] + addresses.lengths[s] * shape.strides[i] > begins[s + 1]) return false;
+  }
+  return std::all_of(addresses.lengths, addresses.lengths + shape.segments,
+                     [&](int32_t length) { return length >= 0 && length <= shape.segment_tokens; });
+}
+
+class Plan final : public SegmentPlan {
+ public:
+  explicit Plan(const SegmentAttention& shape) : shape_(shape) {}
+  int64_t workspace_bytes() const override { return kWorkspaceBytes; }
+  void run(const SegmentAddresses& addresses, void* workspace, cudaStream_t stream) const override {
+    cuda_emulator::submit(stream, [shape = shape_, addresses, workspace] {
+      const cuda_emulator::DeviceAccess access;
+      std::memset(workspace, 0xff, kWorkspaceBytes);
+      SNUG_CHECK(are_tables_sound(shape, addresses), "tables of segments that cuDNN does not take");
+      for (int64_t s = 0; s < shape.segments; ++s) {
+        const Segment segment(shape, addresses, s);
+        shape.is_gradient ? differentiate(shape, segment) : attend(shape, segment);
+      }
+    });
+  }
+
+ private:
+  SegmentAttention shape_;
+};
+
+class Library final : public Cudnn {
+ public:
+  std::string version() const override { return "emulated"; }
+  std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) override {
+    return std::make_unique<Plan>(shape);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Cudnn> open_cudnn() { return std::make_unique<Library>(); }
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,121 @@
+// Which attentions cuDNN does (needs/attention.h), and that what it needs is planned.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "backends/cuda/hardware_table.h"
+#include "backends/cuda/needs/attention.h"
+#include "backends/cuda/needs/kind_needs.h"
+#include "program/builder.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::Attention;
+using program::AttentionGrad;
+using program::Builder;
+using program::DType;
+using program::Program;
+using program::Shape;
+using program::TensorId;
+
+constexpr int64_t kTokens = 256;
+constexpr int64_t kSegments = 4;
+
+// What a change of one thing turns into an attention that own kernels do.
+struct Job {
+  Attention attention{
+      .heads = 4, .kv_heads = 2, .head_dim = 64, .segment_tokens = 128, .deterministic = false};
+  DType dtype = DType::bf16;
+  int64_t segments = kSegments;
+  bool own_key_bounds = false;
+  Card card = card_of(*find_hardware("h100"));
+};
+
+// The forward operation, then its gradient.
+Program program_of(const Job& job) {
+  Builder builder("attention");
+  const Attention& form = job.attention;
+  const Shape q_shape{kTokens, form.heads * form.head_dim};
+  const Shape k_shape{kTokens, form.kv_heads * form.head_dim};
+  const auto tensor = [&](const char* name, const Shape& shape) {
+    return builder.activation(name, shape, job.dtype);
+  };
+  const TensorId q = tensor("q", q_shape);
+  const TensorId k = tensor("k", k_shape);
+  const TensorId v = tensor("v", k_shape);
+  const TensorId o = tensor("o", q_shape);
+  const TensorId lse = builder.activation("lse", {form.heads, kTokens}, DType::f32);
+  const TensorId bounds = builder.activation("bounds", {job.segments, 2}, DType::i32);
+  const TensorId key_bounds =
+      job.own_key_bounds ? builder.activation("key_bounds", {job.segments, 2}, DType::i32) : bounds;
+  builder.emit(form, {q, k, v, bounds, key_bounds}, {o, lse});
+  const AttentionGrad grad{.heads = form.heads,
+                           .kv_heads = form.kv_heads,
+                           .head_dim = form.head_dim,
+                           .scale = form.scale,
+                           .causal = form.causal,
+                           .window = form.window,
+                           .segment_tokens = form.segment_tokens,
+                           .deterministic = form.deterministic};
+  const TensorId d_o = tensor("do", q_shape);
+  builder.emit(grad, {d_o, q, k, v, o, lse, bounds, key_bounds},
+               {tensor("dq", q_shape), tensor("dk", k_shape), tensor("dv", k_shape)});
+  return builder.take();
+}
+
+struct Choice {
+  bool forward, gradient;
+  bool operator==(const Choice&) const = default;
+};
+
+Choice choice_of(const Job& job) {
+  const Program program = program_of(job);
+  const auto& operations = program.operations;
+  return {is_by_cudnn(std::get<Attention>(operations[0].attributes), {program, operations[0]},
+                      job.card),
+          is_by_cudnn(std::get<AttentionGrad>(operations[1].attributes), {program, operations[1]},
+                      job.card)};
+}
+
+TEST(CudnnChoice, takes_training_in_bf16) { EXPECT_EQ(choice_of({}), (Choice{true, true})); }
+
+TEST(CudnnChoice, leaves_a_deterministic_gradient_to_own_kernels) {
+  Job job;
+  job.attention.deterministic = true;
+  EXPECT_EQ(choice_of(job), (Choice{true, false}));
+}
+
+TEST(CudnnChoice, leaves_the_rest_to_own_kernels) {
+  const std::pair<const char*, std::function<void(Job&)>> changes[]{
+      {"no cuDNN", [](Job& job) { job.card.cudnn = false; }},
+      {"an older card", [](Job& job) { job.card = card_of(*find_hardware("a100")); }},
+      {"f32", [](Job& job) { job.dtype = DType::f32; }},
+      {"a crooked head", [](Job& job) { job.attention.head_dim = 80; }},
+      {"a wide head", [](Job& job) { job.attention.head_dim = 256; }},
+      {"segments of any length", [](Job& job) { job.attention.segment_tokens = 0; }},
+      {"a cache", [](Job& job) { job.own_key_bounds = true; }},
+      {"far more room than segments", [](Job& job) { job.segments = 17; }}};
+  for (const auto& [name, change] : changes) {
+    Job job;
+    change(job);
+    EXPECT_EQ(choice_of(job), (Choice{false, false})) << name;
+  }
+}
+
+TEST(CudnnChoice, has_its_scratch_planned) {
+  const Job job;
+  const Program program = program_of(job);
+  const program::OperationView gradient{program, program.operations[1]};
+  const auto& grad = std::get<AttentionGrad>(gradient.operation.attributes);
+  const SegmentScratch scratch = segment_scratch(grad, gradient);
+  EXPECT_EQ(workspace_bytes(gradient, job.card), scratch.bytes());
+  // Three f32 sums the size of q, since heads share keys.
+  EXPECT_GT(scratch.library_bytes, 3 * kTokens * 4 * 64 * 4);
+  EXPECT_GE(scratch.begins - scratch.lengths, kSegments * 4);
+  EXPECT_GE(scratch.lse - scratch.begins, 9 * (kSegments + 1) * 8);
+  EXPECT_GE(scratch.library - scratch.lse, kTokens * 4 * 4);
+}
+
+}  // namespace
+}  // namespace snug::backends::cuda
