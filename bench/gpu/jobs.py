@@ -1,4 +1,8 @@
-"""What is measured on a card: 16,384 tokens a step, weights made from built-in shapes, random tokens."""
+"""What is measured on a card: 16,384 tokens a step, weights made from built-in shapes, random tokens.
+
+A job stands twice where both matter: as quick as the card's memory allows, and lean, with checkpoints of layers. The order
+is that of worth, so that what is cut off is worth least.
+"""
 
 import dataclasses
 
@@ -12,54 +16,85 @@ class Job:
     rows: int
     row_tokens: int
     recomputes: tuple[str, ...]
+    more: str = ""  # of its name: what sets it apart
     words: tuple[str, ...] = ()  # more of its recipe
 
     @property
     def name(self) -> str:
-        return f"{self.model} {self.method}"
+        return " ".join(filter(None, (self.model, self.method, self.more)))
 
     @property
     def tokens(self) -> int:
         return self.rows * self.row_tokens
 
+    @property
+    def is_lean(self) -> bool:
+        return self.recomputes == LEAN
 
-ALL = ("none", "gate_up", "layer")
+
+QUICK = ("none", "gate_up")
+LEAN = ("layer",)
 # bf16 weights and gradients, moments in 8 bits: 6.03 bytes a weight.
 SIX_BYTES = ("optim=adamw_8bit",)
 
-TRAINING = (
-    Job("llama-3.1-8b", "lora", 2, 8192, ALL),
-    Job("llama-3.1-8b", "qlora", 2, 8192, ALL),
-    Job("llama-3.1-8b", "full", 2, 8192, ("layer",), SIX_BYTES),
-    Job("phi-3-mini-128k", "lora", 2, 8192, ALL),
-    Job("phi-3-mini-128k", "qlora", 2, 8192, ALL),
-    Job("phi-3-mini-128k", "full", 2, 8192, ("layer",), SIX_BYTES),
+
+def quick(model: str, method: str, rows: int = 2, row_tokens: int = 8192, more: str = "") -> Job:
+    return Job(model, method, rows, row_tokens, QUICK, more, SIX_BYTES if method == "full" else ())
+
+
+def lean(model: str, method: str, rows: int = 2, row_tokens: int = 8192) -> Job:
+    return dataclasses.replace(quick(model, method, rows, row_tokens, "checkpoints"), recomputes=LEAN)
+
+
+LLAMA, PHI, LLAMA_13B, QWEN = "llama-3.1-8b", "phi-3-mini-128k", "llama-2-13b", "qwen2.5-7b"
+FIRST = (quick(LLAMA, "lora"), quick(LLAMA, "qlora"), lean(LLAMA, "full"), lean(LLAMA, "lora"), lean(LLAMA, "qlora"), quick(LLAMA, "full"))
+THEN = (
+    quick(PHI, "lora"), quick(PHI, "qlora"), quick(PHI, "full"), lean(PHI, "lora"), lean(PHI, "qlora"), lean(PHI, "full"),
     # A model with 4096 positions: the same tokens in twice the rows.
-    Job("llama-2-13b", "lora", 4, 4096, ALL),
+    quick(LLAMA_13B, "lora", 4, 4096), lean(LLAMA_13B, "lora", 4, 4096),
+    # The lengths of the best results published for one H100.
+    quick(LLAMA, "lora", 4, 4096, "rows of 4096"), quick(QWEN, "full", 16, 1024, "rows of 1024"),
+    quick(LLAMA, "lora", 8, 2048, "rows of 2048"),
 )
-DECODING = (("llama-3.1-8b", "bf16"), ("llama-3.1-8b", "nf4"))
+TRAINING = FIRST + THEN
+DECODING = ((LLAMA, "bf16"), (LLAMA, "nf4"))
+LONGEST = lean(LLAMA, "qlora")
+LONGEST_GRAIN = 1024  # tokens
 PROMPT_TOKENS = 128
 NEW_TOKENS = 256
 WARMUP = 5
 STEPS = 10
+PEER_WARMUP = 2  # the first compiles
+PEER_STEPS = 3
 
 # The same stages on a shape that a processor runs in seconds.
 DRY_MODEL = "smollm2-135m"
-DRY_TRAINING = (Job(DRY_MODEL, "lora", 1, 16, ALL), Job(DRY_MODEL, "qlora", 1, 16, ("layer",)))
+DRY_TRAINING = (quick(DRY_MODEL, "lora", 1, 16), Job(DRY_MODEL, "qlora", 1, 16, LEAN, "checkpoints"))
 DRY_DECODING = ((DRY_MODEL, "bf16"), (DRY_MODEL, "nf4"))
+DRY_LONGEST = Job(DRY_MODEL, "qlora", 1, 16, LEAN, "checkpoints", ("device_memory=230MiB",))
 
-VOCABULARY = {"llama-3.1-8b": 128256, "phi-3-mini-128k": 32064, "llama-2-13b": 32000, DRY_MODEL: 49152}
-
-# The peer's models, as transformers' configurations; what is not said is their default.
-PEER_CONFIGS = {
-    "llama-3.1-8b": dict(model_type="llama", hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
-                         num_attention_heads=32, num_key_value_heads=8, vocab_size=128256,
-                         max_position_embeddings=131072, rms_norm_eps=1e-5, rope_theta=500000.0),
+# As transformers' configurations, for the peer and for counting; what is not said is their default.
+CONFIGS = {
+    LLAMA: dict(model_type="llama", hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
+                num_attention_heads=32, num_key_value_heads=8, vocab_size=128256,
+                max_position_embeddings=131072, rms_norm_eps=1e-5, rope_theta=500000.0),
     # Without the factors of its rope, which change angles and no cost.
-    "phi-3-mini-128k": dict(model_type="phi3", hidden_size=3072, intermediate_size=8192, num_hidden_layers=32,
-                            num_attention_heads=32, num_key_value_heads=32, vocab_size=32064,
-                            max_position_embeddings=131072, rms_norm_eps=1e-5, pad_token_id=0),
-    "llama-2-13b": dict(model_type="llama", hidden_size=5120, intermediate_size=13824, num_hidden_layers=40,
-                        num_attention_heads=40, num_key_value_heads=40, vocab_size=32000,
-                        max_position_embeddings=4096, rms_norm_eps=1e-5),
+    PHI: dict(model_type="phi3", hidden_size=3072, intermediate_size=8192, num_hidden_layers=32,
+              num_attention_heads=32, num_key_value_heads=32, vocab_size=32064,
+              max_position_embeddings=131072, rms_norm_eps=1e-5, pad_token_id=0),
+    LLAMA_13B: dict(model_type="llama", hidden_size=5120, intermediate_size=13824, num_hidden_layers=40,
+                    num_attention_heads=40, num_key_value_heads=40, vocab_size=32000,
+                    max_position_embeddings=4096, rms_norm_eps=1e-5),
+    QWEN: dict(model_type="qwen2", hidden_size=3584, intermediate_size=18944, num_hidden_layers=28,
+               num_attention_heads=28, num_key_value_heads=4, vocab_size=152064,
+               max_position_embeddings=131072, rms_norm_eps=1e-6, rope_theta=1000000.0),
+    DRY_MODEL: dict(model_type="llama", hidden_size=576, intermediate_size=1536, num_hidden_layers=30,
+                    num_attention_heads=9, num_key_value_heads=3, vocab_size=49152, max_position_embeddings=8192,
+                    rms_norm_eps=1e-5, rope_theta=100000.0, tie_word_embeddings=True),
 }
+
+
+def shape_of(model: str) -> dict:
+    """As model_flops.py wants it. Fused linears count as their parts: of LoRA's weights that changes under 1 %."""
+    config = CONFIGS[model]
+    return config | {"head_dim": config["hidden_size"] // config["num_attention_heads"]}

@@ -1,124 +1,183 @@
 #!/usr/bin/env python3
 """Training steps and decoding on a card: planned beside measured, and transformers + PEFT where a Python has them.
 
-Writes gpu.json and gpu.md after every measurement, so that a run that is cut off is of use. Each has a time limit and
-says one line. --dry-run goes the same ways on the processor, with a tiny shape, and checks what comes out.
+Adds to gpu.json and gpu.md after every measurement, so that a run that is cut off is of use and several make one table. Each
+has a time limit and says one line; what is worth most goes first. --dry-run goes the same ways on the processor, with a
+tiny shape, and checks what comes out. --merge only adds other runs' gpu.json to the one in --out.
 """
 
 import argparse
 import dataclasses
 import datetime
-import json
 import pathlib
 import shutil
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "peer")]
 
 import card  # noqa: E402
+import gpu_self_test  # noqa: E402
 import jobs  # noqa: E402
+import longest  # noqa: E402
+import peer_stage  # noqa: E402
+import results  # noqa: E402
 import results_table  # noqa: E402
 import stages  # noqa: E402
+from peer_stage import Peer  # noqa: E402
 from processes import Failure  # noqa: E402
 from provenance import commit  # noqa: E402
+
+LEAST_SECONDS = 20.0  # no measurement is started with less
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--snug", default="build/gpu/snug", help="the binary, built with CUDA")
     parser.add_argument("--python", default="", help="a Python with torch, transformers, peft; left out without")
+    parser.add_argument("--parts", default=",".join(results.KINDS), help="of these, by commas")
     parser.add_argument("--only", default="", help="words that a measurement's name must have one of, by commas")
+    parser.add_argument("--missing", action="store_true", help="only what gpu.json lacks of this card at this commit")
     parser.add_argument("--limit", type=float, default=240.0, help="seconds of each measurement")
-    parser.add_argument("--out", default="bench/results", help="folder of gpu.json and gpu.md")
+    parser.add_argument("--seconds", type=float, default=1e9, help="of all; what they do not suffice for is left out, and named")
+    parser.add_argument("--out", default="bench/results", help="folder of gpu.json, gpu.md and the card's calibration")
+    parser.add_argument("--merge", nargs="+", default=[], metavar="FILE", help="gpu.json of other runs")
     parser.add_argument("--dry-run", action="store_true", help="on the processor, a tiny shape, two steps")
     return parser.parse_args()
 
 
 def write(out: pathlib.Path, result: dict) -> None:
+    results.add_peers(result)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "gpu.json").write_text(json.dumps(result, indent=2) + "\n")
+    (out / "gpu.json").write_text(results.to_json(result))
     (out / "gpu.md").write_text(results_table.markdown(result))
 
 
-def measurements(setting: stages.Setting, dry: bool) -> list[tuple[str, str, object]]:
-    """By name: the list of results it goes to, and what to run."""
-    training = jobs.DRY_TRAINING if dry else jobs.TRAINING
-    decoding = jobs.DRY_DECODING if dry else jobs.DECODING
-    found = [(job.name, "training", lambda job=job: stages.train(setting, job)) for job in training]
-    found += [(f"{model} decoding {stored}", "decoding", lambda model=model, stored=stored: stages.decode(
-        setting, model, stored)) for model, stored in decoding]
-    found += [(f"{job.name} profile", "profile", lambda job=job: stages.profile(setting, job)) for job in training]
-    if setting.python:
-        found += [(f"{job.name} peer", "peer", lambda job=job: {"model": job.model, "method": job.method} |
-                   stages.peer(setting, job)) for job in training]
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    name: str
+    kind: str  # of results.KINDS
+    measure: object  # of a Setting: a row
+    limits: int = 1  # how many times the limit of a measurement it may take
+
+
+def training(setting_jobs) -> list[Measurement]:
+    return [Measurement(job.name, "training", lambda setting, job=job: stages.train(setting, job)) for job in setting_jobs]
+
+
+def profiles(setting_jobs) -> list[Measurement]:
+    return [Measurement(f"{job.name} profile", "profile", lambda setting, job=job: stages.profile(setting, job)) for job in setting_jobs]
+
+
+def decoding(pairs) -> list[Measurement]:
+    return [Measurement(f"{model} decoding {stored}", "decoding",
+                        lambda setting, model=model, stored=stored: stages.decode(setting, model, stored)) for model, stored in pairs]
+
+
+def peers(setting_jobs, result: dict, peer_of) -> list[Measurement]:
+    """Of each job once: quick and lean rows share their peer."""
+    def known(setting: stages.Setting) -> list[dict]:
+        return [trial for row in result["peer"] if row["device"] == setting.device for trial in row["trials"]]
+
+    by_name = {}
+    for job in setting_jobs:
+        by_name.setdefault(results.peer_name(job.model, job.method, job.row_tokens), job)
+    return [Measurement(name, "peer", lambda setting, job=job: peer_stage.train(peer_of(setting), job, known(setting)))
+            for name, job in by_name.items()]
+
+
+def peer_decoding(pairs, peer_of) -> list[Measurement]:
+    return [Measurement(f"{model} decoding {stored} peer", "peer_decoding",
+                        lambda setting, model=model, stored=stored: peer_stage.decode(peer_of(setting), model, stored)) for model, stored in pairs]
+
+
+def real_measurements(result: dict) -> list[Measurement]:
+    return [*training(jobs.FIRST), *decoding(jobs.DECODING), *profiles(jobs.FIRST[:3]), *peers(jobs.FIRST, result, Peer),
+            *peer_decoding(jobs.DECODING, Peer), *training(jobs.THEN),
+            Measurement("calibration", "calibration", lambda setting: stages.calibrate(setting, 0), limits=2),
+            Measurement(f"{jobs.LONGEST.model} {jobs.LONGEST.method} longest", "longest",
+                        lambda setting: longest.longest(setting, jobs.LONGEST, jobs.LONGEST_GRAIN), limits=2),
+            *peers(jobs.THEN, result, Peer)]
+
+
+def dry_measurements(result: dict) -> list[Measurement]:
+    return [*training(jobs.DRY_TRAINING), *decoding(jobs.DRY_DECODING),
+            Measurement("calibration", "calibration", lambda setting: stages.calibrate(setting, 4)),
+            *profiles(jobs.DRY_TRAINING), *peers(jobs.DRY_TRAINING, result, gpu_self_test.made_up_peer),
+            *peer_decoding(jobs.DRY_DECODING, gpu_self_test.made_up_peer),
+            Measurement("longest", "longest", lambda setting: longest.longest(setting, jobs.DRY_LONGEST, 64))]
+
+
+def wanted(arguments: argparse.Namespace, setting: stages.Setting, result: dict, stamp: dict) -> list[Measurement]:
+    """Those of the parts and words asked for that, with --missing, were not made yet. What cannot be made here is named."""
+    parts, words = arguments.parts.split(","), [word for word in arguments.only.split(",") if word]
+    if unknown := set(parts) - set(results.KINDS):
+        raise SystemExit(f"measure.py: --parts {','.join(sorted(unknown))}: none of {', '.join(results.KINDS)}")
+    all_of_them = dry_measurements(result) if arguments.dry_run else real_measurements(result)
+    found = []
+    for each in all_of_them:
+        row = results.find(result[each.kind], each.name, setting.device)
+        there = row is not None and row["commit"] == stamp["commit"]
+        if each.kind not in parts or (words and not any(word in each.name for word in words)):
+            continue
+        if not (arguments.missing and there):
+            found.append(each)
+    if not setting.python and (left_out := [each.name for each in found if each.kind.startswith("peer")]):
+        print(f"left out, --python names no Python with the peer: {', '.join(left_out)}", flush=True)
+        found = [each for each in found if each.name not in left_out]
     return found
 
 
-def run(arguments: argparse.Namespace, setting: stages.Setting, out: pathlib.Path) -> dict:
-    result = {**card.facts(), "commit": commit(), "date": datetime.datetime.now(datetime.timezone.utc).strftime(
-                  "%Y-%m-%dT%H:%MZ"), "backend": setting.backend, "dry_run": arguments.dry_run,
-              "warmup": setting.warmup, "steps": setting.steps, "training": [], "decoding": [], "profile": [], "peer": [], "failures": {}}
-    words = [word for word in arguments.only.split(",") if word]
-    for name, kind, measure in measurements(setting, arguments.dry_run):
-        if words and not any(word in name for word in words):
-            continue
+def run(arguments: argparse.Namespace, setting: stages.Setting, result: dict) -> bool:
+    """Whether nothing failed."""
+    good, end = True, time.monotonic() + arguments.seconds
+    stamp = {**card.facts(), "commit": commit()}
+    found = wanted(arguments, setting, result, stamp)
+    print(f"{len(found)} measurements on {setting.device}", flush=True)
+    for each in found:
+        left = end - time.monotonic()
+        if left < LEAST_SECONDS:
+            print(f"no time left for {', '.join(other.name for other in found[found.index(each):])}", flush=True)
+            break
+        facts = {"name": each.name, **stamp, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
         try:
-            result[kind].append(measure())
-            print(f"{name}: {results_table.line(kind, result[kind][-1])}", flush=True)
+            row = facts | each.measure(dataclasses.replace(setting, limit_seconds=min(each.limits * setting.limit_seconds, left)))
+            results.put(result, each.kind, row)
+            print(f"{each.name}: {results_table.line(each.kind, row)}", flush=True)
         except Failure as failure:
-            result["failures"][name] = str(failure)
-            print(f"{name}: FAILED, {failure}", flush=True)
-        write(out, result)
-    return result
-
-
-def check_dry(result: dict) -> None:
-    """What a dry run must have made of every stage."""
-    assert result["failures"] == {}, result["failures"]
-    assert len(result["training"]) == len(result["profile"]) == len(jobs.DRY_TRAINING) and len(result["decoding"]) == len(jobs.DRY_DECODING)
-    for row in result["training"]:
-        assert row["steps"] == result["steps"], row
-        assert row["step_seconds"] > 0 and row["planned_peak_bytes"] > 0 and row["tokens_per_second"] > 0, row
-    for row in result["profile"]:
-        seconds = sum(line["seconds"] for line in row["operations"])
-        assert 0.5 * row["step_seconds"] < seconds < 2 * row["step_seconds"], (seconds, row["step_seconds"])
-    for row in result["decoding"]:
-        assert row["tokens_per_second"] > 0 and row["new_tokens"] == jobs.NEW_TOKENS, row
-    compile((HERE / "peer_train_cuda.py").read_text(), "peer_train_cuda.py", "exec")
-    text = results_table.markdown(result)
-    for part in ("| smollm2-135m | qlora | layer |", "| smollm2-135m | nf4 |", "no figure of a card",
-                 "Where a step of smollm2-135m lora goes", "| everything else |"):
-        assert part in text, (part, text)
-
-
-def check_jobs(setting: stages.Setting) -> None:
-    """Every real job has a plan that fits an H100."""
-    for job in jobs.TRAINING:
-        recompute, planned = stages.first_that_fits(dataclasses.replace(setting, backend="cuda"), job, ["device=h100"])
-        assert planned["tokens_per_step"] == job.tokens == 16384, (job, planned["tokens_per_step"])
-        assert planned["card"]["name"] == "h100" and planned["step_basis"] == "data sheet", planned["card"]
-        print(f"{job.name}: recompute={recompute} fits an h100", flush=True)
+            good = False
+            results.put(result, "failures", facts | {"reason": str(failure)})
+            print(f"{each.name}: FAILED, {failure}", flush=True)
+        write(setting.out, result)
+    return good
 
 
 def main() -> int:
     arguments = parse_arguments()
+    out, dry = pathlib.Path(arguments.out), arguments.dry_run
+    if arguments.merge:
+        result = results.load(out / "gpu.json")
+        for path in arguments.merge:
+            results.merge(result, results.load(pathlib.Path(path)))
+        write(out, result)
+        return 0
     work = pathlib.Path(tempfile.mkdtemp(prefix="snug-gpu-"))
-    dry = arguments.dry_run
     if dry:
-        jobs.PROMPT_TOKENS, jobs.NEW_TOKENS = stages.PROMPT_TOKENS, stages.NEW_TOKENS = 8, 4
-    setting = stages.Setting(snug=pathlib.Path(arguments.snug).resolve(), python=arguments.python, work=work,
-                             backend="cpu" if dry else "cuda", warmup=1 if dry else jobs.WARMUP,
+        jobs.PROMPT_TOKENS, jobs.NEW_TOKENS = 8, 4
+        out = work / "results"
+    setting = stages.Setting(snug=pathlib.Path(arguments.snug).resolve(), python=sys.executable if dry else arguments.python, work=work,
+                             out=out, backend="cpu" if dry else "cuda", device=card.facts()["device"], warmup=1 if dry else jobs.WARMUP,
                              steps=2 if dry else jobs.STEPS, limit_seconds=arguments.limit)
     try:
-        result = run(arguments, setting, work / "results" if dry else pathlib.Path(arguments.out))
+        result = results.load(out / "gpu.json")
+        good = run(arguments, setting, result)
         if dry:
-            check_dry(result)
-            check_jobs(setting)
+            gpu_self_test.check(setting, result)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return 1 if result["failures"] else 0
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

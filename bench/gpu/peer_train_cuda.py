@@ -2,6 +2,7 @@
 
 A plain loop: forward, backward, clip, fused AdamW. Weights are random, in bf16; the adapter's are fp32 under autocast.
 Full fine-tuning keeps weights, gradients and moments in bf16, or 8-bit moments where bitsandbytes is installed.
+job["device"] is for trying it without a card.
 """
 
 import json
@@ -15,7 +16,7 @@ import transformers
 def make_model(job: dict):
     config = transformers.AutoConfig.for_model(**job["config"])
     options = dict(attn_implementation=job["attention"], dtype=torch.bfloat16)
-    with torch.device("cuda"):
+    with torch.device(job.get("device", "cuda")):
         model = transformers.AutoModelForCausalLM.from_config(config, **options)
     model.config.use_cache = False
     if job["method"] == "qlora":
@@ -26,7 +27,7 @@ def make_model(job: dict):
         import peft
         model = peft.get_peft_model(model, peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0,
                                                            target_modules="all-linear", task_type="CAUSAL_LM"))
-    return model.cuda().train()
+    return model.to(job.get("device", "cuda")).train()
 
 
 def quantize_linears(model) -> None:
@@ -54,9 +55,15 @@ def make_optimizer(trained: list, method: str):
     return torch.optim.AdamW(trained, lr=1e-4, fused=True)
 
 
+def wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
 def run(job: dict) -> dict:
     with open(job["data"]) as file:
         rows = [json.loads(line)["input_ids"] for line in file]
+    device = job.get("device", "cuda")
     model = make_model(job)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = make_optimizer(trained, job["method"])
@@ -64,20 +71,19 @@ def run(job: dict) -> dict:
     losses, seconds = [], []
     for step in range(job["warmup"] + job["steps"]):
         begin = step * job["rows"]
-        ids = torch.tensor([rows[row % len(rows)] for row in range(begin, begin + job["rows"])], device="cuda")
-        torch.cuda.synchronize()
+        ids = torch.tensor([rows[row % len(rows)] for row in range(begin, begin + job["rows"])], device=device)
+        wait(device)
         start = time.perf_counter()
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(device, torch.bfloat16):
             loss = forward(input_ids=ids, labels=ids).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses.append(float(loss.detach()))
-        torch.cuda.synchronize()
+        wait(device)
         seconds.append(time.perf_counter() - start)
-    return {"losses": losses, "step_seconds": seconds, "allocated_peak_bytes": torch.cuda.max_memory_allocated(),
-            "optimizer": type(optimizer).__name__}
+    return {"losses": losses, "step_seconds": seconds, "optimizer": type(optimizer).__name__}
 
 
 if __name__ == "__main__":

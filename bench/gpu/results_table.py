@@ -1,73 +1,174 @@
-"""The Markdown table of what was measured on a card, from its JSON alone."""
+#!/usr/bin/env python3
+"""Markdown of what was measured on cards, from gpu.json alone: gpu.md, and the table in the README.
 
-from report import GIB, table
+    bench/gpu/results_table.py [RESULTS]      prints the README's table; --check README: fails where that file does not have it
+"""
 
-PROFILE_LINES = 16
+import argparse
+import pathlib
+import sys
+
+sys.path += [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent / "peer")]
+
+import bars  # noqa: E402
+import jobs  # noqa: E402
+import results  # noqa: E402
+from report import GIB, table  # noqa: E402
+
+PROFILE_LINES = 24
+RESULTS = pathlib.Path(__file__).resolve().parent.parent / "results"
 
 
 def gib(count: int | None) -> str:
     return f"{count / GIB:.2f}" if count else "not measured"
 
 
+def figure(value: float | None, form: str, unit: str = "") -> str:
+    return f"{value:{form}}{unit}" if value else ""
+
+
 def line(kind: str, row: dict) -> str:
     """One result in one line."""
-    if kind == "peer":
-        best = row["best"]
-        return f"{best['tokens_per_second']:.0f} tokens/s, {best['variant']}" if best else "no variant ran"
+    if kind in ("peer", "peer_decoding"):
+        best = max((trial for trial in row["trials"] if "failure" not in trial), default=None, key=lambda trial: trial["tokens_per_second"])
+        return f"{best['tokens_per_second']:.1f} tokens/s, {best['variant']}" if best else "no variant ran"
     if kind == "profile":
         longest = row["operations"][0]
         return f"{row['step_seconds']:.3f} s a step, the longest {longest['name']}, {longest['seconds']:.3f} s"
+    if kind == "calibration":
+        return f"{row['samples']} samples in {row['file']}, {row['seconds']:.0f} s"
     text = f"{row['tokens_per_second']:.1f} tokens/s, peak {gib(row['measured_peak_bytes'])}"
-    if kind == "training":
-        text = f"{row['step_seconds']:.3f} s a step, {text} of {gib(row['planned_peak_bytes'])} planned GiB"
-    return text
+    if kind == "decoding":
+        return text + " GiB"
+    text = f"{row['step_seconds']:.3f} s a step, recompute={row['recompute']}, {text} of {gib(row['planned_peak_bytes'])} planned GiB"
+    return f"{row['tokens']} tokens in a row: {text}" if kind == "longest" else text
 
 
-def training_rows(result: dict) -> list[list[str]]:
-    peers = {(row["model"], row["method"]): row["best"] for row in result["peer"]}
+def held(result: dict, name: str, row: dict | None) -> tuple[str, str]:
+    """A row's bars, and whether each is held."""
+    found = bars.verdicts(name, row, results.beside(result, row))
+    return "; ".join(bar for bar, _ in found), "; ".join(verdict for _, verdict in found)
+
+
+def training_section(result: dict, device: str) -> str:
     rows = []
-    for row in result["training"]:
-        best = peers.get((row["model"], row["method"]))
-        rows.append([row["model"], row["method"], row["recompute"], str(row["tokens"]), f"{row['step_seconds']:.3f}",
-                     f"{row['planned_step_seconds']:.3f} ({row['planned_step_basis']})",
-                     f"{row['tokens_per_second']:.0f}", gib(row["planned_peak_bytes"]),
-                     gib(row["measured_peak_bytes"]), f"{best['tokens_per_second']:.0f}" if best else "",
-                     gib(best["measured_peak_bytes"]) if best else "", best["variant"] if best else ""])
-    return rows
+    for job in jobs.TRAINING:
+        row, reference = results.find(result["training"], job.name, device), bars.of(job.name)
+        bar, verdict = held(result, job.name, row)
+        if row is None:
+            rows.append([job.name, "", str(job.tokens), bars.UNMEASURED, "", "", "", "", "", "", reference.published, bar, verdict])
+            continue
+        peer = row.get("peer")
+        rows.append([job.name, row["recompute"], str(row["tokens"]), f"{row['step_seconds']:.3f}",
+                     f"{row['planned_step_seconds']:.3f} ({row['planned_step_basis']})", f"{row['tokens_per_second']:.0f}",
+                     f"{100 * row['share_of_peak']:.0f} %", figure(row["times_practical"], ".2f"),
+                     f"{gib(row['measured_peak_bytes'])} of {gib(row['planned_peak_bytes'])}",
+                     f"{row['times_the_peer']:.2f} ({peer['fastest']['variant']}); {gib(peer['memory']['measured_peak_bytes'])} GiB" if peer else
+                     bars.UNMEASURED, reference.published, bar, verdict])
+    return table(["job", "recompute", "tokens", "s a step", "planned s", "tokens/s", "of 989 TFLOP/s", "times practical", "GiB of planned",
+                  "times the peer's speed", "published", "bar", "held"], rows)
 
 
-def profile_rows(row: dict) -> list[list[str]]:
-    """The operations that take longest, and the rest as one."""
+def decoding_section(result: dict, device: str) -> str:
+    rows = []
+    for model, stored in jobs.DECODING:
+        name = f"{model} decoding {stored}"
+        row, reference = results.find(result["decoding"], name, device), bars.of(name)
+        bar, verdict = held(result, name, row)
+        measured = [bars.UNMEASURED, "", "", "", ""] if row is None else [
+            f"{row['tokens_per_second']:.1f}", f"{row['prefill_seconds']:.3f}", figure(row["share_of_bandwidth"] and 100 * row["share_of_bandwidth"], ".0f", " %"),
+            gib(row["measured_peak_bytes"]), f"{row['times_the_peer']:.2f} ({row['peer']['variant']})" if row.get("peer") else bars.UNMEASURED]
+        rows.append([name, *measured, reference.published, bar, verdict])
+    return table(["generation", "tokens/s", "prefill s", "of the bandwidth", "GiB", "times the peer's speed", "published", "bar", "held"], rows)
+
+
+def rate(operation: dict) -> str:
+    unit, scale = ("TFLOP/s", 1e-12) if operation["unit"] == "flops" else ("GB/s", 1e-9)
+    return f"{operation['work'] / operation['seconds'] * scale:.1f} {unit}"
+
+
+def profile_section(row: dict) -> str:
+    """Predicted and measured time of the operations that take longest, and of the rest as one."""
     shown, rest = row["operations"][:PROFILE_LINES], row["operations"][PROFILE_LINES:]
-    rows = []
-    for line in shown:
-        rate = line["work"] / line["seconds"] * (1e-12 if line["unit"] == "flops" else 1e-9)
-        rows.append([line["name"], f"{line['count']:.0f}", f"{line['seconds'] * 1e3:.2f}",
-                     f"{rate:.1f} {'TFLOP/s' if line['unit'] == 'flops' else 'GB/s'}"])
-    others = sum(line["seconds"] for line in rest)
-    return rows + [["everything else", f"{sum(line['count'] for line in rest):.0f}", f"{others * 1e3:.2f}", ""]]
+    rows = [[each["name"], f"{each['count']:.0f}", f"{each['seconds'] * 1e3:.2f}", f"{each['planned_seconds'] * 1e3:.2f}",
+             f"{each['seconds'] / each['planned_seconds']:.2f}" if each["planned_seconds"] else "", rate(each)] for each in shown]
+    for name, each in (("everything else", rest), ("all", row["operations"])):
+        seconds, planned = (sum(line[key] for line in each) for key in ("seconds", "planned_seconds"))
+        rows.append([name, f"{sum(line['count'] for line in each):.0f}", f"{seconds * 1e3:.2f}", f"{planned * 1e3:.2f}",
+                     f"{seconds / planned:.2f}" if planned else "", ""])
+    return (f"Where a step of {row['model']} {row['method']} goes (recompute={row['recompute']}, {row['step_seconds'] * 1e3:.1f} ms, "
+            f"predicted by {row['planned_step_basis']} rates; commit {row['commit']}):\n\n") + \
+        table(["operations", "count", "ms", "predicted ms", "times predicted", "rate"], rows)
+
+
+def notes(result: dict, device: str) -> list[str]:
+    """Longest row, calibration, failures, and when each commit's rows were made."""
+    def here(kind: str) -> list[dict]:
+        return [row for row in result[kind] if row["device"] == device]
+
+    found = [f"- longest row, {row['model']} {row['method']}: {line('longest', row)}" for row in here("longest")]
+    found += [f"- rates: {line('calibration', row)}" for row in here("calibration")]
+    found += [f"- {row['name']} failed: {row['reason']} (commit {row['commit']})" for row in here("failures")]
+    found += [f"- {row['name']}, {trial['variant']}: {trial['failure']}" for kind in ("peer", "peer_decoding") for row in here(kind)
+              for trial in row["trials"] if "failure" in trial]
+    runs = sorted({(row["date"][:10], row["commit"], row["driver"]) for kind in results.KINDS for row in here(kind)})
+    return [f"- measured {date} at commit {commit}, driver {driver}" for date, commit, driver in runs] + found
 
 
 def markdown(result: dict) -> str:
-    parts = ["# On a card\n", f"{result['device']}, driver {result['driver']}, commit {result['commit']}, "
-             f"{result['date']}; medians of {result['steps']} steps after {result['warmup']}. A step: one micro-batch, clip, "
-             "update. Memory: as the driver reports it, above what was taken before; planned: the arena and what the "
-             "plan counts beside it.\n"]
-    if result["dry_run"]:
-        parts.append("A dry run on the processor: no figure of a card.\n")
-    if result["training"]:
-        parts.append(table(["model", "method", "recompute", "tokens", "s a step", "planned s", "tokens/s", "planned GiB",
-                            "measured GiB", "peer tokens/s", "peer GiB", "peer's best"], training_rows(result)))
-    if result["decoding"]:
-        parts.append(table(["model", "stored", "tokens/s", "prefill s", "measured GiB"],
-                           [[row["model"], row["stored"], f"{row['tokens_per_second']:.1f}",
-                             f"{row['prefill_seconds']:.3f}", gib(row["measured_peak_bytes"])]
-                            for row in result["decoding"]]))
-    for row in result["profile"]:
-        parts.append(f"Where a step of {row['model']} {row['method']} goes (recompute={row['recompute']}, "
-                     f"{row['step_seconds'] * 1e3:.1f} ms):\n")
-        parts.append(table(["operations", "count", "ms", "rate"], profile_rows(row)))
-    parts += [f"- {name} failed: {reason}" for name, reason in result["failures"].items()]
-    parts += [f"- peer, {row['model']} {row['method']}, {trial['variant']}: {trial['failure']}" for row in result["peer"]
-              for trial in row["trials"] if "failure" in trial]
-    return "\n".join(parts) + "\n"
+    parts = ["# On a card\n", f"`scripts/gpu_check`; medians of {jobs.STEPS} steps after {jobs.WARMUP}. Random weights and tokens, bf16; a row is one document, all of "
+             "it trained; a step is one micro-batch, clip, update. Memory as the driver reports it above what was taken before, loading included; planned: "
+             "the arena and what the plan counts beside it. Full: 6 bytes a weight (`adamw_8bit`). Rows of 8192; Llama 2 13B, which has 4096 positions, takes rows of 4096. Shares of 989 TFLOP/s count model FLOPs, nothing that is recomputed. "
+             "Practical: products at 730 TFLOP/s, attention at what cuDNN was measured with, other bytes at 80 % of the bandwidth. Bars were set for an H200; a time's for "
+             "nothing recomputed, unless the row is one with checkpoints (recompute=layer). The peer: transformers + PEFT in the same state of the machine, its fastest "
+             "variant; its memory is that variant's, of rows with checkpoints its leanest one's.\n"]
+    for device in results.devices(result):
+        parts += [f"## {device}\n", training_section(result, device), decoding_section(result, device)]
+        parts += [profile_section(row) for row in result["profile"] if row["device"] == device]
+        parts += ["\n".join(notes(result, device)) + "\n"]
+    parts.append("Published:\n\n" + "".join(f"- by {source}: {', '.join(names)}\n" for source, names in sources().items()))
+    if not results.devices(result):
+        parts.insert(2, "Nothing has been measured yet.\n")
+    return "\n".join(parts)
+
+
+def sources() -> dict[str, list[str]]:
+    """The rows that each source has a figure for."""
+    found = {}
+    for name, reference in bars.REFERENCES.items():
+        found.setdefault(reference.source, []).append(name)
+    return found
+
+
+def readme_table(result: dict) -> str:
+    """Every row that has a bar or a published figure, with what each card made of it."""
+    rows = []
+    for name, reference in bars.REFERENCES.items():
+        kind, cells = "decoding" if "decoding" in name else "training", []
+        for device in results.devices(result):
+            row = results.find(result[kind], name, device)
+            if row is None:
+                continue
+            speed = f"{row['tokens_per_second']:.1f} tokens/s" if kind == "decoding" or reference.published.endswith("tokens/s") else f"{row['step_seconds']:.2f} s"
+            cells.append(f"{bars.card_of(device) or device}: {speed}, {gib(row['measured_peak_bytes'])} GiB ({held(result, name, row)[1] or 'no bar'})")
+        rows.append([name, reference.published, held(result, name, None)[0], "; ".join(cells) or "not yet measured"])
+    return table(["job", "published", "bar", "measured"], rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", nargs="?", default=str(RESULTS), help="folder of gpu.json; what is not there is not measured")
+    parser.add_argument("--check", default="", help="a file that must hold the table")
+    arguments = parser.parse_args()
+    text = readme_table(results.load(pathlib.Path(arguments.results) / "gpu.json"))
+    if not arguments.check:
+        print(text, end="")
+        return 0
+    if text not in pathlib.Path(arguments.check).read_text():
+        print(f"{arguments.check} does not hold what bench/gpu/results_table.py prints:\n{text}", end="")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

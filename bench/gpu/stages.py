@@ -1,20 +1,23 @@
-"""One measurement each, in a process of its own: a training job, decoding, the peer's job."""
+"""Snug's measurements, each in a process of its own: a training job, where its time goes, decoding, the card's rates."""
 
 import dataclasses
-import itertools
 import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import statistics
+import time
 
+import bars
+import jobs
+import model_flops
 import processes
 from card import MemoryWatch
-from jobs import NEW_TOKENS, PEER_CONFIGS, PROMPT_TOKENS, VOCABULARY, Job
+from jobs import Job
 from processes import Failure
 
-HERE = pathlib.Path(__file__).resolve().parent
 THREADS = os.cpu_count() or 1
 
 
@@ -23,10 +26,17 @@ class Setting:
     snug: pathlib.Path
     python: str  # with torch, transformers and PEFT; empty: no peer
     work: pathlib.Path
+    out: pathlib.Path
     backend: str
+    device: str
     warmup: int
     steps: int
     limit_seconds: float  # of each measurement
+
+    @property
+    def calibration(self) -> pathlib.Path:
+        """Where this device's rates are, once they were measured."""
+        return self.out / f"calibration-{re.sub('[^A-Za-z0-9]+', '-', self.device)}.json"
 
 
 def plan(setting: Setting, words: list[str]) -> dict | None:
@@ -50,15 +60,16 @@ def make_rows(setting: Setting, job: Job) -> pathlib.Path:
     if not path.exists():
         rng = random.Random(1)
         rows = job.rows * (setting.warmup + setting.steps)
-        path.write_text("".join(json.dumps({"input_ids": [rng.randrange(VOCABULARY[job.model]) for _ in
+        path.write_text("".join(json.dumps({"input_ids": [rng.randrange(jobs.CONFIGS[job.model]["vocab_size"]) for _ in
                                                           range(job.row_tokens)]}) + "\n" for _ in range(rows)))
     return path
 
 
 def words_of(setting: Setting, job: Job, recompute: str) -> list[str]:
+    rates = [f"calibration={setting.calibration}"] if setting.calibration.exists() else []
     return [f"model={job.model}", "init=random", f"method={job.method}", f"max_length={job.row_tokens}",
             f"per_device_train_batch_size={job.rows}", "max_segments=1", f"recompute={recompute}",
-            f"backend={setting.backend}", *job.words]
+            f"backend={setting.backend}", *rates, *job.words]
 
 
 def first_that_fits(setting: Setting, job: Job, more: list[str]) -> tuple[str, dict]:
@@ -70,15 +81,11 @@ def first_that_fits(setting: Setting, job: Job, more: list[str]) -> tuple[str, d
     raise Failure(f"does not fit with recompute={', '.join(job.recomputes)}")
 
 
-def train(setting: Setting, job: Job) -> dict:
-    """A step is a micro-batch, the clip and the update. The run is ended when its steps are there: nothing is saved."""
-    data = [f"data={make_rows(setting, job)}"]
-    recompute, planned = first_that_fits(setting, job, data)
-    words = words_of(setting, job, recompute) + data
+def run_steps(setting: Setting, words: list[str], wanted: int) -> tuple[list[float], int | None]:
+    """Seconds of each step, and the card's peak. The run is ended when its steps are there: nothing is saved."""
     folder = setting.work / "run"
     shutil.rmtree(folder, ignore_errors=True)
     metrics, memory = folder / "metrics.jsonl", MemoryWatch()
-    wanted = setting.warmup + setting.steps
 
     def seconds() -> list[float]:
         lines = metrics.read_text().splitlines() if metrics.exists() else []
@@ -90,12 +97,21 @@ def train(setting: Setting, job: Job) -> dict:
 
     processes.run([setting.snug, "train", *words, f"output_dir={folder}", f"max_steps={wanted + 1}", "shuffle=false",
                    "max_grad_norm=1", "save_steps=0", "num_train_epochs=1000"], setting.limit_seconds, THREADS, watch=watch)
-    taken = seconds()[setting.warmup:wanted]
+    found = seconds()[:wanted]
     shutil.rmtree(folder, ignore_errors=True)
-    return row(job, recompute, statistics.median(taken)) | {
+    return found, memory.peak or None
+
+
+def train(setting: Setting, job: Job) -> dict:
+    """A step is a micro-batch, the clip and the update."""
+    data = [f"data={make_rows(setting, job)}"]
+    recompute, planned = first_that_fits(setting, job, data)
+    taken, peak = run_steps(setting, words_of(setting, job, recompute) + data, setting.warmup + setting.steps)
+    taken = taken[setting.warmup:]
+    return row(setting, job, recompute, statistics.median(taken)) | {
         "steps": len(taken), "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
         "planned_arena_bytes": planned["device"]["peak_bytes"], "planned_peak_bytes": planned_peak(planned),
-        "measured_peak_bytes": memory.peak or None}
+        "measured_peak_bytes": peak}
 
 
 def profile(setting: Setting, job: Job) -> dict:
@@ -103,53 +119,48 @@ def profile(setting: Setting, job: Job) -> dict:
     recompute, _ = first_that_fits(setting, job, [])
     answer = processes.run_json([setting.snug, "bench", "step", *words_of(setting, job, recompute), "--json"],
                                 setting.limit_seconds, THREADS)
-    return row(job, recompute, answer["step_seconds"]) | {"operations": answer["operations"]}
+    return row(setting, job, recompute, answer["step_seconds"]) | {
+        "planned_step_basis": answer["planned_basis"], "operations": answer["operations"]}
 
 
-def row(job: Job, recompute: str, seconds: float) -> dict:
+def row(setting: Setting, job: Job, recompute: str, seconds: float) -> dict:
+    """What is said of any step: model FLOPs count nothing that is recomputed."""
+    flops = model_flops.training_flops(jobs.shape_of(job.model), job.method, job.row_tokens) * job.tokens / seconds
+    practical = bars.practical_seconds(job.name, setting.device)
     return {"model": job.model, "method": job.method, "recompute": recompute, "tokens": job.tokens,
-            "step_seconds": seconds, "tokens_per_second": job.tokens / seconds}
+            "row_tokens": job.row_tokens, "step_seconds": seconds, "tokens_per_second": job.tokens / seconds,
+            "model_flops_per_second": flops, "share_of_peak": flops / bars.PEAK_FLOPS,
+            "practical_seconds": practical, "times_practical": seconds / practical if practical else None}
 
 
 def decode(setting: Setting, model: str, stored: str) -> dict:
-    """Batch 1, greedy, a prompt of random ids; the first new token comes out of the prompt's pass."""
-    rng, memory = random.Random(2), MemoryWatch()
-    ids = " ".join(str(rng.randrange(VOCABULARY[model])) for _ in range(PROMPT_TOKENS))
+    """Batch 1, a prompt of random ids, tokens drawn as Lit-GPT draws them; the first comes out of the prompt's pass."""
+    memory = MemoryWatch()
 
     def watch() -> bool:
         memory.look()
         return False
 
-    words = [f"model={model}", "init=random", f"backend={setting.backend}", f"ids={ids}", "temperature=0",
-             f"max_new_tokens={NEW_TOKENS}", f"load_in_4bit={'true' if stored == 'nf4' else 'false'}"]
+    words = [f"model={model}", "init=random", f"backend={setting.backend}", f"ids={' '.join(map(str, prompt_of(model)))}",
+             "temperature=0.8", "top_k=200", f"max_new_tokens={jobs.NEW_TOKENS}", f"load_in_4bit={'true' if stored == 'nf4' else 'false'}"]
     answer = processes.run_json([setting.snug, "generate", *words, "--json"], setting.limit_seconds, THREADS, watch=watch)
-    return {"model": model, "stored": stored, "new_tokens": answer["new_tokens"],
-            "tokens_per_second": (answer["new_tokens"] - 1) / answer["decode_seconds"],
-            "prefill_seconds": answer["prefill_seconds"], "measured_peak_bytes": memory.peak or None}
+    rate = (answer["new_tokens"] - 1) / answer["decode_seconds"]
+    read = model_flops.decoded_bytes(jobs.shape_of(model), stored) * rate
+    bandwidth = bars.BANDWIDTH.get(bars.card_of(setting.device))
+    return {"model": model, "stored": stored, "prompt_tokens": jobs.PROMPT_TOKENS, "new_tokens": answer["new_tokens"],
+            "tokens_per_second": rate, "prefill_seconds": answer["prefill_seconds"], "weight_bytes_per_second": read,
+            "share_of_bandwidth": read / bandwidth if bandwidth else None, "measured_peak_bytes": memory.peak or None}
 
 
-def peer(setting: Setting, job: Job) -> dict:
-    """Every variant once: attention, compiled or not, checkpointing or not. The fastest, and why others failed."""
-    trials = []
-    for attention, compiled, checkpointing in itertools.product(("flash_attention_2", "sdpa"), (True, False),
-                                                                (False, True)):
-        words = dict(config=PEER_CONFIGS[job.model], method=job.method, rows=job.rows, row_tokens=job.row_tokens,
-                     attention=attention, compile=compiled, checkpointing=checkpointing, warmup=setting.warmup,
-                     steps=setting.steps, data=str(make_rows(setting, job)))
-        name = ", ".join([attention] + ["compiled"] * compiled + ["checkpointing"] * checkpointing)
-        memory = MemoryWatch()
+def prompt_of(model: str) -> list[int]:
+    rng = random.Random(2)
+    return [rng.randrange(jobs.CONFIGS[model]["vocab_size"]) for _ in range(jobs.PROMPT_TOKENS)]
 
-        def watch() -> bool:
-            memory.look()
-            return False
 
-        try:
-            answer = processes.run_json([setting.python, HERE / "peer_train_cuda.py", json.dumps(words)],
-                                        setting.limit_seconds, THREADS, watch=watch)
-            seconds = statistics.median(answer["step_seconds"][setting.warmup:])
-            trials.append({"variant": name, "step_seconds": seconds, "tokens_per_second": job.tokens / seconds,
-                           "measured_peak_bytes": memory.peak or None})
-        except Failure as failure:
-            trials.append({"variant": name, "failure": str(failure)})
-    sound = [trial for trial in trials if "failure" not in trial]
-    return {"best": min(sound, key=lambda trial: trial["step_seconds"]) if sound else None, "trials": trials}
+def calibrate(setting: Setting, most_steps: int) -> dict:
+    """The card's rates, from which later plans of this run predict. 0 steps: the whole grid."""
+    start = time.monotonic()
+    answer = processes.run_json([setting.snug, "bench", "calibrate", f"backend={setting.backend}",
+                                 f"calibration={setting.calibration}", f"max_steps={most_steps}", "--json"],
+                                setting.limit_seconds, THREADS)
+    return {"file": setting.calibration.name, "samples": len(answer["samples"]), "seconds": time.monotonic() - start}

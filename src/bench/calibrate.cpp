@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "backends/backend.h"
 #include "base/file.h"
 #include "bench/operation_timer.h"
+#include "plan/calibration_file.h"
 
 namespace snug::bench {
 namespace {
@@ -31,38 +33,44 @@ void print_summary(const plan::Calibration& calibration, const std::filesystem::
       roofline.bytes_a_second * 1e-9, path.string());
 }
 
-}  // namespace
+std::vector<CalibrationStep> steps_of(const formats::Recipe& recipe,
+                                      const backends::Backend& backend) {
+  std::vector<CalibrationStep> steps = calibration_steps(backend, Grid::full);
+  if (recipe.max_steps > 0 && recipe.max_steps < static_cast<int64_t>(steps.size()))
+    steps.resize(static_cast<size_t>(recipe.max_steps));
+  return steps;
+}
 
-plan::Calibration measure(backends::Backend& backend, Grid grid,
-                          const std::function<void(const std::string&)>& progress) {
-  const std::vector<CalibrationStep> steps = calibration_steps(backend, grid);
+// Prints a line for every step on stderr.
+plan::Calibration measure(backends::Backend& backend, const std::vector<CalibrationStep>& steps) {
   OperationTimes times;
   const auto start = Clock::now();
   int disturbed = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepTiming timing = time_operations(steps[i], backend, times);
     if (timing.median_seconds > kDisturbed * timing.least_seconds) ++disturbed;
-    progress(fmt::format("{:>3}/{} {:5.0f} s  {}: {:.1f} ms, {} repeats", i + 1, steps.size(),
-                         seconds_since(start), describe(steps[i]), timing.median_seconds * 1e3,
-                         timing.repeats));
+    fmt::print(stderr, "{:>3}/{} {:5.0f} s  {}: {:.1f} ms, {} repeats\n", i + 1, steps.size(),
+               seconds_since(start), describe(steps[i]), timing.median_seconds * 1e3,
+               timing.repeats);
   }
   if (disturbed * 4 > static_cast<int>(steps.size()))
-    progress(
-        fmt::format("{} of {} steps varied by more than {:.0f} %: something else kept this "
-                    "machine busy; calibrate again when it is idle",
-                    disturbed, steps.size(), (kDisturbed - 1) * 100));
+    fmt::print(stderr,
+               "{} of {} steps varied by more than {:.0f} %: something else kept this machine "
+               "busy; calibrate again when it is idle\n",
+               disturbed, steps.size(), (kDisturbed - 1) * 100);
   return {.machine = plan::identify_machine(backend), .samples = times.samples()};
 }
 
-int calibrate(const formats::Recipe& recipe, bool json, Grid grid) {
+}  // namespace
+
+int calibrate(const formats::Recipe& recipe, bool json) {
   const auto backend = backends::open_backend(
       formats::name_of(recipe.backend),
       {.threads = static_cast<int>(recipe.threads), .device_memory_bytes = recipe.device_memory});
   const std::filesystem::path path =
       plan::calibration_path(recipe, plan::identify_machine(*backend));
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-  const plan::Calibration calibration =
-      measure(*backend, grid, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  const plan::Calibration calibration = measure(*backend, steps_of(recipe, *backend));
   const std::string text = plan::to_json(calibration);
   base::write_file_atomically(path, text);
   if (json)

@@ -3,23 +3,14 @@
 // that plans read (plan/calibration_file.h, docs/calibration.md).
 #pragma once
 
-#include <functional>
-#include <string>
-
-#include "backends/backend.h"
-#include "bench/calibration_steps.h"
 #include "formats/recipe.h"
-#include "plan/calibration_file.h"
 
 namespace snug::bench {
 
-// Measures with the recipe's backend and threads and writes to plan::calibration_path. Prints
-// progress on stderr; what was written, or with `json` the whole file, on stdout. Returns 0. Throws
-// UserError when the file cannot be written.
-int calibrate(const formats::Recipe& recipe, bool json, Grid grid = Grid::full);
-
-// The measurement alone. `progress` gets a line for every step shape.
-plan::Calibration measure(backends::Backend& backend, Grid grid,
-                          const std::function<void(const std::string&)>& progress);
+// Measures with the recipe's backend and threads, of the grid only the first max_steps steps where
+// the recipe says so, and writes to plan::calibration_path. Prints progress on stderr; what was
+// written, or with `json` the whole file, on stdout. Returns 0. Throws UserError when the file
+// cannot be written.
+int calibrate(const formats::Recipe& recipe, bool json);
 
 }  // namespace snug::bench

@@ -31,6 +31,7 @@ constexpr Sizes kMedium{1024, 4096, 16, 4, 64, 32768, 2};
 constexpr Sizes kLarge{2048, 8192, 32, 4, 64, 8192, 1};
 constexpr Sizes kLargeVocabulary{1024, 2048, 8, 1, 128, 131072, 1};
 constexpr Sizes kHuge{4096, 11008, 32, 8, 128, 4096, 1};
+constexpr Sizes kHugeDeep{4096, 16384, 32, 8, 128, 65536, 2};
 
 models::ModelConfig config_of(const Sizes& sizes) {
   models::ModelConfig config;
@@ -173,6 +174,18 @@ void add_large(std::vector<CalibrationStep>& steps) {
     if (step.spec.model.hidden_size >= 2048) step.least_repeats = 2;
 }
 
+// Micro-batches that fill a card: its rates go on rising far above what a processor is measured
+// with.
+void add_card(std::vector<CalibrationStep>& steps) {
+  for (const int64_t tokens : {4096, 16384}) {
+    steps.push_back(full_8bit(kHugeDeep, tokens, DType::bf16));
+    steps.push_back(lora(kHugeDeep, tokens, tokens / 2, DType::bf16, {.r = 16}));
+    steps.push_back(lora(kLarge, tokens, tokens, DType::bf16, {.r = 16, .recompute = kLayer}));
+    steps.push_back(lora(kHugeDeep, tokens, 1024, DType::bf16, {.r = 16}));
+    steps.back().spec.quantization = passes::QuantizeOptions{};
+  }
+}
+
 bool multiplies_bf16(const program::Target& target) {
   program::Builder builder("probe");
   const auto a = builder.activation("a", {64, 64}, DType::bf16);
@@ -209,6 +222,7 @@ std::vector<CalibrationStep> calibration_steps(const program::Target& target, Gr
   add_fine(compute, steps);
   if (!bf16) return steps;
   add_large(steps);
+  if (target.device()) add_card(steps);
   add_coarse(DType::f32, steps);
   return steps;
 }

@@ -18,9 +18,6 @@ using program::Program;
 using program::Role;
 using program::Tensor;
 
-// A step's programs, in the order of the training loop.
-constexpr const char* kPrograms[] = {"micro_first", "micro_next", "update"};
-
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
@@ -120,7 +117,7 @@ struct TimedProgram {
 std::vector<TimedProgram> programs_of(const plan::Job& job, const program::Load& load,
                                       backends::Backend& backend) {
   std::vector<TimedProgram> programs;
-  for (const char* name : kPrograms) {
+  for (const char* name : kStepPrograms) {
     const Program* program = job.find(name);
     if (program == nullptr) continue;
     TimedProgram timed{program, {}, Stopwatch(program->operations.size(), backend)};
@@ -180,6 +177,12 @@ std::vector<plan::RateSample> OperationTimes::samples() const {
   return samples;
 }
 
+program::Load full_load(const CalibrationStep& step) {
+  return {.segment_tokens = static_cast<double>(step.segment_tokens),
+          .trained_fraction = 1.0,
+          .row_tokens = step.spec.row_tokens};
+}
+
 StepTiming time_operations(const CalibrationStep& step, backends::Backend& backend,
                            OperationTimes& times) {
   const plan::Job job = plan::plan_training(step.spec, backend);
@@ -191,10 +194,7 @@ StepTiming time_operations(const CalibrationStep& step, backends::Backend& backe
   set_scalars(step, executor);
   executor.run("prepare");
 
-  const program::Load load{.segment_tokens = static_cast<double>(step.segment_tokens),
-                           .trained_fraction = 1.0,
-                           .row_tokens = step.spec.row_tokens};
-  std::vector<TimedProgram> programs = programs_of(job, load, backend);
+  std::vector<TimedProgram> programs = programs_of(job, full_load(step), backend);
   run_step(programs, executor, nullptr);
   std::vector<double> seconds;
   double spent = 0;

@@ -42,6 +42,12 @@ class OperationTimes {
   std::map<std::pair<std::string, std::vector<double>>, Measured> measured_;
 };
 
+// A step's programs, in the order of the training loop; each runs once, where the job has it.
+inline constexpr const char* kStepPrograms[] = {"micro_first", "micro_next", "update"};
+
+// What a timed step's batch holds: rows full of tokens that all carry loss, in equal segments.
+program::Load full_load(const CalibrationStep& step);
+
 struct StepTiming {
   int repeats = 0;
   double median_seconds = 0;  // of a whole step

@@ -74,6 +74,54 @@ INSTANTIATE_TEST_SUITE_P(Methods, Calibration,
                            return method.param == plan::MethodKind::full ? "full" : "lora";
                          });
 
+// A processor that is said to be a card: the grid asks no more than that.
+class Card final : public program::Target {
+ public:
+  explicit Card(const program::Target& processor) : processor_(processor) {}
+  std::string name() const override { return processor_.name(); }
+  std::string library_versions() const override { return processor_.library_versions(); }
+  int64_t capacity_bytes(program::Space space) const override {
+    return processor_.capacity_bytes(space);
+  }
+  std::optional<program::DeviceFacts> device() const override { return program::DeviceFacts{}; }
+  int64_t alignment_bytes() const override { return processor_.alignment_bytes(); }
+  bool runs(const program::OperationView& view) const override { return processor_.runs(view); }
+  program::Workspace workspace(const program::OperationView& view) const override {
+    return processor_.workspace(view);
+  }
+  int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const override {
+    return processor_.loss_chunk_rows(vocab, tokens);
+  }
+
+ private:
+  const program::Target& processor_;
+};
+
+TEST(CalibrationSteps, FillACard) {
+  const auto backend = backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = 0});
+  const auto grid = calibration_steps(*backend, Grid::full);
+  const auto card_grid = calibration_steps(Card(*backend), Grid::full);
+  // Without bf16 products there is nothing that a card's grid could add.
+  if (grid.back().spec.compute != grid.front().spec.compute) {
+    EXPECT_GT(card_grid.size(), grid.size());
+    std::set<plan::MethodKind> methods;
+    bool quantized = false;
+    for (const CalibrationStep& step : card_grid) {
+      if (step.spec.row_tokens < 16384) continue;
+      methods.insert(step.spec.method);
+      quantized = quantized || step.spec.quantization;
+      EXPECT_EQ(step.spec.row_tokens % step.segment_tokens, 0) << describe(step);
+      // What a card of 80 GB holds.
+      EXPECT_LT(plan::plan_training(step.spec, *backend).layout.spaces[0].arena_bytes, 64LL << 30)
+          << describe(step);
+    }
+    EXPECT_EQ(methods.size(), 2U);
+    EXPECT_TRUE(quantized);
+  } else {
+    EXPECT_EQ(card_grid.size(), grid.size());
+  }
+}
+
 TEST(CalibrationSteps, QuickIsPartOfFull) {
   const auto backend = backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = 0});
   std::set<std::string> full;

@@ -16,16 +16,25 @@ std::vector<fs::path> subfolders(const fs::path& folder) {
   return found;
 }
 
+void add_folders_with(const std::string& library, const fs::path& packages,
+                      std::vector<fs::path>& found) {
+  for (const fs::path& package : subfolders(packages))
+    if (std::error_code unreadable; fs::exists(package / "lib" / library, unreadable))
+      found.push_back(package / "lib");
+}
+
 }  // namespace
 
 std::vector<fs::path> python_library_folders(const std::string& environment,
                                              const std::string& library) {
   std::vector<fs::path> found;
   if (environment.empty()) return found;
-  for (const fs::path& python : subfolders(fs::path(environment) / "lib"))
-    for (const fs::path& package : subfolders(python / "site-packages" / "nvidia"))
-      if (std::error_code unreadable; fs::exists(package / "lib" / library, unreadable))
-        found.push_back(package / "lib");
+  for (const char* libraries : {"lib", "local/lib"})
+    for (const fs::path& python : subfolders(fs::path(environment) / libraries)) {
+      if (!python.filename().string().starts_with("python")) continue;
+      for (const char* packages : {"site-packages", "dist-packages"})
+        add_folders_with(library, python / packages / "nvidia", found);
+    }
   std::sort(found.begin(), found.end());
   return found;
 }

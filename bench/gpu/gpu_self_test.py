@@ -1,0 +1,175 @@
+"""Checks that need no card: what a dry run made of every part, and what is made of made-up results."""
+
+import copy
+import dataclasses
+import pathlib
+
+import bars
+import jobs
+import longest
+import model_flops
+import results
+import results_table
+import stages
+from peer_stage import Peer
+from report import GIB
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def require(condition: bool, what: object) -> None:
+    if not condition:
+        raise SystemExit(f"self-test: {what}")
+
+
+def made_up_peer(setting: stages.Setting) -> Peer:
+    script = HERE / "made_up_peer.py"
+    return Peer(setting, train_script=script, generate_script=script)
+
+
+def check(setting: stages.Setting, result: dict) -> None:
+    """Of a dry run of all parts."""
+    check_training(result)
+    check_peers(result)
+    check_rest(setting, result)
+    check_table(results_table.markdown(result))
+    check_measured_table(result)
+    check_bars()
+    check_merge(result)
+    check_search()
+    check_jobs(setting)
+    for script in ("peer_train_cuda.py", "peer_generate_cuda.py"):
+        compile((HERE / script).read_text(), script, "exec")
+
+
+def check_training(result: dict) -> None:
+    require(result["failures"] == [], result["failures"])
+    require(len(result["training"]) == len(result["profile"]) == len(jobs.DRY_TRAINING), result["training"])
+    for row in result["training"]:
+        require(row["steps"] == 2 and row["step_seconds"] > 0 and row["planned_peak_bytes"] > 0, row)
+        require(row["tokens_per_second"] == row["tokens"] / row["step_seconds"] and 0 < row["share_of_peak"] < 1, row)
+    for row in result["profile"]:
+        require(row["planned_step_basis"] == "calibrated", row["planned_step_basis"])
+        seconds = sum(line["seconds"] for line in row["operations"])
+        require(0.5 * row["step_seconds"] < seconds < 2 * row["step_seconds"], (seconds, row["step_seconds"]))
+        require(all(line["planned_seconds"] > 0 for line in row["operations"]), row["operations"])
+
+
+def check_peers(result: dict) -> None:
+    """The quickest variant stands beside the row; what was quickest for one job is tried first for the next."""
+    require(len(result["peer"]) == len(result["peer_decoding"]) == 2, result["peer"])
+    for row in result["peer"]:
+        require(len(row["trials"]) == 8 and sum("failure" in trial for trial in row["trials"]) == 4, row)
+    require(result["peer"][1]["trials"][0]["variant"] == "sdpa, compiled, checkpointing", result["peer"][1])
+    for row in result["training"]:
+        require(row["peer"]["fastest"]["variant"] == "sdpa, compiled, checkpointing", row["peer"])
+        require(abs(row["times_the_peer"] - 0.5 / row["step_seconds"]) < 1e-9, row)
+    for row in result["decoding"]:
+        require(row["times_the_peer"] == row["tokens_per_second"] / 20.0, row)
+
+
+def check_rest(setting: stages.Setting, result: dict) -> None:
+    for row in result["decoding"]:
+        require(row["tokens_per_second"] > 0 and row["new_tokens"] == jobs.NEW_TOKENS, row)
+    [calibration], [row] = result["calibration"], result["longest"]
+    require(calibration["samples"] > 10 and (setting.out / calibration["file"]).exists(), calibration)
+    words = longest.words_of(setting, jobs.DRY_LONGEST, row["tokens"] + 64)
+    require(row["tokens"] >= 64 and row["step_seconds"] > 0, row)
+    require(stages.plan(setting, words) is None, f"{row['tokens'] + 64} tokens fit as well")
+    require(row["planned_peak_bytes"] <= 230 << 20, row)
+
+
+def check_table(text: str) -> None:
+    for part in ("Where a step of smollm2-135m lora goes", "| everything else |", "| all |", "times predicted", "longest row, smollm2-135m qlora",
+                 "| llama-3.1-8b lora |  | 16384 | not measured |", "flash_attn is not installed", "4.7 s, 78 GiB"):
+        require(part in text, f"no '{part}' in:\n{text}")
+
+
+def check_measured_table(dry: dict) -> None:
+    """The dry run's rows under the names of real ones: their figures, verdicts and peers stand in the table."""
+    result = copy.deepcopy(dry)
+    result["training"][0] |= {"name": "llama-3.1-8b lora", "step_seconds": 1.0, "planned_step_seconds": 1.25, "times_practical": 0.96,
+                              "measured_peak_bytes": 60 * GIB, "planned_peak_bytes": 61 * GIB, "times_the_peer": 2.5}
+    result["decoding"][1] |= {"name": "llama-3.1-8b decoding nf4", "tokens_per_second": 100.0, "share_of_bandwidth": 0.25, "times_the_peer": 5.0}
+    text = results_table.markdown(result)
+    for part in ("| llama-3.1-8b lora | none | 16 | 1.000 | 1.250 (assumed) |", "| 0.96 | 60.00 of 61.00 | 2.50 (sdpa, compiled, checkpointing); ",
+                 "| 6.4 s, 36 GiB | 1.15 s | held |", "| llama-3.1-8b decoding nf4 | 100.0 | ", "| 25 % | not measured | 5.00 (sdpa, static cache, compiled) |",
+                 "| 650 tokens/s | missed |"):
+        require(part in text, f"no '{part}' in:\n{text}")
+
+
+def made_up_row(name: str, seconds: float, gib: float, recompute: str = "none", commit: str = "a") -> dict:
+    return {"name": name, "device": "NVIDIA H200", "commit": commit, "date": "2026-01-01T00:00:00Z", "recompute": recompute,
+            "step_seconds": seconds, "measured_peak_bytes": int(gib * GIB), "tokens_per_second": 16384 / seconds}
+
+
+def check_bars() -> None:
+    """Every bar's verdict either way, and no verdict without a measurement."""
+    require({job.name for job in jobs.TRAINING} >= {name for name in bars.REFERENCES if "decoding" not in name}, "a bar without a job")
+    require({job.name for job in jobs.TRAINING} - set(bars.REFERENCES) == {"llama-3.1-8b lora rows of 2048"}, "a job without a reference")
+    for name in bars.REFERENCES:
+        require(all(verdict == bars.UNMEASURED for _, verdict in bars.verdicts(name, None, None)), name)
+    full = "llama-3.1-8b full checkpoints"
+    for seconds, gib, expected in ((1.85, 56, ["held", "held"]), (1.86, 55, ["missed", "held"]), (1.0, 56.1, ["held", "missed"])):
+        found = [verdict for _, verdict in bars.verdicts(full, made_up_row(full, seconds, gib, "layer"), None)]
+        require(found == expected, (seconds, gib, found))
+    lora, qlora = made_up_row("llama-3.1-8b lora", 1.0, 60), "llama-3.1-8b qlora"
+    for seconds, gib, expected in ((1.05, 60, ["held", "held"]), (1.06, 60.1, ["missed", "missed"])):
+        found = [verdict for _, verdict in bars.verdicts(qlora, made_up_row(qlora, seconds, gib), lora)]
+        require(found == expected, (seconds, gib, found))
+    require(bars.verdicts(qlora, made_up_row(qlora, 1, 50), None)[0][1] == bars.UNMEASURED, "QLoRA without LoRA")
+    recomputed = bars.verdicts("llama-3.1-8b full", made_up_row("llama-3.1-8b full", 1.5, 70, "gate_up"), None)
+    require(recomputed == [("1.6 s", "not measured (recomputes)")], recomputed)
+    name = "llama-3.1-8b decoding nf4"
+    for rate, expected in ((650, "held"), (649, "missed")):
+        require(bars.verdicts(name, {"tokens_per_second": rate}, None)[0][1] == expected, rate)
+    require(bars.practical_seconds("llama-3.1-8b lora", "NVIDIA H200") == 1.0, "practical seconds on an H200")
+    require(bars.practical_seconds("llama-3.1-8b lora", "NVIDIA H100 80GB HBM3") == 1.04, "practical seconds on an H100")
+    check_flops()
+
+
+def check_flops() -> None:
+    """The figures that the bars were stated with, in TFLOP a step of 16,384 tokens."""
+    for model, method, expected in (("llama-3.1-8b", "full", 861), ("llama-3.1-8b", "lora", 619), ("phi-3-mini-128k", "full", 458)):
+        tera = model_flops.training_flops(jobs.shape_of(model), method, 8192) * 16384 * 1e-12
+        require(abs(tera / expected - 1) < 0.01, (model, method, tera))
+
+
+def check_merge(dry: dict) -> None:
+    """The newer row of a name and card counts; other cards' rows and the dry run's stay; a success ends its failure."""
+    result = copy.deepcopy(dry)
+    row = made_up_row("llama-3.1-8b lora", 1.0, 60)
+    facts = {key: row[key] for key in ("name", "device", "commit", "date")}
+    results.merge(result, results.empty() | {"failures": [facts | {"reason": "out of time"}]})
+    require(len(result["failures"]) == 1, result["failures"])
+    results.merge(result, results.empty() | {"training": [row, row | {"device": "NVIDIA H100"}]})
+    require(len(result["training"]) == len(dry["training"]) + 2 and result["failures"] == [], result)
+    results.merge(result, results.empty() | {"training": [row | {"step_seconds": 2.0, "date": "2026-01-02T00:00:00Z"}]})
+    results.merge(result, results.empty() | {"training": [row | {"step_seconds": 3.0, "date": "2025-01-01T00:00:00Z"}]})
+    require(results.find(result["training"], row["name"], row["device"])["step_seconds"] == 2.0, result["training"])
+    qlora = made_up_row("llama-3.1-8b qlora", 1.0, 50)
+    require(results.beside(result, qlora) is not None, "QLoRA's LoRA is not found")
+    require(results.beside(result, qlora | {"commit": "b"}) is None, "LoRA of another commit stands beside QLoRA")
+    text = results_table.readme_table(result)
+    require("| llama-3.1-8b lora | 6.4 s, 36 GiB | 1.15 s | H100: 1.00 s, 60.00 GiB (held); H200: 2.00 s, 60.00 GiB (missed) |" in text, text)
+    require("| 31 tokens/s | 270 tokens/s | not yet measured |" in text, text)
+
+
+def check_search() -> None:
+    for most in (0, 1, 2, 3, 7, 8, 1000):
+        found = longest.search(lambda tokens: tokens <= most * 64 + 5, 64)
+        require(found == most * 64, (most, found))
+
+
+def check_jobs(setting: stages.Setting) -> None:
+    """Every real job has a plan that fits an H100, and on an H200 with nothing recomputed where it is to be quick; all within the bars."""
+    planner = dataclasses.replace(setting, backend="cuda", device="none")
+    for job in jobs.TRAINING:
+        for card in ("h100", "h200"):
+            recompute, planned = stages.first_that_fits(planner, job, [f"device={card}"])
+            require(planned["tokens_per_step"] == job.tokens == 16384, (job, planned["tokens_per_step"]))
+            require(planned["card"]["name"] == card, planned["card"])
+            require(card == "h100" or recompute == job.recomputes[0], (job.name, card, recompute))
+            gib, bar = stages.planned_peak(planned) / GIB, bars.of(job.name).gib
+            require(bar is None or gib <= bar, f"{job.name} plans {gib:.2f} GiB, its bar is {bar}")
+            print(f"{job.name}: recompute={recompute} fits an {card}, {gib:.2f} GiB planned", flush=True)

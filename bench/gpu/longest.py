@@ -1,0 +1,54 @@
+"""The longest row that one card holds: found by planning, then a step of it run."""
+
+import dataclasses
+import json
+import pathlib
+
+import jobs
+import stages
+from jobs import Job
+from processes import Failure
+from stages import Setting
+
+MOST_TOKENS = 1 << 20
+
+
+def model_with_positions(setting: Setting, model: str) -> pathlib.Path:
+    """The shape as a folder without weights whose positions do not end where the published model's do."""
+    folder = setting.work / f"{model}-long"
+    folder.mkdir(exist_ok=True)
+    config = jobs.CONFIGS[model] | {"max_position_embeddings": MOST_TOKENS, "architectures": ["LlamaForCausalLM"],
+                                    "hidden_act": "silu", "torch_dtype": "bfloat16"}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def words_of(setting: Setting, job: Job, tokens: int) -> list[str]:
+    words = stages.words_of(setting, dataclasses.replace(job, rows=1, row_tokens=tokens), job.recomputes[0])
+    return [f"model={model_with_positions(setting, job.model)}"] + words[1:]
+
+
+def search(fits, grain: int) -> int:
+    """The largest multiple of the grain that fits, where every smaller one does; 0 where none."""
+    low, high = 0, 1
+    while high * grain <= MOST_TOKENS and fits(high * grain):
+        low, high = high, high * 2
+    high = min(high, MOST_TOKENS // grain + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle * grain) else (low, middle)
+    return low * grain
+
+
+def longest(setting: Setting, job: Job, grain: int) -> dict:
+    tokens = search(lambda tokens: stages.plan(setting, words_of(setting, job, tokens)) is not None, grain)
+    if tokens == 0:
+        raise Failure(f"not even {grain} tokens fit")
+    found = dataclasses.replace(job, rows=1, row_tokens=tokens)
+    data = [f"data={stages.make_rows(dataclasses.replace(setting, warmup=0, steps=2), found)}"]
+    words = words_of(setting, job, tokens) + data
+    planned = stages.plan(setting, words)
+    taken, peak = stages.run_steps(setting, words, 1)
+    return stages.row(setting, found, job.recomputes[0], taken[0]) | {
+        "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
+        "planned_peak_bytes": stages.planned_peak(planned), "measured_peak_bytes": peak}
