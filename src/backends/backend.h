@@ -78,8 +78,7 @@ class Backend : public program::Target {
   virtual void run(const Invocation& invocation) = 0;
   // Keeps what `operations` runs instead of running it; all of it has run before, and it calls
   // nothing but run(). Null where there is nothing to gain.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& operations) {
-    static_cast<void>(operations);
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& /*operations*/) {
     return nullptr;
   }
   // Between any two spaces, ordered after what was run before. Returns when it is done.

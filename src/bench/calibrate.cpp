@@ -28,7 +28,7 @@ void print_summary(const plan::Calibration& calibration, const std::filesystem::
   fmt::print(
       "{}\n{}\n{} samples\nlarge products {:.0f} GFLOP/s, in f32 {:.0f} GFLOP/s; memory "
       "{:.1f} GB/s\nwritten to {}\n",
-      calibration.machine.cpu, calibration.machine.libraries, calibration.samples.size(),
+      calibration.machine.processor, calibration.machine.libraries, calibration.samples.size(),
       roofline.flops_a_second * 1e-9, roofline.f32_flops_a_second * 1e-9,
       roofline.bytes_a_second * 1e-9, path.string());
 }

@@ -118,7 +118,7 @@ void check_dimensions(const Calibration& calibration, const std::string& file) {
 
 MachineIdentity identify_machine(const program::Target& target) {
   const auto device = target.device();
-  return {.cpu = device ? device->name : cpu_name(),
+  return {.processor = device ? device->name : cpu_name(),
           .target = target.name(),
           .libraries = target.library_versions(),
           .date = utc_now()};
@@ -127,7 +127,7 @@ MachineIdentity identify_machine(const program::Target& target) {
 // One sample a line: the file is read by people too.
 std::string to_json(const Calibration& calibration) {
   const MachineIdentity& machine = calibration.machine;
-  const Json head = {{"cpu", machine.cpu},
+  const Json head = {{"cpu", machine.processor},
                      {"target", machine.target},
                      {"libraries", machine.libraries},
                      {"date", machine.date}};
@@ -155,7 +155,7 @@ Calibration read_calibration(const fs::path& path) {
                                     root.text("format"), kFormat));
   const base::JsonObject machine = root.object("machine");
   Calibration calibration;
-  calibration.machine = {.cpu = machine.text("cpu"),
+  calibration.machine = {.processor = machine.text("cpu"),
                          .target = machine.text("target"),
                          .libraries = machine.text("libraries"),
                          .date = machine.text("date")};
@@ -169,8 +169,8 @@ Calibration read_calibration(const fs::path& path) {
 
 fs::path calibration_path(const formats::Recipe& recipe, const MachineIdentity& machine) {
   if (!recipe.calibration.empty()) return recipe.calibration;
-  const std::string identity = machine.cpu + "|" + machine.target + "|" + machine.libraries;
-  return cache_folder() / fmt::format("calibration-{}-{:08x}.json", slug(machine.cpu),
+  const std::string identity = machine.processor + "|" + machine.target + "|" + machine.libraries;
+  return cache_folder() / fmt::format("calibration-{}-{:08x}.json", slug(machine.processor),
                                       base::hash_name(identity.data(), identity.size()) >> 32);
 }
 

@@ -15,13 +15,13 @@ namespace snug::plan {
 
 // What times depend on. Equal machines have equal members, but for the date.
 struct MachineIdentity {
-  std::string
-      cpu;  // "Intel(R) Xeon(R) Processor, family 6 model 207 stepping 2", or the card's name
+  // "Intel(R) Xeon(R) Processor, family 6 model 207 stepping 2", or a card's name.
+  std::string processor;
   std::string target;     // "cpu"
   std::string libraries;  // versions, instruction set and threads, as the target states them
   std::string date;       // of the measurement: "2026-01-31T12:00:00Z"
   bool same_machine(const MachineIdentity& other) const {
-    return cpu == other.cpu && target == other.target && libraries == other.libraries;
+    return processor == other.processor && target == other.target && libraries == other.libraries;
   }
 };
 

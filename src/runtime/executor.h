@@ -1,6 +1,6 @@
 // The executor: allocates a job's arenas once, resolves every operation to addresses, and runs the
-// programs' lists. It allocates nothing afterwards, but for a backend's
-// recordings. One thread drives it.
+// programs' lists. It allocates nothing afterwards, but for a backend's recordings. One thread
+// drives it.
 #pragma once
 
 #include <memory>

@@ -81,7 +81,7 @@ TEST_F(CalibrationFile, IsFoundInTheCacheOfThisMachine) {
 
 TEST_F(CalibrationFile, NamedFileIsUsedWhateverItsMachine) {
   Calibration calibration = measured();
-  calibration.machine.cpu = "another";
+  calibration.machine.processor = "another";
   recipe_.calibration = (folder_ / "there.json").string();
   write(recipe_.calibration, calibration);
   EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated");
