@@ -4,6 +4,8 @@
 // The executor allocates each arena once, prepares every operation once, then runs operations in
 // list order. One thread drives a backend; a backend may use many inside run(). After prepare() of
 // the last operation, run() allocates no memory: scratch is the operation's workspace tensor.
+// Weights are loaded before the first run, by two threads: queue_copy(), quantize_nf4() and
+// timelines of their own may be used by both at once.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +15,7 @@
 #include <span>
 #include <string_view>
 
+#include "backends/random_values.h"
 #include "backends/timeline.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -76,15 +79,19 @@ class Backend : public program::Target {
   virtual std::unique_ptr<Prepared> prepare(const program::OperationView& view) = 0;
   // Runs it; asynchronous where the device is.
   virtual void run(const Invocation& invocation) = 0;
+  // Runs them in this order, or several at once where that gives the same bits.
+  virtual void run_list(std::span<const Invocation> invocations) {
+    for (const Invocation& invocation : invocations) run(invocation);
+  }
   // Keeps what `operations` runs instead of running it; all of it has run before, and it calls
-  // nothing but run(). Null where there is nothing to gain.
+  // nothing but run() and run_list(). Null where there is nothing to gain.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& /*operations*/) {
     return nullptr;
   }
   // Between any two spaces, ordered after what was run before. Returns when it is done.
   virtual void copy(void* destination, const void* source, int64_t bytes) = 0;
-  // The same, from pinned memory of the host, which may return before it is done: the source stays
-  // as it is until a point that is marked afterwards is reached.
+  // The same, from or to pinned memory of the host, which may return before it is done: the host
+  // leaves that memory alone until a point that is marked afterwards is reached.
   virtual void queue_copy(void* destination, const void* source, int64_t bytes) {
     copy(destination, source, bytes);
   }
@@ -93,6 +100,12 @@ class Backend : public program::Target {
   virtual void write_value(void* destination, const void* value, int64_t bytes) {
     copy(destination, value, bytes);
   }
+  // Fills a contiguous f32 or bf16 tensor of the device with the values of a weight from its
+  // element `first` on, a multiple of kValueGroup. Asynchronous like run(), ordered with it.
+  virtual void fill(const Buffer& tensor, const RandomValues& values, int64_t first) = 0;
+  // formats::quantize_nf4 of values that lie on the device side by side, f32, bf16 or f16, with the
+  // same bits; codes and absmax lie there too. Asynchronous like run(), ordered with it.
+  virtual void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) = 0;
   // Returns when all that was run and copied is done.
   virtual void synchronise() = 0;
   // With so many points to mark, none of them marked yet.

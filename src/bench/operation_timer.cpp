@@ -8,6 +8,7 @@
 #include "plan/job.h"
 #include "runtime/executor.h"
 #include "runtime/host_window.h"
+#include "runtime/random_weights.h"
 
 namespace snug::bench {
 namespace {
@@ -48,17 +49,14 @@ class Stopwatch final : public runtime::Executor::Observer {
 // about normal(0, 0.02) in matrices, one in the weights of norms and the scales of codes, any code.
 void fill_with_noise(const Buffer& buffer, runtime::Executor& executor) {
   const bool is_matrix = buffer.shape.rank() > 1;
+  if (buffer.dtype != base::DType::u8)
+    return is_matrix ? runtime::fill_uniform({buffer, "noise"}, 0, 0.035F, executor)
+                     : runtime::fill_constant(buffer, 1.0F, executor);
   uint32_t state = 0x9E3779B9U;
   runtime::write_pieces(buffer, executor, [&](const Buffer& piece, int64_t) {
     for (int64_t i = 0; i < piece.elements(); ++i) {
       state = state * 1664525U + 1013904223U;
-      const float uniform = static_cast<float>(state >> 8) * 0x1p-24F - 0.5F;
-      const float value = is_matrix ? uniform * 0.07F : 1.0F;
-      if (piece.dtype == base::DType::f32) piece.as<float>()[i] = value;
-      if (piece.dtype == base::DType::bf16)
-        piece.as<base::BFloat16>()[i] = base::to_bfloat16(value);
-      if (piece.dtype == base::DType::u8)
-        piece.as<uint8_t>()[i] = static_cast<uint8_t>(state >> 24);
+      piece.as<uint8_t>()[i] = static_cast<uint8_t>(state >> 24);
     }
   });
 }

@@ -25,32 +25,40 @@ int64_t largest_blocks(const models::ModelConfig& model) {
   return blocks;
 }
 
-// Slots through which weights stream where file and memory differ in element type, and, for each,
-// the scales of a weight that is double quantised on the way, and what is on its way to or from a
-// device that the host does not reach.
+void add_staging(Program& load, std::string name, DType dtype, int64_t elements, Space space) {
+  Tensor tensor;
+  tensor.name = std::move(name);
+  tensor.shape = {elements};
+  tensor.dtype = dtype;
+  tensor.role = Role::staging;
+  tensor.space = space;
+  load.tensors.push_back(std::move(tensor));
+}
+
+// Two slots through which weights stream where file and memory differ in element type. For each,
+// where the host does not reach the device, what is on its way to or from it. With a base that may
+// be quantised on the way also: the scales of a weight, of which a double quantised one needs all
+// first and which are looked at for what is not finite; and on a device that the host does not
+// reach a slot's values and their scales, since it quantises them there.
 Program load_program(const std::optional<passes::QuantizeOptions>& quantization,
                      const models::ModelConfig& model, const program::Target& target) {
+  constexpr int64_t kSlotBlocks = program::nf4_blocks(kLoadSlotBytes / 2);  // of 16-bit values
+  const bool is_remote = !target.host_reaches_device();
+  const int64_t blocks = quantization ? largest_blocks(model) : 0;
+  const bool is_nested = quantization && quantization->nested;
   Program load;
   load.name = "load";
   for (int slot = 0; slot < kLoadSlots; ++slot) {
-    Tensor tensor;
-    tensor.name = fmt::format("load.slot.{}", slot);
-    tensor.shape = {kLoadSlotBytes};
-    tensor.dtype = DType::u8;
-    tensor.role = Role::staging;
-    tensor.space = Space::pinned_host;
-    load.tensors.push_back(tensor);
-    if (!target.host_reaches_device()) {
-      tensor.name = fmt::format("load.stage.{}", slot);
-      tensor.shape = {kLoadStageBytes};
-      load.tensors.push_back(tensor);
-    }
-    const int64_t blocks = quantization && quantization->nested ? largest_blocks(model) : 0;
+    const auto add = [&](const char* what, DType dtype, int64_t elements, Space space) {
+      add_staging(load, fmt::format("load.{}.{}", what, slot), dtype, elements, space);
+    };
+    add("slot", DType::u8, kLoadSlotBytes, Space::pinned_host);
+    if (is_remote) add("stage", DType::u8, kLoadStages * kLoadStageBytes, Space::pinned_host);
     if (blocks == 0) continue;
-    tensor.name = fmt::format("load.absmax.{}", slot);
-    tensor.shape = {blocks};
-    tensor.dtype = DType::f32;
-    load.tensors.push_back(std::move(tensor));
+    if (is_nested || is_remote) add("absmax", DType::f32, blocks, Space::pinned_host);
+    if (!is_remote) continue;
+    add("values", DType::u8, kLoadSlotBytes, Space::device);
+    if (is_nested) add("scales", DType::f32, kSlotBlocks, Space::device);
   }
   return load;
 }

@@ -79,10 +79,12 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target);
 // A job of the given programs (tests, calibration): lowered already, laid out here.
 Job make_job(std::vector<program::Program> programs, const program::Target& target);
 
-// Bytes of one slot of the load ring; tensors stream through two.
+// Bytes of one slot through which tensors are read; each of two readers has one.
 inline constexpr int64_t kLoadSlotBytes = 4 << 20;
 inline constexpr int kLoadSlots = 2;
-// Of what a slot's values become: at most twice as wide.
+// Of what a slot's values become: at most twice as wide. Where it has to be copied to a device,
+// each reader has so many of these and fills one while the others' copies are under way.
 inline constexpr int64_t kLoadStageBytes = 2 * kLoadSlotBytes;
+inline constexpr int kLoadStages = 2;
 
 }  // namespace snug::plan

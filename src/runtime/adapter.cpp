@@ -1,6 +1,5 @@
 #include "runtime/adapter.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -19,7 +18,6 @@ namespace snug::runtime {
 namespace {
 
 namespace fs = std::filesystem;
-using backends::Buffer;
 using formats::LoraModule;
 using formats::PeftAdapter;
 using formats::TensorIndex;
@@ -137,9 +135,7 @@ void initialise_adapter(int64_t seed, Executor& executor) {
     const std::string a = tensor_a(module);
     const float bound = 1.0F / std::sqrt(static_cast<float>(module.in_features));
     fill_uniform({original_of(executor, a), a}, seed, bound, executor);
-    write_pieces(
-        original_of(executor, tensor_b(module)), executor,
-        [](const Buffer& piece, int64_t) { std::fill_n(piece.data, piece.bytes(), std::byte{0}); });
+    fill_constant(original_of(executor, tensor_b(module)), 0.0F, executor);
   }
 }
 

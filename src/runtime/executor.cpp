@@ -39,6 +39,7 @@ struct Executor::Loaded {
   std::vector<Buffer> tensors;
   std::unordered_map<std::string_view, size_t> by_name;
   std::vector<Resolved> operations;
+  std::vector<backends::Invocation> invocations;  // of the operations
   std::vector<BatchCopy> batch;
   std::unique_ptr<backends::Recording> recording;  // of the operations, after their first run
   bool ran = false;
@@ -95,9 +96,11 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
           host != loaded->by_name.end())
         loaded->batch.push_back({&loaded->tensors[host->second], &loaded->tensors[id]});
     loaded->operations.resize(program.operations.size());
-    for (size_t i = 0; i < program.operations.size(); ++i)
+    for (size_t i = 0; i < program.operations.size(); ++i) {
       resolve_operation(program, program.operations[i], loaded->tensors, backend,
                         loaded->operations[i]);
+      loaded->invocations.push_back(loaded->operations[i].invocation);
+    }
     programs_.push_back(std::move(loaded));
   }
 }
@@ -118,10 +121,11 @@ void Executor::run(std::string_view program) {
 }
 
 void Executor::run_operations(const Loaded& list) {
-  for (size_t i = 0; i < list.operations.size(); ++i) {
-    if (observer_ != nullptr) observer_->before(*list.program, i);
-    backend_.run(list.operations[i].invocation);
-    if (observer_ != nullptr) observer_->after(*list.program, i);
+  if (observer_ == nullptr) return backend_.run_list(list.invocations);
+  for (size_t i = 0; i < list.invocations.size(); ++i) {
+    observer_->before(*list.program, i);
+    backend_.run(list.invocations[i]);
+    observer_->after(*list.program, i);
   }
 }
 

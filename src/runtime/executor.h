@@ -56,7 +56,7 @@ class Executor {
   backends::Backend& backend() { return backend_; }
   const plan::Job& job() const { return job_; }
 
-  // Called around every operation when set (profiling); null otherwise.
+  // Called around every operation when set (profiling), which then run one by one; null otherwise.
   class Observer {
    public:
     virtual ~Observer() = default;

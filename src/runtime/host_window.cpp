@@ -7,39 +7,49 @@
 namespace snug::runtime {
 
 HostWindow::HostWindow(Executor& executor, int slot) : backend_(executor.backend()) {
-  if (!backend_.host_reaches_device())
-    stage_ = executor.tensor("load", fmt::format("load.stage.{}", slot)).data;
+  if (backend_.host_reaches_device()) return;
+  stages_ = executor.tensor("load", fmt::format("load.stage.{}", slot)).data;
+  copied_ = backend_.timeline(plan::kLoadStages);
+}
+
+HostWindow::~HostWindow() {
+  if (copied_ == nullptr) return;
+  for (size_t stage = 0; stage < plan::kLoadStages; ++stage) copied_->wait(stage);
 }
 
 int64_t HostWindow::capacity_bytes() const {
-  return stage_ == nullptr ? std::numeric_limits<int64_t>::max() : plan::kLoadStageBytes;
+  return stages_ == nullptr ? std::numeric_limits<int64_t>::max() : plan::kLoadStageBytes;
 }
 
 std::byte* HostWindow::open(std::byte* device, int64_t bytes) {
-  if (stage_ == nullptr) return device;
+  if (stages_ == nullptr) return device;
   // The next begins where a number of any type may.
   constexpr int64_t kAlignment = 64;
   SNUG_CHECK(used_ + bytes <= capacity_bytes(), "{} bytes through a window that has {} left", bytes,
              capacity_bytes() - used_);
-  std::byte* const host = stage_ + used_;
+  if (pieces_.empty()) copied_->wait(stage_);
+  std::byte* const host = stages_ + static_cast<int64_t>(stage_) * plan::kLoadStageBytes + used_;
   used_ = (used_ + bytes + kAlignment - 1) / kAlignment * kAlignment;
   pieces_.push_back({device, host, bytes});
   return host;
 }
 
 void HostWindow::close() {
+  if (pieces_.empty()) return;
   for (const Piece& piece : pieces_) backend_.queue_copy(piece.device, piece.host, piece.bytes);
-  if (!pieces_.empty()) backend_.synchronise();
+  copied_->mark(stage_);
+  stage_ = (stage_ + 1) % plan::kLoadStages;
   pieces_.clear();
   used_ = 0;
 }
 
+// Behind what is still being copied from the same memory.
 const std::byte* HostWindow::read(const std::byte* device, int64_t bytes) {
-  if (stage_ == nullptr) return device;
+  if (stages_ == nullptr) return device;
   SNUG_CHECK(bytes <= capacity_bytes() && pieces_.empty(), "{} bytes read through a window of {}",
              bytes, capacity_bytes());
-  backend_.copy(stage_, device, bytes);
-  return stage_;
+  backend_.copy(stages_, device, bytes);
+  return stages_;
 }
 
 }  // namespace snug::runtime

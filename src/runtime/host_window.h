@@ -1,10 +1,13 @@
 // How the host writes and reads tensors of the device: at their addresses where it reaches them,
-// else through the staging memory of the program `load`, piece by piece. One thread uses a window;
-// windows of different slots may be used at once. Not while a program runs.
+// else through the staging memory of the program `load`, piece by piece. What is written is copied
+// while the host fills the next stage of its ring; work that a backend is given later comes behind
+// it. One thread uses a window; windows of different slots may be used at once. Not while a program
+// runs, since it may have the staging memory for its own.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "backends/backend.h"
@@ -16,6 +19,10 @@ class HostWindow {
  public:
   // `slot`: which staging memory, below plan::kLoadSlots.
   HostWindow(Executor& executor, int slot);
+  // Waits until all that was written is in place.
+  ~HostWindow();
+  HostWindow(const HostWindow&) = delete;
+  HostWindow& operator=(const HostWindow&) = delete;
 
   // Most bytes that may be open at once; no limit where the host reaches the device.
   int64_t capacity_bytes() const;
@@ -23,7 +30,7 @@ class HostWindow {
   // Where to write what shall lie at `device`; undefined at first unless the host reaches it.
   // CHECKs the capacity.
   std::byte* open(std::byte* device, int64_t bytes);
-  // Puts everything that was opened in its place.
+  // Puts everything that was opened in its place, before what the backend is given later.
   void close();
   // What lies there, until the next call.
   const std::byte* read(const std::byte* device, int64_t bytes);
@@ -36,7 +43,9 @@ class HostWindow {
   };
 
   backends::Backend& backend_;
-  std::byte* stage_ = nullptr;  // null: the host reaches the device
+  std::byte* stages_ = nullptr;                 // null: the host reaches the device
+  std::unique_ptr<backends::Timeline> copied_;  // a point a stage
+  size_t stage_ = 0;                            // the one that is open, or next
   int64_t used_ = 0;
   std::vector<Piece> pieces_;
 };

@@ -2,7 +2,7 @@
 // order of the transfers: while one waits for the disk, the other converts or quantises. What is
 // rounded before it is quantised is narrowed within its slot. Scales of a double quantised weight
 // need all of its absmax first: those gather in one of two buffers, and whoever ends the last piece
-// stores them.
+// stores them. A device that the host does not reach quantises itself, and gives all absmax back.
 #include "runtime/read_tensors.h"
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "formats/quant_state.h"
 #include "methods/update.h"
 #include "runtime/convert.h"
+#include "runtime/weight_quantizer.h"
 
 namespace snug::runtime {
 namespace {
@@ -42,15 +43,20 @@ class Work {
   Work(std::span<const Transfer> transfers, Executor& executor) : transfers_(transfers) {
     left_.reserve(transfers.size());
     absmax_.reserve(transfers.size());
-    size_t nested = 0;
+    size_t gathered = 0;
     for (const Transfer& transfer : transfers) {
       left_.push_back(transfer.destination.elements());
-      absmax_.push_back(transfer.stored ? absmax_of(*transfer.stored, nested, executor) : nullptr);
+      absmax_.push_back(transfer.stored ? absmax_of(*transfer.stored, gathered, executor)
+                                        : nullptr);
     }
   }
 
   const Transfer& transfer(const Piece& piece) const { return transfers_[piece.transfer]; }
-  // Where the absmax of the transfer's blocks gather, of a double quantised weight; else null.
+  bool quantizes() const {
+    return std::any_of(transfers_.begin(), transfers_.end(),
+                       [](const Transfer& transfer) { return transfer.stored.has_value(); });
+  }
+  // Where the absmax of the transfer's blocks gather; null where they go to their place alone.
   float* absmax(const Piece& piece) const { return absmax_[piece.transfer]; }
 
   std::optional<Piece> next() {
@@ -97,9 +103,10 @@ class Work {
   }
 
  private:
-  static float* absmax_of(const StoredWeight& stored, size_t& nested, Executor& executor) {
-    if (!stored.nested()) return nullptr;
-    const auto slot = nested++ % plan::kLoadSlots;
+  // Where the host does not reach the device it sees the absmax only here.
+  static float* absmax_of(const StoredWeight& stored, size_t& gathered, Executor& executor) {
+    if (!stored.nested() && executor.backend().host_reaches_device()) return nullptr;
+    const auto slot = gathered++ % plan::kLoadSlots;
     return executor.tensor("load", fmt::format("load.absmax.{}", slot)).as<float>();
   }
 
@@ -114,17 +121,13 @@ class Work {
 
   std::span<const Transfer> transfers_;
   std::vector<int64_t> left_;   // elements of each transfer
-  std::vector<float*> absmax_;  // of each transfer that is double quantised and not finished
+  std::vector<float*> absmax_;  // of each transfer whose absmax gather, until it is finished
   std::mutex mutex_;
   std::condition_variable ended_;
   size_t index_ = 0;
   int64_t element_ = 0;
   std::exception_ptr failure_;
 };
-
-Buffer values_in(std::byte* slot, base::DType dtype, int64_t elements) {
-  return {slot, dtype, {elements}, {1, 0, 0, 0}};
-}
 
 // Narrows values where they lie, through a chunk that stays in the cache.
 void round_in_place(std::byte* values, base::DType from, base::DType to, int64_t elements) {
@@ -140,49 +143,65 @@ void round_in_place(std::byte* values, base::DType from, base::DType to, int64_t
   }
 }
 
+// What one thread reads with.
+struct Reader {
+  Reader(Executor& executor, int number, bool quantizes)
+      : slot(executor.tensor("load", fmt::format("load.slot.{}", number)).data),
+        window(executor, number) {
+    if (quantizes) quantizer.emplace(executor, number);
+  }
+  std::byte* slot;
+  HostWindow window;
+  std::optional<WeightQuantizer> quantizer;
+};
+
 // Rounds and quantises a slot's values to their place; returns the absmax of their blocks.
 std::span<const float> quantize_piece(const Transfer& transfer, const Piece& piece, Work& work,
-                                      std::byte* slot, HostWindow& window) {
+                                      Reader& reader) {
   const base::DType from = *transfer.source->info->dtype;
   const base::DType rounded = quantised_from(from, transfer.stored->compute);
-  if (rounded != from) round_in_place(slot, from, rounded, piece.elements);
-  return quantize_values(values_in(slot, rounded, piece.elements), piece.first_element,
-                         *transfer.stored, work.absmax(piece), window);
+  if (rounded != from) round_in_place(reader.slot, from, rounded, piece.elements);
+  return reader.quantizer->quantize_slot(rounded, {piece.first_element, piece.elements},
+                                         *transfer.stored, work.absmax(piece));
 }
 
-void read_piece(const TensorIndex& index, const Piece& piece, Work& work, std::byte* slot,
-                HostWindow& window) {
+// A weight that is quantised on the way.
+void read_to_quantize(const TensorIndex& index, const Piece& piece, Work& work, Reader& reader) {
   const Transfer& transfer = work.transfer(piece);
+  const IndexedTensor& source = *transfer.source;
+  const int64_t width = base::size_of(*source.info->dtype);
+  index.read_range(source, piece.first_element * width, piece.elements * width, reader.slot);
+  check_finite(index, source, quantize_piece(transfer, piece, work, reader));
+  if (!work.ends(piece)) return;
+  store_scales(work.absmax(piece), transfer.destination.elements(), *transfer.stored,
+               reader.window);
+  work.finished(piece);
+}
+
+void read_piece(const TensorIndex& index, const Piece& piece, Work& work, Reader& reader) {
+  const Transfer& transfer = work.transfer(piece);
+  if (transfer.stored) return read_to_quantize(index, piece, work, reader);
   const IndexedTensor& source = *transfer.source;
   const Buffer& destination = transfer.destination;
   const base::DType from = *source.info->dtype;
   const int64_t from_width = base::size_of(from);
   const int64_t width = base::size_of(destination.dtype);
-  const bool straight = !transfer.stored && from == destination.dtype;
+  const bool straight = from == destination.dtype;
   std::byte* const to =
-      transfer.stored
-          ? nullptr
-          : window.open(destination.data + piece.first_element * width, piece.elements * width);
+      reader.window.open(destination.data + piece.first_element * width, piece.elements * width);
   index.read_range(source, piece.first_element * from_width, piece.elements * from_width,
-                   straight ? to : slot);
+                   straight ? to : reader.slot);
   if (straight && from == base::DType::f32 && formats::weight_of_part(source.info->name))
     check_finite(index, source,
                  {reinterpret_cast<const float*>(to), static_cast<size_t>(piece.elements)});
-  if (transfer.stored)
-    check_finite(index, source, quantize_piece(transfer, piece, work, slot, window));
-  else if (!straight)
-    convert(from, slot, destination.dtype, to, piece.elements);
-  window.close();
-  if (!work.ends(piece) || !transfer.stored) return;
-  store_scales(work.absmax(piece), destination.elements(), *transfer.stored, window);
-  work.finished(piece);
+  if (!straight) convert(from, reader.slot, destination.dtype, to, piece.elements);
+  reader.window.close();
 }
 
-void read_pieces(const TensorIndex& index, Work& work, Executor& executor, int slot) {
+void read_pieces(const TensorIndex& index, Work& work, Executor& executor, int number) {
   try {
-    std::byte* const memory = executor.tensor("load", fmt::format("load.slot.{}", slot)).data;
-    HostWindow window(executor, slot);
-    while (const auto piece = work.next()) read_piece(index, *piece, work, memory, window);
+    Reader reader(executor, number, work.quantizes());
+    while (const auto piece = work.next()) read_piece(index, *piece, work, reader);
   } catch (...) {
     work.fail(std::current_exception());
   }

@@ -32,24 +32,6 @@ base::DType quantised_from(base::DType in_file, base::DType compute) {
   return base::size_of(in_file) == 2 ? in_file : compute;
 }
 
-std::span<const float> quantize_values(const backends::Buffer& values, int64_t first,
-                                       const StoredWeight& weight, float* gathered,
-                                       HostWindow& window) {
-  const int64_t first_block = first / program::kNf4BlockSize;
-  const int64_t blocks = program::nf4_blocks(values.elements());
-  std::byte* const codes =
-      window.open(weight.codes.data + first / 2, program::nf4_code_bytes(values.elements()));
-  float* absmax = gathered == nullptr ? nullptr : gathered + first_block;
-  if (absmax == nullptr) {
-    constexpr int64_t kWidth = sizeof(float);
-    absmax = reinterpret_cast<float*>(
-        window.open(weight.absmax.data + first_block * kWidth, blocks * kWidth));
-  }
-  formats::quantize_nf4(values.dtype, values.data, values.elements(),
-                        reinterpret_cast<uint8_t*>(codes), absmax);
-  return {absmax, static_cast<size_t>(blocks)};
-}
-
 void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, HostWindow& window) {
   if (!weight.nested()) return;
   const int64_t blocks = program::nf4_blocks(elements);

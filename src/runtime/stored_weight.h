@@ -34,17 +34,9 @@ StoredWeight stored_weight(const Executor& executor, const std::string& weight);
 // becomes the compute type (bf16 or f32), as transformers does that loads in it.
 base::DType quantised_from(base::DType in_file, base::DType compute);
 
-// Quantises values (f32, bf16 or f16, on the host) to their place: the weight's elements from
-// `first` on, the first of a block. The absmax of a double quantised weight go to `gathered`, which
-// holds those of the whole weight; else null. Returns the absmax of these values. What was opened
-// in the window is still open.
-std::span<const float> quantize_values(const backends::Buffer& values, int64_t first,
-                                       const StoredWeight& weight, float* gathered,
-                                       HostWindow& window);
-
 // Of a double quantised weight whose blocks have these absmax values (in memory of the host),
-// writes the scales and the map and offset they are read with. One that is not has its absmax in
-// place already.
+// writes the scales and the map and offset they are read with, through the window. One that is not
+// has its absmax in place already.
 void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, HostWindow& window);
 
 // A weight that holds no number would quantise to numbers: throws UserError naming file and tensor

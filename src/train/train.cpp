@@ -116,8 +116,7 @@ class Session {
   void load() {
     executor_ = std::make_unique<runtime::Executor>(job_, *backend_);
     if (recipe_.init == formats::Init::random)
-      runtime::random_weights(model_.config, recipe_.seed, static_cast<int>(recipe_.threads),
-                              *executor_);
+      runtime::random_weights(model_.config, recipe_.seed, *executor_);
     else
       read_weights();
     if (spec_.method == plan::MethodKind::lora) {

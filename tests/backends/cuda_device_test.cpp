@@ -4,6 +4,7 @@
 #include "backends/open_cuda.h"
 #include "base/error.h"
 #include "operation_check.h"
+#include "weights_check.h"
 
 namespace snug::backends::test {
 namespace {
@@ -19,6 +20,22 @@ TEST_P(CudaDevice, agrees_with_fp64) {
 INSTANTIATE_TEST_SUITE_P(, CudaDevice, testing::ValuesIn(all_kinds()), [](const auto& test) {
   return std::string(program::name_of(test.param));
 });
+
+class CudaWeights : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
+    backend_ = open_backend("cuda", {});
+  }
+  std::unique_ptr<Backend> backend_;
+};
+
+TEST_F(CudaWeights, values_are_the_reference_s) { check_fill(*backend_); }
+TEST_F(CudaWeights, codes_are_the_host_s) { check_quantize_nf4(*backend_); }
+TEST_F(CudaWeights, a_list_of_steps_is_its_steps) {
+  check_list_of_steps(
+      *backend_, [] {}, [] {});
+}
 
 TEST(CudaWithoutDevice, is_an_error_that_names_the_way_out) {
   if (has_cuda_device()) GTEST_SKIP() << "there is a device";

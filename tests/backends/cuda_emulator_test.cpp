@@ -16,6 +16,7 @@
 #include "backends/cuda/stream.h"
 #include "base/error.h"
 #include "operation_check.h"
+#include "weights_check.h"
 
 namespace snug::backends::test {
 namespace {
@@ -213,6 +214,25 @@ TEST(CudaBackend, says_what_of_the_card_lies_outside_its_arenas) {
   }
   EXPECT_EQ(backend.device()->outside_bytes, before);
   EXPECT_EQ(backend.device()->reserved_bytes, cuda::kLateBytes);
+}
+
+TEST(CudaBackend, makes_the_values_of_weights_bit_for_bit) {
+  cuda::CudaBackend backend({});
+  check_fill(backend);
+}
+
+TEST(CudaBackend, quantises_weights_bit_for_bit) {
+  cuda::CudaBackend backend({});
+  check_quantize_nf4(backend);
+}
+
+TEST(CudaBackend, steps_many_tensors_in_one_launch) {
+  cuda::CudaBackend backend({});
+  uint64_t launches = 0;
+  check_list_of_steps(
+      backend, [&] { launches = cuda_emulator::launches(); },
+      [&] { launches = cuda_emulator::launches() - launches; });
+  EXPECT_EQ(static_cast<int64_t>(launches), launches_of_steps());
 }
 
 class CudaEmulator : public testing::TestWithParam<program::Kind> {};

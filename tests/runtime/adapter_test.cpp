@@ -132,7 +132,7 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
     TinyRun run(options);
     initialise_adapter(9, run.executor());
     for (const std::string& name : run.state_names())
-      fill_normal({run.executor().tensor(name), name}, 11, 0.02F, 1, run.executor());
+      fill_normal({run.executor().tensor(name), name}, 11, 0.02F, run.executor());
     TemporaryFolder folder;
     folder.write("base/tokenizer.json", "{}");
     folder.write("base/config.json", "{}");

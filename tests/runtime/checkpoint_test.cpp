@@ -67,7 +67,7 @@ void fill_state(TinyRun& run, unsigned salt) {
     const std::string master = methods::master_name(tensor.name);
     const bool has_master = run.executor().has(master);
     fill_normal({run.executor().tensor(has_master ? master : tensor.name), tensor.name}, salt,
-                0.02F, 1, run.executor());
+                0.02F, run.executor());
   }
   run.executor().run("prepare");
 }
@@ -194,7 +194,7 @@ TEST_F(Checkpoint, WeightsThatAreNotFiniteAreRefusedAndOlderOnesStay) {
     options.save_total_limit = 1;
     save_checkpoint(options, state_at(1), run.executor());
     const std::string& name = run.job().trainables.back().name;
-    run.executor().tensor(methods::master_name(name)).as<float>()[0] = INFINITY;
+    run.set(run.executor().tensor(methods::master_name(name)), 0, INFINITY);
     run.executor().run("prepare");
     const std::string text =
         user_error_of([&] { save_checkpoint(options, state_at(2), run.executor()); });

@@ -50,7 +50,7 @@ TEST(Heap, SavingAndLoadingStayOutOfIt) {
   config.vocab_size = 200'000;  // 9.6 MB in fp32
   TemporaryFolder folder;
   TinyRun run({.model = config, .compute = DType::bf16});
-  random_weights(config, 1, 1, run.executor());
+  random_weights(config, 1, run.executor());
   run.executor().run("prepare");
   CheckpointOptions options;
   options.output_dir = folder / "run";

@@ -96,11 +96,11 @@ TEST(LoadWeights, ReadsBf16StraightAndRoundsOthersToNearest) {
   load_weights(golden("basic") / "model", wide, rounded.executor());
   const std::string name = "model.layers.1.mlp.down_proj.weight";
   const std::string bytes = stored(formats::TensorIndex(golden("basic") / "model"), name);
-  const backends::Buffer& buffer = rounded.executor().tensor(name);
-  for (int64_t i = 0; i < buffer.elements(); ++i) {
+  const std::vector<float> loaded = rounded.floats(name);
+  for (size_t i = 0; i < loaded.size(); ++i) {
     float value = 0;
     std::memcpy(&value, bytes.data() + 4 * i, 4);
-    ASSERT_EQ(buffer.as<base::BFloat16>()[i].bits, base::to_bfloat16(value).bits) << i;
+    ASSERT_EQ(loaded[i], base::to_float(base::to_bfloat16(value))) << i;
   }
 }
 
@@ -140,15 +140,9 @@ TEST(LoadWeights, StreamsTensorsLargerThanASlotOnTwoThreads) {
   }
   TinyRun run({.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16});
   load_weights(folder.path(), config, run.executor());
-  const backends::Buffer& buffer = run.executor().tensor("model.embed_tokens.weight");
-  for (int64_t i = 0; i < buffer.elements(); ++i)
-    ASSERT_EQ(buffer.as<base::BFloat16>()[i].bits,
-              base::to_bfloat16(static_cast<float>(i) - 1000.0F).bits)
-        << i;
-}
-
-std::string bytes_of(const backends::Buffer& buffer) {
-  return {reinterpret_cast<const char*>(buffer.data), static_cast<size_t>(buffer.bytes())};
+  const std::vector<float> loaded = run.floats("model.embed_tokens.weight");
+  for (size_t i = 0; i < loaded.size(); ++i)
+    ASSERT_EQ(loaded[i], base::to_float(base::to_bfloat16(static_cast<float>(i) - 1000.0F))) << i;
 }
 
 // Every part lies in memory as bitsandbytes stored it; the offset is the number in its JSON.
@@ -170,15 +164,15 @@ TEST(LoadWeights, ReadsStoredNf4BitForBit) {
       if (!weight.is_linear()) continue;
       ++linears;
       const StoredWeight loaded = stored_weight(run.executor(), weight.name);
-      EXPECT_TRUE(bytes_of(loaded.codes) == stored(index, weight.name)) << weight.name;
-      EXPECT_TRUE(bytes_of(loaded.absmax) == stored(index, weight.name + ".absmax"));
+      EXPECT_TRUE(run.bytes(loaded.codes) == stored(index, weight.name)) << weight.name;
+      EXPECT_TRUE(run.bytes(loaded.absmax) == stored(index, weight.name + ".absmax"));
       ASSERT_EQ(loaded.nested(), config.stored->double_quant);
       if (!loaded.nested()) continue;
-      EXPECT_TRUE(bytes_of(loaded.nested_absmax) == stored(index, weight.name + ".nested_absmax"));
-      EXPECT_TRUE(bytes_of(loaded.nested_map) == stored(index, weight.name + ".nested_quant_map"));
+      EXPECT_TRUE(run.bytes(loaded.nested_absmax) == stored(index, weight.name + ".nested_absmax"));
+      EXPECT_TRUE(run.bytes(loaded.nested_map) == stored(index, weight.name + ".nested_quant_map"));
       const auto part = formats::find_nf4(index, weight.name, dims_of(weight.shape));
       ASSERT_TRUE(part);
-      EXPECT_EQ(*loaded.nested_offset.as<float>(), part->state.nested_offset);
+      EXPECT_EQ(run.floats(loaded.nested_offset)[0], part->state.nested_offset);
     }
     EXPECT_EQ(linears, 7 * config.num_layers);
   }
@@ -238,10 +232,7 @@ TEST(LoadWeights, QuantisesManySmallTensorsOnTwoThreads) {
   const auto codes = [&](int layer, const char* linear) {
     const std::string name = fmt::format("model.layers.{}.mlp.{}.weight", layer, linear);
     const StoredWeight stored = stored_weight(run.executor(), name);
-    const auto* first = reinterpret_cast<const char*>(stored.codes.data);
-    const auto* scales = reinterpret_cast<const char*>(stored.absmax.data);
-    return std::string(first, static_cast<size_t>(stored.codes.bytes())) +
-           std::string(scales, static_cast<size_t>(stored.absmax.bytes()));
+    return run.bytes(stored.codes) + run.bytes(stored.absmax);
   };
   for (int load = 0; load < 20; ++load) {
     load_weights(folder.path(), config, run.executor());

@@ -74,8 +74,7 @@ class Loaded {
     std::string all;
     for (const backends::Buffer* part : {&stored.codes, &stored.absmax, &stored.nested_absmax,
                                          &stored.nested_map, &stored.nested_offset})
-      if (part->data != nullptr)
-        all.append(reinterpret_cast<const char*>(part->data), static_cast<size_t>(part->bytes()));
+      if (part->data != nullptr) all += run_.bytes(*part);
     return all;
   }
 

@@ -77,7 +77,7 @@ TEST(SaveModel, UpdatesTheOlderTypeKeyToo) {
   std::filesystem::copy(golden("basic") / "model/config_v4.json", folder / "base/config.json");
   const models::ModelSource source = models::find_model((folder / "base").string());
   TinyRun run({.model = source.config, .compute = DType::bf16});
-  random_weights(source.config, 3, 1, run.executor());
+  random_weights(source.config, 3, run.executor());
   run.executor().run("prepare");
   save_model(folder / "out", source, run.executor());
   const auto config = base::read_json_file(folder / "out/config.json");
@@ -91,7 +91,7 @@ TEST(SaveModel, ReplacesAnEarlierOneWhole) {
   TemporaryFolder folder;
   folder.write("out/leftover.txt", "old");
   TinyRun run;
-  random_weights(run.spec().model, 3, 1, run.executor());
+  random_weights(run.spec().model, 3, run.executor());
   save_model(folder / "out", {run.spec().model, {}}, run.executor());
   EXPECT_FALSE(std::filesystem::exists(folder / "out/leftover.txt"));
   EXPECT_TRUE(std::filesystem::exists(folder / "out/model.safetensors"));
@@ -104,15 +104,11 @@ TEST(SaveModel, RefusesWhatIsNotFinite) {
           std::numeric_limits<float>::quiet_NaN()}) {
       TemporaryFolder folder;
       TinyRun run({.compute = compute});
-      random_weights(run.spec().model, 3, 1, run.executor());
+      random_weights(run.spec().model, 3, run.executor());
       run.executor().run("prepare");
       save_model(folder / "out", {run.spec().model, {}}, run.executor());
       const std::string before = base::read_text_file(folder / "out/model.safetensors");
-      const backends::Buffer& buffer = run.executor().tensor("model.norm.weight");
-      if (compute == DType::f32)
-        buffer.as<float>()[5] = wrong;
-      else
-        buffer.as<base::BFloat16>()[5] = base::to_bfloat16(wrong);
+      run.set(run.executor().tensor("model.norm.weight"), 5, wrong);
       const std::string text = user_error_of([&] {
         save_model(folder / "out", {run.spec().model, {}}, run.executor());
       });
@@ -145,7 +141,7 @@ TEST(ConfigJson, ReadsAsTheSameShape) {
 TEST(SaveTensors, ADamagedFileDoesNotReadBack) {
   TemporaryFolder folder;
   TinyRun run;
-  random_weights(run.spec().model, 3, 1, run.executor());
+  random_weights(run.spec().model, 3, run.executor());
   const std::vector<SavedTensor> tensors{
       {"a", run.executor().tensor("model.norm.weight")},
       {"b", run.executor().tensor("model.layers.0.mlp.up_proj.weight")}};
@@ -162,7 +158,7 @@ TEST(SaveTensors, ADamagedFileDoesNotReadBack) {
 TEST(SaveTensors, SplitsIntoShards) {
   TemporaryFolder folder;
   TinyRun run;
-  random_weights(run.spec().model, 3, 1, run.executor());
+  random_weights(run.spec().model, 3, run.executor());
   std::vector<SavedTensor> tensors;
   for (const models::Weight& weight : models::weights_of(run.spec().model))
     tensors.push_back({weight.name, run.executor().tensor(weight.name)});

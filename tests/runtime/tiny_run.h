@@ -1,4 +1,5 @@
-// A tiny job with its executor on the reference backend: what tests of loading and saving share.
+// A tiny job with its executor, on the backend that the test binary is built for: what tests of
+// loading and saving share. The host may not reach the device, so all goes through copies.
 #pragma once
 
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "models/weights.h"
 #include "passes/quantize.h"
 #include "plan/job.h"
+#include "runtime/convert.h"
 #include "runtime/executor.h"
 
 namespace snug::testing {
@@ -49,6 +51,8 @@ struct TinyOptions {
   int64_t lora_r = 4;
   std::vector<std::string> target_modules{"all-linear"};
   std::optional<passes::QuantizeOptions> quantization{};  // of the frozen linears
+  const char* backend = SNUG_TEST_BACKEND;
+  int threads = 0;  // of it
 };
 
 inline plan::TrainingSpec spec_of(const TinyOptions& options) {
@@ -71,7 +75,7 @@ class TinyRun {
  public:
   explicit TinyRun(const TinyOptions& options = {})
       : spec_(spec_of(options)),
-        backend_(backends::open_backend("reference", {})),
+        backend_(backends::open_backend(options.backend, {.threads = options.threads})),
         job_(plan::plan_training(spec_, *backend_)),
         executor_(job_, *backend_) {}
 
@@ -79,18 +83,27 @@ class TinyRun {
   const plan::TrainingSpec& spec() const { return spec_; }
   const plan::Job& job() const { return job_; }
 
-  std::string bytes(const std::string& name) const {
-    const backends::Buffer& buffer = executor_.tensor(name);
-    return {reinterpret_cast<const char*>(buffer.data), static_cast<size_t>(buffer.bytes())};
+  std::string bytes(const backends::Buffer& buffer) const {
+    std::string bytes(static_cast<size_t>(buffer.bytes()), '\0');
+    backend_->copy(bytes.data(), buffer.data, buffer.bytes());
+    return bytes;
+  }
+  std::string bytes(const std::string& name) const { return bytes(executor_.tensor(name)); }
+  std::vector<float> floats(const backends::Buffer& buffer) const {
+    const std::string stored = bytes(buffer);
+    std::vector<float> values(static_cast<size_t>(buffer.elements()));
+    runtime::convert(buffer.dtype, stored.data(), program::DType::f32, values.data(),
+                     buffer.elements());
+    return values;
   }
   std::vector<float> floats(const std::string& name) const {
-    const backends::Buffer& buffer = executor_.tensor(name);
-    std::vector<float> values;
-    for (int64_t i = 0; i < buffer.elements(); ++i)
-      values.push_back(buffer.dtype == program::DType::f32
-                           ? buffer.as<float>()[i]
-                           : base::to_float(buffer.as<base::BFloat16>()[i]));
-    return values;
+    return floats(executor_.tensor(name));
+  }
+  void set(const backends::Buffer& buffer, int64_t element, float value) {
+    std::byte stored[sizeof(float)];
+    runtime::convert(program::DType::f32, &value, buffer.dtype, stored, 1);
+    const int64_t width = base::size_of(buffer.dtype);
+    backend_->copy(buffer.data + element * width, stored, width);
   }
   // Names of what training changes: trainables, masters, moments.
   std::vector<std::string> state_names() const {
@@ -107,10 +120,12 @@ class TinyRun {
     for (const std::string& name : names) {
       const backends::Buffer& buffer = executor_.tensor(name);
       uint64_t state = std::hash<std::string>{}(name) + salt;
-      for (int64_t i = 0; i < buffer.bytes(); ++i) {
+      std::string bytes(static_cast<size_t>(buffer.bytes()), '\0');
+      for (char& byte : bytes) {
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        buffer.data[i] = static_cast<std::byte>(state >> 56);
+        byte = static_cast<char>(state >> 56);
       }
+      backend_->copy(buffer.data, bytes.data(), buffer.bytes());
     }
   }
 

@@ -98,7 +98,7 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const RunData data = load_data(recipe, model, spec.row_segments);
   const plan::Job job = plan::plan_training(spec, *backend);
   runtime::Executor executor(job, *backend);
-  runtime::random_weights(model.config, 1, 1, executor);
+  runtime::random_weights(model.config, 1, executor);
   if (spec.method == plan::MethodKind::lora) runtime::initialise_adapter(1, executor);
   executor.run("prepare");
 

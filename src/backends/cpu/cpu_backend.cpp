@@ -9,8 +9,10 @@
 #include "backends/cpu/onednn_matmul.h"
 #include "backends/cpu/parallel.h"
 #include "backends/dispatch.h"
+#include "backends/host_fill.h"
 #include "backends/operation_checks.h"
 #include "base/error.h"
+#include "formats/nf4.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -104,6 +106,18 @@ void CpuBackend::run(const Invocation& invocation) {
 
 void CpuBackend::copy(void* destination, const void* source, int64_t bytes) {
   std::memcpy(destination, source, static_cast<size_t>(bytes));
+}
+
+void CpuBackend::fill(const Buffer& tensor, const RandomValues& values, int64_t first) {
+  constexpr int64_t kElementsATask = int64_t{1} << 16;
+  omp_set_num_threads(context_.threads);
+  parallel_ranges(tensor.elements(), kElementsATask, [&](int64_t begin, int64_t end) {
+    fill_on_host(tensor, values, first, {begin, end});
+  });
+}
+
+void CpuBackend::quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) {
+  formats::quantize_nf4(values.dtype, values.data, values.elements(), codes, absmax);
 }
 
 }  // namespace snug::backends::cpu

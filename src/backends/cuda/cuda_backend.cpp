@@ -88,6 +88,13 @@ void CudaBackend::run(const Invocation& invocation) {
                  [&](const auto& attributes) { cuda::run(attributes, invocation, *context_); });
 }
 
+void CudaBackend::run_list(std::span<const Invocation> invocations) {
+  while (!invocations.empty())
+    invocations = invocations.subspan(dispatch<size_t>(
+        *invocations[0].attributes,
+        [&](const auto& attributes) { return run_first(attributes, invocations, *context_); }));
+}
+
 std::unique_ptr<Recording> CudaBackend::record(const std::function<void()>& operations) {
   if (!records_) return nullptr;
   return record_graph(operations, context_->stream.get());

@@ -1,6 +1,5 @@
 // The CUDA backend: cuBLASLt for matrix products, own kernels for the rest, on the first device and
-// one stream. run(), recordings, queue_copy() and write_value() are asynchronous; docs/cuda.md has
-// the design.
+// one stream. All but copy() and synchronise() is asynchronous; docs/cuda.md has the design.
 #pragma once
 
 #include <memory>
@@ -34,12 +33,16 @@ class CudaBackend : public Backend {
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
   void run(const Invocation& invocation) override;
+  // One launch for many neighbouring steps of AdamW.
+  void run_list(std::span<const Invocation> invocations) override;
   // A CUDA graph; null where the environment has SNUG_CUDA_GRAPHS=off, or the device no memory for
   // it.
   std::unique_ptr<Recording> record(const std::function<void()>& operations) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
   void queue_copy(void* destination, const void* source, int64_t bytes) override;
   void write_value(void* destination, const void* value, int64_t bytes) override;
+  void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
+  void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
   void synchronise() override;
   std::unique_ptr<Timeline> timeline(size_t points) override;
 

@@ -2,10 +2,11 @@
 //
 // run: queues the operation on the context's stream and returns; looks at no value on the device.
 // Scratch is invocation.workspace, whose size is what needs/kind_needs.h says of the same shapes.
-// prepare has a default; a kind with something to say declares an overload here.
+// run_first and prepare have a default; a kind with something to say declares an overload here.
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "backends/backend.h"
 #include "backends/cuda/context.h"
@@ -17,6 +18,17 @@ namespace snug::backends::cuda {
   void run(const program::Struct& attributes, const Invocation& invocation, CudaContext& context);
 SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
+
+// Runs the first operation of the list, which has these attributes, and those behind it that may be
+// run with it; returns how many.
+template <typename Attributes>
+size_t run_first(const Attributes& attributes, std::span<const Invocation> list,
+                 CudaContext& context) {
+  run(attributes, list[0], context);
+  return 1;
+}
+size_t run_first(const program::AdamW&, std::span<const Invocation>, CudaContext&);
+size_t run_first(const program::AdamW8bit&, std::span<const Invocation>, CudaContext&);
 
 // What is kept of an operation between runs, or null.
 template <typename Attributes>

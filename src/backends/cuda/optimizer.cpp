@@ -1,20 +1,71 @@
 #include "backends/cuda/kernels/optimizer.h"
 
+#include <algorithm>
+
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/optimizer_operands.h"
 
 namespace snug::backends::cuda {
+namespace {
+
+bool overlap(const Buffer& a, const Buffer& b) {
+  return a.data < b.data + b.bytes() && b.data < a.data + a.bytes();
+}
+
+MasterTensor master_tensor(const program::AdamW& adamw, const Invocation& invocation) {
+  Matrix gradient = whole_matrix(invocation.reads[0]);
+  Matrix weight = whole_matrix(invocation.updates[0]);
+  Matrix first = whole_matrix(invocation.updates[1]);
+  Matrix second = whole_matrix(invocation.updates[2]);
+  Matrix master = whole_matrix(invocation.updates.back());
+  if (invocation.updates.size() == 3) master = weight;
+  MasterTensor tensor{adamw_tensor(adamw, gradient, weight),
+                      {first.operand.data, second.operand.data},
+                      master.operand.data};
+  tensor.vectors = walk_flat({&gradient, &weight, &first, &second, &master}).vectors;
+  return tensor;
+}
+
+StochasticTensor stochastic_tensor(const program::AdamW& adamw, const Invocation& invocation) {
+  return {
+      adamw_tensor(adamw, whole_matrix(invocation.reads[0]), whole_matrix(invocation.updates[0])),
+      {whole_matrix(invocation.updates[1]).operand.data,
+       whole_matrix(invocation.updates[2]).operand.data}};
+}
+
+}  // namespace
+
+bool is_independent(const Invocation& invocation, std::span<const Invocation> before) {
+  const auto is_changed = [&](const Buffer& buffer) {
+    return std::any_of(before.begin(), before.end(), [&](const Invocation& other) {
+      return std::any_of(other.updates.begin(), other.updates.end(),
+                         [&](const Buffer& updated) { return overlap(buffer, updated); });
+    });
+  };
+  return std::none_of(invocation.reads.begin(), invocation.reads.end(), is_changed) &&
+         std::none_of(invocation.updates.begin(), invocation.updates.end(), is_changed);
+}
 
 void run(const program::GlobalNorm&, const Invocation& invocation, CudaContext& context) {
   auto* partials = invocation.workspace.as<float>();
   int64_t used = 0;
+  SquaresList list;
   for (const Buffer& buffer : invocation.reads) {
     Matrix x = matrix_of(buffer);
     const Walk walk = walk_flat({&x});
-    sum_squares({walk, x.operand, partials + used}, context.stream.get());
-    used += norm_partials(walk.rows, walk.columns);
+    const int64_t count = norm_partials(walk.rows, walk.columns);
+    list.add({.x = x.operand,
+              .columns = walk.columns,
+              .partials = partials + used,
+              .vectors = walk.vectors},
+             count);
+    used += count;
+    if (!list.is_full()) continue;
+    sum_squares(list, context.stream.get());
+    list = {};
   }
+  sum_squares(list, context.stream.get());
   finish_norm(partials, used, floats_of(invocation.writes[0]), context.stream.get());
 }
 
@@ -23,25 +74,23 @@ void run(const program::ClipFactor& clip, const Invocation& invocation, CudaCont
               context.stream.get());
 }
 
-void run(const program::AdamW& attributes, const Invocation& invocation, CudaContext& context) {
-  Matrix gradient = whole_matrix(invocation.reads[0]);
-  Matrix weight = whole_matrix(invocation.updates[0]);
-  Matrix first = whole_matrix(invocation.updates[1]);
-  Matrix second = whole_matrix(invocation.updates[2]);
-  Matrix master = whole_matrix(invocation.updates.back());
-  if (invocation.updates.size() == 3) master = weight;
-  const AdamWRun run{.walk = walk_flat({&gradient, &weight, &first, &second, &master}),
-                     .scalars = adamw_scalars(invocation),
-                     .constants = adamw_constants(attributes),
-                     .gradient = gradient.operand,
-                     .weight = weight.operand,
-                     .first_moment = first.operand,
-                     .second_moment = second.operand,
-                     .master = master.operand};
-  if (attributes.stochastic)
-    adamw_stochastic(run, context.stream.get());
-  else
-    adamw(run, context.stream.get());
+size_t run_first(const program::AdamW& first, std::span<const Invocation> list,
+                 CudaContext& context) {
+  size_t count = 0;
+  if (first.stochastic) {
+    AdamWStochastic launch;
+    count = gather<program::AdamW>(list, launch, stochastic_tensor);
+    adamw(launch, context.stream.get());
+  } else {
+    AdamWMaster launch;
+    count = gather<program::AdamW>(list, launch, master_tensor);
+    adamw(launch, context.stream.get());
+  }
+  return count;
+}
+
+void run(const program::AdamW& adamw, const Invocation& invocation, CudaContext& context) {
+  run_first(adamw, {&invocation, 1}, context);
 }
 
 }  // namespace snug::backends::cuda

@@ -14,21 +14,28 @@ DynamicMaps dynamic_maps() {
   return maps;
 }
 
+CodedTensor coded_tensor(const program::AdamW8bit& adamw, const Invocation& invocation) {
+  CodedTensor tensor{
+      adamw_tensor(adamw, whole_matrix(invocation.reads[0]), whole_matrix(invocation.updates[0]))};
+  for (size_t k = 0; k < 2; ++k) {
+    tensor.codes[k] = bytes_of(invocation.updates[1 + k]);
+    tensor.scales[k] = floats_of(invocation.updates[3 + k]);
+  }
+  return tensor;
+}
+
 }  // namespace
 
+size_t run_first(const program::AdamW8bit&, std::span<const Invocation> list,
+                 CudaContext& context) {
+  AdamW8bitCodes launch;
+  const size_t count = gather<program::AdamW8bit>(list, launch, coded_tensor);
+  adamw(launch, dynamic_maps(), context.stream.get());
+  return count;
+}
+
 void run(const program::AdamW8bit& adamw, const Invocation& invocation, CudaContext& context) {
-  const Matrix gradient = whole_matrix(invocation.reads[0]);
-  const Matrix weight = whole_matrix(invocation.updates[0]);
-  AdamW8bitRun run{.elements = weight.columns,
-                   .scalars = adamw_scalars(invocation),
-                   .constants = adamw_constants(adamw),
-                   .gradient = gradient.operand,
-                   .weight = weight.operand};
-  for (size_t k = 0; k < 2; ++k) {
-    run.codes[k] = bytes_of(invocation.updates[1 + k]);
-    run.scales[k] = floats_of(invocation.updates[3 + k]);
-  }
-  adamw_8bit(run, dynamic_maps(), context.stream.get());
+  run_first(adamw, {&invocation, 1}, context);
 }
 
 }  // namespace snug::backends::cuda

@@ -7,8 +7,10 @@
 #include <type_traits>
 
 #include "backends/dispatch.h"
+#include "backends/host_fill.h"
 #include "backends/reference/kinds.h"
 #include "base/error.h"
+#include "formats/nf4.h"
 
 namespace snug::backends::reference {
 namespace {
@@ -98,6 +100,14 @@ void ReferenceBackend::run(const Invocation& invocation) {
 
 void ReferenceBackend::copy(void* destination, const void* source, int64_t bytes) {
   std::memcpy(destination, source, static_cast<size_t>(bytes));
+}
+
+void ReferenceBackend::fill(const Buffer& tensor, const RandomValues& values, int64_t first) {
+  fill_on_host(tensor, values, first, {0, tensor.elements()});
+}
+
+void ReferenceBackend::quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) {
+  formats::quantize_nf4(values.dtype, values.data, values.elements(), codes, absmax);
 }
 
 }  // namespace snug::backends::reference

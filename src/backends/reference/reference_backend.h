@@ -30,6 +30,8 @@ class ReferenceBackend : public Backend {
   std::unique_ptr<Prepared> prepare(const program::OperationView&) override { return nullptr; }
   void run(const Invocation& invocation) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
+  void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
+  void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
   void synchronise() override {}
 
  private:

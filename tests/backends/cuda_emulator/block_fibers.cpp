@@ -68,6 +68,7 @@ struct Block {
   unsigned waiting = 0;
   uint64_t generation = 0;
   uint64_t number = 0;  // of all blocks so far
+  uint64_t launches = 0;
   jmp_buf scheduler{};
 };
 
@@ -186,8 +187,11 @@ void check_guard(int64_t shared_bytes) {
 
 }  // namespace
 
+uint64_t launches() { return block().launches; }
+
 void run_grid(const Grid& grid, const std::function<void()>& thread) {
   Block& all = block();
+  ++all.launches;
   all.thread = &thread;
   all.threads = grid.threads.x * grid.threads.y * grid.threads.z;
   blockDim = grid.threads;

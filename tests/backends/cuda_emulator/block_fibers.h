@@ -42,6 +42,8 @@ struct Grid {
 
 // Calls `thread` once for each thread of each block. Not reentrant.
 void run_grid(const Grid& grid, const std::function<void()>& thread);
+// How often it was called so far.
+uint64_t launches();
 
 // What a thread may do while it runs.
 enum class Exchange : uint8_t { shuffle, vote, barrier, product };

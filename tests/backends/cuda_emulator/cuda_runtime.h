@@ -14,6 +14,7 @@
 #define __forceinline__ inline
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 inline void __syncthreads() { snug::cuda_emulator::wait_for_block(); }
 

@@ -4,6 +4,7 @@
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
+#include "backends/cuda/kernels/tensor_list.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -15,19 +16,27 @@ constexpr int64_t kItemsPerThread = 4;
 enum Plane : uint32_t { kWeight = 0, kFirstMoment = 1, kSecondMoment = 2 };
 
 template <int kCount>
-__global__ void sum_squares_kernel(SquaresRun run) {
-  const int64_t chunks = ceil_div(run.walk.columns, kNormElements);
-  const int64_t row = blockIdx.x / chunks;
-  const int64_t begin = blockIdx.x % chunks * kNormElements;
-  const int64_t end =
-      begin + kNormElements < run.walk.columns ? begin + kNormElements : run.walk.columns;
+__device__ float sum_of_squares(const SquaresTensor& tensor, int64_t row, int64_t begin,
+                                int64_t end) {
   float sum = 0.0F;
   for (int64_t column = begin + threadIdx.x * kCount; column < end; column += kThreads * kCount) {
-    const Elements<kCount> x = load<kCount>(run.x, row * run.x.stride + column);
+    const Elements<kCount> x = load<kCount>(tensor.x, row * tensor.x.stride + column);
     for (int i = 0; i < kCount; ++i) sum += x.at[i] * x.at[i];
   }
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) run.partials[blockIdx.x] = sum;
+  return block_sum(sum);
+}
+
+__global__ void sum_squares_kernel(const __grid_constant__ SquaresList list) {
+  const SquaresTensor& tensor = tensor_of_block(list);
+  const int64_t partial = blockIdx.x - tensor.first_block;
+  const int64_t chunks = ceil_div(tensor.columns, kNormElements);
+  const int64_t row = partial / chunks;
+  const int64_t begin = partial % chunks * kNormElements;
+  const int64_t end =
+      begin + kNormElements < tensor.columns ? begin + kNormElements : tensor.columns;
+  const float sum = tensor.vectors ? sum_of_squares<kVectorElements>(tensor, row, begin, end)
+                                   : sum_of_squares<1>(tensor, row, begin, end);
+  if (threadIdx.x == 0) tensor.partials[partial] = sum;
 }
 
 // One block: each thread adds every kThreads-th partial, then the first adds the threads'.
@@ -71,92 +80,108 @@ __device__ State advance(const AdamWStep& step, const AdamWConstants& constants,
 }
 
 template <int kCount>
-__global__ void adamw_kernel(AdamWRun run) {
-  const AdamWStep& step = share_step(run.scalars, run.constants);
-  if (step.factor != step.factor) return;
-  const int64_t first = int64_t{blockIdx.x} * kThreads * kItemsPerThread + threadIdx.x;
+__device__ void step_elements(const AdamWStep& step, const AdamWConstants& constants,
+                              const MasterTensor& tensor) {
+  const Operand gradient_at{tensor.gradient, 0, tensor.gradient_is_bf16};
+  const Operand weight_at{tensor.weight, 0, tensor.weight_is_bf16};
+  const Operand master_at{tensor.master, 0, false};
+  const Operand first_at{tensor.moments[0], 0, false};
+  const Operand second_at{tensor.moments[1], 0, false};
+  const int64_t block = blockIdx.x - tensor.first_block;
+  const int64_t first = block * kThreads * kItemsPerThread + threadIdx.x;
   for (int64_t k = 0; k < kItemsPerThread; ++k) {
     const int64_t at = (first + k * kThreads) * kCount;
-    if (at >= run.walk.columns) return;
-    const Elements<kCount> gradient = load<kCount>(run.gradient, at);
-    Elements<kCount> weight = load<kCount>(run.master, at);
-    Elements<kCount> first_moment = load<kCount>(run.first_moment, at);
-    Elements<kCount> second_moment = load<kCount>(run.second_moment, at);
+    if (at >= tensor.elements) return;
+    const Elements<kCount> gradient = load<kCount>(gradient_at, at);
+    Elements<kCount> weight = load<kCount>(master_at, at);
+    Elements<kCount> first_moment = load<kCount>(first_at, at);
+    Elements<kCount> second_moment = load<kCount>(second_at, at);
     for (int i = 0; i < kCount; ++i) {
-      const State next =
-          advance(step, run.constants, {weight.at[i], first_moment.at[i], second_moment.at[i]},
-                  gradient.at[i]);
+      const State next = advance(
+          step, constants, {weight.at[i], first_moment.at[i], second_moment.at[i]}, gradient.at[i]);
       weight.at[i] = next.weight;
       first_moment.at[i] = next.first;
       second_moment.at[i] = next.second;
     }
-    store(run.master, at, weight);
-    if (run.weight.data != run.master.data) store(run.weight, at, weight);
-    store(run.first_moment, at, first_moment);
-    store(run.second_moment, at, second_moment);
+    store(master_at, at, weight);
+    if (tensor.weight != tensor.master) store(weight_at, at, weight);
+    store(first_at, at, first_moment);
+    store(second_at, at, second_moment);
   }
 }
 
-__device__ void store_rounded(const Operand& x, int64_t at, float value, uint32_t bits) {
-  static_cast<uint16_t*>(x.data)[at] = round_stochastically(value, bits).bits;
+__global__ void adamw_kernel(const __grid_constant__ AdamWMaster launch) {
+  const MasterTensor& tensor = tensor_of_block(launch.tensors);
+  const AdamWStep& step = share_step(launch.constants, tensor);
+  if (step.factor != step.factor) return;
+  if (tensor.vectors)
+    step_elements<kVectorElements>(step, launch.constants, tensor);
+  else
+    step_elements<1>(step, launch.constants, tensor);
+}
+
+__device__ float load_bf16(const void* x, int64_t at) {
+  return bf16_to_float(static_cast<const uint16_t*>(x)[at]);
+}
+__device__ void store_rounded(void* x, int64_t at, float value, uint32_t bits) {
+  static_cast<uint16_t*>(x)[at] = round_stochastically(value, bits).bits;
 }
 
 // A thread is one call of the generator in each plane: eight elements, 16 apart (random_bits.h).
-__global__ void adamw_stochastic_kernel(AdamWRun run) {
-  const AdamWStep& step = share_step(run.scalars, run.constants);
+__global__ void adamw_stochastic_kernel(const __grid_constant__ AdamWStochastic launch) {
+  const StochasticTensor& tensor = tensor_of_block(launch.tensors);
+  const AdamWStep& step = share_step(launch.constants, tensor);
   if (step.factor != step.factor) return;
-  const int64_t call = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const Operand gradient_at{tensor.gradient, 0, tensor.gradient_is_bf16};
+  const int64_t call = int64_t{blockIdx.x - tensor.first_block} * kThreads + threadIdx.x;
   const base::PhiloxCounter weight_bits = rounding_words(step.key, kWeight, call);
   const base::PhiloxCounter first_bits = rounding_words(step.key, kFirstMoment, call);
   const base::PhiloxCounter second_bits = rounding_words(step.key, kSecondMoment, call);
   const int64_t first = call / kRandomLanes * kRoundingBlock + call % kRandomLanes;
   for (int part = 0; part < kRoundingParts; ++part) {
     const int64_t at = first + part * kRandomLanes;
-    if (at >= run.walk.columns) return;
-    const State old{load_one(run.weight, at), load_one(run.first_moment, at),
-                    load_one(run.second_moment, at)};
-    const State next = advance(step, run.constants, old, load_one(run.gradient, at));
-    store_rounded(run.weight, at, next.weight, rounding_part(weight_bits, part));
-    store_rounded(run.first_moment, at, next.first, rounding_part(first_bits, part));
-    store_rounded(run.second_moment, at, next.second, rounding_part(second_bits, part));
+    if (at >= tensor.elements) return;
+    const State old{load_bf16(tensor.weight, at), load_bf16(tensor.moments[0], at),
+                    load_bf16(tensor.moments[1], at)};
+    const State next = advance(step, launch.constants, old, load_one(gradient_at, at));
+    store_rounded(tensor.weight, at, next.weight, rounding_part(weight_bits, part));
+    store_rounded(tensor.moments[0], at, next.first, rounding_part(first_bits, part));
+    store_rounded(tensor.moments[1], at, next.second, rounding_part(second_bits, part));
   }
-}
-
-LaunchShape blocks_of(int64_t items, int64_t items_a_block) {
-  LaunchShape shape;
-  shape.block.x = kThreads;
-  shape.grid.x = static_cast<uint32_t>(ceil_div(items, items_a_block));
-  return shape;
 }
 
 }  // namespace
 
-void sum_squares(const SquaresRun& run, cudaStream_t stream) {
-  const int64_t partials = norm_partials(run.walk.rows, run.walk.columns);
-  if (partials == 0) return;
-  launch(run.walk.vectors ? sum_squares_kernel<kVectorElements> : sum_squares_kernel<1>,
-         blocks_of(partials, 1), stream, run);
+void sum_squares(const SquaresList& list, cudaStream_t stream) {
+  if (list.count > 0) launch(sum_squares_kernel, shape_of(list, kThreads), stream, list);
 }
 
 void finish_norm(const float* partials, int64_t count, float* norm, cudaStream_t stream) {
-  launch(finish_norm_kernel, blocks_of(1, 1), stream, partials, count, norm);
+  LaunchShape shape;
+  shape.block.x = kThreads;
+  launch(finish_norm_kernel, shape, stream, partials, count, norm);
 }
 
 void clip_factor(const float* norm, float max_norm, float* factor, cudaStream_t stream) {
   over_items(ClipFactor{norm, max_norm, factor}, 1, 1, stream);
 }
 
-void adamw(const AdamWRun& run, cudaStream_t stream) {
-  const int64_t items = run.walk.columns / (run.walk.vectors ? kVectorElements : 1);
-  if (items == 0) return;
-  launch(run.walk.vectors ? adamw_kernel<kVectorElements> : adamw_kernel<1>,
-         blocks_of(items, kThreads * kItemsPerThread), stream, run);
+int64_t adamw_blocks(const MasterTensor& tensor) {
+  const int64_t items = tensor.elements / (tensor.vectors ? kVectorElements : 1);
+  return ceil_div(items, kThreads * kItemsPerThread);
 }
 
-void adamw_stochastic(const AdamWRun& run, cudaStream_t stream) {
-  const int64_t calls = ceil_div(run.walk.columns, kRoundingBlock) * kRandomLanes;
-  if (calls == 0) return;
-  launch(adamw_stochastic_kernel, blocks_of(calls, kThreads), stream, run);
+int64_t adamw_blocks(const StochasticTensor& tensor) {
+  return ceil_div(ceil_div(tensor.elements, kRoundingBlock) * kRandomLanes, kThreads);
+}
+
+void adamw(const AdamWMaster& run, cudaStream_t stream) {
+  if (run.tensors.count > 0) launch(adamw_kernel, shape_of(run.tensors, kThreads), stream, run);
+}
+
+void adamw(const AdamWStochastic& run, cudaStream_t stream) {
+  if (run.tensors.count > 0)
+    launch(adamw_stochastic_kernel, shape_of(run.tensors, kThreads), stream, run);
 }
 
 }  // namespace snug::backends::cuda

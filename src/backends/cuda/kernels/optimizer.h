@@ -1,19 +1,26 @@
-// The global norm, clipping and AdamW. What changes from step to step is read on the device.
+// The global norm, clipping and AdamW. What changes from step to step is read on the device. A
+// launch takes as many tensors as its arguments have room for.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include "backends/cuda/kernels/operand.h"
 #include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/kernels/tensor_list.h"
 
 namespace snug::backends::cuda {
 
-struct SquaresRun {
-  Walk walk;
+// Rows of a gradient; each block of the grid makes one of its norm_partials.
+struct SquaresTensor {
   Operand x;
-  float* partials = nullptr;  // norm_partials of the walk
+  int64_t columns = 0;
+  float* partials = nullptr;
+  uint32_t first_block = 0;
+  bool vectors = false;
 };
-void sum_squares(const SquaresRun& run, cudaStream_t stream);
+using SquaresList = TensorList<SquaresTensor, 80>;
+static_assert(sizeof(SquaresList) <= kArgumentBytes);
+void sum_squares(const SquaresList& list, cudaStream_t stream);
 
 // norm = the root of the sum of all partials.
 void finish_norm(const float* partials, int64_t count, float* norm, cudaStream_t stream);
@@ -25,40 +32,71 @@ struct AdamWScalars {
   const float* factor = nullptr;  // NaN: nothing is changed
   const float* learning_rate = nullptr;
   const int32_t* step = nullptr;
+  bool operator==(const AdamWScalars&) const = default;
 };
 
+// What the tensors of a launch share.
 struct AdamWConstants {
+  AdamWScalars scalars;
   float beta1 = 0.0F;
   float beta2 = 0.0F;
   float epsilon = 0.0F;
-  float weight_decay = 0.0F;
   int64_t seed = 0;
+  bool operator==(const AdamWConstants&) const = default;
+};
+
+// A tensor's own share of a launch, whatever the form.
+struct AdamWTensor {
+  int64_t elements = 0;
+  uint32_t first_block = 0;
   int32_t site = 0;
+  float weight_decay = 0.0F;
+  bool gradient_is_bf16 = false;
+  bool weight_is_bf16 = false;
+  bool vectors = false;  // all may be read kVectorElements at a time
+  void* gradient = nullptr;
+  void* weight = nullptr;
 };
 
-// One row of elements. `master` is the weight itself where that is f32.
-struct AdamWRun {
-  Walk walk;
-  AdamWScalars scalars;
-  AdamWConstants constants;
-  Operand gradient, weight, first_moment, second_moment, master;
+// Moments are f32, and so is the master: the weight itself where that is f32.
+struct MasterTensor : AdamWTensor {
+  void* moments[2] = {};
+  void* master = nullptr;
 };
-void adamw(const AdamWRun& run, cudaStream_t stream);
 // Weight and moments are bf16 and rounded stochastically.
-void adamw_stochastic(const AdamWRun& run, cudaStream_t stream);
+struct StochasticTensor : AdamWTensor {
+  void* moments[2] = {};
+};
+// Moments are codes, a scale for each block of 256 of them.
+struct CodedTensor : AdamWTensor {
+  uint8_t* codes[2] = {};
+  float* scales[2] = {};
+};
 
+template <typename Tensor, int kCapacity>
+struct AdamWLaunch {
+  AdamWConstants constants;
+  TensorList<Tensor, kCapacity> tensors;
+};
+using AdamWMaster = AdamWLaunch<MasterTensor, 56>;
+using AdamWStochastic = AdamWLaunch<StochasticTensor, 56>;
+using AdamW8bitCodes = AdamWLaunch<CodedTensor, 24>;
+
+// What each value of a code stands for.
 struct DynamicMaps {
   float at[2][256];  // of the first moment, of the second
 };
+static_assert(sizeof(AdamWMaster) <= kArgumentBytes);
+static_assert(sizeof(AdamWStochastic) <= kArgumentBytes);
+static_assert(sizeof(AdamW8bitCodes) + sizeof(DynamicMaps) <= kArgumentBytes);
 
-struct AdamW8bitRun {
-  int64_t elements = 0;
-  AdamWScalars scalars;
-  AdamWConstants constants;
-  Operand gradient, weight;
-  uint8_t* codes[2] = {};
-  float* scales[2] = {};  // a block of 256 elements
-};
-void adamw_8bit(const AdamW8bitRun& run, const DynamicMaps& maps, cudaStream_t stream);
+// Blocks of the grid that step a tensor.
+int64_t adamw_blocks(const MasterTensor& tensor);
+int64_t adamw_blocks(const StochasticTensor& tensor);
+int64_t adamw_blocks(const CodedTensor& tensor);
+
+void adamw(const AdamWMaster& launch, cudaStream_t stream);
+void adamw(const AdamWStochastic& launch, cudaStream_t stream);
+void adamw(const AdamW8bitCodes& launch, const DynamicMaps& maps, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

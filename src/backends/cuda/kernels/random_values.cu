@@ -1,0 +1,38 @@
+// A thread makes two groups of values, which are one vector store where addresses allow it. Built
+// without fused multiply-adds, as random_values.h demands.
+#include "backends/cuda/kernels/random_values.h"
+
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/over_items.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr int kGroup = static_cast<int>(kValueGroup);
+static_assert(kVectorElements == 2 * kGroup);
+
+struct MakeValues {
+  RandomValuesRun run;
+
+  __device__ void operator()(int64_t, int64_t item) const {
+    const auto root = [](float x) { return __fsqrt_rn(x); };
+    Elements<kVectorElements> elements;
+    for (int half = 0; half < 2; ++half) {
+      const ValueGroup four = value_group(run.values, run.first_group + 2 * item + half, root);
+      for (int i = 0; i < kGroup; ++i)
+        elements.at[half * kGroup + i] = four[static_cast<size_t>(i)];
+    }
+    const int64_t begin = item * kVectorElements;
+    if (run.walk.vectors) return store(run.to, begin, elements);
+    for (int i = 0; i < kVectorElements && begin + i < run.walk.columns; ++i)
+      store_one(run.to, begin + i, elements.at[i]);
+  }
+};
+
+}  // namespace
+
+void make_random_values(const RandomValuesRun& run, cudaStream_t stream) {
+  over_items(MakeValues{run}, 1, ceil_div(run.walk.columns, kVectorElements), stream);
+}
+
+}  // namespace snug::backends::cuda

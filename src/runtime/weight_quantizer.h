@@ -1,0 +1,53 @@
+// Quantises a weight, piece by piece, to where it is stored. The backend does it, in its device's
+// memory: what the host reads passes through a slot of the program `load` and, where the host does
+// not reach the device, through `load.values` of that slot. One thread uses a quantizer; those of
+// different slots may be used at once. Not while a program runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "backends/backend.h"
+#include "runtime/executor.h"
+#include "runtime/stored_weight.h"
+
+namespace snug::runtime {
+
+// Elements of a weight, from the first of a block on.
+struct WeightPiece {
+  int64_t first = 0;
+  int64_t elements = 0;
+  int64_t first_block() const { return first / program::kNf4BlockSize; }
+  int64_t blocks() const { return program::nf4_blocks(elements); }
+};
+
+class WeightQuantizer {
+ public:
+  // `slot`: below plan::kLoadSlots. The executor's job stores weights as NF4.
+  WeightQuantizer(Executor& executor, int slot);
+
+  // Where a backend may make the values of a piece, of at most plan::kLoadSlotBytes.
+  backends::Buffer values(base::DType dtype, const WeightPiece& piece) const;
+  // Quantises what is there. `gathered`, in pinned memory, holds one absmax a block of the whole
+  // weight: those of the piece are in it when the backend's work is done. Null is for weights that
+  // are not double quantised: theirs go to their place only.
+  void quantize(base::DType dtype, const WeightPiece& piece, const StoredWeight& weight,
+                float* gathered);
+  // Quantises what the host has put into its slot, and returns when that is free again. Gives the
+  // absmax of the piece: gathered, which may be null where the host reaches the device.
+  std::span<const float> quantize_slot(base::DType dtype, const WeightPiece& piece,
+                                       const StoredWeight& weight, float* gathered);
+
+ private:
+  bool is_remote() const { return values_ != slot_; }
+
+  backends::Backend& backend_;
+  std::byte* slot_;          // the host's
+  std::byte* values_;        // the device's; the same where the host reaches it
+  float* scales_ = nullptr;  // on the device, of a double quantised piece
+  std::unique_ptr<backends::Timeline> done_;
+};
+
+}  // namespace snug::runtime

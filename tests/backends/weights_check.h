@@ -1,0 +1,27 @@
+// What a backend does beside single operations, against the reference, bit for bit: values of
+// weights, their quantisation, and lists of optimizer steps. Record failures of the current test.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "backends/backend.h"
+
+namespace snug::backends::test {
+
+// Values of all forms and types, whole vectors and odd counts, from the first element of a weight
+// and from one beyond 2^34.
+void check_fill(Backend& backend);
+
+// Codes and absmax of all types and counts, with blocks of zeros, of numbers next to nothing, of
+// midpoints between codes, and of what is not finite.
+void check_quantize_nf4(Backend& backend);
+
+// A list of steps of AdamW in all forms gives what its operations give one by one; calls
+// `before` and `after` around run_list.
+void check_list_of_steps(Backend& backend, const std::function<void()>& before,
+                         const std::function<void()>& after);
+// Launches that a backend with lists of 56, 56 and 24 tensors needs for it.
+int64_t launches_of_steps();
+
+}  // namespace snug::backends::test

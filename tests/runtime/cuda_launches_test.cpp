@@ -1,0 +1,35 @@
+// How many kernels the emulated device is given for a program.
+#include <gtest/gtest.h>
+
+#include "block_fibers.h"
+#include "runtime/adapter.h"
+#include "runtime/random_weights.h"
+#include "tiny_run.h"
+
+namespace snug::runtime {
+namespace {
+
+using testing::TinyRun;
+
+// Two layers of seven linears with two factors each: one sum of squares, one norm, one factor and
+// one step for all, not one a tensor.
+TEST(CudaLaunches, AnUpdateStepsItsTensorsTogether) {
+  for (const auto optimizer : {methods::OptimizerKind::adamw, methods::OptimizerKind::adamw_bf16}) {
+    TinyRun run(
+        {.method = plan::MethodKind::lora, .compute = base::DType::bf16, .optimizer = optimizer});
+    random_weights(run.spec().model, 1, run.executor());
+    initialise_adapter(1, run.executor());
+    run.executor().run("prepare");
+    run.executor().set_scalar("learning_rate", 1e-3F);
+    run.executor().set_scalar("step", int32_t{1});
+    run.executor().backend().synchronise();
+    const uint64_t before = cuda_emulator::launches();
+    run.executor().run("update");
+    run.executor().backend().synchronise();
+    EXPECT_GE(run.job().find("update")->operations.size(), 28U);
+    EXPECT_EQ(cuda_emulator::launches() - before, 4U);
+  }
+}
+
+}  // namespace
+}  // namespace snug::runtime
