@@ -54,18 +54,21 @@ Bounds packed(Random& random, int64_t tokens) {
   return bounds;
 }
 
-// One query for each of `sequences`, each with its own part of a cache, which is not full.
-Bounds decode(Random& random, int64_t sequences, int64_t capacity) {
-  Bounds bounds{fmt::format("{} sequences of {}", sequences, capacity),
+// One query for each of `sequences`, each with its own part of a cache, which is not full. Of those
+// with `idle`, every third has none: its row of queries is in no segment.
+Bounds decode(Random& random, int64_t sequences, int64_t capacity, bool idle = false) {
+  Bounds bounds{fmt::format("{} sequences of {}{}", sequences, capacity, idle ? ", some idle" : ""),
                 sequences,
                 sequences * capacity,
                 {},
                 {}};
   std::uniform_int_distribution<int64_t> length(2, capacity);
   for (int64_t s = 0; s < sequences; ++s) {
-    bounds.queries.insert(bounds.queries.end(), {double(s), double(s + 1)});
+    const bool has_query = !idle || s % 3 != 1;
     const int64_t begin = s * capacity;
-    bounds.keys.insert(bounds.keys.end(), {double(begin), double(begin + length(random))});
+    const int64_t end = begin + length(random);
+    for (const int64_t bound : {s, s + 1}) bounds.queries.push_back(double(has_query ? bound : 0));
+    for (const int64_t bound : {begin, end}) bounds.keys.push_back(double(has_query ? bound : 0));
   }
   return bounds;
 }
@@ -215,6 +218,19 @@ void add_segment_cases(CaseList& list) {
            {.views = true, .knows_segments = true});
 }
 
+// Caches that backends may spread over several workers: full, hardly begun, of several sequences.
+void add_decoding_cases(CaseList& list) {
+  constexpr Form kDecoding[]{{4, 1, 64}, {7, 1, 128},           {10, 1, 256},      {6, 2, 256},
+                             {2, 2, 20}, {8, 2, 64, true, 90},  {3, 1, 64, false}, {3, 3, 128},
+                             {2, 1, 5},  {2, 1, 128, true, 300}};
+  for (const Form& form : kDecoding) {
+    for (const Bounds& bounds :
+         {chunk(1, 899, 900), chunk(1, 2, 700), decode(list.random, 4, 500, true)})
+      add_case(list, form, bounds, {});
+    add_case(list, form, decode(list.random, 2, 150), {.views = true});
+  }
+}
+
 }  // namespace
 
 void add_attention_cases(CaseList& list) {
@@ -231,6 +247,7 @@ void add_attention_cases(CaseList& list) {
   add_case(list, kForms[1], chunk(130, 270, 512), {});
   add_case(list, kForms[1], packed(list.random, 70), {.views = true});
   add_segment_cases(list);
+  if (list.kind == program::Kind::attention) add_decoding_cases(list);
 }
 
 void add_cache_cases(CaseList& list) {

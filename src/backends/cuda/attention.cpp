@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "backends/cuda/attention_splits.h"
 #include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
@@ -63,6 +64,7 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   const Matrix q = matrix_of(invocation.reads[0]);
   const Matrix k = matrix_of(invocation.reads[1]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  if (run_in_splits(ranges, invocation, context)) return;
   find_ranges(ranges, context.stream.get());
   const Matrix v = matrix_of(invocation.reads[2]);
   const AttentionRun run{.shape = ranges.shape,

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/attention_splits.h"
 #include "backends/cuda/needs/kind_needs.h"
 
 namespace snug::backends::cuda {
@@ -106,6 +107,9 @@ bool supports(const AttentionGrad& grad, const OperationView&, const Card& card)
 
 int64_t workspace_bytes(const Attention& attention, const OperationView& view, const Card& card) {
   if (is_by_cudnn(attention, view, card)) return segment_scratch(attention, view).bytes();
+  const SplitShape shape = split_shape(attention, view);
+  if (const int64_t splits = attention_splits(shape, card); splits > 0)
+    return attention_splits_bytes(shape, splits);
   return ranges_bytes(view.read(0).shape[0], view.read(1).shape[0]);
 }
 
