@@ -143,6 +143,7 @@ void add_layer_cases(CaseList& list) {
     add_gates(list, size, 40.0, false);  // where the sigmoid saturates
   }
   add_norms(list, {17, 65}, 1.0, true);
+  add_norms(list, {11, 4104}, 1.0, false);  // wider than a block's threads take in one go
   add_gates(list, {17, 65}, 1.0, true);
   for (const int64_t tokens : {1, 3, 17, 130})
     for (const int64_t head_dim : {2, 6, 34, 64}) {

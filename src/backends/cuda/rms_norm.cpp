@@ -26,14 +26,15 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation, CudaCon
                            .addend = grad.addend ? addend.operand : Operand{},
                            .dx = dx.operand,
                            .epsilon = grad.epsilon};
-  if (grad.weight_gradient) {
-    const Matrix dw = matrix_of(grad.accumulate ? invocation.updates[0] : invocation.writes[1]);
-    auto* roots = invocation.workspace.as<float>();
-    rms_norm_weight_grad(run, roots,
-                         {x.rows, x.columns, roots + x.rows, dw.operand, grad.accumulate},
-                         context.stream.get());
-  }
-  rms_norm_grad(run, context.stream.get());
+  if (!grad.weight_gradient) return rms_norm_grad(run, context.stream.get());
+  const Matrix dw = matrix_of(grad.accumulate ? invocation.updates[0] : invocation.writes[1]);
+  auto* partials = invocation.workspace.as<float>();
+  rms_norm_weight_grad(run,
+                       {.partials = partials,
+                        .column_partials = partials + norm_partial_floats(x.rows, x.columns),
+                        .dw = dw.operand,
+                        .accumulate = grad.accumulate},
+                       context.stream.get());
 }
 
 }  // namespace snug::backends::cuda

@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/rms_norm.h"
 
-#include "backends/cuda/kernels/column_sums.cuh"
+#include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 
 namespace snug::backends::cuda {
@@ -41,10 +41,22 @@ __global__ void rms_norm_kernel(RmsNormRun run) {
   });
 }
 
-// With r the root: dx = r (dy w - x r^2 mean(dy w x)) + addend.
+// Sums of columns in shared memory, each touched by the thread that has the column alone. Of the
+// kCount that it has at a time, neighbours lie apart, so that the lanes of a warp meet different
+// banks.
 template <int kCount>
-__global__ void rms_norm_grad_kernel(RmsNormGradRun run) {
-  const int64_t row = blockIdx.x;
+struct WeightSums {
+  float* sums = nullptr;  // null: not wanted
+  int64_t apart = 0;
+
+  __device__ float& at(int64_t column, int i) const { return sums[i * apart + column / kCount]; }
+};
+
+// Of a row, with r the root: dx = r (dy w - x r^2 mean(dy w x)) + addend, and the row's share dy x
+// r of the weight's gradient.
+template <int kCount>
+__device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
+                             const WeightSums<kCount>& weight_sums) {
   const auto columns = static_cast<float>(run.walk.columns);
   float sums[2] = {0.0F, 0.0F};  // of x^2, of dy w x
   over_row<kCount>(run.walk.columns, [&](int64_t column) {
@@ -65,32 +77,43 @@ __global__ void rms_norm_grad_kernel(RmsNormGradRun run) {
     const Elements<kCount> weight = load<kCount>(run.weight, column);
     Elements<kCount> dx{};
     if (run.addend.data != nullptr) dx = load<kCount>(run.addend, row * run.addend.stride + column);
-    for (int i = 0; i < kCount; ++i) dx.at[i] += root * (dy.at[i] * weight.at[i] - x.at[i] * slope);
+    for (int i = 0; i < kCount; ++i) {
+      dx.at[i] += root * (dy.at[i] * weight.at[i] - x.at[i] * slope);
+      if (weight_sums.sums != nullptr) weight_sums.at(column, i) += dy.at[i] * x.at[i] * root;
+    }
     store(run.dx, row * run.dx.stride + column, dx);
   });
 }
 
 template <int kCount>
-__global__ void roots_kernel(RmsNormGradRun run, float* roots) {
-  const int64_t row = blockIdx.x;
-  const float squares = squares_of<kCount>(run.x, row, run.walk.columns);
-  if (threadIdx.x == 0) roots[row] = root_of(squares, run.walk.columns, run.epsilon);
+__global__ void rms_norm_grad_kernel(RmsNormGradRun run) {
+  row_gradient<kCount>(run, blockIdx.x, {});
 }
 
-struct WeightGradient {
-  Operand dy, x;
-  const float* roots;
-  __device__ float operator()(int64_t row, int64_t column) const {
-    return load_one(dy, row * dy.stride + column) * load_one(x, row * x.stride + column) *
-           roots[row];
-  }
-};
+// A block has norm_block_rows.
+template <int kCount>
+__global__ void rms_norm_weight_grad_kernel(RmsNormGradRun run, float* partials) {
+  const Walk& walk = run.walk;
+  const WeightSums<kCount> sums{shared_memory<float>(), walk.columns / kCount};
+  over_row<kCount>(walk.columns, [&](int64_t column) {
+    for (int i = 0; i < kCount; ++i) sums.at(column, i) = 0.0F;
+  });
+  const int64_t block_rows = norm_block_rows(walk.rows, walk.columns);
+  const int64_t begin = blockIdx.x * block_rows;
+  const int64_t end = begin + block_rows < walk.rows ? begin + block_rows : walk.rows;
+  for (int64_t row = begin; row < end; ++row) row_gradient<kCount>(run, row, sums);
+  over_row<kCount>(walk.columns, [&](int64_t column) {
+    Elements<kCount> total{};
+    for (int i = 0; i < kCount; ++i) total.at[i] = sums.at(column, i);
+    store(Operand{partials, walk.columns, false}, blockIdx.x * walk.columns + column, total);
+  });
+}
 
-// A block a row.
-LaunchShape shape_of(const Walk& walk) {
+// A block a row, or for several of them.
+LaunchShape shape_of(const Walk& walk, int64_t blocks) {
   LaunchShape shape;
   shape.block.x = row_threads(walk.vectors ? walk.columns / kVectorElements : walk.columns);
-  shape.grid.x = static_cast<uint32_t>(walk.rows);
+  shape.grid.x = static_cast<uint32_t>(blocks);
   return shape;
 }
 
@@ -99,21 +122,28 @@ LaunchShape shape_of(const Walk& walk) {
 void rms_norm(const RmsNormRun& run, cudaStream_t stream) {
   if (run.walk.rows == 0) return;
   launch(run.walk.vectors ? rms_norm_kernel<kVectorElements> : rms_norm_kernel<1>,
-         shape_of(run.walk), stream, run);
+         shape_of(run.walk, run.walk.rows), stream, run);
 }
 
 void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream) {
   if (run.walk.rows == 0) return;
   launch(run.walk.vectors ? rms_norm_grad_kernel<kVectorElements> : rms_norm_grad_kernel<1>,
-         shape_of(run.walk), stream, run);
+         shape_of(run.walk, run.walk.rows), stream, run);
 }
 
-void rms_norm_weight_grad(const RmsNormGradRun& run, float* roots, const ColumnSumsRun& sums,
+void rms_norm_weight_grad(const RmsNormGradRun& run, const NormWeightGrad& weight,
                           cudaStream_t stream) {
-  if (run.walk.rows > 0)
-    launch(run.walk.vectors ? roots_kernel<kVectorElements> : roots_kernel<1>, shape_of(run.walk),
-           stream, run, roots);
-  column_sums(WeightGradient{run.dy, run.x, roots}, sums, stream);
+  const Walk& walk = run.walk;
+  const int64_t blocks = norm_blocks(walk.rows, walk.columns);
+  if (walk.rows > 0) {
+    LaunchShape shape = shape_of(walk, blocks);
+    shape.shared_bytes = static_cast<int32_t>(norm_shared_bytes(walk.columns));
+    launch(walk.vectors ? rms_norm_weight_grad_kernel<kVectorElements>
+                        : rms_norm_weight_grad_kernel<1>,
+           shape, stream, run, weight.partials);
+  }
+  sum_rows({weight.partials, walk.columns, false},
+           {blocks, walk.columns, weight.column_partials, weight.dw, weight.accumulate}, stream);
 }
 
 }  // namespace snug::backends::cuda

@@ -1,4 +1,5 @@
-// The norm and its derivative. A block has a row; outputs may take the bytes of dy or x.
+// The norm and its derivative. A block has a row, or several where their sums are wanted; outputs
+// may take the bytes of dy or x.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,9 +24,15 @@ struct RmsNormGradRun {
 };
 void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream);
 
-// sums.y (+)= the sum over rows of dy x root. roots: scratch, a float a row. Before rms_norm_grad,
-// which may overwrite dy or x.
-void rms_norm_weight_grad(const RmsNormGradRun& run, float* roots, const ColumnSumsRun& sums,
+// The same, and dw (+)= the sum over rows of dy x root in the same pass: a sum a block of rows,
+// then sum_rows of those. Bits depend on the shape alone.
+struct NormWeightGrad {
+  float* partials = nullptr;         // (norm_blocks, columns)
+  float* column_partials = nullptr;  // column_sums_bytes of those
+  Operand dw;                        // (columns)
+  bool accumulate = false;
+};
+void rms_norm_weight_grad(const RmsNormGradRun& run, const NormWeightGrad& weight,
                           cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

@@ -24,6 +24,26 @@ constexpr int64_t column_sums_bytes(int64_t rows, int64_t columns) {
   return column_sum_blocks(rows) * columns * int64_t{sizeof(float)};
 }
 
+// The gradient of a norm's weight (rms_norm.h): blocks of at least eight rows, so that their sums
+// are a small part of what is read, and of so many that all blocks' sums are at most 8 MiB (2^21
+// floats).
+constexpr int64_t norm_block_rows(int64_t rows, int64_t columns) {
+  const int64_t share = ceil_div(rows * columns, int64_t{1} << 21);
+  return share < 8 ? 8 : share;
+}
+constexpr int64_t norm_blocks(int64_t rows, int64_t columns) {
+  return ceil_div(rows, norm_block_rows(rows, columns));
+}
+// The blocks' sums, then what adding them up takes.
+constexpr int64_t norm_partial_floats(int64_t rows, int64_t columns) {
+  return norm_blocks(rows, columns) * columns;
+}
+constexpr int64_t norm_weight_grad_bytes(int64_t rows, int64_t columns) {
+  return norm_partial_floats(rows, columns) * int64_t{sizeof(float)} +
+         column_sums_bytes(norm_blocks(rows, columns), columns);
+}
+constexpr int64_t norm_shared_bytes(int64_t columns) { return columns * int64_t{sizeof(float)}; }
+
 // A sum of squares (optimizer.h) is made of the sums of so many elements of a row each.
 inline constexpr int64_t kNormElements = 16384;
 constexpr int64_t norm_partials(int64_t rows, int64_t columns) {

@@ -45,5 +45,6 @@ bool supports(const program::LinearCrossEntropy&, const OperationView&, const Ca
 bool supports(const program::LinearCrossEntropyTrain&, const OperationView&, const Card&);
 bool supports(const program::Matmul&, const OperationView&, const Card&);
 bool supports(const program::MatmulNf4&, const OperationView&, const Card&);
+bool supports(const program::RmsNormGrad&, const OperationView&, const Card&);
 
 }  // namespace snug::backends::cuda

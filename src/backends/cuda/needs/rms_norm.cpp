@@ -3,11 +3,16 @@
 
 namespace snug::backends::cuda {
 
-// The reciprocal roots of all rows, then the partial sums of the weight's gradient.
+// A block keeps the sums of its columns.
+bool supports(const program::RmsNormGrad& grad, const OperationView& view, const Card& card) {
+  return !grad.weight_gradient ||
+         norm_shared_bytes(view.read(1).shape.columns()) <= card.shared_bytes;
+}
+
 int64_t workspace_bytes(const program::RmsNormGrad& grad, const OperationView& view, const Card&) {
   if (!grad.weight_gradient) return 0;
   const program::Shape& shape = view.read(1).shape;
-  return shape.rows() * int64_t{sizeof(float)} + column_sums_bytes(shape.rows(), shape.columns());
+  return norm_weight_grad_bytes(shape.rows(), shape.columns());
 }
 
 }  // namespace snug::backends::cuda
