@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -43,6 +44,8 @@ class Prepared {
   virtual ~Prepared() = default;
 };
 
+inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
+
 // One operation, resolved: everything run() needs.
 struct Invocation {
   const program::Attributes* attributes = nullptr;
@@ -51,6 +54,10 @@ struct Invocation {
   std::span<const Buffer> updates;
   Buffer workspace;  // data == nullptr without one
   const Prepared* prepared = nullptr;
+  // Of a linear cross-entropy: at most so many rows carry loss, as the host knows of the batch.
+  // What would be computed for more may be left out, where that does not change a bit of the
+  // result.
+  int64_t loss_rows = kAllRows;
 };
 
 // Memory of one space, released with the object.

@@ -27,6 +27,31 @@ struct Resolved {
   backends::Invocation invocation;
 };
 
+// Operations [begin, end) of a program, which are recorded together or not at all.
+struct Stretch {
+  size_t begin;
+  size_t end;
+  bool depends_on_batch;
+  std::unique_ptr<backends::Recording> recording;  // null: they are run one by one
+};
+
+// How much of it is queued depends on the batch: Invocation::loss_rows.
+bool depends_on_batch(const program::Operation& operation) {
+  return operation.kind() == program::Kind::linear_cross_entropy ||
+         operation.kind() == program::Kind::linear_cross_entropy_train;
+}
+
+std::vector<Stretch> stretches_of(const Program& program) {
+  std::vector<Stretch> stretches;
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    const bool depends = depends_on_batch(program.operations[i]);
+    if (stretches.empty() || stretches.back().depends_on_batch || depends)
+      stretches.push_back({i, i, depends, nullptr});
+    stretches.back().end = i + 1;
+  }
+  return stretches;
+}
+
 struct BatchCopy {
   const Buffer* host;
   const Buffer* device;
@@ -41,9 +66,9 @@ struct Executor::Loaded {
   std::vector<Resolved> operations;
   std::vector<backends::Invocation> invocations;  // of the operations
   std::vector<BatchCopy> batch;
-  std::unique_ptr<backends::Recording> recording;  // of the operations, after their first run
+  std::vector<Stretch> stretches;  // in order; recorded after their first run
   bool ran = false;
-  bool is_recorded = false;  // or was refused
+  bool is_recorded = false;  // as far as the backend does
 };
 
 namespace {
@@ -101,6 +126,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
                         loaded->operations[i]);
       loaded->invocations.push_back(loaded->operations[i].invocation);
     }
+    loaded->stretches = stretches_of(program);
     programs_.push_back(std::move(loaded));
   }
 }
@@ -109,20 +135,28 @@ Executor::~Executor() = default;
 
 void Executor::run(std::string_view program) {
   Loaded& list = loaded(program);
-  if (list.ran && !list.is_recorded && observer_ == nullptr) {
-    list.recording = backend_.record([&] { run_operations(list); });
-    list.is_recorded = true;
-  }
+  if (list.ran && !list.is_recorded && observer_ == nullptr) record(list);
   list.ran = true;
-  if (list.recording != nullptr && observer_ == nullptr)
-    list.recording->replay();
-  else
-    run_operations(list);
+  for (const Stretch& stretch : list.stretches) {
+    if (stretch.recording != nullptr && observer_ == nullptr)
+      stretch.recording->replay();
+    else
+      run_operations(list, stretch.begin, stretch.end);
+  }
 }
 
-void Executor::run_operations(const Loaded& list) {
-  if (observer_ == nullptr) return backend_.run_list(list.invocations);
-  for (size_t i = 0; i < list.invocations.size(); ++i) {
+void Executor::record(Loaded& list) {
+  for (Stretch& stretch : list.stretches)
+    if (!stretch.depends_on_batch)
+      stretch.recording =
+          backend_.record([&] { run_operations(list, stretch.begin, stretch.end); });
+  list.is_recorded = true;
+}
+
+void Executor::run_operations(const Loaded& list, size_t begin, size_t end) {
+  const std::span<const backends::Invocation> all(list.invocations);
+  if (observer_ == nullptr) return backend_.run_list(all.subspan(begin, end - begin));
+  for (size_t i = begin; i < end; ++i) {
     observer_->before(*list.program, i);
     backend_.run(list.invocations[i]);
     observer_->after(*list.program, i);
@@ -153,10 +187,22 @@ bool Executor::has(std::string_view name) const {
                      [&](const auto& list) { return list->by_name.contains(name); });
 }
 
-void Executor::upload_batch(std::string_view program) {
-  for (const BatchCopy& copy : loaded(program).batch)
+void Executor::upload_batch(std::string_view program, int64_t loss_rows) {
+  for (const BatchCopy& copy : loaded(program).batch) {
     backend_.queue_copy(copy.device->data, copy.host->data, copy.host->bytes());
+    limit_losses(*copy.device, loss_rows);
+  }
   uploads_->mark(0);
+}
+
+// Programs share their batch, so one that was uploaded for one of them is that of others too.
+void Executor::limit_losses(const Buffer& targets, int64_t loss_rows) {
+  for (const auto& list : programs_)
+    for (const Stretch& stretch : list->stretches) {
+      if (!stretch.depends_on_batch) continue;
+      backends::Invocation& loss = list->invocations[stretch.begin];
+      if (loss.reads[2].data == targets.data) loss.loss_rows = loss_rows;
+    }
 }
 
 int64_t Executor::arena_bytes(program::Space space) const {

@@ -23,7 +23,9 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   // Runs one program's operations in order; returns when they are queued (done, on cpu). From the
-  // second time on as one recording, where the backend makes them and nobody observes.
+  // second time on as recordings, where the backend makes them and nobody observes: one of all
+  // operations up to the loss and one of those behind it. How much of the loss is computed depends
+  // on the batch, so it is queued anew each time.
   void run(std::string_view program);
 
   // A tensor of lifetime run or step, or a program tensor of the named program, by name. CHECKs
@@ -34,8 +36,9 @@ class Executor {
   bool has(std::string_view name) const;
 
   // Copies the host side (host.NAME) of every batch tensor of a program to the device, after what
-  // was run before; may return before it is done.
-  void upload_batch(std::string_view program);
+  // was run before; may return before it is done. loss_rows: how many rows of the batch carry loss,
+  // or more; the loss of the batch is then computed for no more than these.
+  void upload_batch(std::string_view program, int64_t loss_rows = backends::kAllRows);
   // Returns when the host side of batches may be written again.
   void await_upload() { uploads_->wait(0); }
   template <typename T>
@@ -67,7 +70,9 @@ class Executor {
 
  private:
   struct Loaded;  // a program with its resolved operations
-  void run_operations(const Loaded& list);
+  void record(Loaded& list);
+  void limit_losses(const backends::Buffer& targets, int64_t loss_rows);
+  void run_operations(const Loaded& list, size_t begin, size_t end);
   Loaded& loaded(std::string_view program) const;
   void write_scalar(std::string_view name, const void* value, int64_t bytes);
   void read_scalar(std::string_view name, void* value, int64_t bytes);

@@ -141,8 +141,8 @@ TEST(CrossEntropyKernels, list_the_rows_that_carry_loss_in_order) {
     std::vector<int32_t> numbers(kTokens);
     std::vector<float> losses(kTokens, 1.0F);
     int32_t count = 0;
-    cuda::find_trained_rows({targets.data(), kTokens, numbers.data(), &count, losses.data()},
-                            nullptr);
+    cuda::find_trained_rows(
+        {targets.data(), kTokens, numbers.data(), &count, losses.data(), kTokens}, nullptr);
     numbers.resize(static_cast<size_t>(count));
     EXPECT_EQ(numbers, expected);
     for (size_t t = 0; t < losses.size(); ++t) EXPECT_EQ(losses[t], targets[t] >= 0 ? 1.0F : 0.0F);

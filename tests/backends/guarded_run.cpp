@@ -268,7 +268,7 @@ void add_workspaces(const Backend& backend, program::Program& program) {
 }
 
 void run_operation(Backend& backend, Memory& memory, const program::OperationView& view,
-                   RunResult& result) {
+                   int64_t loss_rows, RunResult& result) {
   const program::Operation& operation = view.operation;
   // A write that shares the bytes of what is read is what runs in place: nothing to poison.
   for (const TensorId id : operation.writes) {
@@ -290,6 +290,7 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
   if (operation.workspace != program::kNone)
     invocation.workspace = placement.buffer(operation.workspace);
   invocation.prepared = prepared.get();
+  invocation.loss_rows = loss_rows;
   const auto before = memory.snapshot();
   placement.before_run();
   backend.run(invocation);
@@ -316,13 +317,14 @@ void collect(Memory& memory, TensorId id, RunResult& result) {
 
 }  // namespace
 
-RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs) {
+RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs,
+                      int64_t loss_rows) {
   add_workspaces(backend, program);
   Memory memory(program);
   for (const auto& [id, values] : inputs) memory.fill(id, values);
   RunResult result;
   for (const program::Operation& operation : program.operations)
-    run_operation(backend, memory, {program, operation}, result);
+    run_operation(backend, memory, {program, operation}, loss_rows, result);
   for (const program::Operation& operation : program.operations) {
     for (const TensorId id : operation.writes) collect(memory, id, result);
     for (const TensorId id : operation.updates) collect(memory, id, result);

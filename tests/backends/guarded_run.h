@@ -23,7 +23,9 @@ struct RunResult {
 };
 
 // Requires the backend to run every operation of the program. Tensors without inputs are poisoned.
-RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs);
+// loss_rows: of every invocation.
+RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs,
+                      int64_t loss_rows = kAllRows);
 
 // The values as they read after storing them in this type.
 Values rounded(const Values& values, program::DType type);

@@ -35,6 +35,8 @@ class LossRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
+    SNUG_CHECK(trained <= invocation_.loss_rows, "{} rows carry loss, said were {}", trained,
+               invocation_.loss_rows);
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);

@@ -7,6 +7,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/softmax_rows.h"
+#include "base/error.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -54,6 +55,8 @@ class OnlineRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
+    SNUG_CHECK(trained <= invocation_.loss_rows, "{} rows carry loss, said were {}", trained,
+               invocation_.loss_rows);
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows)
       run_chunk(row, std::min(plan_.chunk_rows, trained - row));
     sum_losses(losses_, shape_.tokens, inverse_tokens_, invocation_.writes[1]);

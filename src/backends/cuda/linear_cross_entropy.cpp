@@ -1,6 +1,7 @@
-// The head's loss in chunks of the rows that carry loss. Which rows those are, and how many, only
-// the device knows: every chunk that could be needed runs, and rows beyond the last are zero in all
-// products.
+// The head's loss in chunks of the rows that carry loss. Which rows those are the device finds out;
+// how many chunks they fill the host says (Invocation::loss_rows), and where it does not every
+// chunk that could be needed runs. Rows beyond the last are zero in all products, so that bits do
+// not depend on how many chunks run.
 //
 // A chunk: its rows of hidden are gathered; logits = hidden weight^T in f32; softmax turns them in
 // place into dlogits (of hidden's type, in the first half of each row's bytes if that is bf16);
@@ -83,18 +84,21 @@ class LossRun {
   void run() {
     const LossLayout& layout = plan_.layout;
     auto* losses = floats_of(invocation_.writes[0]);
+    // One at least: the weight's gradient is written by the first chunk.
+    const int64_t rows = std::min(layout.tokens, std::max<int64_t>(1, invocation_.loss_rows));
     find_trained_rows({.targets = integers_of(invocation_.reads[2]),
                        .tokens = layout.tokens,
                        .numbers = at<int32_t>(layout.numbers()),
                        .count = at<int32_t>(0),
-                       .losses = losses},
+                       .losses = losses,
+                       .most = rows},
                       stream_);
     if (form_.train) {
       Matrix dhidden = matrix_of(invocation_.writes[2]);
       const Walk walk = walk_flat({&dhidden});
       fill_zero({walk, dhidden.operand}, stream_);
     }
-    for (int64_t first = 0; first < layout.tokens; first += layout.chunk_rows)
+    for (int64_t first = 0; first < rows; first += layout.chunk_rows)
       run_chunk(first, std::min(layout.chunk_rows, layout.tokens - first));
     sum_losses(losses, layout.tokens, floats_of(invocation_.reads[3]),
                floats_of(invocation_.writes[1]), stream_);

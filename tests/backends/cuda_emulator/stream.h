@@ -3,6 +3,7 @@
 // is still to be copied. What it records for a graph it does not do at all. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -20,8 +21,12 @@ struct CudaStreamStandIn {
 
 namespace snug::cuda_emulator {
 
+// Kernels, copies and products that streams were given so far.
+inline std::atomic<int64_t> submitted = 0;
+
 // Work for the null stream is done at once.
 inline void submit(cudaStream_t stream, std::function<void()> work) {
+  ++submitted;
   if (stream == nullptr) return work();
   const std::lock_guard lock(stream->mutex);
   if (stream->records)

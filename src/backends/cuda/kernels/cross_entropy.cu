@@ -107,6 +107,7 @@ __global__ void find_trained_kernel(FindTrainedRun run) {
     if (trained) run.numbers[place] = static_cast<int32_t>(token);
     __syncthreads();  // the counts are read before the next batch's
   }
+  device_check(found <= run.most);
   if (threadIdx.x == 0) *run.count = found;
 }
 

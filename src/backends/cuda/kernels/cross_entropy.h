@@ -36,13 +36,14 @@ void sum_losses(const float* losses, int64_t tokens, const float* inverse_tokens
                 cudaStream_t stream);
 
 // Lists the tokens with a target of 0 or more in order, counts them, and sets the losses of the
-// others to 0.
+// others to 0. More than `most` stop the kernel.
 struct FindTrainedRun {
   const int32_t* targets = nullptr;
   int64_t tokens = 0;
   int32_t* numbers = nullptr;
   int32_t* count = nullptr;
   float* losses = nullptr;
+  int64_t most = 0;
 };
 void find_trained_rows(const FindTrainedRun& run, cudaStream_t stream);
 

@@ -1,0 +1,65 @@
+// The linear cross-entropy on the CUDA backend when the host says how many rows carry loss: fewer
+// chunks, the same bits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backends/cuda/cuda_backend.h"
+#include "operation_case.h"
+#include "stream.h"
+
+namespace snug::backends::test {
+namespace {
+
+int64_t trained_rows(const OperationCase& made) {
+  const Values& targets = made.inputs.at(made.operation().reads[2]);
+  return std::count_if(targets.begin(), targets.end(), [](double target) { return target >= 0; });
+}
+
+int64_t chunk_rows(const OperationCase& made) {
+  if (const auto* loss = std::get_if<program::LinearCrossEntropy>(&made.operation().attributes))
+    return loss->chunk_rows;
+  return std::get<program::LinearCrossEntropyTrain>(made.operation().attributes).chunk_rows;
+}
+
+int64_t chunks(const OperationCase& made, int64_t rows) {
+  return std::max<int64_t>(1, (rows + chunk_rows(made) - 1) / chunk_rows(made));
+}
+
+class LossRows : public testing::TestWithParam<program::Kind> {};
+
+TEST_P(LossRows, leave_chunks_out_and_change_no_bit) {
+  cuda::CudaBackend backend({});
+  int64_t left_out = 0;
+  for (const Types& types : {kAllTypes[0], kAllTypes[1], kAllTypes[2]})
+    for (const OperationCase& made : cases_of(GetParam(), types)) {
+      SCOPED_TRACE(fmt::format("{} [{}], SNUG_TEST_SEED={}", made.name, made.types(), test_seed()));
+      const int64_t trained = trained_rows(made);
+      const auto run = [&](int64_t loss_rows) {
+        const int64_t before = cuda_emulator::submitted;
+        const RunResult result = guarded_run(backend, made.program, made.inputs, loss_rows);
+        for (const std::string& violation : result.violations) ADD_FAILURE() << violation;
+        return std::pair(result.bytes, cuda_emulator::submitted - before);
+      };
+      const auto all = run(kAllRows);
+      const auto said = run(trained);
+      EXPECT_TRUE(said.first == all.first) << "other bits";
+      const int64_t more = chunks(made, made.view().read(0).shape[0]) - chunks(made, trained);
+      EXPECT_EQ(said.second<all.second, more> 0);
+      left_out += more;
+      if (trained > 1) {
+        EXPECT_DEATH(run(trained - 1), "a kernel's check failed");
+      }
+    }
+  EXPECT_GT(left_out, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LossRows,
+                         testing::Values(program::Kind::linear_cross_entropy,
+                                         program::Kind::linear_cross_entropy_train),
+                         [](const auto& test) {
+                           return std::string(program::name_of(test.param));
+                         });
+
+}  // namespace
+}  // namespace snug::backends::test
