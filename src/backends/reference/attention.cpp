@@ -44,8 +44,8 @@ Segment<Attributes> segment_at(const Attributes& attention, const Buffer& q_boun
   const Integers keys(k_bounds);
   const Range range{queries[2 * index], queries[2 * index + 1]};
   const int64_t longest = attention.segment_tokens;
-  SNUG_CHECK(longest == 0 || range.end - range.begin <= longest, "a segment of {} tokens, beyond {}",
-             range.end - range.begin, longest);
+  SNUG_CHECK(longest == 0 || range.end - range.begin <= longest,
+             "a segment of {} tokens, beyond {}", range.end - range.begin, longest);
   return {attention, range, {keys[2 * index], keys[2 * index + 1]}};
 }
 
