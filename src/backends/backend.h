@@ -1,9 +1,10 @@
 // The seam between a program and a machine. Three stand behind it: reference (plain loops), cpu,
 // cuda.
 //
-// The executor allocates each arena once, prepares every operation once, then runs operations in
-// list order. One thread drives a backend; a backend may use many inside run(). After prepare() of
-// the last operation, run() allocates no memory: scratch is the operation's workspace tensor.
+// The executor allocates each arena once, prepares every operation once, lets each be tuned, and
+// runs operations in list order once weights are loaded. One thread drives a backend; a backend may
+// use many inside run(). After tune() of the last operation, run() allocates no memory: scratch is
+// the operation's workspace tensor.
 // Weights are loaded before the first run, by two threads: queue_copy(), quantize_nf4() and
 // timelines of their own may be used by both at once.
 #pragma once
@@ -14,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "backends/random_values.h"
@@ -76,6 +78,12 @@ class Recording {
   virtual void replay() = 0;
 };
 
+// What a backend chose by timing.
+struct Choices {
+  std::string text;     // for a later run, JSON; empty where it chose nothing
+  std::string summary;  // a line for the log; likewise
+};
+
 class Backend : public program::Target {
  public:
   // Pages are touched, so that memory that is not there is missed now and not at step 128.
@@ -84,6 +92,18 @@ class Backend : public program::Target {
   // Creates what the operation needs beyond its tensors; may return null. Fails a CHECK when the
   // library now asks for more scratch than was planned.
   virtual std::unique_ptr<Prepared> prepare(const program::OperationView& view) = 0;
+  // Chooses between ways to do a prepared operation by running them on its own tensors, which hold
+  // nothing yet and are zero afterwards, but for its workspace. Operations alike are timed once.
+  virtual void tune(const Invocation& invocation) { static_cast<void>(invocation); }
+  // What was chosen so far. A later run that takes it computes the same bits as this one.
+  virtual Choices choices() const { return {}; }
+  // Takes the text of an earlier run's choices, before anything is prepared. Returns why they do
+  // not hold here, a sentence that names `file`; empty where they do.
+  virtual std::string take_choices(std::string_view text, const std::string& file) {
+    static_cast<void>(text);
+    static_cast<void>(file);
+    return {};
+  }
   // Runs it; asynchronous where the device is.
   virtual void run(const Invocation& invocation) = 0;
   // Runs them in this order, or several at once where that gives the same bits.
@@ -125,6 +145,7 @@ class Backend : public program::Target {
 struct BackendOptions {
   int threads = 0;
   int64_t device_memory_bytes = 0;
+  bool chooses_by_timing = true;  // tune() does; if not, two runs take the same algorithms
 };
 
 // Throws UserError for a name that is not built.

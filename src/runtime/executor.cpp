@@ -129,6 +129,8 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
     loaded->stretches = stretches_of(program);
     programs_.push_back(std::move(loaded));
   }
+  for (const auto& list : programs_)
+    for (const Resolved& operation : list->operations) backend.tune(operation.invocation);
 }
 
 Executor::~Executor() = default;

@@ -14,7 +14,8 @@ namespace snug::runtime {
 
 class Executor {
  public:
-  // Allocates the arenas and prepares every operation of every program. Throws UserError when the
+  // Allocates the arenas, prepares every operation of every program, and has the backend tune it:
+  // nothing is loaded yet. Throws UserError when the
   // machine has not the memory; fails a CHECK when a library asks for more scratch than was
   // planned. The job and the backend must outlive the executor.
   Executor(const plan::Job& job, backends::Backend& backend);

@@ -31,7 +31,8 @@ std::optional<fs::path> checkpoint_of(const formats::Recipe& recipe) {
 }
 
 // What a run writes before its first checkpoint, beside temporary files of these names.
-constexpr std::array kEarlyNames{"recipe.yaml", "plan.json", "metrics.jsonl"};
+constexpr std::array kEarlyNames{"recipe.yaml", "plan.json", RunFolder::kAlgorithms,
+                                 "metrics.jsonl"};
 
 // Removes what a run writes, and nothing else that may lie in the folder.
 void remove_run(const fs::path& path) {
@@ -60,9 +61,15 @@ std::string foreign_entry(const fs::path& path) {
   return first;
 }
 
+// The folder that a checkpoint lies in, whatever its path ends with.
+fs::path folder_of(const fs::path& checkpoint) {
+  std::error_code error;
+  return fs::canonical(checkpoint, error).parent_path();
+}
+
 bool lies_in(const fs::path& checkpoint, const fs::path& folder) {
   std::error_code error;
-  return fs::equivalent(fs::canonical(checkpoint, error).parent_path(), folder, error);
+  return fs::equivalent(folder_of(checkpoint), folder, error);
 }
 
 // Throws unless the folder is free, or is that of the run which goes on here.
@@ -89,6 +96,11 @@ void check_free(const RunFolder& folder, const formats::Recipe& recipe) {
 }
 
 }  // namespace
+
+std::optional<fs::path> RunFolder::earlier_algorithms() const {
+  if (!checkpoint) return std::nullopt;
+  return folder_of(*checkpoint) / kAlgorithms;
+}
 
 RunFolder open_run_folder(const formats::Recipe& recipe) {
   RunFolder folder{recipe.output_dir, checkpoint_of(recipe), false};

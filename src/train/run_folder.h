@@ -1,5 +1,5 @@
-// The folder of a run: recipe.yaml, plan.json, measured.json, metrics.jsonl, checkpoints, the
-// result.
+// The folder of a run: recipe.yaml, plan.json, algorithms.json (what the backend chose by timing,
+// where it did), measured.json, metrics.jsonl, checkpoints, the result.
 #pragma once
 
 #include <filesystem>
@@ -15,6 +15,12 @@ struct RunFolder {
   std::filesystem::path path;
   std::optional<std::filesystem::path> checkpoint;  // to resume from
   bool goes_on = false;                             // the checkpoint is of this folder's run
+
+  std::filesystem::path algorithms() const { return path / kAlgorithms; }
+  // That of the run which the checkpoint is of; none without a checkpoint.
+  std::optional<std::filesystem::path> earlier_algorithms() const;
+
+  static constexpr const char* kAlgorithms = "algorithms.json";
 };
 
 // Decides before anything is loaded. An existing, non-empty folder is a UserError unless the run

@@ -61,9 +61,10 @@ formats::LoraConfig adapter_config(const formats::Recipe& recipe) {
 }
 
 std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe) {
-  return backends::open_backend(
-      formats::name_of(recipe.backend),
-      {.threads = static_cast<int>(recipe.threads), .device_memory_bytes = recipe.device_memory});
+  return backends::open_backend(formats::name_of(recipe.backend),
+                                {.threads = static_cast<int>(recipe.threads),
+                                 .device_memory_bytes = recipe.device_memory,
+                                 .chooses_by_timing = !recipe.deterministic});
 }
 
 class Session {
@@ -82,6 +83,7 @@ class Session {
     load();
     create_run_folder(folder_, recipe_);
     base::write_file_atomically(folder_.path / "plan.json", plan::to_json(plan_));
+    save_choices();
     const TrainerOutcome outcome = train();
     if (outcome.interrupted) {
       fmt::print(stderr,
@@ -113,7 +115,27 @@ class Session {
     fmt::print(stderr, "{}\n{}\n", plan::parameter_line(plan_), plan::summary(plan_));
   }
 
+  // A run that goes on computes with the algorithms it had, and so to the same bits.
+  void take_choices() {
+    const auto path = folder_.earlier_algorithms();
+    if (!path || !fs::exists(*path)) return;
+    const std::string refusal = backend_->take_choices(base::read_text_file(*path), path->string());
+    if (!refusal.empty())
+      fmt::print(stderr,
+                 "{}. Algorithms are timed anew, so the last bits of numbers may differ from a run "
+                 "that was not interrupted\n",
+                 refusal);
+  }
+
+  void save_choices() {
+    const backends::Choices choices = backend_->choices();
+    if (choices.text.empty()) return;
+    fmt::print(stderr, "{}\n", choices.summary);
+    base::write_file_atomically(folder_.algorithms(), choices.text);
+  }
+
   void load() {
+    take_choices();
     executor_ = std::make_unique<runtime::Executor>(job_, *backend_);
     if (recipe_.init == formats::Init::random)
       runtime::random_weights(model_.config, recipe_.seed, *executor_);

@@ -14,10 +14,11 @@ constexpr Size kSizes[]{{1, 1, 1},      {1, 3, 17},    {3, 17, 1},     {17, 65, 
                         {129, 65, 130}, {33, 257, 48}, {130, 160, 200}};
 
 // One dimension is a few dozen, the others long: each of m, k and n in turn, whole blocks and odd
-// ends.
+// ends; some of whole vectors.
 constexpr Size kThinSizes[]{{16, 1031, 192}, {192, 1031, 16}, {130, 600, 24}, {11, 300, 513},
                             {1031, 16, 192}, {161, 29, 300},  {512, 64, 256}, {129, 8, 1540},
-                            {515, 300, 16},  {33, 513, 145},  {150, 257, 9}};
+                            {515, 300, 16},  {33, 513, 145},  {150, 257, 9},  {24, 1096, 72},
+                            {200, 1096, 16}, {72, 520, 40}};
 
 constexpr Matmul kForms[]{
     {},
@@ -35,6 +36,7 @@ constexpr Matmul kForms[]{
     {.alpha = 0.5F, .accumulate = true, .stochastic = true, .seed = -3, .site = 70000},
     {.transpose_b = true, .augmented = true, .low_transpose_b = true, .low_alpha = 2.0F},
     {.addend = true, .augmented = true},
+    {.transpose_b = true, .addend = true, .augmented = true, .low_transpose_b = true},
     {.transpose_b = true, .alpha = 0.5F, .accumulate = true, .augmented = true}};
 
 std::string name_of(const Size& size, const Matmul& form) {

@@ -238,7 +238,9 @@ TEST(CudaBackend, steps_many_tensors_in_one_launch) {
 class CudaEmulator : public testing::TestWithParam<program::Kind> {};
 
 TEST_P(CudaEmulator, agrees_with_fp64) {
+  setenv("SNUG_CUDA_TIMING", "off", 1);  // cuda_products_test has it on
   cuda::CudaBackend backend({});
+  unsetenv("SNUG_CUDA_TIMING");
   check_kind(backend, GetParam(), cuda_must_run, true);
 }
 

@@ -78,6 +78,9 @@ class Allocation {
   std::byte* data() { return memory_.data() + start_; }
   size_t start() const { return start_; }
   const std::vector<std::byte>& memory() const { return memory_; }
+  void set_memory(const std::vector<std::byte>& memory) {
+    std::copy(memory.begin(), memory.end(), memory_.begin());
+  }
   // The tensor between its guards.
   std::span<std::byte> guarded() {
     return {data() - kGuardBytes, memory_.size() - static_cast<size_t>(kAlignment)};
@@ -141,6 +144,10 @@ class Memory {
     std::vector<std::vector<std::byte>> copies;
     for (const Allocation& allocation : allocations_) copies.push_back(allocation.memory());
     return copies;
+  }
+
+  void restore(const std::vector<std::vector<std::byte>>& snapshot) {
+    for (size_t i = 0; i < allocations_.size(); ++i) allocations_[i].set_memory(snapshot[i]);
   }
 
   std::vector<Allocation>& allocations() { return allocations_; }
@@ -267,6 +274,21 @@ void add_workspaces(const Backend& backend, program::Program& program) {
   }
 }
 
+// Times what the backend has to choose between, which may touch the operation's tensors and nothing
+// else; then everything is as it was.
+void tune(Backend& backend, const Invocation& invocation, Placement& placement, Memory& memory,
+          const program::OperationView& view, RunResult& result) {
+  const auto before = memory.snapshot();
+  placement.before_run();
+  backend.tune(invocation);
+  backend.synchronise();
+  placement.after_run();
+  std::vector<TensorId> touched;
+  program::for_each_tensor(view.operation, [&](TensorId id) { touched.push_back(id); });
+  memory.find_violations(before, touched, result.violations);
+  memory.restore(before);
+}
+
 void run_operation(Backend& backend, Memory& memory, const program::OperationView& view,
                    int64_t loss_rows, RunResult& result) {
   const program::Operation& operation = view.operation;
@@ -292,6 +314,7 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
   invocation.prepared = prepared.get();
   invocation.loss_rows = loss_rows;
   const auto before = memory.snapshot();
+  tune(backend, invocation, placement, memory, view, result);
   placement.before_run();
   backend.run(invocation);
   backend.synchronise();

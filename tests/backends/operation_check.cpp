@@ -105,9 +105,6 @@ void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run, b
 }
 
 bool cuda_must_run(const OperationCase& operation_case) {
-  // Lowering leaves its two products apart there.
-  if (const auto* matmul = std::get_if<program::Matmul>(&operation_case.operation().attributes))
-    return !matmul->augmented;
   if (operation_case.operation().kind() != program::Kind::matmul_nf4) return true;
   const program::Tensor& x = operation_case.view().read(0);
   return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0;

@@ -34,7 +34,7 @@ struct CudaContext {
 
   Device device = open_device();
   Stream stream;
-  CublasLt cublas_lt;
+  CublasLt cublas_lt{device.name, device.card.multiprocessors};
   std::unique_ptr<Cudnn> cudnn;  // null: none is found, or SNUG_CUDNN=off
 
  private:

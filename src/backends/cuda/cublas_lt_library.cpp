@@ -39,6 +39,7 @@ CublasLtFunctions load() {
   find(library, "cublasLtMatmulPreferenceDestroy", functions.preference_destroy);
   find(library, "cublasLtMatmulPreferenceSetAttribute", functions.preference_set);
   find(library, "cublasLtMatmulAlgoGetHeuristic", functions.find_algorithms);
+  find(library, "cublasLtMatmulAlgoCheck", functions.check_algorithm);
   functions.workspace_bytes = kProductWorkspaceBytes;
   return functions;
 }

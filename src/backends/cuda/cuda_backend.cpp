@@ -28,7 +28,9 @@ bool has_device() {
 CudaBackend::CudaBackend(const BackendOptions& options)
     : context_(std::make_unique<CudaContext>()),
       device_budget_bytes_(options.device_memory_bytes),
-      records_(is_on("SNUG_CUDA_GRAPHS")) {}
+      records_(is_on("SNUG_CUDA_GRAPHS")) {
+  context_->cublas_lt.set_times(options.chooses_by_timing && is_on("SNUG_CUDA_TIMING"));
+}
 
 CudaBackend::~CudaBackend() = default;
 
@@ -81,6 +83,19 @@ std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& vie
   return dispatch<std::unique_ptr<Prepared>>(
       view.operation.attributes,
       [&](const auto& attributes) { return cuda::prepare(attributes, view, *context_); });
+}
+
+void CudaBackend::tune(const Invocation& invocation) {
+  dispatch<void>(*invocation.attributes,
+                 [&](const auto& attributes) { cuda::tune(attributes, invocation, *context_); });
+}
+
+Choices CudaBackend::choices() const {
+  return {context_->cublas_lt.choices().text(), context_->cublas_lt.summary()};
+}
+
+std::string CudaBackend::take_choices(std::string_view text, const std::string& file) {
+  return context_->cublas_lt.choices().take(text, file);
 }
 
 void CudaBackend::run(const Invocation& invocation) {

@@ -32,6 +32,10 @@ class CudaBackend : public Backend {
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
+  // Matrix products, unless the options or the environment (SNUG_CUDA_TIMING=off) forbid it.
+  void tune(const Invocation& invocation) override;
+  Choices choices() const override;
+  std::string take_choices(std::string_view text, const std::string& file) override;
   void run(const Invocation& invocation) override;
   // One launch for many neighbouring steps of AdamW.
   void run_list(std::span<const Invocation> invocations) override;

@@ -2,7 +2,8 @@
 //
 // run: queues the operation on the context's stream and returns; looks at no value on the device.
 // Scratch is invocation.workspace, whose size is what needs/kind_needs.h says of the same shapes.
-// run_first and prepare have a default; a kind with something to say declares an overload here.
+// run_first, prepare and tune have defaults; a kind with something to say declares an overload
+// here.
 #pragma once
 
 #include <memory>
@@ -45,5 +46,13 @@ std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain&,
                                   const program::OperationView&, CudaContext&);
 std::unique_ptr<Prepared> prepare(const program::Matmul&, const program::OperationView&,
                                   CudaContext&);
+
+// Chooses between ways to do it by timing them on its tensors, before anything is loaded
+// (Backend::tune).
+template <typename Attributes>
+void tune(const Attributes&, const Invocation&, CudaContext&) {}
+void tune(const program::LinearCrossEntropy&, const Invocation&, CudaContext&);
+void tune(const program::LinearCrossEntropyTrain&, const Invocation&, CudaContext&);
+void tune(const program::Matmul&, const Invocation&, CudaContext&);
 
 }  // namespace snug::backends::cuda

@@ -14,7 +14,7 @@
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/linear_cross_entropy.h"
-#include "backends/cuda/product.h"
+#include "backends/cuda/tune_product.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -26,7 +26,7 @@ using program::OperationView;
 
 // The products of chunks of so many rows.
 struct ChunkProducts {
-  std::shared_ptr<const Product> logits, dhidden, dweight_first, dweight_next;
+  std::shared_ptr<Product> logits, dhidden, dweight_first, dweight_next;
 };
 
 class LossPlan : public Prepared {
@@ -40,13 +40,12 @@ class LossPlan : public Prepared {
   const ChunkProducts& of(int64_t rows) const { return rows == layout.chunk_rows ? whole : last; }
 
   LossLayout layout;
+  ChunkProducts whole;
+  ChunkProducts last;  // null where whole chunks make up all rows
 
  private:
   ChunkProducts products(const LossForm& form, const OperationView& view, int64_t rows,
                          CublasLt& library) const;
-
-  ChunkProducts whole;
-  ChunkProducts last;
 };
 
 ChunkProducts LossPlan::products(const LossForm& form, const OperationView& view, int64_t rows,
@@ -104,6 +103,11 @@ class LossRun {
                floats_of(invocation_.writes[1]), stream_);
   }
 
+  void tune(CublasLt& library) const {
+    tune_chunk(plan_.whole, library);
+    tune_chunk(plan_.last, library);
+  }
+
  private:
   template <typename T>
   T* at(int64_t offset) const {
@@ -111,13 +115,43 @@ class LossRun {
   }
   std::byte* library_workspace() const { return at<std::byte>(plan_.layout.library()); }
 
+  std::byte* logits() const { return at<std::byte>(plan_.layout.logits()); }
+  std::byte* chunk() const { return at<std::byte>(plan_.layout.hidden()); }
+  const void* weight() const { return invocation_.reads[1].data; }
+
+  // Of the products of a chunk. Its dhidden takes the place of its hidden, its dlogits that of its
+  // logits.
+  Product::Addresses logits_addresses() const {
+    return {.a = chunk(), .b = weight(), .c = logits()};
+  }
+  Product::Addresses dhidden_addresses() const {
+    return {.a = logits(), .b = weight(), .c = chunk()};
+  }
+  Product::Addresses dweight_addresses() const {
+    std::byte* const dweight =
+        (form_.accumulate ? invocation_.updates[0] : invocation_.writes[3]).data;
+    return {.a = logits(), .b = chunk(), .addend = dweight, .c = dweight};
+  }
+
+  void tune_chunk(const ChunkProducts& products, CublasLt& library) const {
+    const auto choose = [&](const std::shared_ptr<Product>& product, const auto& addresses) {
+      if (product != nullptr)
+        tune_product(*product, addresses, {library_workspace(), stream_}, library);
+    };
+    choose(products.logits, logits_addresses());
+    if (!form_.train) return;
+    choose(products.dhidden, dhidden_addresses());
+    if (!form_.weight_gradient) return;
+    choose(products.dweight_first, dweight_addresses());
+    choose(products.dweight_next, dweight_addresses());
+  }
+
   // The chunk's rows, by token in `by_token`.
   ChunkRowsRun chunk_rows(const Matrix& by_token, const TrainedRows& trained, int64_t rows) const {
-    Matrix chunk = by_token;
-    chunk.operand.data = at<std::byte>(plan_.layout.hidden());
-    chunk.operand.stride = plan_.layout.width;
-    chunk.rows = rows;
-    return {walk_rows({&chunk, &by_token}), trained, by_token.operand, chunk.operand};
+    Matrix gathered = by_token;
+    gathered.operand = {chunk(), plan_.layout.width, by_token.operand.is_bf16};
+    gathered.rows = rows;
+    return {walk_rows({&gathered, &by_token}), trained, by_token.operand, gathered.operand};
   }
 
   void run_chunk(int64_t first, int64_t rows) {
@@ -126,22 +160,15 @@ class LossRun {
     const TrainedRows trained{at<int32_t>(layout.numbers()), at<int32_t>(0), first};
     const Matrix hidden = matrix_of(invocation_.reads[0]);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
-    std::byte* const logits = at<std::byte>(layout.logits());
-    std::byte* const chunk = at<std::byte>(layout.hidden());
-    const void* const weight = invocation_.reads[1].data;
-    products.logits->multiply({.a = chunk, .b = weight, .c = logits}, library_workspace(), stream_);
-    softmax(logits, trained, rows);
+    products.logits->multiply(logits_addresses(), library_workspace(), stream_);
+    softmax(logits(), trained, rows);
     if (!form_.train) return;
     if (form_.weight_gradient) {
-      std::byte* const dweight =
-          (form_.accumulate ? invocation_.updates[0] : invocation_.writes[3]).data;
       const bool is_first = first == 0 && !form_.accumulate;
       (is_first ? products.dweight_first : products.dweight_next)
-          ->multiply({.a = logits, .b = chunk, .addend = dweight, .c = dweight},
-                     library_workspace(), stream_);
+          ->multiply(dweight_addresses(), library_workspace(), stream_);
     }
-    products.dhidden->multiply({.a = logits, .b = weight, .c = chunk}, library_workspace(),
-                               stream_);
+    products.dhidden->multiply(dhidden_addresses(), library_workspace(), stream_);
     scatter_chunk(chunk_rows(matrix_of(invocation_.writes[2]), trained, rows), stream_);
   }
 
@@ -175,6 +202,13 @@ std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const Operatio
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropyTrain& loss, const OperationView& view,
                                   CudaContext& context) {
   return std::make_unique<LossPlan>(form_of(loss), view, context.cublas_lt);
+}
+
+void tune(const LinearCrossEntropy& loss, const Invocation& invocation, CudaContext& context) {
+  LossRun(form_of(loss), invocation, context).tune(context.cublas_lt);
+}
+void tune(const LinearCrossEntropyTrain& loss, const Invocation& invocation, CudaContext& context) {
+  LossRun(form_of(loss), invocation, context).tune(context.cublas_lt);
 }
 
 void run(const LinearCrossEntropy& loss, const Invocation& invocation, CudaContext& context) {

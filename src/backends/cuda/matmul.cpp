@@ -4,8 +4,7 @@
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/matmul.h"
-#include "backends/cuda/product.h"
-#include "base/error.h"
+#include "backends/cuda/tune_product.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -13,45 +12,96 @@ namespace {
 using program::Matmul;
 using program::OperationView;
 
-ProductShape shape_of(const Matmul& matmul, const OperationView& view) {
-  ProductShape shape{
-      .a = stored_matrix(view.read(0)),
-      .b = stored_matrix(view.read(1)),
-      .addend = {},
-      .c = stored_matrix(result_of(matmul, view)),
-      .transpose_a = matmul.transpose_a,
-      .transpose_b = matmul.transpose_b,
-      .alpha = matmul.alpha,
-      .beta = matmul.addend || (matmul.accumulate && !matmul.stochastic) ? 1.0F : 0.0F};
-  if (matmul.stochastic) shape.c = dense_matrix(base::DType::f32, shape.c.rows, shape.c.columns);
+StoredMatrix result_matrix(const Matmul& matmul, const OperationView& view) {
+  const StoredMatrix c = stored_matrix(result_of(matmul, view));
+  return matmul.stochastic ? dense_matrix(base::DType::f32, c.rows, c.columns) : c;
+}
+
+// The product that comes first, which reads the addend or what c holds before.
+ProductShape first_shape(const Matmul& matmul, const OperationView& view) {
+  ProductShape shape;
+  shape.c = result_matrix(matmul, view);
+  shape.beta = matmul.addend || (matmul.accumulate && !matmul.stochastic) ? 1.0F : 0.0F;
   shape.addend = matmul.addend ? stored_matrix(view.read(2)) : shape.c;
+  return shape;
+}
+
+ProductShape main_shape(const Matmul& matmul, const OperationView& view) {
+  ProductShape shape = first_shape(matmul, view);
+  shape.a = stored_matrix(view.read(0));
+  shape.b = stored_matrix(view.read(1));
+  shape.transpose_a = matmul.transpose_a;
+  shape.transpose_b = matmul.transpose_b;
+  shape.alpha = matmul.alpha;
+  if (!matmul.augmented) return shape;
+  shape.addend = shape.c;
+  shape.beta = 1.0F;
+  return shape;
+}
+
+ProductShape low_shape(const Matmul& matmul, const OperationView& view) {
+  ProductShape shape = first_shape(matmul, view);
+  shape.a = stored_matrix(view.read(low_operand(view)));
+  shape.b = stored_matrix(view.read(low_operand(view) + 1));
+  shape.transpose_b = matmul.low_transpose_b;
+  shape.alpha = matmul.low_alpha;
   return shape;
 }
 
 class PreparedMatmul : public Prepared {
  public:
-  PreparedMatmul(std::shared_ptr<const Product> product, int64_t product_bytes)
-      : product_(std::move(product)), product_bytes_(product_bytes) {}
-  const Product& product() const { return *product_; }
-  int64_t product_bytes() const { return product_bytes_; }
+  PreparedMatmul(const Matmul& matmul, const OperationView& view, CublasLt& library)
+      : product_bytes_(product_bytes(matmul, view)),
+        low_operand_(low_operand(view)),
+        main_(library.product(main_shape(matmul, view))) {
+    if (matmul.augmented) low_ = library.product(low_shape(matmul, view));
+  }
+
+  // Calls each(product, addresses, the library's scratch) in the order in which they run.
+  template <typename F>
+  void for_each(const Matmul& matmul, const Invocation& invocation, const F& each) const {
+    const Buffer& c = matmul.accumulate ? invocation.updates[0] : invocation.writes[0];
+    std::byte* const scratch = invocation.workspace.data;
+    const auto reads = invocation.reads;
+    Product::Addresses addresses{.a = reads[0].data,
+                                 .b = reads[1].data,
+                                 .addend = matmul.addend ? reads[2].data : c.data,
+                                 .c = matmul.stochastic ? scratch : c.data};
+    if (low_ != nullptr) {
+      Product::Addresses low = addresses;
+      low.a = reads[low_operand_].data;
+      low.b = reads[low_operand_ + 1].data;
+      each(*low_, low, scratch + product_bytes_);
+      addresses.addend = c.data;
+    }
+    each(*main_, addresses, scratch + product_bytes_);
+  }
 
  private:
-  std::shared_ptr<const Product> product_;
   int64_t product_bytes_;
+  size_t low_operand_;
+  std::shared_ptr<Product> main_;
+  std::shared_ptr<Product> low_;  // of an adapter, run first; null without one
 };
 
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
-  const Matrix x = matrix_of(invocation.reads[0]);
-  const Matrix weight = matrix_of(invocation.reads[1]);
   const Matrix y = matrix_of(invocation.writes[0]);
-  multiply_few_rows({.inputs = walk_rows({&x, &weight}),
-                     .outputs = y.columns,
-                     .x = x.operand,
-                     .weight = weight.operand,
-                     .addend = matmul.addend ? matrix_of(invocation.reads[2]).operand : Operand{},
-                     .y = y.operand,
-                     .alpha = matmul.alpha},
-                    context.stream.get());
+  Operand addend = matmul.addend ? matrix_of(invocation.reads[2]).operand : Operand{};
+  const auto multiply = [&](size_t operand, float alpha) {
+    const Matrix x = matrix_of(invocation.reads[operand]);
+    const Matrix weight = matrix_of(invocation.reads[operand + 1]);
+    multiply_few_rows({.inputs = walk_rows({&x, &weight}),
+                       .outputs = y.columns,
+                       .x = x.operand,
+                       .weight = weight.operand,
+                       .addend = addend,
+                       .y = y.operand,
+                       .alpha = alpha},
+                      context.stream.get());
+    addend = y.operand;
+  };
+  if (matmul.augmented) multiply(invocation.reads.size() - 2, matmul.low_alpha);
+  multiply(0, matmul.alpha);
 }
 
 }  // namespace
@@ -59,24 +109,28 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& view,
                                   CudaContext& context) {
   if (has_few_rows(matmul, view)) return nullptr;
-  return std::make_unique<PreparedMatmul>(context.cublas_lt.product(shape_of(matmul, view)),
-                                          product_bytes(matmul, view));
+  return std::make_unique<PreparedMatmul>(matmul, view, context.cublas_lt);
+}
+
+void tune(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
+  if (invocation.prepared == nullptr) return;
+  static_cast<const PreparedMatmul&>(*invocation.prepared)
+      .for_each(matmul, invocation, [&](Product& product, const auto& addresses, void* scratch) {
+        tune_product(product, addresses, {scratch, context.stream.get()}, context.cublas_lt);
+      });
 }
 
 void run(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
   if (invocation.prepared == nullptr) return run_few_rows(matmul, invocation, context);
-  const auto& prepared = static_cast<const PreparedMatmul&>(*invocation.prepared);
-  const Buffer& c = matmul.accumulate ? invocation.updates[0] : invocation.writes[0];
-  std::byte* scratch = invocation.workspace.data;
-  const Product::Addresses addresses{.a = invocation.reads[0].data,
-                                     .b = invocation.reads[1].data,
-                                     .addend = matmul.addend ? invocation.reads[2].data : c.data,
-                                     .c = matmul.stochastic ? scratch : c.data};
-  prepared.product().multiply(addresses, scratch + prepared.product_bytes(), context.stream.get());
+  static_cast<const PreparedMatmul&>(*invocation.prepared)
+      .for_each(matmul, invocation,
+                [&](const Product& product, const auto& addresses, void* scratch) {
+                  product.multiply(addresses, scratch, context.stream.get());
+                });
   if (!matmul.stochastic) return;
-  const Matrix sum = matrix_of(c);
+  const Matrix sum = matrix_of(invocation.updates[0]);
   add_rounded({.walk = walk_rows({&sum}),
-               .x = {scratch, sum.columns, false},
+               .x = {invocation.workspace.data, sum.columns, false},
                .y = sum.operand,
                .key = {matmul.seed, matmul.site, integers_of(invocation.reads[2])}},
               context.stream.get());

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 
+#include "backends/cuda/cuda_check.h"
 #include "backends/cuda/needs/card.h"
+#include "backends/cuda/thin_product.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
+
+// Of so many the fastest is among the first by all that is published; each costs a few runs.
+constexpr int kMostOffers = 8;
 
 cudaDataType_t data_type(base::DType dtype) {
   return dtype == base::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -57,7 +62,10 @@ Product::Product(const ProductShape& shape, const CublasLt& library)
   second_ = make_layout(shape.a, library);
   addend_ = make_layout(shape.addend, library);
   result_ = make_layout(shape.c, library);
-  choose_algorithm();
+  find_offers();
+  algorithm_ = offers_.front();
+  thin_ = thin_form(shape);
+  if (thin_) offers_.push_back({.is_own = true});
 }
 
 Product::~Product() {
@@ -67,7 +75,7 @@ Product::~Product() {
   functions.matmul_destroy(description_);
 }
 
-void Product::choose_algorithm() {
+void Product::find_offers() {
   const CublasLtFunctions& functions = library_.functions();
   cublasLtMatmulPreference_t preference = nullptr;
   library_.check(functions.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
@@ -76,6 +84,9 @@ void Product::choose_algorithm() {
                    "cublasLtMatmulPreferenceSetAttribute");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<size_t>(library_.workspace_bytes()));
+  // Parts of a sum are added in f32 and in a fixed order, or not made at all.
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   const auto alignment = [](const StoredMatrix& matrix) {
     return static_cast<uint32_t>(matrix.alignment_bytes);
   };
@@ -83,27 +94,64 @@ void Product::choose_algorithm() {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(shape_.a));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(shape_.addend));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(shape_.c));
-  cublasLtMatmulHeuristicResult_t best{};
+  std::vector<cublasLtMatmulHeuristicResult_t> results(kMostOffers);
   int found = 0;
   const cublasStatus_t status =
       functions.find_algorithms(library_.handle(), description_, first_, second_, addend_, result_,
-                                preference, 1, &best, &found);
+                                preference, kMostOffers, results.data(), &found);
   functions.preference_destroy(preference);
-  SNUG_CHECK(status == CUBLAS_STATUS_SUCCESS && found > 0,
+  results.resize(static_cast<size_t>(std::max(found, 0)));
+  for (const cublasLtMatmulHeuristicResult_t& result : results)
+    if (result.state == CUBLAS_STATUS_SUCCESS && fits(result))
+      offers_.push_back({.of_library = result.algo});
+  SNUG_CHECK(status == CUBLAS_STATUS_SUCCESS && !offers_.empty(),
              "cuBLASLt has no algorithm for ({} x {}) ({} x {}) in {} to {}: {}", shape_.a.rows,
              shape_.a.columns, shape_.b.rows, shape_.b.columns, base::name_of(shape_.a.dtype),
              base::name_of(shape_.c.dtype), functions.status_string(status));
-  algorithm_ = best.algo;
+}
+
+bool Product::fits(const cublasLtMatmulHeuristicResult_t& result) const {
+  return result.workspaceSize <= static_cast<size_t>(library_.workspace_bytes());
+}
+
+bool Product::allows(const Algorithm& algorithm) const {
+  if (algorithm.is_own) return thin_.has_value();
+  cublasLtMatmulHeuristicResult_t result{};
+  const cublasStatus_t status =
+      library_.functions().check_algorithm(library_.handle(), description_, first_, second_,
+                                           addend_, result_, &algorithm.of_library, &result);
+  return status == CUBLAS_STATUS_SUCCESS && fits(result);
+}
+
+void Product::choose(const Algorithm& algorithm) {
+  algorithm_ = algorithm;
+  is_chosen_ = true;
 }
 
 void Product::multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const {
+  library_.check(queue(algorithm_, addresses, workspace, stream), "cublasLtMatmul");
+}
+
+bool Product::try_algorithm(const Algorithm& algorithm, const Addresses& addresses, void* workspace,
+                            cudaStream_t stream) const {
+  if (queue(algorithm, addresses, workspace, stream) == CUBLAS_STATUS_SUCCESS) return true;
+  cudaGetLastError();  // takes the error back, which may be the driver's
+  return false;
+}
+
+cublasStatus_t Product::queue(const Algorithm& algorithm, const Addresses& addresses,
+                              void* workspace, cudaStream_t stream) const {
+  if (algorithm.is_own) {
+    multiply_thin(thin_run(*thin_, addresses, workspace, library_.multiprocessors(),
+                           library_.workspace_bytes()),
+                  stream);
+    return CUBLAS_STATUS_SUCCESS;
+  }
   const void* addend = shape_.beta == 0.0F ? addresses.c : addresses.addend;
-  library_.check(
-      library_.functions().matmul(library_.handle(), description_, &shape_.alpha, addresses.b,
-                                  first_, addresses.a, second_, &shape_.beta, addend, addend_,
-                                  addresses.c, result_, &algorithm_, workspace,
-                                  static_cast<size_t>(library_.workspace_bytes()), stream),
-      "cublasLtMatmul");
+  return library_.functions().matmul(library_.handle(), description_, &shape_.alpha, addresses.b,
+                                     first_, addresses.a, second_, &shape_.beta, addend, addend_,
+                                     addresses.c, result_, &algorithm.of_library, workspace,
+                                     static_cast<size_t>(library_.workspace_bytes()), stream);
 }
 
 }  // namespace snug::backends::cuda

@@ -1,17 +1,24 @@
-// One matrix product through cuBLASLt: descriptors and an algorithm, made once, run often.
+// One matrix product through cuBLASLt: descriptors and an algorithm, made once, run often. The
+// library offers several algorithms, and for a thin product there is an own kernel; tune_product.h
+// says which is the fastest.
 //
 // cuBLASLt counts matrices column by column. A row-major (rows, columns) matrix is its column-major
 // transpose with the same leading dimension, so c = op(a) op(b) is asked for as c^T = op(b)^T
 // op(a)^T: the factors change places and nothing is copied.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "backends/cuda/cublas_lt.h"
+#include "backends/cuda/kernels/thin_product.h"
 
 namespace snug::backends::cuda {
 
 class Product {
  public:
-  // Fails a CHECK where the library has no algorithm for the shape.
+  // Takes the first that the library names, until another is chosen. Fails a CHECK where it has no
+  // algorithm for the shape.
   Product(const ProductShape& shape, const CublasLt& library);
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
@@ -25,9 +32,24 @@ class Product {
   };
   // workspace: library.workspace_bytes(), at a multiple of 256. Asynchronous.
   void multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const;
+  // The same by another algorithm. False where it is refused; then nothing is queued.
+  bool try_algorithm(const Algorithm& algorithm, const Addresses& addresses, void* workspace,
+                     cudaStream_t stream) const;
+
+  const ProductShape& shape() const { return shape_; }
+  // What there is to choose from: at least one and at most eight of the library, the best by its
+  // own guess first, and the own kernel where it makes this product.
+  const std::vector<Algorithm>& offers() const { return offers_; }
+  // Whether it can run here, for this shape and in the workspace.
+  bool allows(const Algorithm& algorithm) const;
+  void choose(const Algorithm& algorithm);
+  bool is_chosen() const { return is_chosen_; }
 
  private:
-  void choose_algorithm();
+  void find_offers();
+  bool fits(const cublasLtMatmulHeuristicResult_t& result) const;
+  cublasStatus_t queue(const Algorithm& algorithm, const Addresses& addresses, void* workspace,
+                       cudaStream_t stream) const;
 
   const CublasLt& library_;
   ProductShape shape_;
@@ -36,7 +58,10 @@ class Product {
   cublasLtMatrixLayout_t second_ = nullptr;  // a
   cublasLtMatrixLayout_t addend_ = nullptr;
   cublasLtMatrixLayout_t result_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_{};
+  std::vector<Algorithm> offers_;
+  std::optional<ThinRun> thin_;  // of the own kernel, where it makes this product
+  Algorithm algorithm_;
+  bool is_chosen_ = false;
 };
 
 }  // namespace snug::backends::cuda

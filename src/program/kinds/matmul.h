@@ -1,6 +1,6 @@
 // matmul: c = alpha * op(a) op(b) [+ addend], fp32 accumulation. linear y = x W^T is transpose_b
-// with the weight (out, in) as Hugging Face stores it. An augmented one adds a second product,
-// that of a low-rank adapter, before c is rounded.
+// with the weight (out, in) as Hugging Face stores it. An augmented one adds an adapter's product
+// of low rank; a backend may round it, with the addend, to c's type before it adds the other.
 #pragma once
 
 #include <cstdint>

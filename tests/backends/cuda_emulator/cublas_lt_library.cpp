@@ -1,9 +1,11 @@
 // cuBLASLt in plain loops; what the library would refuse or get wrong is refused here: shapes that
-// do not fit, leading dimensions below the column, addresses less aligned than was promised.
+// do not fit, leading dimensions below the column, addresses less aligned than was promised. It has
+// several algorithms (algorithms.h).
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "algorithms.h"
 #include "backends/cuda/cublas_lt.h"
 #include "base/dtype.h"
 #include "device_memory.h"
@@ -12,6 +14,8 @@
 namespace {
 
 using snug::base::BFloat16;
+using snug::cuda_emulator::algorithms;
+using snug::cuda_emulator::AlgorithmStandIn;
 
 class Elements {
  public:
@@ -97,16 +101,23 @@ struct Layouts {
   LayoutStandIn d;
 };
 
-void multiply(const Factors& factors, const MatmulStandIn& description, const Layouts& layouts) {
+void multiply(const Factors& factors, const MatmulStandIn& description, const Layouts& layouts,
+              uint64_t parts) {
   const std::vector<float> left = packed(factors.a, layouts.a, description.operation_a);
   const std::vector<float> right = packed(factors.b, layouts.b, description.operation_b);
   const uint64_t rows = layouts.d.rows;
   const uint64_t inner = columns_of(layouts.a, description.operation_a);
   std::vector<float> sums(rows);
+  std::vector<float> part_sums(rows);
   for (uint64_t j = 0; j < layouts.d.columns; ++j) {
     std::fill(sums.begin(), sums.end(), 0.0F);
-    for (uint64_t k = 0; k < inner; ++k)
-      for (uint64_t i = 0; i < rows; ++i) sums[i] += left[k * rows + i] * right[j * inner + k];
+    for (uint64_t part = 0; part < parts; ++part) {
+      std::fill(part_sums.begin(), part_sums.end(), 0.0F);
+      for (uint64_t k = inner * part / parts; k < inner * (part + 1) / parts; ++k)
+        for (uint64_t i = 0; i < rows; ++i)
+          part_sums[i] += left[k * rows + i] * right[j * inner + k];
+      for (uint64_t i = 0; i < rows; ++i) sums[i] += part_sums[i];
+    }
     for (uint64_t i = 0; i < rows; ++i) {
       float sum = sums[i] * factors.alpha;
       if (factors.beta != 0) sum += factors.beta * Elements(factors.c, layouts.c).at(i, j);
@@ -126,7 +137,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
-size_t cublasLtGetVersion() { return 0; }
+size_t cublasLtGetVersion() { return 130001; }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "success" : "invalid value";
 }
@@ -177,6 +188,10 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return CUBLAS_STATUS_SUCCESS;
   }
   if (bytes != sizeof(uint32_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+    std::memcpy(&preference->reduction_schemes, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  }
   const int operand = attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
   std::memcpy(&preference->alignment[operand], value, bytes);
   return CUBLAS_STATUS_SUCCESS;
@@ -190,8 +205,26 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               int* found) {
   *found = 0;
   if (wanted < 1 || !fits(*description, *a, *b, *c, *d)) return CUBLAS_STATUS_INVALID_VALUE;
-  results[0].algo.preference = *preference;
-  *found = 1;
+  *found = std::min(wanted, static_cast<int>(algorithms.size()));
+  for (int i = 0; i < *found; ++i) {
+    const auto number = static_cast<uint64_t>(i);
+    results[i] = {
+        {number, *preference, {}},
+        preference->workspace_bytes,
+        algorithms[number].is_offered ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED};
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algo,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  if (!fits(*description, *a, *b, *c, *d)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (algo->number >= algorithms.size() || !algorithms[algo->number].runs)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  *result = {*algo, algo->preference.workspace_bytes, CUBLAS_STATUS_SUCCESS};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -203,7 +236,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               void* workspace, size_t workspace_bytes, cudaStream_t stream) {
   if (!fits(*description, *a_layout, *b_layout, *c_layout, *d_layout))
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (algo->number >= algorithms.size()) return CUBLAS_STATUS_INVALID_VALUE;
+  const AlgorithmStandIn& algorithm = algorithms[algo->number];
+  if (!algorithm.is_offered || !algorithm.runs) return CUBLAS_STATUS_NOT_SUPPORTED;
   const PreferenceStandIn& promised = algo->preference;
+  // Parts of a sum added in the result's type, or in no fixed order.
+  if (promised.reduction_schemes != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+    return CUBLAS_STATUS_INVALID_VALUE;
   const void* addresses[] = {a, b, c, d};
   for (size_t i = 0; i < 4; ++i)
     if (!is_aligned(addresses[i], promised.alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;
@@ -215,10 +254,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   // Descriptions are copied: the library does not need them once the product is queued.
   const Layouts layouts{*a_layout, *b_layout, *c_layout, *d_layout};
   snug::cuda_emulator::submit(stream, [=, operations = *description] {
+    snug::cuda_emulator::extra_device_time += algorithm.extra;
     const snug::cuda_emulator::DeviceAccess access;
     // The library may scribble on all of it.
     std::memset(workspace, 0xff, workspace_bytes);
-    multiply({alpha_value, a, b, beta_value, c, d}, operations, layouts);
+    multiply({alpha_value, a, b, beta_value, c, d}, operations, layouts, algorithm.sum_parts);
   });
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -240,7 +280,8 @@ const CublasLtFunctions& cublas_lt_functions() {
                                            .preference_destroy = cublasLtMatmulPreferenceDestroy,
                                            .preference_set = cublasLtMatmulPreferenceSetAttribute,
                                            .find_algorithms = cublasLtMatmulAlgoGetHeuristic,
-                                           .workspace_bytes = 1024};
+                                           .check_algorithm = cublasLtMatmulAlgoCheck,
+                                           .workspace_bytes = 65536};
   return functions;
 }
 

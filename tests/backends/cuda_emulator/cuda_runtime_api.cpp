@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "algorithms.h"
 #include "device_memory.h"
 #include "stream.h"
 
@@ -16,7 +17,7 @@ struct CudaGraphStandIn {
 };
 // Each record is a moment of its own, which outlives the event while work for it is queued.
 struct Moment {
-  std::optional<std::chrono::steady_clock::time_point> reached;
+  std::optional<std::chrono::duration<double>> reached;
 };
 struct CudaEventStandIn {
   cudaStream_t stream = nullptr;  // of the last record
@@ -29,6 +30,11 @@ namespace {
 
 std::mutex streams_mutex;
 std::set<cudaStream_t> streams;
+
+std::chrono::duration<double> device_time() {
+  return std::chrono::steady_clock::now().time_since_epoch() +
+         snug::cuda_emulator::extra_device_time;
+}
 
 void finish_all_streams() {
   const std::lock_guard lock(streams_mutex);
@@ -195,8 +201,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (stream->records) return cudaErrorStreamCaptureUnsupported;
   event->stream = stream;
   event->last = std::make_shared<Moment>();
-  snug::cuda_emulator::submit(
-      stream, [moment = event->last] { moment->reached = std::chrono::steady_clock::now(); });
+  snug::cuda_emulator::submit(stream, [moment = event->last] { moment->reached = device_time(); });
   return cudaSuccess;
 }
 

@@ -11,6 +11,23 @@ namespace snug::backends::cuda {
 // Rows of a product that is decoding (few_rows.h).
 inline constexpr int kFewRows = 4;
 
+// Products with a thin side (thin_product.h): of a block, and of one step of its sum.
+inline constexpr int kMostThin = 64;
+inline constexpr int kThinWide = 64;
+inline constexpr int kThinDepth = 64;
+
+// Into how many parts the sum is cut: four blocks a multiprocessor, where each still has four steps
+// and the partial sums fit into so many bytes.
+constexpr int64_t thin_parts(int64_t wide, int64_t depth, int64_t thin, int64_t multiprocessors,
+                             int64_t bytes) {
+  const int64_t wanted = ceil_div(4 * multiprocessors, ceil_div(wide, kThinWide));
+  const int64_t by_depth = ceil_div(depth, 4 * kThinDepth);
+  const int64_t by_bytes = bytes / (wide * thin * int64_t{sizeof(float)});
+  const int64_t parts = wanted < by_depth ? wanted : by_depth;
+  const int64_t most = parts < by_bytes ? parts : by_bytes;
+  return most < 1 ? 1 : most;
+}
+
 // Sums over the rows of a matrix (column_sums.h): at most 64 blocks of rows, of at least 64 rows
 // each.
 constexpr int64_t column_sum_block_rows(int64_t rows) {

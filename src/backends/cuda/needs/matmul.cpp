@@ -17,8 +17,11 @@ const program::Tensor& result_of(const Matmul& matmul, const OperationView& view
   return matmul.accumulate ? view.update(0) : view.write(0);
 }
 
+size_t low_operand(const OperationView& view) { return view.operation.reads.size() - 2; }
+
 bool has_few_rows(const Matmul& matmul, const OperationView& view) {
-  return matmul.transpose_b && !matmul.transpose_a && !matmul.accumulate &&
+  const bool low_fits = !matmul.augmented || matmul.low_transpose_b;
+  return low_fits && matmul.transpose_b && !matmul.transpose_a && !matmul.accumulate &&
          view.read(0).shape[0] <= kFewRows;
 }
 
@@ -29,11 +32,13 @@ int64_t product_bytes(const Matmul& matmul, const OperationView& view) {
 }
 
 bool supports(const Matmul& matmul, const OperationView& view, const Card&) {
-  if (matmul.augmented) return false;  // two products, for now
   if (has_few_rows(matmul, view)) return true;
   const base::DType c = matmul.stochastic ? base::DType::f32 : result_of(matmul, view).dtype;
-  const bool fits = supports_product(view.read(0).dtype, view.read(1).dtype, c);
-  return fits && (!matmul.addend || view.read(2).dtype == c);
+  const auto fits = [&](size_t operand) {
+    return supports_product(view.read(operand).dtype, view.read(operand + 1).dtype, c);
+  };
+  return fits(0) && (!matmul.augmented || fits(low_operand(view))) &&
+         (!matmul.addend || view.read(2).dtype == c);
 }
 
 int64_t workspace_bytes(const Matmul& matmul, const OperationView& view, const Card& card) {

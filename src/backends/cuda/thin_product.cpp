@@ -1,0 +1,57 @@
+#include "backends/cuda/thin_product.h"
+
+#include "backends/cuda/kernels/sizes.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr int64_t kVectorBytes = 16;
+
+bool allows_vectors(const StoredMatrix& matrix) {
+  return matrix.dtype == base::DType::bf16 && matrix.alignment_bytes >= kVectorBytes &&
+         matrix.columns % kVectorElements == 0 && matrix.stride % kVectorElements == 0;
+}
+
+bool is_thin(int64_t size) { return size <= kMostThin && size % kVectorElements == 0; }
+
+Operand operand_of(const StoredMatrix& matrix) {
+  return {nullptr, matrix.stride, matrix.dtype == base::DType::bf16};
+}
+
+}  // namespace
+
+std::optional<ThinRun> thin_form(const ProductShape& shape) {
+  if (!allows_vectors(shape.a) || !allows_vectors(shape.b)) return std::nullopt;
+  const int64_t m = shape.c.rows;
+  const int64_t n = shape.c.columns;
+  ThinRun run;
+  run.depth = shape.transpose_a ? shape.a.rows : shape.a.columns;
+  run.addend = operand_of(shape.addend);
+  run.result = operand_of(shape.c);
+  run.alpha = shape.alpha;
+  run.beta = shape.beta;
+  if (shape.transpose_a && shape.transpose_b) return std::nullopt;
+  run.across = shape.transpose_a;
+  run.small_by_depth = !shape.transpose_b;
+  run.result_by_thin = shape.transpose_a && is_thin(m) && m < n;
+  run.wide = run.result_by_thin ? n : m;
+  run.thin = run.result_by_thin ? m : n;
+  run.large = operand_of(run.result_by_thin ? shape.b : shape.a);
+  run.small = operand_of(run.result_by_thin ? shape.a : shape.b);
+  if (!is_thin(run.thin)) return std::nullopt;
+  return run;
+}
+
+ThinRun thin_run(const ThinRun& form, const Product::Addresses& addresses, void* workspace,
+                 int64_t multiprocessors, int64_t bytes) {
+  ThinRun run = form;
+  run.large.data = const_cast<void*>(run.result_by_thin ? addresses.b : addresses.a);
+  run.small.data = const_cast<void*>(run.result_by_thin ? addresses.a : addresses.b);
+  run.addend.data = const_cast<void*>(addresses.addend);
+  run.result.data = addresses.c;
+  run.parts = thin_parts(run.wide, run.depth, run.thin, multiprocessors, bytes);
+  run.partial_sums = static_cast<float*>(workspace);
+  return run;
+}
+
+}  // namespace snug::backends::cuda

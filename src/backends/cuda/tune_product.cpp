@@ -1,0 +1,113 @@
+#include "backends/cuda/tune_product.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/cuda/device_timeline.h"
+#include "backends/cuda/kernels/elementwise.h"
+#include "backends/cuda/kernels/noise.h"
+#include "backends/cuda/matrices.h"
+#include "base/error.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr size_t kRounds = 5;
+
+Buffer buffer_of(const StoredMatrix& matrix, const void* data) {
+  return {.data = static_cast<std::byte*>(const_cast<void*>(data)),
+          .dtype = matrix.dtype,
+          .shape = {matrix.rows, matrix.columns},
+          .strides = {matrix.stride, 1}};
+}
+
+class Tuning {
+ public:
+  Tuning(const Product& product, const Product::Addresses& addresses, const TuningPlace& place)
+      : product_(product), addresses_(addresses), place_(place) {}
+
+  struct Fastest {
+    Algorithm algorithm;
+    double seconds;
+  };
+  Fastest find() {
+    fill_factors();
+    const std::vector<Algorithm> running = warm_up();
+    const std::vector<double> seconds = time(running);
+    clear();
+    const auto least = std::min_element(seconds.begin(), seconds.end());
+    return {running[static_cast<size_t>(least - seconds.begin())], *least};
+  }
+
+ private:
+  void fill_factors() const {
+    for (const Buffer& factor : {buffer_of(product_.shape().a, addresses_.a),
+                                 buffer_of(product_.shape().b, addresses_.b)}) {
+      const Matrix matrix = matrix_of(factor);
+      fill_noise({walk_rows({&matrix}), matrix.operand}, place_.stream);
+    }
+  }
+
+  void clear() const {
+    const ProductShape& shape = product_.shape();
+    std::vector<Buffer> touched{buffer_of(shape.a, addresses_.a), buffer_of(shape.b, addresses_.b),
+                                buffer_of(shape.c, addresses_.c)};
+    for (const Buffer& buffer : touched) {
+      const Matrix matrix = matrix_of(buffer);
+      fill_zero({walk_rows({&matrix}), matrix.operand}, place_.stream);
+    }
+    CUDA_CHECK(cudaStreamSynchronize(place_.stream));
+  }
+
+  bool run(const Algorithm& algorithm) const {
+    return product_.try_algorithm(algorithm, addresses_, place_.workspace, place_.stream);
+  }
+
+  // Those that the library runs, each run once.
+  std::vector<Algorithm> warm_up() const {
+    std::vector<Algorithm> running;
+    for (const Algorithm& algorithm : product_.offers())
+      if (run(algorithm)) running.push_back(algorithm);
+    SNUG_CHECK(!running.empty(), "cuBLASLt runs none of the {} algorithms that it offers",
+               product_.offers().size());
+    return running;
+  }
+
+  // The median of each.
+  std::vector<double> time(const std::vector<Algorithm>& running) const {
+    const size_t count = running.size();
+    DeviceTimeline timeline(2 * kRounds * count, place_.stream);
+    const auto begin_of = [&](size_t round, size_t i) { return 2 * (round * count + i); };
+    for (size_t round = 0; round < kRounds; ++round)
+      for (size_t i = 0; i < count; ++i) {
+        timeline.mark(begin_of(round, i));
+        SNUG_CHECK(run(running[i]), "cuBLASLt refuses an algorithm that ran before");
+        timeline.mark(begin_of(round, i) + 1);
+      }
+    std::vector<double> medians;
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<double> seconds;
+      for (size_t round = 0; round < kRounds; ++round)
+        seconds.push_back(timeline.seconds(begin_of(round, i), begin_of(round, i) + 1));
+      std::nth_element(seconds.begin(), seconds.begin() + kRounds / 2, seconds.end());
+      medians.push_back(seconds[kRounds / 2]);
+    }
+    return medians;
+  }
+
+  const Product& product_;
+  const Product::Addresses& addresses_;
+  const TuningPlace& place_;
+};
+
+}  // namespace
+
+void tune_product(Product& product, const Product::Addresses& addresses, const TuningPlace& place,
+                  CublasLt& library) {
+  if (product.is_chosen() || product.offers().size() == 1 || !library.times()) return;
+  const Tuning::Fastest fastest = Tuning(product, addresses, place).find();
+  product.choose(fastest.algorithm);
+  library.keep_choice(product.shape(), fastest.algorithm, fastest.seconds);
+}
+
+}  // namespace snug::backends::cuda
