@@ -94,14 +94,12 @@ class Backend : public program::Target {
   virtual std::unique_ptr<Prepared> prepare(const program::OperationView& view) = 0;
   // Chooses between ways to do a prepared operation by running them on its own tensors, which hold
   // nothing yet and are zero afterwards, but for its workspace. Operations alike are timed once.
-  virtual void tune(const Invocation& invocation) { static_cast<void>(invocation); }
+  virtual void tune(const Invocation& /*invocation*/) {}
   // What was chosen so far. A later run that takes it computes the same bits as this one.
   virtual Choices choices() const { return {}; }
   // Takes the text of an earlier run's choices, before anything is prepared. Returns why they do
   // not hold here, a sentence that names `file`; empty where they do.
-  virtual std::string take_choices(std::string_view text, const std::string& file) {
-    static_cast<void>(text);
-    static_cast<void>(file);
+  virtual std::string take_choices(std::string_view /*text*/, const std::string& /*file*/) {
     return {};
   }
   // Runs it; asynchronous where the device is.

@@ -45,7 +45,7 @@ int plan(const Request& request) {
   const auto target = open_target(recipe);
   plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
   std::optional<train::RunData> data = read_data(recipe, model, spec);
-  if (data) spec.longest_document = data->longest_document();
+  if (data) data->shape(spec);
   train::release_freed_memory();
 
   const plan::Job job = plan::plan_training(spec, *target);

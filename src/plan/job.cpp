@@ -125,7 +125,7 @@ class TrainingPlanner {
                                          .compute = spec_.compute,
                                          .tokens = spec_.rows * spec_.row_tokens,
                                          .segments = spec_.rows * spec_.row_segments,
-                                         .segment_tokens = spec_.row_tokens,
+                                         .segment_tokens = spec_.sequence_tokens(),
                                          .deterministic = spec_.deterministic,
                                          .sequence_tokens = spec_.sequence_tokens(),
                                          .head = models::Head::loss,

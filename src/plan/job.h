@@ -32,7 +32,7 @@ struct TrainingSpec {
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
   int64_t rows = 1;  // a micro-batch
   int64_t row_tokens = 1024;
-  int64_t longest_document = 0;     // tokens, which longrope's factors follow; 0: row_tokens
+  int64_t longest_document = 0;     // tokens; 0: row_tokens. longrope and attention follow it
   int64_t row_segments = 1;         // capacity of documents a row
   int64_t accumulation = 1;         // micro-batches a step
   bool update_in_backward = false;  // needs accumulation 1 and no clipping

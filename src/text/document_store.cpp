@@ -34,4 +34,17 @@ int64_t DocumentStore::host_bytes() const {
                               trained_.capacity() * sizeof(int32_t));
 }
 
+int32_t DocumentStore::most_in(int64_t tokens) const {
+  std::vector<int32_t> lengths(static_cast<size_t>(size()));
+  for (int64_t i = 0; i < size(); ++i) lengths[static_cast<size_t>(i)] = length(i);
+  std::sort(lengths.begin(), lengths.end());
+  int32_t most = 0;
+  for (const int32_t length : lengths) {
+    tokens -= length;
+    if (tokens < 0) break;
+    ++most;
+  }
+  return most;
+}
+
 }  // namespace snug::text

@@ -22,6 +22,8 @@ class DocumentStore {
     return static_cast<int32_t>(offsets_[document + 1] - offsets_[document]);
   }
   int32_t longest() const { return longest_; }
+  // The most documents that so many tokens hold: the shortest ones.
+  int32_t most_in(int64_t tokens) const;
 
   int32_t id(int64_t document, int32_t i) const { return words_[offsets_[document] + i] & kIdMask; }
   // Whether token `i` is to be predicted from those before it.

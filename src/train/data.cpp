@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <initializer_list>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -51,16 +52,13 @@ class LazyTokenizer {
   std::optional<text::Tokenizer> tokenizer_;
 };
 
-std::unique_ptr<DataSource> load_source(const formats::Recipe& recipe, const std::string& path,
-                                        const text::DatasetOptions& options, text::RowOptions rows,
-                                        LazyTokenizer& tokenizer) {
-  auto dataset = text::load_dataset(
-      path, [&]() -> const text::Tokenizer& { return tokenizer.open(); }, options);
-  rows.max_length = static_cast<int32_t>(recipe.max_length);
-  rows.packing = recipe.packing;
-  rows.seed = static_cast<uint64_t>(recipe.seed);
-  rows.padding_id = tokenizer.padding_id();
-  return std::make_unique<DataSource>(std::move(dataset), rows);
+// Room for so many documents a row is enough for any order of these.
+int32_t row_segments_of(std::initializer_list<const text::Dataset*> datasets, int64_t row_tokens,
+                        int64_t most) {
+  int64_t segments = 1;
+  for (const text::Dataset* dataset : datasets)
+    segments = std::max<int64_t>(segments, dataset->documents.most_in(row_tokens));
+  return static_cast<int32_t>(std::min(segments, most));
 }
 
 }  // namespace
@@ -81,6 +79,11 @@ int64_t RunData::longest_document() const {
   return longest;
 }
 
+void RunData::shape(plan::TrainingSpec& spec) const {
+  spec.longest_document = longest_document();
+  spec.row_segments = training->rows.options().max_segments;
+}
+
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
                   int64_t row_segments) {
   recipe.require("data");
@@ -92,14 +95,26 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
                                      .form = plan::record_form(recipe.data_format),
                                      .vocabulary = model.config.vocab_size,
                                      .threads = base::thread_count(recipe.threads)};
-  text::RowOptions rows{.max_segments = static_cast<int32_t>(row_segments),
-                        .shuffle = recipe.shuffle};
   LazyTokenizer tokenizer(recipe, model);
+  const auto load = [&](const std::string& path) {
+    if (path.empty()) return text::Dataset{};
+    return text::load_dataset(
+        path, [&]() -> const text::Tokenizer& { return tokenizer.open(); }, options);
+  };
+  text::Dataset training = load(recipe.data);
+  text::Dataset evaluation = load(recipe.eval_data);
+  text::RowOptions rows{
+      .max_length = static_cast<int32_t>(recipe.max_length),
+      .max_segments = row_segments_of({&training, &evaluation}, recipe.max_length, row_segments),
+      .packing = recipe.packing,
+      .shuffle = recipe.shuffle,
+      .seed = static_cast<uint64_t>(recipe.seed),
+      .padding_id = tokenizer.padding_id()};
   RunData data;
-  data.training = load_source(recipe, recipe.data, options, rows, tokenizer);
+  data.training = std::make_unique<DataSource>(std::move(training), rows);
   rows.shuffle = false;
   if (!recipe.eval_data.empty())
-    data.evaluation = load_source(recipe, recipe.eval_data, options, rows, tokenizer);
+    data.evaluation = std::make_unique<DataSource>(std::move(evaluation), rows);
   return data;
 }
 

@@ -46,7 +46,6 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
                                                            "threads",
                                                            "calibration",
                                                            "backend",
-                                                           "deterministic",
                                                            "optim_in_backward",
                                                            "recompute"});
 

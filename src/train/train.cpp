@@ -102,7 +102,7 @@ class Session {
     fmt::print(stderr, "{}\n", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       fmt::print(stderr, "{}\n", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
-    spec_.longest_document = data_.longest_document();
+    data_.shape(spec_);
     steps_ = total_steps(recipe_, data_.training->rows);
     release_freed_memory();
   }
@@ -130,7 +130,7 @@ class Session {
   void save_choices() {
     const backends::Choices choices = backend_->choices();
     if (choices.text.empty()) return;
-    fmt::print(stderr, "{}\n", choices.summary);
+    if (!choices.summary.empty()) fmt::print(stderr, "{}\n", choices.summary);
     base::write_file_atomically(folder_.algorithms(), choices.text);
   }
 

@@ -16,6 +16,7 @@
 #include "backends/cuda/stream.h"
 #include "base/error.h"
 #include "operation_check.h"
+#include "stream.h"
 #include "weights_check.h"
 
 namespace snug::backends::test {
@@ -170,6 +171,20 @@ TEST(CudaGraph, repeats_what_was_recorded_which_did_not_run_meanwhile) {
   EXPECT_DEATH(cuda::record_graph(wait, stream.get()), "cudaStreamSynchronize");
 }
 
+TEST(CudaGraph, is_given_up_where_the_device_has_no_memory_for_it) {
+  int value = 0;
+  const cuda::Stream stream;
+  const auto operations = [&] { cuda::launch(increment, {}, stream.get(), &value); };
+  cuda_emulator::refuses_graphs = true;
+  const auto graph = cuda::record_graph(operations, stream.get());
+  cuda_emulator::refuses_graphs = false;
+  EXPECT_EQ(graph, nullptr);
+  // The stream goes on, and no error is left for the next call.
+  operations();
+  CUDA_CHECK(cudaStreamSynchronize(stream.get()));
+  EXPECT_EQ(value, 1);
+}
+
 // What is waited for is done, what was queued behind it is not.
 TEST(DeviceTimeline, waits_for_a_point_and_no_further) {
   int value = 0;
@@ -184,6 +199,18 @@ TEST(DeviceTimeline, waits_for_a_point_and_no_further) {
   EXPECT_EQ(value, 1);
   EXPECT_GT(timeline.seconds(0, 1), 0);
   EXPECT_EQ(value, 2);
+}
+
+TEST(CudaBackend, names_the_build_that_a_card_needs) {
+  cuda_emulator::has_other_kernels = true;
+  std::string message;
+  try {
+    cuda::CudaBackend backend({});
+  } catch (const base::UserError& error) {
+    message = error.what();
+  }
+  cuda_emulator::has_other_kernels = false;
+  EXPECT_NE(message.find("-DSNUG_CUDA_ARCHITECTURES=90"), std::string::npos) << message;
 }
 
 TEST(CudaGraph, is_left_out_on_demand) {

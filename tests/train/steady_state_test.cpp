@@ -94,8 +94,9 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const formats::Recipe recipe = formats::load_recipe("", words);
   const auto model = models::find_model(recipe.model);
   const auto backend = backends::open_backend("cpu", {.threads = 2});
-  const auto spec = plan::training_spec(recipe, model.config, *backend);
+  auto spec = plan::training_spec(recipe, model.config, *backend);
   const RunData data = load_data(recipe, model, spec.row_segments);
+  data.shape(spec);
   const plan::Job job = plan::plan_training(spec, *backend);
   runtime::Executor executor(job, *backend);
   runtime::random_weights(model.config, 1, executor);

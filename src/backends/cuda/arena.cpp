@@ -1,6 +1,7 @@
 #include "backends/cuda/arena.h"
 
 #include <atomic>
+#include <cstring>
 
 #include "backends/cuda/cuda_check.h"
 #include "base/error.h"
@@ -71,8 +72,12 @@ std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaS
     const cudaError_t error =
         on_device ? cudaMalloc(&data, size) : cudaHostAlloc(&data, size, cudaHostAllocDefault);
     if (error != cudaSuccess) refuse(space, bytes, error);
-    CUDA_CHECK(cudaMemsetAsync(data, 0, size, stream));
-    CUDA_CHECK(cudaStreamSynchronize(stream));
+    if (on_device) {
+      CUDA_CHECK(cudaMemsetAsync(data, 0, size, stream));
+      CUDA_CHECK(cudaStreamSynchronize(stream));
+    } else {
+      std::memset(data, 0, size);
+    }
   }
   if (on_device) return std::make_unique<DeviceArena>(data, bytes);
   return std::make_unique<PinnedArena>(data, bytes);

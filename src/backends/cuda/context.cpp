@@ -1,8 +1,13 @@
 #include "backends/cuda/context.h"
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
+#include "backends/cuda/kernels/small_value.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -42,6 +47,12 @@ Device open_device() {
         "The CUDA device has compute capability {}.{}; Snug needs 8.0 or later. Set 'backend: "
         "cpu'.",
         card.compute_capability / 10, card.compute_capability % 10);
+  if (!has_kernels())
+    base::throw_user_error(
+        "This snug has no kernels for {} (compute capability {}.{}). Build it with "
+        "-DSNUG_CUDA_ARCHITECTURES={}, or set 'backend: cpu'.",
+        device.name, card.compute_capability / 10, card.compute_capability % 10,
+        card.compute_capability);
   return device;
 }
 
@@ -60,10 +71,20 @@ CudaContext::CudaContext() {
   device.card.cudnn = cudnn != nullptr;
 }
 
-std::shared_ptr<const SegmentPlan> CudaContext::segment_plan(const SegmentAttention& shape) {
-  std::shared_ptr<const SegmentPlan>& found = segment_plans_[shape];
-  if (found == nullptr) found = cudnn->plan(shape);
-  return found;
+std::shared_ptr<const SegmentPlan> CudaContext::segment_plan(const SegmentAttention& shape,
+                                                             int64_t scratch_bytes) {
+  const auto [found, is_new] = segment_plans_.try_emplace(shape);
+  if (!is_new) return found->second;
+  try {
+    std::shared_ptr<const SegmentPlan> plan = cudnn->plan(shape);
+    if (plan->workspace_bytes() > scratch_bytes)
+      base::throw_user_error("cuDNN {} asks for {} bytes of scratch for attention, the plan has {}",
+                             cudnn->version(), plan->workspace_bytes(), scratch_bytes);
+    found->second = std::move(plan);
+  } catch (const base::UserError& error) {
+    fmt::print(stderr, "{}; own kernels do it\n", error.what());
+  }
+  return found->second;
 }
 
 }  // namespace snug::backends::cuda

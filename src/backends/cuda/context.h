@@ -29,8 +29,10 @@ bool is_on(const char* variable);
 
 struct CudaContext {
   CudaContext();
-  // The plan for this shape, made once. Requires cudnn.
-  std::shared_ptr<const SegmentPlan> segment_plan(const SegmentAttention& shape);
+  // The plan for this shape, made once. Null, and a line on stderr, where cuDNN has none or it
+  // needs more scratch than that. Requires cudnn.
+  std::shared_ptr<const SegmentPlan> segment_plan(const SegmentAttention& shape,
+                                                  int64_t scratch_bytes);
 
   Device device = open_device();
   Stream stream;

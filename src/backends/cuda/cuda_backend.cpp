@@ -58,7 +58,7 @@ std::optional<program::DeviceFacts> CudaBackend::device() const {
                               .memory_bytes = memory.total_bytes,
                               .outside_bytes = memory.outside_bytes(),
                               .reserved_bytes = memory.arena_bytes > 0 ? 0 : kLateBytes,
-                              .host_outside_bytes = 0,
+                              .host_outside_bytes = memory.arena_bytes > 0 ? 0 : kLateHostBytes,
                               .rates = rates_of(card.name, card.card.compute_capability)};
 }
 

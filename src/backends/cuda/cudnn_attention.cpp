@@ -52,11 +52,8 @@ SegmentAttention shape_of(const Attributes& attention, const OperationView& view
 
 std::unique_ptr<Prepared> prepare(const SegmentAttention& shape, const SegmentScratch& scratch,
                                   CudaContext& context) {
-  auto plan = context.segment_plan(shape);
-  if (plan->workspace_bytes() > scratch.library_bytes)
-    base::throw_user_error(
-        "cuDNN {} asks for {} bytes of scratch for attention, the plan has {}. Set SNUG_CUDNN=off.",
-        context.cudnn->version(), plan->workspace_bytes(), scratch.library_bytes);
+  auto plan = context.segment_plan(shape, scratch.library_bytes);
+  if (plan == nullptr) return nullptr;
   return std::make_unique<PreparedSegments>(std::move(plan), shape, scratch);
 }
 

@@ -9,8 +9,8 @@
 
 namespace snug::backends::cuda {
 
-// Null for an operation that own kernels do. Throws UserError where the library has no kernel for
-// it or asks for more scratch than was planned.
+// Null for an operation that own kernels do: so too where the library refuses it or asks for more
+// scratch than was planned, which is said on stderr.
 std::unique_ptr<Prepared> prepare_cudnn(const program::Attention& attention,
                                         const program::OperationView& view, CudaContext& context);
 std::unique_ptr<Prepared> prepare_cudnn(const program::AttentionGrad& grad,

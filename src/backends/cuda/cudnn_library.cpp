@@ -30,9 +30,7 @@ constexpr int64_t kLengthsId = 201;
 
 void require(const fe::error_t& error, const char* what) {
   if (error.is_bad())
-    base::throw_user_error(
-        "cuDNN cannot do this attention ({}: {}). Set SNUG_CUDNN=off to run it on own kernels.",
-        what, error.err_msg);
+    base::throw_user_error("cuDNN cannot do this attention ({}: {})", what, error.err_msg);
 }
 
 // A graph of one attention, described and not yet compiled. All segments are seen as (segments,
@@ -172,7 +170,10 @@ class Library final : public Cudnn {
   // Of the device in use.
   Library() {
     const cudnnStatus_t status = fe::detail::create_handle(&handle_);
-    SNUG_CHECK(status == CUDNN_STATUS_SUCCESS, "cudnnCreate: status {}", static_cast<int>(status));
+    if (status != CUDNN_STATUS_SUCCESS)
+      base::throw_user_error(
+          "cuDNN {} does not open (status {}). Set SNUG_CUDNN=off to do without it.", version(),
+          static_cast<int>(status));
   }
   // Of one that is not here.
   Library(std::string_view properties, int compute_capability)
@@ -216,7 +217,7 @@ class Library final : public Cudnn {
 bool find_libraries() {
   if (fe::cudnn_dlhandle == nullptr) {
     const std::string runtime = fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);
-    open_library(runtime);
+    if (open_library(runtime) == nullptr) return false;
     open_library(fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000));
     setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), 0);
     fe::cudnn_dlhandle = open_library(fmt::format("libcudnn.so.{}", CUDNN_MAJOR));

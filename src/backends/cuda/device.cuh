@@ -16,7 +16,8 @@ namespace snug::backends::cuda {
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
             const Arguments&... arguments) {
-  constexpr int32_t kSharedBytesWithoutAsking = 48 << 10;
+  // 48 KiB less what kernels declare themselves.
+  constexpr int32_t kSharedBytesWithoutAsking = (48 << 10) - kDeclaredSharedBytes;
   if (shape.shared_bytes > kSharedBytesWithoutAsking)
     CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                     cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -1,5 +1,9 @@
 #include "backends/cuda/graph.h"
 
+#include <fmt/format.h>
+
+#include <cstdio>
+
 namespace snug::backends::cuda {
 namespace {
 
@@ -32,7 +36,9 @@ std::unique_ptr<Recording> record_graph(const std::function<void()>& operations,
   // So that nothing is left to be allocated when it is replayed.
   if (error == cudaSuccess) error = cudaGraphUpload(executable, stream);
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // takes the error back: operations run one by one instead
+    cudaGetLastError();  // takes the error back
+    fmt::print(stderr,
+               "the card has no memory left for a CUDA graph; operations are started one by one\n");
     if (executable != nullptr) CUDA_CHECK(cudaGraphExecDestroy(executable));
     return nullptr;
   }

@@ -43,6 +43,9 @@ program::DeviceFacts facts_of(const HardwareRow& row);
 inline constexpr int64_t kAssumedOutsideBytes = int64_t{1} << 30;
 // Of those, kernels that are loaded when they first run, and the graphs of programs.
 inline constexpr int64_t kLateBytes = int64_t{512} << 20;
+// Host memory that a run on a card takes after it was planned: kernels of libraries that are
+// compiled or touched when they are first needed, graphs.
+inline constexpr int64_t kLateHostBytes = int64_t{512} << 20;
 // Host memory of the driver, the context and the pages of cuBLASLt that are touched.
 inline constexpr int64_t kAssumedHostBytes = int64_t{1} << 30;
 

@@ -72,7 +72,7 @@ class PreparedMatmul : public Prepared {
       low.a = reads[low_operand_].data;
       low.b = reads[low_operand_ + 1].data;
       each(*low_, low, scratch + product_bytes_);
-      addresses.addend = c.data;
+      addresses.addend = addresses.c;
     }
     each(*main_, addresses, scratch + product_bytes_);
   }

@@ -34,17 +34,26 @@ StochasticTensor stochastic_tensor(const program::AdamW& adamw, const Invocation
        whole_matrix(invocation.updates[2]).operand.data}};
 }
 
+bool overlaps_any(const Buffer& buffer, std::span<const Buffer> others) {
+  return std::any_of(others.begin(), others.end(),
+                     [&](const Buffer& other) { return overlap(buffer, other); });
+}
+
 }  // namespace
 
 bool is_independent(const Invocation& invocation, std::span<const Invocation> before) {
   const auto is_changed = [&](const Buffer& buffer) {
     return std::any_of(before.begin(), before.end(), [&](const Invocation& other) {
-      return std::any_of(other.updates.begin(), other.updates.end(),
-                         [&](const Buffer& updated) { return overlap(buffer, updated); });
+      return overlaps_any(buffer, other.updates);
     });
   };
+  const auto is_read = [&](const Buffer& buffer) {
+    return std::any_of(before.begin(), before.end(),
+                       [&](const Invocation& other) { return overlaps_any(buffer, other.reads); });
+  };
   return std::none_of(invocation.reads.begin(), invocation.reads.end(), is_changed) &&
-         std::none_of(invocation.updates.begin(), invocation.updates.end(), is_changed);
+         std::none_of(invocation.updates.begin(), invocation.updates.end(),
+                      [&](const Buffer& b) { return is_changed(b) || is_read(b); });
 }
 
 void run(const program::GlobalNorm&, const Invocation& invocation, CudaContext& context) {

@@ -60,7 +60,7 @@ class Cudnn {
  public:
   virtual ~Cudnn() = default;
   virtual std::string version() const = 0;
-  // Takes seconds: the library compiles kernels. Throws UserError where it has none for the shape.
+  // Takes seconds: the library compiles kernels. Throws UserError where it has none.
   virtual std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) = 0;
 };
 

@@ -166,8 +166,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
+  return snug::cuda_emulator::has_other_kernels ? cudaErrorNoKernelImageForDevice : cudaSuccess;
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
+  if (snug::cuda_emulator::refuses_graphs) return cudaErrorMemoryAllocation;
   *executable = new CudaGraphStandIn(*graph);
   return cudaSuccess;
 }

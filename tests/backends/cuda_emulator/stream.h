@@ -24,6 +24,11 @@ namespace snug::cuda_emulator {
 // Kernels, copies and products that streams were given so far.
 inline std::atomic<int64_t> submitted = 0;
 
+// The kernels were compiled for another device.
+inline bool has_other_kernels = false;
+// The device has no memory left for the graph of a program.
+inline bool refuses_graphs = false;
+
 // Work for the null stream is done at once.
 inline void submit(cudaStream_t stream, std::function<void()> work) {
   ++submitted;

@@ -14,9 +14,9 @@ namespace {
 
 constexpr uint32_t kSplitThreads = kSplitWarps * kLanes;
 
-// What a value is worth beneath a maximum; nothing where there is none.
+// What a value is worth beneath a maximum; nothing where there is none. No number stays none.
 __device__ float beneath(float maximum, float value) {
-  return value > -INFINITY ? expf(value - maximum) : 0.0F;
+  return value == -INFINITY ? 0.0F : expf(value - maximum);
 }
 
 // Which part of the work this block has.
@@ -268,7 +268,7 @@ struct CombineSplits {
       total += factor * run.totals[part];
       output += factor * run.outputs[part * shape.form.head_dim + column];
     }
-    const bool seen = total > 0.0F;
+    const bool seen = total != 0.0F;
     store_one(run.o, query * run.o.stride + head * shape.form.head_dim + column,
               seen ? output / total : 0.0F);
     if (column == 0) run.lse[head * shape.q_tokens + query] = seen ? peak + logf(total) : 0.0F;

@@ -11,6 +11,14 @@ __global__ void write_bytes(SmallValueRun run) {
 
 }  // namespace
 
+bool has_kernels() {
+  cudaFuncAttributes attributes{};
+  const bool found = cudaFuncGetAttributes(
+                         &attributes, reinterpret_cast<const void*>(&write_bytes)) == cudaSuccess;
+  cudaGetLastError();  // what is not there is no error
+  return found;
+}
+
 void write_small_value(const SmallValueRun& run, cudaStream_t stream) {
   launch(write_bytes, {}, stream, run);
 }

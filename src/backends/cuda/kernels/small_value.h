@@ -16,6 +16,8 @@ struct SmallValueRun {
   std::byte value[kSmallValueBytes];
   int32_t bytes;
 };
+// Whether the kernels were compiled for the device in use.
+bool has_kernels();
 void write_small_value(const SmallValueRun& run, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

@@ -105,20 +105,23 @@ bool supports(const AttentionGrad& grad, const OperationView&, const Card& card)
          attention_grad_shared_bytes(grad.head_dim) <= card.shared_bytes;
 }
 
+// What cuDNN may refuse, own kernels do in the same scratch.
 int64_t workspace_bytes(const Attention& attention, const OperationView& view, const Card& card) {
-  if (is_by_cudnn(attention, view, card)) return segment_scratch(attention, view).bytes();
   const SplitShape shape = split_shape(attention, view);
   if (const int64_t splits = attention_splits(shape, card); splits > 0)
     return attention_splits_bytes(shape, splits);
-  return ranges_bytes(view.read(0).shape[0], view.read(1).shape[0]);
+  const int64_t own = ranges_bytes(view.read(0).shape[0], view.read(1).shape[0]);
+  if (!is_by_cudnn(attention, view, card)) return own;
+  return std::max(own, segment_scratch(attention, view).bytes());
 }
 
 // And delta.
 int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const Card& card) {
-  if (is_by_cudnn(grad, view, card)) return segment_scratch(grad, view).bytes();
   const int64_t q_tokens = view.read(1).shape[0];
-  return ranges_bytes(q_tokens, view.read(2).shape[0]) +
-         grad.heads * q_tokens * int64_t{sizeof(float)};
+  const int64_t own = ranges_bytes(q_tokens, view.read(2).shape[0]) +
+                      grad.heads * q_tokens * int64_t{sizeof(float)};
+  if (!is_by_cudnn(grad, view, card)) return own;
+  return std::max(own, segment_scratch(grad, view).bytes());
 }
 
 }  // namespace snug::backends::cuda

@@ -6,7 +6,8 @@ namespace snug::backends::cuda {
 // A block keeps the sums of its columns.
 bool supports(const program::RmsNormGrad& grad, const OperationView& view, const Card& card) {
   return !grad.weight_gradient ||
-         norm_shared_bytes(view.read(1).shape.columns()) <= card.shared_bytes;
+         norm_shared_bytes(view.read(1).shape.columns()) + kDeclaredSharedBytes <=
+             card.shared_bytes;
 }
 
 int64_t workspace_bytes(const program::RmsNormGrad& grad, const OperationView& view, const Card&) {
