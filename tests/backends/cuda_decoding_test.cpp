@@ -116,6 +116,24 @@ TEST_P(Decoding, agrees_with_the_prefill) {
   }
 }
 
+// A model that has diverged is to be seen, not to talk on.
+TEST(DecodingSplits, pass_on_what_is_no_number) {
+  Random random(test_seed());
+  cuda::CudaBackend backend({});
+  Cache cache;
+  cache.attention = {.heads = 2, .kv_heads = 1, .head_dim = 64, .scale = 0.125F};
+  cache.q = normal(random, cache.tokens * cache.q_width());
+  cache.k = normal(random, cache.tokens * cache.k_width());
+  cache.v = normal(random, cache.tokens * cache.k_width());
+  cache.q[static_cast<size_t>((cache.tokens - 1) * cache.q_width())] = std::nan("");
+  const Outputs outputs =
+      attend(backend, kAllTypes[0], random, cache, cache.tokens - 1, cache.tokens);
+  EXPECT_TRUE(std::isnan(outputs.o[0])) << "of the head whose query is none";
+  EXPECT_TRUE(std::isnan(outputs.lse[0]));
+  EXPECT_FALSE(std::isnan(outputs.o[64]));
+  EXPECT_FALSE(std::isnan(outputs.lse[1]));
+}
+
 INSTANTIATE_TEST_SUITE_P(HeadDims, Decoding, testing::Values(64, 128, 256));
 
 }  // namespace
