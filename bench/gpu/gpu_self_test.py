@@ -47,6 +47,7 @@ def check_training(result: dict) -> None:
     require(len(result["training"]) == len(result["profile"]) == len(jobs.DRY_TRAINING), result["training"])
     for row in result["training"]:
         require(row["steps"] == 2 and row["step_seconds"] > 0 and row["planned_peak_bytes"] > 0, row)
+        require(row["libraries"], "which libraries were measured")
         require(row["tokens_per_second"] == row["tokens"] / row["step_seconds"] and 0 < row["share_of_peak"] < 1, row)
     for row in result["profile"]:
         require(row["planned_step_basis"] == "calibrated", row["planned_step_basis"])

@@ -51,4 +51,5 @@ def longest(setting: Setting, job: Job, grain: int) -> dict:
     taken, peak = stages.run_steps(setting, words, 1)
     return stages.row(setting, found, job.recomputes[0], taken[0]) | {
         "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
-        "planned_peak_bytes": stages.planned_peak(planned), "measured_peak_bytes": peak}
+        "planned_peak_bytes": stages.planned_peak(planned), "measured_peak_bytes": peak,
+        "libraries": planned["libraries"]}

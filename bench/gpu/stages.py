@@ -111,7 +111,7 @@ def train(setting: Setting, job: Job) -> dict:
     return row(setting, job, recompute, statistics.median(taken)) | {
         "steps": len(taken), "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
         "planned_arena_bytes": planned["device"]["peak_bytes"], "planned_peak_bytes": planned_peak(planned),
-        "measured_peak_bytes": peak}
+        "measured_peak_bytes": peak, "libraries": planned["libraries"]}
 
 
 def profile(setting: Setting, job: Job) -> dict:
