@@ -15,9 +15,9 @@ namespace snug::runtime {
 class Executor {
  public:
   // Allocates the arenas, prepares every operation of every program, and has the backend tune it:
-  // nothing is loaded yet. Throws UserError when the
-  // machine has not the memory; fails a CHECK when a library asks for more scratch than was
-  // planned. The job and the backend must outlive the executor.
+  // nothing is loaded yet. Throws UserError when the machine has not the memory; fails a CHECK when
+  // a library asks for more scratch than was planned. The job and the backend must outlive the
+  // executor.
   Executor(const plan::Job& job, backends::Backend& backend);
   ~Executor();
   Executor(const Executor&) = delete;

@@ -115,8 +115,10 @@ class Session {
     fmt::print(stderr, "{}\n{}\n", plan::parameter_line(plan_), plan::summary(plan_));
   }
 
-  // A run that goes on computes with the algorithms it had, and so to the same bits.
+  // A run that goes on computes with the algorithms it had, and so to the same bits. One that is
+  // deterministic had none that were chosen by timing.
   void take_choices() {
+    if (recipe_.deterministic) return;
     const auto path = folder_.earlier_algorithms();
     if (!path || !fs::exists(*path)) return;
     const std::string refusal = backend_->take_choices(base::read_text_file(*path), path->string());

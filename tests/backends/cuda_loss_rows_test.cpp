@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "backends/cuda/cuda_backend.h"
+#include "block_fibers.h"
 #include "operation_case.h"
-#include "stream.h"
 
 namespace snug::backends::test {
 namespace {
@@ -37,10 +37,10 @@ TEST_P(LossRows, leave_chunks_out_and_change_no_bit) {
       SCOPED_TRACE(fmt::format("{} [{}], SNUG_TEST_SEED={}", made.name, made.types(), test_seed()));
       const int64_t trained = trained_rows(made);
       const auto run = [&](int64_t loss_rows) {
-        const int64_t before = cuda_emulator::submitted;
+        const uint64_t before = cuda_emulator::launches();
         const RunResult result = guarded_run(backend, made.program, made.inputs, loss_rows);
         for (const std::string& violation : result.violations) ADD_FAILURE() << violation;
-        return std::pair(result.bytes, cuda_emulator::submitted - before);
+        return std::pair(result.bytes, cuda_emulator::launches() - before);
       };
       const auto all = run(kAllRows);
       const auto said = run(trained);

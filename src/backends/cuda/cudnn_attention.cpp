@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
 
 #include "backends/cuda/kernels/segments.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/attention.h"
+#include "backends/cuda/needs/row_stride.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -30,14 +32,10 @@ class PreparedSegments : public Prepared {
   SegmentScratch scratch_;
 };
 
-int64_t row_stride(const program::Tensor& tensor) {
-  return tensor.is_view() ? tensor.view.strides[0] : tensor.shape[1];
-}
-
-// All but the strides.
+// All but the strides; `q`: where q stands among the reads.
 template <typename Attributes>
 SegmentAttention shape_of(const Attributes& attention, const OperationView& view, size_t q) {
-  return {.is_gradient = q > 0,
+  return {.is_gradient = std::is_same_v<Attributes, AttentionGrad>,
           .segments = view.read(view.operation.reads.size() - 1).shape[0],
           .segment_tokens = attention.segment_tokens,
           .tokens = view.read(q).shape[0],

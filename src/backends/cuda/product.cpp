@@ -4,6 +4,7 @@
 
 #include "backends/cuda/cuda_check.h"
 #include "backends/cuda/needs/card.h"
+#include "backends/cuda/needs/row_stride.h"
 #include "backends/cuda/thin_product.h"
 #include "base/error.h"
 
@@ -35,7 +36,7 @@ StoredMatrix stored_matrix(const program::Tensor& tensor) {
   StoredMatrix matrix{.dtype = tensor.dtype,
                       .rows = tensor.shape[0],
                       .columns = tensor.shape[1],
-                      .stride = tensor.is_view() ? tensor.view.strides[0] : tensor.shape[1],
+                      .stride = row_stride(tensor),
                       .alignment_bytes = kArenaAlignment};
   const int64_t offset = tensor.view.offset * base::size_of(tensor.dtype);
   while (offset % matrix.alignment_bytes != 0) matrix.alignment_bytes /= 2;

@@ -10,6 +10,7 @@
 
 #include "algorithms.h"
 #include "device_memory.h"
+#include "refusals.h"
 #include "stream.h"
 
 struct CudaGraphStandIn {

@@ -1,6 +1,6 @@
 // Stands in for the CUDA runtime's header of the same name, as far as the backend uses it. The
 // device is the processor, its memory pages of its own (device_memory.h), and streams do their work
-// when somebody waits for them (stream.h).
+// when somebody waits for them (refusals.h).
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes,
 struct cudaFuncAttributes {
   int binaryVersion;
 };
-// Kernels are there unless an emulated device is said to have none (stream.h).
+// Kernels are there unless an emulated device is said to have none (refusals.h).
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);

@@ -9,12 +9,11 @@
 #include "backends/cuda/segment_attention.h"
 #include "base/error.h"
 #include "device_memory.h"
+#include "refusals.h"
 #include "stream.h"
 
 namespace snug::backends::cuda {
 namespace {
-
-constexpr int64_t kWorkspaceBytes = 512;
 
 float from_bf16(uint16_t bits) {
   const uint32_t wide = uint32_t{bits} << 16;
@@ -148,11 +147,11 @@ bool are_tables_sound(const SegmentAttention& shape, const SegmentAddresses& add
 class Plan final : public SegmentPlan {
  public:
   explicit Plan(const SegmentAttention& shape) : shape_(shape) {}
-  int64_t workspace_bytes() const override { return kWorkspaceBytes; }
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
   void run(const SegmentAddresses& addresses, void* workspace, cudaStream_t stream) const override {
-    cuda_emulator::submit(stream, [shape = shape_, addresses, workspace] {
+    cuda_emulator::submit(stream, [shape = shape_, addresses, workspace, bytes = workspace_bytes_] {
       const cuda_emulator::DeviceAccess access;
-      std::memset(workspace, 0xff, kWorkspaceBytes);
+      std::memset(workspace, 0xff, static_cast<size_t>(bytes));
       SNUG_CHECK(are_tables_sound(shape, addresses), "tables of segments that cuDNN does not take");
       for (int64_t s = 0; s < shape.segments; ++s) {
         const Segment segment(shape, addresses, s);
@@ -163,12 +162,14 @@ class Plan final : public SegmentPlan {
 
  private:
   SegmentAttention shape_;
+  int64_t workspace_bytes_ = cuda_emulator::attention_workspace_bytes;
 };
 
 class Library final : public Cudnn {
  public:
   std::string version() const override { return "emulated"; }
   std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) override {
+    if (cuda_emulator::refuses_attention) base::throw_user_error("cuDNN has no kernel");
     return std::make_unique<Plan>(shape);
   }
 };

@@ -3,7 +3,6 @@
 // is still to be copied. What it records for a graph it does not do at all. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -21,17 +20,8 @@ struct CudaStreamStandIn {
 
 namespace snug::cuda_emulator {
 
-// Kernels, copies and products that streams were given so far.
-inline std::atomic<int64_t> submitted = 0;
-
-// The kernels were compiled for another device.
-inline bool has_other_kernels = false;
-// The device has no memory left for the graph of a program.
-inline bool refuses_graphs = false;
-
 // Work for the null stream is done at once.
 inline void submit(cudaStream_t stream, std::function<void()> work) {
-  ++submitted;
   if (stream == nullptr) return work();
   const std::lock_guard lock(stream->mutex);
   if (stream->records)

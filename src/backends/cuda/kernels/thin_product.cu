@@ -144,8 +144,8 @@ __global__ void __launch_bounds__(kThreads) thin_product_kernel(ThinRun run) {
   for (int64_t step = 0; step < kStages - 1; ++step) begin(step);
   for (int64_t step = 0; step < steps; ++step) {
     wait_for_batches<kStages - 2>();
-    __syncthreads();  // the tile is there, and all have read the one that the next takes the place
-                      // of
+    // The tile is there, and all have read the one that the next takes the place of.
+    __syncthreads();
     begin(step + kStages - 1);
     tiles.multiply(step, sums);
   }

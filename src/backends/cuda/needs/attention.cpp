@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "backends/cuda/kernels/operand.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/attention_splits.h"
 #include "backends/cuda/needs/kind_needs.h"
+#include "backends/cuda/needs/row_stride.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -20,14 +22,10 @@ int64_t ranges_bytes(int64_t q_tokens, int64_t k_tokens) {
   return (q_tokens + k_tokens) * int64_t{sizeof(TokenRange)};
 }
 
-int64_t aligned(int64_t bytes) { return ceil_div(bytes, kArenaAlignment) * kArenaAlignment; }
-
 // A bf16 matrix whose rows begin at multiples of 16 bytes.
 bool has_bf16_vectors(const Tensor& tensor) {
-  constexpr int64_t kVector = 8;
-  const int64_t stride = tensor.is_view() ? tensor.view.strides[0] : tensor.shape[1];
-  return tensor.dtype == base::DType::bf16 && stride % kVector == 0 &&
-         (!tensor.is_view() || tensor.view.offset % kVector == 0);
+  return tensor.dtype == base::DType::bf16 && row_stride(tensor) % kVectorElements == 0 &&
+         tensor.view.offset % kVectorElements == 0;
 }
 
 // `tensors`: q first, and all that are no lse and no bounds.

@@ -11,6 +11,10 @@ inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
 // Every tensor's offset in an arena is a multiple of this.
 inline constexpr int64_t kArenaAlignment = 256;
 
+constexpr int64_t aligned(int64_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
+
 struct Card {
   int compute_capability = 0;  // 90: 9.0
   int multiprocessors = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/cuda/launch_shape.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/needs/matmul.h"
 
@@ -11,10 +10,6 @@ namespace {
 
 using program::LinearCrossEntropy;
 using program::LinearCrossEntropyTrain;
-
-constexpr int64_t aligned(int64_t bytes) {
-  return ceil_div(bytes, kArenaAlignment) * kArenaAlignment;
-}
 
 bool supports_loss(const LossForm& form, const OperationView& view) {
   const base::DType type = view.read(0).dtype;

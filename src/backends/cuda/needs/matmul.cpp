@@ -27,8 +27,7 @@ bool has_few_rows(const Matmul& matmul, const OperationView& view) {
 
 int64_t product_bytes(const Matmul& matmul, const OperationView& view) {
   if (!matmul.stochastic) return 0;
-  const int64_t bytes = result_of(matmul, view).shape.elements() * int64_t{sizeof(float)};
-  return ceil_div(bytes, kArenaAlignment) * kArenaAlignment;
+  return aligned(result_of(matmul, view).shape.elements() * int64_t{sizeof(float)});
 }
 
 bool supports(const Matmul& matmul, const OperationView& view, const Card&) {

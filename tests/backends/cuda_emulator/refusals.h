@@ -1,0 +1,17 @@
+// What the emulated device and its libraries refuse, for tests of what Snug does then.
+#pragma once
+
+#include <cstdint>
+
+namespace snug::cuda_emulator {
+
+// The kernels were compiled for another device.
+inline bool has_other_kernels = false;
+// The device has no memory left for the graph of a program.
+inline bool refuses_graphs = false;
+// cuDNN has no kernel for any attention.
+inline bool refuses_attention = false;
+// Scratch that cuDNN asks for.
+inline int64_t attention_workspace_bytes = 512;
+
+}  // namespace snug::cuda_emulator
