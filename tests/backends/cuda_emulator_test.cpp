@@ -15,6 +15,7 @@
 #include "backends/cuda/kernels/warp_matrix.cuh"
 #include "backends/cuda/stream.h"
 #include "base/error.h"
+#include "block_fibers.h"
 #include "operation_check.h"
 #include "refusals.h"
 #include "weights_check.h"
@@ -81,6 +82,8 @@ __global__ void copies(bool with_wait, const uint16_t* from, uint16_t* seen) {
   cuda::wait_for_batches<0>();
 }
 
+__global__ void does_nothing() {}
+
 __global__ void loads_a_crooked_vector(const float* from) { cuda::load_vector(from + 1); }
 
 TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
@@ -99,6 +102,19 @@ TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
   alignas(16) const uint16_t words[8] = {};
   EXPECT_DEATH(run(ends_with_a_copy_under_way, &words[0]), "copies under way");
   EXPECT_DEATH(run(loads_a_crooked_vector, &values[0]), "no multiple of 16");
+}
+
+TEST(EmulatedDevice, has_the_limits_of_a_grid) {
+  const cuda_emulator::OnlyEnds few(1);
+  const auto run = [](const cuda::Extent3& grid) {
+    cuda::launch(does_nothing, {.grid = grid, .block = {}}, nullptr);
+  };
+  constexpr uint32_t kMostX = 0x7fffffff;
+  run({kMostX, cuda::kMaxGridY, cuda::kMaxGridY});
+  EXPECT_DEATH(run({kMostX + 1, 1, 1}), "2147483647 blocks in x");
+  EXPECT_DEATH(run({1, cuda::kMaxGridY + 1, 1}), "65535 blocks in y or z");
+  EXPECT_DEATH(run({1, 1, cuda::kMaxGridY + 1}), "65535 blocks in y or z");
+  EXPECT_DEATH(run({1, 0, 1}), "without blocks");
 }
 
 TEST(EmulatedDevice, shows_a_copy_that_is_not_waited_for) {

@@ -45,6 +45,16 @@ void run_grid(const Grid& grid, const std::function<void()>& thread);
 // How often it was called so far.
 uint64_t launches();
 
+// While it lives, only so many blocks at either end of each axis of a grid run: a launch over a
+// tensor that would not fit into memory makes its first and its last elements.
+class OnlyEnds {
+ public:
+  explicit OnlyEnds(unsigned blocks);
+  OnlyEnds(const OnlyEnds&) = delete;
+  OnlyEnds& operator=(const OnlyEnds&) = delete;
+  ~OnlyEnds();
+};
+
 // What a thread may do while it runs.
 enum class Exchange : uint8_t { shuffle, vote, barrier, product };
 // Gives this lane's value and returns those of all 32 lanes, when all have come.

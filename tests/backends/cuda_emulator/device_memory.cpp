@@ -29,7 +29,8 @@ void* allocate_device_memory(size_t bytes) {
   Regions& all = regions();
   const std::lock_guard lock(all.mutex);
   const int protection = all.accesses > 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
-  void* data = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Pages that are never touched cost nothing, however many they are.
+  void* data = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) return nullptr;
   all.bytes_at.emplace(data, bytes);
   return data;

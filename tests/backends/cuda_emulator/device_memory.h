@@ -7,7 +7,7 @@
 
 namespace snug::cuda_emulator {
 
-// Null if there is not so much. Aligned to a page, at least.
+// Null if there is not so much. Aligned to a page, at least; zeros at first.
 void* allocate_device_memory(size_t bytes);
 void free_device_memory(void* data);
 size_t allocated_device_bytes();

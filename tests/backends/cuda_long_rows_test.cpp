@@ -1,0 +1,194 @@
+// Rows of two million tokens on the CUDA backend (cuda_long_rows.h): elements of their tensors lie
+// up to 2^34.8 apart.
+#include <gtest/gtest.h>
+
+#include "cuda_long_rows.h"
+#include "refusals.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::DType;
+using Operand = LongRow::Operand;
+
+// Widths of Llama 3.1 8B.
+constexpr int64_t kHidden = 4096;
+constexpr int64_t kGated = 14336;
+
+// Blocks at either end that make so many elements of tensors seen as one row.
+constexpr unsigned kFlatEnds = 32;
+static_assert(kFlatEnds * 256 * 8 >= kEndTokens * kGated);
+
+TEST(LongRows, of_elements) {
+  LongRow row(kFlatEnds);
+  const auto tensor = [&](DType dtype) { return row.by_token(kGated, dtype); };
+  const Operand a = tensor(DType::bf16);
+  const Operand b = tensor(DType::bf16);
+  const Operand c = tensor(DType::f32);
+  const Operand bias = row.shared({kGated}, DType::bf16);
+  for (const Operand operand : {a, b, c, bias}) row.fill_normal(operand);
+  const auto check = [&](const program::Attributes& attributes, const std::vector<Operand>& reads,
+                         const std::vector<Operand>& writes) {
+    row.run(attributes, reads, writes);
+    for (const Operand operand : writes) row.expect_same(operand);
+  };
+  check(program::Add{}, {a, b}, {tensor(DType::bf16)});
+  check(program::Cast{}, {c}, {tensor(DType::bf16)});
+  check(program::AddBias{}, {a, bias}, {tensor(DType::bf16)});
+  check(program::SiluMul{}, {a, b}, {tensor(DType::bf16)});
+  check(program::SiluMulGrad{}, {a, b, c}, {tensor(DType::bf16), tensor(DType::bf16)});
+}
+
+TEST(LongRows, of_norms_and_rotations) {
+  LongRow row(16);
+  const auto tensor = [&] { return row.by_token(kHidden, DType::bf16); };
+  const Operand x = tensor();
+  const Operand dy = tensor();
+  const Operand y = tensor();
+  const Operand weight = row.shared({kHidden}, DType::bf16);
+  for (const Operand operand : {x, dy, weight}) row.fill_normal(operand);
+  row.run(program::RmsNorm{}, {x, weight}, {y});
+  row.expect_same(y);
+  row.run(program::RmsNormGrad{.addend = true}, {dy, x, weight, dy}, {y});
+  row.expect_same(y);
+
+  constexpr int64_t kHeadDim = 128;
+  const Operand positions = row.value_by_token(DType::i32);
+  const Operand frequency = row.shared({kHeadDim / 2}, DType::f32);
+  const Operand table = row.by_token(kHeadDim, DType::f32);
+  row.fill_integers(positions, 0, kLongTokens - 1);
+  row.fill_normal(frequency);
+  row.run(program::RotaryTable{}, {positions, frequency}, {table});
+  row.expect_same(table);
+  row.run(program::Rope{.head_dim = kHeadDim}, {x, table}, {y});
+  row.expect_same(y);
+}
+
+// Narrow columns of wide rows, so that a block has not much to add up. What the long row's blocks
+// between the ends leave out are zeros.
+constexpr int64_t kNarrow = 64;
+
+TEST(LongRows, of_sums_over_tokens) {
+  LongRow row(2);
+  const auto tensor = [&] { return row.by_token(kNarrow, DType::bf16, kHidden); };
+  const Operand x = tensor();
+  const Operand dy = tensor();
+  const Operand sums = row.shared({kNarrow}, DType::f32);
+  row.fill_integers(x, 1, 9);  // exact in any order
+  row.run(program::SumRows{}, {x}, {sums});
+  row.expect_same(sums);
+
+  const Operand weight = row.shared({kNarrow}, DType::bf16);
+  const Operand dx = tensor();
+  row.fill_normal(dy);
+  row.fill_normal(weight);
+  row.run(program::RmsNormGrad{.weight_gradient = true}, {dy, x, weight}, {dx, sums});
+  row.expect_same(dx);
+
+  const Operand ids = row.value_by_token(DType::i32);  // 0 at the ends
+  const Operand table = row.shared({2, kNarrow}, DType::f32);
+  row.fill_between(ids, 1);
+  row.run(program::EmbeddingGrad{}, {dy, ids}, {table});
+  row.expect_same(table);
+}
+
+TEST(LongRows, of_an_embedding) {
+  LongRow row(16);
+  constexpr int64_t kVocabulary = 50;
+  const Operand ids = row.value_by_token(DType::i32);
+  const Operand table = row.shared({kVocabulary, kHidden}, DType::bf16);
+  const Operand y = row.by_token(kHidden, DType::bf16);
+  row.fill_integers(ids, 0, kVocabulary - 1);
+  row.fill_normal(table);
+  row.run(program::Embedding{}, {table, ids}, {y});
+  row.expect_same(y);
+}
+
+TEST(LongRows, of_logits) {
+  LongRow row(4);
+  constexpr int64_t kVocabulary = 4104;
+  const Operand logits = row.by_token(kVocabulary, DType::f32);
+  const Operand targets = row.value_by_token(DType::i32);
+  const Operand inverse_tokens = row.shared({1}, DType::f32);
+  const Operand losses = row.value_by_token(DType::f32);
+  const Operand dlogits = row.by_token(kVocabulary, DType::bf16);
+  row.fill_normal(logits);
+  row.fill_integers(targets, 0, kVocabulary - 1);
+  row.fill_normal(inverse_tokens);
+  row.run(program::CrossEntropy{}, {logits, targets, inverse_tokens},
+          {losses, row.shared({1}, DType::f32)});
+  row.expect_same(losses);
+  row.run(program::CrossEntropyGrad{}, {logits, targets, inverse_tokens}, {dlogits});
+  row.expect_same(dlogits);
+}
+
+TEST(LongRows, of_the_loss_in_chunks) {
+  LongRow row(16);
+  constexpr int64_t kVocabulary = 40;
+  const Operand hidden = row.by_token(kHidden, DType::bf16);
+  const Operand weight = row.shared({kVocabulary, kHidden}, DType::bf16);
+  const Operand targets = row.value_by_token(DType::i32);
+  const Operand inverse_tokens = row.shared({1}, DType::f32);
+  const Operand losses = row.value_by_token(DType::f32);
+  const Operand loss = row.shared({1}, DType::f32);
+  const Operand dhidden = row.by_token(kHidden, DType::bf16);
+  for (const Operand operand : {hidden, weight, inverse_tokens}) row.fill_normal(operand);
+  row.fill_integers(targets, 0, kVocabulary - 1);
+  row.fill_between(targets, -1);
+  const std::vector<Operand> reads{hidden, weight, targets, inverse_tokens};
+  row.run(program::LinearCrossEntropyTrain{.chunk_rows = kEndTokens}, reads,
+          {losses, loss, dhidden}, kFewTokens);
+  for (const Operand operand : {losses, dhidden}) row.expect_same(operand);
+}
+
+// By own kernels and through cuDNN's tables. q, k and v are columns of wide rows, and each end of
+// the row is a document.
+class LongAttention : public testing::TestWithParam<std::tuple<bool, DType>> {
+ protected:
+  void SetUp() override { cuda_emulator::refuses_attention = std::get<bool>(GetParam()); }
+  void TearDown() override { cuda_emulator::refuses_attention = false; }
+};
+
+TEST_P(LongAttention, of_wide_rows) {
+  LongRow row(2);
+  constexpr int64_t kHeads = 2;
+  constexpr int64_t kKeyHeads = 1;
+  constexpr int64_t kHeadDim = 64;
+  const DType dtype = std::get<DType>(GetParam());
+  const auto tensor = [&](int64_t heads) { return row.by_token(heads * kHeadDim, dtype, kHidden); };
+  const Operand q = tensor(kHeads);
+  const Operand k = tensor(kKeyHeads);
+  const Operand v = tensor(kKeyHeads);
+  const Operand d_o = tensor(kHeads);
+  const Operand o = tensor(kHeads);
+  const Operand lse = row.by_head(kHeads, DType::f32);
+  const Operand bounds = row.shared({2, 2}, DType::i32);
+  for (const Operand operand : {q, k, v, d_o}) row.fill_normal(operand);
+  constexpr auto kEnd = static_cast<int32_t>(kEndTokens);
+  constexpr auto kFew = static_cast<int32_t>(kFewTokens);
+  constexpr auto kLong = static_cast<int32_t>(kLongTokens);
+  row.set(bounds, {0, kEnd, kEnd, kFew}, {0, kEnd, kLong - kEnd, kLong});
+  row.run(program::Attention{.heads = kHeads,
+                             .kv_heads = kKeyHeads,
+                             .head_dim = kHeadDim,
+                             .segment_tokens = kEndTokens,
+                             .deterministic = false},
+          {q, k, v, bounds, bounds}, {o, lse});
+  for (const Operand operand : {o, lse}) row.expect_same(operand);
+  const std::vector<Operand> gradients{tensor(kHeads), tensor(kKeyHeads), tensor(kKeyHeads)};
+  row.run(program::AttentionGrad{.heads = kHeads,
+                                 .kv_heads = kKeyHeads,
+                                 .head_dim = kHeadDim,
+                                 .segment_tokens = kEndTokens,
+                                 .deterministic = false},
+          {d_o, q, k, v, o, lse, bounds, bounds}, gradients);
+  for (const Operand operand : gradients) row.expect_same(operand);
+}
+
+INSTANTIATE_TEST_SUITE_P(By, LongAttention,
+                         testing::Values(std::tuple(false, DType::bf16),
+                                         std::tuple(true, DType::bf16),
+                                         std::tuple(true, DType::f32)));
+
+}  // namespace
+}  // namespace snug::backends::test
