@@ -32,11 +32,13 @@ struct Form {
 };
 
 // Rows of one document and packed ones; grouped heads, one head a key head; heads of 32 to 128;
-// windows; a job of a user with a small card.
-constexpr Form kForms[]{{2, 8192, 16384, 32, 8, 128}, {16, 8192, 16384, 32, 8, 128},
-                        {2, 8192, 16384, 32, 32, 96}, {1, 2048, 2048, 14, 2, 64},
-                        {8, 512, 1024, 9, 3, 32},     {4, 1024, 4096, 32, 8, 128, true, 256},
-                        {64, 256, 2048, 8, 8, 64},    {1, 100, 100, 2, 1, 32, false}};
+// windows; a job of a user with a small card; a row so long that its elements are counted beyond
+// 2^31.
+constexpr Form kForms[]{{2, 8192, 16384, 32, 8, 128},   {16, 8192, 16384, 32, 8, 128},
+                        {2, 8192, 16384, 32, 32, 96},   {1, 2048, 2048, 14, 2, 64},
+                        {8, 512, 1024, 9, 3, 32},       {4, 1024, 4096, 32, 8, 128, true, 256},
+                        {64, 256, 2048, 8, 8, 64},      {1, 100, 100, 2, 1, 32, false},
+                        {1, 524288, 524288, 32, 8, 128}};
 
 SegmentAttention shape_of(const Form& form, bool is_gradient) {
   SegmentAttention shape{.is_gradient = is_gradient,
