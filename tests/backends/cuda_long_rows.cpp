@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "block_fibers.h"
 #include "device_memory.h"
 #include "program/kind.h"
 

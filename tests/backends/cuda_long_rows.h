@@ -9,6 +9,7 @@
 
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/launch_shape.h"
+#include "block_fibers.h"
 #include "operation_case.h"
 
 namespace snug::backends::test {
@@ -67,6 +68,13 @@ class LongRow {
 
   void run(const program::Attributes& attributes, const std::vector<Operand>& reads,
            const std::vector<Operand>& writes, int64_t loss_rows = kAllRows);
+  // The same by kernels that `launch` starts, given a function from an operand to its buffer.
+  template <typename F>
+  void run_kernels(const F& launch) {
+    launch([&](Operand operand) { return operands_[operand].few.buffer(); });
+    const cuda_emulator::OnlyEnds only_ends(ends_);
+    launch([&](Operand operand) { return operands_[operand].whole.buffer(); });
+  }
   // Fails the test where the bits of the few tokens are not those of the row's ends, or all zeros.
   void expect_same(Operand operand) const;
 

@@ -2,6 +2,8 @@
 // up to 2^34.8 apart.
 #include <gtest/gtest.h>
 
+#include "backends/cuda/kernels/thin_product.h"
+#include "backends/cuda/matrices.h"
 #include "cuda_long_rows.h"
 #include "refusals.h"
 
@@ -36,6 +38,9 @@ TEST(LongRows, of_elements) {
   check(program::Cast{}, {c}, {tensor(DType::bf16)});
   check(program::AddBias{}, {a, bias}, {tensor(DType::bf16)});
   check(program::SiluMul{}, {a, b}, {tensor(DType::bf16)});
+  // So rarely that it drops nothing here: which elements it drops depends on the token.
+  check(program::Dropout{.probability = 1e-9F, .row_length = kLongTokens},
+        {a, row.shared({2}, DType::i32)}, {tensor(DType::bf16)});
   check(program::SiluMulGrad{}, {a, b, c}, {tensor(DType::bf16), tensor(DType::bf16)});
 }
 
@@ -90,6 +95,51 @@ TEST(LongRows, of_sums_over_tokens) {
   row.fill_between(ids, 1);
   row.run(program::EmbeddingGrad{}, {dy, ids}, {table});
   row.expect_same(table);
+}
+
+// An adapter's products: x A^T, and the gradient of A, whose sum runs over the tokens.
+TEST(LongRows, of_thin_products) {
+  constexpr int64_t kThin = 16;
+  LongRow row(2);
+  const Operand x = row.by_token(kNarrow, DType::bf16, kHidden);
+  const Operand a = row.shared({kThin, kNarrow}, DType::bf16);
+  const Operand low = row.by_token(kThin, DType::bf16, kHidden);
+  const Operand gradient = row.shared({kNarrow, kThin}, DType::f32);
+  row.fill_integers(x, 1, 3);
+  row.fill_integers(a, 1, 3);
+  row.run_kernels([&](const auto& buffer_of) {
+    const auto operand = [&](Operand of) { return cuda::matrix_of(buffer_of(of)).operand; };
+    cuda::multiply_thin({.wide = buffer_of(x).shape[0],
+                         .depth = kNarrow,
+                         .thin = kThin,
+                         .large = operand(x),
+                         .small = operand(a),
+                         .addend = {},
+                         .result = operand(low)},
+                        nullptr);
+  });
+  row.expect_same(low);
+
+  // As many parts as steps of 64 tokens, in eights.
+  constexpr int64_t kParts = kLongTokens / (8 * 64) + 1;
+  const Operand parts = row.shared({kParts * kNarrow * kThin}, DType::f32);
+  row.run_kernels([&](const auto& buffer_of) {
+    const auto operand = [&](Operand of) { return cuda::matrix_of(buffer_of(of)).operand; };
+    const int64_t tokens = buffer_of(x).shape[0];
+    cuda::multiply_thin({.wide = kNarrow,
+                         .depth = tokens,
+                         .thin = kThin,
+                         .large = operand(x),
+                         .small = operand(low),
+                         .across = true,
+                         .small_by_depth = true,
+                         .addend = {},
+                         .result = operand(gradient),
+                         .parts = tokens == kLongTokens ? kParts : 1,
+                         .partial_sums = buffer_of(parts).template as<float>()},
+                        nullptr);
+  });
+  row.expect_same(gradient);
 }
 
 TEST(LongRows, of_an_embedding) {
