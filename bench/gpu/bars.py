@@ -12,6 +12,7 @@ TRAINERS = "the repository gpu-test, transformers 4.49 and torch 2.5 on an H100,
 LIT_GPT = "Lit-GPT, a 7B on an A100"
 NEMO = "NeMo AutoModel, Llama 3 8B on an H100, rows of 4096"
 LLMQ = "IST-DASLab/llmq, Qwen2.5 7B on an H100, rows of 1024"
+UNSLOTH = "Unsloth's documentation, QLoRA of Llama 3.1 8B on a card of 80 GB"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Reference:
     seconds: float | None = None
     gib: float | None = None
     tokens_per_second: float | None = None
+    tokens: int | None = None  # in a row
     beside: str = ""  # the LoRA row of the same run: at most 5 % slower, and never heavier
     practical: tuple[float, float] | None = None  # on an H100, on an H200
 
@@ -45,6 +47,7 @@ REFERENCES = {
     "llama-2-13b lora checkpoints": Reference("9.8 s, 43 GiB", TRAINERS, gib=39, practical=(2.29, 2.21)),
     "llama-3.1-8b lora rows of 4096": Reference("12473 tokens/s", NEMO),
     "qwen2.5-7b full rows of 1024": Reference("13850 tokens/s", LLMQ),
+    "llama-3.1-8b qlora longest row": Reference("342733 tokens", UNSLOTH, tokens=342733),
     "llama-3.1-8b decoding bf16": Reference("31 tokens/s", LIT_GPT, tokens_per_second=270),
     "llama-3.1-8b decoding nf4": Reference("20 tokens/s", LIT_GPT, tokens_per_second=650),
 }
@@ -78,12 +81,14 @@ def verdicts(name: str, row: dict | None, lora: dict | None) -> list[tuple[str, 
     bar, row, lora = of(name), row or {}, lora or {}
     found = []
     if bar.seconds:
-        recomputed = not name.endswith("checkpoints") and row.get("recompute", "none") != "none"
+        recomputed = "checkpoints" not in name and row.get("recompute", "none") != "none"
         found.append((f"{bar.seconds} s", UNMEASURED + " (recomputes)" if recomputed else held(row.get("step_seconds"), bar.seconds)))
     if bar.gib:
         found.append((f"{bar.gib} GiB", held(row.get("measured_peak_bytes"), bar.gib * GIB)))
     if bar.tokens_per_second:
         found.append((f"{bar.tokens_per_second} tokens/s", held(row.get("tokens_per_second"), bar.tokens_per_second, at_most=False)))
+    if bar.tokens:
+        found.append((f"{bar.tokens} tokens on 80 GB", held(row.get("tokens"), bar.tokens, at_most=False)))
     if bar.beside:
         same = row.get("recompute") == lora.get("recompute")
         seconds = lora.get("step_seconds", 0) * QLORA_FACTOR if same else None

@@ -36,6 +36,7 @@ QUICK = ("none", "gate_up")
 LEAN = ("layer",)
 # bf16 weights and gradients, moments in 8 bits: 6.03 bytes a weight.
 SIX_BYTES = ("optim=adamw_8bit",)
+OFFLOADED = ("activation_offloading=true",)
 
 
 def quick(model: str, method: str, rows: int = 2, row_tokens: int = 8192, more: str = "") -> Job:
@@ -46,6 +47,11 @@ def lean(model: str, method: str, rows: int = 2, row_tokens: int = 8192) -> Job:
     return dataclasses.replace(quick(model, method, rows, row_tokens, "checkpoints"), recomputes=LEAN)
 
 
+def offloaded(model: str, method: str, more: str) -> Job:
+    """Checkpoints of layers that wait on the host."""
+    return dataclasses.replace(lean(model, method), more=more, words=OFFLOADED)
+
+
 LLAMA, PHI, LLAMA_13B, QWEN = "llama-3.1-8b", "phi-3-mini-128k", "llama-2-13b", "qwen2.5-7b"
 FIRST = (quick(LLAMA, "lora"), quick(LLAMA, "qlora"), lean(LLAMA, "full"), lean(LLAMA, "lora"), lean(LLAMA, "qlora"), quick(LLAMA, "full"))
 THEN = (
@@ -54,11 +60,11 @@ THEN = (
     quick(LLAMA_13B, "lora", 4, 4096), lean(LLAMA_13B, "lora", 4, 4096),
     # The lengths of the best results published for one H100.
     quick(LLAMA, "lora", 4, 4096, "rows of 4096"), quick(QWEN, "full", 16, 1024, "rows of 1024"),
-    quick(LLAMA, "lora", 8, 2048, "rows of 2048"),
+    quick(LLAMA, "lora", 8, 2048, "rows of 2048"), offloaded(LLAMA, "qlora", "checkpoints offloaded"),
 )
 TRAINING = FIRST + THEN
 DECODING = ((LLAMA, "bf16"), (LLAMA, "nf4"))
-LONGEST = lean(LLAMA, "qlora")
+LONGEST = offloaded(LLAMA, "qlora", "longest row")
 LONGEST_GRAIN = 1024  # tokens
 PROMPT_TOKENS = 128
 NEW_TOKENS = 256
@@ -71,7 +77,7 @@ PEER_STEPS = 3
 DRY_MODEL = "smollm2-135m"
 DRY_TRAINING = (quick(DRY_MODEL, "lora", 1, 16), Job(DRY_MODEL, "qlora", 1, 16, LEAN, "checkpoints"))
 DRY_DECODING = ((DRY_MODEL, "bf16"), (DRY_MODEL, "nf4"))
-DRY_LONGEST = Job(DRY_MODEL, "qlora", 1, 16, LEAN, "checkpoints", ("device_memory=230MiB",))
+DRY_LONGEST = Job(DRY_MODEL, "qlora", 1, 16, LEAN, "longest row", ("device_memory=230MiB", *OFFLOADED))
 
 # As transformers' configurations, for the peer and for counting; what is not said is their default.
 CONFIGS = {

@@ -97,7 +97,7 @@ def real_measurements(result: dict) -> list[Measurement]:
     return [*training(jobs.FIRST), *decoding(jobs.DECODING), *profiles(jobs.FIRST[:3]), *peers(jobs.FIRST, result, Peer),
             *peer_decoding(jobs.DECODING, Peer), *training(jobs.THEN),
             Measurement("calibration", "calibration", lambda setting: stages.calibrate(setting, 0), limits=2),
-            Measurement(f"{jobs.LONGEST.model} {jobs.LONGEST.method} longest", "longest",
+            Measurement(jobs.LONGEST.name, "longest",
                         lambda setting: longest.longest(setting, jobs.LONGEST, jobs.LONGEST_GRAIN), limits=2),
             *peers(jobs.THEN, result, Peer)]
 

@@ -140,17 +140,23 @@ def sources() -> dict[str, list[str]]:
     return found
 
 
+def reached(row: dict, reference: bars.Reference) -> str:
+    """What was measured, in the unit of what was published."""
+    if reference.published.endswith("tokens/s"):
+        return f"{row['tokens_per_second']:.1f} tokens/s"
+    return f"{row['tokens']} tokens" if reference.published.endswith("tokens") else f"{row['step_seconds']:.2f} s"
+
+
 def readme_table(result: dict) -> str:
     """Every row that has a bar or a published figure, with what each card made of it."""
     rows = []
     for name, reference in bars.REFERENCES.items():
-        kind, cells = "decoding" if "decoding" in name else "training", []
+        kind, cells = next((kind for kind in ("decoding", "longest") if kind in name), "training"), []
         for device in results.devices(result):
             row = results.find(result[kind], name, device)
             if row is None:
                 continue
-            speed = f"{row['tokens_per_second']:.1f} tokens/s" if kind == "decoding" or reference.published.endswith("tokens/s") else f"{row['step_seconds']:.2f} s"
-            cells.append(f"{bars.card_of(device) or device}: {speed}, {gib(row['measured_peak_bytes'])} GiB ({held(result, name, row)[1] or 'no bar'})")
+            cells.append(f"{bars.card_of(device) or device}: {reached(row, reference)}, {gib(row['measured_peak_bytes'])} GiB ({held(result, name, row)[1] or 'no bar'})")
         rows.append([name, reference.published, held(result, name, None)[0], "; ".join(cells) or "not yet measured"])
     return table(["job", "published", "bar", "measured"], rows)
 

@@ -92,6 +92,7 @@ struct Recipe {
   std::string device;  // a card of the hardware table to plan for; empty: the one that is here
   ComputeDtype compute_dtype = ComputeDtype::automatic;
   Recompute recompute = Recompute::none;
+  bool activation_offloading = false;
   int64_t device_memory = 0;  // bytes; 0: all there is
   int64_t host_memory = 0;    // bytes; 0: all there is
   int64_t threads = 0;        // 0: one a core

@@ -192,6 +192,9 @@ void add_machine_keys(KeyTable& table) {
       .aliases({"gradient_checkpointing", "activation_checkpointing"})
       .choices({"none", "gate_up", "attention", "layer"})
       .translations({{"true", "layer"}, {"false", "none"}});
+  table.add<&Recipe::activation_offloading>(
+      "activation_offloading", "false",
+      "inputs of layers wait in host memory for the backward pass (with recompute=layer)");
   table
       .add_size<&Recipe::device_memory>("device_memory", "0",
                                         "budget on the device, such as 80GiB; 0: all there is")
@@ -277,8 +280,6 @@ void add_recognised_keys(KeyTable& table) {
       "reports to other tools are not built yet; metrics.jsonl in the run's folder has every step";
   constexpr std::string_view kHalfAdvice =
       "fp16 compute is not built (it needs loss scaling); use compute_dtype: bf16";
-  constexpr std::string_view kOffloadAdvice =
-      "offloading is not built yet; recompute: layer saves the most activation memory";
   table.recognise("load_in_8bit", ValueType::boolean)
       .not_built({"true"},
                  "8-bit base weights are not built; use method: lora, which keeps the "
@@ -292,7 +293,6 @@ void add_recognised_keys(KeyTable& table) {
                  "say method: qlora (or load_in_4bit: true); double_quant: false is bnb.nf4")
       .not_built({"bnb.fp4", "bnb.fp4-dq"}, kFp4Advice);
   table.recognise("fp16", ValueType::boolean).not_built({"true"}, kHalfAdvice);
-  table.recognise("activation_offloading", ValueType::boolean).not_built({"true"}, kOffloadAdvice);
   table.recognise("use_dora", ValueType::boolean)
       .not_built({"true"}, "DoRA is not built; use method: lora without use_dora");
   table.recognise("report_to", ValueType::choice)

@@ -22,11 +22,8 @@ class LayoutBuilder {
     place_shared(Lifetime::run);
     place_shared(Lifetime::step);
     for (const Program& program : programs_) place_program(program);
-    for (SpaceLayout& space : layout_.spaces) {
-      const int64_t shared = space.run_bytes + space.step_bytes;
-      space.arena_bytes = shared + space.program_bytes;
-      space.lower_bound_bytes += shared;
-    }
+    for (SpaceLayout& space : layout_.spaces)
+      space.arena_bytes = space.run_bytes + space.step_bytes + space.program_bytes;
     return std::move(layout_);
   }
 
@@ -96,7 +93,7 @@ class LayoutBuilder {
     for (size_t i = 0; i < ids.size(); ++i)
       offsets[ids[i]] = result.run_bytes + result.step_bytes + placement.offsets[i];
     result.program_bytes = std::max(result.program_bytes, blocks.empty() ? 0 : placement.bytes);
-    result.lower_bound_bytes = std::max(result.lower_bound_bytes, peak_live_bytes(blocks));
+    result.live_bytes.push_back(peak_live_bytes(blocks));
   }
 
   std::span<const Program> programs_;
@@ -106,6 +103,11 @@ class LayoutBuilder {
 };
 
 }  // namespace
+
+int64_t SpaceLayout::lower_bound_bytes() const {
+  const auto largest = std::ranges::max_element(live_bytes);
+  return run_bytes + step_bytes + (largest == live_bytes.end() ? 0 : *largest);
+}
 
 std::vector<Interval> live_intervals(const Program& program) {
   const auto end = static_cast<int32_t>(program.operations.size());

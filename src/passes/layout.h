@@ -22,7 +22,10 @@ struct SpaceLayout {
   int64_t step_bytes = 0;
   int64_t program_bytes = 0;      // of the largest program
   int64_t arena_bytes = 0;        // the sum
-  int64_t lower_bound_bytes = 0;  // run + step + the largest sum of live bytes of any program
+  std::vector<int64_t> live_bytes;  // of each program: the largest sum of what lives inside it
+
+  // Run + step + the largest program's live bytes.
+  int64_t lower_bound_bytes() const;
 };
 
 struct Layout {

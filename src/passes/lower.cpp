@@ -39,12 +39,10 @@ Program expand_unsupported(const Program& program, const Target& target) {
   Builder builder(std::move(shell));
   for (const Operation& operation : program.operations) {
     const OperationView view{program, operation};
-    builder.set_layer(operation.layer);
-    builder.set_phase(operation.phase);
     if (is_fused(operation.kind()) && !target.runs(view))
       expand(view, builder);
     else
-      builder.emit(operation.attributes, operation.reads, operation.writes, operation.updates);
+      builder.emit(operation);
   }
   return builder.take();
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "passes/lower.h"
+#include "passes/offload.h"
 #include "passes/schedule.h"
 #include "passes/update_in_backward.h"
 #include "program/verify.h"
@@ -13,13 +14,14 @@ namespace snug::passes {
 using program::Program;
 
 Program Pipeline::micro(const Program& forward, std::span<const program::TensorId> trainable,
-                        const DifferentiateOptions& gradients, RecomputeMode mode,
-                        Program* update) {
+                        const MicroOptions& options, Program* update) {
   Program p = forward;
   p = run("differentiate", p,
-          [&](const Program& in) { return differentiate(in, trainable, gradients); });
-  p = run("recompute", p, [&](const Program& in) { return recompute(in, mode); });
+          [&](const Program& in) { return differentiate(in, trainable, options.gradients); });
+  p = run("recompute", p, [&](const Program& in) { return recompute(in, options.recompute); });
   p = run("schedule", p, [&](const Program& in) { return schedule(in); });
+  if (options.offload)
+    p = run("offload", p, [&](const Program& in) { return offload(in, target_); });
   if (update != nullptr) {
     // An update moves behind the last reader of its weight. What lower would join is joined before,
     // so that none comes between the two and a job computes the same bits in both forms.

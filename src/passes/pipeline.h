@@ -24,6 +24,13 @@ struct PassRecord {
   size_t tensors = 0;
 };
 
+// What is chosen for a micro-batch beside its forward program.
+struct MicroOptions {
+  DifferentiateOptions gradients;
+  RecomputeMode recompute = RecomputeMode::none;
+  bool offload = false;  // needs RecomputeMode::layer to have something to offload
+};
+
 class Pipeline {
  public:
   // `quantization`: how frozen weights are stored; nothing: as the forward program has them.
@@ -35,8 +42,7 @@ class Pipeline {
   // behind its gradient here, and what stays is left in it.
   program::Program micro(const program::Program& forward,
                          std::span<const program::TensorId> trainable,
-                         const DifferentiateOptions& gradients, RecomputeMode mode,
-                         program::Program* update = nullptr);
+                         const MicroOptions& options, program::Program* update = nullptr);
   // Programs without a backward pass: evaluate, prefill, decode, update, prepare.
   program::Program plain(const program::Program& program);
 

@@ -68,7 +68,7 @@ class Recompute {
         if (attention) drop_with_norm(id);
         if (mode_ == RecomputeMode::gate_up && operation.kind() == Kind::silu_mul) drop(id);
       }
-      if (mode_ == RecomputeMode::layer && operation.layer >= 0) drop_layer_outputs(operation);
+      if (mode_ == RecomputeMode::layer) drop_layer_outputs(operation);
     }
   }
 
@@ -92,12 +92,13 @@ class Recompute {
       drop_with_norm(operation.reads[0]);
   }
 
+  // The first layer's input comes from an operation outside all layers.
   void drop_layer_outputs(const Operation& operation) {
     for (const TensorId id : operation.writes) {
-      if (!is_layer_input(id, operation))
-        drop(id);
-      else if (producer_[index(id)] >= 0)
+      if (is_layer_input(id, operation) && producer_[index(id)] >= 0)
         result_.tensor(id).role = Role::checkpoint;
+      else if (operation.layer >= 0)
+        drop(id);
     }
   }
 

@@ -1,6 +1,6 @@
 // Stages: list the classes of changes; in each, find the longest row that fits by halving the
 // interval, since memory grows with the row; at that length find the mildest variant in the same
-// way, and with it, for each choice of recompute, the largest micro-batch; keep the fastest.
+// way, and with it, for each way to save activations, the largest micro-batch; keep the fastest.
 // What fits by its lower bound is planned whole and looked at again, until the winner is one whose
 // arenas fit.
 #include "plan/change_search.h"
@@ -25,10 +25,15 @@ using formats::Recipe;
 constexpr int64_t kShortRow = 512;
 constexpr int64_t kShortestRow = 16;
 
-constexpr std::array<std::string_view, 4> kRecomputeModes{"none", "gate_up", "attention", "layer"};
+// From the fastest; the last takes the least memory of the device.
+constexpr auto kSavings = std::to_array<Saving>({{.recompute = "none", .offloads = false},
+                                                 {.recompute = "gate_up", .offloads = false},
+                                                 {.recompute = "attention", .offloads = false},
+                                                 {.recompute = "layer", .offloads = false},
+                                                 {.recompute = "layer", .offloads = true}});
 
-std::string recompute_word(formats::Recompute mode) {
-  return std::string(kRecomputeModes[static_cast<size_t>(mode)]);
+std::string_view recompute_word(formats::Recompute mode) {
+  return kSavings[static_cast<size_t>(mode)].recompute;
 }
 
 // Divisors of `rows`, falling: the micro-batches that keep the rows of a step.
@@ -223,9 +228,17 @@ ChangeSearch::Candidate* ChangeSearch::longest(const Stage& stage, const Budget&
   return fastest(changed(length, variant), budget);
 }
 
-Overrides ChangeSearch::with_rows(Overrides overrides, std::string_view mode, int64_t rows) const {
-  if (mode != recompute_word(recipe_.recompute))
-    overrides.emplace_back("recompute", std::string(mode));
+std::span<const Saving> ChangeSearch::savings() const {
+  const std::span<const Saving> all(kSavings);
+  const bool gains = recipe_.activation_offloading || !target_.host_reaches_device();
+  return gains ? all : all.first(all.size() - 1);
+}
+
+Overrides ChangeSearch::with_rows(Overrides overrides, const Saving& saving, int64_t rows) const {
+  if (saving.recompute != recompute_word(recipe_.recompute))
+    overrides.emplace_back("recompute", saving.recompute);
+  if (saving.offloads != recipe_.activation_offloading)
+    overrides.emplace_back("activation_offloading", saving.offloads ? "true" : "false");
   const int64_t now = recipe_.per_device_train_batch_size;
   if (rows == now) return overrides;
   const int64_t steps = recipe_.gradient_accumulation_steps * (now / rows);
@@ -247,20 +260,22 @@ std::vector<int64_t> ChangeSearch::row_choices() const {
 
 bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
   const int64_t rows = row_choices().back();
-  // Recomputing layers takes the least nearly always: it is asked first.
-  return std::any_of(kRecomputeModes.rbegin(), kRecomputeModes.rend(), [&](std::string_view mode) {
-    return fits_with(with_rows(base, mode, rows), budget);
+  // The last takes the least nearly always: it is asked first.
+  const std::span<const Saving> all = savings();
+  return std::any_of(all.rbegin(), all.rend(), [&](const Saving& saving) {
+    return fits_with(with_rows(base, saving, rows), budget);
   });
 }
 
 ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budget& budget) {
   const std::vector<int64_t> sizes = row_choices();
   Candidate* best = nullptr;
-  for (const std::string_view mode : kRecomputeModes) {
-    const size_t at = first_fitting(
-        sizes.size(), [&](size_t i) { return fits_with(with_rows(base, mode, sizes[i]), budget); });
+  for (const Saving& saving : savings()) {
+    const size_t at = first_fitting(sizes.size(), [&](size_t i) {
+      return fits_with(with_rows(base, saving, sizes[i]), budget);
+    });
     if (at == sizes.size()) continue;
-    Candidate* candidate = sized(with_rows(base, mode, sizes[at]));
+    Candidate* candidate = sized(with_rows(base, saving, sizes[at]));
     if (best == nullptr || candidate->seconds_a_token < best->seconds_a_token) best = candidate;
   }
   return best;

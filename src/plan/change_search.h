@@ -1,7 +1,8 @@
 // The search for the cheapest change of a recipe that makes its job fit.
 //
 // Changes come in classes, the first class with one that fits wins, and inside it the fastest:
-//   0  the same numbers: what is recomputed, and micro-batches split into more accumulation steps
+//   0  the same numbers: what is recomputed, what waits on the host (where that is other memory than
+//      the device's), and micro-batches split into more accumulation steps
 //   1  other element types: bf16 compute, optim=adamw_bf16, optim=adamw_8bit
 //   2  max_length halved, as little as needed
 //   3  method=lora in place of full
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +56,12 @@ struct Change {
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;
   double seconds_a_token = 0;  // by the clock, rows full
+};
+
+// How activations are kept for the backward pass.
+struct Saving {
+  std::string_view recompute;
+  bool offloads = false;
 };
 
 class ChangeSearch {
@@ -91,17 +99,18 @@ class ChangeSearch {
   std::vector<int64_t> halvings(int64_t from, int64_t least) const;
 
   // The longest rows of a stage at which something fits, the mildest variant that fits there, and
-  // the fastest choice of recompute and rows with it.
+  // the fastest choice of saving and rows with it.
   Candidate* longest(const Stage& stage, const Budget& budget);
   Candidate* fastest(const Overrides& base, const Budget& budget);
   // Rows of a micro-batch that may be tried, falling; an update in the backward pass has but one
   // micro-batch a step.
   std::vector<int64_t> row_choices() const;
-  // Whether any choice of recompute and rows fits.
+  std::span<const Saving> savings() const;
+  // Whether any choice of saving and rows fits.
   bool can_fit(const Overrides& base, const Budget& budget);
   bool fits_with(const Overrides& overrides, const Budget& budget);
-  // `overrides` with a choice of recompute and rows; rows x accumulation stays what it was.
-  Overrides with_rows(Overrides overrides, std::string_view mode, int64_t rows) const;
+  // `overrides` with a choice of saving and rows; rows x accumulation stays what it was.
+  Overrides with_rows(Overrides overrides, const Saving& saving, int64_t rows) const;
   // Sizes a candidate, or remembers it; null when the recipe refuses the combination.
   Candidate* sized(const Overrides& overrides);
   void plan_whole(Candidate& candidate);

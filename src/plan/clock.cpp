@@ -61,6 +61,7 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Loa
     std::ranges::for_each(operation.writes, after_all);
     std::ranges::for_each(operation.updates, after_all);
     if (operation.workspace != program::kNone) after_all(operation.workspace);
+    if (operation.kind() == program::Kind::transfer) start = std::max(start, timeline.seconds);
 
     const double seconds = lookup.seconds({program, operation});
     const double end = start + seconds;

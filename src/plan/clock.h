@@ -1,6 +1,7 @@
 // The clock: how long the programs of a step take. It walks the same list as the executor with one
 // timeline a stream: an operation begins when its stream is free, what it reads has been written,
-// and what it overwrites has been read. With one stream, a program takes the sum of its operations.
+// and what it overwrites has been read; a transfer, moreover, when all before it in the list is
+// done. With one stream, a program takes the sum of its operations.
 //
 // What it leaves out: reading a batch and writing a line of metrics between programs
 // (microseconds), and streams taking bandwidth from one another.

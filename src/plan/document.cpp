@@ -129,6 +129,7 @@ PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec
   document.base = base_name(spec);
   document.compute_dtype = spec.compute == program::DType::f32 ? "fp32" : "bf16";
   document.recompute = name_of(spec.recompute);
+  document.activation_offloading = spec.activation_offloading;
   if (spec.model.rope.scaling == models::RopeScaling::longrope)
     document.rotary_factors =
         spec.model.rope.uses_long_factors(spec.sequence_tokens()) ? "long" : "short";
@@ -151,6 +152,7 @@ std::string to_json(const PlanDocument& document) {
   json["base"] = document.base;
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;
+  json["activation_offloading"] = document.activation_offloading;
   if (!document.rotary_factors.empty()) json["rotary_factors"] = document.rotary_factors;
   if (document.card) json["card"] = to_json(*document.card);
   json["device"] = to_json(document.device);

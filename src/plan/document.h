@@ -26,6 +26,7 @@ struct PlanDocument {
   std::string base;           // how linears are stored: "bf16", "fp32", "nf4", "nf4-dq"
   std::string compute_dtype;  // as in recipes: "bf16" or "fp32"
   std::string recompute;
+  bool activation_offloading = false;
   // Of a longrope model: "long" where a document (without data: max_length) is longer than its
   // original positions, else "short".
   std::string rotary_factors;

@@ -29,14 +29,25 @@ std::string device_problem(const PlanDocument& plan, int64_t budget) {
   return text;
 }
 
-std::string host_problem(const PlanDocument& plan, int64_t budget) {
+// Bytes of the host that a job may take: what the user gives it; else, beside a card that is here,
+// what the machine has. Nothing where that is not known, or where the device's memory is the host's
+// and limits both.
+std::optional<int64_t> host_memory(const formats::Recipe& recipe, const PlanDocument& plan,
+                                   const program::Target& target) {
+  if (recipe.host_memory > 0) return recipe.host_memory;
+  if (plan.card && plan.card->is_here) return target.capacity_bytes(program::Space::pinned_host);
+  return std::nullopt;
+}
+
+std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan, int64_t memory) {
   const int64_t arenas = plan.host.report.peak_bytes;
   const int64_t planned = arenas + plan.outside_bytes;
   return fmt::format(
-      "the job does not fit: it plans {} of host memory ({} in arenas, {} outside them) and "
-      "host_memory is {}, {} too little.",
-      exact(planned), readable_bytes(arenas), readable_bytes(plan.outside_bytes), exact(budget),
-      exact(planned - budget));
+      "the job does not fit: it plans {} of host memory ({} in arenas, {} outside them) and {} {}, "
+      "{} too little.",
+      exact(planned), readable_bytes(arenas), readable_bytes(plan.outside_bytes),
+      recipe.host_memory > 0 ? "host_memory is" : "the machine has", exact(memory),
+      exact(planned - memory));
 }
 
 std::string advice(const std::optional<Change>& change, const std::optional<Change>& least) {
@@ -55,9 +66,9 @@ std::string advice(const std::optional<Change>& change, const std::optional<Chan
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                   const PlanDocument& plan, const program::Target& target) {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  const Budget budget{
-      .device_bytes = target.capacity_bytes(program::Space::device),
-      .host_bytes = recipe.host_memory > 0 ? recipe.host_memory - plan.outside_bytes : kNoLimit};
+  const std::optional<int64_t> host = host_memory(recipe, plan, target);
+  const Budget budget{.device_bytes = target.capacity_bytes(program::Space::device),
+                      .host_bytes = host ? *host - plan.outside_bytes : kNoLimit};
   const bool device_fits = plan.device.report.peak_bytes <= budget.device_bytes;
   const bool host_fits = plan.host.report.peak_bytes <= budget.host_bytes;
   if (device_fits && host_fits) return {};
@@ -66,7 +77,7 @@ Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& mode
   const std::optional<Change> change = search.cheapest(budget);
   Verdict verdict{.fits = false, .change = {}, .message = {}};
   if (change) verdict.change = to_string(change->overrides);
-  verdict.message = device_fits ? host_problem(plan, recipe.host_memory)
+  verdict.message = device_fits ? host_problem(recipe, plan, *host)
                                 : device_problem(plan, budget.device_bytes);
   verdict.message += advice(change, search.least());
   return verdict;

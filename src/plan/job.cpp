@@ -145,7 +145,11 @@ class TrainingPlanner {
                                                  .accumulate = accumulate,
                                                  .stochastic = spec_.update.gradient == DType::bf16,
                                                  .seed = spec_.update.seed};
-    Program micro = pipeline_.micro(forward, trainable, gradients, spec_.recompute, update);
+    Program micro = pipeline_.micro(forward, trainable,
+                                    {.gradients = gradients,
+                                     .recompute = spec_.recompute,
+                                     .offload = spec_.activation_offloading},
+                                    update);
     add_host_batch(micro);
     add(std::move(micro));
   }

@@ -84,7 +84,7 @@ MemoryReport read_memory(const Job& job, const std::vector<bool>& ran) {
     const auto space = static_cast<Space>(s);
     SpaceReport& report = memory.spaces[s];
     report.peak_bytes = job.layout.spaces[s].arena_bytes;
-    report.lower_bound_bytes = job.layout.spaces[s].lower_bound_bytes;
+    report.lower_bound_bytes = job.layout.spaces[s].lower_bound_bytes();
     Peak peak;
     for (size_t p = 0; p < job.programs.size(); ++p) {
       if (!ran[p]) continue;

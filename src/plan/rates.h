@@ -32,6 +32,7 @@ struct Roofline {
   double bytes_a_second = 0;
   double launch_seconds = 0;            // of an operation that does nothing
   double attention_flops_a_second = 0;  // 0: as products
+  double host_bytes_a_second = 0;       // of copies between spaces; 0: as bytes_a_second
 };
 
 class Rates {

@@ -125,6 +125,13 @@ void check_in_backward(const Recipe& recipe) {
                             recipe.max_grad_norm));
 }
 
+void check_offloading(const Recipe& recipe) {
+  if (recipe.recompute != formats::Recompute::layer)
+    recipe.fail("activation_offloading",
+                "moves the inputs of layers to the host, which only recompute=layer keeps; set "
+                "recompute=layer too, or leave activation_offloading out");
+}
+
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
@@ -206,6 +213,8 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute);
   spec.recompute = recompute_mode(recipe.recompute);
+  if (recipe.activation_offloading) check_offloading(recipe);
+  spec.activation_offloading = recipe.activation_offloading;
   spec.rows = recipe.per_device_train_batch_size;
   spec.row_tokens = recipe.max_length;
   spec.row_segments = row_segments(recipe);

@@ -78,6 +78,7 @@ std::string summary(const PlanDocument& document) {
   std::string text = fmt::format("plan: {} {} on {}, base {}, compute {}, recompute {}",
                                  document.model, document.method, document.target, document.base,
                                  document.compute_dtype, document.recompute);
+  if (document.activation_offloading) text += ", activations offloaded";
   text += fmt::format("\n  device       {:>12}{}", readable_bytes(device.peak_bytes),
                       budget_text(document.device));
   text += roles_text(device);

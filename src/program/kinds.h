@@ -33,4 +33,6 @@
   X(AdamW, adamw)                                        \
   X(AdamW8bit, adamw_8bit)                               \
   X(DequantizeNf4, dequantize_nf4)                       \
-  X(MatmulNf4, matmul_nf4)
+  X(MatmulNf4, matmul_nf4)                               \
+  X(Transfer, transfer)                                  \
+  X(Await, await)

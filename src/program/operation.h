@@ -19,6 +19,7 @@
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"
 #include "program/kinds/silu_mul.h"
+#include "program/kinds/transfer.h"
 #include "program/tensor.h"
 
 namespace snug::program {

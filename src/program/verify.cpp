@@ -1,6 +1,6 @@
 // Two stages: the tables first (names, sizes, views, ids), then, only when those hold, each
-// operation in list order. It does not look at streams: an operation is taken to run after those
-// before it.
+// operation in list order. Operations are taken to
+// run one after the other; of what goes on beside them, transfers, verify_transfers.h takes care.
 #include "program/verify.h"
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 
 #include "program/kind.h"
 #include "program/verify_regions.h"
+#include "program/verify_transfers.h"
 
 namespace snug::program {
 namespace {
@@ -122,6 +123,8 @@ class Verifier {
     for (size_t id = 0; id < program_.tensors.size(); ++id)
       regions_.push_back(region_of(program_, static_cast<TensorId>(id)));
     for (size_t i = 0; i < program_.operations.size(); ++i) check_operation(i);
+    for (std::string& problem : verify_transfers(program_, regions_))
+      problems_.push_back(std::move(problem));
     return std::move(problems_);
   }
 
@@ -153,10 +156,12 @@ class Verifier {
     check_order(i, operands);
   }
 
-  // Every kind so far runs on the device and reaches nothing else.
+  // Every kind runs on the device and reaches nothing else, but for copies between spaces.
   void check_place(size_t i, const Operand& operand) {
     const Tensor& tensor = program_.tensor(operand.id);
-    if (tensor.space != Space::device)
+    const Kind kind = program_.operations[i].kind();
+    const bool copies = kind == Kind::transfer || kind == Kind::await;
+    if (tensor.space != Space::device && !copies)
       report(i,
              fmt::format("{} '{}', which lies in {} memory and cannot be reached from the device",
                          verb(operand.touch), tensor.name, name_of(tensor.space)));

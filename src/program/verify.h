@@ -15,7 +15,8 @@ namespace snug::program {
 // Names are unique; ids exist; views lie inside their bases; each operation obeys its kind's shape
 // rule, reaches the spaces of its tensors and writes nothing that it also touches otherwise, except
 // in place where its kind allows that; what lives inside the program is written, whole, before it
-// is read. Workspaces are exempt from the last, and serve nothing else.
+// is read; what is being copied to another space is left alone until that is awaited. Workspaces
+// are exempt from the last but one, and serve nothing else.
 std::vector<std::string> verify(const Program& program);
 
 // Whether a layout keeps apart what is alive at the same time. `offset_of_owner` holds, for each

@@ -47,7 +47,8 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
                                                            "calibration",
                                                            "backend",
                                                            "optim_in_backward",
-                                                           "recompute"});
+                                                           "recompute",
+                                                           "activation_offloading"});
 
 // Keys of a method that the run does not use.
 bool is_idle(const formats::Recipe& recipe, std::string_view key) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "comparison.h"
+#include "operation_check.h"
 #include "program/kind.h"
 
 namespace snug::backends::test {
@@ -60,12 +61,6 @@ TEST_P(BitEquality, does_not_depend_on_run_or_threads) {
   EXPECT_FALSE(cases.empty());
   std::cout << fmt::format("{:<28} {} of {} cases have the same bits on 1, 2 and 3 threads\n",
                            program::name_of(GetParam()), same, cases.size());
-}
-
-std::vector<program::Kind> all_kinds() {
-  std::vector<program::Kind> kinds;
-  for (int i = 0; i < program::kKindCount; ++i) kinds.push_back(static_cast<program::Kind>(i));
-  return kinds;
 }
 
 INSTANTIATE_TEST_SUITE_P(, BitEquality, testing::ValuesIn(all_kinds()), [](const auto& test) {

@@ -4,6 +4,7 @@
 #include "backends/open_cuda.h"
 #include "base/error.h"
 #include "operation_check.h"
+#include "transfers_check.h"
 #include "weights_check.h"
 
 namespace snug::backends::test {
@@ -35,6 +36,11 @@ TEST_F(CudaWeights, codes_are_the_host_s) { check_quantize_nf4(*backend_); }
 TEST_F(CudaWeights, a_list_of_steps_is_its_steps) {
   check_list_of_steps(
       *backend_, [] {}, [] {});
+}
+
+TEST(CudaTransfers, bring_what_was_there_also_in_a_graph) {
+  if (!has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
+  check_transfers(*open_backend("cuda", {}));
 }
 
 TEST(CudaWithoutDevice, is_an_error_that_names_the_way_out) {

@@ -13,11 +13,13 @@
 #include "backends/cuda/kernels/cross_entropy.h"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/warp_matrix.cuh"
+#include "backends/cuda/side_copies.h"
 #include "backends/cuda/stream.h"
 #include "base/error.h"
 #include "block_fibers.h"
 #include "operation_check.h"
 #include "refusals.h"
+#include "transfers_check.h"
 #include "weights_check.h"
 
 namespace snug::backends::test {
@@ -185,6 +187,28 @@ TEST(CudaGraph, repeats_what_was_recorded_which_did_not_run_meanwhile) {
   wait();
   EXPECT_EQ(value, 3);
   EXPECT_DEATH(cuda::record_graph(wait, stream.get()), "cudaStreamSynchronize");
+}
+
+// A copy that nobody awaits is not there, and a recording that leaves one out is refused.
+TEST(EmulatedDevice, shows_a_side_copy_that_is_not_awaited) {
+  const cuda::Stream stream;
+  cuda::SideCopies copies;
+  const int from = 7;
+  int to = 0;
+  const auto begin = [&] { copies.begin(&to, &from, sizeof(to), stream.get()); };
+  begin();
+  CUDA_CHECK(cudaStreamSynchronize(stream.get()));
+  EXPECT_EQ(to, 0);
+  copies.await(stream.get());
+  EXPECT_EQ(to, 0);
+  CUDA_CHECK(cudaStreamSynchronize(stream.get()));
+  EXPECT_EQ(to, 7);
+  EXPECT_DEATH(cuda::record_graph(begin, stream.get()), "cudaStreamEndCapture");
+}
+
+TEST(CudaBackend, copies_beside_its_work_also_in_a_graph) {
+  cuda::CudaBackend backend({});
+  check_transfers(backend);
 }
 
 TEST(CudaGraph, is_given_up_where_the_device_has_no_memory_for_it) {

@@ -6,6 +6,7 @@
 
 #include "comparison.h"
 #include "operation_check.h"
+#include "transfers_check.h"
 
 namespace snug::backends::test {
 namespace {
@@ -49,6 +50,11 @@ TEST_P(Operations, agree_with_fp64) {
   const auto backend = open_backend(name, {.threads = kThreads});
   const auto always = [](const OperationCase&) { return true; };
   check_kind(*backend, kind, name == "cpu" ? MustRun(cpu_must_run) : MustRun(always));
+}
+
+TEST(Transfers, bring_what_was_there) {
+  for (const char* name : {"reference", "cpu"})
+    check_transfers(*open_backend(name, {.threads = kThreads}));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Operations,

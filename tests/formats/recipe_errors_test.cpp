@@ -101,7 +101,6 @@ constexpr BadRecipe kBadRecipes[] = {
     {"lomo", "optim: adalomo", "which optim_in_backward: true does"},
     {"sgd", "optim: sgd", "this optimizer is not built; AdamW is"},
     {"fp16", "fp16: true", "fp16 compute is not built"},
-    {"offloading", "activation_offloading: true", "offloading is not built yet"},
     {"tensorboard", "report_to: tensorboard", "reports to other tools are not built yet"},
     {"wandb_list", "report_to: [wandb]", "reports to other tools are not built yet"},
 };

@@ -9,7 +9,7 @@
 
 namespace snug::passes {
 
-class TestTarget final : public program::Target {
+class TestTarget : public program::Target {
  public:
   using Runs = std::function<bool(const program::OperationView&)>;
   explicit TestTarget(Runs runs) : runs_(std::move(runs)) {}

@@ -66,6 +66,19 @@ TEST(Clock, SharedScratchOrdersStreams) {
   EXPECT_NEAR(timeline.seconds, 6e-3, 1e-9);
 }
 
+// It goes on beside what follows, but begins when what comes before it in the list is done.
+TEST(Clock, TransfersBeginInListOrderAndOverlapWhatFollows) {
+  const Timeline timeline = timeline_of(
+      "tensor a (10) f32\ntensor b (4) f32\n"
+      "x (10) bf16 = cast(a)\nb.out (4) f32 pinned_host = transfer(b) stream 1\n"
+      "y (3) f32 = cast(a)\nawait(b, b.out)\nz (3) f32 = cast(a)");
+  ASSERT_EQ(timeline.operations.size(), 5U);
+  const double copied = timeline.operations[1].start_seconds + timeline.operations[1].seconds;
+  EXPECT_NEAR(timeline.operations[1].start_seconds, 10e-3, 1e-9);
+  EXPECT_NEAR(timeline.operations[2].start_seconds, 10e-3, 1e-9);
+  EXPECT_GE(timeline.operations[3].start_seconds, copied);
+}
+
 TEST(Clock, AStepIsFirstThenNextThenUpdate) {
   Job job;
   for (const auto& [name, elements] :

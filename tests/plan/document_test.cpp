@@ -35,6 +35,7 @@ TEST(Document, HasTheKeysThatAreRead) {
                               "/method",
                               "/compute_dtype",
                               "/recompute",
+                              "/activation_offloading",
                               "/device/capacity_bytes",
                               "/device/peak_bytes",
                               "/device/lower_bound_bytes",

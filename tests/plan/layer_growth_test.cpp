@@ -18,6 +18,12 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> result;
+  for (const char* method : {"lora", "full"})
+    result.push_back({fmt::format("{} offloaded", method),
+                      fmt::format("model: llama-3.2-1b\nmethod: {}\nrecompute: layer\n"
+                                  "activation_offloading: true\nmax_length: 1024\n"
+                                  "compute_dtype: bf16\n",
+                                  method)});
   for (const char* model : {"smollm2-135m", "llama-3.2-1b"})
     for (const char* method : {"lora", "full"})
       for (const char* recompute : {"none", "gate_up", "attention", "layer"})

@@ -81,9 +81,9 @@ void expect_tight(const std::vector<std::string>& words, const program::Target& 
   const Job job = plan_of(words, target);
   for (const passes::SpaceLayout& space : job.layout.spaces) {
     if (space.arena_bytes == 0) continue;
-    EXPECT_GE(space.arena_bytes, space.lower_bound_bytes);
+    EXPECT_GE(space.arena_bytes, space.lower_bound_bytes());
     EXPECT_LE(static_cast<double>(space.arena_bytes),
-              1.005 * static_cast<double>(space.lower_bound_bytes))
+              1.005 * static_cast<double>(space.lower_bound_bytes()))
         << fmt::format("{} {} on {}", words[0], words[1], target.name());
   }
 }

@@ -123,6 +123,23 @@ TEST(PlannedCard, SaysWhatIsAssumedAndWhatIsAnEstimate) {
   EXPECT_LT(json["resident"]["peak_bytes"], json["device"]["peak_bytes"]);
 }
 
+// Of 31 inputs of layers that backward reads two are on the device at a time, the rest on the host,
+// for no more time than the copies' start takes.
+TEST(PlannedCard, OffloadsInputsOfLayersBesideTheWork) {
+  const PlannedCard h100 = card("h100");
+  const PlanDocument kept = planned({"method=qlora", "recompute=layer"}, h100).document;
+  const PlanDocument offloaded =
+      planned({"method=qlora", "recompute=layer", "activation_offloading=true"}, h100).document;
+  constexpr int64_t kInput = int64_t{2} * 8192 * 4096 * 2;
+  const auto device = [](const PlanDocument& plan) { return plan.device.report.peak_bytes; };
+  const auto host = [](const PlanDocument& plan) { return plan.host.report.peak_bytes; };
+  EXPECT_EQ(device(kept) - device(offloaded), 29 * kInput);
+  EXPECT_LE(static_cast<double>(device(offloaded)), 9.2e9);
+  EXPECT_NEAR(static_cast<double>(host(offloaded)), 30.0 * kInput, 60e6);
+  EXPECT_LT(offloaded.step_seconds, 1.001 * kept.step_seconds);
+  EXPECT_NE(summary(offloaded).find("recompute layer, activations offloaded"), std::string::npos);
+}
+
 // Refused against what the card leaves, and the change that is named fits there.
 TEST(PlannedCard, RefusesWhatItDoesNotHoldAndNamesWhatItDoes) {
   const PlannedCard small = card("rtx-4090");

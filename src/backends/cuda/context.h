@@ -9,6 +9,7 @@
 #include "backends/cuda/cublas_lt.h"
 #include "backends/cuda/needs/card.h"
 #include "backends/cuda/segment_attention.h"
+#include "backends/cuda/side_copies.h"
 #include "backends/cuda/stream.h"
 
 namespace snug::backends::cuda {
@@ -36,6 +37,7 @@ struct CudaContext {
 
   Device device = open_device();
   Stream stream;
+  SideCopies side_copies;
   CublasLt cublas_lt{device.name, device.card.multiprocessors};
   std::unique_ptr<Cudnn> cudnn;  // null: none is found, or SNUG_CUDNN=off
 

@@ -14,14 +14,15 @@
 #include "stream.h"
 
 struct CudaGraphStandIn {
-  std::vector<std::function<void()>> work;
+  std::vector<std::function<void(cudaStream_t launched_on)>> calls;
 };
 // Each record is a moment of its own, which outlives the event while work for it is queued.
 struct Moment {
   std::optional<std::chrono::duration<double>> reached;
 };
 struct CudaEventStandIn {
-  cudaStream_t stream = nullptr;  // of the last record
+  cudaStream_t stream = nullptr;       // of the last record
+  cudaStream_t recorded_by = nullptr;  // where that was in a recording
   std::shared_ptr<Moment> last = std::make_shared<Moment>();
 };
 
@@ -149,22 +150,27 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (stream->records) return cudaErrorStreamCaptureUnsupported;
+  if (stream->recorder != nullptr) return cudaErrorStreamCaptureUnsupported;
   snug::cuda_emulator::finish(stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  if (stream->records) return cudaErrorStreamCaptureUnsupported;
-  stream->records = true;
+  if (stream->recorder != nullptr) return cudaErrorStreamCaptureUnsupported;
+  stream->recorder = stream;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  if (!stream->records) return cudaErrorStreamCaptureUnsupported;
-  stream->records = false;
+  if (stream->recorder != stream) return cudaErrorStreamCaptureUnsupported;
+  bool is_joined = true;
+  for (const cudaStream_t other : std::exchange(stream->joined, {})) {
+    is_joined = is_joined && other->is_awaited;
+    other->recorder = nullptr;
+  }
+  stream->recorder = nullptr;
   *graph = new CudaGraphStandIn{std::exchange(stream->recorded, {})};
-  return cudaSuccess;
+  return is_joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
@@ -189,7 +195,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  for (const auto& work : executable->work) snug::cuda_emulator::submit(stream, work);
+  for (const auto& call : executable->calls) call(stream);
   return cudaSuccess;
 }
 
@@ -198,16 +204,53 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
   return cudaSuccess;
 }
 
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return cudaEventCreate(event);
+}
+
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (stream->records) return cudaErrorStreamCaptureUnsupported;
+  if (stream->recorder != nullptr) {
+    const cudaStream_t recorder = stream->recorder;
+    event->stream = stream;
+    event->recorded_by = recorder;
+    recorder->recorded.push_back([=](cudaStream_t launched_on) {
+      cudaEventRecord(event, stream == recorder ? launched_on : stream);
+    });
+    return cudaSuccess;
+  }
+  event->recorded_by = nullptr;
   event->stream = stream;
   event->last = std::make_shared<Moment>();
   snug::cuda_emulator::submit(stream, [moment = event->last] { moment->reached = device_time(); });
+  return cudaSuccess;
+}
+
+// An event of a recording is only waited for in it; a stream that waits for one joins.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const cudaStream_t recorder = event->recorded_by;
+  if (recorder != nullptr) {
+    if (recorder->recorder != recorder) return cudaErrorStreamCaptureUnsupported;
+    if (stream->recorder == nullptr) {
+      stream->recorder = recorder;
+      recorder->joined.insert(stream);
+    }
+    if (stream == recorder) event->stream->is_awaited = true;
+    recorder->recorded.push_back([=](cudaStream_t launched_on) {
+      cudaStreamWaitEvent(stream == recorder ? launched_on : stream, event, 0);
+    });
+    return cudaSuccess;
+  }
+  if (stream->recorder != nullptr) return cudaErrorStreamCaptureUnsupported;
+  if (event->stream == nullptr) return cudaSuccess;
+  snug::cuda_emulator::submit(stream, [other = event->stream, moment = event->last] {
+    if (!moment->reached)
+      snug::cuda_emulator::finish_until(other, [&] { return moment->reached.has_value(); });
+  });
   return cudaSuccess;
 }
 

@@ -1,11 +1,13 @@
 // A stream of the emulated device. It does its work at the last moment that CUDA allows, when
 // somebody waits for it, so that a host that goes on too early reads old bytes or overwrites what
-// is still to be copied. What it records for a graph it does not do at all. Thread-safe.
+// is still to be copied; and so does a stream that another one waits for. What it records for a
+// graph it does not do at all. Thread-safe, but for recording.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,8 +16,13 @@
 struct CudaStreamStandIn {
   std::mutex mutex;
   std::deque<std::function<void()>> queued;
-  bool records = false;
-  std::vector<std::function<void()>> recorded;
+  // The stream that records what this one is given: itself, or one that it waited for. Null: none.
+  cudaStream_t recorder = nullptr;
+  // Of a recorder: the calls, in order, to be made again with the stream that a graph is launched
+  // on; and the other streams it records, with whether it has waited for all that they were given.
+  std::vector<std::function<void(cudaStream_t launched_on)>> recorded;
+  std::set<cudaStream_t> joined;
+  bool is_awaited = true;
 };
 
 namespace snug::cuda_emulator {
@@ -23,11 +30,16 @@ namespace snug::cuda_emulator {
 // Work for the null stream is done at once.
 inline void submit(cudaStream_t stream, std::function<void()> work) {
   if (stream == nullptr) return work();
+  if (stream->recorder != nullptr) {
+    const cudaStream_t recorder = stream->recorder;
+    stream->is_awaited = stream == recorder;
+    recorder->recorded.push_back([=](cudaStream_t launched_on) {
+      submit(stream == recorder ? launched_on : stream, work);
+    });
+    return;
+  }
   const std::lock_guard lock(stream->mutex);
-  if (stream->records)
-    stream->recorded.push_back(std::move(work));
-  else
-    stream->queued.push_back(std::move(work));
+  stream->queued.push_back(std::move(work));
 }
 
 // Does what is queued, in order, until `is_enough` or nothing is left.

@@ -1,0 +1,24 @@
+// A copy between two spaces in two halves, so that it goes on beside what is computed meanwhile:
+// transfer begins it, await ends it.
+#pragma once
+
+#include <tuple>
+
+namespace snug::program {
+
+// reads: x in one space. writes: y, the same values in another space; both dense, of one shape and
+// element type. Begins once all operations before it are done. Until an await of y has run, nothing
+// else may touch y, and nothing may write x.
+struct Transfer {
+  bool operator==(const Transfer&) const = default;
+  static constexpr std::tuple<> kFields{};
+};
+
+// reads: x and y of a transfer that was begun. Ends when y holds what x held, and computes nothing.
+// Reading both keeps their bytes apart from all else until then.
+struct Await {
+  bool operator==(const Await&) const = default;
+  static constexpr std::tuple<> kFields{};
+};
+
+}  // namespace snug::program

@@ -1,0 +1,88 @@
+#include "program/verify_transfers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace snug::program {
+namespace {
+
+struct Open {
+  size_t operation;
+  TensorId source;
+  TensorId target;
+};
+
+class TransferVerifier {
+ public:
+  TransferVerifier(const Program& program, std::span<const Region> regions)
+      : program_(program), regions_(regions) {}
+
+  std::vector<std::string> run() {
+    for (size_t i = 0; i < program_.operations.size(); ++i) {
+      const Operation& operation = program_.operations[i];
+      if (operation.kind() == Kind::await && operation.reads.size() == 2)
+        close(i, operation);
+      else
+        check_touches(i, operation);
+      if (operation.kind() == Kind::transfer && operation.reads.size() == 1 &&
+          operation.writes.size() == 1)
+        open_.push_back({i, operation.reads[0], operation.writes[0]});
+    }
+    for (const Open& transfer : open_)
+      report(transfer.operation,
+             fmt::format("begins to copy '{}', which is never awaited", name(transfer.source)));
+    return std::move(problems_);
+  }
+
+ private:
+  const std::string& name(TensorId id) const { return program_.tensor(id).name; }
+
+  bool share(TensorId a, TensorId b) const {
+    return overlap(regions_[static_cast<size_t>(a)], regions_[static_cast<size_t>(b)]);
+  }
+
+  void report(size_t i, const std::string& problem) {
+    problems_.push_back(fmt::format("operation {} ({}) {}", i,
+                                    name_of(program_.operations[i].kind()), problem));
+  }
+
+  void close(size_t i, const Operation& await) {
+    const auto begun = std::find_if(open_.begin(), open_.end(), [&](const Open& transfer) {
+      return transfer.source == await.reads[0] && transfer.target == await.reads[1];
+    });
+    if (begun == open_.end())
+      report(i, fmt::format("awaits a copy of '{}' that was not begun", name(await.reads[0])));
+    else
+      open_.erase(begun);
+  }
+
+  void check_touches(size_t i, const Operation& operation) {
+    for (const Open& transfer : open_) {
+      const auto source_written = [&](TensorId id) { return share(id, transfer.source); };
+      const bool writes =
+          std::ranges::any_of(operation.writes, source_written) ||
+          std::ranges::any_of(operation.updates, source_written) ||
+          (operation.workspace != kNone && source_written(operation.workspace));
+      if (writes) report(i, fmt::format("writes '{}' while it is copied", name(transfer.source)));
+      bool touches = false;
+      for_each_tensor(operation, [&](TensorId id) { touches |= share(id, transfer.target); });
+      if (touches)
+        report(i, fmt::format("touches '{}' before its copy is awaited", name(transfer.target)));
+    }
+  }
+
+  const Program& program_;
+  std::span<const Region> regions_;
+  std::vector<Open> open_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify_transfers(const Program& program,
+                                          std::span<const Region> regions) {
+  return TransferVerifier(program, regions).run();
+}
+
+}  // namespace snug::program
