@@ -8,6 +8,7 @@ import bars
 import jobs
 import longest
 import model_flops
+import predicted_table
 import results
 import results_table
 import stages
@@ -37,6 +38,7 @@ def check(setting: stages.Setting, result: dict) -> None:
     check_bars()
     check_merge(result)
     check_search()
+    check_planned_tables(setting)
     check_jobs(setting)
     for script in ("peer_train_cuda.py", "peer_generate_cuda.py"):
         compile((HERE / script).read_text(), script, "exec")
@@ -154,6 +156,19 @@ def check_merge(dry: dict) -> None:
     text = results_table.readme_table(result)
     require("| llama-3.1-8b lora | 6.4 s, 36 GiB | 1.15 s | H100: 1.00 s, 60.00 GiB (held); H200: 2.00 s, 60.00 GiB (missed) |" in text, text)
     require("| 31 tokens/s | 270 tokens/s | not yet measured |" in text, text)
+
+
+def check_planned_tables(setting: stages.Setting) -> None:
+    """A measured step and its profile stand beside what is planned; those of a job that recomputes something else do not."""
+    job = predicted_table.JOBS[0]
+    steps = {job: predicted_table.explained(setting.snug, job)}
+    for recompute, step, kind in (("none", "| 1.250 |", "| lora 60.0 |"), ("gate_up", "| not yet measured |", "| not yet measured |")):
+        row = made_up_row(job.name, 1.25, 60, recompute)
+        operations = [{"name": "attention bf16 bf16 bf16 > bf16 f32 by library", "seconds": 0.06}]
+        result = results.empty() | {"training": [row], "profile": [row | {"name": f"{job.name} profile", "operations": operations}]}
+        require(step in predicted_table.steps_table(result, steps), (recompute, predicted_table.steps_table(result, steps)))
+        [attention] = [line for line in predicted_table.kinds_table(result, steps).splitlines() if line.startswith("| attention |")]
+        require(attention.endswith(kind), attention)
 
 
 def check_search() -> None:

@@ -18,7 +18,7 @@ def group_of(name: str) -> str:
         return "dequantising"
     if name.startswith("attention"):
         return "attention"
-    if name.split()[0] in ("adamw", "adamw_bf16", "global_norm", "clip_factor", "cast"):
+    if name.split()[0] in ("adamw", "adamw_8bit", "adamw_bf16", "global_norm", "clip_factor", "cast"):
         return "update"
     if name.startswith("matmul"):
         sides = [int(side) for side in re.search(r"\(([\d, ]+)\)$", name).group(1).split(",")]

@@ -1,7 +1,6 @@
 #include "bench/step_profile.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -37,12 +36,6 @@ struct Plan {
   std::map<std::string, double> seconds;
 };
 
-// Products of one shape stand apart; of other kinds all shapes are one line.
-std::string line_of(const plan::RateKey& key) {
-  if (!key.name.starts_with("matmul")) return key.name;
-  return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
-}
-
 // Each program once, as the timer runs them.
 Plan plan_of(const formats::Recipe& recipe, const CalibrationStep& timed,
              const backends::Backend& backend) {
@@ -55,7 +48,7 @@ Plan plan_of(const formats::Recipe& recipe, const CalibrationStep& timed,
     if (program == nullptr) continue;
     for (const plan::OperationTime& time : plan::simulate(*program, rates, load).operations) {
       const auto& operation = program->operations[static_cast<size_t>(time.operation)];
-      planned.seconds[line_of(plan::rate_key({*program, operation}, load))] += time.seconds;
+      planned.seconds[plan::line_of(plan::rate_key({*program, operation}, load))] += time.seconds;
     }
   }
   return planned;
@@ -65,7 +58,7 @@ std::vector<std::pair<std::string, Line>> lines_of(const OperationTimes& times, 
                                                    int repeats) {
   std::map<std::string, Line> by_name;
   for (const OperationTimes::Total& total : times.totals()) {
-    Line& line = by_name[line_of(total.key)];
+    Line& line = by_name[plan::line_of(total.key)];
     line.count += static_cast<double>(total.count) / repeats;
     line.seconds += total.seconds / repeats;
     line.work += total.work / repeats;

@@ -115,6 +115,7 @@ void print_json(const plan::Job& job, const plan::SpaceReport& peak, const Step&
   for (const plan::TimedOperations& group : step.operations)
     json["step"]["operations"].push_back({{"program", group.program},
                                           {"operation", group.name},
+                                          {"line", group.line},
                                           {"count", group.count},
                                           {"seconds", group.seconds}});
   fmt::print("{}\n", json.dump(2));

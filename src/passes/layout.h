@@ -20,8 +20,8 @@ namespace snug::passes {
 struct SpaceLayout {
   int64_t run_bytes = 0;
   int64_t step_bytes = 0;
-  int64_t program_bytes = 0;      // of the largest program
-  int64_t arena_bytes = 0;        // the sum
+  int64_t program_bytes = 0;        // of the largest program
+  int64_t arena_bytes = 0;          // the sum
   std::vector<int64_t> live_bytes;  // of each program: the largest sum of what lives inside it
 
   // Run + step + the largest program's live bytes.

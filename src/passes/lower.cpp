@@ -31,6 +31,12 @@ void set_chunk_rows(Operation& operation, const Program& program, const Target& 
     train->chunk_rows = rows();
 }
 
+void set_by_library(Operation& operation, bool by_library) {
+  if (auto* attention = std::get_if<Attention>(&operation.attributes))
+    attention->by_library = by_library;
+  if (auto* grad = std::get_if<AttentionGrad>(&operation.attributes)) grad->by_library = by_library;
+}
+
 }  // namespace
 
 Program expand_unsupported(const Program& program, const Target& target) {
@@ -55,6 +61,7 @@ Program add_workspaces(const Program& program, const Target& target) {
     const OperationView view{result, operation};
     if (!target.runs(view)) refuse(view, target);
     const Workspace scratch = target.workspace(view);
+    set_by_library(operation, scratch.by_library);
     if (scratch.bytes == 0) continue;
     Tensor tensor;
     tensor.name = fmt::format("workspace.{}{}", i, scratch.exact ? "" : ".bound");

@@ -12,7 +12,9 @@
 //   in_place     %y = rope(%x, %table), x dead after     ->  %y a view of %x
 //   remove_unused
 //                tensors that no operation touches any more go
-//   workspaces   chunk sizes, and one tensor of scratch an operation that asks for it
+//   workspaces   chunk sizes, which attention a library does, and one tensor of scratch an
+//   operation
+//                that asks for it
 //
 // Throws UserError when the target cannot run an operation with its element types.
 #pragma once

@@ -50,8 +50,7 @@ class Offload {
     for (size_t i = 0; i < input_.operations.size(); ++i) {
       const Operation& operation = input_.operations[i];
       const auto position = static_cast<int32_t>(i);
-      for (const TensorId id : operation.writes)
-        found[index(input_.owner(id))].written = position;
+      for (const TensorId id : operation.writes) found[index(input_.owner(id))].written = position;
       for (const TensorId id : operation.reads) {
         Checkpoint& owner = found[index(input_.owner(id))];
         if (operation.phase == Phase::forward || owner.read_back >= 0) continue;

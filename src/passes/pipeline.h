@@ -41,8 +41,8 @@ class Pipeline {
   // Forward and backward of a micro-batch. With `update`, each optimizer operation of it moves
   // behind its gradient here, and what stays is left in it.
   program::Program micro(const program::Program& forward,
-                         std::span<const program::TensorId> trainable,
-                         const MicroOptions& options, program::Program* update = nullptr);
+                         std::span<const program::TensorId> trainable, const MicroOptions& options,
+                         program::Program* update = nullptr);
   // Programs without a backward pass: evaluate, prefill, decode, update, prepare.
   program::Program plain(const program::Program& program);
 

@@ -77,8 +77,8 @@ Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& mode
   const std::optional<Change> change = search.cheapest(budget);
   Verdict verdict{.fits = false, .change = {}, .message = {}};
   if (change) verdict.change = to_string(change->overrides);
-  verdict.message = device_fits ? host_problem(recipe, plan, *host)
-                                : device_problem(plan, budget.device_bytes);
+  verdict.message =
+      device_fits ? host_problem(recipe, plan, *host) : device_problem(plan, budget.device_bytes);
   verdict.message += advice(change, search.least());
   return verdict;
 }

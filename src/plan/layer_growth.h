@@ -1,8 +1,8 @@
 // What a job of many layers takes, from plans of the same job with few. Layers are alike, so the
-// sum of live bytes at each operation of a program grows by the same amount with every layer, and so
-// does the time of a step. A program's largest sum is a straight line, or one that bends upwards
-// where another operation becomes the peak, so that following it from its beginning never goes above
-// it. The lower bound is that of the largest program.
+// sum of live bytes at each operation of a program grows by the same amount with every layer, and
+// so does the time of a step. A program's largest sum is a straight line, or one that bends upwards
+// where another operation becomes the peak, so that following it from its beginning never goes
+// above it. The lower bound is that of the largest program.
 //
 // An arena may be larger than its lower bound by what layout does not use: a job that fits by its
 // lower bound is planned whole before anyone is told that it fits. Pure functions.

@@ -1,5 +1,8 @@
 #include "plan/rate_key.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <type_traits>
 
@@ -53,7 +56,8 @@ RateKey attention_key(const Attributes& attention, const OperationView& view, co
   double segment = load.segment_tokens > 0 ? load.segment_tokens : number(load.row_tokens);
   if (load.segment_tokens <= 0 && load.row_tokens <= 0) segment = keys;
   RateKey key;
-  key.name = typed_name(view) + (queries == keys ? "" : " cached");
+  key.name = typed_name(view) + (queries == keys ? "" : " cached") +
+             (attention.by_library ? std::string(kByLibrary) : "");
   key.shape = {std::clamp(segment, 1.0, keys), queries * number(attention.heads),
                number(attention.head_dim), number(attention.heads) / number(attention.kv_heads)};
   key.unit = Work::flops;
@@ -104,6 +108,11 @@ RateKey key_of(const Attributes&, const OperationView& view, const Load& load) {
 }
 
 }  // namespace
+
+std::string line_of(const RateKey& key) {
+  if (!key.name.starts_with("matmul")) return key.name;
+  return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
+}
 
 RateKey rate_key(const OperationView& view, const Load& load) {
   RateKey key = std::visit([&](const auto& attributes) { return key_of(attributes, view, load); },

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "plan/library_attention.h"
 
 namespace snug::plan {
 namespace {
@@ -78,8 +79,8 @@ double upper_rate(std::vector<double> rates, double otherwise) {
 }  // namespace
 
 // A thread of a Zen 5 or Sapphire Rapids core reaches about 0.5 TFLOP/s in bf16 products, a fifth
-// of it in f32, and moves 8 GB/s of operands that lie outside its second-level cache: it copies half
-// as much.
+// of it in f32, and moves 8 GB/s of operands that lie outside its second-level cache: it copies
+// half as much.
 Rates Rates::assumed(int threads) {
   const double cores = base::thread_count(threads);
   Rates rates;
@@ -88,6 +89,7 @@ Rates Rates::assumed(int threads) {
                      .bytes_a_second = 8e9 * cores,
                      .launch_seconds = 5e-6,
                      .attention_flops_a_second = 0,
+                     .library_attention_peak = 0,
                      .host_bytes_a_second = 4e9 * cores};
   return rates;
 }
@@ -95,8 +97,9 @@ Rates Rates::assumed(int threads) {
 // Shares of a peak. Large bf16 products of a Hopper card sustain 730 of 989 TFLOP/s by public
 // measurements, streaming kernels 80 % of the memory's rate; f32 products are taken to do as bf16
 // ones. Own attention kernels (mma.sync) are not yet measured: 30 % is what tiled kernels like them
-// are built to reach. Pinned memory is copied at 55 of PCIe 5's 64 GB/s by public measurements. An
-// operation is started every few microseconds.
+// are built to reach; attention that a library does has shares of its own (library_attention.h).
+// Pinned memory is copied at 55 of PCIe 5's 64 GB/s by public measurements. An operation is started
+// every few microseconds.
 Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   constexpr double kProducts = 0.74;
   constexpr double kAttention = 0.30;
@@ -109,6 +112,7 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
                      .bytes_a_second = kMemory * peaks.bytes_a_second,
                      .launch_seconds = 5e-6,
                      .attention_flops_a_second = kAttention * peaks.bf16_flops_a_second,
+                     .library_attention_peak = peaks.bf16_flops_a_second,
                      .host_bytes_a_second = kLink * peaks.host_bytes_a_second};
   return rates;
 }
@@ -160,11 +164,21 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
   const bool bf16 = key.name.find("bf16") != std::string::npos;
   double rate = bf16 ? roofline_.flops_a_second : roofline_.f32_flops_a_second;
   if (key.name.starts_with("attention") && bf16 && roofline_.attention_flops_a_second > 0)
-    rate = roofline_.attention_flops_a_second;
+    rate = attention_flops_a_second(key);
   if (key.name.starts_with("transfer") && roofline_.host_bytes_a_second > 0)
     return cost.bytes / roofline_.host_bytes_a_second + roofline_.launch_seconds;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   return std::max(work, cost.bytes / roofline_.bytes_a_second) + roofline_.launch_seconds;
+}
+
+// Where the table is so careful that own kernels would be faster, it is too careful.
+double Rates::attention_flops_a_second(const RateKey& key) const {
+  const double own = roofline_.attention_flops_a_second;
+  if (!key.name.ends_with(kByLibrary)) return own;
+  const LibraryAttention attention{.is_gradient = key.name.starts_with("attention_grad"),
+                                   .segment_tokens = key.shape[0],
+                                   .head_dim = key.shape[2]};
+  return std::max(own, roofline_.library_attention_peak * share_of_peak(attention));
 }
 
 double Rates::interpolate(const std::vector<Point>& points, const std::vector<double>& at,

@@ -31,8 +31,10 @@ struct Roofline {
   double f32_flops_a_second = 0;  // of large products in f32
   double bytes_a_second = 0;
   double launch_seconds = 0;            // of an operation that does nothing
-  double attention_flops_a_second = 0;  // 0: as products
-  double host_bytes_a_second = 0;       // of copies between spaces; 0: as bytes_a_second
+  double attention_flops_a_second = 0;  // of own kernels; 0: as products
+  // That shares of a library's attention (library_attention.h) are of; 0: as own kernels.
+  double library_attention_peak = 0;
+  double host_bytes_a_second = 0;  // of copies between spaces; 0: as bytes_a_second
 };
 
 class Rates {
@@ -65,6 +67,7 @@ class Rates {
   };
   Rates() = default;
   double bound(const RateKey& key, const program::Cost& cost) const;
+  double attention_flops_a_second(const RateKey& key) const;
   static double interpolate(const std::vector<Point>& points, const std::vector<double>& at,
                             double* nearest_distance);
 

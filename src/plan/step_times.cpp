@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "plan/clock.h"
@@ -30,16 +31,17 @@ std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, co
                                    {"update", 1}}) {
     const program::Program* program = job.find(name);
     if (program == nullptr || runs == 0) continue;
-    std::map<std::string, TimedOperations> by_name;
+    std::map<std::pair<std::string, std::string>, TimedOperations> by_name;
     for (const OperationTime& time : simulate(*program, rates, load).operations) {
       const auto& operation = program->operations[static_cast<size_t>(time.operation)];
-      TimedOperations& group = by_name[name_in_all_layers(*program, operation)];
+      const std::string line = line_of(rate_key({*program, operation}, load));
+      TimedOperations& group = by_name[{name_in_all_layers(*program, operation), line}];
       group.count += runs;
       group.seconds += static_cast<double>(runs) * time.seconds;
     }
-    for (auto& [operation, group] : by_name) {
+    for (auto& [names, group] : by_name) {
       group.program = name;
-      group.name = operation;
+      std::tie(group.name, group.line) = names;
       groups.push_back(std::move(group));
     }
   }

@@ -14,6 +14,7 @@ namespace snug::plan {
 struct TimedOperations {
   std::string program;
   std::string name;    // kind and what it writes, "matmul -> model.layers.*.mlp.up"
+  std::string line;    // line_of their rate keys
   int64_t count = 0;   // in a step: micro_next runs accumulation - 1 times
   double seconds = 0;  // all of them
 };

@@ -4,8 +4,8 @@
 // when all before it is done, and goes on beside what follows until an await of it has run. An
 // operation reads `reads`, overwrites `writes` (whatever they held is undefined before), reads and
 // writes `updates` in place, and may scribble on its workspace; it touches nothing else and
-// allocates nothing. Two tensors share bytes only if one is a view of the other, or if layout proved
-// that the last reader of one comes before the first writer of the next.
+// allocates nothing. Two tensors share bytes only if one is a view of the other, or if layout
+// proved that the last reader of one comes before the first writer of the next.
 //
 // What a program does not write it expects: tensors of lifetime run (weights, moments), of lifetime
 // step (batch and scalar tensors the host fills; gradients that an earlier micro-batch began).

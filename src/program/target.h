@@ -15,6 +15,7 @@ namespace snug::program {
 struct Workspace {
   int64_t bytes = 0;
   bool exact = true;
+  bool by_library = false;  // of an attention: a library does it, not own kernels
 };
 
 class Target {

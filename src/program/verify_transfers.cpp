@@ -43,8 +43,8 @@ class TransferVerifier {
   }
 
   void report(size_t i, const std::string& problem) {
-    problems_.push_back(fmt::format("operation {} ({}) {}", i,
-                                    name_of(program_.operations[i].kind()), problem));
+    problems_.push_back(
+        fmt::format("operation {} ({}) {}", i, name_of(program_.operations[i].kind()), problem));
   }
 
   void close(size_t i, const Operation& await) {
@@ -60,10 +60,9 @@ class TransferVerifier {
   void check_touches(size_t i, const Operation& operation) {
     for (const Open& transfer : open_) {
       const auto source_written = [&](TensorId id) { return share(id, transfer.source); };
-      const bool writes =
-          std::ranges::any_of(operation.writes, source_written) ||
-          std::ranges::any_of(operation.updates, source_written) ||
-          (operation.workspace != kNone && source_written(operation.workspace));
+      const bool writes = std::ranges::any_of(operation.writes, source_written) ||
+                          std::ranges::any_of(operation.updates, source_written) ||
+                          (operation.workspace != kNone && source_written(operation.workspace));
       if (writes) report(i, fmt::format("writes '{}' while it is copied", name(transfer.source)));
       bool touches = false;
       for_each_tensor(operation, [&](TensorId id) { touches |= share(id, transfer.target); });
@@ -80,8 +79,7 @@ class TransferVerifier {
 
 }  // namespace
 
-std::vector<std::string> verify_transfers(const Program& program,
-                                          std::span<const Region> regions) {
+std::vector<std::string> verify_transfers(const Program& program, std::span<const Region> regions) {
   return TransferVerifier(program, regions).run();
 }
 

@@ -103,6 +103,17 @@ TEST(CudnnChoice, leaves_the_rest_to_own_kernels) {
   }
 }
 
+TEST(CudnnChoice, is_said_with_the_scratch) {
+  Job job;
+  job.attention.deterministic = true;
+  const Program program = program_of(job);
+  const auto is_by_library = [&](size_t operation) {
+    return workspace({program, program.operations[operation]}, job.card).by_library;
+  };
+  EXPECT_TRUE(is_by_library(0));
+  EXPECT_FALSE(is_by_library(1));
+}
+
 TEST(CudnnChoice, has_its_scratch_planned) {
   const Job job;
   const Program program = program_of(job);

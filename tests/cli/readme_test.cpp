@@ -1,4 +1,5 @@
-// Every snug command of README.md, run as it stands and in its order, by the built binary.
+// Every snug command of README.md and docs/performance.md, run as it stands and in its order, by
+// the built binary.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -28,8 +29,11 @@ TEST(Readme, EveryCommandRuns) {
   // A folder that looks like the repository from inside, so that runs/ is written elsewhere.
   const testing::TemporaryFolder folder;
   fs::create_directory_symlink(fs::absolute("examples"), folder / "examples");
-  const auto commands = commands_of("README.md", "snug");
+  auto commands = commands_of("README.md", "snug");
   ASSERT_GE(commands.size(), 7U);
+  const auto more = commands_of("docs/performance.md", "snug");
+  ASSERT_GE(more.size(), 1U);
+  commands.insert(commands.end(), more.begin(), more.end());
   for (const std::string& command : commands) {
     const std::string line = fmt::format("cd '{}' && '{}'{} > output 2>&1", (folder / "").string(),
                                          SNUG_BINARY, command.substr(std::string("snug").size()));

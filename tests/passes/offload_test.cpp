@@ -76,9 +76,10 @@ TEST(Offload, WithoutCheckpointsNothingChanges) {
 // Of any number of layers the device holds as many bytes, the host one more checkpoint each.
 TEST(Offload, TheDeviceHoldsNoMoreWithMoreLayers) {
   const auto spaces_of = [](int layers) {
-    std::string text = "program micro\ntensor a (64, 64) f32 batch step\n"
-                       "tensor w (64, 64) f32 weight run\n"
-                       "x0 (64, 64) f32 checkpoint layer 0 = add(a, a) layer none\n";
+    std::string text =
+        "program micro\ntensor a (64, 64) f32 batch step\n"
+        "tensor w (64, 64) f32 weight run\n"
+        "x0 (64, 64) f32 checkpoint layer 0 = add(a, a) layer none\n";
     for (int i = 0; i < layers; ++i)
       text += fmt::format("x{} (64, 64) f32 checkpoint layer {} = matmul(x{}, w) layer {}\n", i + 1,
                           i + 1 < layers ? std::to_string(i + 1) : "none", i, i);

@@ -1,4 +1,4 @@
-// A target that runs what a test says; no workspace.
+// A target that runs what a test says; no workspace unless it says one.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,10 @@ class TestTarget : public program::Target {
   int64_t capacity_bytes(program::Space) const override { return 1 << 30; }
   int64_t alignment_bytes() const override { return 64; }
   bool runs(const program::OperationView& view) const override { return runs_(view); }
-  program::Workspace workspace(const program::OperationView&) const override { return {}; }
+  program::Workspace workspace(const program::OperationView&) const override { return scratch; }
   int64_t loss_chunk_rows(int64_t, int64_t) const override { return 1; }
+
+  program::Workspace scratch;  // of every operation
 
  private:
   Runs runs_;

@@ -11,7 +11,9 @@
 
 #include "backends/cuda/planned_card.h"
 #include "formats/recipe.h"
+#include "plan/calibration_file.h"
 #include "plan/change_search.h"
+#include "plan/clock.h"
 #include "plan/document.h"
 #include "plan/fit.h"
 #include "plan/spec.h"
@@ -170,6 +172,49 @@ TEST(PlannedCard, EstimatesStepsBetweenThePeaksAndTenTimesAsLong) {
     EXPECT_GT(document.step_seconds, floor) << row.name;
     EXPECT_LT(document.step_seconds, 10 * floor) << row.name;
   }
+}
+
+// Seconds of the kind in a step of 2 rows of 8192 tokens of llama-3.1-8b.
+double seconds_of(program::Kind kind, std::vector<std::string> words, const char* name) {
+  words.insert(words.begin(),
+               {"model=llama-3.1-8b", "max_length=8192", "per_device_train_batch_size=2"});
+  const formats::Recipe recipe = formats::load_recipe("", words);
+  const PlannedCard target = card(name);
+  const models::ModelSource model = models::find_model(recipe.model);
+  const Job job = plan_training(training_spec(recipe, model.config, target), target);
+  const program::Program& program = *job.find("micro_first");
+  double seconds = 0;
+  for (const OperationTime& time :
+       simulate(program, rates_for(recipe, target), full_load(8192)).operations)
+    if (program.operations[static_cast<size_t>(time.operation)].kind() == kind)
+      seconds += time.seconds;
+  return seconds;
+}
+
+// Attention has the rate of the kernels that the plan chose: cuDNN's on an H200, but for a gradient
+// that must be deterministic; own ones on a card that cuDNN is not asked for.
+TEST(PlannedCard, TimesAttentionByWhoDoesIt) {
+  // 32 layers: 4 operations for each pair of tokens seen and each of 4096 columns.
+  const double flops = 32 * 4.0 * (2 * 8192.0 * 8193 / 2) * 4096;
+  const double launches = 32 * 5e-6;
+  using Words = std::vector<std::string>;
+  const auto forward = [](const char* name, const Words& words) {
+    return seconds_of(program::Kind::attention, words, name);
+  };
+  const auto gradient = [](const char* name, const Words& words) {
+    return seconds_of(program::Kind::attention_grad, words, name);
+  };
+  const Words plain{"method=lora", "max_segments=1"};
+  const Words deterministic{"method=lora", "max_segments=1", "deterministic=true"};
+  const double own = 0.3 * 989e12;
+  EXPECT_NEAR(forward("h200", plain), flops / 644e12 + launches, 1e-9);
+  EXPECT_NEAR(gradient("h200", plain), 2.5 * flops / 541e12 + launches, 1e-9);
+  EXPECT_NEAR(forward("h200", deterministic), flops / 644e12 + launches, 1e-9);
+  EXPECT_NEAR(gradient("h200", deterministic), 2.5 * flops / own + launches, 1e-9);
+  // Where a row may hold hundreds of documents, none is known to be long.
+  EXPECT_NEAR(forward("h200", {"method=lora"}), flops / own + launches, 1e-9);
+  EXPECT_NEAR(forward("a100", plain), flops / (0.3 * 312e12) + launches, 1e-9);
+  EXPECT_NEAR(gradient("a100", plain), 2.5 * flops / (0.3 * 312e12) + launches, 1e-9);
 }
 
 TEST(HardwareTable, HasSoundRows) {

@@ -67,6 +67,35 @@ TEST(RateKey, AttentionCountsMeanSegments) {
   EXPECT_EQ(key_of(text, {.row_tokens = 32}).shape, (std::vector<double>{32, 256, 3, 2}));
 }
 
+// 16,384 tokens of 32 heads of head_dim on 8 of keys.
+std::string attention(int head_dim, const char* more) {
+  return fmt::format(
+      "tensor q (16384, {0}) bf16\ntensor k (16384, {1}) bf16\ntensor v (16384, {1}) bf16\n"
+      "tensor b (2, 2) i32\no (16384, {0}) bf16, lse (32, 16384) f32 = attention(q, k, v, b, b) "
+      "{{heads 32, kv_heads 8, head_dim {2}, causal{3}}}",
+      32 * head_dim, 8 * head_dim, head_dim, more);
+}
+
+std::string attention_grad(int head_dim, const char* more) {
+  return fmt::format(
+      "tensor q (16384, {0}) bf16\ntensor k (16384, {1}) bf16\ntensor v (16384, {1}) bf16\n"
+      "tensor do (16384, {0}) bf16\ntensor o (16384, {0}) bf16\ntensor lse (32, 16384) f32\n"
+      "tensor b (2, 2) i32\n"
+      "dq (16384, {0}) bf16, dk (16384, {1}) bf16, dv (16384, {1}) bf16 = "
+      "attention_grad(do, q, k, v, o, lse, b, b) {{heads 32, kv_heads 8, head_dim {2}, causal{3}}}",
+      32 * head_dim, 8 * head_dim, head_dim, more);
+}
+
+TEST(RateKey, TellsOwnAttentionFromALibrarys) {
+  for (const auto& form : {attention, attention_grad}) {
+    const RateKey own = key_of(form(128, ""));
+    const RateKey library = key_of(form(128, ", by_library"));
+    EXPECT_EQ(library.name, own.name + " by library");
+    EXPECT_EQ(library.shape, own.shape);
+    EXPECT_EQ(library.work, own.work);
+  }
+}
+
 TEST(RateKey, NormOfManyTensorsLooksLikeNormOfOne) {
   const RateKey one = key_of("tensor a (50) f32\nn (1) f32 = global_norm(a)");
   const RateKey two = key_of("tensor a (50) f32\ntensor b (50) f32\nn (1) f32 = global_norm(a, b)");
@@ -121,6 +150,56 @@ TEST(Rates, UnknownNamesAreBoundByTheRoofline) {
   const Roofline& roofline = rates.roofline();
   EXPECT_DOUBLE_EQ(seconds_of(rates, add),
                    80000 / roofline.bytes_a_second + roofline.launch_seconds);
+}
+
+// TFLOP/s that a card with a peak of 989 is planned to reach.
+double planned_rate(const std::string& text, double segment_tokens) {
+  const Rates rates = Rates::of_data_sheet({.bf16_flops_a_second = 989e12,
+                                            .f32_flops_a_second = 67e12,
+                                            .bytes_a_second = 4.8e12,
+                                            .host_bytes_a_second = 64e9});
+  const Load load{.segment_tokens = segment_tokens};
+  const double seconds = seconds_of(rates, text, load) - rates.roofline().launch_seconds;
+  return key_of(text, load).work / seconds * 1e-12;
+}
+
+TEST(Rates, OfADataSheetHaveOneShareForOwnAttention) {
+  for (const double length : {256.0, 2048.0, 8192.0, 16384.0}) {
+    EXPECT_NEAR(planned_rate(attention(128, ""), length), 0.3 * 989, 1e-6);
+    EXPECT_NEAR(planned_rate(attention_grad(64, ""), length), 0.3 * 989, 1e-6);
+  }
+}
+
+TEST(Rates, OfADataSheetHaveALibrarysAttentionByLength) {
+  const std::string forward = attention(128, ", by_library");
+  const std::string gradient = attention_grad(128, ", by_library");
+  struct Row {
+    double segment_tokens, forward, gradient;
+  };
+  // As measured; between two lengths; short, where own kernels' share is the least; very long.
+  for (const Row& row :
+       {Row{2048, 484, 370}, Row{4096, 591, 474}, Row{8192, 644, 541}, Row{16384, 673, 579},
+        Row{3072, 537.5, 422}, Row{1536, 363, 296.7}, Row{512, 296.7, 296.7}}) {
+    EXPECT_NEAR(planned_rate(forward, row.segment_tokens), row.forward, 1e-6);
+    EXPECT_NEAR(planned_rate(gradient, row.segment_tokens), row.gradient, 1e-6);
+  }
+}
+
+// Heads of 64 stay below what is public of them, wide ones at what 128 reaches.
+TEST(Rates, OfADataSheetAreCarefulWithOtherHeads) {
+  EXPECT_NEAR(planned_rate(attention(64, ", by_library"), 16384), 336.5, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(32, ", by_library"), 16384), 296.7, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(256, ", by_library"), 16384), 673, 1e-6);
+}
+
+// A sample of the one says nothing of the other.
+TEST(Rates, CalibratedAttentionIsItsOwnOrTheLibrarys) {
+  const std::string own = attention(128, "");
+  const std::string library = attention(128, ", by_library");
+  const Rates rates({sample_of(own, 250e12), sample_of(library, 600e12)});
+  const double work = key_of(own).work;
+  EXPECT_DOUBLE_EQ(seconds_of(rates, own), work / 250e12);
+  EXPECT_DOUBLE_EQ(seconds_of(rates, library), work / 600e12);
 }
 
 TEST(Rates, AssumedRowGrowsWithThreads) {

@@ -148,8 +148,7 @@ TEST(Cost, ElementwiseMovesItsTensors) {
       "tensor x (3, 8) bf16\ntensor s (3) i32\ntensor c (500, 8) bf16\n"
       "cache_write(x, s) updates (c)");
   EXPECT_EQ(write.bytes, 2.0 * 2 * 24 + 12);
-  const Cost transfer =
-      cost_of("tensor x (3, 8) bf16\ny (3, 8) bf16 pinned_host = transfer(x)");
+  const Cost transfer = cost_of("tensor x (3, 8) bf16\ny (3, 8) bf16 pinned_host = transfer(x)");
   EXPECT_EQ(transfer.bytes, 2.0 * 24);
   EXPECT_EQ(transfer.flops, 0);
 }

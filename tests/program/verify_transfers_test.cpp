@@ -10,10 +10,11 @@ namespace {
 using Problems = std::vector<std::string>;
 
 Problems problems_of(const std::string& lines) {
-  return verify(parse_text("program p\n"
-                           "tensor a (8, 4) bf16 batch step\n"
-                           "x (8, 4) bf16 = add(a, a)\n" +
-                           lines));
+  return verify(
+      parse_text("program p\n"
+                 "tensor a (8, 4) bf16 batch step\n"
+                 "x (8, 4) bf16 = add(a, a)\n" +
+                 lines));
 }
 
 constexpr const char* kOut = "x.out (8, 4) bf16 pinned_host = transfer(x)\n";

@@ -67,7 +67,7 @@ bool CudaBackend::runs(const program::OperationView& view) const {
 }
 
 program::Workspace CudaBackend::workspace(const program::OperationView& view) const {
-  return {.bytes = workspace_bytes(view, context_->device.card), .exact = true};
+  return cuda::workspace(view, context_->device.card);
 }
 
 int64_t CudaBackend::loss_chunk_rows(int64_t, int64_t tokens) const {

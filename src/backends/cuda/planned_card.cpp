@@ -25,7 +25,7 @@ int64_t PlannedCard::capacity_bytes(program::Space space) const {
 bool PlannedCard::runs(const program::OperationView& view) const { return cuda::runs(view, card_); }
 
 program::Workspace PlannedCard::workspace(const program::OperationView& view) const {
-  return {.bytes = workspace_bytes(view, card_), .exact = true};
+  return cuda::workspace(view, card_);
 }
 
 int64_t PlannedCard::loss_chunk_rows(int64_t, int64_t tokens) const {

@@ -15,8 +15,8 @@ SideCopies::~SideCopies() {
 void SideCopies::begin(void* to, const void* from, int64_t bytes, cudaStream_t work) {
   CUDA_CHECK(cudaEventRecord(reached_, work));
   CUDA_CHECK(cudaStreamWaitEvent(copies_.get(), reached_, 0));
-  CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault,
-                             copies_.get()));
+  CUDA_CHECK(
+      cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, copies_.get()));
 }
 
 // An event stands for what its stream was given when it was last recorded.

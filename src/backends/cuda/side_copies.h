@@ -1,5 +1,6 @@
 // Copies that go on beside the kernels of a stream, on one of their own and in the order in which
-// they are begun. Of one thread. Can be recorded for a graph, if all that is begun is awaited in it.
+// they are begun. Of one thread. Can be recorded for a graph, if all that is begun is awaited in
+// it.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,8 @@ namespace snug::program {
 // > 0 further demands j > i + nk - nq - w. Queries outside all segments give zeros (lse 0).
 // With segment_tokens > 0 no segment is longer, and each begins where the one before it has ended,
 // or later. A target may answer a gradient that need not be deterministic with sums in any order.
+// by_library, which lower sets, says that the target gives it to a library and not to its own
+// kernels. It changes no result; how long it takes depends on it.
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -24,6 +26,7 @@ struct Attention {
   int64_t window = 0;
   int64_t segment_tokens = 0;
   bool deterministic = true;
+  bool by_library = false;
   bool operator==(const Attention&) const = default;
   static constexpr auto kFields = std::tuple{Field{"heads", &Attention::heads},
                                              Field{"kv_heads", &Attention::kv_heads},
@@ -32,7 +35,8 @@ struct Attention {
                                              Field{"causal", &Attention::causal},
                                              Field{"window", &Attention::window},
                                              Field{"segment_tokens", &Attention::segment_tokens},
-                                             Field{"deterministic", &Attention::deterministic}};
+                                             Field{"deterministic", &Attention::deterministic},
+                                             Field{"by_library", &Attention::by_library}};
 };
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
@@ -45,6 +49,7 @@ struct AttentionGrad {
   int64_t window = 0;
   int64_t segment_tokens = 0;
   bool deterministic = true;
+  bool by_library = false;
   bool operator==(const AttentionGrad&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"heads", &AttentionGrad::heads},
@@ -54,7 +59,8 @@ struct AttentionGrad {
                  Field{"causal", &AttentionGrad::causal},
                  Field{"window", &AttentionGrad::window},
                  Field{"segment_tokens", &AttentionGrad::segment_tokens},
-                 Field{"deterministic", &AttentionGrad::deterministic}};
+                 Field{"deterministic", &AttentionGrad::deterministic},
+                 Field{"by_library", &AttentionGrad::by_library}};
 };
 
 // reads: x (tokens, width), slots (tokens) i32. updates: cache (capacity, width): row slots[t]

@@ -33,9 +33,8 @@ inline void submit(cudaStream_t stream, std::function<void()> work) {
   if (stream->recorder != nullptr) {
     const cudaStream_t recorder = stream->recorder;
     stream->is_awaited = stream == recorder;
-    recorder->recorded.push_back([=](cudaStream_t launched_on) {
-      submit(stream == recorder ? launched_on : stream, work);
-    });
+    recorder->recorded.push_back(
+        [=](cudaStream_t launched_on) { submit(stream == recorder ? launched_on : stream, work); });
     return;
   }
   const std::lock_guard lock(stream->mutex);

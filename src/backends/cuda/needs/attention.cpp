@@ -77,6 +77,14 @@ bool is_by_cudnn(const AttentionGrad& grad, const OperationView& view, const Car
   return !grad.deterministic && suits_cudnn(grad, view, tensors, card);
 }
 
+bool is_by_cudnn(const OperationView& view, const Card& card) {
+  const auto& attributes = view.operation.attributes;
+  if (const auto* attention = std::get_if<Attention>(&attributes))
+    return is_by_cudnn(*attention, view, card);
+  const auto* grad = std::get_if<AttentionGrad>(&attributes);
+  return grad != nullptr && is_by_cudnn(*grad, view, card);
+}
+
 SegmentScratch segment_scratch(const Attention& attention, const OperationView& view) {
   return scratch_of(attention, false, view.read(3).shape[0], view.read(0).shape[0]);
 }

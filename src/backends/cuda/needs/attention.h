@@ -16,6 +16,8 @@ bool is_by_cudnn(const program::Attention& attention, const program::OperationVi
                  const Card& card);
 bool is_by_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
                  const Card& card);
+// Of an attention or its gradient; no other operation is.
+bool is_by_cudnn(const program::OperationView& view, const Card& card);
 
 // Scratch of an attention by cuDNN, in bytes from its beginning.
 struct SegmentScratch {

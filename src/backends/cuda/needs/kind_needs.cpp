@@ -1,5 +1,6 @@
 #include "backends/cuda/needs/kind_needs.h"
 
+#include "backends/cuda/needs/attention.h"
 #include "backends/dispatch.h"
 #include "backends/operation_checks.h"
 
@@ -15,6 +16,11 @@ int64_t workspace_bytes(const OperationView& view, const Card& card) {
   return dispatch<int64_t>(view.operation.attributes, [&](const auto& attributes) {
     return workspace_bytes(attributes, view, card);
   });
+}
+
+program::Workspace workspace(const OperationView& view, const Card& card) {
+  return {
+      .bytes = workspace_bytes(view, card), .exact = true, .by_library = is_by_cudnn(view, card)};
 }
 
 }  // namespace snug::backends::cuda

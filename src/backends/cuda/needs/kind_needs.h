@@ -9,6 +9,7 @@
 
 #include "backends/cuda/needs/card.h"
 #include "program/program.h"
+#include "program/target.h"
 
 namespace snug::backends::cuda {
 
@@ -16,6 +17,8 @@ namespace snug::backends::cuda {
 bool runs(const program::OperationView& view, const Card& card);
 // Its scratch, exact.
 int64_t workspace_bytes(const program::OperationView& view, const Card& card);
+// The same, as a target says it.
+program::Workspace workspace(const program::OperationView& view, const Card& card);
 
 using program::OperationView;
 
