@@ -189,7 +189,8 @@ std::optional<Rates> find_calibration(const formats::Recipe& recipe,
   }
   Calibration calibration = read_calibration(path);
   if (!named && !calibration.machine.same_machine(machine)) return std::nullopt;
-  return Rates(std::move(calibration.samples));
+  const std::optional<program::DeviceFacts> device = target.device();
+  return Rates(std::move(calibration.samples), device ? device->rates : program::DataSheetRates{});
 }
 
 Rates rates_for(const formats::Recipe& recipe, const program::Target& target) {

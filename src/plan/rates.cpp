@@ -20,6 +20,9 @@ namespace {
 
 constexpr size_t kMaxDimensions = 4;
 constexpr size_t kNearestPerDimension = 5;
+// Of the link between host and device: pinned memory is copied at 55 of PCIe 5's 64 GB/s by public
+// measurements.
+constexpr double kLink = 0.85;
 // Distances count doublings. Samples closer than this are the same shape measured again.
 constexpr double kSameShape = 1e-6;
 // Beyond a factor of eight from every sample nothing was measured.
@@ -98,13 +101,11 @@ Rates Rates::assumed(int threads) {
 // measurements, streaming kernels 80 % of the memory's rate; f32 products are taken to do as bf16
 // ones. Own attention kernels (mma.sync) are not yet measured: 30 % is what tiled kernels like them
 // are built to reach; attention that a library does has shares of its own (library_attention.h).
-// Pinned memory is copied at 55 of PCIe 5's 64 GB/s by public measurements. An operation is started
-// every few microseconds.
+// An operation is started every few microseconds.
 Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   constexpr double kProducts = 0.74;
   constexpr double kAttention = 0.30;
   constexpr double kMemory = 0.80;
-  constexpr double kLink = 0.85;
   Rates rates;
   rates.basis_ = "data sheet";
   rates.roofline_ = {.flops_a_second = kProducts * peaks.bf16_flops_a_second,
@@ -117,7 +118,8 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   return rates;
 }
 
-Rates::Rates(std::vector<RateSample> samples) : basis_("calibrated") {
+Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks)
+    : basis_("calibrated") {
   SNUG_CHECK(!samples.empty(), "a calibration without samples");
   std::vector<double> flops;
   std::vector<double> f32_flops;
@@ -140,6 +142,8 @@ Rates::Rates(std::vector<RateSample> samples) : basis_("calibrated") {
   roofline_.flops_a_second = upper_rate(flops, roofline_.f32_flops_a_second);
   roofline_.bytes_a_second = upper_rate(bytes, otherwise.bytes_a_second);
   roofline_.launch_seconds = launch;
+  roofline_.host_bytes_a_second = peaks.host_bytes_a_second > 0 ? kLink * peaks.host_bytes_a_second
+                                                                : roofline_.bytes_a_second / 2;
 }
 
 double Rates::seconds(const program::OperationView& view, const program::Load& load) const {
@@ -165,7 +169,7 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
   double rate = bf16 ? roofline_.flops_a_second : roofline_.f32_flops_a_second;
   if (key.name.starts_with("attention") && bf16 && roofline_.attention_flops_a_second > 0)
     rate = attention_flops_a_second(key);
-  if (key.name.starts_with("transfer") && roofline_.host_bytes_a_second > 0)
+  if (key.name.starts_with("transfer"))
     return cost.bytes / roofline_.host_bytes_a_second + roofline_.launch_seconds;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   return std::max(work, cost.bytes / roofline_.bytes_a_second) + roofline_.launch_seconds;

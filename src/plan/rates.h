@@ -34,7 +34,7 @@ struct Roofline {
   double attention_flops_a_second = 0;  // of own kernels; 0: as products
   // That shares of a library's attention (library_attention.h) are of; 0: as own kernels.
   double library_attention_peak = 0;
-  double host_bytes_a_second = 0;  // of copies between spaces; 0: as bytes_a_second
+  double host_bytes_a_second = 0;  // of copies between spaces
 };
 
 class Rates {
@@ -44,8 +44,10 @@ class Rates {
   // Of a card whose maker states these peaks: the shares of them that are planned with stand in
   // rates.cpp. Never a measurement.
   static Rates of_data_sheet(const program::DataSheetRates& peaks);
-  // Of a machine that was measured. Requires at least one sample; the roofline is read off them.
-  explicit Rates(std::vector<RateSample> samples);
+  // Of a machine that was measured. Requires at least one sample; the roofline is read off them,
+  // but for copies between spaces, which are not measured: of a card by its maker's peaks, else at
+  // half the rate of bytes.
+  explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {});
 
   // The sample itself when this very shape was measured. Else the rate (work a second) is
   // interpolated between the nearest samples of the same name. Where none is near: the larger of

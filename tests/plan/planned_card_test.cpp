@@ -142,6 +142,35 @@ TEST(PlannedCard, OffloadsInputsOfLayersBesideTheWork) {
   EXPECT_NE(summary(offloaded).find("recompute layer, activations offloaded"), std::string::npos);
 }
 
+// The README's longest rows, in steps of 1024 tokens: of QLoRA with r 32 on a model whose positions
+// go on.
+TEST(PlannedCard, HoldsLongRowsWhoseInputsOfLayersWaitOnTheHost) {
+  const auto holds = [](const PlannedCard& card, int64_t tokens) {
+    const formats::Recipe recipe = formats::load_recipe(
+        "", {"model=llama-3.1-8b", "method=qlora", "lora_r=32", "recompute=layer",
+             "activation_offloading=true", "max_segments=1", fmt::format("max_length={}", tokens)});
+    models::ModelConfig model = *models::preset("llama-3.1-8b");
+    model.max_position = int64_t{1} << 20;
+    const Job job = plan_training(training_spec(recipe, model, card), card);
+    return job.layout.spaces[0].arena_bytes <= card.capacity_bytes(program::Space::device);
+  };
+  for (const auto& [name, tokens] : {std::pair{"h100", 487424}, std::pair{"rtx-4090", 107520}}) {
+    EXPECT_TRUE(holds(card(name), tokens)) << name;
+    EXPECT_FALSE(holds(card(name), tokens + 1024)) << name;
+  }
+}
+
+// What the change that a verdict names plans.
+PlanDocument changed(const formats::Recipe& recipe, const Verdict& verdict,
+                     const program::Target& target) {
+  Overrides overrides;
+  std::istringstream words(verdict.change);
+  for (std::string word; words >> word;)
+    overrides.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
+  EXPECT_FALSE(overrides.empty()) << verdict.message;
+  return document_of(with_overrides(recipe, overrides), target);
+}
+
 // Refused against what the card leaves, and the change that is named fits there.
 TEST(PlannedCard, RefusesWhatItDoesNotHoldAndNamesWhatItDoes) {
   const PlannedCard small = card("rtx-4090");
@@ -153,13 +182,27 @@ TEST(PlannedCard, RefusesWhatItDoesNotHoldAndNamesWhatItDoes) {
                                  "(assumed)"),
             std::string::npos)
       << verdict.message;
-  Overrides overrides;
-  std::istringstream words(verdict.change);
-  for (std::string word; words >> word;)
-    overrides.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
-  ASSERT_FALSE(overrides.empty());
-  const PlanDocument changed = document_of(with_overrides(plan.recipe, overrides), small);
-  EXPECT_LE(changed.device.report.peak_bytes, small.capacity_bytes(program::Space::device));
+  EXPECT_LE(changed(plan.recipe, verdict, small).device.report.peak_bytes,
+            small.capacity_bytes(program::Space::device));
+}
+
+// Rows keep their length where inputs of layers can wait on the host, as far as it has room.
+TEST(PlannedCard, NamesOffloadingWhereTheHostHasRoom) {
+  const PlannedCard small = card("rtx-4090");
+  for (const int64_t host_memory : {20 * kGibibyte, 4 * kGibibyte}) {
+    const formats::Recipe recipe =
+        formats::load_recipe("", {"model=llama-3.1-8b", "method=qlora", "max_length=65536",
+                                  fmt::format("host_memory={}", host_memory)});
+    const PlanDocument document = document_of(recipe, small);
+    const Verdict verdict = judge_fit(recipe, models::find_model(recipe.model), document, small);
+    ASSERT_FALSE(verdict.fits);
+    const bool has_room = host_memory > 16 * kGibibyte;
+    EXPECT_EQ(verdict.change == "recompute=layer activation_offloading=true", has_room)
+        << verdict.message;
+    const PlanDocument other = changed(recipe, verdict, small);
+    EXPECT_LE(other.device.report.peak_bytes, small.capacity_bytes(program::Space::device));
+    EXPECT_LE(other.host.report.peak_bytes, host_memory);
+  }
 }
 
 // A roofline is a floor: no estimate is faster than the card's peaks allow, nor absurdly slow.

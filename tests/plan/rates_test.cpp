@@ -202,6 +202,23 @@ TEST(Rates, CalibratedAttentionIsItsOwnOrTheLibrarys) {
   EXPECT_DOUBLE_EQ(seconds_of(rates, library), work / 600e12);
 }
 
+// Copies between spaces go over the link, whatever else the machine does.
+TEST(Rates, OfTransfersAreTheLinks) {
+  const Program program = parse_text(
+      "program p\ntensor x (1000, 1000) f32\ny (1000, 1000) f32 pinned_host = transfer(x)");
+  const auto seconds = [&](const Rates& rates) {
+    return rates.seconds({program, program.operations[0]}, {}) - rates.roofline().launch_seconds;
+  };
+  const program::DataSheetRates peaks{.bf16_flops_a_second = 1e15,
+                                      .f32_flops_a_second = 1e14,
+                                      .bytes_a_second = 4e12,
+                                      .host_bytes_a_second = 64e9};
+  const std::vector<RateSample> samples{{"add f32 f32 > f32", {1e6}, Work::bytes, 1e6, 1e-3}};
+  EXPECT_NEAR(seconds(Rates::of_data_sheet(peaks)), 4e6 / (0.85 * 64e9), 1e-12);
+  EXPECT_NEAR(seconds(Rates(samples, peaks)), 4e6 / (0.85 * 64e9), 1e-12);
+  EXPECT_NEAR(seconds(Rates(samples)), 4e6 / (1e9 / 2), 1e-12);
+}
+
 TEST(Rates, AssumedRowGrowsWithThreads) {
   const Rates two = Rates::assumed(2);
   const Rates four = Rates::assumed(4);
