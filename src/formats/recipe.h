@@ -19,7 +19,7 @@ enum class Schedule : uint8_t { constant, linear, cosine };
 enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit };
 enum class GradientDtype : uint8_t { automatic, fp32, bf16 };
 enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
-enum class Recompute : uint8_t { none, gate_up, attention, layer };
+enum class Recompute : uint8_t { none, gate_up, attention, all_but_attention, layer };
 enum class Init : uint8_t { files, random };
 enum class BackendName : uint8_t { cpu, reference, cuda };
 constexpr std::string_view name_of(BackendName name) {

@@ -190,11 +190,11 @@ void add_machine_keys(KeyTable& table) {
           "recompute", "none",
           "activations that are computed again in the backward pass to save memory")
       .aliases({"gradient_checkpointing", "activation_checkpointing"})
-      .choices({"none", "gate_up", "attention", "layer"})
+      .choices({"none", "gate_up", "attention", "all_but_attention", "layer"})
       .translations({{"true", "layer"}, {"false", "none"}});
   table.add<&Recipe::activation_offloading>(
       "activation_offloading", "false",
-      "inputs of layers wait in host memory for the backward pass (with recompute=layer)");
+      "what recompute=layer or all_but_attention keeps waits in host memory for the backward pass");
   table
       .add_size<&Recipe::device_memory>("device_memory", "0",
                                         "budget on the device, such as 80GiB; 0: all there is")

@@ -1,6 +1,7 @@
-// Stages: find the checkpoints of all layers but the last; note before and behind which operations
-// each is begun to be copied and awaited; write the list anew with these. What it does not do:
-// offload anything else that is kept, or fetch more than one layer ahead.
+// Stages: find where each layer ends and where its backward pass begins, and what is kept of it;
+// note before and behind which operations each of these is begun to be copied and awaited; write
+// the list anew with these. What it does not do: offload anything that is no checkpoint, or fetch
+// more than one layer ahead.
 #include "passes/offload.h"
 
 #include <algorithm>
@@ -13,12 +14,17 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// A layer's input, by positions in the list.
+// What is kept of a layer, by positions in the list.
 struct Checkpoint {
   TensorId id = kNone;
   int32_t layer = -1;
   int32_t written = -1;
   int32_t read_back = -1;  // the first operation behind the forward pass that reads it
+};
+
+struct Layer {
+  int32_t end = -1;             // its last operation of the forward pass
+  int32_t backward_begin = -1;  // its first behind that
 };
 
 class Offload {
@@ -29,14 +35,17 @@ class Offload {
         result_(program),
         before_(program.operations.size()),
         behind_(program.operations.size()),
+        offloaded_(program.tensors.size(), kNone),
         fetched_(program.tensors.size(), kNone) {
     result_.operations.clear();
   }
 
   Program run() {
+    find_layers();
     const std::vector<Checkpoint> checkpoints = find_checkpoints();
-    // From the last to the first: what is awaited before an operation comes before the next copy.
-    for (size_t i = checkpoints.size(); i-- > 1;) move(checkpoints[i - 1], checkpoints[i]);
+    for (const Checkpoint& checkpoint : checkpoints) move_out(checkpoint);
+    // What is awaited before an operation comes before the next layer's copy.
+    for (size_t i = checkpoints.size(); i-- > 0;) bring_back(checkpoints[i]);
     for (size_t i = 0; i < input_.operations.size(); ++i) push(i);
     return std::move(result_);
   }
@@ -44,7 +53,21 @@ class Offload {
  private:
   static size_t index(int32_t id) { return static_cast<size_t>(id); }
 
-  // By layer, from the first.
+  void find_layers() {
+    for (size_t i = 0; i < input_.operations.size(); ++i) {
+      const Operation& operation = input_.operations[i];
+      if (operation.layer < 0) continue;
+      if (index(operation.layer) >= layers_.size()) layers_.resize(index(operation.layer) + 1);
+      Layer& layer = layers_[index(operation.layer)];
+      if (operation.phase == Phase::forward)
+        layer.end = static_cast<int32_t>(i);
+      else if (layer.backward_begin < 0)
+        layer.backward_begin = static_cast<int32_t>(i);
+    }
+  }
+
+  // Of all layers but the last: by layer, from the first, and in the order in which they are
+  // written.
   std::vector<Checkpoint> find_checkpoints() const {
     std::vector<Checkpoint> found(input_.tensors.size());
     for (size_t i = 0; i < input_.operations.size(); ++i) {
@@ -63,26 +86,34 @@ class Offload {
     }
     std::erase_if(found, [&](const Checkpoint& checkpoint) {
       return input_.tensor(checkpoint.id).role != Role::checkpoint || checkpoint.layer < 0 ||
+             checkpoint.layer + 1 >= static_cast<int32_t>(layers_.size()) ||
              checkpoint.read_back < 0;
     });
-    std::ranges::sort(found, {}, &Checkpoint::layer);
+    std::ranges::sort(found, {}, &Checkpoint::written);
     return found;
   }
 
-  // `next`: the checkpoint of the layer behind it.
-  void move(const Checkpoint& checkpoint, const Checkpoint& next) {
-    SNUG_CHECK(checkpoint.written < next.written && next.read_back < checkpoint.read_back,
-               "layers {} and {} are not one behind the other", checkpoint.layer, next.layer);
+  void move_out(const Checkpoint& checkpoint) {
+    const int32_t end = layers_[index(checkpoint.layer)].end;
+    SNUG_CHECK(checkpoint.written < end, "{} is written when its layer is done",
+               input_.tensor(checkpoint.id).name);
     const TensorId host = add_copy(checkpoint.id, ".offloaded", Space::pinned_host);
+    offloaded_[index(checkpoint.id)] = host;
+    behind_[index(checkpoint.written)].push_back(transfer(checkpoint.id, host));
+    behind_[index(end)].push_back(await(checkpoint.id, host));
+  }
+
+  void bring_back(const Checkpoint& checkpoint) {
+    const int32_t begin = layers_[index(checkpoint.layer + 1)].backward_begin;
+    const int32_t end = layers_[index(checkpoint.layer)].backward_begin;
+    SNUG_CHECK(0 <= begin && begin < end && end <= checkpoint.read_back,
+               "{} is read before its layer's backward pass begins",
+               input_.tensor(checkpoint.id).name);
+    const TensorId host = offloaded_[index(checkpoint.id)];
     const TensorId back = add_copy(checkpoint.id, ".fetched", Space::device);
     fetched_[index(checkpoint.id)] = back;
-
-    auto& written = behind_[index(checkpoint.written)];
-    written.push_back(transfer(checkpoint.id, host));
-    auto& ended = behind_[index(next.written)];
-    ended.insert(ended.begin(), await(checkpoint.id, host));
-    before_[index(next.read_back)].push_back(transfer(host, back));
-    before_[index(checkpoint.read_back)].push_back(await(host, back));
+    before_[index(begin)].push_back(transfer(host, back));
+    before_[index(end)].push_back(await(host, back));
   }
 
   TensorId add_copy(TensorId id, const char* suffix, Space space) {
@@ -105,7 +136,8 @@ class Offload {
   static Operation await(TensorId from, TensorId to) {
     Operation operation;
     operation.attributes = Await{};
-    operation.reads = {from, to};
+    operation.reads = {from};
+    operation.updates = {to};
     return operation;
   }
 
@@ -128,7 +160,7 @@ class Offload {
   void read_fetched(Operation& operation) const {
     for (TensorId& id : operation.reads) {
       const TensorId back = fetched_[index(input_.owner(id))];
-      SNUG_CHECK(back == kNone || !input_.tensor(id).is_view(), "{} is a view of a layer's input",
+      SNUG_CHECK(back == kNone || !input_.tensor(id).is_view(), "{} is a view of a checkpoint",
                  input_.tensor(id).name);
       if (back != kNone) id = back;
     }
@@ -137,9 +169,13 @@ class Offload {
   const Program& input_;
   int8_t stream_;
   Program result_;
+  std::vector<Layer> layers_;
   std::vector<std::vector<Operation>> before_;  // by operation of the input
   std::vector<std::vector<Operation>> behind_;
-  std::vector<TensorId> fetched_;  // by tensor of the input: what takes its place; kNone: itself
+  // By tensor of the input, kNone for what is no checkpoint: where it waits, and what takes its
+  // place.
+  std::vector<TensorId> offloaded_;
+  std::vector<TensorId> fetched_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// offload: what recompute keeps of each layer, its input, waits in pinned host memory from the end
-// of the layer until the backward pass reaches the layer behind it. Copies go beside what is
-// computed: out while the layer runs, back while the backward pass of the layer behind it runs.
+// offload: what recompute keeps of each layer, its input and maybe attention's output, waits in
+// pinned host memory from the end of the layer until the backward pass reaches the layer behind it.
+// Copies go beside what is computed: out while the layer runs, back while the backward pass of the
+// layer behind it runs.
 //
 //   before   %x1 = matmul(%x0, %v)                    %x0, %x1: checkpoints      forward
 //            %x2 = matmul(%x1, %w)                    %x2: the last layer's input
@@ -10,14 +11,14 @@
 //   after    %x1 = matmul(%x0, %v)                                               forward
 //            %x1.offloaded = transfer(%x1)
 //            %x2 = matmul(%x1, %w)
-//            await(%x1, %x1.offloaded)                x1 dies
+//            await(%x1) updates %x1.offloaded         x1 dies
 //            ...
 //            %x1.fetched = transfer(%x1.offloaded)                               backward
 //            %d.x2 = rms_norm_grad(%x2, ...)
-//            await(%x1.offloaded, %x1.fetched)
+//            await(%x1.offloaded) updates %x1.fetched
 //            %d.x1 = rms_norm_grad(%x1.fetched, ...)
 //
-// The last layer's input stays where it is: its backward pass comes next.
+// What is kept of the last layer stays where it is: its backward pass comes next.
 #pragma once
 
 #include "program/program.h"

@@ -28,7 +28,7 @@ struct PassRecord {
 struct MicroOptions {
   DifferentiateOptions gradients;
   RecomputeMode recompute = RecomputeMode::none;
-  bool offload = false;  // needs RecomputeMode::layer to have something to offload
+  bool offload = false;  // what recompute keeps as checkpoints
 };
 
 class Pipeline {

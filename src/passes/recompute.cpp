@@ -68,7 +68,7 @@ class Recompute {
         if (attention) drop_with_norm(id);
         if (mode_ == RecomputeMode::gate_up && operation.kind() == Kind::silu_mul) drop(id);
       }
-      if (mode_ == RecomputeMode::layer) drop_layer_outputs(operation);
+      if (mode_ >= RecomputeMode::all_but_attention) drop_layer_outputs(operation);
     }
   }
 
@@ -94,8 +94,10 @@ class Recompute {
 
   // The first layer's input comes from an operation outside all layers.
   void drop_layer_outputs(const Operation& operation) {
+    const bool keeps =
+        mode_ == RecomputeMode::all_but_attention && operation.kind() == Kind::attention;
     for (const TensorId id : operation.writes) {
-      if (is_layer_input(id, operation) && producer_[index(id)] >= 0)
+      if ((keeps || is_layer_input(id, operation)) && producer_[index(id)] >= 0)
         result_.tensor(id).role = Role::checkpoint;
       else if (operation.layer >= 0)
         drop(id);

@@ -14,10 +14,11 @@
 namespace snug::passes {
 
 enum class RecomputeMode : uint8_t {
-  none,       // nothing but elementwise outputs
-  gate_up,    // also what silu_mul reads
-  attention,  // also everything from the layer's input to attention's output
-  layer,      // everything but each layer's input, which becomes a checkpoint
+  none,               // nothing but elementwise outputs
+  gate_up,            // also what silu_mul reads
+  attention,          // also everything from the layer's input to attention's output
+  all_but_attention,  // everything but each layer's input and what attention writes: checkpoints
+  layer,              // everything but each layer's input, a checkpoint
 };
 
 program::Program recompute(const program::Program& program, RecomputeMode mode);

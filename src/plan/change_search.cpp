@@ -25,12 +25,16 @@ using formats::Recipe;
 constexpr int64_t kShortRow = 512;
 constexpr int64_t kShortestRow = 16;
 
-// From the fastest; the last takes the least memory of the device.
-constexpr auto kSavings = std::to_array<Saving>({{.recompute = "none", .offloads = false},
-                                                 {.recompute = "gate_up", .offloads = false},
-                                                 {.recompute = "attention", .offloads = false},
-                                                 {.recompute = "layer", .offloads = false},
-                                                 {.recompute = "layer", .offloads = true}});
+// From the fastest; the last takes the least memory of the device. Those that offload nothing come
+// first, in the order of formats::Recompute.
+constexpr auto kSavings = std::to_array<Saving>({{"none", false},
+                                                 {"gate_up", false},
+                                                 {"attention", false},
+                                                 {"all_but_attention", false},
+                                                 {"layer", false},
+                                                 {"all_but_attention", true},
+                                                 {"layer", true}});
+constexpr size_t kOffloading = 2;
 
 std::string_view recompute_word(formats::Recompute mode) {
   return kSavings[static_cast<size_t>(mode)].recompute;
@@ -231,7 +235,7 @@ ChangeSearch::Candidate* ChangeSearch::longest(const Stage& stage, const Budget&
 std::span<const Saving> ChangeSearch::savings() const {
   const std::span<const Saving> all(kSavings);
   const bool gains = recipe_.activation_offloading || !target_.host_reaches_device();
-  return gains ? all : all.first(all.size() - 1);
+  return gains ? all : all.first(all.size() - kOffloading);
 }
 
 Overrides ChangeSearch::with_rows(Overrides overrides, const Saving& saving, int64_t rows) const {

@@ -65,6 +65,8 @@ std::string_view name_of(passes::RecomputeMode mode) {
       return "gate_up";
     case passes::RecomputeMode::attention:
       return "attention";
+    case passes::RecomputeMode::all_but_attention:
+      return "all_but_attention";
     case passes::RecomputeMode::layer:
       return "layer";
   }

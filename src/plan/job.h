@@ -30,7 +30,7 @@ struct TrainingSpec {
   // How the base model is stored; nothing: in the compute type.
   std::optional<passes::QuantizeOptions> quantization{};
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
-  bool activation_offloading = false;  // needs recompute layer
+  bool activation_offloading = false;  // needs recompute all_but_attention or layer
   int64_t rows = 1;                    // a micro-batch
   int64_t row_tokens = 1024;
   int64_t longest_document = 0;     // tokens; 0: row_tokens. longrope and attention follow it

@@ -39,6 +39,8 @@ passes::RecomputeMode recompute_mode(formats::Recompute mode) {
       return passes::RecomputeMode::gate_up;
     case formats::Recompute::attention:
       return passes::RecomputeMode::attention;
+    case formats::Recompute::all_but_attention:
+      return passes::RecomputeMode::all_but_attention;
     case formats::Recompute::layer:
       return passes::RecomputeMode::layer;
   }
@@ -126,10 +128,11 @@ void check_in_backward(const Recipe& recipe) {
 }
 
 void check_offloading(const Recipe& recipe) {
-  if (recipe.recompute != formats::Recompute::layer)
+  if (recipe.recompute != formats::Recompute::layer &&
+      recipe.recompute != formats::Recompute::all_but_attention)
     recipe.fail("activation_offloading",
-                "moves the inputs of layers to the host, which only recompute=layer keeps; set "
-                "recompute=layer too, or leave activation_offloading out");
+                "moves what is kept of recomputed layers to the host; set recompute=layer too (or "
+                "all_but_attention), or leave activation_offloading out");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ enum class Role : uint8_t {
   gradient,     // of a trainable tensor, over the whole step
   moment,       // optimizer state
   activation,   // within a micro-batch
-  checkpoint,   // an activation kept for recomputation: a layer's input
+  checkpoint,   // an activation kept for recomputation: a layer's input, attention's output
   logits,       // of a chunk of rows, or of scored tokens
   kv_cache,     // keys and values of generated sequences
   workspace,    // scratch of one operation

@@ -21,7 +21,8 @@ class TransferVerifier {
   std::vector<std::string> run() {
     for (size_t i = 0; i < program_.operations.size(); ++i) {
       const Operation& operation = program_.operations[i];
-      if (operation.kind() == Kind::await && operation.reads.size() == 2)
+      if (operation.kind() == Kind::await && operation.reads.size() == 1 &&
+          operation.updates.size() == 1)
         close(i, operation);
       else
         check_touches(i, operation);
@@ -49,7 +50,7 @@ class TransferVerifier {
 
   void close(size_t i, const Operation& await) {
     const auto begun = std::find_if(open_.begin(), open_.end(), [&](const Open& transfer) {
-      return transfer.source == await.reads[0] && transfer.target == await.reads[1];
+      return transfer.source == await.reads[0] && transfer.target == await.updates[0];
     });
     if (begun == open_.end())
       report(i, fmt::format("awaits a copy of '{}' that was not begun", name(await.reads[0])));

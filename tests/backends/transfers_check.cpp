@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -68,10 +67,10 @@ class RoundTrip {
 
   void await(const Buffer& from, const Buffer& to) {
     static const program::Attributes attributes = program::Await{};
-    const std::array<Buffer, 2> reads{from, to};
     Invocation invocation;
     invocation.attributes = &attributes;
-    invocation.reads = reads;
+    invocation.reads = {&from, 1};
+    invocation.updates = {&to, 1};
     backend_.run(invocation);
   }
 

@@ -71,7 +71,7 @@ TEST(Clock, TransfersBeginInListOrderAndOverlapWhatFollows) {
   const Timeline timeline = timeline_of(
       "tensor a (10) f32\ntensor b (4) f32\n"
       "x (10) bf16 = cast(a)\nb.out (4) f32 pinned_host = transfer(b) stream 1\n"
-      "y (3) f32 = cast(a)\nawait(b, b.out)\nz (3) f32 = cast(a)");
+      "y (3) f32 = cast(a)\nawait(b) updates (b.out)\nz (3) f32 = cast(a)");
   ASSERT_EQ(timeline.operations.size(), 5U);
   const double copied = timeline.operations[1].start_seconds + timeline.operations[1].seconds;
   EXPECT_NEAR(timeline.operations[1].start_seconds, 10e-3, 1e-9);

@@ -24,7 +24,7 @@ double arena(const TrainingSpec& spec) {
   return static_cast<double>(plan_training(spec, NullTarget()).layout.spaces[0].arena_bytes);
 }
 
-const std::vector<std::string> kModes{"none", "gate_up", "attention", "layer"};
+const std::vector<std::string> kModes{"none", "gate_up", "attention", "all_but_attention", "layer"};
 
 TEST(FusedProjections, TakeNoMoreMemoryThanApart) {
   for (const char* method : {"full", "lora"})

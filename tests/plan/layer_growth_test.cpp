@@ -19,14 +19,15 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> result;
   for (const char* method : {"lora", "full"})
-    result.push_back({fmt::format("{} offloaded", method),
-                      fmt::format("model: llama-3.2-1b\nmethod: {}\nrecompute: layer\n"
-                                  "activation_offloading: true\nmax_length: 1024\n"
-                                  "compute_dtype: bf16\n",
-                                  method)});
+    for (const char* recompute : {"all_but_attention", "layer"})
+      result.push_back({fmt::format("{} {} offloaded", method, recompute),
+                        fmt::format("model: llama-3.2-1b\nmethod: {}\nrecompute: {}\n"
+                                    "activation_offloading: true\nmax_length: 1024\n"
+                                    "compute_dtype: bf16\n",
+                                    method, recompute)});
   for (const char* model : {"smollm2-135m", "llama-3.2-1b"})
     for (const char* method : {"lora", "full"})
-      for (const char* recompute : {"none", "gate_up", "attention", "layer"})
+      for (const char* recompute : {"none", "gate_up", "attention", "all_but_attention", "layer"})
         for (const char* optim : {"adamw", "adamw_bf16"})
           for (const int rows : {1, 6})
             result.push_back(

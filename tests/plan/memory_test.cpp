@@ -92,7 +92,7 @@ std::vector<std::vector<std::string>> methods_and_modes(const std::string& prese
   std::vector<std::vector<std::string>> all;
   for (const char* method : {"method=lora", "method=qlora", "method=full",
                              "method=full optim=adamw_bf16", "method=full optim=adamw_8bit"})
-    for (const char* mode : {"none", "gate_up", "attention", "layer"}) {
+    for (const char* mode : {"none", "gate_up", "attention", "all_but_attention", "layer"}) {
       const std::string text = method;
       const size_t space = text.find(' ');
       all.push_back({"model=" + preset, text.substr(0, space), fmt::format("recompute={}", mode),

@@ -21,8 +21,9 @@ constexpr const char* kOut = "x.out (8, 4) bf16 pinned_host = transfer(x)\n";
 constexpr const char* kBack = "x.back (8, 4) bf16 = transfer(x.out)\n";
 
 TEST(VerifyTransfers, PassesWhatIsRight) {
-  EXPECT_EQ(problems_of(std::string(kOut) + "y (8, 4) bf16 = add(x, a)\nawait(x, x.out)\n" + kBack +
-                        "z (8, 4) bf16 = add(y, a)\nawait(x.out, x.back)\n"
+  EXPECT_EQ(problems_of(std::string(kOut) +
+                        "y (8, 4) bf16 = add(x, a)\nawait(x) updates (x.out)\n" + kBack +
+                        "z (8, 4) bf16 = add(y, a)\nawait(x.out) updates (x.back)\n"
                         "u (8, 4) bf16 = add(x.back, z)\n"),
             Problems{});
 }
@@ -33,39 +34,40 @@ TEST(VerifyTransfers, EachIsAwaited) {
 }
 
 TEST(VerifyTransfers, OnlyWhatWasBegunIsAwaited) {
-  EXPECT_EQ(problems_of(std::string(kOut) + "await(x, x.out)\nawait(x, x.out)\n"),
+  EXPECT_EQ(problems_of(std::string(kOut) + "await(x) updates (x.out)\nawait(x) updates (x.out)\n"),
             Problems{"operation 3 (await) awaits a copy of 'x' that was not begun"});
 }
 
 TEST(VerifyTransfers, NothingReadsTheTargetBefore) {
-  EXPECT_EQ(problems_of(std::string(kOut) + "await(x, x.out)\n" + kBack +
-                        "y (8, 4) bf16 = add(x.back, a)\nawait(x.out, x.back)\n"),
+  EXPECT_EQ(problems_of(std::string(kOut) + "await(x) updates (x.out)\n" + kBack +
+                        "y (8, 4) bf16 = add(x.back, a)\nawait(x.out) updates (x.back)\n"),
             Problems{"operation 4 (add) touches 'x.back' before its copy is awaited"});
 }
 
 TEST(VerifyTransfers, NothingWritesTheSourceMeanwhile) {
-  EXPECT_EQ(problems_of(std::string(kOut) + "accumulate(a) updates (x)\nawait(x, x.out)\n"),
-            Problems{"operation 2 (accumulate) writes 'x' while it is copied"});
+  EXPECT_EQ(
+      problems_of(std::string(kOut) + "accumulate(a) updates (x)\nawait(x) updates (x.out)\n"),
+      Problems{"operation 2 (accumulate) writes 'x' while it is copied"});
 }
 
 TEST(VerifyTransfers, OnlyCopiesReachOtherSpaces) {
   const Problems problems =
-      problems_of(std::string(kOut) + "await(x, x.out)\ny (8, 4) bf16 = add(x.out, a)\n");
+      problems_of(std::string(kOut) + "await(x) updates (x.out)\ny (8, 4) bf16 = add(x.out, a)\n");
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_NE(problems[0].find("lies in pinned_host memory and cannot be reached"),
             std::string::npos);
 }
 
 TEST(VerifyTransfers, EndsLieInTwoSpacesAndAreDense) {
-  EXPECT_EQ(problems_of("y (8, 4) bf16 = transfer(x)\nawait(x, y)\n"),
+  EXPECT_EQ(problems_of("y (8, 4) bf16 = transfer(x)\nawait(x) updates (y)\n"),
             (Problems{"operation 1 (transfer) copies within one space",
                       "operation 2 (await) copies within one space"}));
-  EXPECT_EQ(problems_of("y (8, 4) bf16 host = transfer(x)\nawait(x, y)\n")[0],
+  EXPECT_EQ(problems_of("y (8, 4) bf16 host = transfer(x)\nawait(x) updates (y)\n")[0],
             "operation 1 (transfer) reaches host memory that is not pinned");
-  EXPECT_EQ(problems_of("y (8, 4) f32 pinned_host = transfer(x)\nawait(x, y)\n")[0],
+  EXPECT_EQ(problems_of("y (8, 4) f32 pinned_host = transfer(x)\nawait(x) updates (y)\n")[0],
             "operation 1 (transfer) y 'y' is f32, expected bf16");
   EXPECT_EQ(problems_of("tensor v (8, 2) bf16 view of x at 0 strides (4, 1)\n"
-                        "y (8, 2) bf16 pinned_host = transfer(v)\nawait(v, y)\n")[0],
+                        "y (8, 2) bf16 pinned_host = transfer(v)\nawait(v) updates (y)\n")[0],
             "operation 1 (transfer) copies a view that is not dense");
 }
 

@@ -100,7 +100,8 @@ class Goldens : public ::testing::TestWithParam<GoldenParameter> {
 
 TEST_P(Goldens, LossAndEveryGradient) {
   for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::gate_up,
-                          passes::RecomputeMode::attention, passes::RecomputeMode::layer})
+                          passes::RecomputeMode::attention,
+                          passes::RecomputeMode::all_but_attention, passes::RecomputeMode::layer})
     expect_golden(program::DType::f32, mode, 1e-5, 1e-4);
 }
 

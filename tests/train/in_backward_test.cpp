@@ -135,7 +135,7 @@ TEST(InBackward, GivesTheSameBitsOnAQuantisedBase) {
 
 TEST(InBackward, GivesTheSameBitsWhateverIsRecomputed) {
   for (const auto mode : {passes::RecomputeMode::gate_up, passes::RecomputeMode::attention,
-                          passes::RecomputeMode::layer})
+                          passes::RecomputeMode::all_but_attention, passes::RecomputeMode::layer})
     for (const bool lora : {false, true})
       expect_same({"cpu", DType::f32, OptimizerKind::adamw_8bit, lora, mode});
 }

@@ -83,7 +83,7 @@ TEST(Invariance, DropoutDropsSomething) {
 TEST(Invariance, RecomputationKeepsEveryBit) {
   const auto none = step_gradients(2, 0.25, passes::RecomputeMode::none);
   for (const auto mode : {passes::RecomputeMode::gate_up, passes::RecomputeMode::attention,
-                          passes::RecomputeMode::layer})
+                          passes::RecomputeMode::all_but_attention, passes::RecomputeMode::layer})
     EXPECT_EQ(step_gradients(2, 0.25, mode), none);
 }
 

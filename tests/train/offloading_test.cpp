@@ -1,4 +1,4 @@
-// Inputs of layers that wait on the host change no bit.
+// What is kept of layers and waits on the host changes no bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,14 +24,14 @@ struct Trained {
 };
 
 // Three steps of two micro-batches: a backend that records does so in the second.
-Trained run_steps(const std::string& backend, bool offloads) {
+Trained run_steps(const std::string& backend, passes::RecomputeMode mode, bool offloads) {
   plan::TrainingSpec spec;
   spec.method = plan::MethodKind::full;
   spec.compute = program::DType::f32;
   spec.rows = 1;
   spec.row_tokens = kRowTokens;
   spec.accumulation = 2;
-  spec.recompute = passes::RecomputeMode::layer;
+  spec.recompute = mode;
   spec.activation_offloading = offloads;
   LoadedCase loaded(backend, golden_folder("grouped_tied/model"), "", spec);
   auto& executor = loaded.executor();
@@ -57,13 +57,17 @@ class Offloading : public testing::TestWithParam<std::string> {};
 
 TEST_P(Offloading, ChangesNoBit) {
   if (!has_device(GetParam())) GTEST_SKIP() << "skipped: no CUDA device";
-  const Trained kept = run_steps(GetParam(), false);
-  const Trained offloaded = run_steps(GetParam(), true);
-  ASSERT_EQ(offloaded.values.size(), kept.values.size());
-  for (size_t i = 0; i < kept.values.size(); ++i)
-    EXPECT_EQ(offloaded.values[i], kept.values[i]) << "value " << i;
-  EXPECT_EQ(kept.transfers, 0);
-  EXPECT_EQ(offloaded.transfers, 4);  // the inputs of two of three layers, there and back
+  // Of two of three layers the input, or also both that attention writes, there and back.
+  for (const auto& [mode, transfers] : {std::pair{passes::RecomputeMode::layer, 4},
+                                        {passes::RecomputeMode::all_but_attention, 12}}) {
+    const Trained kept = run_steps(GetParam(), mode, false);
+    const Trained offloaded = run_steps(GetParam(), mode, true);
+    ASSERT_EQ(offloaded.values.size(), kept.values.size());
+    for (size_t i = 0; i < kept.values.size(); ++i)
+      EXPECT_EQ(offloaded.values[i], kept.values[i]) << "value " << i;
+    EXPECT_EQ(kept.transfers, 0);
+    EXPECT_EQ(offloaded.transfers, transfers);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, Offloading, testing::ValuesIn(golden_backends()),

@@ -30,7 +30,7 @@ std::string shape_error(const Transfer&, const OperationView& view) {
 
 std::string shape_error(const Await&, const OperationView& view) {
   ShapeRule rule(view);
-  if (rule.counts(2, 0)) check_ends(rule, view.read(0), view.read(1));
+  if (rule.counts(1, 0, 1)) check_ends(rule, view.read(0), view.update(0));
   return rule.error();
 }
 

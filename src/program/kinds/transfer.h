@@ -14,8 +14,8 @@ struct Transfer {
   static constexpr std::tuple<> kFields{};
 };
 
-// reads: x and y of a transfer that was begun. Ends when y holds what x held, and computes nothing.
-// Reading both keeps their bytes apart from all else until then.
+// reads: x, updates: y, of a transfer that was begun. Ends when y holds what x held, and computes
+// nothing. Touching both keeps their bytes apart from all else until then.
 struct Await {
   bool operator==(const Await&) const = default;
   static constexpr std::tuple<> kFields{};
