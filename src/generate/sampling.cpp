@@ -23,17 +23,21 @@ double uniform_of(int64_t seed, const Draw& draw) {
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-}  // namespace
-
-int32_t argmax(std::span<const float> logits) {
-  size_t best = 0;
-  for (size_t i = 1; i < logits.size(); ++i)
-    if (logits[i] > logits[best] || std::isnan(logits[best])) best = i;
-  if (!std::isfinite(logits[best]))
+int32_t finite_likeliest(const BlockMaxima& maxima, std::span<const float> logits) {
+  const int32_t best = maxima.likeliest();
+  if (best < 0 || !std::isfinite(logits[static_cast<size_t>(best)]))
     base::throw_user_error(
         "the model gives logits that are not finite, so no token can be chosen; its weights or its "
         "adapter are damaged, or compute_dtype=fp32 is needed");
-  return static_cast<int32_t>(best);
+  return best;
+}
+
+}  // namespace
+
+int32_t argmax(std::span<const float> logits) {
+  BlockMaxima maxima;
+  maxima.find(logits);
+  return finite_likeliest(maxima, logits);
 }
 
 double log_probability(std::span<const float> logits, int32_t id) {
@@ -44,10 +48,17 @@ double log_probability(std::span<const float> logits, int32_t id) {
 }
 
 int32_t Sampler::pick(std::span<const float> logits, const Draw& draw) {
-  const int32_t best = argmax(logits);
+  maxima_.find(logits);
+  const int32_t best = finite_likeliest(maxima_, logits);
   if (options_.temperature == 0 || options_.top_k == 1) return best;
-  select(logits);
-  weigh();
+  most_ = logits[static_cast<size_t>(best)];
+  if (options_.top_k > 0)
+    take_top_k();
+  else if (options_.top_p < 1)
+    take_top_p(logits);
+  else
+    take_all(logits);
+
   double total = 0;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
   double left = uniform_of(options_.seed, draw) * total;
@@ -58,39 +69,46 @@ int32_t Sampler::pick(std::span<const float> logits, const Draw& draw) {
   return candidates_.front().id;  // rounding of the sum left nothing
 }
 
-// The top_k candidates, likeliest first where an order is needed.
-void Sampler::select(std::span<const float> logits) {
-  candidates_.resize(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {logits[i], static_cast<int32_t>(i)};
-  const auto likelier = [](const Candidate& a, const Candidate& b) {
-    return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
-  };
-  const auto kept = static_cast<std::ptrdiff_t>(
-      options_.top_k > 0 ? std::min(static_cast<size_t>(options_.top_k), logits.size())
-                         : logits.size());
-  if (options_.top_p < 1)
-    std::partial_sort(candidates_.begin(), candidates_.begin() + kept, candidates_.end(), likelier);
-  else if (options_.top_k > 0)
-    std::nth_element(candidates_.begin(), candidates_.begin() + kept - 1, candidates_.end(),
-                     likelier);
-  candidates_.resize(static_cast<size_t>(kept));
+double Sampler::weight(double logit) const {
+  return std::exp((logit - most_) / options_.temperature);
 }
 
-// Logits become weights proportional to probabilities; top_p keeps the fewest that reach it.
-void Sampler::weigh() {
-  double most = candidates_.front().weight;
-  for (const Candidate& candidate : candidates_) most = std::max(most, candidate.weight);
+void Sampler::take_all(std::span<const float> logits) {
+  candidates_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i)
+    candidates_[i] = {std::isnan(logits[i]) ? 0 : weight(logits[i]), static_cast<int32_t>(i)};
+}
+
+void Sampler::take_top_k() {
+  maxima_.likeliest(static_cast<size_t>(options_.top_k), candidates_);
   double total = 0;
-  for (Candidate& candidate : candidates_) {
-    candidate.weight = std::exp((candidate.weight - most) / options_.temperature);
-    total += candidate.weight;
+  for (Candidate& candidate : candidates_) total += candidate.weight = weight(candidate.weight);
+  if (options_.top_p < 1) cut(options_.top_p * total);
+}
+
+// Looks at ever more of the likeliest until they make up the probability.
+void Sampler::take_top_p(std::span<const float> logits) {
+  constexpr size_t kFirst = 256;
+  constexpr size_t kGrowth = 8;
+  double total = 0;
+  for (const float logit : logits)
+    if (!std::isnan(logit)) total += weight(logit);
+  for (size_t count = kFirst;; count *= kGrowth) {
+    maxima_.likeliest(count, candidates_);
+    for (Candidate& candidate : candidates_) candidate.weight = weight(candidate.weight);
+    if (cut(options_.top_p * total) || candidates_.size() < count) return;
   }
-  if (options_.top_p >= 1) return;
+}
+
+// Keeps the fewest candidates whose weights reach a sum, which are at least one; false where all
+// together do not.
+bool Sampler::cut(double sum) {
   double reached = 0;
   size_t kept = 0;
-  while (kept < candidates_.size() && reached < options_.top_p * total)
-    reached += candidates_[kept++].weight;
+  while (kept < candidates_.size() && reached < sum) reached += candidates_[kept++].weight;
+  if (reached < sum) return false;
   candidates_.resize(std::max<size_t>(kept, 1));
+  return true;
 }
 
 }  // namespace snug::generate

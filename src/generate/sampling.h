@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "generate/likeliest.h"
+
 namespace snug::generate {
 
 struct SamplingOptions {
@@ -37,14 +39,16 @@ class Sampler {
   int32_t pick(std::span<const float> logits, const Draw& draw);
 
  private:
-  struct Candidate {
-    double weight = 0;  // first the logit, then exp of it
-    int32_t id = 0;
-  };
-  void select(std::span<const float> logits);
-  void weigh();
+  // Each leaves tokens with weights in proportion to their probabilities.
+  void take_all(std::span<const float> logits);
+  void take_top_k();
+  void take_top_p(std::span<const float> logits);
+  bool cut(double sum);
+  double weight(double logit) const;
 
   SamplingOptions options_;
+  double most_ = 0;  // the largest logit
+  BlockMaxima maxima_;
   std::vector<Candidate> candidates_;
 };
 

@@ -1,8 +1,11 @@
 #include "generate/sampling.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
+#include <random>
 
 #include "base/temporary_folder.h"
 #include "golden_recipe.h"
@@ -79,6 +82,47 @@ TEST(Sampling, DrawsAreAFunctionOfSeedPromptAndToken) {
   for (int64_t i = 0; i < 100; ++i) forward.push_back(a.pick(kLogits, {i % 3, i}));
   for (int64_t i = 99; i >= 0; --i) backward.insert(backward.begin(), b.pick(kLogits, {i % 3, i}));
   EXPECT_EQ(forward, backward);
+}
+
+// Against sorting the whole row: sizes around blocks, ties, and what is no number.
+TEST(Sampling, LikeliestAreThoseThatSortingFinds) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::mt19937 random(7);
+  for (const size_t size : {1U, 15U, 16U, 63U, 64U, 65U, 1000U, 20000U})
+    for (const int kind : {0, 1, 2}) {
+      std::normal_distribution<float> normal(0, kind == 1 ? 2 : 1000);
+      std::vector<float> logits(size);
+      for (float& logit : logits) logit = kind == 1 ? std::round(normal(random)) : normal(random);
+      if (kind == 2)
+        for (size_t i = 0; i < size; i += 3)
+          logits[i] = i % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -kInfinity;
+      std::vector<int32_t> sorted;
+      for (size_t i = 0; i < size; ++i)
+        if (logits[i] > -kInfinity) sorted.push_back(static_cast<int32_t>(i));
+      const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
+      std::ranges::stable_sort(sorted, std::greater<>(), logit);
+      generate::BlockMaxima maxima;
+      maxima.find(logits);
+      EXPECT_EQ(maxima.likeliest(), sorted.empty() ? -1 : sorted[0]);
+      for (const size_t count : {1U, 5U, 64U, 300U}) {
+        std::vector<generate::Candidate> found;
+        maxima.likeliest(count, found);
+        std::erase_if(found, [](const auto& candidate) { return candidate.weight == -kInfinity; });
+        ASSERT_EQ(found.size(), std::min(count, sorted.size())) << size << " " << kind;
+        for (size_t i = 0; i < found.size(); ++i)
+          ASSERT_EQ(found[i].id, sorted[i]) << size << " " << kind << " " << count << " " << i;
+      }
+    }
+}
+
+// More tokens make up the probability than are looked at first.
+TEST(Sampling, TopPOfManyTokens) {
+  const std::vector<float> flat(20000, 1.0F);
+  Sampler sampler({.temperature = 1, .top_p = 0.5, .seed = 3});
+  int32_t most = 0;
+  for (int64_t i = 0; i < 500; ++i) most = std::max(most, sampler.pick(flat, {0, i}));
+  EXPECT_LT(most, 10000 + 1);
+  EXPECT_GT(most, 9800);
 }
 
 TEST(Sampling, LogProbabilities) {

@@ -1,0 +1,74 @@
+#include "generate/likeliest.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+
+namespace snug::generate {
+namespace {
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+// A block is a few vectors wide: its maximum is that of lanes, which the compiler keeps in
+// registers.
+constexpr size_t kLanes = 16;
+constexpr size_t kBlock = 64;
+
+// Comparisons with what is no number are false, so that it is passed over.
+float larger(float a, float b) { return a > b ? a : b; }
+
+float largest(std::span<const float> block) {
+  std::array<float, kLanes> lanes;
+  lanes.fill(kNone);
+  size_t i = 0;
+  for (; i + kLanes <= block.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = larger(block[i + lane], lanes[lane]);
+  float most = kNone;
+  for (; i < block.size(); ++i) most = larger(block[i], most);
+  for (const float lane : lanes) most = larger(lane, most);
+  return most;
+}
+
+}  // namespace
+
+void BlockMaxima::find(std::span<const float> logits) {
+  logits_ = logits;
+  maxima_.resize((logits.size() + kBlock - 1) / kBlock);
+  for (size_t i = 0; i < maxima_.size(); ++i)
+    maxima_[i] = largest(logits.subspan(i * kBlock, std::min(kBlock, logits.size() - i * kBlock)));
+}
+
+int32_t BlockMaxima::likeliest() const {
+  const auto block = std::ranges::max_element(maxima_);
+  if (block == maxima_.end() || *block == kNone) return -1;
+  const auto begin = logits_.begin() + (block - maxima_.begin()) * static_cast<int64_t>(kBlock);
+  return static_cast<int32_t>(std::find(begin, logits_.end(), *block) - logits_.begin());
+}
+
+// So many blocks hold a logit that is as large.
+float BlockMaxima::bound(size_t count) {
+  if (count > maxima_.size()) return kNone;
+  scratch_ = maxima_;
+  const auto at = scratch_.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(scratch_.begin(), at, scratch_.end(), std::greater<>());
+  return *at;
+}
+
+void BlockMaxima::likeliest(size_t count, std::vector<Candidate>& candidates) {
+  const float least = bound(count);
+  candidates.clear();
+  for (size_t block = 0; block < maxima_.size(); ++block) {
+    if (maxima_[block] < least) continue;
+    const size_t end = std::min((block + 1) * kBlock, logits_.size());
+    for (size_t i = block * kBlock; i < end; ++i)
+      if (logits_[i] >= least) candidates.push_back({logits_[i], static_cast<int32_t>(i)});
+  }
+  const auto likelier = [](const Candidate& a, const Candidate& b) {
+    return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
+  };
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(count, candidates.size()));
+  std::partial_sort(candidates.begin(), candidates.begin() + kept, candidates.end(), likelier);
+  candidates.resize(static_cast<size_t>(kept));
+}
+
+}  // namespace snug::generate
