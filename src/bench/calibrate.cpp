@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "backends/backend.h"
+#include "backends/recipe_backend.h"
 #include "base/file.h"
 #include "bench/operation_timer.h"
 #include "plan/calibration_file.h"
@@ -64,9 +64,7 @@ plan::Calibration measure(backends::Backend& backend, const std::vector<Calibrat
 }  // namespace
 
 int calibrate(const formats::Recipe& recipe, bool json) {
-  const auto backend = backends::open_backend(
-      formats::name_of(recipe.backend),
-      {.threads = static_cast<int>(recipe.threads), .device_memory_bytes = recipe.device_memory});
+  const auto backend = backends::open_backend(recipe);
   const std::filesystem::path path =
       plan::calibration_path(recipe, plan::identify_machine(*backend));
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/recipe_backend.h"
 #include "bench/operation_timer.h"
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
@@ -99,9 +100,7 @@ int step(const formats::Recipe& given, bool as_json) {
   given.require("model");
   const models::ModelSource model = models::find_model(given.model);
   const formats::Recipe recipe = plan::resolve(given, model.config);
-  const auto backend = backends::open_backend(
-      formats::name_of(recipe.backend),
-      {.threads = static_cast<int>(recipe.threads), .device_memory_bytes = recipe.device_memory});
+  const auto backend = backends::open_backend(recipe);
   const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
   const CalibrationStep timed{.spec = spec,
                               .segment_tokens = spec.row_tokens / spec.row_segments,

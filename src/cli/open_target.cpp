@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "backends/backend.h"
 #include "backends/cuda/planned_card.h"
 #include "backends/open_cuda.h"
+#include "backends/recipe_backend.h"
 
 namespace snug::cli {
 namespace {
@@ -33,9 +33,7 @@ std::unique_ptr<program::Target> open_target(const formats::Recipe& recipe) {
                 fmt::format("is cuda, and there is no card here that this build can open; name the "
                             "one to plan for, as in device=h100. The hardware table has {}",
                             backends::cuda::hardware_names()));
-  return backends::open_backend(
-      formats::name_of(recipe.backend),
-      {.threads = static_cast<int>(recipe.threads), .device_memory_bytes = recipe.device_memory});
+  return backends::open_backend(recipe);
 }
 
 }  // namespace snug::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "backends/recipe_backend.h"
 #include "models/weights.h"
 #include "runtime/adapter.h"
 #include "runtime/load_weights.h"
@@ -27,9 +28,9 @@ int threads_for(const formats::Recipe& recipe, const models::ModelConfig& model)
 
 std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe,
                                                 const models::ModelConfig& model) {
-  return backends::open_backend(
-      formats::name_of(recipe.backend),
-      {.threads = threads_for(recipe, model), .device_memory_bytes = recipe.device_memory});
+  formats::Recipe with_threads = recipe;
+  with_threads.threads = threads_for(recipe, model);
+  return backends::open_backend(with_threads);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "backends/backend.h"
+#include "backends/recipe_backend.h"
 #include "base/file.h"
 #include "plan/document.h"
 #include "plan/fit.h"
@@ -60,20 +60,13 @@ formats::LoraConfig adapter_config(const formats::Recipe& recipe) {
           .base_model = recipe.model};
 }
 
-std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe) {
-  return backends::open_backend(formats::name_of(recipe.backend),
-                                {.threads = static_cast<int>(recipe.threads),
-                                 .device_memory_bytes = recipe.device_memory,
-                                 .chooses_by_timing = !recipe.deterministic});
-}
-
 class Session {
  public:
   explicit Session(const formats::Recipe& recipe)
       : folder_(open_run_folder(recipe)),
         model_(models::find_model(recipe.model)),
         recipe_(plan::resolve(recipe, model_.config)),
-        backend_(open_backend(recipe_)),
+        backend_(backends::open_backend(recipe_)),
         spec_(plan::training_spec(recipe_, model_.config, *backend_)) {}
 
   int run() {

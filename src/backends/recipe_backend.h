@@ -1,0 +1,14 @@
+// The backend that a recipe names, with what the recipe says of it.
+#pragma once
+
+#include <memory>
+
+#include "backends/backend.h"
+#include "formats/recipe.h"
+
+namespace snug::backends {
+
+// Throws UserError for one that is not built, and for cuda without a card.
+std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe);
+
+}  // namespace snug::backends
