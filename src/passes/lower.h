@@ -12,9 +12,8 @@
 //   in_place     %y = rope(%x, %table), x dead after     ->  %y a view of %x
 //   remove_unused
 //                tensors that no operation touches any more go
-//   workspaces   chunk sizes, which attention a library does, and one tensor of scratch an
-//   operation
-//                that asks for it
+//   workspaces   chunk sizes, which attention a library does, and a tensor of scratch for each
+//                operation that asks for it
 //
 // Throws UserError when the target cannot run an operation with its element types.
 #pragma once

@@ -89,7 +89,7 @@ class Offload {
              checkpoint.layer + 1 >= static_cast<int32_t>(layers_.size()) ||
              checkpoint.read_back < 0;
     });
-    std::ranges::sort(found, {}, &Checkpoint::written);
+    std::ranges::stable_sort(found, {}, &Checkpoint::written);
     return found;
   }
 

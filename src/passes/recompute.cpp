@@ -68,8 +68,13 @@ class Recompute {
         if (attention) drop_with_norm(id);
         if (mode_ == RecomputeMode::gate_up && operation.kind() == Kind::silu_mul) drop(id);
       }
-      if (mode_ >= RecomputeMode::all_but_attention) drop_layer_outputs(operation);
+      if (keeps_checkpoints()) drop_layer_outputs(operation);
     }
+  }
+
+  // Nothing of a layer is kept but what becomes a checkpoint.
+  bool keeps_checkpoints() const {
+    return mode_ == RecomputeMode::all_but_attention || mode_ == RecomputeMode::layer;
   }
 
   void drop(TensorId id) {
@@ -92,7 +97,8 @@ class Recompute {
       drop_with_norm(operation.reads[0]);
   }
 
-  // The first layer's input comes from an operation outside all layers.
+  // The first layer's input comes from an operation outside all layers, of which nothing else is
+  // touched.
   void drop_layer_outputs(const Operation& operation) {
     const bool keeps =
         mode_ == RecomputeMode::all_but_attention && operation.kind() == Kind::attention;

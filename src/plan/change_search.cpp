@@ -25,8 +25,8 @@ using formats::Recipe;
 constexpr int64_t kShortRow = 512;
 constexpr int64_t kShortestRow = 16;
 
-// From the fastest; the last takes the least memory of the device. Those that offload nothing come
-// first, in the order of formats::Recompute.
+// Those that offload nothing first, in the order of formats::Recompute; the last take the least
+// memory of the device.
 constexpr auto kSavings = std::to_array<Saving>({{"none", false},
                                                  {"gate_up", false},
                                                  {"attention", false},
@@ -264,7 +264,7 @@ std::vector<int64_t> ChangeSearch::row_choices() const {
 
 bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
   const int64_t rows = row_choices().back();
-  // The last takes the least nearly always: it is asked first.
+  // The last take the least nearly always: they are asked first.
   const std::span<const Saving> all = savings();
   return std::any_of(all.rbegin(), all.rend(), [&](const Saving& saving) {
     return fits_with(with_rows(base, saving, rows), budget);

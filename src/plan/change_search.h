@@ -1,9 +1,8 @@
 // The search for the cheapest change of a recipe that makes its job fit.
 //
 // Changes come in classes, the first class with one that fits wins, and inside it the fastest:
-//   0  the same numbers: what is recomputed, what waits on the host (where that is other memory
-//   than
-//      the device's), and micro-batches split into more accumulation steps
+//   0  the same numbers: what is recomputed, what waits on the host (where that is not the device's
+//      memory), and micro-batches split into more accumulation steps
 //   1  other element types: bf16 compute, optim=adamw_bf16, optim=adamw_8bit
 //   2  max_length halved, as little as needed
 //   3  method=lora in place of full

@@ -30,8 +30,8 @@ std::string device_problem(const PlanDocument& plan, int64_t budget) {
 }
 
 // Bytes of the host that a job may take: what the user gives it; else, beside a card that is here,
-// what the machine has. Nothing where that is not known, or where the device's memory is the host's
-// and limits both.
+// what the machine has left. Nothing where that is not known, or where the device's memory is the
+// host's and limits both.
 std::optional<int64_t> host_memory(const formats::Recipe& recipe, const PlanDocument& plan,
                                    const program::Target& target) {
   if (recipe.host_memory > 0) return recipe.host_memory;
@@ -46,14 +46,16 @@ std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan
       "the job does not fit: it plans {} of host memory ({} in arenas, {} outside them) and {} {}, "
       "{} too little.",
       exact(planned), readable_bytes(arenas), readable_bytes(plan.outside_bytes),
-      recipe.host_memory > 0 ? "host_memory is" : "the machine has", exact(memory),
+      recipe.host_memory > 0 ? "host_memory is" : "the machine has left", exact(memory),
       exact(planned - memory));
 }
 
 std::string advice(const std::optional<Change>& change, const std::optional<Change>& least) {
   if (change)
-    return fmt::format(" The cheapest change that fits: {} (plans {} on the device).",
-                       to_string(change->overrides), readable_bytes(change->device_bytes));
+    return fmt::format(
+        " The cheapest change that fits: {} (plans {} on the device, {} on the host).",
+        to_string(change->overrides), readable_bytes(change->device_bytes),
+        readable_bytes(change->host_bytes));
   if (!least) return " No change that snug knows makes it fit.";
   return fmt::format(
       " No change that snug knows makes it fit: the least device memory it found is {}, with {}. "

@@ -19,7 +19,8 @@ struct Verdict {
 };
 
 // Compares the device's arena with target.capacity_bytes(device), and the host's arenas and what
-// lies outside them with the recipe's host_memory or, beside a card that is here, the machine's.
+// lies outside them with the recipe's host_memory or, beside a card that is here, what the
+// machine has left.
 // Searches only when it does not fit: a few dozen plans of few layers, and one or two whole ones.
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                   const PlanDocument& plan, const program::Target& target);

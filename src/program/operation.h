@@ -51,7 +51,7 @@ struct Operation {
   std::vector<TensorId> writes;   // wholly overwritten, never read
   std::vector<TensorId> updates;  // read and written in place
   TensorId workspace = kNone;     // scratch, undefined before and after
-  int8_t stream = 0;
+  int8_t stream = 0;  // the clock's timeline: 0, but for transfers that go on beside the others
   Phase phase = Phase::forward;
   int32_t layer = -1;  // -1: belongs to no layer
 

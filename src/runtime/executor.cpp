@@ -41,13 +41,21 @@ bool depends_on_batch(const program::Operation& operation) {
          operation.kind() == program::Kind::linear_cross_entropy_train;
 }
 
+// A recording ends what it begins: no copy is under way where one stretch ends.
 std::vector<Stretch> stretches_of(const Program& program) {
   std::vector<Stretch> stretches;
+  int64_t under_way = 0;
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const bool depends = depends_on_batch(program.operations[i]);
-    if (stretches.empty() || stretches.back().depends_on_batch || depends)
+    if (stretches.empty() || stretches.back().depends_on_batch || depends) {
+      SNUG_CHECK(under_way == 0, "{} copies are under way at operation {} of {}", under_way, i,
+                 program.name);
       stretches.push_back({i, i, depends, nullptr});
+    }
     stretches.back().end = i + 1;
+    const program::Kind kind = program.operations[i].kind();
+    under_way += kind == program::Kind::transfer ? 1 : 0;
+    under_way -= kind == program::Kind::await ? 1 : 0;
   }
   return stretches;
 }

@@ -200,10 +200,29 @@ TEST(EmulatedDevice, shows_a_side_copy_that_is_not_awaited) {
   CUDA_CHECK(cudaStreamSynchronize(stream.get()));
   EXPECT_EQ(to, 0);
   copies.await(stream.get());
-  EXPECT_EQ(to, 0);
   CUDA_CHECK(cudaStreamSynchronize(stream.get()));
   EXPECT_EQ(to, 7);
   EXPECT_DEATH(cuda::record_graph(begin, stream.get()), "cudaStreamEndCapture");
+}
+
+// What does not wait for the work of another stream reads what was there before.
+TEST(EmulatedDevice, shows_a_side_copy_that_begins_too_early) {
+  for (const bool waits : {true, false}) {
+    int value = 0;
+    int copy = -1;
+    const cuda::Stream work;
+    const cuda::Stream copies;
+    cudaEvent_t reached = nullptr;
+    CUDA_CHECK(cudaEventCreate(&reached));
+    cuda::launch(increment, {}, work.get(), &value);
+    CUDA_CHECK(cudaEventRecord(reached, work.get()));
+    if (waits) CUDA_CHECK(cudaStreamWaitEvent(copies.get(), reached, 0));
+    CUDA_CHECK(cudaMemcpyAsync(&copy, &value, sizeof(copy), cudaMemcpyDefault, copies.get()));
+    EXPECT_EQ(copy, waits ? -1 : 0);
+    CUDA_CHECK(cudaStreamSynchronize(copies.get()));
+    EXPECT_EQ(copy, waits ? 1 : 0);
+    CUDA_CHECK(cudaEventDestroy(reached));
+  }
 }
 
 TEST(CudaBackend, copies_beside_its_work_also_in_a_graph) {

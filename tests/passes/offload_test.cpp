@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "passes/layout.h"
 #include "passes/offload.h"
 #include "program/verify.h"
@@ -63,6 +65,8 @@ TEST(Offload, LayerInputsWaitOnTheHost) {
 TEST(Offload, OneStreamWhereTheHostReachesTheDevice) {
   const TestTarget near([](const program::OperationView&) { return true; });
   const Program result = offload(parse(kBefore), near);
+  EXPECT_EQ(
+      std::ranges::count(result.operations, program::Kind::transfer, &program::Operation::kind), 4);
   for (const program::Operation& operation : result.operations) EXPECT_EQ(operation.stream, 0);
 }
 

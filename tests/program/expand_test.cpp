@@ -71,7 +71,7 @@ TEST(Expand, BasicKindStaysAsItIs) {
   const std::string text =
       "program p\n"
       "tensor x (8, 4) bf16 batch step\n"
-      "y (8, 4) bf16 = add(x, x) workspace scratch (64) u8 recompute stream 1 layer 3\n";
+      "y (8, 4) bf16 = add(x, x) workspace scratch (64) u8 recompute layer 3\n";
   EXPECT_EQ(expanded(text), text);
 }
 

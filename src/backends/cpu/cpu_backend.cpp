@@ -11,6 +11,7 @@
 #include "backends/dispatch.h"
 #include "backends/host_fill.h"
 #include "backends/operation_checks.h"
+#include "base/available_memory.h"
 #include "base/error.h"
 #include "formats/nf4.h"
 
@@ -64,7 +65,7 @@ std::string CpuBackend::library_versions() const {
 
 int64_t CpuBackend::capacity_bytes(program::Space space) const {
   if (space == program::Space::device && device_budget_bytes_ > 0) return device_budget_bytes_;
-  return available_memory_bytes();
+  return base::available_memory_bytes();
 }
 
 bool CpuBackend::runs(const program::OperationView& view) const {

@@ -49,10 +49,13 @@ class PinnedArena : public Arena {
 
 [[noreturn]] void refuse(program::Space space, int64_t bytes, cudaError_t error) {
   cudaGetLastError();  // takes the error back: the caller may go on
+  const bool on_device = space == program::Space::device;
   base::throw_user_error(
-      "The system refused {:.1f} MiB of {} memory ({}). Close other programs that use the card, or "
-      "set device_memory to what is free and let 'snug plan' name the cheapest change.",
-      static_cast<double>(bytes) / kMebibyte, program::name_of(space), cudaGetErrorName(error));
+      "The system refused {:.1f} MiB of {} memory ({}). Close other programs that use {}, or set "
+      "{} "
+      "to what is free and let 'snug plan' name the cheapest change.",
+      static_cast<double>(bytes) / kMebibyte, program::name_of(space), cudaGetErrorName(error),
+      on_device ? "the card" : "much memory", on_device ? "device_memory" : "host_memory");
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "backends/cuda/cuda_backend.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -14,6 +12,7 @@
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/dispatch.h"
 #include "backends/operation_checks.h"
+#include "base/available_memory.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -44,8 +43,7 @@ std::string CudaBackend::library_versions() const {
 }
 
 int64_t CudaBackend::capacity_bytes(program::Space space) const {
-  if (space != program::Space::device)
-    return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (space != program::Space::device) return base::available_memory_bytes();
   const int64_t most = device()->arena_bytes();
   return device_budget_bytes_ > 0 ? std::min(device_budget_bytes_, most) : most;
 }

@@ -137,6 +137,7 @@ cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes,
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new CudaStreamStandIn;
   const std::lock_guard lock(streams_mutex);
+  (*stream)->is_eager = streams.size() % 2 == 1;
   streams.insert(*stream);
   return cudaSuccess;
 }
@@ -247,10 +248,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   }
   if (stream->recorder != nullptr) return cudaErrorStreamCaptureUnsupported;
   if (event->stream == nullptr) return cudaSuccess;
-  snug::cuda_emulator::submit(stream, [other = event->stream, moment = event->last] {
-    if (!moment->reached)
-      snug::cuda_emulator::finish_until(other, [&] { return moment->reached.has_value(); });
-  });
+  const auto is_reached = [moment = event->last] { return moment->reached.has_value(); };
+  snug::cuda_emulator::submit(stream, Work{[other = event->stream, is_reached] {
+                                             if (!is_reached())
+                                               snug::cuda_emulator::finish_until(other, is_reached);
+                                           },
+                                           is_reached});
   return cudaSuccess;
 }
 

@@ -1,7 +1,9 @@
-// A stream of the emulated device. It does its work at the last moment that CUDA allows, when
-// somebody waits for it, so that a host that goes on too early reads old bytes or overwrites what
-// is still to be copied; and so does a stream that another one waits for. What it records for a
-// graph it does not do at all. Thread-safe, but for recording.
+// A stream of the emulated device. Of those that are alive every first does its work at the last
+// moment that CUDA allows, when somebody waits for it, so that a host that goes on too early reads
+// old bytes or overwrites what is still to be copied. Every second does it at the first moment, so
+// that what should have waited for another stream reads what is not there yet; only at a wait for
+// what was not reached it stops, until somebody waits for it. What a stream records for a graph it
+// does not do at all. Thread-safe, but for recording.
 #pragma once
 
 #include <deque>
@@ -13,9 +15,15 @@
 
 #include "cuda_runtime_api.h"
 
+struct Work {
+  std::function<void()> run;
+  std::function<bool()> is_ready;  // empty: always; an eager stream waits for it
+};
+
 struct CudaStreamStandIn {
   std::mutex mutex;
-  std::deque<std::function<void()>> queued;
+  std::deque<Work> queued;
+  bool is_eager = false;
   // The stream that records what this one is given: itself, or one that it waited for. Null: none.
   cudaStream_t recorder = nullptr;
   // Of a recorder: the calls, in order, to be made again with the stream that a graph is launched
@@ -27,9 +35,21 @@ struct CudaStreamStandIn {
 
 namespace snug::cuda_emulator {
 
+// Does what is queued, in order, until `is_enough` or nothing is left.
+template <typename F>
+void finish_until(cudaStream_t stream, const F& is_enough) {
+  const std::lock_guard lock(stream->mutex);
+  for (; !stream->queued.empty() && !is_enough(); stream->queued.pop_front())
+    stream->queued.front().run();
+}
+
+inline void finish(cudaStream_t stream) {
+  finish_until(stream, [] { return false; });
+}
+
 // Work for the null stream is done at once.
-inline void submit(cudaStream_t stream, std::function<void()> work) {
-  if (stream == nullptr) return work();
+inline void submit(cudaStream_t stream, Work work) {
+  if (stream == nullptr) return work.run();
   if (stream->recorder != nullptr) {
     const cudaStream_t recorder = stream->recorder;
     stream->is_awaited = stream == recorder;
@@ -37,20 +57,19 @@ inline void submit(cudaStream_t stream, std::function<void()> work) {
         [=](cudaStream_t launched_on) { submit(stream == recorder ? launched_on : stream, work); });
     return;
   }
-  const std::lock_guard lock(stream->mutex);
-  stream->queued.push_back(std::move(work));
+  {
+    const std::lock_guard lock(stream->mutex);
+    stream->queued.push_back(std::move(work));
+  }
+  if (stream->is_eager)
+    finish_until(stream, [&] {
+      const Work& next = stream->queued.front();
+      return next.is_ready && !next.is_ready();
+    });
 }
 
-// Does what is queued, in order, until `is_enough` or nothing is left.
-template <typename F>
-void finish_until(cudaStream_t stream, const F& is_enough) {
-  const std::lock_guard lock(stream->mutex);
-  for (; !stream->queued.empty() && !is_enough(); stream->queued.pop_front())
-    stream->queued.front()();
-}
-
-inline void finish(cudaStream_t stream) {
-  finish_until(stream, [] { return false; });
+inline void submit(cudaStream_t stream, std::function<void()> run) {
+  submit(stream, Work{std::move(run), nullptr});
 }
 
 }  // namespace snug::cuda_emulator
