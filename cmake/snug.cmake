@@ -33,6 +33,10 @@ function(snug_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  # A sanitizer makes a test up to ten times slower.
+  if(CMAKE_CXX_FLAGS MATCHES "fsanitize")
+    math(EXPR ARG_TIMEOUT "10 * ${ARG_TIMEOUT}")
+  endif()
   # Waiting threads sleep: spinning ones would starve each other on a busy machine.
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "OMP_WAIT_POLICY=passive")

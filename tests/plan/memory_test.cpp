@@ -116,19 +116,19 @@ class QloraOfPreset : public ::testing::TestWithParam<std::string> {};
 TEST_P(QloraOfPreset, TakesLessThanLora) {
   const NullTarget target;
   const int64_t longest = models::preset(GetParam())->max_position;
-  for (const auto& [rows, tokens, mode] : kShapes) {
+  for (const Shape& shape : kShapes) {
     const auto bytes = [&](const char* method, const char* double_quant) {
-      const Job job =
-          plan_of({"model=" + GetParam(), method, double_quant, fmt::format("recompute={}", mode),
-                   fmt::format("max_length={}", std::min(tokens, longest)),
-                   fmt::format("per_device_train_batch_size={}", rows)},
-                  target);
+      const Job job = plan_of(
+          {"model=" + GetParam(), method, double_quant, fmt::format("recompute={}", shape.mode),
+           fmt::format("max_length={}", std::min(shape.tokens, longest)),
+           fmt::format("per_device_train_batch_size={}", shape.rows)},
+          target);
       return job.layout.spaces[0].arena_bytes;
     };
     const int64_t nf4 = bytes("method=qlora", "double_quant=false");
-    const std::string shape = fmt::format("{} x {} {}", rows, tokens, mode);
-    EXPECT_LT(nf4, bytes("method=lora", "double_quant=false")) << shape;
-    EXPECT_LT(bytes("method=qlora", "double_quant=true"), nf4) << shape;
+    const std::string name = fmt::format("{} x {} {}", shape.rows, shape.tokens, shape.mode);
+    EXPECT_LT(nf4, bytes("method=lora", "double_quant=false")) << name;
+    EXPECT_LT(bytes("method=qlora", "double_quant=true"), nf4) << name;
   }
 }
 

@@ -67,9 +67,7 @@ SNUG_INLINE Register multiply_add(Register sum, const float* a, Register b) { re
 SNUG_INLINE Register multiply_add(Register sum, const uint16_t* a, Register b) {
   int32_t pair;
   __builtin_memcpy(&pair, a, sizeof pair);
-  return reinterpret_cast<Register>(_mm512_dpbf16_ps(
-      reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair)),
-      reinterpret_cast<__m512bh>(b)));
+  return add_pair_products(sum, _mm512_set1_epi32(pair), reinterpret_cast<__m512i>(b));
 }
 #endif
 

@@ -21,9 +21,7 @@ template <>
 constexpr int64_t kStep<uint16_t> = 2 * kLanes;
 
 SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const uint16_t* x, const uint16_t* w) {
-  return reinterpret_cast<Float16Lanes>(_mm512_dpbf16_ps(
-      reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(_mm512_loadu_si512(x)),
-      reinterpret_cast<__m512bh>(_mm512_loadu_si512(w))));
+  return add_pair_products(sum, _mm512_loadu_si512(x), _mm512_loadu_si512(w));
 }
 #else
 SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const uint16_t* x, const uint16_t* w) {

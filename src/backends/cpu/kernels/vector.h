@@ -126,6 +126,21 @@ SNUG_INLINE Float16Lanes multiply_add(Float16Lanes a, Float16Lanes b, Float16Lan
 #endif
 }
 
+#if defined(__AVX512BF16__)
+// sum + a b of pairs of bf16. clang 16 does not end where vectors of bf16, which the intrinsic
+// takes, are spread or joined: its optimizer asks for the cost of that without end. So there the
+// instruction takes integers.
+SNUG_INLINE Float16Lanes add_pair_products(Float16Lanes sum, __m512i a, __m512i b) {
+#if defined(__clang__)
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  return sum;
+#else
+  return reinterpret_cast<Float16Lanes>(_mm512_dpbf16_ps(
+      reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b)));
+#endif
+}
+#endif
+
 using Float8Lanes = float __attribute__((vector_size(32)));
 using Float4Lanes = float __attribute__((vector_size(16)));
 
