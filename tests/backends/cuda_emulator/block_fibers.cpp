@@ -123,6 +123,8 @@ void make_context(Fiber& fiber) {
   fiber.started = true;
   if (fiber.stack == nullptr) make_context(fiber);
   setcontext(&fiber.entry);
+  // Not the last thing in here, or the frame that is jumped back to would be left before the call.
+  fail("a fiber could not be started");
 }
 
 bool is_ready(const Fiber& fiber) {
