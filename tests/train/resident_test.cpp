@@ -71,7 +71,10 @@ INSTANTIATE_TEST_SUITE_P(
                      {"method=lora", "per_device_train_batch_size=40", "recompute=layer"}},
         MemoryRecipe{"qlora", {"method=qlora", "per_device_train_batch_size=24"}},
         MemoryRecipe{"qlora_layer",
-                     {"method=qlora", "per_device_train_batch_size=40", "recompute=layer"}}),
+                     {"method=qlora", "per_device_train_batch_size=40", "recompute=layer"}},
+        MemoryRecipe{"qlora_offloaded",
+                     {"method=qlora", "per_device_train_batch_size=40",
+                      "recompute=all_but_attention", "activation_offloading=true"}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST(Resume, LoraEndsWithTheSameBits) {
 }
 
 TEST(Resume, QloraEndsWithTheSameBits) {
-  expect_same_end({"method=qlora"}, "adapter/adapter_model.safetensors");
+  expect_same_end({"method=qlora", "recompute=all_but_attention", "activation_offloading=true"},
+                  "adapter/adapter_model.safetensors");
 }
 
 TEST(Resume, FullEndsWithTheSameBits) {

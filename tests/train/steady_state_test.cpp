@@ -136,7 +136,9 @@ TEST(SteadyState, TheWatchSeesAllocations) {
 
 TEST(SteadyState, Lora) { expect_steady({"method=lora", "lora_dropout=0.1"}); }
 TEST(SteadyState, LoraInFp32) { expect_steady({"method=lora", "compute_dtype=fp32"}); }
-TEST(SteadyState, Qlora) { expect_steady({"method=qlora", "recompute=layer"}); }
+TEST(SteadyState, Qlora) {
+  expect_steady({"method=qlora", "recompute=layer", "activation_offloading=true"});
+}
 TEST(SteadyState, FullWith8bitStateInBackward) {
   expect_steady({"method=full", "optim=adamw_8bit", "optim_in_backward=true", "max_grad_norm=0"});
 }
