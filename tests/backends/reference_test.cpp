@@ -9,6 +9,7 @@
 #include "backends/reference/with_float_type.h"
 #include "base/error.h"
 #include "comparison.h"
+#include "operation_check.h"
 #include "program/kind.h"
 
 namespace snug::backends::test {
@@ -253,7 +254,7 @@ TEST_F(Reference, accumulating_forms_add_to_what_was_there) {
       ++checked;
     }
   };
-  for (int kind = 0; kind < program::kKindCount; ++kind) each(static_cast<program::Kind>(kind));
+  for (const program::Kind kind : all_kinds()) each(kind);
   EXPECT_GT(checked, 50);
 }
 
@@ -292,7 +293,7 @@ TEST_F(Reference, fused_kinds_are_their_expansions) {
       ++checked;
     }
   };
-  for (int kind = 0; kind < program::kKindCount; ++kind) each(static_cast<program::Kind>(kind));
+  for (const program::Kind kind : all_kinds()) each(kind);
   EXPECT_GT(checked, 20);
 }
 
