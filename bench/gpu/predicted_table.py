@@ -5,6 +5,7 @@
 """
 
 import argparse
+import dataclasses
 import pathlib
 import sys
 
@@ -24,6 +25,9 @@ from report import table  # noqa: E402
 CARD = "H200"
 # Each as quick and as lean as it is measured on the card.
 JOBS = [make(jobs.LLAMA, method) for method in ("lora", "qlora", "full") for make in (jobs.quick, jobs.lean)]
+# What may be kept of layers that are recomputed, on the card and on the host.
+SAVINGS = [dataclasses.replace(jobs.lean(jobs.LLAMA, method), recomputes=recomputes, words=words)
+           for method in ("lora", "qlora") for recomputes in (jobs.LEAN, jobs.BUT_ATTENTION) for words in ((), jobs.OFFLOADED)]
 NOT_MEASURED = "not yet measured"
 LEAST_MS = 1.0  # of a line in some job; what takes less is one line
 REST = "everything else"
@@ -45,10 +49,10 @@ def by_kind(operations: list[dict], name: str) -> dict[str, float]:
 
 
 def explained(snug: pathlib.Path, job: jobs.Job) -> dict:
-    """The step as the plan's clock sees it. Raises Failure."""
+    """What `snug explain` says: the step as the plan's clock sees it, and the device's peak. Raises Failure."""
     setting = stages.Setting(snug=snug, python="", work=HERE, out=HERE, backend="cuda", device="none", warmup=0, steps=0, limit_seconds=120)
     words = stages.words_of(setting, job, job.recomputes[0])
-    return processes.run_json([snug, "explain", *words, f"device={CARD.lower()}", "--json"], setting.limit_seconds, 1)["step"]
+    return processes.run_json([snug, "explain", *words, f"device={CARD.lower()}", "--json"], setting.limit_seconds, 1)
 
 
 def measured(result: dict, kind: str, job: jobs.Job, name: str) -> dict | None:
@@ -85,15 +89,25 @@ def kinds_table(result: dict, steps: dict[jobs.Job, dict]) -> str:
     return table(["operations, ms", *(f"{job.method}, {job.recomputes[0]}" for job in steps), "measured"], rows)
 
 
+def savings_table(snug: pathlib.Path) -> str:
+    rows = []
+    for job in SAVINGS:
+        plan = explained(snug, job)
+        rows.append([f"{job.model} {job.method}", job.recomputes[0], "yes" if job.words else "no", f"{plan['step']['seconds']:.3f}",
+                     f"{plan['peak']['bytes'] * 1e-9:.2f}"])
+    return table(["job", "recompute", "offloaded", "planned s", "planned GB on the card"], rows)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--snug", default="build/release/snug", help="the binary, of any build")
     parser.add_argument("--results", default=str(results_table.RESULTS), help="folder of gpu.json; what is not there is not measured")
     parser.add_argument("--check", default="", help="a file that must hold the tables")
     arguments = parser.parse_args()
-    steps = {job: explained(pathlib.Path(arguments.snug).resolve(), job) for job in JOBS}
+    snug = pathlib.Path(arguments.snug).resolve()
+    steps = {job: explained(snug, job)["step"] for job in JOBS}
     result = results.load(pathlib.Path(arguments.results) / "gpu.json")
-    texts = [steps_table(result, steps), kinds_table(result, steps)]
+    texts = [steps_table(result, steps), kinds_table(result, steps), savings_table(snug)]
     if not arguments.check:
         print("\n".join(texts), end="")
         return 0

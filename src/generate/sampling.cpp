@@ -66,7 +66,7 @@ int32_t Sampler::pick(std::span<const float> logits, const Draw& draw) {
     left -= candidate.weight;
     if (left < 0) return candidate.id;
   }
-  return candidates_.front().id;  // rounding of the sum left nothing
+  return best;  // rounding of the sum left nothing
 }
 
 double Sampler::weight(double logit) const {

@@ -20,6 +20,7 @@ struct Checkpoint {
   int32_t layer = -1;
   int32_t written = -1;
   int32_t read_back = -1;  // the first operation behind the forward pass that reads it
+  TensorId host = kNone;   // where it waits
 };
 
 struct Layer {
@@ -35,15 +36,14 @@ class Offload {
         result_(program),
         before_(program.operations.size()),
         behind_(program.operations.size()),
-        offloaded_(program.tensors.size(), kNone),
         fetched_(program.tensors.size(), kNone) {
     result_.operations.clear();
   }
 
   Program run() {
     find_layers();
-    const std::vector<Checkpoint> checkpoints = find_checkpoints();
-    for (const Checkpoint& checkpoint : checkpoints) move_out(checkpoint);
+    std::vector<Checkpoint> checkpoints = find_checkpoints();
+    for (Checkpoint& checkpoint : checkpoints) move_out(checkpoint);
     // What is awaited before an operation comes before the next layer's copy.
     for (size_t i = checkpoints.size(); i-- > 0;) bring_back(checkpoints[i]);
     for (size_t i = 0; i < input_.operations.size(); ++i) push(i);
@@ -93,14 +93,13 @@ class Offload {
     return found;
   }
 
-  void move_out(const Checkpoint& checkpoint) {
+  void move_out(Checkpoint& checkpoint) {
     const int32_t end = layers_[index(checkpoint.layer)].end;
     SNUG_CHECK(checkpoint.written < end, "{} is written when its layer is done",
                input_.tensor(checkpoint.id).name);
-    const TensorId host = add_copy(checkpoint.id, ".offloaded", Space::pinned_host);
-    offloaded_[index(checkpoint.id)] = host;
-    behind_[index(checkpoint.written)].push_back(transfer(checkpoint.id, host));
-    behind_[index(end)].push_back(await(checkpoint.id, host));
+    checkpoint.host = add_copy(checkpoint.id, ".offloaded", Space::pinned_host);
+    behind_[index(checkpoint.written)].push_back(transfer(checkpoint.id, checkpoint.host));
+    behind_[index(end)].push_back(await(checkpoint.id, checkpoint.host));
   }
 
   void bring_back(const Checkpoint& checkpoint) {
@@ -109,11 +108,10 @@ class Offload {
     SNUG_CHECK(0 <= begin && begin < end && end <= checkpoint.read_back,
                "{} is read before its layer's backward pass begins",
                input_.tensor(checkpoint.id).name);
-    const TensorId host = offloaded_[index(checkpoint.id)];
     const TensorId back = add_copy(checkpoint.id, ".fetched", Space::device);
     fetched_[index(checkpoint.id)] = back;
-    before_[index(begin)].push_back(transfer(host, back));
-    before_[index(end)].push_back(await(host, back));
+    before_[index(begin)].push_back(transfer(checkpoint.host, back));
+    before_[index(end)].push_back(await(checkpoint.host, back));
   }
 
   TensorId add_copy(TensorId id, const char* suffix, Space space) {
@@ -172,10 +170,7 @@ class Offload {
   std::vector<Layer> layers_;
   std::vector<std::vector<Operation>> before_;  // by operation of the input
   std::vector<std::vector<Operation>> behind_;
-  // By tensor of the input, kNone for what is no checkpoint: where it waits, and what takes its
-  // place.
-  std::vector<TensorId> offloaded_;
-  std::vector<TensorId> fetched_;
+  std::vector<TensorId> fetched_;  // by tensor of the input: what takes its place; kNone: itself
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 // Copies go beside what is computed: out while the layer runs, back while the backward pass of the
 // layer behind it runs.
 //
-//   before   %x1 = matmul(%x0, %v)                    %x0, %x1: checkpoints      forward
+//   before   %x1 = matmul(%x0, %v)                    %x1, %x2: checkpoints      forward
 //            %x2 = matmul(%x1, %w)                    %x2: the last layer's input
 //            ...
 //            %d.x2 = rms_norm_grad(%x2, ...)                                     backward

@@ -58,19 +58,21 @@ class RoundTrip {
 
   void transfer(const Buffer& from, const Buffer& to) {
     static const program::Attributes attributes = program::Transfer{};
-    Invocation invocation;
-    invocation.attributes = &attributes;
-    invocation.reads = {&from, 1};
-    invocation.writes = {&to, 1};
-    backend_.run(invocation);
+    run(attributes, from, {&to, 1}, {});
   }
 
   void await(const Buffer& from, const Buffer& to) {
     static const program::Attributes attributes = program::Await{};
+    run(attributes, from, {}, {&to, 1});
+  }
+
+  void run(const program::Attributes& attributes, const Buffer& from,
+           std::span<const Buffer> writes, std::span<const Buffer> updates) {
     Invocation invocation;
     invocation.attributes = &attributes;
     invocation.reads = {&from, 1};
-    invocation.updates = {&to, 1};
+    invocation.writes = writes;
+    invocation.updates = updates;
     backend_.run(invocation);
   }
 

@@ -226,6 +226,40 @@ TEST(PlannedCard, NamesOffloadingWhereTheHostHasRoom) {
   }
 }
 
+// As a card that is here says it: the host has so much left.
+class CardHere final : public PlannedCard {
+ public:
+  CardHere(const char* name, int64_t host_bytes)
+      : PlannedCard(*find_hardware(name), 0), host_bytes_(host_bytes) {}
+  std::optional<program::DeviceFacts> device() const override {
+    std::optional<program::DeviceFacts> facts = PlannedCard::device();
+    facts->is_here = true;
+    return facts;
+  }
+  int64_t capacity_bytes(program::Space space) const override {
+    return space == program::Space::device ? PlannedCard::capacity_bytes(space) : host_bytes_;
+  }
+
+ private:
+  int64_t host_bytes_;
+};
+
+// What waits on the host has to fit there, too, where the host is known.
+TEST(PlannedCard, IsLimitedByTheHostBesideIt) {
+  const formats::Recipe recipe =
+      formats::load_recipe("", {"model=llama-3.1-8b", "method=qlora", "max_length=65536",
+                                "recompute=layer", "activation_offloading=true"});
+  const auto verdict = [&](int64_t host_bytes) {
+    const CardHere here("rtx-4090", host_bytes);
+    return judge_fit(recipe, models::find_model(recipe.model), document_of(recipe, here), here);
+  };
+  EXPECT_TRUE(verdict(20 * kGibibyte).fits);
+  const Verdict refused = verdict(4 * kGibibyte);
+  EXPECT_FALSE(refused.fits);
+  EXPECT_NE(refused.message.find("the machine has left 4294967296 bytes"), std::string::npos)
+      << refused.message;
+}
+
 // A roofline is a floor: no estimate is faster than the card's peaks allow, nor absurdly slow.
 TEST(PlannedCard, EstimatesStepsBetweenThePeaksAndTenTimesAsLong) {
   for (const HardwareRow& row : backends::cuda::hardware_table()) {

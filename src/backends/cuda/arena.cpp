@@ -51,9 +51,8 @@ class PinnedArena : public Arena {
   cudaGetLastError();  // takes the error back: the caller may go on
   const bool on_device = space == program::Space::device;
   base::throw_user_error(
-      "The system refused {:.1f} MiB of {} memory ({}). Close other programs that use {}, or set "
-      "{} "
-      "to what is free and let 'snug plan' name the cheapest change.",
+      "The system refused {:.1f} MiB of {} memory ({}). Close other programs that use {}, or lower "
+      "{} to what is free and let 'snug plan' name the cheapest change.",
       static_cast<double>(bytes) / kMebibyte, program::name_of(space), cudaGetErrorName(error),
       on_device ? "the card" : "much memory", on_device ? "device_memory" : "host_memory");
 }
