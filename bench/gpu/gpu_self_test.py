@@ -166,7 +166,7 @@ def check_merge(dry: dict) -> None:
 def check_planned_tables(setting: stages.Setting) -> None:
     """A measured step and its profile stand beside what is planned; those of a job that recomputes something else do not."""
     job = predicted_table.JOBS[0]
-    steps = {job: predicted_table.explained(setting.snug, job)}
+    steps = {job: predicted_table.explained(setting.snug, job)["step"]}
     for recompute, step, kind in (("none", "| 1.250 |", "| lora 60.0 |"), ("gate_up", "| not yet measured |", "| not yet measured |")):
         row = made_up_row(job.name, 1.25, 60, recompute)
         operations = [{"name": "attention bf16 bf16 bf16 > bf16 f32 by library", "seconds": 0.06}]
