@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 namespace snug::passes {
 namespace {
@@ -17,49 +18,57 @@ struct Taken {
   int64_t end;
 };
 
+struct Placed {
+  int32_t first;
+  int32_t last;
+  Taken bytes;
+};
+
 int32_t horizon(std::span<const Block> blocks) {
   int32_t last = 0;
   for (const Block& block : blocks) last = std::max(last, block.last);
   return last + 1;
 }
 
-// Blocks placed so far, listed under every bucket of time they live in.
+// Blocks placed so far, by buckets of time.
 class Timeline {
  public:
-  Timeline(std::span<const Block> blocks, int32_t steps)
-      : blocks_(blocks),
-        width_(std::max<int32_t>(1, steps / 512)),
-        buckets_(static_cast<size_t>(steps / width_ + 1)),
-        seen_(blocks.size(), 0) {}
+  explicit Timeline(int32_t steps)
+      : width_(std::max<int32_t>(1, steps / 512)),
+        buckets_(static_cast<size_t>(steps / width_ + 1)) {}
 
-  void add(size_t block) {
-    for (int32_t b = blocks_[block].first / width_; b <= blocks_[block].last / width_; ++b)
-      buckets_[static_cast<size_t>(b)].push_back(block);
+  void add(const Block& block, int64_t offset) {
+    const Placed placed{block.first, block.last, {offset, offset + block.bytes}};
+    const auto begin = static_cast<size_t>(block.first / width_);
+    buckets_[begin].born.push_back(placed);
+    for (size_t b = begin; b <= static_cast<size_t>(block.last / width_); ++b)
+      buckets_[b].alive.push_back(placed);
   }
 
-  // Byte ranges in the way of a block, ascending.
-  void in_the_way(size_t block, const std::vector<int64_t>& offsets, std::vector<Taken>& ranges) {
+  // Byte ranges in the way of a block, ascending: of what lives when it begins or is born later.
+  void in_the_way(const Block& wanted, std::vector<Taken>& ranges) const {
     ranges.clear();
-    ++stamp_;
-    const Block& wanted = blocks_[block];
-    for (int32_t b = wanted.first / width_; b <= wanted.last / width_; ++b)
-      for (const size_t other : buckets_[static_cast<size_t>(b)]) {
-        if (seen_[other] == stamp_) continue;
-        seen_[other] = stamp_;
-        const Block& placed = blocks_[other];
-        if (placed.first > wanted.last || placed.last < wanted.first) continue;
-        ranges.push_back({offsets[other], offsets[other] + placed.bytes});
-      }
+    const auto keep_overlapping = [&](const std::vector<Placed>& list) {
+      for (const Placed& placed : list)
+        if (placed.first <= wanted.last && placed.last >= wanted.first)
+          ranges.push_back(placed.bytes);
+    };
+    const auto begin = static_cast<size_t>(wanted.first / width_);
+    keep_overlapping(buckets_[begin].alive);
+    for (size_t b = begin + 1; b <= static_cast<size_t>(wanted.last / width_); ++b)
+      keep_overlapping(buckets_[b].born);
     std::sort(ranges.begin(), ranges.end(),
               [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
   }
 
  private:
-  std::span<const Block> blocks_;
+  struct Bucket {
+    std::vector<Placed> alive;  // at some time of it
+    std::vector<Placed> born;   // of those, what begins in it
+  };
+
   int32_t width_;
-  std::vector<std::vector<size_t>> buckets_;
-  std::vector<int64_t> seen_;
-  int64_t stamp_ = 0;
+  std::vector<Bucket> buckets_;
 };
 
 int64_t lowest_gap(const std::vector<Taken>& ranges, int64_t bytes) {
@@ -87,19 +96,23 @@ int64_t tightest_gap(const std::vector<Taken>& ranges, int64_t bytes) {
   return best >= 0 ? best : offset;
 }
 
-Placement place_in_order(std::span<const Block> blocks, const std::vector<size_t>& order,
-                         bool tight) {
+// Nothing, where it would not stay below the limit.
+std::optional<Placement> place_in_order(std::span<const Block> blocks,
+                                        const std::vector<size_t>& order, bool tight,
+                                        int64_t limit) {
   Placement placement;
   placement.offsets.assign(blocks.size(), 0);
-  Timeline timeline(blocks, horizon(blocks));
+  Timeline timeline(horizon(blocks));
   std::vector<Taken> ranges;
-  for (const size_t block : order) {
-    timeline.in_the_way(block, placement.offsets, ranges);
-    const int64_t bytes = blocks[block].bytes;
-    const int64_t offset = tight ? tightest_gap(ranges, bytes) : lowest_gap(ranges, bytes);
-    placement.offsets[block] = offset;
-    placement.bytes = std::max(placement.bytes, offset + bytes);
-    timeline.add(block);
+  for (const size_t index : order) {
+    const Block& block = blocks[index];
+    timeline.in_the_way(block, ranges);
+    const int64_t offset =
+        tight ? tightest_gap(ranges, block.bytes) : lowest_gap(ranges, block.bytes);
+    placement.offsets[index] = offset;
+    placement.bytes = std::max(placement.bytes, offset + block.bytes);
+    if (placement.bytes >= limit) return std::nullopt;
+    timeline.add(block, offset);
   }
   return placement;
 }
@@ -147,8 +160,8 @@ Placement place(std::span<const Block> blocks) {
   best.bytes = std::numeric_limits<int64_t>::max();
   for (const Score& order : orders)
     for (const bool tight : {false, true}) {
-      Placement candidate = place_in_order(blocks, descending(blocks, order), tight);
-      if (candidate.bytes < best.bytes) best = std::move(candidate);
+      if (auto better = place_in_order(blocks, descending(blocks, order), tight, best.bytes))
+        best = std::move(*better);
       if (best.bytes - bound <= bound / kNear) return best;
     }
   return best;
