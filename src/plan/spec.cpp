@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "program/builder.h"
 #include "text/chat_template.h"
@@ -135,6 +137,16 @@ void check_offloading(const Recipe& recipe) {
                 "all_but_attention), or leave activation_offloading out");
 }
 
+// Documents' bounds count a micro-batch's tokens in 32 bits.
+void check_tokens(const Recipe& recipe) {
+  const int64_t most = std::numeric_limits<int32_t>::max() / recipe.max_length;
+  if (recipe.per_device_train_batch_size > most)
+    recipe.fail("per_device_train_batch_size",
+                fmt::format("is {}, but a micro-batch has fewer than 2^31 tokens, at max_length={} "
+                            "at most {} rows; use more gradient_accumulation_steps",
+                            recipe.per_device_train_batch_size, recipe.max_length, most));
+}
+
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
@@ -207,6 +219,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
+  check_tokens(recipe);
   text::find_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
   spec.model = model;

@@ -10,8 +10,9 @@
 namespace snug::plan {
 
 // Throws UserError, with the recipe's location, for combinations that cannot be: max_length beyond
-// the model's positions, bf16 compute where the target has none, adamw_bf16 in fp32, offloading
-// without recomputed layers; and for a chat_template that is not known.
+// the model's positions, a micro-batch of 2^31 tokens or more, bf16 compute where the target has
+// none, adamw_bf16 in fp32, offloading without recomputed layers; and for a chat_template that is
+// not known.
 TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target);
 
