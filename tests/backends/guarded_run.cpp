@@ -159,6 +159,10 @@ class Memory {
       const Buffer buffer_of = buffer(id);
       Allocation& owner = allocation(id);
       auto& copy = before[static_cast<size_t>(program_.owner(id))];
+      if (const program::Tensor& tensor = program_.tensor(id); !tensor.is_view()) {
+        std::copy_n(owner.data(), tensor.bytes(), copy.begin() + owner.start());
+        continue;
+      }
       for (int64_t i = 0; i < buffer_of.elements(); ++i) {
         const std::byte* element = buffer_of.data + byte_offset(buffer_of, i);
         const auto at = owner.start() + static_cast<size_t>(element - owner.data());
@@ -327,8 +331,11 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
 
 void collect(Memory& memory, TensorId id, RunResult& result) {
   const Buffer buffer = memory.buffer(id);
+  const auto elements = static_cast<size_t>(buffer.elements());
   Values values;
   std::vector<std::byte> bytes;
+  values.reserve(elements);
+  bytes.reserve(elements * static_cast<size_t>(base::size_of(buffer.dtype)));
   for (int64_t i = 0; i < buffer.elements(); ++i) {
     const std::byte* element = buffer.data + Memory::byte_offset(buffer, i);
     values.push_back(load(element, buffer.dtype));
