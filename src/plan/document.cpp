@@ -132,6 +132,10 @@ PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec
   document.compute_dtype = spec.compute == program::DType::f32 ? "fp32" : "bf16";
   document.recompute = name_of(spec.recompute);
   document.activation_offloading = spec.activation_offloading;
+  document.rows = spec.rows;
+  document.row_tokens = spec.row_tokens;
+  document.row_documents = spec.row_segments;
+  document.has_data = load.has_value();
   if (spec.model.rope.scaling == models::RopeScaling::longrope)
     document.rotary_factors =
         spec.model.rope.uses_long_factors(spec.sequence_tokens()) ? "long" : "short";
@@ -155,6 +159,10 @@ std::string to_json(const PlanDocument& document) {
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;
   json["activation_offloading"] = document.activation_offloading;
+  json["micro_batch"] = {{"rows", document.rows},
+                         {"row_tokens", document.row_tokens},
+                         {"row_documents", document.row_documents},
+                         {"of_data", document.has_data}};
   if (!document.rotary_factors.empty()) json["rotary_factors"] = document.rotary_factors;
   if (document.card) json["card"] = to_json(*document.card);
   json["device"] = to_json(document.device);

@@ -59,6 +59,14 @@ std::string step_text(const PlanDocument& document) {
                      static_cast<double>(document.tokens_per_step) / document.step_seconds);
 }
 
+std::string rows_text(const PlanDocument& document) {
+  const std::string text = fmt::format("{} x {} tokens, room for {} document{} in each",
+                                       document.rows, document.row_tokens, document.row_documents,
+                                       document.row_documents > 1 ? "s" : "");
+  if (document.has_data || document.row_documents == 1) return text;
+  return text + " (no data: assumed; max_segments says otherwise)";
+}
+
 std::string line(const char* name, const std::string& planned, const std::string& measured,
                  double ratio) {
   return fmt::format("\n{:<16}{:>14}{:>14}{:>10}", name, planned, measured,
@@ -97,6 +105,7 @@ std::string summary(const PlanDocument& document) {
                       document.outside_basis);
   text += fmt::format("\n  in all       {:>12}{}", readable_bytes(document.resident_bytes()),
                       document.card ? " on the host" : "");
+  text += fmt::format("\n  rows         {}", rows_text(document));
   text += fmt::format("\n  step         {}", step_text(document));
   if (!document.rotary_factors.empty())
     text += fmt::format("\n  positions    longrope's {} factors, by the longest document",

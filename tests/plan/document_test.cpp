@@ -36,6 +36,7 @@ TEST(Document, HasTheKeysThatAreRead) {
                               "/compute_dtype",
                               "/recompute",
                               "/activation_offloading",
+                              "/micro_batch/of_data",
                               "/device/capacity_bytes",
                               "/device/peak_bytes",
                               "/device/lower_bound_bytes",
@@ -61,6 +62,9 @@ TEST(Document, HasTheKeysThatAreRead) {
                               "/threads"})
     EXPECT_TRUE(json.contains(nlohmann::json::json_pointer(pointer))) << pointer;
   EXPECT_EQ(json["tokens_per_step"], 512 * 2 * 3);
+  EXPECT_EQ(json["micro_batch"]["rows"], 2);
+  EXPECT_EQ(json["micro_batch"]["row_tokens"], 512);
+  EXPECT_EQ(json["micro_batch"]["row_documents"], 512 / 16);
   EXPECT_EQ(json["model"], "smollm2-135m");
   EXPECT_EQ(json["method"], "lora");
   EXPECT_EQ(json["compute_dtype"], "bf16");
@@ -88,8 +92,11 @@ TEST(Document, SummaryShowsWhatMatters) {
   const std::string text = summary(document);
   for (const char* part :
        {"smollm2-135m lora", "80.00 GiB", "weight", "activation", "peak in ", "lower bound",
-        "50.0 MiB (measured)", "2.00 s (calibrated)", "up to 3072 tokens, 1536 tokens/s"})
+        "50.0 MiB (measured)", "2.00 s (calibrated)", "up to 3072 tokens, 1536 tokens/s",
+        "2 x 512 tokens, room for 32 documents in each (no data"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  document.has_data = true;
+  EXPECT_EQ(summary(document).find("no data"), std::string::npos);
 }
 
 TEST(Document, ComparisonPutsMeasuredBesidePlanned) {
