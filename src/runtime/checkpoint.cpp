@@ -167,7 +167,7 @@ fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& s
   complete.files = file_sizes(folder);
   base::write_file_atomically(folder / kStateName, to_json(complete));
   transaction.commit(formats::DirectoryTransaction::IfExists::replace);
-  prune_checkpoints(options.output_dir, options.save_total_limit);
+  prune_checkpoints(options.output_dir, state.step, options.save_total_limit);
   return target;
 }
 

@@ -70,12 +70,17 @@ std::optional<fs::path> find_latest_checkpoint(const fs::path& output_dir) {
   return list.complete.back().path;
 }
 
-void prune_checkpoints(const fs::path& output_dir, int64_t keep) {
+void prune_checkpoints(const fs::path& output_dir, int64_t newest, int64_t keep) {
   if (keep <= 0) return;
-  const CheckpointList list = list_checkpoints(output_dir);
-  const auto count = static_cast<int64_t>(list.complete.size());
-  for (int64_t i = 0; i < count - keep; ++i)
-    remove_durably(list.complete[static_cast<size_t>(i)].path);
+  std::vector<CheckpointFolder> kept = list_checkpoints(output_dir).complete;
+  std::erase_if(kept, [&](const CheckpointFolder& each) { return each.step > newest; });
+  const auto count = static_cast<int64_t>(kept.size());
+  for (int64_t i = 0; i < count - keep; ++i) remove_durably(kept[static_cast<size_t>(i)].path);
+}
+
+void remove_later_checkpoints(const fs::path& output_dir, int64_t step) {
+  for (const CheckpointFolder& each : list_checkpoints(output_dir).complete)
+    if (each.step > step) remove_durably(each.path);
 }
 
 }  // namespace snug::runtime

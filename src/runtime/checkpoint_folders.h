@@ -29,8 +29,11 @@ CheckpointList list_checkpoints(const std::filesystem::path& output_dir);
 std::optional<std::filesystem::path> find_latest_checkpoint(
     const std::filesystem::path& output_dir);
 
-// Removes the oldest complete checkpoints until `keep` are left; 0 keeps all. Incomplete ones are
-// neither counted nor touched.
-void prune_checkpoints(const std::filesystem::path& output_dir, int64_t keep);
+// Of the complete checkpoints up to that of step `newest`, removes the oldest until `keep` are
+// left; 0 keeps all. Later and incomplete ones are neither counted nor touched.
+void prune_checkpoints(const std::filesystem::path& output_dir, int64_t newest, int64_t keep);
+
+// Removes the complete checkpoints after that of `step`.
+void remove_later_checkpoints(const std::filesystem::path& output_dir, int64_t step);
 
 }  // namespace snug::runtime

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "runtime/checkpoint.h"
 #include "runtime/checkpoint_folders.h"
 
 namespace snug::train {
@@ -72,6 +73,18 @@ bool lies_in(const fs::path& checkpoint, const fs::path& folder) {
   return fs::equivalent(folder_of(checkpoint), folder, error);
 }
 
+// A run that goes on from an earlier step would count again what the later checkpoints count.
+void check_newest(const RunFolder& folder, const formats::Recipe& recipe) {
+  const runtime::CheckpointList list = runtime::list_checkpoints(folder.path);
+  if (list.complete.empty() || recipe.overwrite_output_dir) return;
+  const int64_t newest = list.complete.back().step;
+  if (newest <= folder.step) return;
+  recipe.fail("resume_from_checkpoint",
+              fmt::format("is step {} of {}, which has later checkpoints, up to step {}; go on in "
+                          "another output_dir, or drop those with overwrite_output_dir=true",
+                          folder.step, recipe.output_dir, newest));
+}
+
 // Throws unless the folder is free, or is that of the run which goes on here.
 void check_free(const RunFolder& folder, const formats::Recipe& recipe) {
   if (!fs::exists(folder.path)) return;
@@ -103,14 +116,20 @@ std::optional<fs::path> RunFolder::earlier_algorithms() const {
 }
 
 RunFolder open_run_folder(const formats::Recipe& recipe) {
-  RunFolder folder{recipe.output_dir, checkpoint_of(recipe), false};
+  RunFolder folder{recipe.output_dir, checkpoint_of(recipe)};
   folder.goes_on = folder.checkpoint && lies_in(*folder.checkpoint, folder.path);
+  if (folder.goes_on) {
+    folder.step = runtime::read_checkpoint_state(*folder.checkpoint).step;
+    check_newest(folder, recipe);
+  }
   check_free(folder, recipe);
   return folder;
 }
 
 void create_run_folder(const RunFolder& folder, const formats::Recipe& recipe) {
-  if (fs::exists(folder.path) && recipe.overwrite_output_dir && !folder.goes_on)
+  if (recipe.overwrite_output_dir && folder.goes_on)
+    runtime::remove_later_checkpoints(folder.path, folder.step);
+  else if (recipe.overwrite_output_dir && fs::exists(folder.path))
     remove_run(folder.path);
   std::error_code error;
   fs::create_directories(folder.path, error);

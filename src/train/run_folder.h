@@ -15,6 +15,7 @@ struct RunFolder {
   std::filesystem::path path;
   std::optional<std::filesystem::path> checkpoint;  // to resume from
   bool goes_on = false;                             // the checkpoint is of this folder's run
+  int64_t step = 0;                                 // of the checkpoint, where the run goes on
 
   std::filesystem::path algorithms() const { return path / kAlgorithms; }
   // That of the run which the checkpoint is of; none without a checkpoint.
@@ -24,13 +25,14 @@ struct RunFolder {
 };
 
 // Decides before anything is loaded. An existing, non-empty folder is a UserError unless the run
-// goes on in it or overwrite_output_dir is set. resume_from_checkpoint=auto takes the newest
-// complete checkpoint, and starts afresh when there is none, which asks for a folder that is empty
-// or holds only what a run writes before its first checkpoint.
+// goes on in it from its newest checkpoint or overwrite_output_dir is set.
+// resume_from_checkpoint=auto takes the newest complete checkpoint, and starts afresh when there is
+// none, which asks for a folder that is empty or holds only what a run writes before its first
+// checkpoint.
 RunFolder open_run_folder(const formats::Recipe& recipe);
 
-// Creates the folder (emptied with overwrite_output_dir, unless its run goes on) and writes
-// recipe.yaml.
+// Creates the folder and writes recipe.yaml. With overwrite_output_dir the folder is emptied, or,
+// where its run goes on, left by the checkpoints that are later than the one it goes on from.
 void create_run_folder(const RunFolder& folder, const formats::Recipe& recipe);
 
 }  // namespace snug::train

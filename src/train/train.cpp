@@ -31,14 +31,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::atomic<bool> stop_requested{false};
-void request_stop(int) { stop_requested = true; }
+std::atomic<int> stop_signal{0};
+void request_stop(int signal) { stop_signal = signal; }
 
 // Asks the loop to stop after the step at hand; a second signal kills as usual.
 class SignalGuard {
  public:
   SignalGuard() {
-    stop_requested = false;
+    stop_signal = 0;
     for (const int signal : {SIGINT, SIGTERM}) {
       struct sigaction action {};
       action.sa_handler = request_stop;
@@ -82,7 +82,7 @@ class Session {
       fmt::print(stderr,
                  "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues\n",
                  outcome.last_step);
-      return 128 + SIGINT;
+      return 128 + stop_signal;
     }
     save_result();
     measure(outcome);
@@ -115,18 +115,23 @@ class Session {
     const auto path = folder_.earlier_algorithms();
     if (!path || !fs::exists(*path)) return;
     const std::string refusal = backend_->take_choices(base::read_text_file(*path), path->string());
-    if (!refusal.empty())
-      fmt::print(stderr,
-                 "{}. Algorithms are timed anew, so the last bits of numbers may differ from a run "
-                 "that was not interrupted\n",
-                 refusal);
+    if (!refusal.empty()) say_timed_anew(refusal);
   }
 
   void save_choices() {
     const backends::Choices choices = backend_->choices();
     if (choices.text.empty()) return;
+    if (const auto path = folder_.earlier_algorithms(); path && !fs::exists(*path))
+      say_timed_anew(fmt::format("{} is not there", path->string()));
     if (!choices.summary.empty()) fmt::print(stderr, "{}\n", choices.summary);
     base::write_file_atomically(folder_.algorithms(), choices.text);
+  }
+
+  static void say_timed_anew(const std::string& reason) {
+    fmt::print(stderr,
+               "{}. Algorithms are timed anew, so the last bits of numbers may differ from a run "
+               "that was not interrupted\n",
+               reason);
   }
 
   void load() {
@@ -210,7 +215,7 @@ class Session {
     const SignalGuard guard;
     Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr, metrics,
                     progress);
-    return trainer.run(state_, stop_requested);
+    return trainer.run(state_, stop_signal);
   }
 
   void save_result() {

@@ -42,11 +42,11 @@ Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, Bat
   step_seconds_.reserve(static_cast<size_t>(options.total_steps));
 }
 
-TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<bool>& stop) {
+TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>& stop_signal) {
   TrainerOutcome outcome;
   saved_step_ = state.step;
   const runtime::TrainerState before = state;
-  while (state.step < options_.total_steps && !stop) {
+  while (state.step < options_.total_steps && stop_signal == 0) {
     const StepMetrics metrics = step(state);
     outcome.last_loss = metrics.loss;
     log(metrics);
@@ -57,7 +57,7 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<bool
       saved_step_ = state.step;
     }
   }
-  outcome.interrupted = stop && state.step < options_.total_steps;
+  outcome.interrupted = stop_signal != 0 && state.step < options_.total_steps;
   if (evaluation_ != nullptr && !outcome.interrupted && !due(state.step, options_.eval_steps))
     evaluate_and_log(state.step);
   if (saved_step_ != state.step) runtime::save_checkpoint(options_.checkpoint, state, executor_);

@@ -46,9 +46,9 @@ class Trainer {
   Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
           BatchLoader* evaluation, formats::JsonLines& metrics, Progress& progress);
 
-  // Runs to the end or until `stop` becomes true, then saves a checkpoint. Throws UserError when a
-  // loss or gradient norm is not finite: nothing is saved then, the last checkpoint is intact.
-  TrainerOutcome run(runtime::TrainerState& state, const std::atomic<bool>& stop);
+  // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Throws UserError when
+  // a loss or gradient norm is not finite: nothing is saved then, the last checkpoint is intact.
+  TrainerOutcome run(runtime::TrainerState& state, const std::atomic<int>& stop_signal);
 
   // One optimizer step, and its line in metrics.jsonl and on the terminal. Neither allocates.
   StepMetrics step(runtime::TrainerState& state);

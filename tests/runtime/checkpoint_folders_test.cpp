@@ -39,7 +39,8 @@ TEST(CheckpointFolders, NothingToFind) {
   TemporaryFolder folder;
   EXPECT_FALSE(find_latest_checkpoint(folder.path()).has_value());
   EXPECT_FALSE(find_latest_checkpoint(folder / "missing").has_value());
-  prune_checkpoints(folder / "missing", 1);
+  prune_checkpoints(folder / "missing", 9, 1);
+  remove_later_checkpoints(folder / "missing", 0);
 }
 
 TEST(CheckpointFolders, IncompleteAndForeignOnesArePassedOver) {
@@ -66,14 +67,29 @@ TEST(CheckpointFolders, PruningKeepsTheNewestCompleteOnes) {
   TemporaryFolder folder;
   for (int64_t step = 1; step <= 5; ++step) make_checkpoint(folder, step);
   std::filesystem::remove(folder / "checkpoint-5/adapter_model.safetensors");
-  prune_checkpoints(folder.path(), 0);
+  prune_checkpoints(folder.path(), 4, 0);
   EXPECT_EQ(folder.count(), 5U);
-  prune_checkpoints(folder.path(), 2);
+  prune_checkpoints(folder.path(), 4, 2);
   EXPECT_EQ(steps_of(list_checkpoints(folder.path())), (std::vector<int64_t>{3, 4}));
   EXPECT_TRUE(std::filesystem::exists(folder / "checkpoint-5")) << "not ours to remove";
   EXPECT_EQ(folder.count(), 3U);
-  prune_checkpoints(folder.path(), 9);
+  prune_checkpoints(folder.path(), 4, 9);
   EXPECT_EQ(folder.count(), 3U);
+}
+
+// A run that went back to step 3 has just written 4: what an abandoned run left is not newer.
+TEST(CheckpointFolders, PruningKeepsWhatWasWrittenLast) {
+  TemporaryFolder folder;
+  for (const int64_t step : {3, 4, 9}) make_checkpoint(folder, step);
+  prune_checkpoints(folder.path(), 4, 1);
+  EXPECT_EQ(steps_of(list_checkpoints(folder.path())), (std::vector<int64_t>{4, 9}));
+}
+
+TEST(CheckpointFolders, LaterOnesAreRemoved) {
+  TemporaryFolder folder;
+  for (const int64_t step : {3, 6, 9}) make_checkpoint(folder, step);
+  remove_later_checkpoints(folder.path(), 3);
+  EXPECT_EQ(steps_of(list_checkpoints(folder.path())), std::vector<int64_t>{3});
 }
 
 }  // namespace

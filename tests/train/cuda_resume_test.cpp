@@ -34,6 +34,13 @@ std::string adapter_of(const fs::path& output) {
   return base::read_text_file(output / "adapter" / "adapter_model.safetensors");
 }
 
+// What a run said.
+std::string log_of(const fs::path& output) {
+  ::testing::internal::CaptureStderr();
+  run(output);
+  return ::testing::internal::GetCapturedStderr();
+}
+
 // What a run leaves that was killed after step 2.
 void cut_short(const fs::path& output) {
   for (const char* name : {"checkpoint-4", "adapter", "measured.json"})
@@ -55,12 +62,16 @@ TEST(CudaResume, ComputesWithTheAlgorithmsOfTheRunBefore) {
 
   cut_short(output);
   base::write_file_atomically(output / "algorithms.json", choices.substr(0, 100));
-  ::testing::internal::CaptureStderr();
-  run(output);
-  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string log = log_of(output);
   EXPECT_NE(log.find("algorithms.json:"), std::string::npos) << log;
   EXPECT_NE(adapter_of(output), whole) << "the algorithms agree to the last bit";
   EXPECT_NE(base::read_text_file(output / "algorithms.json"), choices);
+
+  cut_short(output);
+  fs::remove(output / "algorithms.json");
+  EXPECT_NE(log_of(output).find("algorithms.json is not there. Algorithms are timed anew"),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(output / "algorithms.json"));
 
   // One that was killed before its first checkpoint starts afresh in its folder, and times anew.
   cut_short(output);

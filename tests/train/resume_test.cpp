@@ -102,11 +102,40 @@ TEST(Resume, ASignalSavesACheckpoint) {
   while (!fs::exists(output / "checkpoint-4"))
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ::kill(process, SIGTERM);
-  EXPECT_EQ(wait_for(process), 130);
+  EXPECT_EQ(wait_for(process), 128 + SIGTERM);
   const BinaryRun resumed = run_snug(words(
       output, {"method=lora", "max_steps=100000", "resume_from_checkpoint=auto", "lora_r=8"}));
   EXPECT_NE(resumed.exit_code, 0) << "another recipe must be refused";
   EXPECT_NE(resumed.output().find("lora_r was 16 and is 8"), std::string::npos) << resumed.output();
+}
+
+// Going back to an earlier step drops what came after it only when that is asked for.
+TEST(Resume, AnEarlierCheckpointDropsLaterOnesOnlyWhenAsked) {
+  const testing::TemporaryFolder folder;
+  const fs::path output = folder.path() / "run";
+  const std::vector<std::string> first{"max_steps=6", "save_steps=2", "save_total_limit=0"};
+  ASSERT_EQ(run_snug(words(output, first)).exit_code, 0);
+  const std::string result = contents_of(output / "adapter/adapter_model.safetensors");
+  const std::vector<std::string> lines = losses(output);
+  const auto back = joined(first, {"resume_from_checkpoint=" + (output / "checkpoint-2").string(),
+                                   "save_total_limit=1"});
+  const BinaryRun refused = run_snug(words(output, back));
+  EXPECT_EQ(refused.exit_code, 2) << refused.output();
+  EXPECT_NE(refused.output().find("later checkpoints, up to step 6"), std::string::npos)
+      << refused.output();
+  EXPECT_TRUE(fs::exists(output / "checkpoint-6"));
+
+  EXPECT_EQ(run_snug(words(folder.path() / "other", back)).exit_code, 0);
+  EXPECT_TRUE(fs::exists(output / "checkpoint-6"));
+
+  const BinaryRun dropped =
+      run_snug(words(output, joined(back, {"overwrite_output_dir=true", "max_steps=3"})));
+  ASSERT_EQ(dropped.exit_code, 0) << dropped.output();
+  for (const auto& [step, is_there] : {std::pair{2, false}, {3, true}, {4, false}, {6, false}})
+    EXPECT_EQ(fs::exists(output / ("checkpoint-" + std::to_string(step))), is_there) << step;
+  const BinaryRun whole = run_snug(words(output, joined(first, {"resume_from_checkpoint=auto"})));
+  ASSERT_EQ(whole.exit_code, 0) << whole.output();
+  EXPECT_EQ(losses(output).size(), lines.size());
 }
 
 // What a user may want on the way is told and done; what makes it another run is refused before
