@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/open_target.h"
+#include "cli/planned_data.h"
 #include "cli/verbs.h"
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
@@ -17,6 +19,7 @@
 #include "plan/spec.h"
 #include "plan/step_times.h"
 #include "program/text.h"
+#include "train/row_load.h"
 
 namespace snug::cli {
 namespace {
@@ -50,25 +53,26 @@ std::vector<LiveGroup> grouped(const std::vector<LiveTensor>& live) {
   return groups;
 }
 
-// The step as the clock sees it, rows full.
+// The step as the clock sees it.
 struct Step {
   double seconds = 0;
   std::string basis;                              // of the rates
   std::vector<plan::TimedOperations> operations;  // slowest first
+  bool has_data = false;                          // else rows are taken to be full
 };
 
 Step step_of(const formats::Recipe& recipe, const plan::TrainingSpec& spec, const plan::Job& job,
-             const program::Target& target) {
+             const program::Target& target, const std::optional<program::Load>& of_data) {
   const plan::Rates rates = plan::rates_for(recipe, target);
-  const program::Load load = plan::full_load(spec.row_tokens);
+  const program::Load load = of_data.value_or(plan::full_load(spec.row_tokens));
   return {plan::step_seconds(job, spec.accumulation, rates, load), std::string(rates.basis()),
-          plan::step_times(job, spec.accumulation, rates, load)};
+          plan::step_times(job, spec.accumulation, rates, load), of_data.has_value()};
 }
 
 void print_step(const Step& step) {
   constexpr size_t kShown = 12;
-  fmt::print("\nslowest operations of a step of {:.2f} ms, by {} rates, rows full\n",
-             1e3 * step.seconds, step.basis);
+  fmt::print("\nslowest operations of a step of {:.2f} ms, by {} rates, {}\n", 1e3 * step.seconds,
+             step.basis, step.has_data ? "rows of the data" : "rows full");
   fmt::print("  {:>10}{:>8}{:>7}  {:<12} {}\n", "ms", "share", "count", "program", "operation");
   for (size_t i = 0; i < std::min(kShown, step.operations.size()); ++i) {
     const plan::TimedOperations& group = step.operations[i];
@@ -130,10 +134,13 @@ int explain(const Request& request) {
   recipe = plan::resolve(std::move(recipe), model.config);
   const auto target = open_target(recipe);
   plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
+  const std::optional<train::RunData> data = read_planned_data(recipe, model, spec);
   spec.verify = true;
   const plan::Job job = plan::plan_training(spec, *target);
   const plan::MemoryReport memory = plan::read_memory(job);
-  const Step step = step_of(recipe, spec, job, *target);
+  std::optional<program::Load> load;
+  if (data) load = train::load_of(data->training->rows);
+  const Step step = step_of(recipe, spec, job, *target, load);
   if (request.json) {
     print_json(job, memory.device(), step);
     return 0;

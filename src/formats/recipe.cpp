@@ -194,20 +194,6 @@ std::string last_part(const std::string& path) {
   return full.filename().string();
 }
 
-// method: qlora and load_in_4bit: true are two names for one thing.
-void settle_method(Recipe& recipe) {
-  if (recipe.method == Method::qlora && recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
-    recipe.fail("load_in_4bit",
-                "is false beside method: qlora; with 16-bit weights say "
-                "method: lora");
-  if (recipe.method == Method::full && recipe.load_in_4bit)
-    recipe.fail("load_in_4bit",
-                "is true beside method: full, but weights stored in 4 bits do not "
-                "train; use method: qlora");
-  if (recipe.method == Method::qlora) recipe.load_in_4bit = true;
-  if (recipe.load_in_4bit) recipe.method = Method::qlora;
-}
-
 std::string_view method_word(Method method) {
   if (method == Method::full) return "full";
   return method == Method::lora ? "lora" : "qlora";
@@ -242,6 +228,19 @@ Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides
 }
 
 }  // namespace
+
+void settle_method(Recipe& recipe) {
+  if (recipe.method == Method::qlora && recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
+    recipe.fail("load_in_4bit",
+                "is false beside method: qlora; with 16-bit weights say "
+                "method: lora");
+  if (recipe.method == Method::full && recipe.load_in_4bit)
+    recipe.fail("load_in_4bit",
+                "is true beside method: full, but weights stored in 4 bits do not "
+                "train; use method: qlora");
+  if (recipe.method == Method::qlora) recipe.load_in_4bit = true;
+  if (recipe.load_in_4bit) recipe.method = Method::qlora;
+}
 
 void Recipe::fail(std::string_view key, const std::string& problem) const {
   const auto found = given.find(key);

@@ -127,6 +127,10 @@ Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string
 Recipe parse_recipe(std::string_view yaml, const std::string& file,
                     const std::vector<std::string>& overrides = {});
 
+// method: qlora and load_in_4bit: true are two names for one thing: where one is set the other
+// becomes so. Throws UserError where they contradict each other.
+void settle_method(Recipe& recipe);
+
 // The verbs that a key belongs to.
 enum class Verb : uint8_t { train, plan, generate, score, evaluate };
 

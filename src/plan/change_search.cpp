@@ -90,12 +90,17 @@ Recipe with_overrides(Recipe recipe, const Overrides& overrides) {
     key->field.set(recipe, formats::parse_value(*key, {name, {value}, false, where}));
     recipe.given.insert_or_assign(std::string(key->name), where);
   }
+  formats::settle_method(recipe);
   return recipe;
 }
 
 ChangeSearch::ChangeSearch(const Recipe& recipe, const models::ModelConfig& model,
-                           const program::Target& target)
-    : recipe_(recipe), model_(model), target_(target), rates_(rates_for(recipe, target)) {}
+                           const program::Target& target, RowShape shape)
+    : recipe_(recipe),
+      model_(model),
+      target_(target),
+      shape_(std::move(shape)),
+      rates_(rates_for(recipe, target)) {}
 
 std::optional<Change> ChangeSearch::cheapest(const Budget& budget) {
   for (const Stage& stage : stages())
@@ -189,9 +194,12 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   unchanged_or_types.insert(unchanged_or_types.end(), other_types.begin(), other_types.end());
 
   std::vector<Overrides> other_methods;
-  for (const std::string_view method : adapter_methods())
-    for (const Overrides& types : unchanged_or_types)
-      other_methods.push_back(joined({{"method", std::string(method)}}, types));
+  for (const std::string_view method : adapter_methods()) {
+    Overrides named{{"method", std::string(method)}};
+    if (method == "qlora" && recipe_.is_given("load_in_4bit"))
+      named.emplace_back("load_in_4bit", "true");
+    for (const Overrides& types : unchanged_or_types) other_methods.push_back(joined(named, types));
+  }
   std::vector<Overrides> all = unchanged_or_types;
   all.insert(all.end(), other_methods.begin(), other_methods.end());
 
@@ -285,12 +293,18 @@ ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budg
   return best;
 }
 
+TrainingSpec ChangeSearch::spec_of(const Overrides& overrides) const {
+  TrainingSpec spec = training_spec(with_overrides(recipe_, overrides), model_, target_);
+  if (shape_) shape_(spec);
+  return spec;
+}
+
 ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
   const auto [entry, is_new] = candidates_.try_emplace(to_string(overrides));
   std::optional<Candidate>& candidate = entry->second;
   if (is_new) {
     try {
-      const TrainingSpec spec = training_spec(with_overrides(recipe_, overrides), model_, target_);
+      const TrainingSpec spec = spec_of(overrides);
       const JobSize size = size_by_layers(spec, target_, rates_);
       const auto& bytes = size.lower_bound_bytes;
       candidate = Candidate{overrides,
@@ -305,8 +319,7 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
 }
 
 void ChangeSearch::plan_whole(Candidate& candidate) {
-  const TrainingSpec spec =
-      training_spec(with_overrides(recipe_, candidate.overrides), model_, target_);
+  const TrainingSpec spec = spec_of(candidate.overrides);
   const Job job = plan_training(spec, target_);
   const auto& spaces = job.layout.spaces;
   candidate.bytes = {spaces[0].arena_bytes, spaces[1].arena_bytes + spaces[2].arena_bytes};

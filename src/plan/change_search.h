@@ -30,6 +30,7 @@
 #include "formats/recipe.h"
 #include "models/config.h"
 #include "plan/rates.h"
+#include "plan/spec.h"
 #include "program/target.h"
 
 namespace snug::plan {
@@ -66,9 +67,9 @@ struct Saving {
 
 class ChangeSearch {
  public:
-  // The arguments must outlive the search.
+  // The arguments must outlive the search. Candidates have rows of the job's data.
   ChangeSearch(const formats::Recipe& recipe, const models::ModelConfig& model,
-               const program::Target& target);
+               const program::Target& target, RowShape shape = {});
 
   // Nothing when no change that is known fits.
   std::optional<Change> cheapest(const Budget& budget);
@@ -111,6 +112,8 @@ class ChangeSearch {
   bool fits_with(const Overrides& overrides, const Budget& budget);
   // `overrides` with a choice of saving and rows; rows x accumulation stays what it was.
   Overrides with_rows(Overrides overrides, const Saving& saving, int64_t rows) const;
+  // Throws UserError when the recipe refuses the combination.
+  TrainingSpec spec_of(const Overrides& overrides) const;
   // Sizes a candidate, or remembers it; null when the recipe refuses the combination.
   Candidate* sized(const Overrides& overrides);
   void plan_whole(Candidate& candidate);
@@ -120,6 +123,7 @@ class ChangeSearch {
   const formats::Recipe& recipe_;
   const models::ModelConfig& model_;
   const program::Target& target_;
+  const RowShape shape_;
   const Rates rates_;
   std::map<std::string, std::optional<Candidate>> candidates_;
 };

@@ -50,12 +50,13 @@ std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan
       exact(planned - memory));
 }
 
-std::string advice(const std::optional<Change>& change, const std::optional<Change>& least) {
-  if (change)
-    return fmt::format(
-        " The cheapest change that fits: {} (plans {} on the device, {} on the host).",
-        to_string(change->overrides), readable_bytes(change->device_bytes),
-        readable_bytes(change->host_bytes));
+std::string advice(const Change& change) {
+  return fmt::format(" The cheapest change that fits: {} (plans {} on the device, {} on the host).",
+                     to_string(change.overrides), readable_bytes(change.device_bytes),
+                     readable_bytes(change.host_bytes));
+}
+
+std::string no_advice(const std::optional<Change>& least) {
   if (!least) return " No change that snug knows makes it fit.";
   return fmt::format(
       " No change that snug knows makes it fit: the least device memory it found is {}, with {}. "
@@ -63,10 +64,15 @@ std::string advice(const std::optional<Change>& change, const std::optional<Chan
       exact(least->device_bytes), to_string(least->overrides));
 }
 
+std::string no_host_advice(const formats::Recipe& recipe) {
+  return fmt::format(" No change that snug knows makes it fit: {}.",
+                     recipe.host_memory > 0 ? "raise host_memory" : "free memory of the host");
+}
+
 }  // namespace
 
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                  const PlanDocument& plan, const program::Target& target) {
+                  const PlanDocument& plan, const program::Target& target, const RowShape& shape) {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   const std::optional<int64_t> host = host_memory(recipe, plan, target);
   const Budget budget{.device_bytes = target.capacity_bytes(program::Space::device),
@@ -75,13 +81,18 @@ Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& mode
   const bool host_fits = plan.host.report.peak_bytes <= budget.host_bytes;
   if (device_fits && host_fits) return {};
 
-  ChangeSearch search(recipe, model.config, target);
+  ChangeSearch search(recipe, model.config, target, shape);
   const std::optional<Change> change = search.cheapest(budget);
   Verdict verdict{.fits = false, .change = {}, .message = {}};
-  if (change) verdict.change = to_string(change->overrides);
   verdict.message =
       device_fits ? host_problem(recipe, plan, *host) : device_problem(plan, budget.device_bytes);
-  verdict.message += advice(change, search.least());
+  if (change) {
+    SNUG_CHECK(!change->overrides.empty(), "the job that does not fit is named as what does");
+    verdict.change = to_string(change->overrides);
+    verdict.message += advice(*change);
+  } else {
+    verdict.message += device_fits ? no_host_advice(recipe) : no_advice(search.least());
+  }
   return verdict;
 }
 
@@ -93,8 +104,8 @@ void refuse(const formats::Recipe& recipe, const Verdict& verdict) {
 }
 
 void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                 const PlanDocument& plan, const program::Target& target) {
-  const Verdict verdict = judge_fit(recipe, model, plan, target);
+                 const PlanDocument& plan, const program::Target& target, const RowShape& shape) {
+  const Verdict verdict = judge_fit(recipe, model, plan, target, shape);
   if (!verdict.fits) refuse(recipe, verdict);
 }
 

@@ -6,6 +6,7 @@
 #include "formats/recipe.h"
 #include "models/config.h"
 #include "plan/document.h"
+#include "plan/spec.h"
 #include "program/target.h"
 
 namespace snug::plan {
@@ -22,14 +23,17 @@ struct Verdict {
 // lies outside them with the recipe's host_memory or, beside a card that is here, what the
 // machine has left.
 // Searches only when it does not fit: a few dozen plans of few layers, and one or two whole ones.
+// `shape` is that of the data that was planned with.
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                  const PlanDocument& plan, const program::Target& target);
+                  const PlanDocument& plan, const program::Target& target,
+                  const RowShape& shape = {});
 
 // Throws UserError with the message of a verdict that does not fit and kDoesNotFitExitCode.
 [[noreturn]] void refuse(const formats::Recipe& recipe, const Verdict& verdict);
 
 // Refuses when the plan does not fit.
 void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                 const PlanDocument& plan, const program::Target& target);
+                 const PlanDocument& plan, const program::Target& target,
+                 const RowShape& shape = {});
 
 }  // namespace snug::plan

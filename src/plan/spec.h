@@ -1,6 +1,7 @@
 // From what the user wrote to what is planned: a recipe and a model's shape become a spec.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "formats/recipe.h"
@@ -8,6 +9,10 @@
 #include "text/record_form.h"
 
 namespace snug::plan {
+
+// What data asks of a spec, whatever the length of its rows: sets longest_document, and lowers
+// row_segments to the documents that a row can have. Empty: there is no data.
+using RowShape = std::function<void(TrainingSpec&)>;
 
 // Throws UserError, with the recipe's location, for combinations that cannot be: max_length beyond
 // the model's positions, a micro-batch of 2^31 tokens or more, bf16 compute where the target has

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "plan/spec.h"
 
 namespace snug::train {
 namespace {
@@ -53,12 +53,12 @@ class LazyTokenizer {
 };
 
 // Room for so many documents a row is enough for any order of these.
-int32_t row_segments_of(std::initializer_list<const text::Dataset*> datasets, int64_t row_tokens,
-                        int64_t most) {
+int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets, int64_t row_tokens) {
   int64_t segments = 1;
   for (const text::Dataset* dataset : datasets)
-    segments = std::max<int64_t>(segments, dataset->documents.most_in(row_tokens));
-  return static_cast<int32_t>(std::min(segments, most));
+    if (dataset != nullptr)
+      segments = std::max<int64_t>(segments, dataset->documents.most_in(row_tokens));
+  return segments;
 }
 
 }  // namespace
@@ -79,9 +79,17 @@ int64_t RunData::longest_document() const {
   return longest;
 }
 
-void RunData::shape(plan::TrainingSpec& spec) const {
-  spec.longest_document = longest_document();
-  spec.row_segments = training->rows.options().max_segments;
+plan::RowShape RunData::shape() const {
+  // By tokens of a row.
+  return [this, longest = longest_document(),
+          most = std::map<int64_t, int64_t>()](plan::TrainingSpec& spec) mutable {
+    const auto [segments, is_new] = most.try_emplace(spec.row_tokens);
+    if (is_new)
+      segments->second = row_segments_of(
+          {&training->dataset, evaluation ? &evaluation->dataset : nullptr}, spec.row_tokens);
+    spec.longest_document = std::min(longest, spec.row_tokens);
+    spec.row_segments = std::min(spec.row_segments, segments->second);
+  };
 }
 
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
@@ -105,7 +113,8 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
   text::Dataset evaluation = load(recipe.eval_data);
   text::RowOptions rows{
       .max_length = static_cast<int32_t>(recipe.max_length),
-      .max_segments = row_segments_of({&training, &evaluation}, recipe.max_length, row_segments),
+      .max_segments = static_cast<int32_t>(
+          std::min(row_segments, row_segments_of({&training, &evaluation}, recipe.max_length))),
       .packing = recipe.packing,
       .shuffle = recipe.shuffle,
       .seed = static_cast<uint64_t>(recipe.seed),

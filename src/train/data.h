@@ -6,7 +6,7 @@
 
 #include "formats/recipe.h"
 #include "models/config.h"
-#include "plan/job.h"
+#include "plan/spec.h"
 #include "text/dataset.h"
 #include "text/row_source.h"
 #include "text/tokenizer.h"
@@ -26,8 +26,9 @@ struct RunData {
   std::unique_ptr<DataSource> evaluation;  // null without eval_data
   int64_t host_bytes() const;
   int64_t longest_document() const;  // tokens, of both, after cutting
-  // Makes the job's rows those of the data: how long a document is, how many a row may have.
-  void shape(plan::TrainingSpec& spec) const;
+  // Makes a job's rows those of the data: how long a document is, how many a row may have. The
+  // data must outlive it.
+  plan::RowShape shape() const;
 };
 
 // Reads recipe.data and recipe.eval_data, with the model's tokenizer unless their records are

@@ -95,7 +95,7 @@ class Session {
     fmt::print(stderr, "{}\n", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       fmt::print(stderr, "{}\n", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
-    data_.shape(spec_);
+    data_.shape()(spec_);
     steps_ = total_steps(recipe_, data_.training->rows);
     release_freed_memory();
   }
@@ -104,7 +104,7 @@ class Session {
     job_ = plan::plan_training(spec_, *backend_);
     plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
     plan::set_outside(plan_, outside_bytes());
-    plan::require_fit(recipe_, model_, plan_, *backend_);
+    plan::require_fit(recipe_, model_, plan_, *backend_, data_.shape());
     fmt::print(stderr, "{}\n{}\n", plan::parameter_line(plan_), plan::summary(plan_));
   }
 

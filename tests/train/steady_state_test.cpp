@@ -96,7 +96,7 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const auto backend = backends::open_backend("cpu", {.threads = 2});
   auto spec = plan::training_spec(recipe, model.config, *backend);
   const RunData data = load_data(recipe, model, spec.row_segments);
-  data.shape(spec);
+  data.shape()(spec);
   const plan::Job job = plan::plan_training(spec, *backend);
   runtime::Executor executor(job, *backend);
   runtime::random_weights(model.config, 1, executor);

@@ -1,0 +1,20 @@
+// The data that a plan is made with.
+#pragma once
+
+#include <optional>
+
+#include "formats/recipe.h"
+#include "models/config.h"
+#include "plan/spec.h"
+#include "train/data.h"
+
+namespace snug::cli {
+
+// A plan may be made before its data is: nothing without data, and, said on stderr, where a file is
+// not there or nothing tokenizes it. The spec's rows become those of what was read. Throws
+// UserError for data that is broken.
+std::optional<train::RunData> read_planned_data(const formats::Recipe& recipe,
+                                                const models::ModelSource& model,
+                                                plan::TrainingSpec& spec);
+
+}  // namespace snug::cli

@@ -1,0 +1,96 @@
+// The change that a refusal names, applied as a user would: its words after those of before.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/planned_card.h"
+#include "formats/recipe.h"
+#include "plan/document.h"
+#include "plan/fit.h"
+#include "plan/spec.h"
+
+namespace snug::plan {
+namespace {
+
+using backends::cuda::find_hardware;
+using backends::cuda::PlannedCard;
+
+using Words = std::vector<std::string>;
+
+struct Judged {
+  PlanDocument document;
+  Verdict verdict;
+};
+
+Judged judged(const Words& words, const program::Target& target, const RowShape& shape = {}) {
+  const formats::Recipe recipe = formats::load_recipe("", words);
+  const models::ModelSource model = models::find_model(recipe.model);
+  TrainingSpec spec = training_spec(recipe, model.config, target);
+  if (shape) shape(spec);
+  const PlanDocument document =
+      describe_training(recipe, spec, plan_training(spec, target), target);
+  return {document, judge_fit(recipe, model, document, target, shape)};
+}
+
+// With the words of the change in the place of those of the same keys.
+Words applied(Words words, const std::string& change) {
+  std::istringstream stream(change);
+  for (std::string word; stream >> word;) {
+    const std::string key = word.substr(0, word.find('=') + 1);
+    std::erase_if(words, [&](const std::string& each) { return each.starts_with(key); });
+    words.push_back(word);
+  }
+  return words;
+}
+
+void expect_change_fits(const Words& words, const program::Target& target,
+                        const RowShape& shape = {}) {
+  const Judged before = judged(words, target, shape);
+  ASSERT_FALSE(before.verdict.fits);
+  ASSERT_NE(before.verdict.change, "") << before.verdict.message;
+  const Judged after = judged(applied(words, before.verdict.change), target, shape);
+  EXPECT_TRUE(after.verdict.fits) << before.verdict.change << ": " << after.verdict.message;
+}
+
+// Long documents make attention the library's, which takes other memory than short ones do: what is
+// planned without data fits where the job does not.
+TEST(Advice, IsThatOfTheDataThatWasPlannedWith) {
+  const RowShape long_documents = [](TrainingSpec& spec) {
+    spec.longest_document = spec.row_tokens;
+    spec.row_segments = 1;
+  };
+  for (const char* recompute : {"recompute=layer", "recompute=none"}) {
+    const Words words{"model=qwen3-0.6b", "max_length=32768", recompute, "host_memory=3GiB"};
+    const PlannedCard roomy(*find_hardware("h100"), 0);
+    const int64_t with = judged(words, roomy, long_documents).document.device.report.peak_bytes;
+    const int64_t without = judged(words, roomy).document.device.report.peak_bytes;
+    ASSERT_NE(without, with);
+    for (const int64_t budget : {with - 1, with - 50'000'000, std::min(with - 1, without)})
+      expect_change_fits(words, PlannedCard(*find_hardware("h100"), budget), long_documents);
+  }
+}
+
+TEST(Advice, TakesBackWhatTheRecipeSaysAgainstIt) {
+  const PlannedCard small(*find_hardware("rtx-3090"), 12'000'000'000);
+  const Words words{"model=llama-3.1-8b", "load_in_4bit=false", "method=lora", "max_length=4096",
+                    "max_segments=1"};
+  EXPECT_NE(judged(words, small).verdict.change.find("method=qlora load_in_4bit=true"),
+            std::string::npos);
+  expect_change_fits(words, small);
+}
+
+TEST(Advice, ForTooLittleHostMemoryIsNotAboutTheDevice) {
+  const PlannedCard card(*find_hardware("h100"), 0);
+  const std::string message =
+      judged({"model=smollm2-135m", "host_memory=1MB"}, card).verdict.message;
+  EXPECT_NE(message.find("and host_memory is 1000000 bytes"), std::string::npos) << message;
+  EXPECT_TRUE(message.ends_with("No change that snug knows makes it fit: raise host_memory."))
+      << message;
+}
+
+}  // namespace
+}  // namespace snug::plan
