@@ -73,12 +73,16 @@ class Planner {
                         "the job does not fit: it plans {} bytes of host memory, and "
                         "host_memory is {}",
                         host, recipe_.host_memory);
-    const char* key = is_device ? "device_memory" : "host_memory";
-    const auto given = recipe_.given.find(key);
-    throw base::UserError(
-        fmt::format("{}. The cheapest change that fits: {}", problem,
-                    advice(spec, fmt::format("{}={}", key, is_device ? device : host))),
-        given == recipe_.given.end() ? base::Location{} : given->second, plan::kDoesNotFitExitCode);
+    const std::optional<std::string> change = cheapest(spec);
+    const std::string advice =
+        change ? fmt::format("The cheapest change that fits: {}", *change)
+               : fmt::format("No change that snug knows makes it fit: {}",
+                             is_device ? more_device_memory()
+                                       : fmt::format("it needs host_memory={}", host));
+    const auto given = recipe_.given.find(is_device ? "device_memory" : "host_memory");
+    throw base::UserError(problem + ". " + advice,
+                          given == recipe_.given.end() ? base::Location{} : given->second,
+                          plan::kDoesNotFitExitCode);
   }
 
  private:
@@ -91,13 +95,31 @@ class Planner {
            (recipe_.host_memory == 0 || host_bytes(job) <= recipe_.host_memory);
   }
 
-  // Fewer sequences side by side give the same answers, only slower.
-  std::string advice(plan::InferenceSpec spec, const std::string& more_memory) {
+  // Fewer sequences side by side give the same answers, only slower; weights in 4 bits nearly the
+  // same.
+  std::optional<std::string> cheapest(plan::InferenceSpec spec) {
+    if (const auto batch = fewer_sequences(spec)) return batch;
+    if (spec.quantization) return std::nullopt;
+    spec.quantization = passes::QuantizeOptions{.nested = recipe_.double_quant, .kept = {}};
+    if (largest(spec)) return "load_in_4bit=true";
+    if (const auto batch = fewer_sequences(spec)) return "load_in_4bit=true " + *batch;
+    return std::nullopt;
+  }
+
+  std::optional<std::string> fewer_sequences(plan::InferenceSpec spec) {
     while (spec.sequences > 1) {
       spec.sequences /= 2;
       if (largest(spec)) return fmt::format("batch={}", spec.sequences);
     }
-    return more_memory;
+    return std::nullopt;
+  }
+
+  // Of what was planned last, which takes the least.
+  std::string more_device_memory() const {
+    if (recipe_.device_memory > 0)
+      return fmt::format("it needs device_memory={} at least", device_bytes_);
+    return fmt::format("it needs {} at least; take a smaller model, or fewer tokens",
+                       plan::readable_bytes(device_bytes_));
   }
 
   const formats::Recipe& recipe_;

@@ -15,9 +15,11 @@ int64_t device_bytes(const generate::InferencePlan& plan) {
   return plan.job.layout.spaces[static_cast<size_t>(Space::device)].arena_bytes;
 }
 
-generate::InferencePlan plan_with(int64_t budget, const InferenceShape& shape = kShape) {
-  const formats::Recipe recipe =
-      golden_recipe("basic", {"device_memory=" + std::to_string(budget)});
+generate::InferencePlan plan_with(int64_t budget, const InferenceShape& shape = kShape,
+                                  const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"device_memory=" + std::to_string(budget)};
+  words.insert(words.end(), more.begin(), more.end());
+  const formats::Recipe recipe = golden_recipe("basic", words);
   const auto backend = backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = budget});
   return generate::plan_in_budget(recipe, generate::open_model(recipe).config, shape, *backend);
 }
@@ -58,8 +60,16 @@ TEST(InferencePlan, RefusesWhatDoesNotFitAndNamesAChangeThatDoes) {
   one.sequences = 1;
   const int64_t needed = device_bytes(plan_with(0, one));
   const std::string message = user_error_of([&] { plan_with(needed - 1, one); });
-  EXPECT_TRUE(contains(message, "device_memory=" + std::to_string(needed)));
-  EXPECT_EQ(device_bytes(plan_with(needed, one)), needed);
+  EXPECT_TRUE(contains(message, "The cheapest change that fits: load_in_4bit=true")) << message;
+  const std::vector<std::string> in_4_bits{"load_in_4bit=true"};
+  EXPECT_LE(device_bytes(plan_with(needed - 1, one, in_4_bits)), needed - 1);
+
+  const int64_t least_needed = device_bytes(plan_with(0, one, in_4_bits));
+  const std::string last = user_error_of([&] { plan_with(least_needed - 1, one, in_4_bits); });
+  EXPECT_TRUE(contains(last, "No change that snug knows makes it fit: it needs device_memory=" +
+                                 std::to_string(least_needed)))
+      << last;
+  EXPECT_EQ(device_bytes(plan_with(least_needed, one, in_4_bits)), least_needed);
 }
 
 }  // namespace
