@@ -39,7 +39,10 @@ int main(int argc, char** argv) {
   // A file beyond the size limit is then an error to report, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return snug::cli::run(argc, argv);
+    const int exit_code = snug::cli::run(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return report("standard output cannot be written, or not whole", 1);
+    return exit_code;
   } catch (const snug::base::UserError& error) {
     return report(error.what(), error.exit_code());
   } catch (const std::bad_alloc&) {

@@ -7,6 +7,11 @@
 namespace snug::formats {
 namespace {
 
+// Far above what anyone needs, and low enough that no figure of a plan overflows.
+constexpr double kMostRank = 65536;
+constexpr double kMostMicroBatches = 1'000'000;
+constexpr double kMostThreads = 1024;
+
 constexpr std::string_view kFp4Advice =
     "the 4-bit type fp4 is not built; use nf4, which loses less: method: qlora";
 
@@ -49,7 +54,7 @@ void add_model_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table.add<&Recipe::lora_r>("lora_r", "16", "LoRA rank")
       .aliases({"lora_rank", "r"})
-      .range(at_least(1));
+      .range({.least = 1, .most = kMostRank});
   table
       .add<&Recipe::lora_alpha>("lora_alpha", "",
                                 "LoRA scale: the addition is multiplied by lora_alpha / lora_r")
@@ -125,7 +130,7 @@ void add_length_keys(KeyTable& table) {
   table
       .add<&Recipe::gradient_accumulation_steps>("gradient_accumulation_steps", "1",
                                                  "micro-batches in a step")
-      .range(at_least(1));
+      .range({.least = 1, .most = kMostMicroBatches});
   table.add<&Recipe::seed>("seed", "42", "of every random choice")
       .range(at_least(0))
       .verbs(kEverywhere);
@@ -203,7 +208,7 @@ void add_machine_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table.add<&Recipe::threads>("threads", "0", "0: one a core")
       .aliases({"num_threads"})
-      .range(at_least(0))
+      .range({.least = 0, .most = kMostThreads})
       .verbs(kEverywhere);
   table
       .add<&Recipe::calibration>("calibration", "",

@@ -58,7 +58,7 @@ int64_t room_for_answers(const formats::Recipe& recipe, const models::ModelConfi
 
 Examination examine(const formats::Recipe& recipe) {
   recipe.require("data");
-  const models::ModelSource model = open_model(recipe);
+  const models::ModelSource model = runtime::open_model(recipe);
   const text::Tokenizer tokenizer = open_tokenizer(recipe, model);
   Examination result;
   result.questions = read_questions(recipe, tokenizer);

@@ -42,7 +42,8 @@ class Printer {
 
 class Session {
  public:
-  explicit Session(const formats::Recipe& recipe) : recipe_(recipe), model_(open_model(recipe)) {
+  explicit Session(const formats::Recipe& recipe)
+      : recipe_(recipe), model_(runtime::open_model(recipe)) {
     if (recipe.ids.empty() == recipe.prompt.empty())
       recipe.fail("prompt", recipe.ids.empty()
                                 ? "is missing: give prompt=\"...\", the text to continue, or ids="

@@ -35,16 +35,6 @@ std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe,
 
 }  // namespace
 
-models::ModelSource open_model(const formats::Recipe& recipe) {
-  recipe.require("model");
-  models::ModelSource model = models::find_model(recipe.model);
-  if (model.folder.empty() && recipe.init != formats::Init::random)
-    recipe.fail("model", fmt::format("\"{}\" is a built-in shape without weights; give the folder "
-                                     "of a model, or init=random to measure speed and memory",
-                                     recipe.model));
-  return model;
-}
-
 Inference::Inference(const formats::Recipe& recipe, models::ModelSource model,
                      const InferenceShape& shape)
     : model_(std::move(model)),

@@ -9,11 +9,9 @@
 #include "generate/inference_plan.h"
 #include "models/config.h"
 #include "runtime/executor.h"
+#include "runtime/open_model.h"
 
 namespace snug::generate {
-
-// The model that a recipe names. Throws UserError for one without weights, unless init=random.
-models::ModelSource open_model(const formats::Recipe& recipe);
 
 class Inference {
  public:

@@ -87,7 +87,7 @@ std::vector<double> log_probabilities(
 }
 
 int score(const formats::Recipe& recipe, bool json) {
-  const models::ModelSource model = open_model(recipe);
+  const models::ModelSource model = runtime::open_model(recipe);
   const std::vector<int32_t> ids = read_ids(recipe, model);
   const auto tokens = static_cast<int64_t>(ids.size());
   Inference inference(recipe, model, score_shape(tokens));

@@ -144,9 +144,8 @@ std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
 }
 
 std::vector<Overrides> ChangeSearch::numerics() const {
-  const bool full = recipe_.method == formats::Method::full;
-  const bool wide = full && recipe_.optim == formats::Optimizer::adamw;
-  const bool has_8bit = !full || recipe_.optim == formats::Optimizer::adamw_8bit;
+  const bool wide = recipe_.optim == formats::Optimizer::adamw;
+  const bool has_8bit = recipe_.optim == formats::Optimizer::adamw_8bit;
   std::vector<Overrides> variants;
   // Where compute is bf16 already this names it again, which changes nothing and is left out.
   const Recipe bf16 = with_overrides(recipe_, {{"compute_dtype", "bf16"}});
@@ -154,7 +153,7 @@ std::vector<Overrides> ChangeSearch::numerics() const {
   try {
     gains_bf16 = compute_type(bf16, target_) != compute_type(recipe_, target_);
   } catch (const base::UserError&) {
-    return variants;  // this target computes in fp32 alone
+    // This target computes in fp32 alone.
   }
   if (gains_bf16) {
     variants.push_back({{"compute_dtype", "bf16"}});
@@ -164,6 +163,12 @@ std::vector<Overrides> ChangeSearch::numerics() const {
     if (wide) variants.push_back({{"optim", "adamw_bf16"}});
     if (!has_8bit) variants.push_back({{"optim", "adamw_8bit"}});
   }
+  if (recipe_.double_quant) return variants;
+  // Of weights that are not in 4 bits the recipe refuses it, with or without the others.
+  const size_t wider = variants.size();
+  variants.push_back({{"double_quant", "true"}});
+  for (size_t i = 0; i < wider; ++i)
+    variants.push_back(joined(variants[i], {{"double_quant", "true"}}));
   return variants;
 }
 

@@ -154,6 +154,11 @@ double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
   const auto found = samples_.find(key.name);
   if (found == samples_.end()) return bound(key, cost);
   const std::vector<double> at = logarithms(key.shape);
+  if (found->second.front().position.size() != at.size())
+    base::throw_user_error(
+        "the calibration's samples of \"{}\" have {} sizes, and {} are asked for; make the file "
+        "again with 'snug bench calibrate'",
+        key.name, found->second.front().position.size(), at.size());
   for (const Point& point : found->second)
     if (distance(point.position, at) < kSameShape)
       return key.work > 0 && point.work > 0 ? point.seconds * key.work / point.work : point.seconds;

@@ -29,7 +29,7 @@ bool multiplies_bf16(const program::Target& target) {
 // Documents a row: enough for documents of 16 tokens, one when each row is one document.
 int64_t row_segments(const Recipe& recipe) {
   if (!recipe.packing) return 1;
-  if (recipe.max_segments > 0) return recipe.max_segments;
+  if (recipe.max_segments > 0) return std::min(recipe.max_segments, recipe.max_length);
   return std::clamp<int64_t>(recipe.max_length / 16, 1, 512);
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -85,6 +86,33 @@ void check_newest(const RunFolder& folder, const formats::Recipe& recipe) {
                           folder.step, recipe.output_dir, newest));
 }
 
+// What is emptied must not hold what the job reads.
+void check_inputs(const RunFolder& folder, const formats::Recipe& recipe) {
+  const fs::path output = fs::weakly_canonical(folder.path);
+  for (const auto& [key, value] : {std::pair{"model", recipe.model},
+                                   {"adapter", recipe.adapter},
+                                   {"data", recipe.data},
+                                   {"eval_data", recipe.eval_data},
+                                   {"chat_template", recipe.chat_template},
+                                   {"calibration", recipe.calibration}}) {
+    if (value.empty() || !fs::exists(value)) continue;
+    const fs::path input = fs::canonical(value);
+    if (std::mismatch(output.begin(), output.end(), input.begin(), input.end()).first ==
+        output.end())
+      recipe.fail(key, fmt::format("{} lies in output_dir {}, which overwrite_output_dir empties; "
+                                   "choose another output_dir",
+                                   value, recipe.output_dir));
+  }
+}
+
+void take_lock(RunFolder& folder) {
+  folder.lock = base::File::open_folder(folder.path);
+  if (!folder.lock->try_lock())
+    base::throw_user_error(
+        "another run is writing to output_dir {}; wait for its end, or choose another folder",
+        folder.path.string());
+}
+
 // Throws unless the folder is free, or is that of the run which goes on here.
 void check_free(const RunFolder& folder, const formats::Recipe& recipe) {
   if (!fs::exists(folder.path)) return;
@@ -116,24 +144,32 @@ std::optional<fs::path> RunFolder::earlier_algorithms() const {
 }
 
 RunFolder open_run_folder(const formats::Recipe& recipe) {
-  RunFolder folder{recipe.output_dir, checkpoint_of(recipe)};
+  RunFolder folder;
+  folder.path = recipe.output_dir;
+  if (fs::is_directory(folder.path)) take_lock(folder);
+  folder.checkpoint = checkpoint_of(recipe);
   folder.goes_on = folder.checkpoint && lies_in(*folder.checkpoint, folder.path);
   if (folder.goes_on) {
     folder.step = runtime::read_checkpoint_state(*folder.checkpoint).step;
     check_newest(folder, recipe);
   }
   check_free(folder, recipe);
+  if (recipe.overwrite_output_dir && !folder.goes_on) check_inputs(folder, recipe);
   return folder;
 }
 
-void create_run_folder(const RunFolder& folder, const formats::Recipe& recipe) {
-  if (recipe.overwrite_output_dir && folder.goes_on)
-    runtime::remove_later_checkpoints(folder.path, folder.step);
-  else if (recipe.overwrite_output_dir && fs::exists(folder.path))
-    remove_run(folder.path);
+void create_run_folder(RunFolder& folder, const formats::Recipe& recipe) {
   std::error_code error;
   fs::create_directories(folder.path, error);
   if (error) base::throw_system_error("create", folder.path, error.value());
+  if (!folder.lock) {
+    take_lock(folder);
+    check_free(folder, recipe);
+  }
+  if (recipe.overwrite_output_dir && folder.goes_on)
+    runtime::remove_later_checkpoints(folder.path, folder.step);
+  else if (recipe.overwrite_output_dir)
+    remove_run(folder.path);
   base::write_file_atomically(folder.path / "recipe.yaml", formats::to_yaml(recipe));
 }
 

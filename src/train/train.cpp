@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -17,6 +18,7 @@
 #include "plan/spec.h"
 #include "runtime/adapter.h"
 #include "runtime/load_weights.h"
+#include "runtime/open_model.h"
 #include "runtime/random_weights.h"
 #include "runtime/save_model.h"
 #include "train/data.h"
@@ -34,21 +36,30 @@ namespace fs = std::filesystem;
 std::atomic<int> stop_signal{0};
 void request_stop(int signal) { stop_signal = signal; }
 
-// Asks the loop to stop after the step at hand; a second signal kills as usual.
+// Asks the loop to stop after the step at hand; a second signal kills as usual. Signals that are
+// ignored (nohup) stay so.
 class SignalGuard {
  public:
   SignalGuard() {
     stop_signal = 0;
-    for (const int signal : {SIGINT, SIGTERM}) {
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler == SIG_IGN) continue;
       struct sigaction action {};
       action.sa_handler = request_stop;
       action.sa_flags = SA_RESETHAND;
-      ::sigaction(signal, &action, nullptr);
+      ::sigaction(kSignals[i], &action, nullptr);
     }
   }
   ~SignalGuard() {
-    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
   }
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+ private:
+  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, kSignals.size()> before_{};
 };
 
 formats::LoraConfig adapter_config(const formats::Recipe& recipe) {
@@ -64,7 +75,7 @@ class Session {
  public:
   explicit Session(const formats::Recipe& recipe)
       : folder_(open_run_folder(recipe)),
-        model_(models::find_model(recipe.model)),
+        model_(runtime::open_model(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
         backend_(backends::open_backend(recipe_)),
         spec_(plan::training_spec(recipe_, model_.config, *backend_)) {}

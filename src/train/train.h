@@ -5,8 +5,9 @@
 
 namespace snug::train {
 
-// Runs the whole job. Returns 0, or 128 + N when signal N (SIGINT, SIGTERM) stopped it after saving
-// a checkpoint. Throws UserError; with exit code 3 when the job does not fit the budget.
+// Runs the whole job. Returns 0, or 128 + N when signal N (SIGINT, SIGTERM, SIGHUP) stopped it
+// after saving a checkpoint. Throws UserError; with exit code 3 when the job does not fit the
+// budget.
 int train(const formats::Recipe& recipe);
 
 }  // namespace snug::train

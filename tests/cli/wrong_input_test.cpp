@@ -134,6 +134,15 @@ std::vector<std::string> with_foreign_output(const Scene& scene, const std::stri
   return joined(with_filled_output(scene), {"resume_from_checkpoint=" + checkpoint});
 }
 
+std::vector<std::string> with_data_in_output(const Scene& scene) {
+  return joined(with_filled_output(scene), {"data=" + scene.file("filled/data.jsonl", kTinyData),
+                                            "overwrite_output_dir=true"});
+}
+
+std::vector<std::string> with_model_in_output(const Scene& scene) {
+  return {"output_dir=" + scene.path("model/../model"), "overwrite_output_dir=true"};
+}
+
 const std::vector<WrongInput> kCases{
     {"in_backward_accumulated",
      only("optim_in_backward=true gradient_accumulation_steps=2"),
@@ -162,7 +171,17 @@ const std::vector<WrongInput> kCases{
     {"key_of_another_verb", only("temperature=1"), {"temperature", "generate"}},
     {"not_a_word", only("learning_rate"), {"learning_rate", "key=value"}},
     {"unknown_model", only("model=llama-3.1-9b"), {"llama-3.1-9b", "llama-3.1-8b"}},
-    {"model_without_tokenizer", only("model=llama-3.1-8b"), {"model", "tokenizer"}},
+    {"model_without_weights", only("model=llama-3.1-8b"), {"model", "shape without weights"}},
+    {"model_without_tokenizer",
+     only("model=smollm2-135m init=random"),
+     {"model", "shape without a tokenizer"}},
+    {"too_many_threads", only("threads=99999"), {"threads", "1024"}},
+    {"too_large_a_rank", only("lora_r=1000000000000"), {"lora_r", "65536"}},
+    {"too_many_micro_batches",
+     only("gradient_accumulation_steps=9223372036854775807"),
+     {"gradient_accumulation_steps", "1000000"}},
+    {"data_in_what_is_emptied", with_data_in_output, {"data", "lies in output_dir"}},
+    {"model_in_what_is_emptied", with_model_in_output, {"model", "lies in output_dir"}},
     {"unknown_model_type",
      with_model_file("config.json", "\"llama\"", "\"lama\""),
      {"config.json", "model_type", "lama"}},
@@ -271,6 +290,16 @@ TEST_P(WrongInputs, AreToldInOneParagraph) {
 std::string case_name(const ::testing::TestParamInfo<WrongInput>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(All, WrongInputs, ::testing::ValuesIn(kCases), case_name);
+
+TEST(StandardOutput, ThatIsFullIsAnError) {
+  const TemporaryFolder folder;
+  fs::create_symlink("/dev/full", folder / "out");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"models"}, {"plan", "model=smollm2-135m", "--json"}}) {
+    EXPECT_EQ(wait_for(start_snug(words, folder.path())), 1) << words[0];
+    EXPECT_TRUE(contains(contents_of(folder / "err"), "standard output")) << words[0];
+  }
+}
 
 TEST(WrongWords, NameWhatWasMeant) {
   const BinaryRun verb = run_snug({"plna"});

@@ -98,9 +98,9 @@ TEST(Score, ChunksAgree) {
   const Ids ids = random_ids(600, 131, 5);
   generate::InferenceShape shape = generate::score_shape(600);
   EXPECT_EQ(shape.prefill_tokens, generate::kPrefillTokens);
-  generate::Inference chunks(recipe, generate::open_model(recipe), shape);
+  generate::Inference chunks(recipe, runtime::open_model(recipe), shape);
   shape.prefill_tokens = 600;
-  generate::Inference whole(recipe, generate::open_model(recipe), shape);
+  generate::Inference whole(recipe, runtime::open_model(recipe), shape);
   const auto a = generate::log_probabilities(chunks, ids);
   const auto b = generate::log_probabilities(whole, ids);
   ASSERT_EQ(a.size(), 599U);

@@ -33,7 +33,7 @@ TEST(Errors, IdsOutsideTheVocabulary) {
     EXPECT_TRUE(contains(error, "131 ids, 0 to 130"));
   }
   const formats::Recipe recipe = golden_recipe("basic");
-  generate::Inference inference(recipe, generate::open_model(recipe),
+  generate::Inference inference(recipe, runtime::open_model(recipe),
                                 {.capacity = 8, .prefill_tokens = 8});
   generate::Generator generator(inference);
   const std::vector<Ids> wrong{{3, -1}};

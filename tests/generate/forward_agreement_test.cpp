@@ -58,7 +58,7 @@ class Agreement : public ::testing::TestWithParam<const char*> {};
 // A prompt of `prompt` tokens in chunks, then one token at a time, in the second of two sequences.
 TEST_P(Agreement, PrefillAndDecode) {
   const formats::Recipe recipe = golden_recipe(GetParam());
-  const models::ModelSource model = generate::open_model(recipe);
+  const models::ModelSource model = runtime::open_model(recipe);
   const auto vocab = static_cast<size_t>(model.config.vocab_size);
   const Ids ids = random_ids(kTokens, model.config.vocab_size, 7);
   const std::vector<float> expected = training_logits(GetParam(), ids, {kTokens});
@@ -138,7 +138,7 @@ TEST_P(AgreementInNf4, DecodesAsItPrefills) {
   const formats::Recipe recipe =
       recipe_of({"model=" + (folder / "shape").string(), "init=random", "load_in_4bit=true",
                  "compute_dtype=" + std::string(GetParam()), "threads=2"});
-  const models::ModelSource model = generate::open_model(recipe);
+  const models::ModelSource model = runtime::open_model(recipe);
   const Ids ids = random_ids(kTokens, model.config.vocab_size, 9);
   generate::Inference inference(recipe, model,
                                 {.sequences = 1, .capacity = kTokens, .prefill_tokens = kTokens});

@@ -20,7 +20,7 @@ GenerationOptions greedy() { return {.sampling = {}, .max_new_tokens = kNew, .st
 // The token that the whole text so far makes likeliest, again and again.
 Ids repeated_argmax(const formats::Recipe& recipe, Ids ids, int64_t count) {
   const auto total = static_cast<int64_t>(ids.size()) + count;
-  Inference inference(recipe, generate::open_model(recipe), generate::score_shape(total));
+  Inference inference(recipe, runtime::open_model(recipe), generate::score_shape(total));
   Ids added;
   for (int64_t i = 0; i < count; ++i) {
     int32_t next = 0;
@@ -37,7 +37,7 @@ std::vector<Generation> generate_all(const formats::Recipe& recipe, const std::v
                                      int64_t chunk = 0) {
   generate::InferenceShape shape = generate::shape_for(prompts, options.max_new_tokens, batch);
   if (chunk > 0) shape.prefill_tokens = chunk;
-  Inference inference(recipe, generate::open_model(recipe), shape);
+  Inference inference(recipe, runtime::open_model(recipe), shape);
   return Generator(inference).run(prompts, options);
 }
 
@@ -98,7 +98,7 @@ TEST(Generator, BatchesEqualSingleRuns) {
 TEST(Generator, OneInferenceAnswersAgainAndAgain) {
   const formats::Recipe recipe = golden_recipe(kModel);
   const std::vector<Ids> prompts = prompts_of({12, 4});
-  Inference inference(recipe, generate::open_model(recipe), generate::shape_for(prompts, kNew, 2));
+  Inference inference(recipe, runtime::open_model(recipe), generate::shape_for(prompts, kNew, 2));
   Generator generator(inference);
   const auto first = generator.run(prompts, greedy());
   generator.run(std::vector<Ids>{prompts[1]}, greedy());
@@ -132,7 +132,7 @@ TEST(Generator, MaxNewTokensAndStreaming) {
     EXPECT_EQ(generation.ids.size(), 1U);
     EXPECT_FALSE(generation.stopped);
   }
-  Inference inference(recipe, generate::open_model(recipe), generate::shape_for(prompts, kNew, 2));
+  Inference inference(recipe, runtime::open_model(recipe), generate::shape_for(prompts, kNew, 2));
   std::vector<Ids> streamed(prompts.size());
   const auto results = Generator(inference).run(prompts, greedy(), [&](int64_t prompt, int32_t id) {
     streamed[static_cast<size_t>(prompt)].push_back(id);

@@ -51,7 +51,7 @@ void expect_golden(const Case& c, bool bf16) {
   const auto expected = golden_values<float>(golden, "logits");
   const auto length = static_cast<size_t>(golden.at("ids").shape[1]);
 
-  generate::Inference inference(recipe, generate::open_model(recipe),
+  generate::Inference inference(recipe, runtime::open_model(recipe),
                                 generate::score_shape(static_cast<int64_t>(length)));
   std::vector<float> logits;
   std::vector<double> logprobs;  // a row: of tokens 1 to length - 1

@@ -21,12 +21,12 @@ generate::InferencePlan plan_with(int64_t budget, const InferenceShape& shape = 
   words.insert(words.end(), more.begin(), more.end());
   const formats::Recipe recipe = golden_recipe("basic", words);
   const auto backend = backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = budget});
-  return generate::plan_in_budget(recipe, generate::open_model(recipe).config, shape, *backend);
+  return generate::plan_in_budget(recipe, runtime::open_model(recipe).config, shape, *backend);
 }
 
 TEST(InferencePlan, TheArenaIsWhatWasPlanned) {
   const formats::Recipe recipe = golden_recipe("basic");
-  generate::Inference inference(recipe, generate::open_model(recipe), kShape);
+  generate::Inference inference(recipe, runtime::open_model(recipe), kShape);
   EXPECT_EQ(inference.device_bytes(), device_bytes(plan_with(0)));
   EXPECT_EQ(inference.spec().prefill_tokens, kShape.prefill_tokens);
 }

@@ -83,6 +83,20 @@ TEST(Advice, TakesBackWhatTheRecipeSaysAgainstIt) {
   expect_change_fits(words, small);
 }
 
+// What an adapter keeps for its optimizer counts too, and the scales of its base.
+TEST(Advice, NamesOtherTypesBeforeOtherAdapters) {
+  const PlannedCard small(*find_hardware("rtx-4090"), int64_t{12} << 30);
+  const Words wide{"model=llama-3.1-8b", "method=qlora", "lora_r=256", "max_length=512"};
+  EXPECT_NE(judged(wide, small).verdict.change.find("optim=adamw_"), std::string::npos);
+  EXPECT_EQ(judged(wide, small).verdict.change.find("lora_r"), std::string::npos);
+  expect_change_fits(wide, small);
+
+  const PlannedCard smaller(*find_hardware("rtx-4090"), int64_t{7} << 30);
+  const Words plain{"model=llama-2-13b", "method=qlora", "double_quant=false", "max_length=512"};
+  EXPECT_NE(judged(plain, smaller).verdict.change.find("double_quant=true"), std::string::npos);
+  expect_change_fits(plain, smaller);
+}
+
 TEST(Advice, ForTooLittleHostMemoryIsNotAboutTheDevice) {
   const PlannedCard card(*find_hardware("h100"), 0);
   const std::string message =

@@ -109,6 +109,26 @@ TEST(Resume, ASignalSavesACheckpoint) {
   EXPECT_NE(resumed.output().find("lora_r was 16 and is 8"), std::string::npos) << resumed.output();
 }
 
+// A folder has one run at a time, whatever the second one asks for.
+TEST(Resume, WaitsForNoOtherRunInItsFolder) {
+  const testing::TemporaryFolder folder;
+  const fs::path output = folder.path() / "run";
+  const std::vector<std::string> endless{"method=lora", "max_steps=100000"};
+  const pid_t process = start_snug(words(output, endless), folder.path());
+  wait_for_checkpoint(output);
+  for (const char* word : {"resume_from_checkpoint=auto", "overwrite_output_dir=true"}) {
+    const BinaryRun second = run_snug(words(output, joined(endless, {word})));
+    EXPECT_EQ(second.exit_code, 2) << word;
+    EXPECT_NE(second.output().find("another run is writing to output_dir"), std::string::npos)
+        << second.output();
+  }
+  ::kill(process, SIGHUP);
+  EXPECT_EQ(wait_for(process), 128 + SIGHUP);
+  EXPECT_EQ(run_snug(words(output, {"method=lora", "max_steps=1", "overwrite_output_dir=true"}))
+                .exit_code,
+            0);
+}
+
 // Going back to an earlier step drops what came after it only when that is asked for.
 TEST(Resume, AnEarlierCheckpointDropsLaterOnesOnlyWhenAsked) {
   const testing::TemporaryFolder folder;

@@ -1,0 +1,17 @@
+#include "runtime/open_model.h"
+
+#include <fmt/format.h>
+
+namespace snug::runtime {
+
+models::ModelSource open_model(const formats::Recipe& recipe) {
+  recipe.require("model");
+  models::ModelSource model = models::find_model(recipe.model);
+  if (model.folder.empty() && recipe.init != formats::Init::random)
+    recipe.fail("model", fmt::format("\"{}\" is a built-in shape without weights; give the folder "
+                                     "of a model, or init=random to measure speed and memory",
+                                     recipe.model));
+  return model;
+}
+
+}  // namespace snug::runtime
