@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -224,6 +225,26 @@ TEST(PlannedCard, NamesOffloadingWhereTheHostHasRoom) {
     EXPECT_LE(other.device.report.peak_bytes, small.capacity_bytes(program::Space::device));
     EXPECT_LE(other.host.report.peak_bytes, host_memory);
   }
+}
+
+// Products of a few rows are own kernels, those that add to the residual stream in place among
+// them.
+TEST(PlannedCard, DecodesWithoutALibrary) {
+  InferenceSpec spec;
+  spec.model = models::find_model("llama-3.1-8b").config;
+  spec.compute = program::DType::bf16;
+  spec.capacity = 256;
+  spec.prefill_tokens = 128;
+  const Job job = plan_inference(spec, card("h100"));
+  const auto decode = std::ranges::find(job.programs, "decode", &program::Program::name);
+  ASSERT_NE(decode, job.programs.end());
+  int accumulating = 0;
+  for (const program::Operation& operation : decode->operations)
+    if (const auto* matmul = std::get_if<program::Matmul>(&operation.attributes)) {
+      EXPECT_EQ(operation.workspace, program::kNone);
+      accumulating += matmul->accumulate ? 1 : 0;
+    }
+  EXPECT_EQ(accumulating, 2 * 32);
 }
 
 // As a card that is here says it: the host has so much left.

@@ -85,8 +85,9 @@ class PreparedMatmul : public Prepared {
 };
 
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
-  const Matrix y = matrix_of(invocation.writes[0]);
-  Operand addend = matmul.addend ? matrix_of(invocation.reads[2]).operand : Operand{};
+  const Matrix y = matrix_of(matmul.accumulate ? invocation.updates[0] : invocation.writes[0]);
+  Operand addend = matmul.accumulate ? y.operand : Operand{};
+  if (matmul.addend) addend = matrix_of(invocation.reads[2]).operand;
   const auto multiply = [&](size_t operand, float alpha) {
     const Matrix x = matrix_of(invocation.reads[operand]);
     const Matrix weight = matrix_of(invocation.reads[operand + 1]);

@@ -21,7 +21,7 @@ size_t low_operand(const OperationView& view) { return view.operation.reads.size
 
 bool has_few_rows(const Matmul& matmul, const OperationView& view) {
   const bool low_fits = !matmul.augmented || matmul.low_transpose_b;
-  return low_fits && matmul.transpose_b && !matmul.transpose_a && !matmul.accumulate &&
+  return low_fits && matmul.transpose_b && !matmul.transpose_a && !matmul.stochastic &&
          view.read(0).shape[0] <= kFewRows;
 }
 

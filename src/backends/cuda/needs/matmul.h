@@ -16,7 +16,7 @@ const program::Tensor& result_of(const program::Matmul& matmul, const program::O
 // The first factor of an augmented product's second product among its reads.
 size_t low_operand(const program::OperationView& view);
 
-// Decoding: y = x W^T of a few rows, bound by reading W once. An own kernel, which runs an
+// Decoding: y (+)= x W^T of a few rows, bound by reading W once. An own kernel, which runs an
 // adapter's product first.
 bool has_few_rows(const program::Matmul& matmul, const program::OperationView& view);
 
