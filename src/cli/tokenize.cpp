@@ -4,7 +4,6 @@
 
 #include <iostream>
 #include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -24,18 +23,18 @@ text::Tokenizer tokenizer_of(const formats::Recipe& recipe) {
   return text::Tokenizer::from_folder(recipe.model);
 }
 
-std::vector<int32_t> narrow(const formats::Recipe& recipe) {
+std::vector<int32_t> ids_of(const formats::Recipe& recipe, int64_t vocabulary) {
   std::vector<int32_t> ids;
   for (const int64_t id : recipe.ids) {
-    if (id > std::numeric_limits<int32_t>::max())
-      recipe.fail("ids", fmt::format("holds {}, which is no token id", id));
+    if (id >= vocabulary)
+      recipe.fail("ids", fmt::format("holds {}, and the tokenizer has {} ids", id, vocabulary));
     ids.push_back(static_cast<int32_t>(id));
   }
   return ids;
 }
 
 int decode(const text::Tokenizer& tokenizer, const formats::Recipe& recipe, bool json) {
-  const std::string text = tokenizer.decode(narrow(recipe), false);
+  const std::string text = tokenizer.decode(ids_of(recipe, tokenizer.vocabulary_size()), false);
   if (json)
     fmt::print("{}\n", nlohmann::json{{"text", text}}.dump());
   else

@@ -97,6 +97,8 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
   recipe.require("data");
   require_file(recipe, "data", recipe.data);
   if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);
+  if (recipe.eval_data.empty() && recipe.eval_steps > 0)
+    recipe.fail("eval_steps", "asks for evaluations, but there is no eval_data");
   const text::DatasetOptions options{.max_length = static_cast<int32_t>(recipe.max_length),
                                      .train_on_prompt = recipe.train_on_prompt,
                                      .chat_template = recipe.chat_template,

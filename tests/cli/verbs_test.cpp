@@ -148,6 +148,7 @@ TEST_F(Verbs, TokenizeTurnsTextToIdsAndBack) {
   ASSERT_EQ(ids.exit_code, 0) << ids.err;
   EXPECT_EQ(json::parse(ids.out), (json{{"ids", {97, 122, 10}}}));
   EXPECT_EQ(run_snug({"tokenize", model(), "prompt=az"}).out, "97 122\n");
+  EXPECT_EQ(run_snug({"tokenize", model(), "ids=97 100000"}).exit_code, 2);
   const BinaryRun text = run_snug({"tokenize", model(), "ids=97 122", "--json"});
   EXPECT_EQ(json::parse(text.out), (json{{"text", "az"}}));
 }
