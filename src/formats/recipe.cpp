@@ -12,6 +12,7 @@
 #include <yaml-cpp/yaml.h>
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace snug::formats {
@@ -146,6 +147,15 @@ const RecipeKey& known_key(const Written& written) {
                   written.where);
 }
 
+// Recipes are written into YAML and JSON files, which hold nothing else.
+void require_utf8(const Written& written) {
+  try {
+    for (const std::string& item : written.items) (void)nlohmann::json(item).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw UserError(fmt::format("'{}' is no UTF-8 text", written.name), written.where);
+  }
+}
+
 using WrittenByKey = std::map<std::string_view, Written>;
 
 // One entry a key: the same key twice, or beside its alias, is refused.
@@ -153,6 +163,7 @@ WrittenByKey by_key(const std::vector<Written>& all) {
   WrittenByKey result;
   for (const Written& written : all) {
     const RecipeKey& key = known_key(written);
+    require_utf8(written);
     const auto [first, is_new] = result.emplace(key.name, written);
     if (is_new) continue;
     const Written& earlier = first->second;

@@ -23,12 +23,16 @@ double uniform_of(int64_t seed, const Draw& draw) {
   return static_cast<double>(bits) * 0x1p-53;
 }
 
+[[noreturn]] void refuse_logits() {
+  base::throw_user_error(
+      "the model gives logits that are not finite, so no token can be chosen or scored; its "
+      "weights "
+      "or its adapter are damaged, or compute_dtype=fp32 is needed");
+}
+
 int32_t finite_likeliest(const BlockMaxima& maxima, std::span<const float> logits) {
   const int32_t best = maxima.likeliest();
-  if (best < 0 || !std::isfinite(logits[static_cast<size_t>(best)]))
-    base::throw_user_error(
-        "the model gives logits that are not finite, so no token can be chosen; its weights or its "
-        "adapter are damaged, or compute_dtype=fp32 is needed");
+  if (best < 0 || !std::isfinite(logits[static_cast<size_t>(best)])) refuse_logits();
   return best;
 }
 
@@ -44,7 +48,9 @@ double log_probability(std::span<const float> logits, int32_t id) {
   const double most = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - most);
-  return logits[static_cast<size_t>(id)] - most - std::log(sum);
+  const double result = logits[static_cast<size_t>(id)] - most - std::log(sum);
+  if (!std::isfinite(result)) refuse_logits();
+  return result;
 }
 
 int32_t Sampler::pick(std::span<const float> logits, const Draw& draw) {

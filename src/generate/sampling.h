@@ -27,7 +27,7 @@ struct Draw {
 // finite.
 int32_t argmax(std::span<const float> logits);
 
-// log(softmax(logits)[id]), summed in double.
+// log(softmax(logits)[id]), summed in double. Throws UserError when it is not finite.
 double log_probability(std::span<const float> logits, int32_t id);
 
 // Owns the scratch of one thread. Temperature acts first, then top_k, then top_p, as in

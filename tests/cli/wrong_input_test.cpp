@@ -176,6 +176,7 @@ const std::vector<WrongInput> kCases{
      only("model=smollm2-135m init=random"),
      {"model", "shape without a tokenizer"}},
     {"evaluations_of_nothing", only("eval_steps=1"), {"eval_steps", "no eval_data"}},
+    {"bytes_that_are_no_text", only("chat_template=\xff\xfe"), {"chat_template", "UTF-8"}},
     {"too_many_threads", only("threads=99999"), {"threads", "1024"}},
     {"too_large_a_rank", only("lora_r=1000000000000"), {"lora_r", "65536"}},
     {"too_many_micro_batches",

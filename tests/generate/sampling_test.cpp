@@ -141,6 +141,9 @@ TEST(Sampling, LogitsThatAreNotFiniteAreRefused) {
   EXPECT_TRUE(contains(user_error_of([&] { generate::argmax(damaged); }), "not finite"));
   const std::vector<float> infinite{0, std::numeric_limits<float>::infinity()};
   EXPECT_TRUE(contains(user_error_of([&] { generate::argmax(infinite); }), "not finite"));
+  for (const std::vector<float>& logits : {damaged, infinite})
+    EXPECT_TRUE(
+        contains(user_error_of([&] { generate::log_probability(logits, 0); }), "not finite"));
   EXPECT_EQ(generate::argmax(std::vector<float>{kNan, 1.0F, 2.0F}), 2);
 }
 
