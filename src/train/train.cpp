@@ -71,6 +71,12 @@ formats::LoraConfig adapter_config(const formats::Recipe& recipe) {
           .base_model = recipe.model};
 }
 
+std::string stopped_text(int64_t last_step) {
+  if (last_step == 0) return "stopped before the end of the first step; there is nothing to save";
+  return fmt::format(
+      "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues", last_step);
+}
+
 class Session {
  public:
   explicit Session(const formats::Recipe& recipe)
@@ -90,9 +96,7 @@ class Session {
     save_choices();
     const TrainerOutcome outcome = train();
     if (outcome.interrupted) {
-      fmt::print(stderr,
-                 "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues\n",
-                 outcome.last_step);
+      fmt::print(stderr, "{}\n", stopped_text(outcome.last_step));
       return 128 + stop_signal;
     }
     save_result();

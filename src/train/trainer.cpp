@@ -14,6 +14,9 @@
 namespace snug::train {
 namespace {
 
+// Whose times are kept for the median, in 8 MiB.
+constexpr int64_t kMostTimedSteps = 1 << 20;
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -39,7 +42,7 @@ Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, Bat
       evaluation_(evaluation),
       metrics_(metrics),
       progress_(progress) {
-  step_seconds_.reserve(static_cast<size_t>(options.total_steps));
+  step_seconds_.reserve(static_cast<size_t>(std::min(options.total_steps, kMostTimedSteps)));
 }
 
 TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>& stop_signal) {
@@ -47,12 +50,13 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   saved_step_ = state.step;
   const runtime::TrainerState before = state;
   while (state.step < options_.total_steps && stop_signal == 0) {
-    const StepMetrics metrics = step(state);
-    outcome.last_loss = metrics.loss;
-    log(metrics);
-    if (evaluation_ != nullptr && due(metrics.step, options_.eval_steps))
-      evaluate_and_log(metrics.step);
-    if (due(metrics.step, options_.save_steps)) {
+    const std::optional<StepMetrics> metrics = step(state, stop_signal);
+    if (!metrics) break;
+    outcome.last_loss = metrics->loss;
+    log(*metrics);
+    if (evaluation_ != nullptr && due(metrics->step, options_.eval_steps))
+      evaluate_and_log(metrics->step);
+    if (due(metrics->step, options_.save_steps)) {
       runtime::save_checkpoint(options_.checkpoint, state, executor_);
       saved_step_ = state.step;
     }
@@ -71,7 +75,8 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   return outcome;
 }
 
-StepMetrics Trainer::step(runtime::TrainerState& state) {
+std::optional<StepMetrics> Trainer::step(runtime::TrainerState& state,
+                                         const std::atomic<int>& stop_signal) {
   const auto start = Clock::now();
   const int64_t step = state.step + 1;
   const int64_t first_row = state.rows_consumed;
@@ -83,6 +88,7 @@ StepMetrics Trainer::step(runtime::TrainerState& state) {
   executor_.set_scalar("learning_rate", static_cast<float>(learning_rate));
   executor_.set_scalar("step", static_cast<int32_t>(step));
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
+    if (stop_signal != 0) return std::nullopt;
     const char* program = micro == 0 ? "micro_first" : "micro_next";
     const int64_t row = micro * options_.rows;
     if (executor_.has("random"))
@@ -106,7 +112,8 @@ StepMetrics Trainer::step(runtime::TrainerState& state) {
   if (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss))
     throw base::UserError(bad_step_message(metrics, options_.update_in_backward, saved_step_));
 
-  step_seconds_.push_back(metrics.step_seconds);
+  if (step_seconds_.size() < step_seconds_.capacity())
+    step_seconds_.push_back(metrics.step_seconds);
   state.step = step;
   state.rows_consumed += step_rows;
   state.epoch =

@@ -51,7 +51,9 @@ class Trainer {
   TrainerOutcome run(runtime::TrainerState& state, const std::atomic<int>& stop_signal);
 
   // One optimizer step, and its line in metrics.jsonl and on the terminal. Neither allocates.
-  StepMetrics step(runtime::TrainerState& state);
+  // Nothing when the signal came between its micro-batches: the weights are as they were before.
+  std::optional<StepMetrics> step(runtime::TrainerState& state,
+                                  const std::atomic<int>& stop_signal);
   void log(const StepMetrics& metrics);
 
  private:

@@ -109,6 +109,23 @@ TEST(Resume, ASignalSavesACheckpoint) {
   EXPECT_NE(resumed.output().find("lora_r was 16 and is 8"), std::string::npos) << resumed.output();
 }
 
+// A step of many micro-batches is not waited for.
+TEST(Resume, ASignalIsHeardBetweenMicroBatches) {
+  const testing::TemporaryFolder folder;
+  const fs::path output = folder.path() / "run";
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t process =
+      start_snug(words(output, {"gradient_accumulation_steps=100000"}), folder.path());
+  while (!fs::exists(output / "metrics.jsonl"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ::kill(process, SIGTERM);
+  EXPECT_EQ(wait_for(process), 128 + SIGTERM);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(2));
+  EXPECT_NE(contents_of(folder.path() / "err").find("before the end of the first step"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(output / "checkpoint-0"));
+}
+
 // A folder has one run at a time, whatever the second one asks for.
 TEST(Resume, WaitsForNoOtherRunInItsFolder) {
   const testing::TemporaryFolder folder;

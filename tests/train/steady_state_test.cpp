@@ -114,10 +114,11 @@ void expect_steady(const std::vector<std::string>& overrides) {
   Progress progress(0, 8);
   Trainer trainer(options, executor, loader, nullptr, metrics, progress);
   runtime::TrainerState state;
-  for (int warm = 0; warm < 2; ++warm) trainer.log(trainer.step(state));
+  const std::atomic<int> no_signal{0};
+  for (int warm = 0; warm < 2; ++warm) trainer.log(trainer.step(state, no_signal).value());
   g_largest = g_growth = g_calls = 0;
   g_watching = true;
-  for (int step = 0; step < 3; ++step) trainer.log(trainer.step(state));
+  for (int step = 0; step < 3; ++step) trainer.log(trainer.step(state, no_signal).value());
   g_watching = false;
   EXPECT_LE(g_largest, 4096);
   EXPECT_EQ(g_growth, 0);
