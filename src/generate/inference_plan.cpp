@@ -77,7 +77,7 @@ class Planner {
     const std::string advice =
         change ? fmt::format("The cheapest change that fits: {}", *change)
                : fmt::format("No change that snug knows makes it fit: {}",
-                             is_device ? more_device_memory()
+                             is_device ? more_device_memory(spec)
                                        : fmt::format("it needs host_memory={}", host));
     const auto given = recipe_.given.find(is_device ? "device_memory" : "host_memory");
     throw base::UserError(problem + ". " + advice,
@@ -114,12 +114,13 @@ class Planner {
     return std::nullopt;
   }
 
-  // Of what was planned last, which takes the least.
-  std::string more_device_memory() const {
-    if (recipe_.device_memory > 0)
-      return fmt::format("it needs device_memory={} at least", device_bytes_);
-    return fmt::format("it needs {} at least; take a smaller model, or fewer tokens",
-                       plan::readable_bytes(device_bytes_));
+  // Of what was planned last, which takes the least, and what makes it so.
+  std::string more_device_memory(const plan::InferenceSpec& spec) const {
+    std::string least = recipe_.device_memory > 0 ? fmt::format("device_memory={}", device_bytes_)
+                                                  : plan::readable_bytes(device_bytes_);
+    if (!spec.quantization) least += " load_in_4bit=true";
+    if (spec.sequences > 1) least += " batch=1";
+    return fmt::format("the least it takes is {}; take a smaller model, or fewer tokens", least);
   }
 
   const formats::Recipe& recipe_;

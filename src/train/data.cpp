@@ -80,9 +80,11 @@ int64_t RunData::longest_document() const {
 }
 
 plan::RowShape RunData::shape() const {
-  // By tokens of a row.
+  // By tokens of a row; the data's own are known.
+  const text::RowOptions& own = training->rows.options();
   return [this, longest = longest_document(),
-          most = std::map<int64_t, int64_t>()](plan::TrainingSpec& spec) mutable {
+          most = std::map<int64_t, int64_t>{{own.max_length, own.max_segments}}](
+             plan::TrainingSpec& spec) mutable {
     const auto [segments, is_new] = most.try_emplace(spec.row_tokens);
     if (is_new)
       segments->second = row_segments_of(

@@ -66,10 +66,16 @@ TEST(InferencePlan, RefusesWhatDoesNotFitAndNamesAChangeThatDoes) {
 
   const int64_t least_needed = device_bytes(plan_with(0, one, in_4_bits));
   const std::string last = user_error_of([&] { plan_with(least_needed - 1, one, in_4_bits); });
-  EXPECT_TRUE(contains(last, "No change that snug knows makes it fit: it needs device_memory=" +
-                                 std::to_string(least_needed)))
+  EXPECT_TRUE(contains(
+      last, "No change that snug knows makes it fit: the least it takes is device_memory=" +
+                std::to_string(least_needed) + ";"))
       << last;
   EXPECT_EQ(device_bytes(plan_with(least_needed, one, in_4_bits)), least_needed);
+  // What is named is all that has to be said for it to fit.
+  const std::string wide = user_error_of([&] { plan_with(least_needed - 1, fewer); });
+  EXPECT_TRUE(contains(
+      wide, "device_memory=" + std::to_string(least_needed) + " load_in_4bit=true batch=1;"))
+      << wide;
 }
 
 }  // namespace

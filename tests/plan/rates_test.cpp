@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "program/text.h"
 
 namespace snug::plan {
@@ -134,6 +135,14 @@ TEST(Rates, StaysWithinTheRatesOfItsNeighbours) {
   const Rates rates(samples);
   const double rate = 2.0 * 1024 * 64 * 64 / seconds_of(rates, product(1024, 64, 64));
   EXPECT_LE(rate, 1e9 * 512 * 1.0001);
+}
+
+// A calibration file can hold anything under a name.
+TEST(Rates, SamplesOfOtherDimensionsAreRefused) {
+  RateSample flat = sample_of(product(256, 64, 64), 1e9);
+  flat.shape.pop_back();
+  const Rates rates({flat});
+  EXPECT_THROW(seconds_of(rates, product(256, 64, 64)), base::UserError);
 }
 
 TEST(Rates, FarFromSamplesBandwidthBounds) {
