@@ -1,7 +1,8 @@
 #include "base/error.h"
 
-#include <cstdio>
 #include <cstdlib>
+
+#include "base/console.h"
 
 namespace snug::base {
 
@@ -13,8 +14,8 @@ std::string to_string(const Location& location) {
 }
 
 void check_failed(const char* file, int line, const char* expression, const std::string& detail) {
-  std::fprintf(stderr, "%s:%d: CHECK failed: %s (%s)\nThis is a bug in snug, please report it.\n",
-               file, line, expression, detail.c_str());
+  say("{}:{}: CHECK failed: {} ({})\nThis is a bug in snug, please report it.", file, line,
+      expression, detail);
   std::abort();
 }
 

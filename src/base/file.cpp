@@ -3,7 +3,6 @@
 #include "base/error.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -86,10 +85,6 @@ File File::open_for_reading(const std::filesystem::path& path) {
   return file;
 }
 
-File File::open_folder(const std::filesystem::path& path) {
-  return {path, open_descriptor(path, O_RDONLY | O_DIRECTORY, "open")};
-}
-
 File File::create(const std::filesystem::path& path) {
   return {path, open_descriptor(path, O_RDWR | O_CREAT | O_TRUNC, "write")};
 }
@@ -160,10 +155,6 @@ void File::reserve(int64_t bytes) {
 void File::truncate(int64_t bytes) {
   while (::ftruncate(descriptor_, bytes) != 0)
     if (errno != EINTR) throw_system_error("truncate", path_, errno);
-}
-
-bool File::try_lock() {
-  return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 void File::sync() {

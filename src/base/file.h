@@ -17,8 +17,6 @@ class File {
   static File open_for_reading(const std::filesystem::path& path);
   // Opens an empty file for writing, replacing what was there.
   static File create(const std::filesystem::path& path);
-  // Opens a folder, for nothing but its lock.
-  static File open_folder(const std::filesystem::path& path);
   // Opens a file for reading and writing and keeps its contents; creates it when missing.
   static File open_for_update(const std::filesystem::path& path);
 
@@ -40,9 +38,6 @@ class File {
   void truncate(int64_t bytes);
   // Returns when the contents are on the disk.
   void sync();
-  // Holds it against others that ask the same until it is closed (flock); false when another holds
-  // it. Where the file system has no locks nothing is held.
-  bool try_lock();
   void close();
 
  private:

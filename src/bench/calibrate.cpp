@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 
 #include "backends/recipe_backend.h"
+#include "base/console.h"
 #include "base/file.h"
 #include "bench/operation_timer.h"
 #include "plan/calibration_file.h"
@@ -49,15 +49,15 @@ plan::Calibration measure(backends::Backend& backend, const std::vector<Calibrat
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepTiming timing = time_operations(steps[i], backend, times);
     if (timing.median_seconds > kDisturbed * timing.least_seconds) ++disturbed;
-    fmt::print(stderr, "{:>3}/{} {:5.0f} s  {}: {:.1f} ms, {} repeats\n", i + 1, steps.size(),
-               seconds_since(start), describe(steps[i]), timing.median_seconds * 1e3,
-               timing.repeats);
+    base::say("{:>3}/{} {:5.0f} s  {}: {:.1f} ms, {} repeats", i + 1, steps.size(),
+              seconds_since(start), describe(steps[i]), timing.median_seconds * 1e3,
+              timing.repeats);
   }
   if (disturbed * 4 > static_cast<int>(steps.size()))
-    fmt::print(stderr,
-               "{} of {} steps varied by more than {:.0f} %: something else kept this machine "
-               "busy; calibrate again when it is idle\n",
-               disturbed, steps.size(), (kDisturbed - 1) * 100);
+    base::say(
+        "{} of {} steps varied by more than {:.0f} %: something else kept this machine busy; "
+        "calibrate again when it is idle",
+        disturbed, steps.size(), (kDisturbed - 1) * 100);
   return {.machine = plan::identify_machine(backend), .samples = times.samples()};
 }
 

@@ -2,9 +2,9 @@
 // data, where it is there, since its tokens count as memory outside the arenas.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <optional>
 
+#include "base/console.h"
 #include "cli/open_target.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
@@ -40,7 +40,7 @@ int plan(const Request& request) {
     fmt::print("{}", plan::to_json(document));
   else
     fmt::print("{}\n{}\n", plan::parameter_line(document), plan::summary(document));
-  std::fflush(stdout);
+  base::flush_output();
   if (!verdict.fits) plan::refuse(recipe, verdict);
   return 0;
 }

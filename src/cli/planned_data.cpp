@@ -1,10 +1,8 @@
 #include "cli/planned_data.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <filesystem>
 
+#include "base/console.h"
 #include "train/process_memory.h"
 
 namespace snug::cli {
@@ -14,7 +12,7 @@ std::optional<train::RunData> read_planned_data(const formats::Recipe& recipe,
                                                 plan::TrainingSpec& spec) {
   if (recipe.data.empty()) return std::nullopt;
   const auto without = [](const std::string& path, const char* reason) {
-    fmt::print(stderr, "planned without the tokens of data {}: {}\n", path, reason);
+    base::say("planned without the tokens of data {}: {}", path, reason);
     return std::nullopt;
   };
   for (const std::string& path : {recipe.data, recipe.eval_data})

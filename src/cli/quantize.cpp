@@ -2,11 +2,11 @@
 // anything is read, what it took afterwards.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/byte_size.h"
+#include "base/console.h"
 #include "base/error.h"
 #include "cli/verbs.h"
 #include "models/config.h"
@@ -48,7 +48,7 @@ void print_plan(const formats::Recipe& recipe, const runtime::FolderQuantizePlan
              readable_byte_size(plan.result_bytes));
   fmt::print("memory {:>12} of buffers, and {} of the process\n",
              readable_byte_size(plan.buffer_bytes), readable_byte_size(outside_bytes));
-  std::fflush(stdout);
+  base::flush_output();
 }
 
 void print_json(const runtime::FolderQuantizePlan& plan, int64_t outside_bytes,

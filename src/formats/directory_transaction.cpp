@@ -1,7 +1,9 @@
 #include "formats/directory_transaction.h"
 
+#include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/file_list.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -20,8 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kStagingMark = ".tmp-";
-constexpr std::string_view kReplacedMark = ".old-";
+// Names that nobody else gives, since what has them is removed.
+constexpr std::string_view kStagingMark = ".snug-tmp-";
+constexpr std::string_view kReplacedMark = ".snug-old-";
 
 // "runs/x/" and "runs/x" are one target.
 fs::path without_trailing_slash(fs::path path) {
@@ -80,9 +83,21 @@ OpenTransactions& open_transactions() {
   return transactions;
 }
 
-bool is_in_use(const Leftover& leftover) {
+bool is_in_use(const Leftover& leftover, Others others) {
   if (leftover.process == ::getpid()) return open_transactions().has(leftover.path);
+  if (others == Others::locked_out) return false;
   return ::kill(leftover.process, 0) == 0 || errno == EPERM;
+}
+
+bool is_there(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
+
+// TARGET.kept-1, or with the first number that is free.
+fs::path kept_name(const fs::path& target) {
+  for (int number = 1;; ++number) {
+    fs::path kept = target;
+    kept += fmt::format(".kept-{}", number);
+    if (!is_there(kept)) return kept;
+  }
 }
 
 void sync_tree(const fs::path& directory) {
@@ -110,6 +125,13 @@ void replace(const fs::path& staging, const fs::path& target) {
   fs::remove_all(old);
 }
 
+// What Snug did not write, or not as it is, stays.
+void move_aside(const fs::path& target) {
+  const fs::path kept = kept_name(target);
+  fs::rename(target, kept);
+  base::say("{} is not as Snug wrote it; it is kept as {}", target.string(), kept.string());
+}
+
 }  // namespace
 
 DirectoryTransaction::DirectoryTransaction(const fs::path& target)
@@ -133,14 +155,16 @@ DirectoryTransaction::~DirectoryTransaction() {
 void DirectoryTransaction::commit(IfExists if_exists) {
   SNUG_CHECK(!committed_, "{} is already committed", target_.string());
   try {
+    write_file_list(staging_);
     sync_tree(staging_);
-    const bool exists = fs::exists(target_);
+    const bool exists = is_there(target_);
     if (exists && if_exists == IfExists::fail)
       base::throw_user_error("{}: the folder already exists; choose another name or remove it",
                              target_.string());
-    if (exists) {
+    if (exists && !foreign_entry(target_)) {
       replace(staging_, target_);
     } else {
+      if (exists) move_aside(target_);
       base::rename_durably(staging_, target_);
     }
   } catch (const fs::filesystem_error& failure) {
@@ -149,7 +173,16 @@ void DirectoryTransaction::commit(IfExists if_exists) {
   committed_ = true;
 }
 
-void remove_leftovers(const fs::path& parent) {
+void remove_directory(const fs::path& directory) {
+  const fs::path doomed = marked(without_trailing_slash(directory), kStagingMark);
+  std::error_code error;
+  fs::remove_all(doomed, error);
+  fs::rename(directory, doomed, error);
+  if (!error) fs::remove_all(doomed, error);
+  if (error) base::throw_system_error("remove", directory, error.value());
+}
+
+void remove_leftovers(const fs::path& parent, Others others) {
   std::error_code error;
   std::vector<Leftover> staged;
   std::vector<Leftover> replaced;
@@ -158,9 +191,9 @@ void remove_leftovers(const fs::path& parent) {
     if (auto leftover = as_leftover(entry.path(), kReplacedMark)) replaced.push_back(*leftover);
   }
   for (const Leftover& leftover : staged)
-    if (!is_in_use(leftover)) fs::remove_all(leftover.path, error);
+    if (!is_in_use(leftover, others)) fs::remove_all(leftover.path, error);
   for (const Leftover& leftover : replaced) {
-    if (is_in_use(leftover)) continue;
+    if (is_in_use(leftover, others)) continue;
     if (fs::exists(leftover.target)) {
       fs::remove_all(leftover.path, error);
     } else {

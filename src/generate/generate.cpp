@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/console.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
 #include "text/stream_decoder.h"
@@ -33,7 +34,7 @@ class Printer {
  private:
   static void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    base::flush_output();
   }
 
   const text::Tokenizer& tokenizer_;

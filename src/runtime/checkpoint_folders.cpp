@@ -1,13 +1,12 @@
 #include "runtime/checkpoint_folders.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <string_view>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "formats/directory_transaction.h"
+#include "formats/file_list.h"
 #include "runtime/checkpoint.h"
 
 namespace snug::runtime {
@@ -17,7 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "checkpoint-";
 
-// N of checkpoint-N; nothing for other names, those of transactions among them.
+}  // namespace
+
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   const char* const first = name.data() + kPrefix.size();
@@ -27,19 +27,6 @@ std::optional<int64_t> step_of(const std::string& name) {
   if (error != std::errc() || stop != last || step < 0) return std::nullopt;
   return step;
 }
-
-// Gone in one step for whoever lists the folder: a kill while its files are being removed leaves a
-// name that the next transaction clears away.
-void remove_durably(const fs::path& folder) {
-  fs::path doomed = folder;
-  doomed += fmt::format(".tmp-{}", ::getpid());
-  std::error_code error;
-  fs::rename(folder, doomed, error);
-  if (!error) fs::remove_all(doomed, error);
-  if (error) base::throw_system_error("remove", folder, error.value());
-}
-
-}  // namespace
 
 fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
   return output_dir / fmt::format("{}{}", kPrefix, step);
@@ -73,14 +60,12 @@ std::optional<fs::path> find_latest_checkpoint(const fs::path& output_dir) {
 void prune_checkpoints(const fs::path& output_dir, int64_t newest, int64_t keep) {
   if (keep <= 0) return;
   std::vector<CheckpointFolder> kept = list_checkpoints(output_dir).complete;
-  std::erase_if(kept, [&](const CheckpointFolder& each) { return each.step > newest; });
+  std::erase_if(kept, [&](const CheckpointFolder& each) {
+    return each.step > newest || formats::foreign_entry(each.path);
+  });
   const auto count = static_cast<int64_t>(kept.size());
-  for (int64_t i = 0; i < count - keep; ++i) remove_durably(kept[static_cast<size_t>(i)].path);
-}
-
-void remove_later_checkpoints(const fs::path& output_dir, int64_t step) {
-  for (const CheckpointFolder& each : list_checkpoints(output_dir).complete)
-    if (each.step > step) remove_durably(each.path);
+  for (int64_t i = 0; i < count - keep; ++i)
+    formats::remove_directory(kept[static_cast<size_t>(i)].path);
 }
 
 }  // namespace snug::runtime

@@ -19,6 +19,9 @@ struct CheckpointList {
   std::vector<std::string> ignored;        // one sentence for each folder that is not complete
 };
 
+// N of the name checkpoint-N; nothing for other names, those of transactions among them.
+std::optional<int64_t> step_of(const std::string& name);
+
 // OUTPUT_DIR/checkpoint-STEP
 std::filesystem::path checkpoint_path(const std::filesystem::path& output_dir, int64_t step);
 
@@ -30,10 +33,8 @@ std::optional<std::filesystem::path> find_latest_checkpoint(
     const std::filesystem::path& output_dir);
 
 // Of the complete checkpoints up to that of step `newest`, removes the oldest until `keep` are
-// left; 0 keeps all. Later and incomplete ones are neither counted nor touched.
+// left; 0 keeps all. Later ones, incomplete ones and those that are not as Snug wrote them are
+// neither counted nor touched.
 void prune_checkpoints(const std::filesystem::path& output_dir, int64_t newest, int64_t keep);
-
-// Removes the complete checkpoints after that of `step`.
-void remove_later_checkpoints(const std::filesystem::path& output_dir, int64_t step);
 
 }  // namespace snug::runtime

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+
+#include "base/console.h"
 
 namespace snug::train {
 namespace {
@@ -27,7 +28,7 @@ Progress::Progress(int64_t first_step, int64_t total_steps)
       terminal_(::isatty(STDERR_FILENO) != 0),
       start_(std::chrono::steady_clock::now()) {}
 
-void Progress::show(const StepMetrics& metrics) {
+void Progress::show(const StepMetrics& metrics) const {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
   const auto done = static_cast<double>(metrics.step - first_step_);
   const auto left = static_cast<double>(total_steps_ - metrics.step);
@@ -51,18 +52,13 @@ void Progress::show(const StepMetrics& metrics) {
                        static_cast<double>(metrics.resident_bytes) / (1 << 20), eta / 60, eta % 60)
           .out;
   if (!terminal_ || metrics.step == total_steps_) *out++ = '\n';
-  std::fwrite(line.data(), 1, static_cast<size_t>(out - line.data()), stderr);
-  std::fflush(stderr);
+  base::write_to_console({line.data(), static_cast<size_t>(out - line.data())});
 }
 
-void Progress::clear_bar() const {
-  if (terminal_) std::fputs("\r\x1b[2K", stderr);
-}
-
-void Progress::note(std::string_view line) {
-  clear_bar();
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  std::fputc('\n', stderr);
+void Progress::note(std::string_view line) const {
+  if (terminal_) base::write_to_console("\r\x1b[2K");
+  base::write_to_console(line);
+  base::write_to_console("\n");
 }
 
 std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size) {

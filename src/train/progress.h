@@ -27,13 +27,11 @@ class Progress {
   // `first_step` steps were done before this process began.
   Progress(int64_t first_step, int64_t total_steps);
   // Shows a step; finishes the line of the bar when `total_steps` is reached. No heap allocation.
-  void show(const StepMetrics& metrics);
+  void show(const StepMetrics& metrics) const;
   // A line of its own, above the bar.
-  void note(std::string_view line);
+  void note(std::string_view line) const;
 
  private:
-  void clear_bar() const;
-
   int64_t first_step_;
   int64_t total_steps_;
   bool terminal_;

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
 #include <string>
 #include <utility>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/directory_transaction.h"
 #include "runtime/checkpoint.h"
 #include "runtime/checkpoint_folders.h"
+#include "train/run_entries.h"
 
 namespace snug::train {
 namespace {
@@ -22,7 +22,7 @@ std::optional<fs::path> checkpoint_of(const formats::Recipe& recipe) {
   if (recipe.resume_from_checkpoint == "none") return std::nullopt;
   if (recipe.resume_from_checkpoint == "auto") {
     for (const std::string& reason : runtime::list_checkpoints(recipe.output_dir).ignored)
-      fmt::print(stderr, "passed over: {}\n", reason);
+      base::say("passed over: {}", reason);
     return runtime::find_latest_checkpoint(recipe.output_dir);
   }
   if (!fs::is_directory(recipe.resume_from_checkpoint))
@@ -30,37 +30,6 @@ std::optional<fs::path> checkpoint_of(const formats::Recipe& recipe) {
                                                       "folder, auto or none",
                                                       recipe.resume_from_checkpoint));
   return recipe.resume_from_checkpoint;
-}
-
-// What a run writes before its first checkpoint, beside temporary files of these names.
-constexpr std::array kEarlyNames{"recipe.yaml", "plan.json", RunFolder::kAlgorithms,
-                                 "metrics.jsonl"};
-
-// Removes what a run writes, and nothing else that may lie in the folder.
-void remove_run(const fs::path& path) {
-  for (const auto& checkpoint : runtime::list_checkpoints(path).complete)
-    fs::remove_all(checkpoint.path);
-  for (const char* name : kEarlyNames) fs::remove_all(path / name);
-  for (const char* name : {"measured.json", "adapter", "model"}) fs::remove_all(path / name);
-}
-
-bool is_early(const std::string& name) {
-  return std::any_of(kEarlyNames.begin(), kEarlyNames.end(),
-                     [&](const char* early) {
-                       return name == early || name.starts_with(fmt::format("{}.tmp", early));
-                     }) ||
-         (name.starts_with("checkpoint-") && name.find(".tmp-") != std::string::npos);
-}
-
-// The first entry, by name, that a run which was killed before its first checkpoint would not have
-// left; empty when there is none.
-std::string foreign_entry(const fs::path& path) {
-  std::string first;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    const std::string name = entry.path().filename().string();
-    if (!is_early(name) && (first.empty() || name < first)) first = name;
-  }
-  return first;
 }
 
 // The folder that a checkpoint lies in, whatever its path ends with.
@@ -86,28 +55,9 @@ void check_newest(const RunFolder& folder, const formats::Recipe& recipe) {
                           folder.step, recipe.output_dir, newest));
 }
 
-// What is emptied must not hold what the job reads.
-void check_inputs(const RunFolder& folder, const formats::Recipe& recipe) {
-  const fs::path output = fs::weakly_canonical(folder.path);
-  for (const auto& [key, value] : {std::pair{"model", recipe.model},
-                                   {"adapter", recipe.adapter},
-                                   {"data", recipe.data},
-                                   {"eval_data", recipe.eval_data},
-                                   {"chat_template", recipe.chat_template},
-                                   {"calibration", recipe.calibration}}) {
-    if (value.empty() || !fs::exists(value)) continue;
-    const fs::path input = fs::canonical(value);
-    if (std::mismatch(output.begin(), output.end(), input.begin(), input.end()).first ==
-        output.end())
-      recipe.fail(key, fmt::format("{} lies in output_dir {}, which overwrite_output_dir empties; "
-                                   "choose another output_dir",
-                                   value, recipe.output_dir));
-  }
-}
-
 void take_lock(RunFolder& folder) {
-  folder.lock = base::File::open_folder(folder.path);
-  if (!folder.lock->try_lock())
+  folder.lock = FolderLock::take(folder.path);
+  if (!folder.lock)
     base::throw_user_error(
         "another run is writing to output_dir {}; wait for its end, or choose another folder",
         folder.path.string());
@@ -129,11 +79,33 @@ void check_free(const RunFolder& folder, const formats::Recipe& recipe) {
         "output_dir {} exists and is not empty, and the checkpoint {} is not of its run; choose "
         "another output_dir, or replace this one with overwrite_output_dir=true",
         recipe.output_dir, folder.checkpoint->string());
-  if (const std::string name = foreign_entry(folder.path); !name.empty())
+  if (const std::string name = foreign_to_a_start(folder.path); !name.empty())
     base::throw_user_error(
         "output_dir {} exists and is not empty, and holds no checkpoint to resume from, but {}; "
         "choose another, or replace it with overwrite_output_dir=true",
         recipe.output_dir, name);
+}
+
+void create_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) base::throw_system_error("create", path, error.value());
+}
+
+// OUTPUT_DIR-rescued, or with the first number that is free. Nobody else has made it.
+fs::path create_refuge(const fs::path& output_dir) {
+  fs::path first = output_dir.lexically_normal();
+  if (!first.has_filename()) first = first.parent_path();
+  first += "-rescued";
+  if (first.has_parent_path()) create_folder(first.parent_path());
+  fs::path path = first;
+  for (int number = 2;; ++number) {
+    std::error_code error;
+    if (fs::create_directory(path, error)) return path;
+    if (error && !fs::exists(path)) base::throw_system_error("create", path, error.value());
+    path = first;
+    path += fmt::format("-{}", number);
+  }
 }
 
 }  // namespace
@@ -154,23 +126,42 @@ RunFolder open_run_folder(const formats::Recipe& recipe) {
     check_newest(folder, recipe);
   }
   check_free(folder, recipe);
-  if (recipe.overwrite_output_dir && !folder.goes_on) check_inputs(folder, recipe);
+  check_removals(folder, recipe);
   return folder;
 }
 
 void create_run_folder(RunFolder& folder, const formats::Recipe& recipe) {
-  std::error_code error;
-  fs::create_directories(folder.path, error);
-  if (error) base::throw_system_error("create", folder.path, error.value());
-  if (!folder.lock) {
-    take_lock(folder);
-    check_free(folder, recipe);
+  create_folder(folder.path);
+  if (!folder.lock) take_lock(folder);
+  if (!folder.lock->is_in_place())
+    base::throw_user_error(
+        "output_dir {} was removed or renamed while the run was being prepared; start it again",
+        folder.path.string());
+  // Loading takes its time, in which a user may have put something there.
+  check_free(folder, recipe);
+  check_removals(folder, recipe);
+  formats::remove_leftovers(folder.path, folder.lock->is_exclusive() ? formats::Others::locked_out
+                                                                     : formats::Others::may_write);
+  remove_earlier_run(folder, recipe);
+  mark_run_folder(folder.path);
+  base::keep_log(folder.path / RunFolder::kLog);
+  base::write_file_atomically(folder.path / RunFolder::kRecipe, formats::to_yaml(recipe));
+}
+
+RunFolder open_refuge(const RunFolder& lost, const formats::Recipe& recipe) {
+  RunFolder refuge;
+  if (const auto moved = lost.lock->present_path()) {
+    refuge.path = *moved;
+    return refuge;
   }
-  if (recipe.overwrite_output_dir && folder.goes_on)
-    runtime::remove_later_checkpoints(folder.path, folder.step);
-  else if (recipe.overwrite_output_dir)
-    remove_run(folder.path);
-  base::write_file_atomically(folder.path / "recipe.yaml", formats::to_yaml(recipe));
+  refuge.path = create_refuge(lost.path);
+  take_lock(refuge);
+  mark_run_folder(refuge.path);
+  base::keep_log(refuge.path / RunFolder::kLog);
+  formats::Recipe rescued = recipe;
+  rescued.output_dir = refuge.path.string();
+  base::write_file_atomically(refuge.path / RunFolder::kRecipe, formats::to_yaml(rescued));
+  return refuge;
 }
 
 }  // namespace snug::train

@@ -1,13 +1,13 @@
 // The folder of a run: recipe.yaml, plan.json, algorithms.json (what the backend chose by timing,
-// where it did), measured.json, metrics.jsonl, checkpoints, the result.
+// where it did), measured.json, metrics.jsonl, run.log (what was said), checkpoints, the result.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
 
-#include "base/file.h"
 #include "formats/recipe.h"
+#include "train/folder_lock.h"
 
 namespace snug::train {
 
@@ -17,25 +17,39 @@ struct RunFolder {
   std::optional<std::filesystem::path> checkpoint;  // to resume from
   bool goes_on = false;                             // the checkpoint is of this folder's run
   int64_t step = 0;                                 // of the checkpoint, where the run goes on
-  std::optional<base::File> lock;                   // the folder's, from when it is there
+  std::optional<FolderLock> lock;                   // the folder's, from when it is there
 
   std::filesystem::path algorithms() const { return path / kAlgorithms; }
   // That of the run which the checkpoint is of; none without a checkpoint.
   std::optional<std::filesystem::path> earlier_algorithms() const;
 
+  static constexpr const char* kRecipe = "recipe.yaml";
+  static constexpr const char* kPlan = "plan.json";
   static constexpr const char* kAlgorithms = "algorithms.json";
+  static constexpr const char* kMetrics = "metrics.jsonl";
+  static constexpr const char* kLog = "run.log";
+  static constexpr const char* kMeasured = "measured.json";
+  static constexpr const char* kAdapter = "adapter";
+  static constexpr const char* kModel = "model";
 };
 
 // Decides before anything is loaded, and keeps other runs out of a folder that is there. An
 // existing, non-empty folder is a UserError unless the run goes on in it from its newest checkpoint
 // or overwrite_output_dir is set. resume_from_checkpoint=auto takes the newest complete checkpoint,
 // and starts afresh when there is none, which asks for a folder that is empty or holds only what a
-// run writes before its first checkpoint.
+// run writes before its first checkpoint. Also a UserError: what the run would remove or replace
+// was not written by a run of Snug, or is read by the job (train/run_entries.h).
 RunFolder open_run_folder(const formats::Recipe& recipe);
 
-// Creates the folder, unless another run did meanwhile, and writes recipe.yaml. With
-// overwrite_output_dir the folder is emptied, or, where its run goes on, left by the checkpoints
-// that are later than the one it goes on from; a folder that the job reads from is never emptied.
+// Creates the folder, unless another run did meanwhile, sweeps what killed runs left of their work,
+// marks it as a run's, begins its log and writes recipe.yaml. With overwrite_output_dir what an
+// earlier run wrote is removed, or, where that run goes on, the checkpoints that are later than the
+// one it goes on from.
 void create_run_folder(RunFolder& folder, const formats::Recipe& recipe);
+
+// Where the state of a run goes whose folder was removed or renamed while it ran: to where the
+// folder is now, or into a new one, OUTPUT_DIR-rescued (or -rescued-2 and so on), which is then a
+// run's folder like any other.
+RunFolder open_refuge(const RunFolder& lost, const formats::Recipe& recipe);
 
 }  // namespace snug::train

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
@@ -123,7 +123,7 @@ void check_identity(const runtime::RunIdentity& saved, const runtime::RunIdentit
         "new run in another output_dir",
         checkpoint, fmt::join(found.fixed, ", "));
   for (const std::string& difference : found.free)
-    fmt::print(stderr, "resuming with other numbers: {}\n", difference);
+    base::say("resuming with other numbers: {}", difference);
 }
 
 }  // namespace snug::train

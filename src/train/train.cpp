@@ -5,13 +5,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <atomic>
 #include <cmath>
-#include <csignal>
-#include <cstdio>
 
 #include "backends/recipe_backend.h"
+#include "base/console.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "plan/document.h"
 #include "plan/fit.h"
@@ -26,41 +24,13 @@
 #include "train/row_load.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
+#include "train/stop_signal.h"
 #include "train/trainer.h"
 
 namespace snug::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::atomic<int> stop_signal{0};
-void request_stop(int signal) { stop_signal = signal; }
-
-// Asks the loop to stop after the step at hand; a second signal kills as usual. Signals that are
-// ignored (nohup) stay so.
-class SignalGuard {
- public:
-  SignalGuard() {
-    stop_signal = 0;
-    for (size_t i = 0; i < kSignals.size(); ++i) {
-      ::sigaction(kSignals[i], nullptr, &before_[i]);
-      if (before_[i].sa_handler == SIG_IGN) continue;
-      struct sigaction action {};
-      action.sa_handler = request_stop;
-      action.sa_flags = SA_RESETHAND;
-      ::sigaction(kSignals[i], &action, nullptr);
-    }
-  }
-  ~SignalGuard() {
-    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  SignalGuard(const SignalGuard&) = delete;
-  SignalGuard& operator=(const SignalGuard&) = delete;
-
- private:
-  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, kSignals.size()> before_{};
-};
 
 formats::LoraConfig adapter_config(const formats::Recipe& recipe) {
   return {.r = recipe.lora_r,
@@ -91,25 +61,28 @@ class Session {
     make_plan();
     identify();
     load();
+    // Up to here a signal ends the process at once: nothing was written yet. What is written is
+    // written whole.
+    const StopSignal signal;
     create_run_folder(folder_, recipe_);
-    base::write_file_atomically(folder_.path / "plan.json", plan::to_json(plan_));
-    save_choices();
-    const TrainerOutcome outcome = train();
+    say_choices();
+    write_plan(folder_);
+    const TrainerOutcome outcome = train(signal);
+    if (outcome.lost_folder) leave_lost_folder();
     if (outcome.interrupted) {
-      fmt::print(stderr, "{}\n", stopped_text(outcome.last_step));
-      return 128 + stop_signal;
+      base::say("{}", stopped_text(outcome.last_step));
+      return 128 + signal.requested();
     }
-    save_result();
-    measure(outcome);
+    finish(outcome);
     return 0;
   }
 
  private:
   void read_data() {
     data_ = load_data(recipe_, model_, spec_.row_segments);
-    fmt::print(stderr, "{}\n", describe(data_.training->dataset.audit, recipe_.data));
+    base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
-      fmt::print(stderr, "{}\n", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
+      base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
     data_.shape()(spec_);
     steps_ = total_steps(recipe_, data_.training->rows);
     release_freed_memory();
@@ -120,7 +93,7 @@ class Session {
     plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
     plan::set_outside(plan_, outside_bytes());
     plan::require_fit(recipe_, model_, plan_, *backend_, data_.shape());
-    fmt::print(stderr, "{}\n{}\n", plan::parameter_line(plan_), plan::summary(plan_));
+    base::say("{}\n{}", plan::parameter_line(plan_), plan::summary(plan_));
   }
 
   // A run that goes on computes with the algorithms it had, and so to the same bits. One that is
@@ -133,20 +106,26 @@ class Session {
     if (!refusal.empty()) say_timed_anew(refusal);
   }
 
-  void save_choices() {
+  void write_plan(const RunFolder& folder) const {
+    base::write_file_atomically(folder.path / RunFolder::kPlan, plan::to_json(plan_));
+    const backends::Choices choices = backend_->choices();
+    if (choices.text.empty()) return;
+    base::write_file_atomically(folder.algorithms(), choices.text);
+  }
+
+  void say_choices() const {
     const backends::Choices choices = backend_->choices();
     if (choices.text.empty()) return;
     if (const auto path = folder_.earlier_algorithms(); path && !fs::exists(*path))
       say_timed_anew(fmt::format("{} is not there", path->string()));
-    if (!choices.summary.empty()) fmt::print(stderr, "{}\n", choices.summary);
-    base::write_file_atomically(folder_.algorithms(), choices.text);
+    if (!choices.summary.empty()) base::say("{}", choices.summary);
   }
 
   static void say_timed_anew(const std::string& reason) {
-    fmt::print(stderr,
-               "{}. Algorithms are timed anew, so the last bits of numbers may differ from a run "
-               "that was not interrupted\n",
-               reason);
+    base::say(
+        "{}. Algorithms are timed anew, so the last bits of numbers may differ from a run that was "
+        "not interrupted",
+        reason);
   }
 
   void load() {
@@ -170,9 +149,9 @@ class Session {
     const runtime::LoadReport report =
         runtime::load_weights(model_.folder, model_.config, *executor_);
     const double gigabytes = static_cast<double>(report.bytes_read) / 1e9;
-    fmt::print(stderr, "read {:.2f} GB of weights in {:.2f} s ({:.2f} GB/s){}\n", gigabytes,
-               report.seconds, gigabytes / report.seconds,
-               spec_.quantization && !model_.config.stored ? ", quantised on the way" : "");
+    base::say("read {:.2f} GB of weights in {:.2f} s ({:.2f} GB/s){}", gigabytes, report.seconds,
+              gigabytes / report.seconds,
+              spec_.quantization && !model_.config.stored ? ", quantised on the way" : "");
   }
 
   // Before anything large is allocated: another run's checkpoint is refused.
@@ -193,20 +172,20 @@ class Session {
     state_ = runtime::restore_checkpoint(*folder_.checkpoint, model_.config, *executor_);
     state_.identity = now;
     state_.max_steps = steps_;
-    fmt::print(stderr, "resumed from {} at step {}{}\n", folder_.checkpoint->string(), state_.step,
-               state_.step < steps_ ? "" : ": nothing is left to do up to max_steps");
+    base::say("resumed from {} at step {}{}", folder_.checkpoint->string(), state_.step,
+              state_.step < steps_ ? "" : ": nothing is left to do up to max_steps");
   }
 
-  runtime::CheckpointOptions checkpoint_options() const {
+  runtime::CheckpointOptions checkpoint_options(const fs::path& output_dir) const {
     runtime::CheckpointOptions options;
-    options.output_dir = folder_.path;
+    options.output_dir = output_dir;
     options.model = model_;
     if (spec_.method == plan::MethodKind::lora) options.adapter = adapter_config(recipe_);
     options.save_total_limit = recipe_.save_total_limit;
     return options;
   }
 
-  TrainerOutcome train() {
+  TrainerOutcome train(const StopSignal& signal) {
     const TrainerOptions options{.total_steps = steps_,
                                  .rows = spec_.rows,
                                  .accumulation = spec_.accumulation,
@@ -218,27 +197,56 @@ class Session {
                                               .learning_rate = recipe_.learning_rate,
                                               .warmup_steps = warmup_steps(recipe_, steps_),
                                               .total_steps = steps_},
-                                 .checkpoint = checkpoint_options()};
+                                 .checkpoint = checkpoint_options(folder_.path),
+                                 .lock = &*folder_.lock};
     BatchLoader training(data_.training->rows, spec_.rows, spec_.row_tokens, *executor_);
     std::optional<BatchLoader> evaluation;
     if (data_.evaluation != nullptr)
       evaluation.emplace(data_.evaluation->rows, spec_.rows, spec_.row_tokens, *executor_);
-    const fs::path path = folder_.path / "metrics.jsonl";
+    const fs::path path = folder_.path / RunFolder::kMetrics;
     formats::JsonLines metrics = folder_.goes_on ? formats::JsonLines::resume(path, state_.step)
                                                  : formats::JsonLines::create(path);
     Progress progress(state_.step, steps_);
-    const SignalGuard guard;
     Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr, metrics,
                     progress);
-    return trainer.run(state_, stop_signal);
+    return trainer.run(state_, signal.requested());
+  }
+
+  // What a second run wrote in the same place, or nobody: nothing more of this one goes there, and
+  // its state, whole, to where its folder is now or to a new one.
+  [[noreturn]] void leave_lost_folder() const {
+    const std::string what = fmt::format(
+        "output_dir {} was removed or renamed while the run wrote to it, so the run "
+        "stopped after step {}",
+        folder_.path.string(), state_.step);
+    if (state_.step == 0) base::throw_user_error("{}; there is nothing to save", what);
+    const RunFolder refuge = open_refuge(folder_, recipe_);
+    write_plan(refuge);
+    runtime::CheckpointOptions options = checkpoint_options(refuge.path);
+    options.save_total_limit = 0;
+    const fs::path saved = runtime::save_checkpoint(options, state_, *executor_);
+    base::throw_user_error(
+        "{}; its checkpoint is {}, and output_dir={} resume_from_checkpoint=auto continues", what,
+        saved.string(), refuge.path.string());
+  }
+
+  // The result and what was measured. The folder may go until the last file of it.
+  void finish(const TrainerOutcome& outcome) {
+    try {
+      save_result();
+      measure(outcome);
+    } catch (const base::UserError&) {
+      if (folder_.lock->is_in_place()) throw;
+    }
+    if (!folder_.lock->is_in_place()) leave_lost_folder();
   }
 
   void save_result() {
     if (spec_.method == plan::MethodKind::lora)
-      runtime::save_adapter(folder_.path / "adapter", adapter_config(recipe_), model_.folder,
-                            *executor_);
+      runtime::save_adapter(folder_.path / RunFolder::kAdapter, adapter_config(recipe_),
+                            model_.folder, *executor_);
     else
-      runtime::save_model(folder_.path / "model", model_, *executor_);
+      runtime::save_model(folder_.path / RunFolder::kModel, model_, *executor_);
   }
 
   void measure(const TrainerOutcome& outcome) {
@@ -252,8 +260,8 @@ class Session {
     measured.tokens_per_step = std::llround(outcome.mean_step_tokens);
     measured.step_seconds = outcome.median_step_seconds;
     measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";
-    base::write_file_atomically(folder_.path / "measured.json", plan::to_json(measured));
-    fmt::print(stderr, "{}\n", plan::comparison(plan_, measured));
+    base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
+    base::say("{}", plan::comparison(plan_, measured));
   }
 
   RunFolder folder_;

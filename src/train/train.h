@@ -6,8 +6,8 @@
 namespace snug::train {
 
 // Runs the whole job. Returns 0, or 128 + N when signal N (SIGINT, SIGTERM, SIGHUP) stopped it
-// after saving a checkpoint. Throws UserError; with exit code 3 when the job does not fit the
-// budget.
+// after saving a checkpoint. What is said goes to standard error and, from when it is there, to
+// run.log in the folder. Throws UserError; with exit code 3 when the job does not fit the budget.
 int train(const formats::Recipe& recipe);
 
 }  // namespace snug::train

@@ -49,23 +49,23 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   TrainerOutcome outcome;
   saved_step_ = state.step;
   const runtime::TrainerState before = state;
-  while (state.step < options_.total_steps && stop_signal == 0) {
+  bool saved = true;
+  while (state.step < options_.total_steps && stop_signal == 0 && saved && has_folder()) {
     const std::optional<StepMetrics> metrics = step(state, stop_signal);
     if (!metrics) break;
     outcome.last_loss = metrics->loss;
     log(*metrics);
     if (evaluation_ != nullptr && due(metrics->step, options_.eval_steps))
       evaluate_and_log(metrics->step);
-    if (due(metrics->step, options_.save_steps)) {
-      runtime::save_checkpoint(options_.checkpoint, state, executor_);
-      saved_step_ = state.step;
-    }
+    if (due(metrics->step, options_.save_steps)) saved = save(state);
   }
-  outcome.interrupted = stop_signal != 0 && state.step < options_.total_steps;
-  if (evaluation_ != nullptr && !outcome.interrupted && !due(state.step, options_.eval_steps))
+  const bool is_complete = state.step == options_.total_steps && stop_signal == 0;
+  if (evaluation_ != nullptr && is_complete && !due(state.step, options_.eval_steps))
     evaluate_and_log(state.step);
-  if (saved_step_ != state.step) runtime::save_checkpoint(options_.checkpoint, state, executor_);
+  if (saved_step_ != state.step) saved = save(state);
+  outcome.lost_folder = !saved || !has_folder();
   metrics_.sync();
+  outcome.interrupted = stop_signal != 0;
   outcome.last_step = state.step;
   outcome.median_step_seconds = median(step_seconds_);
   if (state.step > before.step)
@@ -73,6 +73,20 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
                                static_cast<double>(state.step - before.step);
   outcome.eval_loss = eval_loss_;
   return outcome;
+}
+
+// False when the folder is not in its place any more: nothing of it counts then, and a failure to
+// write was no surprise.
+bool Trainer::save(const runtime::TrainerState& state) {
+  if (!has_folder()) return false;
+  try {
+    runtime::save_checkpoint(options_.checkpoint, state, executor_);
+  } catch (const base::UserError&) {
+    if (has_folder()) throw;
+    return false;
+  }
+  saved_step_ = state.step;
+  return has_folder();
 }
 
 std::optional<StepMetrics> Trainer::step(runtime::TrainerState& state,

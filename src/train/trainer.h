@@ -14,6 +14,7 @@
 #include "runtime/executor.h"
 #include "runtime/trainer_state.h"
 #include "train/batch_loader.h"
+#include "train/folder_lock.h"
 #include "train/lr_schedule.h"
 #include "train/progress.h"
 
@@ -29,11 +30,13 @@ struct TrainerOptions {
   int64_t save_steps = 0;  // 0: only at the end
   LrSchedule schedule;
   runtime::CheckpointOptions checkpoint;
+  const FolderLock* lock = nullptr;  // of the run's folder; null: it is not looked after
 };
 
 struct TrainerOutcome {
   int64_t last_step = 0;
   bool interrupted = false;  // stopped by a signal after saving
+  bool lost_folder = false;  // stopped because the run's folder is not in its place; not saved
   double median_step_seconds = 0;
   double mean_step_tokens = 0;  // of documents, in the steps of this process; 0: none
   double last_loss = 0;
@@ -46,8 +49,10 @@ class Trainer {
   Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
           BatchLoader* evaluation, formats::JsonLines& metrics, Progress& progress);
 
-  // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Throws UserError when
-  // a loss or gradient norm is not finite: nothing is saved then, the last checkpoint is intact.
+  // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Stops without saving
+  // when the run's folder was removed or renamed: `state` is then what is to be saved elsewhere.
+  // Throws UserError when a loss or gradient norm is not finite: nothing is saved then, the last
+  // checkpoint is intact.
   TrainerOutcome run(runtime::TrainerState& state, const std::atomic<int>& stop_signal);
 
   // One optimizer step, and its line in metrics.jsonl and on the terminal. Neither allocates.
@@ -59,6 +64,8 @@ class Trainer {
  private:
   double evaluate();
   void evaluate_and_log(int64_t step);
+  bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
+  bool save(const runtime::TrainerState& state);
 
   const TrainerOptions& options_;
   runtime::Executor& executor_;

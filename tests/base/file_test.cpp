@@ -122,17 +122,5 @@ TEST(File, ReserveReportsTheFileSizeLimit) {
   EXPECT_TRUE(contains(error, "ulimit -f"));
 }
 
-TEST(File, ALockIsHeldOnceAndUntilItIsClosed) {
-  const TemporaryFolder folder;
-  {
-    File first = File::open_folder(folder.path());
-    EXPECT_TRUE(first.try_lock());
-    EXPECT_TRUE(first.try_lock()) << "by itself, again";
-    EXPECT_FALSE(File::open_folder(folder.path()).try_lock());
-  }
-  EXPECT_TRUE(File::open_folder(folder.path()).try_lock());
-  EXPECT_THROW(File::open_folder(folder.write("file", "")), UserError);
-}
-
 }  // namespace
 }  // namespace snug::base

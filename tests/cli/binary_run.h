@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -35,9 +36,10 @@ inline std::string contents_of(const std::filesystem::path& path) {
 }
 
 // Starts the binary with FOLDER/in (empty where it is not there), FOLDER/out and FOLDER/err as its
-// standard streams; returns the process.
-inline pid_t start_snug(const std::vector<std::string>& words,
-                        const std::filesystem::path& folder) {
+// standard streams; returns the process. `in_child` runs there last, to change them or its limits.
+inline pid_t start_snug(
+    const std::vector<std::string>& words, const std::filesystem::path& folder,
+    const std::function<void()>& in_child = [] {}) {
   const auto in = folder / "in";
   const auto out = folder / "out";
   const auto err = folder / "err";
@@ -52,6 +54,7 @@ inline pid_t start_snug(const std::vector<std::string>& words,
   ::dup2(::open(in.c_str(), O_RDONLY | O_CREAT, 0600), STDIN_FILENO);
   ::dup2(::open(out.c_str(), kWrite, 0600), STDOUT_FILENO);
   ::dup2(::open(err.c_str(), kWrite, 0600), STDERR_FILENO);
+  in_child();
   ::execv(arguments[0], arguments.data());
   ::_exit(127);
 }

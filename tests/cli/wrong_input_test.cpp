@@ -2,6 +2,10 @@
 // line or the key, and nothing half-written.
 #include <gtest/gtest.h>
 
+#include <signal.h>
+
+#include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -300,6 +304,37 @@ TEST(StandardOutput, ThatIsFullIsAnError) {
        {std::vector<std::string>{"models"}, {"plan", "model=smollm2-135m", "--json"}}) {
     EXPECT_EQ(wait_for(start_snug(words, folder.path())), 1) << words[0];
     EXPECT_TRUE(contains(contents_of(folder / "err"), "standard output")) << words[0];
+  }
+}
+
+// A reader that goes away (| head -1) ends the process as it ends others, and before it is done.
+TEST(StandardOutput, WithoutAReaderEndsQuietly) {
+  const TemporaryFolder folder;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ::close(ends[0]);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"models"},
+        {"plan", "model=smollm2-135m", "--json"},
+        {"--help"},
+        {"generate", "model=examples/wordnet", "prompt=The", "max_new_tokens=100"}}) {
+    const auto start = std::chrono::steady_clock::now();
+    const pid_t process = start_snug(words, folder.path(), [&] { ::dup2(ends[1], STDOUT_FILENO); });
+    EXPECT_EQ(wait_for(process), 128 + SIGPIPE) << words[0];
+    EXPECT_EQ(contents_of(folder / "err"), "") << words[0];
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << words[0];
+  }
+  ::close(ends[1]);
+}
+
+// A file that is opened later must not become standard output.
+TEST(StandardOutput, ThatIsClosedIsAnError) {
+  const TemporaryFolder folder;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"models"}, {"plan", "model=smollm2-135m", "--json"}}) {
+    const pid_t process = start_snug(words, folder.path(), [] { ::close(STDOUT_FILENO); });
+    EXPECT_EQ(wait_for(process), 1) << words[0];
+    EXPECT_TRUE(contains(contents_of(folder / "err"), "snug: error: ")) << words[0];
   }
 }
 

@@ -1,6 +1,7 @@
 #include "formats/directory_transaction.h"
 
 #include "../base/temporary_folder.h"
+#include "formats/file_list.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,10 +52,18 @@ TEST(DirectoryTransaction, LeavesNothingWhenAbandoned) {
   EXPECT_EQ(folder.count(), 0U);
 }
 
+// As an earlier process left it.
+void make(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
+  DirectoryTransaction transaction(folder / name);
+  write_into(transaction, text);
+  transaction.commit();
+}
+
 TEST(DirectoryTransaction, ExistingTargetsAreKeptOrReplaced) {
   const TemporaryFolder folder;
   folder.write("x/f", "old");
   folder.write("x/only-in-old", "old");
+  write_file_list(folder / "x");
   {
     DirectoryTransaction transaction(folder / "x");
     write_into(transaction, "new");
@@ -70,6 +79,33 @@ TEST(DirectoryTransaction, ExistingTargetsAreKeptOrReplaced) {
   EXPECT_EQ(base::read_text_file(folder / "x/f"), "new");
   EXPECT_FALSE(fs::exists(folder / "x/only-in-old"));
   EXPECT_EQ(folder.count(), 1U);
+}
+
+// Folders that something was added to or changed in, links, and files, whoever made them.
+TEST(DirectoryTransaction, WhatSnugDidNotWriteIsKeptUnderAnotherName) {
+  const TemporaryFolder folder;
+  const auto replace = [&](const std::string& name) {
+    DirectoryTransaction transaction(folder / name);
+    write_into(transaction, "new");
+    transaction.commit(DirectoryTransaction::IfExists::replace);
+    EXPECT_EQ(base::read_text_file(folder / (name + "/f")), "new") << name;
+  };
+  for (const char* name : {"own", "added", "changed"}) make(folder, name, "old");
+  folder.write("added/sub/notes", "mine");
+  folder.write("changed/f", "mine, longer");
+  folder.write("foreign/f", "mine");
+  folder.write("file", "mine");
+  fs::create_directory_symlink(folder / "own", folder / "link");
+  for (const char* name : {"own", "added", "changed", "foreign", "file", "link"}) replace(name);
+  EXPECT_FALSE(fs::exists(folder / "own.kept-1"));
+  EXPECT_EQ(base::read_text_file(folder / "added.kept-1/sub/notes"), "mine");
+  EXPECT_EQ(base::read_text_file(folder / "changed.kept-1/f"), "mine, longer");
+  EXPECT_EQ(base::read_text_file(folder / "foreign.kept-1/f"), "mine");
+  EXPECT_EQ(base::read_text_file(folder / "file.kept-1"), "mine");
+  EXPECT_EQ(fs::read_symlink(folder / "link.kept-1"), folder / "own");
+  folder.write("added/sub/notes", "mine again");
+  replace("added");
+  EXPECT_EQ(base::read_text_file(folder / "added.kept-2/sub/notes"), "mine again");
 }
 
 TEST(DirectoryTransaction, TwoAtOnceDoNotDisturbEachOther) {
@@ -98,29 +134,41 @@ TEST(DirectoryTransaction, KilledWritersLeaveTheOldAndALeftoverThatIsRemoved) {
   EXPECT_EQ(base::read_text_file(folder / "x/f"), "old");
 
   const DirectoryTransaction next(folder / "y");
-  EXPECT_FALSE(fs::exists(folder / ("x.tmp-" + std::to_string(child))));
+  EXPECT_FALSE(fs::exists(folder / ("x.snug-tmp-" + std::to_string(child))));
 }
 
 TEST(DirectoryTransaction, RemovesLeftoversOfDeadProcessesOnly) {
   const TemporaryFolder folder;
   const std::string dead = std::to_string(dead_process());
   const std::string alive = std::to_string(::getppid());
-  folder.write("x.tmp-" + dead + "/f", "1");
-  folder.write("x.tmp-" + alive + "/f", "1");
-  folder.write("x.tmp-" + std::to_string(::getpid()) + "/f", "of an earlier process of our number");
-  folder.write("x.tmp-notes/f", "1");
+  folder.write("x.snug-tmp-" + dead + "/f", "1");
+  folder.write("x.snug-tmp-" + alive + "/f", "1");
+  folder.write("x.snug-tmp-" + std::to_string(::getpid()) + "/f",
+               "of an earlier process of our number");
+  folder.write("x.snug-tmp-notes/f", "1");
   folder.write("kept/f", "new");
-  folder.write("kept.old-" + dead + "/f", "replaced");
-  folder.write("lost.old-" + dead + "/f", "not yet replaced");
+  folder.write("kept.snug-old-" + dead + "/f", "replaced");
+  folder.write("lost.snug-old-" + dead + "/f", "not yet replaced");
   remove_leftovers(folder.path());
-  EXPECT_FALSE(fs::exists(folder / ("x.tmp-" + dead)));
-  EXPECT_TRUE(fs::exists(folder / ("x.tmp-" + alive)));
-  EXPECT_FALSE(fs::exists(folder / ("x.tmp-" + std::to_string(::getpid()))));
-  EXPECT_TRUE(fs::exists(folder / "x.tmp-notes"));
-  EXPECT_FALSE(fs::exists(folder / ("kept.old-" + dead)));
+  EXPECT_FALSE(fs::exists(folder / ("x.snug-tmp-" + dead)));
+  EXPECT_TRUE(fs::exists(folder / ("x.snug-tmp-" + alive)));
+  EXPECT_FALSE(fs::exists(folder / ("x.snug-tmp-" + std::to_string(::getpid()))));
+  EXPECT_TRUE(fs::exists(folder / "x.snug-tmp-notes"));
+  EXPECT_FALSE(fs::exists(folder / ("kept.snug-old-" + dead)));
   EXPECT_EQ(base::read_text_file(folder / "kept/f"), "new");
   EXPECT_EQ(base::read_text_file(folder / "lost/f"), "not yet replaced");
   remove_leftovers(folder / "no/such/folder");
+  remove_leftovers(folder.path(), Others::locked_out);
+  EXPECT_FALSE(fs::exists(folder / ("x.snug-tmp-" + alive)));
+}
+
+// What a user may name so is not taken for a leftover.
+TEST(DirectoryTransaction, LeavesNamesOfOthersAlone) {
+  const TemporaryFolder folder;
+  for (const char* name : {"x.tmp-2024", "x.old-2024", "x.snug-tmp-", "x.snug-tmp-1a"})
+    folder.write(std::string(name) + "/f", "mine");
+  make(folder, "x", "new");
+  EXPECT_EQ(folder.count(), 5U);
 }
 
 TEST(DirectoryTransaction, FolderThatCannotBeMade) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
+#include "formats/file_list.h"
 #include "runtime/trainer_state.h"
 
 namespace snug::runtime {
@@ -19,6 +20,7 @@ void make_checkpoint(const TemporaryFolder& folder, int64_t step) {
   state.files = {{"adapter_model.safetensors", 4}};
   folder.write(name + "/adapter_model.safetensors", "four");
   folder.write(name + "/trainer_state.json", to_json(state));
+  formats::write_file_list(folder / name);
 }
 
 std::vector<int64_t> steps_of(const CheckpointList& list) {
@@ -40,7 +42,6 @@ TEST(CheckpointFolders, NothingToFind) {
   EXPECT_FALSE(find_latest_checkpoint(folder.path()).has_value());
   EXPECT_FALSE(find_latest_checkpoint(folder / "missing").has_value());
   prune_checkpoints(folder / "missing", 9, 1);
-  remove_later_checkpoints(folder / "missing", 0);
 }
 
 TEST(CheckpointFolders, IncompleteAndForeignOnesArePassedOver) {
@@ -51,7 +52,7 @@ TEST(CheckpointFolders, IncompleteAndForeignOnesArePassedOver) {
   folder.write("checkpoint-20/adapter_model.safetensors", "fou");
   std::filesystem::remove(folder / "checkpoint-30/trainer_state.json");
   folder.write("checkpoint-40/trainer_state.json", R"({"global_step": 40})");
-  folder.write("checkpoint-50.tmp-1/trainer_state.json", "{}");
+  folder.write("checkpoint-50.snug-tmp-1/trainer_state.json", "{}");
   folder.write("checkpoint-best/trainer_state.json", "{}");
   folder.write("checkpoint-60", "a file");
   const CheckpointList list = list_checkpoints(folder.path());
@@ -85,11 +86,12 @@ TEST(CheckpointFolders, PruningKeepsWhatWasWrittenLast) {
   EXPECT_EQ(steps_of(list_checkpoints(folder.path())), (std::vector<int64_t>{4, 9}));
 }
 
-TEST(CheckpointFolders, LaterOnesAreRemoved) {
+TEST(CheckpointFolders, PruningKeepsWhatAUserPutIntoOne) {
   TemporaryFolder folder;
   for (const int64_t step : {3, 6, 9}) make_checkpoint(folder, step);
-  remove_later_checkpoints(folder.path(), 3);
-  EXPECT_EQ(steps_of(list_checkpoints(folder.path())), std::vector<int64_t>{3});
+  folder.write("checkpoint-3/notes.txt", "mine");
+  prune_checkpoints(folder.path(), 9, 1);
+  EXPECT_EQ(steps_of(list_checkpoints(folder.path())), (std::vector<int64_t>{3, 9}));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ void wait_for_checkpoint(const fs::path& output) {
     if (fs::is_directory(output))
       for (const auto& entry : fs::directory_iterator(output)) {
         const std::string name = entry.path().filename().string();
-        if (name.starts_with("checkpoint-") && name.find(".tmp") == std::string::npos) return;
+        if (name.starts_with("checkpoint-") && name.find(".snug-tmp") == std::string::npos) return;
       }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

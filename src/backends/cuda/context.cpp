@@ -1,13 +1,11 @@
 #include "backends/cuda/context.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
 #include "backends/cuda/kernels/small_value.h"
+#include "base/console.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -82,7 +80,7 @@ std::shared_ptr<const SegmentPlan> CudaContext::segment_plan(const SegmentAttent
                              cudnn->version(), plan->workspace_bytes(), scratch_bytes);
     found->second = std::move(plan);
   } catch (const base::UserError& error) {
-    fmt::print(stderr, "{}; own kernels do it\n", error.what());
+    base::say("{}; own kernels do it", error.what());
   }
   return found->second;
 }

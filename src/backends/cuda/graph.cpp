@@ -1,8 +1,6 @@
 #include "backends/cuda/graph.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
+#include "base/console.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -37,8 +35,7 @@ std::unique_ptr<Recording> record_graph(const std::function<void()>& operations,
   if (error == cudaSuccess) error = cudaGraphUpload(executable, stream);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // takes the error back
-    fmt::print(stderr,
-               "the card has no memory left for a CUDA graph; operations are started one by one\n");
+    base::say("the card has no memory left for a CUDA graph; operations are started one by one");
     if (executable != nullptr) CUDA_CHECK(cudaGraphExecDestroy(executable));
     return nullptr;
   }

@@ -1,0 +1,125 @@
+#include "base/console.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+#include <string>
+#include <system_error>
+
+namespace snug::base {
+namespace {
+
+// What is said before a log is there, at most: a verb without a log keeps no more.
+constexpr size_t kMostEarlyBytes = size_t{64} << 10;
+
+struct Console {
+  std::mutex mutex;
+  int log = -1;
+  std::string early;          // the lines for a log that is not there yet
+  bool line_is_open = false;  // a progress bar has no line end
+  bool has_failed = false;
+};
+
+Console& console() {
+  static Console console;
+  return console;
+}
+
+// Returns 0 or the error. A signal is a reason to give up: whoever stalls the reader of a pipe
+// must not keep a run from its last checkpoint.
+int write_whole(int descriptor, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0) return errno;
+    if (written == 0) return EIO;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+void write_to_log(Console& console, std::string_view line) noexcept {
+  std::array<char, 32> stamp{};
+  const std::time_t now = std::time(nullptr);
+  struct tm parts = {};
+  ::gmtime_r(&now, &parts);
+  const size_t size = std::strftime(stamp.data(), stamp.size(), "%Y-%m-%dT%H:%M:%SZ ", &parts);
+  for (const std::string_view part :
+       {std::string_view(stamp.data(), size), line, std::string_view("\n")}) {
+    if (console.log >= 0)
+      write_whole(console.log, part);
+    else if (console.early.size() + part.size() <= kMostEarlyBytes)
+      console.early.append(part);
+  }
+}
+
+void write_to_stderr(Console& console, std::string_view text) noexcept {
+  if (text.empty()) return;
+  console.line_is_open = text.back() != '\n';
+  const int error = write_whole(STDERR_FILENO, text);
+  if (error == 0 || console.has_failed) return;
+  console.has_failed = true;
+  std::array<char, 256> line{};
+  const auto result = fmt::format_to_n(
+      line.data(), line.size(),
+      "standard error cannot be written ({}); what cannot be written there is dropped, the job "
+      "goes on",
+      ::strerrordesc_np(error));
+  write_to_log(console, {line.data(), std::min(result.size, line.size())});
+}
+
+bool has_no_reader(int descriptor) {
+  struct pollfd state = {descriptor, POLLOUT, 0};
+  return ::poll(&state, 1, 0) == 1 && (state.revents & POLLERR) != 0;
+}
+
+}  // namespace
+
+void secure_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    // The lowest free number is the one that is looked at. Such a descriptor only holds it.
+    if (::fcntl(descriptor, F_GETFD) < 0) [[maybe_unused]]
+      const int holder = ::open("/", O_PATH | O_DIRECTORY);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void write_to_console(std::string_view text) noexcept {
+  Console& target = console();
+  const std::lock_guard lock(target.mutex);
+  write_to_stderr(target, text);
+}
+
+void say_line(std::string_view line) noexcept {
+  Console& target = console();
+  const std::lock_guard lock(target.mutex);
+  if (target.line_is_open) write_to_stderr(target, "\n");
+  write_to_log(target, line);
+  write_to_stderr(target, line);
+  write_to_stderr(target, "\n");
+}
+
+void keep_log(const std::filesystem::path& path) noexcept {
+  Console& target = console();
+  const std::lock_guard lock(target.mutex);
+  if (target.log >= 0) ::close(target.log);
+  target.log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (target.log < 0) return;
+  write_whole(target.log, target.early);
+  target.early.clear();
+}
+
+void flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw std::system_error(has_no_reader(STDOUT_FILENO) ? EPIPE : EIO, std::generic_category(),
+                          "standard output cannot be written, or not whole");
+}
+
+}  // namespace snug::base

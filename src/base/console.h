@@ -1,0 +1,40 @@
+// What Snug says to the person in front of it: standard error, and next to it the log of a run.
+// Saying something never throws and never stops a job: a line that cannot be written (the reader of
+// a pipe went away, the terminal hung up, the disk is full, the descriptor is closed) is dropped,
+// and the log tells of the first one. Results go to standard output, where a failure counts.
+// All functions may be called from any thread.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace snug::base {
+
+// To be called first in main. Descriptors 0 to 2 that are closed get a place holder that can
+// neither be read nor written, so that no file that is opened later becomes standard error. Writes
+// to pipes without readers and to files beyond the size limit become errors instead of signals.
+void secure_standard_streams();
+
+// Writes the text to standard error as it is. Makes no heap allocation.
+void write_to_console(std::string_view text) noexcept;
+
+// Writes a line, without its end, to standard error and to the log.
+void say_line(std::string_view line) noexcept;
+
+template <typename... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  say_line(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Appends every line, with its time, to this file from now on; those said before come first. A log
+// that cannot be opened or written is done without.
+void keep_log(const std::filesystem::path& path) noexcept;
+
+// Hands on what was printed on standard output. Throws std::system_error, with the code
+// std::errc::broken_pipe when nobody reads any more, when it was not written, or not whole.
+void flush_output();
+
+}  // namespace snug::base

@@ -1,0 +1,65 @@
+#include "train/folder_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/file.h"
+
+namespace snug::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whether the path names the open folder. One that cannot be asked about is taken to do so.
+bool names(const fs::path& path, int descriptor) {
+  struct stat named = {};
+  struct stat open = {};
+  if (::stat(path.c_str(), &named) != 0) return errno != ENOENT && errno != ENOTDIR;
+  if (::fstat(descriptor, &open) != 0) return true;
+  return named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+}  // namespace
+
+std::optional<FolderLock> FolderLock::take(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) base::throw_system_error("open", folder, errno);
+  const bool is_exclusive = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  const bool is_taken = !is_exclusive && errno == EWOULDBLOCK;
+  FolderLock lock(folder, descriptor, is_exclusive);
+  if (is_taken) return std::nullopt;
+  return lock;
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      is_exclusive_(other.is_exclusive_) {}
+
+FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(is_exclusive_, other.is_exclusive_);
+  return *this;
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool FolderLock::is_in_place() const { return names(path_, descriptor_); }
+
+std::optional<fs::path> FolderLock::present_path() const {
+  std::error_code error;
+  const fs::path path = fs::read_symlink(fmt::format("/proc/self/fd/{}", descriptor_), error);
+  if (error || !fs::exists(path, error) || !names(path, descriptor_)) return std::nullopt;
+  return path;
+}
+
+}  // namespace snug::train

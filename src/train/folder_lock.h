@@ -1,0 +1,39 @@
+// A run's hold on its folder: a lock (flock) that keeps other runs out, and the knowledge of
+// whether the folder is still where it was.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+namespace snug::train {
+
+// Held until it is destroyed. Where the file system has no locks nobody is kept out.
+class FolderLock {
+ public:
+  // Nothing when another process holds the folder. Throws UserError when it cannot be opened.
+  static std::optional<FolderLock> take(const std::filesystem::path& folder);
+
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&& other) noexcept;
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+  // Whether others are kept out.
+  bool is_exclusive() const { return is_exclusive_; }
+  // False when the path names nothing any more, or another folder. Two system calls, no heap
+  // allocation.
+  bool is_in_place() const;
+  // Where the folder is now, whatever its path was; nothing when it was removed.
+  std::optional<std::filesystem::path> present_path() const;
+
+ private:
+  FolderLock(std::filesystem::path path, int descriptor, bool is_exclusive)
+      : path_(std::move(path)), descriptor_(descriptor), is_exclusive_(is_exclusive) {}
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  bool is_exclusive_ = false;
+};
+
+}  // namespace snug::train
