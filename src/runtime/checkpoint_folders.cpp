@@ -17,17 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "checkpoint-";
 
-// N of checkpoint-N; nothing for other names, those of transactions among them.
-std::optional<int64_t> step_of(const std::string& name) {
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  const char* const first = name.data() + kPrefix.size();
-  const char* const last = name.data() + name.size();
-  int64_t step = 0;
-  const auto [stop, error] = std::from_chars(first, last, step);
-  if (error != std::errc() || stop != last || step < 0) return std::nullopt;
-  return step;
-}
-
 // Gone in one step for whoever lists the folder: a kill while its files are being removed leaves a
 // name that the next transaction clears away.
 void remove_durably(const fs::path& folder) {
@@ -40,6 +29,16 @@ void remove_durably(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::optional<int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const char* const first = name.data() + kPrefix.size();
+  const char* const last = name.data() + name.size();
+  int64_t step = 0;
+  const auto [stop, error] = std::from_chars(first, last, step);
+  if (error != std::errc() || stop != last || step < 0) return std::nullopt;
+  return step;
+}
 
 fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
   return output_dir / fmt::format("{}{}", kPrefix, step);

@@ -19,10 +19,15 @@ struct CheckpointList {
   std::vector<std::string> ignored;        // one sentence for each folder that is not complete
 };
 
+// N of the folder name checkpoint-N; nothing for other names, those of transactions among them.
+std::optional<int64_t> step_of(const std::string& name);
+
 // OUTPUT_DIR/checkpoint-STEP
 std::filesystem::path checkpoint_path(const std::filesystem::path& output_dir, int64_t step);
 
-// All folders named checkpoint-N. A folder that does not exist has none.
+// All folders named checkpoint-N. A folder that does not exist has none. Complete is what has all
+// its files in their sizes; their bytes are verified where one is resumed from
+// (restore_checkpoint).
 CheckpointList list_checkpoints(const std::filesystem::path& output_dir);
 
 // The newest complete one, or nothing. Half-written and damaged ones are passed over.
