@@ -23,6 +23,8 @@ class SafetensorsFile {
 
   const std::filesystem::path& path() const { return file_.path(); }
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
+  // The bytes before the data of the tensors.
+  int64_t header_bytes() const { return data_start_; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
   // nullptr when there is no such tensor.

@@ -139,14 +139,15 @@ void initialise_adapter(int64_t seed, Executor& executor) {
   }
 }
 
-void load_adapter(const fs::path& folder, const methods::LoraOptions& options, Executor& executor) {
+uint64_t load_adapter(const fs::path& folder, const methods::LoraOptions& options,
+                      Executor& executor) {
   const PeftAdapter adapter(folder);
   const std::vector<LoraModule> planned = adapter_modules(executor.job());
   check_modules(adapter, planned);
   const TensorIndex index(folder, kStem);
   const std::vector<Transfer> transfers = transfers_of(index, planned, executor);
   check_scale(adapter, options);
-  read_tensors(index, transfers, executor);
+  return read_tensors(index, transfers, executor).digest;
 }
 
 void save_adapter(const fs::path& folder, const formats::LoraConfig& config,
@@ -156,17 +157,19 @@ void save_adapter(const fs::path& folder, const formats::LoraConfig& config,
   transaction.commit(formats::DirectoryTransaction::IfExists::replace);
 }
 
-void write_adapter_files(const fs::path& folder, const formats::LoraConfig& config,
-                         const fs::path& base_folder, Executor& executor) {
+formats::TensorChecksums write_adapter_files(const fs::path& folder,
+                                             const formats::LoraConfig& config,
+                                             const fs::path& base_folder, Executor& executor) {
   executor.backend().synchronise();
   const std::vector<SavedTensor> tensors = saved_tensors(executor);
   SNUG_CHECK(!tensors.empty(), "the job has no adapter to save");
-  require_finite(tensors, executor);
   // PEFT reads one file only.
-  write_tensors(folder, kStem, tensors, executor, std::numeric_limits<int64_t>::max());
+  formats::TensorChecksums checksums =
+      write_tensors(folder, kStem, tensors, executor, std::numeric_limits<int64_t>::max());
   formats::write_lora_config(folder, config);
   if (!base_folder.empty()) formats::copy_companion_files(base_folder, folder);
   read_back(folder, kStem, tensors, executor);
+  return checksums;
 }
 
 }  // namespace snug::runtime

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "formats/checksums.h"
 #include "formats/lora_config.h"
 #include "formats/peft_adapter.h"
 #include "methods/lora.h"
@@ -23,9 +24,10 @@ void initialise_adapter(int64_t seed, Executor& executor);
 
 // Reads a PEFT folder into the job's adapter tensors. Throws UserError, before anything is written,
 // when modules are missing or surplus, shapes differ, or the folder's scale (lora_alpha, lora_r,
-// use_rslora) is not that of `options`, with which the job was planned.
-void load_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
-                  Executor& executor);
+// use_rslora) is not that of `options`, with which the job was planned. Gives the digest of what
+// was read (read_tensors.h).
+uint64_t load_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
+                      Executor& executor);
 
 // Writes `folder` as a PEFT folder, in one step, replacing one that exists; the companion files
 // (tokenizer, ...) of `base_folder` travel along unless it is empty. Tensors are saved as fp32 from
@@ -35,8 +37,11 @@ void load_adapter(const std::filesystem::path& folder, const methods::LoraOption
 void save_adapter(const std::filesystem::path& folder, const formats::LoraConfig& config,
                   const std::filesystem::path& base_folder, Executor& executor);
 
-// The same into an existing folder, without a transaction of its own.
-void write_adapter_files(const std::filesystem::path& folder, const formats::LoraConfig& config,
-                         const std::filesystem::path& base_folder, Executor& executor);
+// The same into an existing folder, without a transaction of its own; gives what the tensors were
+// written with.
+formats::TensorChecksums write_adapter_files(const std::filesystem::path& folder,
+                                             const formats::LoraConfig& config,
+                                             const std::filesystem::path& base_folder,
+                                             Executor& executor);
 
 }  // namespace snug::runtime

@@ -1,12 +1,17 @@
 #include "runtime/checkpoint.h"
 
+#include <optional>
+#include <span>
 #include <string>
 #include <system_error>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/checksums.h"
 #include "formats/directory_transaction.h"
 #include "formats/peft_adapter.h"
 #include "formats/tensor_index.h"
@@ -26,6 +31,7 @@ using formats::IndexedTensor;
 using formats::TensorIndex;
 
 constexpr const char* kStateName = "trainer_state.json";
+constexpr const char* kChecksumsName = "checksums.json";
 constexpr const char* kOptimizerStem = "optimizer";
 
 // Names of what the optimizer keeps beside its tensors, in the order of the update.
@@ -40,11 +46,17 @@ std::vector<std::string> optimizer_names(const Executor& executor) {
   return names;
 }
 
-void write_optimizer(const fs::path& folder, Executor& executor) {
+formats::TensorChecksums write_optimizer(const fs::path& folder, Executor& executor) {
   std::vector<SavedTensor> tensors;
   for (const std::string& name : optimizer_names(executor))
     tensors.push_back({name, executor.tensor(name)});
-  write_tensors(folder, kOptimizerStem, tensors, executor);
+  return write_tensors(folder, kOptimizerStem, tensors, executor);
+}
+
+// Through which files pass that are not streamed to the arenas.
+std::span<std::byte> buffer_of(Executor& executor) {
+  const backends::Buffer& slot = executor.tensor("load", "load.slot.0");
+  return {slot.data, static_cast<size_t>(slot.bytes())};
 }
 
 std::map<std::string, int64_t> file_sizes(const fs::path& folder) {
@@ -53,6 +65,17 @@ std::map<std::string, int64_t> file_sizes(const fs::path& folder) {
     if (entry.is_regular_file())
       sizes[entry.path().filename().string()] = static_cast<int64_t>(entry.file_size());
   return sizes;
+}
+
+formats::FolderChecksums read_checksums(const fs::path& folder, const TrainerState& state) {
+  const fs::path path = folder / kChecksumsName;
+  const std::string text = base::read_text_file(path);
+  if (base::checksum_text(base::checksum(text)) != state.checksums)
+    throw formats::DamagedFile(
+        fmt::format("{}: the file is not as it was written, so this checkpoint is damaged; resume "
+                    "from an earlier one",
+                    path.string()));
+  return formats::parse_checksums(text, path.string());
 }
 
 // The state as the files hold it must be what this job computes with: the same names, shapes and
@@ -134,6 +157,33 @@ TensorIndex open_trainables(const fs::path& folder, const Executor& executor) {
   return TensorIndex(folder, adapter ? "adapter_model" : "model");
 }
 
+// All of a file's tensors in their order: those that are restored, and those that are verified
+// alone.
+std::vector<Transfer> verified(const TensorIndex& index, std::vector<Transfer> restored,
+                               const formats::FolderChecksums& checksums) {
+  std::unordered_map<const IndexedTensor*, Transfer*> by_source;
+  for (Transfer& transfer : restored) by_source.emplace(transfer.source, &transfer);
+  std::vector<Transfer> transfers;
+  for (const IndexedTensor& tensor : index.tensors()) {
+    const auto found = by_source.find(&tensor);
+    transfers.push_back(found != by_source.end() ? *found->second : without_destination(tensor));
+    transfers.back().checksums = formats::checksums_of(checksums, index, tensor);
+  }
+  return transfers;
+}
+
+// A folder that was renamed or copied to the name of another step would count steps anew.
+void check_name(const fs::path& folder, const TrainerState& state) {
+  std::error_code error;
+  const fs::path name = fs::weakly_canonical(folder, error).filename();
+  const std::optional<int64_t> step = step_of(name.string());
+  if (step && *step != state.step)
+    base::throw_user_error(
+        "{}: the folder's name says step {} and its {} says step {}; give the folder the name {} "
+        "back, or resume from another checkpoint",
+        folder.string(), *step, kStateName, state.step, checkpoint_path("", state.step).string());
+}
+
 void check_file(const fs::path& path, int64_t bytes) {
   std::error_code error;
   const auto found = fs::file_size(path, error);
@@ -158,12 +208,16 @@ fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& s
   const fs::path target = checkpoint_path(options.output_dir, state.step);
   formats::DirectoryTransaction transaction(target);
   const fs::path& folder = transaction.staging();
-  if (options.adapter)
-    write_adapter_files(folder, *options.adapter, options.model.folder, executor);
-  else
-    write_model_files(folder, options.model, executor);
-  write_optimizer(folder, executor);
+  formats::TensorChecksums tensors =
+      options.adapter
+          ? write_adapter_files(folder, *options.adapter, options.model.folder, executor)
+          : write_model_files(folder, options.model, executor);
+  tensors.merge(write_optimizer(folder, executor));
+  const std::string checksums =
+      formats::to_json(formats::checksums_of(folder, tensors, buffer_of(executor)));
+  base::write_file_atomically(folder / kChecksumsName, checksums);
   TrainerState complete = state;
+  complete.checksums = base::checksum_text(base::checksum(checksums));
   complete.files = file_sizes(folder);
   base::write_file_atomically(folder / kStateName, to_json(complete));
   transaction.commit(formats::DirectoryTransaction::IfExists::replace);
@@ -182,6 +236,7 @@ TrainerState read_checkpoint_state(const fs::path& folder) {
         "from a run's output_dir, or resume_from_checkpoint=auto",
         folder.string(), kStateName);
   TrainerState state = parse_trainer_state(base::read_text_file(path), path.string());
+  check_name(folder, state);
   for (const auto& [name, bytes] : state.files) check_file(folder / name, bytes);
   return state;
 }
@@ -189,6 +244,9 @@ TrainerState read_checkpoint_state(const fs::path& folder) {
 TrainerState restore_checkpoint(const fs::path& folder, const models::ModelConfig& config,
                                 Executor& executor) {
   TrainerState state = read_checkpoint_state(folder);
+  executor.backend().synchronise();
+  const formats::FolderChecksums checksums = read_checksums(folder, state);
+  formats::verify_files(folder, checksums, buffer_of(executor));
   const TensorIndex trainables = open_trainables(folder, executor);
   const TensorIndex optimizer(folder, kOptimizerStem);
   const std::vector<std::string> kept = optimizer_names(executor);
@@ -199,8 +257,8 @@ TrainerState restore_checkpoint(const fs::path& folder, const models::ModelConfi
   check_surplus(optimizer, kept);
   const auto from_trainables = transfers_of(trainables, tensors_without_master(executor), executor);
   check_surplus(trainables, stored_trainables(executor));
-  read_tensors(optimizer, from_optimizer, executor);
-  read_tensors(trainables, from_trainables, executor);
+  read_tensors(optimizer, verified(optimizer, from_optimizer, checksums), executor);
+  read_tensors(trainables, verified(trainables, from_trainables, checksums), executor);
   write_inverse_frequencies(config, executor);
   return state;
 }

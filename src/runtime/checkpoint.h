@@ -4,10 +4,13 @@
 //   config.json, model*.safetensors                  full: a model folder that loads anywhere
 //   the base model's companion files
 //   optimizer*.safetensors   master.X, moment1.X, moment2.X of every trainable X, exact bits
-//   trainer_state.json       TrainerState, with the other files' sizes
+//   checksums.json           of every byte of the files above (formats/checksums.h)
+//   trainer_state.json       TrainerState, with the other files' sizes and the checksum of the
+//   former
 //
 // A checkpoint is written beside, synced and renamed: it is there whole or not at all. What users
-// may carry away, the model or adapter, is read back and compared before.
+// may carry away, the model or adapter, is read back and compared before. Every byte of it is
+// verified before a run goes on from it.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +37,16 @@ struct CheckpointOptions {
 std::filesystem::path save_checkpoint(const CheckpointOptions& options, const TrainerState& state,
                                       Executor& executor);
 
-// Reads trainer_state.json and checks that every file it lists is there and whole. Throws UserError
-// naming the file that is not.
+// Reads trainer_state.json and checks that every file it lists is there and has its size. Throws
+// UserError naming the file that is not.
 TrainerState read_checkpoint_state(const std::filesystem::path& folder);
 
 // Puts back masters, moments, and the trainable tensors (and the rotary frequencies): every bit as
 // saved once `prepare` has run, as after loading. With an adapter the base's weights are not part
-// of it: call load_weights first. Throws UserError, before anything is written, when the checkpoint
-// is damaged or was made by another recipe.
+// of it: call load_weights first. Reads every byte of the checkpoint once. Throws UserError, before
+// anything is written, when files are missing or it was made by another recipe;
+// formats::DamagedFile when a file is not as it was written, and what is restored is undefined then
+// until another checkpoint was.
 TrainerState restore_checkpoint(const std::filesystem::path& folder,
                                 const models::ModelConfig& config, Executor& executor);
 

@@ -25,7 +25,9 @@ std::optional<int64_t> step_of(const std::string& name);
 // OUTPUT_DIR/checkpoint-STEP
 std::filesystem::path checkpoint_path(const std::filesystem::path& output_dir, int64_t step);
 
-// All folders named checkpoint-N. A folder that does not exist has none.
+// All folders named checkpoint-N. A folder that does not exist has none. Complete is what has all
+// its files in their sizes; their bytes are verified where one is resumed from
+// (restore_checkpoint).
 CheckpointList list_checkpoints(const std::filesystem::path& output_dir);
 
 // The newest complete one, or nothing. Half-written and damaged ones are passed over.

@@ -8,7 +8,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/error.h"
+#include "base/finite.h"
 #include "base/nearest.h"
 #include "formats/quant_state.h"
 #include "formats/tensor_index.h"
@@ -84,7 +86,7 @@ void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor,
       config.vocab_size, info.shape[0]);
 }
 
-// A part of a stored weight, byte for byte: whatever type the file views it as.
+// A part of a stored weight, byte for byte.
 Transfer part(const IndexedTensor* source, backends::Buffer destination) {
   destination.dtype = *source->info->dtype;
   destination.shape = {};
@@ -102,7 +104,10 @@ class Destinations {
     for (const Weight& weight : weights) by_name_.emplace(weight.name, &weight);
   }
 
-  std::vector<Transfer> of(const IndexedTensor& tensor) const {
+  // Of what was read already, for the transfers that were asked for.
+  uint64_t digest() const { return digest_; }
+
+  std::vector<Transfer> of(const IndexedTensor& tensor) {
     const std::string& name = tensor.info->name;
     const program::Shape& shape = by_name_.at(name)->shape;
     const auto in_file = formats::find_nf4(index_, name, dims(shape));
@@ -126,12 +131,14 @@ class Destinations {
     return result;
   }
 
-  std::vector<Transfer> parts_of(const formats::StoredNf4& in_file,
-                                 const StoredWeight& stored) const {
+  std::vector<Transfer> parts_of(const formats::StoredNf4& in_file, const StoredWeight& stored) {
     SNUG_CHECK_EQ(in_file.state.nested(), stored.nested());
     std::vector<Transfer> parts{part(in_file.codes, stored.codes),
                                 part(in_file.absmax, stored.absmax)};
+    // The file may view the codes as any type.
+    parts.front().holds_values = false;
     if (!stored.nested()) return parts;
+    add_nested_map(in_file);
     parts.push_back(part(in_file.nested_absmax, stored.nested_absmax));
     const auto copy = [&](const backends::Buffer& to, const float* from) {
       executor_.backend().copy(to.data, from, to.bytes());
@@ -142,18 +149,38 @@ class Destinations {
     return parts;
   }
 
+  // What scales are read with is in no transfer.
+  void add_nested_map(const formats::StoredNf4& in_file) {
+    const formats::TensorInfo& absmax = *in_file.absmax->info;
+    if (const auto found = base::first_not_finite(base::DType::f32, in_file.nested_map.data(),
+                                                  std::ssize(in_file.nested_map)))
+      base::throw_user_error(
+          "{}: the map that '{}' is read with holds an infinity or NaN at [{}]. Is the file whole? "
+          "Download or copy it again",
+          index_.path_of(*in_file.absmax).string(), absmax.name, *found);
+    const float offset = *in_file.state.nested_offset;
+    digest_ += digest_of(absmax.name, -1, base::checksum(&offset, sizeof offset));
+    digest_ += digest_of(absmax.name, -2,
+                         base::checksum(in_file.nested_map.data(), sizeof in_file.nested_map));
+  }
+
   const TensorIndex& index_;
   Executor& executor_;
   std::unordered_map<std::string_view, const Weight*> by_name_;
+  uint64_t digest_ = 0;
 };
 
-std::vector<Transfer> transfers_of(const TensorIndex& index, const ModelConfig& config,
-                                   Executor& executor) {
+struct Transfers {
+  std::vector<Transfer> all;
+  uint64_t digest = 0;  // of what making them has read
+};
+
+Transfers transfers_of(const TensorIndex& index, const ModelConfig& config, Executor& executor) {
   const std::vector<Weight> weights = models::weights_of(config);
   check_missing(index, config, weights);
   check_surplus(index, config, weights);
-  const Destinations destinations(index, weights, executor);
-  std::vector<Transfer> transfers;
+  Destinations destinations(index, weights, executor);
+  Transfers transfers;
   // In the order of the files, so that reading is sequential.
   for (const IndexedTensor& tensor : index.tensors()) {
     const std::string& name = tensor.info->name;
@@ -161,9 +188,10 @@ std::vector<Transfer> transfers_of(const TensorIndex& index, const ModelConfig& 
     check_vocabulary(index, tensor, config);
     for (Transfer& transfer : destinations.of(tensor)) {
       check_transfer(index, transfer, "as config.json says");
-      transfers.push_back(std::move(transfer));
+      transfers.all.push_back(std::move(transfer));
     }
   }
+  transfers.digest = destinations.digest();
   return transfers;
 }
 
@@ -173,9 +201,11 @@ LoadReport load_weights(const std::filesystem::path& folder, const ModelConfig& 
                         Executor& executor) {
   const auto start = std::chrono::steady_clock::now();
   const TensorIndex index(folder);
-  const std::vector<Transfer> transfers = transfers_of(index, config, executor);
+  const Transfers transfers = transfers_of(index, config, executor);
+  const ReadReport read = read_tensors(index, transfers.all, executor);
   LoadReport report;
-  report.bytes_read = read_tensors(index, transfers, executor);
+  report.bytes_read = read.bytes;
+  report.digest = transfers.digest + read.digest;
   write_inverse_frequencies(config, executor);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -14,8 +14,8 @@
 #include "base/dynamic_map.h"
 #include "base/error.h"
 #include "formats/nf4.h"
+#include "runtime/check_finite.h"
 #include "runtime/convert.h"
-#include "runtime/stored_weight.h"
 
 namespace snug::runtime {
 namespace {
@@ -187,15 +187,19 @@ class Streaming {
     const std::byte* values = buffers_.read(worker);
     index_.read_range(*tensor.source, piece.first * width, piece.elements * width,
                       buffers_.read(worker));
+    check_finite(index_, *tensor.source, {from, values, piece.first, piece.elements});
     if (from != tensor.stored) {
       convert(from, values, tensor.stored, buffers_.converted(worker), piece.elements);
       values = buffers_.converted(worker);
     }
-    if (!tensor.quantised) return values;
+    if (!tensor.quantised) {
+      check_rounded(index_, *tensor.source, {tensor.stored, values, piece.first, piece.elements});
+      return values;
+    }
     float* absmax = buffers_.absmax(piece.turn) + piece.first / formats::kNf4BlockSize;
     formats::quantize_nf4(tensor.stored, values, piece.elements, buffers_.codes(worker), absmax);
-    check_finite(index_, *tensor.source,
-                 {absmax, static_cast<size_t>(formats::nf4_blocks(piece.elements))});
+    check_rounded_blocks(index_, *tensor.source, piece.first / formats::kNf4BlockSize,
+                         {absmax, static_cast<size_t>(formats::nf4_blocks(piece.elements))});
     return reinterpret_cast<const std::byte*>(buffers_.codes(worker));
   }
 

@@ -15,9 +15,11 @@
 #include <string>
 #include <thread>
 
+#include "base/checksum.h"
 #include "base/error.h"
-#include "formats/quant_state.h"
+#include "formats/checksums.h"
 #include "methods/update.h"
+#include "runtime/check_finite.h"
 #include "runtime/convert.h"
 #include "runtime/weight_quantizer.h"
 
@@ -30,6 +32,8 @@ using formats::TensorIndex;
 
 // A second thread costs more than it brings below this.
 constexpr int64_t kParallelBytes = int64_t{8} << 20;
+
+static_assert(plan::kLoadSlotBytes % base::kChecksumPieceBytes == 0);
 
 struct Piece {
   size_t transfer = 0;
@@ -98,8 +102,13 @@ class Work {
     if (!failure_) failure_ = std::move(failure);
     ended_.notify_all();
   }
-  void rethrow() const {
+  void add(uint64_t digest) {
+    const std::lock_guard lock(mutex_);
+    digest_ += digest;
+  }
+  uint64_t digest() const {
     if (failure_) std::rethrow_exception(failure_);
+    return digest_;
   }
 
  private:
@@ -127,6 +136,7 @@ class Work {
   size_t index_ = 0;
   int64_t element_ = 0;
   std::exception_ptr failure_;
+  uint64_t digest_ = 0;
 };
 
 // Narrows values where they lie, through a chunk that stays in the cache.
@@ -153,7 +163,37 @@ struct Reader {
   std::byte* slot;
   HostWindow window;
   std::optional<WeightQuantizer> quantizer;
+  uint64_t digest = 0;  // of what it has read
 };
+
+void check_checksum(const TensorIndex& index, const Transfer& transfer, int64_t first_byte,
+                    uint64_t checksum) {
+  const auto piece = static_cast<size_t>(first_byte / base::kChecksumPieceBytes);
+  if (!transfer.checksums || (*transfer.checksums)[piece] == checksum) return;
+  throw formats::DamagedFile(fmt::format(
+      "{}: tensor '{}' does not hold what was written from its byte {} on, so the file is damaged; "
+      "use an earlier or another copy",
+      index.path_of(*transfer.source).string(), transfer.source->info->name, first_byte));
+}
+
+// Reads a piece as the file holds it.
+void read_bytes(const TensorIndex& index, const Transfer& transfer, const Piece& piece,
+                Reader& reader, std::byte* to) {
+  const IndexedTensor& source = *transfer.source;
+  const base::DType dtype = *source.info->dtype;
+  const int64_t width = base::size_of(dtype);
+  const int64_t end = (piece.first_element + piece.elements) * width;
+  int64_t bytes = 0;
+  for (int64_t first = piece.first_element * width; first < end; first += bytes, to += bytes) {
+    bytes = std::min(end - first, base::kChecksumPieceBytes);
+    index.read_range(source, first, bytes, to);
+    const uint64_t checksum = base::checksum(to, bytes);
+    check_checksum(index, transfer, first, checksum);
+    reader.digest += digest_of(source.info->name, first, checksum);
+    if (transfer.holds_values)
+      check_finite(index, source, {dtype, to, first / width, bytes / width});
+  }
+}
 
 // Rounds and quantises a slot's values to their place; returns the absmax of their blocks.
 std::span<const float> quantize_piece(const Transfer& transfer, const Piece& piece, Work& work,
@@ -168,10 +208,9 @@ std::span<const float> quantize_piece(const Transfer& transfer, const Piece& pie
 // A weight that is quantised on the way.
 void read_to_quantize(const TensorIndex& index, const Piece& piece, Work& work, Reader& reader) {
   const Transfer& transfer = work.transfer(piece);
-  const IndexedTensor& source = *transfer.source;
-  const int64_t width = base::size_of(*source.info->dtype);
-  index.read_range(source, piece.first_element * width, piece.elements * width, reader.slot);
-  check_finite(index, source, quantize_piece(transfer, piece, work, reader));
+  read_bytes(index, transfer, piece, reader, reader.slot);
+  check_rounded_blocks(index, *transfer.source, piece.first_element / program::kNf4BlockSize,
+                       quantize_piece(transfer, piece, work, reader));
   if (!work.ends(piece)) return;
   store_scales(work.absmax(piece), transfer.destination.elements(), *transfer.stored,
                reader.window);
@@ -181,20 +220,20 @@ void read_to_quantize(const TensorIndex& index, const Piece& piece, Work& work, 
 void read_piece(const TensorIndex& index, const Piece& piece, Work& work, Reader& reader) {
   const Transfer& transfer = work.transfer(piece);
   if (transfer.stored) return read_to_quantize(index, piece, work, reader);
-  const IndexedTensor& source = *transfer.source;
   const Buffer& destination = transfer.destination;
-  const base::DType from = *source.info->dtype;
-  const int64_t from_width = base::size_of(from);
+  if (destination.data == nullptr) return read_bytes(index, transfer, piece, reader, reader.slot);
+  const base::DType from = *transfer.source->info->dtype;
   const int64_t width = base::size_of(destination.dtype);
   const bool straight = from == destination.dtype;
   std::byte* const to =
       reader.window.open(destination.data + piece.first_element * width, piece.elements * width);
-  index.read_range(source, piece.first_element * from_width, piece.elements * from_width,
-                   straight ? to : reader.slot);
-  if (straight && from == base::DType::f32 && formats::weight_of_part(source.info->name))
-    check_finite(index, source,
-                 {reinterpret_cast<const float*>(to), static_cast<size_t>(piece.elements)});
-  if (!straight) convert(from, reader.slot, destination.dtype, to, piece.elements);
+  read_bytes(index, transfer, piece, reader, straight ? to : reader.slot);
+  if (!straight) {
+    convert(from, reader.slot, destination.dtype, to, piece.elements);
+    if (width < base::size_of(from))
+      check_rounded(index, *transfer.source,
+                    {destination.dtype, to, piece.first_element, piece.elements});
+  }
   reader.window.close();
 }
 
@@ -202,6 +241,7 @@ void read_pieces(const TensorIndex& index, Work& work, Executor& executor, int n
   try {
     Reader reader(executor, number, work.quantizes());
     while (const auto piece = work.next()) read_piece(index, *piece, work, reader);
+    work.add(reader.digest);
   } catch (...) {
     work.fail(std::current_exception());
   }
@@ -254,8 +294,21 @@ void check_transfer(const TensorIndex& index, const Transfer& transfer, const st
   SNUG_CHECK(is_contiguous(transfer.destination), "{} is not contiguous", info.name);
 }
 
-int64_t read_tensors(const TensorIndex& index, std::span<const Transfer> transfers,
-                     Executor& executor) {
+Transfer without_destination(const IndexedTensor& source) {
+  Transfer transfer{&source, {}};
+  transfer.destination.dtype = *source.info->dtype;
+  transfer.destination.shape = {source.info->elements()};
+  return transfer;
+}
+
+uint64_t digest_of(std::string_view tensor, int64_t first_byte, uint64_t checksum) {
+  const std::array<uint64_t, 3> place{base::checksum(tensor), static_cast<uint64_t>(first_byte),
+                                      checksum};
+  return base::checksum(place.data(), sizeof place);
+}
+
+ReadReport read_tensors(const TensorIndex& index, std::span<const Transfer> transfers,
+                        Executor& executor) {
   int64_t bytes = 0;
   for (const Transfer& transfer : transfers) bytes += transfer.source->info->bytes();
   executor.backend().synchronise();
@@ -267,8 +320,7 @@ int64_t read_tensors(const TensorIndex& index, std::span<const Transfer> transfe
     read_pieces(index, work, executor, 0);
     other.join();
   }
-  work.rethrow();
-  return bytes;
+  return {bytes, work.digest()};
 }
 
 }  // namespace snug::runtime

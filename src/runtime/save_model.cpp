@@ -60,14 +60,13 @@ void save_model(const fs::path& folder, const models::ModelSource& source, Execu
   transaction.commit(formats::DirectoryTransaction::IfExists::replace);
 }
 
-void write_model_files(const fs::path& folder, const models::ModelSource& source,
-                       Executor& executor) {
+formats::TensorChecksums write_model_files(const fs::path& folder,
+                                           const models::ModelSource& source, Executor& executor) {
   executor.backend().synchronise();
   std::vector<SavedTensor> tensors;
   for (const models::Weight& weight : models::weights_of(source.config))
     tensors.push_back({weight.name, executor.tensor(weight.name)});
-  require_finite(tensors, executor);
-  write_tensors(folder, kStem, tensors, executor);
+  formats::TensorChecksums checksums = write_tensors(folder, kStem, tensors, executor);
   const DType dtype = tensors.front().buffer.dtype;
   const bool is_preset = source.folder.empty();
   base::write_file_atomically(folder / "config.json",
@@ -75,6 +74,7 @@ void write_model_files(const fs::path& folder, const models::ModelSource& source
                                         : updated_config(source.folder / "config.json", dtype));
   if (!is_preset) formats::copy_companion_files(source.folder, folder);
   read_back(folder, kStem, tensors, executor);
+  return checksums;
 }
 
 }  // namespace snug::runtime

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "formats/checksums.h"
 #include "models/config.h"
 #include "runtime/executor.h"
 
@@ -16,9 +17,10 @@ namespace snug::runtime {
 void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
                 Executor& executor);
 
-// The same into an existing folder, without a transaction of its own.
-void write_model_files(const std::filesystem::path& folder, const models::ModelSource& source,
-                       Executor& executor);
+// The same into an existing folder, without a transaction of its own; gives what the tensors were
+// written with.
+formats::TensorChecksums write_model_files(const std::filesystem::path& folder,
+                                           const models::ModelSource& source, Executor& executor);
 
 // config.json's text for a model of this shape, as transformers 4 reads it too.
 std::string config_json(const models::ModelConfig& config, program::DType dtype);

@@ -1,19 +1,23 @@
 #include "runtime/save_tensors.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/error.h"
+#include "base/finite.h"
 #include "formats/tensor_index.h"
+#include "runtime/check_finite.h"
 #include "runtime/host_window.h"
 
 namespace snug::runtime {
 namespace {
 
 namespace fs = std::filesystem;
+
+static_assert(plan::kLoadStageBytes % base::kChecksumPieceBytes == 0);
 
 std::vector<int64_t> dims_of(const program::Shape& shape) {
   std::vector<int64_t> dims;
@@ -45,73 +49,58 @@ void compare(const formats::TensorIndex& index, const SavedTensor& tensor, std::
   }
 }
 
-// Calls f(buffer) over a contiguous tensor in flat pieces that the host may read.
+// Calls f(buffer, first) over a contiguous tensor in flat pieces of a checksum each that the host
+// may read, `first` the element each begins with.
 template <typename F>
 void read_pieces(const backends::Buffer& tensor, HostWindow& window, F&& f) {
   const int64_t width = base::size_of(tensor.dtype);
-  const int64_t most = window.capacity_bytes() / width;
-  for (int64_t first = 0; first < tensor.elements(); first += most) {
-    backends::Buffer piece = tensor;
-    piece.shape = {std::min(most, tensor.elements() - first)};
-    piece.data = const_cast<std::byte*>(window.read(tensor.data + first * width, piece.bytes()));
-    f(std::as_const(piece));
+  const int64_t total = tensor.bytes();
+  int64_t open_bytes = 0;
+  for (int64_t begin = 0; begin < total; begin += open_bytes) {
+    open_bytes = std::min(window.capacity_bytes(), total - begin);
+    const std::byte* const bytes = window.read(tensor.data + begin, open_bytes);
+    for (int64_t done = 0; done < open_bytes; done += base::kChecksumPieceBytes) {
+      backends::Buffer piece = tensor;
+      piece.shape = {std::min(base::kChecksumPieceBytes, open_bytes - done) / width};
+      piece.data = const_cast<std::byte*>(bytes + done);
+      f(std::as_const(piece), (begin + done) / width);
+    }
   }
 }
 
-// Values whose exponent bits are all set: infinite, or not a number. A pass over the memory.
-template <typename Bits, typename Value>
-int64_t count_not_finite(const backends::Buffer& buffer, Bits exponent) {
-  const Value* values = buffer.as<Value>();
-  int64_t count = 0;
-  for (int64_t i = 0; i < buffer.elements(); ++i)
-    count += (std::bit_cast<Bits>(values[i]) & exponent) == exponent ? 1 : 0;
-  return count;
-}
-
-int64_t count_not_finite(const backends::Buffer& buffer) {
-  switch (buffer.dtype) {
-    case program::DType::f32:
-      return count_not_finite<uint32_t, float>(buffer, 0x7f800000U);
-    case program::DType::bf16:
-      return count_not_finite<uint16_t, base::BFloat16>(buffer, 0x7f80);
-    case program::DType::f16:
-      return count_not_finite<uint16_t, uint16_t>(buffer, 0x7c00);
-    default:
-      return 0;
-  }
+void check_finite(const SavedTensor& tensor, const backends::Buffer& values, int64_t first) {
+  const auto found = base::first_not_finite(values.dtype, values.data, values.elements());
+  if (!found) return;
+  base::throw_user_error(
+      "tensor '{}' is not finite at {}, so nothing was saved and what was saved before stays; "
+      "lower "
+      "learning_rate or lengthen the warm-up, and go on from the last checkpoint with "
+      "resume_from_checkpoint=auto",
+      tensor.name, position_text(dims_of(tensor.buffer.shape), first + *found));
 }
 
 }  // namespace
 
-void require_finite(std::span<const SavedTensor> tensors, Executor& executor) {
-  HostWindow window(executor, 0);
-  for (const SavedTensor& tensor : tensors) {
-    int64_t count = 0;
-    read_pieces(tensor.buffer, window,
-                [&](const backends::Buffer& piece) { count += count_not_finite(piece); });
-    if (count > 0)
-      base::throw_user_error(
-          "tensor '{}': {} of its {} values are not finite, so nothing was saved and what was "
-          "saved "
-          "before stays; lower learning_rate or lengthen the warm-up, and go on from the last "
-          "checkpoint with resume_from_checkpoint=auto",
-          tensor.name, count, tensor.buffer.elements());
-  }
-}
-
-void write_tensors(const fs::path& folder, const std::string& stem,
-                   std::span<const SavedTensor> tensors, Executor& executor,
-                   int64_t max_shard_bytes) {
+formats::TensorChecksums write_tensors(const fs::path& folder, const std::string& stem,
+                                       std::span<const SavedTensor> tensors, Executor& executor,
+                                       int64_t max_shard_bytes) {
   std::vector<formats::TensorSpec> specs;
   for (const SavedTensor& tensor : tensors)
     specs.push_back({tensor.name, tensor.buffer.dtype, dims_of(tensor.buffer.shape)});
   formats::ModelWriter writer(folder, specs, max_shard_bytes, stem);
   HostWindow window(executor, 0);
-  for (const SavedTensor& tensor : tensors)
-    read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece) {
+  formats::TensorChecksums checksums;
+  for (const SavedTensor& tensor : tensors) {
+    std::vector<uint64_t>& pieces = checksums[tensor.name];
+    pieces.reserve(static_cast<size_t>(base::checksum_pieces(tensor.buffer.bytes())));
+    read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece, int64_t first) {
+      check_finite(tensor, piece, first);
+      pieces.push_back(base::checksum(piece.data, piece.bytes()));
       writer.write(tensor.name, piece.data, piece.bytes());
     });
+  }
   writer.finish();
+  return checksums;
 }
 
 void read_back(const fs::path& folder, const std::string& stem,

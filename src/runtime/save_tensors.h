@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backends/backend.h"
+#include "formats/checksums.h"
 #include "formats/model_writer.h"
 #include "runtime/executor.h"
 
@@ -19,15 +20,14 @@ struct SavedTensor {
   backends::Buffer buffer;  // contiguous
 };
 
-// Throws UserError naming the first tensor that holds an infinity or no number: a model that would
-// answer nothing is not worth a file.
-void require_finite(std::span<const SavedTensor> tensors, Executor& executor);
-
-// Writes FOLDER/STEM.safetensors, or shards with an index beyond max_shard_bytes. Throws UserError
-// when the disk is full or cannot be written; nothing of the files is left then.
-void write_tensors(const std::filesystem::path& folder, const std::string& stem,
-                   std::span<const SavedTensor> tensors, Executor& executor,
-                   int64_t max_shard_bytes = formats::ModelWriter::kDefaultShardBytes);
+// Writes FOLDER/STEM.safetensors, or shards with an index beyond max_shard_bytes, and gives the
+// checksums of what was written. Throws UserError when the disk is full or cannot be written, and
+// naming the first tensor that holds an infinity or no number: what could compute nothing is not
+// worth a file. Nothing of the files is left then.
+formats::TensorChecksums write_tensors(
+    const std::filesystem::path& folder, const std::string& stem,
+    std::span<const SavedTensor> tensors, Executor& executor,
+    int64_t max_shard_bytes = formats::ModelWriter::kDefaultShardBytes);
 
 // Throws UserError naming the file and the tensor unless the files hold exactly these bytes.
 void read_back(const std::filesystem::path& folder, const std::string& stem,

@@ -1,13 +1,9 @@
 #include "runtime/stored_weight.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/dynamic_map.h"
-#include "base/error.h"
 #include "formats/nf4.h"
-#include "formats/quant_state.h"
 #include "passes/quantize.h"
 
 namespace snug::runtime {
@@ -46,18 +42,6 @@ void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, H
   std::memcpy(offset, &mean, sizeof mean);
   std::memcpy(map, base::signed_dynamic_map().data(), sizeof(base::DynamicMap));
   window.close();
-}
-
-void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
-                  std::span<const float> absmax) {
-  if (std::all_of(absmax.begin(), absmax.end(), [](float x) { return std::isfinite(x); })) return;
-  const bool is_stored = formats::weight_of_part(source.info->name).has_value();
-  base::throw_user_error(
-      "{}: tensor '{}' holds an infinity or NaN{}. Is the file whole, and was the model trained to "
-      "the end?",
-      index.path_of(source).string(), source.info->name,
-      is_stored ? " among the scales of a 4-bit weight"
-                : " (or a number beyond bf16, to which it is rounded), which 4 bits cannot store");
 }
 
 }  // namespace snug::runtime

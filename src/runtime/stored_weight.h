@@ -2,11 +2,9 @@
 // their scales.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "backends/backend.h"
-#include "formats/tensor_index.h"
 #include "runtime/executor.h"
 #include "runtime/host_window.h"
 
@@ -38,11 +36,5 @@ base::DType quantised_from(base::DType in_file, base::DType compute);
 // writes the scales and the map and offset they are read with, through the window. One that is not
 // has its absmax in place already.
 void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, HostWindow& window);
-
-// A weight that holds no number would quantise to numbers: throws UserError naming file and tensor
-// where the absmax of one of its blocks is not finite. The source is the weight, or the scales that
-// a file holds of it.
-void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
-                  std::span<const float> absmax);
 
 }  // namespace snug::runtime

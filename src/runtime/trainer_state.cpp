@@ -1,7 +1,9 @@
 #include "runtime/trainer_state.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -34,9 +36,20 @@ std::vector<std::string> compare(const std::map<std::string, std::string>& saved
   return found;
 }
 
+// Within what a double holds exactly, so that sums and products of counts stay in range.
+constexpr int64_t kMostCount = int64_t{1} << 53;
+
 int64_t count(const JsonObject& object, std::string_view key) {
   const int64_t value = object.integer(key);
-  if (value < 0) object.fail(key, fmt::format("is {}; expected a count", value));
+  if (value < 0 || value > kMostCount)
+    object.fail(key, fmt::format("is {}; expected a count", value));
+  return value;
+}
+
+double amount(const JsonObject& object, std::string_view key) {
+  const double value = object.number(key);
+  if (!std::isfinite(value) || value < 0)
+    object.fail(key, fmt::format("is {}; expected a number from 0 on", value));
   return value;
 }
 
@@ -50,25 +63,61 @@ void check_schema(const JsonObject& object) {
   const int64_t version = object.integer("schema_version");
   if (version != TrainerState::kSchemaVersion)
     object.fail("schema_version",
-                fmt::format("is {}; this Snug reads {}. Resume with the Snug that wrote it",
-                            version, TrainerState::kSchemaVersion));
+                fmt::format("is {}; this Snug reads {}{}. Resume with the Snug that wrote it",
+                            version, TrainerState::kSchemaVersion,
+                            version < 3 ? ", in which every file has checksums" : ""));
+}
+
+// Of all that the document says but its checksum, whatever white space it is written with.
+std::string checksum_of(const json& document) {
+  json stripped = document;
+  stripped.erase("checksum");
+  return base::checksum_text(base::checksum(stripped.dump()));
+}
+
+void check_at_most(const JsonObject& object, std::string_view key, int64_t value,
+                   std::string_view limit, int64_t most) {
+  if (value > most)
+    object.fail(key, fmt::format("is {}, more than {} = {}; the file was changed or is damaged",
+                                 value, limit, most));
+}
+
+// What must hold between the numbers of every run.
+void check_numbers(const JsonObject& object, const TrainerState& state) {
+  check_at_most(object, "step", state.step, "max_steps", state.max_steps);
+  check_at_most(object, "resumed_step", state.resumed_step, "step", state.step);
+  check_at_most(object, "resumed_step", state.resumed_step, "resumed_rows", state.resumed_rows);
+  check_at_most(object, "trained_tokens", state.trained_tokens, "total_tokens", state.total_tokens);
+  const int64_t steps = state.step - state.resumed_step;
+  const int64_t rows = state.rows_consumed - state.resumed_rows;
+  const bool fits = state.rows_per_step > 0 && rows >= 0 && rows % state.rows_per_step == 0 &&
+                    rows / state.rows_per_step == steps;
+  if (!fits)
+    object.fail("rows_consumed",
+                fmt::format("is {}, and {} rows and {} steps of {} rows do not make that; the file "
+                            "was changed or is damaged",
+                            state.rows_consumed, state.resumed_rows, steps, state.rows_per_step));
 }
 
 }  // namespace
 
 std::string to_json(const TrainerState& state) {
-  const json document{
-      {"schema_version", TrainerState::kSchemaVersion},
-      {"step", state.step},
-      {"max_steps", state.max_steps},
-      {"epoch", state.epoch},
-      {"rows_consumed", state.rows_consumed},
-      {"seed", state.seed},
-      {"trained_tokens", state.trained_tokens},
-      {"total_tokens", state.total_tokens},
-      {"train_seconds", state.train_seconds},
-      {"identity", {{"fixed", state.identity.fixed}, {"free", state.identity.free}}},
-      {"files", state.files}};
+  json document{{"schema_version", TrainerState::kSchemaVersion},
+                {"step", state.step},
+                {"max_steps", state.max_steps},
+                {"epoch", state.epoch},
+                {"rows_consumed", state.rows_consumed},
+                {"rows_per_step", state.rows_per_step},
+                {"resumed_step", state.resumed_step},
+                {"resumed_rows", state.resumed_rows},
+                {"seed", state.seed},
+                {"trained_tokens", state.trained_tokens},
+                {"total_tokens", state.total_tokens},
+                {"train_seconds", state.train_seconds},
+                {"identity", {{"fixed", state.identity.fixed}, {"free", state.identity.free}}},
+                {"files", state.files},
+                {"checksums", state.checksums}};
+  document["checksum"] = checksum_of(document);
   return document.dump(2) + "\n";
 }
 
@@ -76,19 +125,28 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   const json document = base::parse_json(text, file);
   const JsonObject object(document, file);
   check_schema(object);
+  if (object.text("checksum") != checksum_of(document))
+    object.fail("checksum",
+                "is not that of the file's contents; the file was changed or is "
+                "damaged, resume from an earlier checkpoint");
   TrainerState state;
   state.step = count(object, "step");
   state.max_steps = count(object, "max_steps");
-  state.epoch = object.number("epoch");
+  state.epoch = amount(object, "epoch");
   state.rows_consumed = count(object, "rows_consumed");
+  state.rows_per_step = count(object, "rows_per_step");
+  state.resumed_step = count(object, "resumed_step");
+  state.resumed_rows = count(object, "resumed_rows");
   state.seed = object.integer("seed");
   state.trained_tokens = count(object, "trained_tokens");
   state.total_tokens = count(object, "total_tokens");
-  state.train_seconds = object.number("train_seconds");
+  state.train_seconds = amount(object, "train_seconds");
   const JsonObject identity = object.object("identity");
   state.identity = {texts(identity.object("fixed")), texts(identity.object("free"))};
   const JsonObject files = object.object("files");
   for (const auto& [name, bytes] : files.value().items()) state.files[name] = count(files, name);
+  state.checksums = object.text("checksums");
+  check_numbers(object, state);
   return state;
 }
 

@@ -5,21 +5,18 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/random.h"
 #include "formats/recipe_keys.h"
 
 namespace snug::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr auto kFixed = std::to_array<std::string_view>(
     {"method", "load_in_4bit", "double_quant", "init", "lora_r", "lora_alpha", "target_modules",
@@ -61,10 +58,6 @@ bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string fingerprint(std::string_view bytes) {
-  return fmt::format("{:016x}", base::hash_name(bytes.data(), bytes.size()));
-}
-
 // Of every id and what is learned of it.
 std::string fingerprint_of(const text::DocumentStore& documents) {
   uint64_t hash = 0;
@@ -76,26 +69,24 @@ std::string fingerprint_of(const text::DocumentStore& documents) {
   return fmt::format("{:016x}", hash);
 }
 
-// The last bytes of a file: the header of safetensors is the same for all models of a shape.
-std::string tail_of(const fs::path& path) {
-  constexpr int64_t kBytes = 64 << 10;
-  const base::File file = base::File::open_for_reading(path);
-  std::string tail(static_cast<size_t>(std::min(kBytes, file.size())), '\0');
-  file.read_at(file.size() - static_cast<int64_t>(tail.size()), tail.data(),
-               static_cast<int64_t>(tail.size()));
-  return tail;
+// Known once it was read, which takes as long as reading the model.
+constexpr const char* kWeights = "the model";
+constexpr const char* kAdapter = "the start adapter";
+
+// Those that were read, or the others.
+runtime::RunIdentity part_of(runtime::RunIdentity identity, bool were_read) {
+  std::erase_if(identity.fixed, [&](const auto& entry) {
+    return (entry.first == kWeights || entry.first == kAdapter) != were_read;
+  });
+  return identity;
 }
 
-// Of config.json and of samples of the weights; of its name for a built-in shape.
-std::string fingerprint_of(const models::ModelSource& model, const std::string& name) {
-  if (model.folder.empty()) return name;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(model.folder))
-    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  std::string text = base::read_text_file(model.folder / "config.json");
-  for (const fs::path& path : files) text += tail_of(path);
-  return fingerprint(text);
+void refuse(const std::vector<std::string>& differences, const std::string& checkpoint) {
+  if (differences.empty()) return;
+  base::throw_user_error(
+      "{}: this checkpoint is of another run: {}; resume with what it was made with, or start a "
+      "new run in another output_dir",
+      checkpoint, fmt::join(differences, ", "));
 }
 
 }  // namespace
@@ -103,7 +94,11 @@ std::string fingerprint_of(const models::ModelSource& model, const std::string& 
 runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::ModelSource& model,
                                  const text::DocumentStore& documents) {
   runtime::RunIdentity identity;
-  identity.fixed["the model"] = fingerprint_of(model, recipe.model);
+  if (model.folder.empty())
+    identity.fixed[kWeights] = recipe.model;
+  else
+    identity.fixed["config.json"] =
+        base::checksum_text(base::checksum(base::read_text_file(model.folder / "config.json")));
   identity.fixed["the data"] = fingerprint_of(documents);
   for (const formats::RecipeKey& key : formats::recipe_keys()) {
     if (key.field.get == nullptr || !key.belongs_to(formats::Verb::train)) continue;
@@ -114,16 +109,26 @@ runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::Mo
   return identity;
 }
 
+void add_weights(runtime::RunIdentity& identity, uint64_t digest) {
+  identity.fixed[kWeights] = base::checksum_text(digest);
+}
+
+void add_adapter(runtime::RunIdentity& identity, uint64_t digest) {
+  identity.fixed[kAdapter] = base::checksum_text(digest);
+}
+
 void check_identity(const runtime::RunIdentity& saved, const runtime::RunIdentity& now,
                     const std::string& checkpoint) {
-  const runtime::Differences found = runtime::differences(saved, now);
-  if (!found.fixed.empty())
-    base::throw_user_error(
-        "{}: this checkpoint is of another run: {}; resume with what it was made with, or start a "
-        "new run in another output_dir",
-        checkpoint, fmt::join(found.fixed, ", "));
+  const runtime::Differences found =
+      runtime::differences(part_of(saved, false), part_of(now, false));
+  refuse(found.fixed, checkpoint);
   for (const std::string& difference : found.free)
     base::say("resuming with other numbers: {}", difference);
+}
+
+void check_read_identity(const runtime::RunIdentity& saved, const runtime::RunIdentity& now,
+                         const std::string& checkpoint) {
+  refuse(runtime::differences(part_of(saved, true), part_of(now, true)).fixed, checkpoint);
 }
 
 }  // namespace snug::train

@@ -1,6 +1,9 @@
 // What makes a run that run, so that resuming knows what has changed since.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "formats/recipe.h"
 #include "models/config.h"
 #include "runtime/trainer_state.h"
@@ -9,15 +12,23 @@
 namespace snug::train {
 
 // Of a recipe whose defaults are filled in. Fixed are the method, its shape, the types of the state
-// and the order of the rows, by their keys, and the model and the data, by fingerprints: a folder
-// may move. Free are the other keys that change numbers. Keys that do not (output, logging, memory
-// budgets) are left out. The caller adds the compute type
-// and the machine.
+// and the order of the rows, by their keys, and the model's config.json and the data, by
+// fingerprints: a folder may move. Free are the other keys that change numbers. Keys that do not
+// (output, logging, memory budgets) are left out. The caller adds the compute type and the machine,
+// and what is known once it was read: add_weights, add_adapter.
 runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::ModelSource& model,
                                  const text::DocumentStore& documents);
 
-// Tells what is free on standard error. Throws UserError naming everything fixed that differs.
+// The digests of the model's weights, and of the adapter that training began with.
+void add_weights(runtime::RunIdentity& identity, uint64_t digest);
+void add_adapter(runtime::RunIdentity& identity, uint64_t digest);
+
+// Of what is known before anything was loaded. Tells what is free on standard error. Throws
+// UserError naming everything fixed that differs.
 void check_identity(const runtime::RunIdentity& saved, const runtime::RunIdentity& now,
                     const std::string& checkpoint);
+// Of what was loaded.
+void check_read_identity(const runtime::RunIdentity& saved, const runtime::RunIdentity& now,
+                         const std::string& checkpoint);
 
 }  // namespace snug::train

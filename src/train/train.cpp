@@ -21,6 +21,7 @@
 #include "runtime/save_model.h"
 #include "train/data.h"
 #include "train/process_memory.h"
+#include "train/resume.h"
 #include "train/row_load.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
@@ -139,7 +140,8 @@ class Session {
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(recipe_.seed, *executor_);
       else
-        runtime::load_adapter(recipe_.adapter, spec_.lora, *executor_);
+        add_adapter(state_.identity,
+                    runtime::load_adapter(recipe_.adapter, spec_.lora, *executor_));
     }
     if (folder_.checkpoint) restore();
     executor_->run("prepare");
@@ -148,6 +150,7 @@ class Session {
   void read_weights() {
     const runtime::LoadReport report =
         runtime::load_weights(model_.folder, model_.config, *executor_);
+    add_weights(state_.identity, report.digest);
     const double gigabytes = static_cast<double>(report.bytes_read) / 1e9;
     base::say("read {:.2f} GB of weights in {:.2f} s ({:.2f} GB/s){}", gigabytes, report.seconds,
               gigabytes / report.seconds,
@@ -162,16 +165,19 @@ class Session {
     state_.identity.fixed["compute_dtype"] = plan_.compute_dtype;
     state_.identity.free["backend"] = backend_->name();
     state_.identity.free["library"] = backend_->library_versions();
-    if (folder_.checkpoint)
-      check_identity(runtime::read_checkpoint_state(*folder_.checkpoint).identity, state_.identity,
-                     folder_.checkpoint->string());
+    state_.rows_per_step = spec_.rows * spec_.accumulation;
+    if (folder_.checkpoint) check_checkpoint(folder_, state_.identity, data_.training->rows);
   }
 
   void restore() {
-    const runtime::RunIdentity now = state_.identity;
-    state_ = runtime::restore_checkpoint(*folder_.checkpoint, model_.config, *executor_);
-    state_.identity = now;
+    const runtime::TrainerState now = state_;
+    state_ = train::restore(folder_, recipe_, now.identity, data_.training->rows, model_.config,
+                            *executor_);
+    state_.identity = now.identity;
     state_.max_steps = steps_;
+    state_.rows_per_step = now.rows_per_step;
+    state_.resumed_step = state_.step;
+    state_.resumed_rows = state_.rows_consumed;
     base::say("resumed from {} at step {}{}", folder_.checkpoint->string(), state_.step,
               state_.step < steps_ ? "" : ": nothing is left to do up to max_steps");
   }

@@ -17,6 +17,8 @@ void make_checkpoint(const TemporaryFolder& folder, int64_t step) {
   const std::string name = "checkpoint-" + std::to_string(step);
   TrainerState state;
   state.step = step;
+  state.max_steps = 1000;
+  state.rows_consumed = step;
   state.files = {{"adapter_model.safetensors", 4}};
   folder.write(name + "/adapter_model.safetensors", "four");
   folder.write(name + "/trainer_state.json", to_json(state));
@@ -62,6 +64,17 @@ TEST(CheckpointFolders, IncompleteAndForeignOnesArePassedOver) {
   EXPECT_TRUE(contains(list.ignored[1], "checkpoint-30"));
   EXPECT_TRUE(contains(list.ignored[2], "not a checkpoint of Snug"));
   EXPECT_EQ(find_latest_checkpoint(folder.path()), folder / "checkpoint-10");
+}
+
+// Renamed or copied, it would count its steps anew.
+TEST(CheckpointFolders, TheNameIsThatOfTheStep) {
+  TemporaryFolder folder;
+  make_checkpoint(folder, 10);
+  std::filesystem::rename(folder / "checkpoint-10", folder / "checkpoint-90");
+  const CheckpointList list = list_checkpoints(folder.path());
+  EXPECT_TRUE(list.complete.empty());
+  ASSERT_EQ(list.ignored.size(), 1U);
+  EXPECT_TRUE(contains(list.ignored[0], "says step 90 and its trainer_state.json says step 10"));
 }
 
 TEST(CheckpointFolders, PruningKeepsTheNewestCompleteOnes) {

@@ -18,6 +18,9 @@ TrainerState some_state() {
   state.max_steps = 500;
   state.epoch = 1.0 / 3.0;
   state.rows_consumed = 4096;
+  state.rows_per_step = 36;
+  state.resumed_step = 28;
+  state.resumed_rows = 496;
   state.seed = -9'007'199'254'740'993;  // not a double
   state.trained_tokens = 1'234'567;
   state.total_tokens = 7'654'321;
@@ -25,6 +28,7 @@ TrainerState some_state() {
   state.identity = {.fixed = {{"lora_r", "16"}, {"model", "abc"}},
                     .free = {{"backend", "cpu"}, {"learning_rate", "0.0002"}}};
   state.files = {{"model.safetensors", 1 << 20}, {"config.json", 612}};
+  state.checksums = "0123456789abcdef";
   return state;
 }
 
@@ -45,10 +49,46 @@ TEST(TrainerState, MissingAndWrongKeysAreNamed) {
     EXPECT_TRUE(contains(text, key));
     EXPECT_TRUE(contains(text, "runs/x/trainer_state.json"));
   }
-  nlohmann::json negative = nlohmann::json::parse(to_json(some_state()));
-  negative["rows_consumed"] = -1;
-  EXPECT_TRUE(
-      contains(user_error_of([&] { parse_trainer_state(negative.dump(), "f"); }), "rows_consumed"));
+}
+
+// Any change to the text is refused, or says the same.
+TEST(TrainerState, IsNotBelievedWhenItWasChanged) {
+  const TrainerState state = some_state();
+  const std::string text = to_json(state);
+  for (size_t bit = 0; bit < 8 * text.size(); ++bit) {
+    std::string changed = text;
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
+    try {
+      ASSERT_EQ(parse_trainer_state(changed, "f"), state) << changed;
+    } catch (const base::UserError&) {
+    }
+  }
+  std::string later = text;
+  later.replace(later.find("\"step\": 128"), 11, "\"step\": 129");
+  EXPECT_TRUE(contains(user_error_of([&] { parse_trainer_state(later, "f"); }), "was changed"));
+}
+
+// Even where the checksum is right: numbers that no run has together.
+TEST(TrainerState, ItsNumbersBelongTogether) {
+  const auto refusal = [](const auto& change) {
+    TrainerState state = some_state();
+    change(state);
+    return user_error_of([&] { parse_trainer_state(to_json(state), "f"); });
+  };
+  using State = TrainerState;
+  EXPECT_EQ(refusal([](State&) {}), "(no error)");
+  EXPECT_TRUE(contains(refusal([](State& s) { s.step = 129; }), "rows_consumed"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.step = 501; }), "more than max_steps"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.step = -1; }), "step"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.rows_consumed = -1; }), "expected a count"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.rows_consumed = int64_t{1} << 40; }), "steps of"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.rows_consumed = int64_t{1} << 62; }), "a count"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.rows_per_step = 0; }), "rows_consumed"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.resumed_step = 129; }), "resumed_step"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.resumed_rows = 27; }), "resumed_rows"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.trained_tokens = 8'000'000; }), "total_tokens"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.epoch = -0.5; }), "epoch"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.train_seconds = -1; }), "train_seconds"));
 }
 
 TEST(TrainerState, StatesOfOtherTrainersAndOfLaterSchemas) {

@@ -146,6 +146,94 @@ TEST(Resume, WaitsForNoOtherRunInItsFolder) {
             0);
 }
 
+void flip_bit(const fs::path& path, int64_t byte) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(byte);
+  const int value = file.get();
+  file.seekp(byte);
+  file.put(static_cast<char>(value ^ 1));
+}
+
+// A byte that changed on the disk is found before anything is computed with it: the checkpoint
+// before is taken where that is left to Snug, and the end has the same bits.
+TEST(Resume, PassesOverADamagedCheckpoint) {
+  const testing::TemporaryFolder folder;
+  const fs::path output = folder.path() / "run";
+  const fs::path whole = folder.path() / "whole";
+  const std::vector<std::string> first{"max_steps=3", "save_steps=1", "save_total_limit=0"};
+  ASSERT_EQ(run_snug(words(whole, joined(first, {"max_steps=4"}))).exit_code, 0);
+  ASSERT_EQ(run_snug(words(output, joined(first, {"max_steps=4"}))).exit_code, 0);
+  const std::string newest = (output / "checkpoint-4").string();
+  const std::string optimizer = newest + "/optimizer.safetensors";
+  flip_bit(optimizer, static_cast<int64_t>(fs::file_size(optimizer)) / 2);
+
+  const auto recipe = contents_of(output / "recipe.yaml");
+  const BinaryRun named =
+      run_snug(words(output, joined(first, {"max_steps=4", "resume_from_checkpoint=" + newest})));
+  EXPECT_EQ(named.exit_code, 2) << named.output();
+  EXPECT_NE(named.output().find(optimizer + ": tensor '"), std::string::npos) << named.output();
+  EXPECT_EQ(contents_of(output / "recipe.yaml"), recipe);
+
+  const BinaryRun resumed =
+      run_snug(words(output, joined(first, {"max_steps=4", "resume_from_checkpoint=auto"})));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output();
+  EXPECT_NE(resumed.output().find("passed over: " + optimizer), std::string::npos)
+      << resumed.output();
+  EXPECT_NE(resumed.output().find("checkpoint-3 at step 3"), std::string::npos) << resumed.output();
+  EXPECT_EQ(contents_of(output / "adapter/adapter_model.safetensors"),
+            contents_of(whole / "adapter/adapter_model.safetensors"));
+  EXPECT_EQ(losses(output), losses(whole));
+
+  for (int step = 1; step <= 4; ++step) {
+    const fs::path file = output / fmt::format("checkpoint-{}/adapter_model.safetensors", step);
+    flip_bit(file, static_cast<int64_t>(fs::file_size(file)) - 1);
+  }
+  const BinaryRun none =
+      run_snug(words(output, joined(first, {"max_steps=5", "resume_from_checkpoint=auto"})));
+  EXPECT_EQ(none.exit_code, 2) << none.output();
+  EXPECT_NE(none.last_line().find("checkpoint-1/adapter_model.safetensors"), std::string::npos)
+      << none.output();
+}
+
+// Another base than the one that was trained on is refused, whichever of its bytes is another.
+TEST(Resume, RefusesAnotherBase) {
+  for (const char* method : {"method=lora", "method=qlora"}) {
+    const testing::TemporaryFolder folder;
+    const fs::path model = folder.path() / "model";
+    fs::copy("examples/wordnet", model, fs::copy_options::recursive);
+    const fs::path output = folder.path() / "run";
+    const std::vector<std::string> recipe{method, "model=" + model.string(), "max_steps=1"};
+    ASSERT_EQ(run_snug(words(output, recipe)).exit_code, 0);
+    const auto more = joined(recipe, {"max_steps=2", "resume_from_checkpoint=auto"});
+    const fs::path weights = model / "model.safetensors";
+    flip_bit(weights, static_cast<int64_t>(fs::file_size(weights)) / 2);
+    const BinaryRun refused = run_snug(words(output, more));
+    EXPECT_EQ(refused.exit_code, 2) << refused.output();
+    EXPECT_NE(refused.last_line().find("this checkpoint is of another run: the model was "),
+              std::string::npos)
+        << refused.output();
+    flip_bit(weights, static_cast<int64_t>(fs::file_size(weights)) / 2);
+    EXPECT_EQ(run_snug(words(output, more)).exit_code, 0);
+  }
+}
+
+// The adapter that training began with is part of what made the checkpoint.
+TEST(Resume, RefusesAnotherStartAdapter) {
+  const testing::TemporaryFolder folder;
+  const fs::path start = folder.path() / "start";
+  const fs::path output = folder.path() / "run";
+  ASSERT_EQ(run_snug(words(start, {"max_steps=1"})).exit_code, 0);
+  const std::vector<std::string> recipe{"adapter=" + (start / "adapter").string(), "max_steps=1"};
+  ASSERT_EQ(run_snug(words(output, recipe)).exit_code, 0);
+  const fs::path file = start / "adapter/adapter_model.safetensors";
+  flip_bit(file, static_cast<int64_t>(fs::file_size(file)) / 2);
+  const BinaryRun refused =
+      run_snug(words(output, joined(recipe, {"max_steps=2", "resume_from_checkpoint=auto"})));
+  EXPECT_EQ(refused.exit_code, 2) << refused.output();
+  EXPECT_NE(refused.last_line().find("the start adapter was "), std::string::npos)
+      << refused.output();
+}
+
 // Going back to an earlier step drops what came after it only when that is asked for.
 TEST(Resume, AnEarlierCheckpointDropsLaterOnesOnlyWhenAsked) {
   const testing::TemporaryFolder folder;

@@ -1,0 +1,30 @@
+#include "base/checksum.h"
+
+#include <fmt/format.h>
+
+// The library's choice of vectors at run time; where it is built without, the compiler's target
+// decides. The values are the same.
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#else
+#include <xxhash.h>
+#endif
+
+#include <iterator>
+
+namespace snug::base {
+
+uint64_t checksum(const void* data, int64_t bytes) {
+  return XXH3_64bits(data, static_cast<size_t>(bytes));
+}
+
+std::string checksum_text(uint64_t checksum) { return fmt::format("{:016x}", checksum); }
+
+std::string checksum_text(const std::vector<uint64_t>& checksums) {
+  std::string text;
+  text.reserve(16 * checksums.size());
+  for (const uint64_t each : checksums) fmt::format_to(std::back_inserter(text), "{:016x}", each);
+  return text;
+}
+
+}  // namespace snug::base

@@ -1,0 +1,66 @@
+// Which bytes a folder was written with: a checksum of every piece of every tensor, and of all
+// other bytes of every file.
+//   {"piece_bytes": 1048576, "files": {
+//      "config.json": {"bytes": 612, "pieces": "0123456789abcdef..."},
+//      "model.safetensors": {"bytes": 4096, "pieces": "...", "tensors": {"NAME": "..."}}}}
+// `bytes` are those that `pieces` cover: the header of a safetensors file, the whole of others.
+// Pieces have base::kChecksumPieceBytes, so that a reader of a part of a tensor verifies that part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/tensor_index.h"
+
+namespace snug::formats {
+
+// The bytes of a file are not those that were written.
+class DamagedFile : public base::UserError {
+ public:
+  using base::UserError::UserError;
+};
+
+// Of each tensor, by name.
+using TensorChecksums = std::map<std::string, std::vector<uint64_t>>;
+
+struct FileChecksums {
+  int64_t bytes = 0;
+  std::vector<uint64_t> pieces;
+  TensorChecksums tensors;
+
+  bool operator==(const FileChecksums&) const = default;
+};
+
+struct FolderChecksums {
+  std::map<std::string, FileChecksums> files;  // by name
+
+  bool operator==(const FolderChecksums&) const = default;
+};
+
+// Of every file of the folder. `tensors` is what the tensors in it were written with; the rest is
+// read, through `buffer` of at least base::kChecksumPieceBytes.
+FolderChecksums checksums_of(const std::filesystem::path& folder, const TensorChecksums& tensors,
+                             std::span<std::byte> buffer);
+
+std::string to_json(const FolderChecksums& checksums);
+// Throws UserError naming `file` and the key.
+FolderChecksums parse_checksums(std::string_view text, const std::string& file);
+
+// Reads and compares everything but the tensors. Throws DamagedFile naming the first file that
+// differs.
+void verify_files(const std::filesystem::path& folder, const FolderChecksums& checksums,
+                  std::span<std::byte> buffer);
+
+// What the pieces of a tensor must have. Throws DamagedFile when its file does not belong to the
+// folder that was written.
+std::span<const uint64_t> checksums_of(const FolderChecksums& checksums, const TensorIndex& index,
+                                       const IndexedTensor& tensor);
+
+}  // namespace snug::formats

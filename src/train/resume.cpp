@@ -1,0 +1,79 @@
+#include "train/resume.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+#include "base/console.h"
+#include "base/error.h"
+#include "formats/checksums.h"
+#include "runtime/checkpoint.h"
+#include "runtime/checkpoint_folders.h"
+#include "train/run_identity.h"
+
+namespace snug::train {
+namespace {
+
+using runtime::TrainerState;
+
+// What the data says of the numbers that a state may have.
+void check_position(const TrainerState& state, text::RowSource& rows,
+                    const std::string& checkpoint) {
+  const auto fail = [&](const std::string& what) {
+    base::throw_user_error(
+        "{}: its trainer_state.json says {}, which no run over this data does; resume from another "
+        "checkpoint",
+        checkpoint, what);
+  };
+  const auto rows_per_epoch = static_cast<double>(rows.rows_until(1));
+  if (state.epoch != static_cast<double>(state.rows_consumed) / rows_per_epoch)
+    fail(fmt::format("epoch = {} after {} rows of {} an epoch", state.epoch, state.rows_consumed,
+                     rows_per_epoch));
+  const auto most_tokens =
+      static_cast<double>(state.rows_consumed) * static_cast<double>(rows.options().max_length);
+  if (static_cast<double>(state.total_tokens) > most_tokens)
+    fail(fmt::format("total_tokens = {} in {} rows of {} tokens", state.total_tokens,
+                     state.rows_consumed, rows.options().max_length));
+}
+
+std::optional<runtime::CheckpointFolder> newest_before(const std::filesystem::path& output_dir,
+                                                       int64_t step) {
+  std::optional<runtime::CheckpointFolder> newest;
+  for (const auto& checkpoint : runtime::list_checkpoints(output_dir).complete)
+    if (checkpoint.step < step) newest = checkpoint;
+  return newest;
+}
+
+}  // namespace
+
+void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
+                      text::RowSource& rows) {
+  const std::string name = folder.checkpoint->string();
+  const TrainerState state = runtime::read_checkpoint_state(*folder.checkpoint);
+  check_identity(state.identity, now, name);
+  check_position(state, rows, name);
+}
+
+TrainerState restore(RunFolder& folder, const formats::Recipe& recipe,
+                     const runtime::RunIdentity& now, text::RowSource& rows,
+                     const models::ModelConfig& config, runtime::Executor& executor) {
+  while (true) {
+    const TrainerState saved = runtime::read_checkpoint_state(*folder.checkpoint);
+    check_read_identity(saved.identity, now, folder.checkpoint->string());
+    try {
+      return runtime::restore_checkpoint(*folder.checkpoint, config, executor);
+    } catch (const formats::DamagedFile& damage) {
+      const auto older = recipe.resume_from_checkpoint == "auto"
+                             ? newest_before(folder.path, folder.step)
+                             : std::nullopt;
+      if (!older) throw;
+      base::say("passed over: {}", damage.what());
+      folder.checkpoint = older->path;
+      folder.step = older->step;
+      check_checkpoint(folder, now, rows);
+    }
+  }
+}
+
+}  // namespace snug::train

@@ -1,0 +1,27 @@
+// Going on from a checkpoint: that it is of this run, that its numbers are those of this data, and,
+// of those that resume_from_checkpoint=auto may take, the newest whose bytes are all as written.
+#pragma once
+
+#include "formats/recipe.h"
+#include "models/config.h"
+#include "runtime/executor.h"
+#include "runtime/trainer_state.h"
+#include "text/row_source.h"
+#include "train/run_folder.h"
+
+namespace snug::train {
+
+// Throws UserError unless the state that folder.checkpoint names can be one of the run `now`: its
+// identity, as far as it is known before anything was loaded, and its place in the data. Tells on
+// standard error what else differs.
+void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
+                      text::RowSource& rows);
+
+// Restores folder.checkpoint, after the model was loaded and `now` is complete. One that is damaged
+// is named on standard error and the next older one is taken, and is what `folder` names then,
+// where the recipe leaves the choice to Snug (auto); else throws formats::DamagedFile.
+runtime::TrainerState restore(RunFolder& folder, const formats::Recipe& recipe,
+                              const runtime::RunIdentity& now, text::RowSource& rows,
+                              const models::ModelConfig& config, runtime::Executor& executor);
+
+}  // namespace snug::train
