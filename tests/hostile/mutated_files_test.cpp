@@ -104,8 +104,8 @@ constexpr const char* kTokens =
     "{\"input_ids\": [1, 2, 3], \"labels\": [-100, 2, 3]}\n"
     "{\"input_ids\": [4, 5], \"attention_mask\": [1, 1]}\n";
 constexpr const char* kArray =
-    "[{\"messages\": [{\"role\": \"user\", \"content\": \"a\"},\n {\"role\": \"assistant\", "
-    "\"content\": \"\xC3\xA9\"}]},\n {\"prompt\": \"a\\u00e9\", \"completion\": \"b\"}]";
+    "[{\"prompt\": \"a\\u00e9\", \"completion\": \"b\"},\n {\"prompt\": \"c\", \"completion\": "
+    "\"\xC3\xA9\"}]";
 
 // A folder with one of everything.
 void make_files(const testing::TemporaryFolder& folder) {

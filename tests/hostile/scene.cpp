@@ -17,6 +17,12 @@ using Words = std::vector<std::string>;
 
 const std::string kPlace = "FOLDER";
 
+// Short enough for rows of 64 tokens of one byte each.
+constexpr const char* kData =
+    "{\"prompt\": \"One\", \"completion\": \" two three.\"}\n"
+    "{\"prompt\": \"Four\", \"completion\": \" five \\u00e9.\"}\n"
+    "{\"prompt\": \"The\", \"completion\": \" last one.\"}\n";
+
 // The learning rate is constant, so that a run of fewer steps is the beginning of a longer one.
 Words training(const Words& more) {
   return cli::joined(
@@ -119,7 +125,7 @@ Words at(const fs::path& folder, Words words) {
 void make_model(const fs::path& folder) {
   const testing::TemporaryFolder shape;
   cli::write_tiny_shape(shape, "shape");
-  shape.write("data.jsonl", cli::kTinyData);
+  shape.write("data.jsonl", kData);
   must_succeed({"train", "model=" + (shape / "shape").string(), "init=random", "method=full",
                 "data=" + (shape / "data.jsonl").string(), "max_length=64", "max_steps=1",
                 "output_dir=" + (shape / "run").string(), "threads=1"});
