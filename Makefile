@@ -2,7 +2,7 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: build demo test setup clean
+.PHONY: build demo test test-long setup clean
 
 setup:
 	@scripts/install_packages
@@ -16,6 +16,11 @@ build: setup $(BUILD)/build.ninja
 
 test: build
 	ctest --preset $(PRESET)
+
+# What takes hours: hostile runs at every place, whose counts go to bench/results/hostile.json, and the suite everywhere.
+test-long: build
+	ctest --test-dir $(BUILD) -L '^long$$' --output-on-failure
+	scripts/test_everywhere $(BUILD)
 
 demo: build
 	scripts/demo $(BUILD)/snug

@@ -19,17 +19,21 @@ function(snug_packable name)
   target_link_options(${name} PRIVATE LINKER:--disable-new-dtags)
 endfunction()
 
-# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests]): a GoogleTest binary, one ctest entry a
-# binary, which runs the tests that the filter lets through.
-function(snug_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;FILTER" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main snug_warnings)
-  target_compile_definitions(${name} PRIVATE SNUG_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(ARG_FILTER)
-    set(filter "--gtest_filter=${ARG_FILTER}")
+# snug_test_entry(NAME COMMAND command ... [ENVIRONMENT NAME=VALUE ...] [property value ...]): an entry of ctest, which runs
+# from the source folder and sees nothing of its user (tests/run_isolated). Tests with the label "long" are not in "make test".
+function(snug_test_entry name)
+  cmake_parse_arguments(ARG "" "TIMEOUT;LABELS;SKIP_RETURN_CODE;PASS_REGULAR_EXPRESSION" "COMMAND;ENVIRONMENT" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "snug_test_entry(${name}): ${ARG_UNPARSED_ARGUMENTS} means nothing here")
   endif()
-  add_test(NAME ${name} COMMAND ${name} ${filter} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  # Where CUDA's libraries lie is a matter of the build, as its toolkit is.
+  if(SNUG_CUDA_FOUND)
+    foreach(variable LD_LIBRARY_PATH VIRTUAL_ENV CONDA_PREFIX)
+      if(DEFINED ENV{${variable}} AND NOT ARG_ENVIRONMENT MATCHES "${variable}=")
+        list(PREPEND ARG_ENVIRONMENT "${variable}=$ENV{${variable}}")
+      endif()
+    endforeach()
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -37,7 +41,29 @@ function(snug_test name)
   if(CMAKE_CXX_FLAGS MATCHES "fsanitize")
     math(EXPR ARG_TIMEOUT "10 * ${ARG_TIMEOUT}")
   endif()
-  # Waiting threads sleep: spinning ones would starve each other on a busy machine.
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "OMP_WAIT_POLICY=passive")
+  # Which Archer asks for (docs/architecture.md).
+  if(CMAKE_CXX_FLAGS MATCHES "fsanitize=thread")
+    list(APPEND ARG_ENVIRONMENT TSAN_OPTIONS=ignore_noninstrumented_modules=1)
+  endif()
+  add_test(NAME ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/run_isolated ${PROJECT_BINARY_DIR} ${ARG_ENVIRONMENT} ${ARG_COMMAND})
+  foreach(property TIMEOUT LABELS SKIP_RETURN_CODE PASS_REGULAR_EXPRESSION)
+    if(DEFINED ARG_${property})
+      set_tests_properties(${name} PROPERTIES ${property} "${ARG_${property}}")
+    endif()
+  endforeach()
+endfunction()
+
+# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests] [ENVIRONMENT NAME=VALUE ...] [TIMEOUT seconds]): a
+# GoogleTest binary, one ctest entry a binary, which runs the tests that the filter lets through.
+function(snug_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT;FILTER" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main snug_warnings)
+  target_compile_definitions(${name} PRIVATE SNUG_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(ARG_FILTER)
+    set(filter "--gtest_filter=${ARG_FILTER}")
+  endif()
+  snug_test_entry(${name} COMMAND $<TARGET_FILE:${name}> ${filter}
+    TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT ${ARG_ENVIRONMENT})
 endfunction()

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "null_target.h"
@@ -19,14 +20,10 @@ namespace fs = std::filesystem;
 class CalibrationFile : public testing::Test {
  protected:
   CalibrationFile() {
-    fs::remove_all(folder_);
     fs::create_directories(folder_ / "snug");
-    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
   }
-  ~CalibrationFile() override {
-    unsetenv("XDG_CACHE_HOME");
-    fs::remove_all(folder_);
-  }
+  ~CalibrationFile() override { unsetenv("XDG_CACHE_HOME"); }
 
   Calibration measured() const {
     return {.machine = identify_machine(target_),
@@ -46,7 +43,7 @@ class CalibrationFile : public testing::Test {
     return "";
   }
 
-  fs::path folder_ = fs::temp_directory_path() / "snug_calibration_file_test";
+  const snug::testing::TemporaryFolder folder_;
   NullTarget target_;
   formats::Recipe recipe_;
 };

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kRoot = SNUG_SOURCE_DIR;
+constexpr const char* kThisFile = "tests/style/style_test.cpp";
 
 // Floors of docs/architecture.md; a folder includes only itself and folders on the same or a lower
 // floor.
@@ -103,6 +104,32 @@ TEST(Style, EverySourceIsListed) {
           listed = listed || line.find(fs::relative(path, up).string()) != std::string::npos;
       EXPECT_TRUE(listed) << path << " is in no CMakeLists.txt";
     }
+}
+
+// CMake's own words for tests are said in one place, which keeps tests from their user.
+TEST(Style, EveryTestIsIsolated) {
+  const std::regex own("(^|[^_a-z])(add_test|set_tests_properties|gtest_discover_tests)\\(");
+  std::vector<fs::path> lists{kRoot / "CMakeLists.txt"};
+  for (const char* folder : {"bench", "src", "tests", "cmake"})
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder))
+      if (entry.path().filename() == "CMakeLists.txt" || entry.path().extension() == ".cmake")
+        lists.push_back(entry.path());
+  for (const fs::path& path : lists)
+    for (const std::string& line : lines_of(path))
+      if (path != kRoot / "cmake/snug.cmake" && !line.starts_with("#")) {
+        EXPECT_FALSE(std::regex_search(line, own))
+            << path << ": " << line << ": use snug_test_entry";
+      }
+}
+
+// Two runs at once would write one file.
+TEST(Style, TestsHaveNoFixedPlaces) {
+  for (const fs::path& path : sources("tests")) {
+    if (path == kRoot / "tests/base/temporary_folder.h" || path == kRoot / kThisFile) continue;
+    for (const std::string& line : lines_of(path))
+      for (const char* place : {"temp_directory_path", "\"/tmp", "tmpnam"})
+        EXPECT_EQ(line.find(place), std::string::npos) << path << ": " << line;
+  }
 }
 
 }  // namespace

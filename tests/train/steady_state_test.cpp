@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "../base/temporary_folder.h"
 #include "backends/backend.h"
 #include "plan/spec.h"
 #include "runtime/adapter.h"
@@ -109,8 +110,8 @@ void expect_steady(const std::vector<std::string>& overrides) {
                                .schedule = {.learning_rate = 1e-3, .total_steps = 8},
                                .checkpoint = {}};
   BatchLoader loader(data.training->rows, spec.rows, spec.row_tokens, executor);
-  const auto path = std::filesystem::temp_directory_path() / "snug_steady_metrics.jsonl";
-  auto metrics = formats::JsonLines::create(path);
+  const testing::TemporaryFolder folder;
+  auto metrics = formats::JsonLines::create(folder / "metrics.jsonl");
   Progress progress(0, 8);
   Trainer trainer(options, executor, loader, nullptr, metrics, progress);
   runtime::TrainerState state;
@@ -122,7 +123,6 @@ void expect_steady(const std::vector<std::string>& overrides) {
   g_watching = false;
   EXPECT_LE(g_largest, 4096);
   EXPECT_EQ(g_growth, 0);
-  std::filesystem::remove(path);
 }
 
 TEST(SteadyState, TheWatchSeesAllocations) {
