@@ -125,10 +125,6 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   const json document = base::parse_json(text, file);
   const JsonObject object(document, file);
   check_schema(object);
-  if (object.text("checksum") != checksum_of(document))
-    object.fail("checksum",
-                "is not that of the file's contents; the file was changed or is "
-                "damaged, resume from an earlier checkpoint");
   TrainerState state;
   state.step = count(object, "step");
   state.max_steps = count(object, "max_steps");
@@ -146,6 +142,10 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   const JsonObject files = object.object("files");
   for (const auto& [name, bytes] : files.value().items()) state.files[name] = count(files, name);
   state.checksums = object.text("checksums");
+  if (object.text("checksum") != checksum_of(document))
+    object.fail("checksum",
+                "is not that of the file's contents; the file was changed or is "
+                "damaged, resume from an earlier checkpoint");
   check_numbers(object, state);
   return state;
 }
