@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -52,12 +53,11 @@ Json to_json(const Tally& tally) {
   Json failures = Json::array();
   for (const Finding& finding : tally.failures)
     failures.push_back({{"only", finding.trial}, {"problem", finding.problem}});
-  Json result = {{"seed", options().seed},
-                 {"date", today()},
-                 {"commit", first_line_of("git rev-parse --short HEAD 2>/dev/null")},
-                 {"runs", tally.runs},
-                 {"exit_codes", exit_codes},
-                 {"failures", failures}};
+  Json result = {
+      {"seed", options().seed}, {"part_of_the_long_form", options().part},
+      {"date", today()},        {"commit", first_line_of("git rev-parse --short HEAD 2>/dev/null")},
+      {"runs", tally.runs},     {"exit_codes", exit_codes},
+      {"failures", failures}};
   if (!tally.skipped.empty()) result["skipped"] = tally.skipped;
   return result;
 }
@@ -70,7 +70,9 @@ Options& options() {
 }
 
 int64_t trials(int64_t in_short, int64_t in_long) {
-  return options().is_long || !options().only.empty() ? in_long : in_short;
+  if (!options().only.empty()) return in_long;
+  if (options().part == 0) return in_short;
+  return std::llround(std::ceil(options().part * static_cast<double>(in_long)));
 }
 
 bool is_wanted(const std::string& trial) {

@@ -9,9 +9,9 @@
 
 namespace snug::hostile {
 
-// From the command line: --long, --seed=N, --only=TRIAL, --results=FILE.
+// From the command line: --long[=PART], --seed=N, --only=TRIAL, --results=FILE.
 struct Options {
-  bool is_long = false;
+  double part = 0;  // of the long form's trials; 0: the short form
   uint64_t seed = 1;
   std::string only;               // one trial, by the name that a failure says
   std::filesystem::path results;  // empty: none are written
@@ -19,7 +19,7 @@ struct Options {
 
 Options& options();
 
-// A kind's number of trials in either form; all of them where it is one that is repeated.
+// A kind's number of trials in the form that is asked for; all where one of them is repeated.
 int64_t trials(int64_t in_short, int64_t in_long);
 bool is_wanted(const std::string& trial);
 

@@ -1,5 +1,6 @@
-// What a hostile world does to runs of snug, a part of it in "make test" and all of it with --long:
-//   hostile_test [--long] [--seed=N] [--only=TRIAL] [--results=FILE] [--gtest_filter=...]
+// What a hostile world does to runs of snug, a part of it in "make test" and all of it, or a part,
+// with --long:
+//   hostile_test [--long[=PART]] [--seed=N] [--only=TRIAL] [--results=FILE] [--gtest_filter=...]
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,9 @@ bool take(std::string_view word) {
   snug::hostile::Options& options = snug::hostile::options();
   const std::string_view value = word.substr(word.find('=') + 1);
   if (word == "--long")
-    options.is_long = true;
+    options.part = 1;
+  else if (word.starts_with("--long="))
+    options.part = std::strtod(std::string(value).c_str(), nullptr);
   else if (word.starts_with("--seed="))
     options.seed = std::strtoull(std::string(value).c_str(), nullptr, 10);
   else if (word.starts_with("--only="))
