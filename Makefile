@@ -1,8 +1,8 @@
-# make build | demo | test: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
+# make build | demo | test | test-long: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: build demo test setup clean
+.PHONY: build demo test test-long setup clean
 
 setup:
 	@scripts/install_packages
@@ -16,6 +16,10 @@ build: setup $(BUILD)/build.ninja
 
 test: build
 	ctest --preset $(PRESET)
+
+# What takes too long for every day: tests with the label long, which ctest runs in this configuration alone.
+test-long: build
+	ctest --preset $(PRESET) -C long -L long
 
 demo: build
 	scripts/demo $(BUILD)/snug
