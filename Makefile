@@ -1,4 +1,4 @@
-# make build | demo | test: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
+# make build | demo | test | test-long: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
 PRESET ?= release
 BUILD := build/$(PRESET)
 
@@ -17,7 +17,8 @@ build: setup $(BUILD)/build.ninja
 test: build
 	ctest --preset $(PRESET)
 
-# What takes hours: hostile runs at every place, whose counts go to bench/results/hostile.json, and the suite everywhere.
+# What takes hours: the tests with the label long (hostile runs, whose counts go to bench/results/hostile.json; odd shapes), and the
+# suite in other environments.
 test-long: build
 	ctest --test-dir $(BUILD) -L '^long$$' --output-on-failure
 	scripts/test_everywhere $(BUILD)

@@ -198,6 +198,19 @@ void print_table(const std::vector<ProductRate>& rates) {
   line("narrow", sum_of(rates, false, true));
 }
 
+// What oneDNN is measured with: its tiles, which a job does not let it have (isa.h).
+void refuse_products_that_tiles_fail(const std::vector<JobProduct>& products) {
+  if (!backends::cpu::onednn_has_tiles()) return;
+  for (const JobProduct& product : products)
+    if (product.spec.a_type == DType::bf16 && product.spec.k % 2 != 0)
+      base::throw_user_error(
+          "oneDNN {} is not measured on the product ({} x {}) ({} x {}): on AMX tiles an odd inner "
+          "dimension can end it with an illegal instruction. Set SNUG_ISA=v4_bf16, which measures "
+          "it without tiles, or choose even dimensions.",
+          backends::cpu::onednn_version(), product.spec.m, product.spec.k, product.spec.k,
+          product.spec.n);
+}
+
 }  // namespace
 
 std::vector<ProductRate> measure_products(const std::vector<JobProduct>& products,
@@ -218,10 +231,13 @@ int products(const formats::Recipe& given, bool as_json) {
     recipe.fail("backend",
                 fmt::format("is {}, but it is the cpu backend that multiplies with oneDNN",
                             formats::name_of(recipe.backend)));
+  backends::cpu::limit_onednn(backends::cpu::detect_isa());
   const auto backend = backends::open_backend("cpu", {.threads = static_cast<int>(recipe.threads)});
   const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
   const plan::Job job = plan::plan_training(spec, *backend);
-  const auto rates = measure_products(job_products(job, spec), kLeastSeconds);
+  const std::vector<JobProduct> of_the_job = job_products(job, spec);
+  refuse_products_that_tiles_fail(of_the_job);
+  const auto rates = measure_products(of_the_job, kLeastSeconds);
   if (!as_json) {
     print_table(rates);
     return 0;

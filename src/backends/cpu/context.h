@@ -12,7 +12,11 @@ struct CpuContext {
   int threads = 1;
 };
 
-// Finds the instruction set, holds oneDNN to it and starts the threads (0: one a processor).
+// With the kernels of an instruction set, which need not be this processor's unless they run.
+CpuContext context_of(Isa isa, int threads);
+
+// Finds the instruction set, holds oneDNN to what it may have of it and starts the threads (0: one
+// a processor).
 CpuContext open_context(int threads);
 
 }  // namespace snug::backends::cpu

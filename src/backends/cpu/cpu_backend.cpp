@@ -47,17 +47,21 @@ const Kernels& kernels_of(Isa isa) {
 
 }  // namespace
 
+CpuContext context_of(Isa isa, int threads) {
+  return {.isa = isa, .kernels = kernels_of(isa), .threads = threads};
+}
+
 CpuContext open_context(int threads) {
   const Isa isa = detect_isa();
-  limit_onednn(isa);
-  return {.isa = isa, .kernels = kernels_of(isa), .threads = start_threads(threads)};
+  limit_onednn(onednn_isa(isa));
+  return context_of(isa, start_threads(threads));
 }
 
 CpuBackend::CpuBackend(const BackendOptions& options)
     : context_(open_context(options.threads)), device_budget_bytes_(options.device_memory_bytes) {}
 
 std::string CpuBackend::library_versions() const {
-  const bool without_tiles = context_.isa == Isa::amx && !reports_tile_palette();
+  const bool without_tiles = context_.isa == Isa::amx && !onednn_has_tiles();
   return fmt::format("oneDNN {}{}, x86-64-{}, {} threads", onednn_version(),
                      without_tiles ? " without tiles" : "", name_of(context_.isa),
                      context_.threads);

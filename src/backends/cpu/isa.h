@@ -1,6 +1,6 @@
 // Which instruction set the CPU backend uses: found once, when first asked. The environment
 // variable SNUG_ISA (v2, v3, v4, v4_bf16, amx) lowers it, so that tests reach every path on one
-// machine; it never raises it above what the processor has. oneDNN is held to the same level.
+// machine; it never raises it above what the processor has. oneDNN is held to onednn_isa().
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,17 @@ Isa detect_isa();
 // bf16 matrix products run in hardware; below this level compute is fp32.
 constexpr bool has_bf16_products(Isa isa) { return isa >= Isa::v4_bf16; }
 
+// The level that a job holds oneDNN to on a processor of `isa`: never the tiles. Its tile kernels
+// want inner dimensions of whole pairs, and round up others by rules that miss some: 2.6.3
+// and 2.7.3 die of an illegal instruction for bf16 products with k = 63. Newer ones read what lies
+// behind a row whose length is no multiple of 32, so that a NaN there reaches other rows. On tiles
+// oneDNN is left with bf16 products of which a dimension is below a tile's (product.h): too little
+// to sort the shapes that are safe from those that are not.
+constexpr Isa onednn_isa(Isa isa) { return isa < Isa::amx ? isa : Isa::v4_bf16; }
+
 // The processor says how large its tiles are (leaf 0x1D). Some virtual machines offer AMX and leave
 // that empty. Snug's own kernels take palette 1 as it is defined; oneDNN asks, configures palette
-// 0, and its next instruction is illegal, so there it must not use tiles.
+// 0, and its next instruction is illegal, so there not even a measurement may let it use tiles.
 bool reports_tile_palette();
 
 }  // namespace snug::backends::cpu

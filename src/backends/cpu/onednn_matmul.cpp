@@ -174,12 +174,19 @@ void execute(MatmulPrimitive& primitive, const MatmulOperands& operands, std::by
 
 void limit_onednn(Isa isa) {
   constexpr std::array kLimits{dnnl::cpu_isa::sse41, dnnl::cpu_isa::avx2,
-                               dnnl::cpu_isa::avx512_core, dnnl::cpu_isa::avx512_core_bf16};
-  if (isa == Isa::amx && reports_tile_palette()) return;
-  const Isa limit = std::min(isa, Isa::v4_bf16);
-  // Later calls are refused, and change nothing: the level is one for a process.
+                               dnnl::cpu_isa::avx512_core, dnnl::cpu_isa::avx512_core_bf16,
+                               dnnl::cpu_isa::avx512_core_amx};
+  const Isa limit = reports_tile_palette() ? isa : onednn_isa(isa);
   static_cast<void>(
       dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(kLimits[static_cast<size_t>(limit)])));
+  // Once it was asked for, later calls are refused: the level is one for a process.
+  static_cast<void>(dnnl_get_effective_cpu_isa());
+}
+
+// A level is a set of bits, each containing those of the ones below.
+bool onednn_has_tiles() {
+  constexpr auto kTiles = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_amx);
+  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kTiles) == kTiles;
 }
 
 std::string onednn_version() {

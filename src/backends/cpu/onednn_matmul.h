@@ -70,8 +70,12 @@ std::string implementation(const MatmulPrimitive& primitive);
 // `scratch` holds at least scratch_bytes, aligned to 64.
 void execute(MatmulPrimitive& primitive, const MatmulOperands& operands, std::byte* scratch);
 
-// Holds oneDNN to an instruction set. Has an effect only before its first primitive.
+// Holds oneDNN to an instruction set, whatever its own environment variables say; tiles only where
+// the processor reports them. The first call of a process counts, and it has to come before the
+// first primitive.
 void limit_onednn(Isa isa);
+// Whether oneDNN may use tiles in this process.
+bool onednn_has_tiles();
 // "2.6.3".
 std::string onednn_version();
 

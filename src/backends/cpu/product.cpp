@@ -100,33 +100,36 @@ bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
 }
 
 bool takes_low_rank(const MatmulSpec& spec, const CpuContext& context) {
-  return !is_few_rows(spec) && !is_thin_product(spec, context) && is_wide_product(spec, context) &&
-         wide_takes_low_rank(spec);
+  return way_of(spec, context) == Way::wide && wide_takes_low_rank(spec);
 }
 
-Product::Product(const MatmulSpec& spec, const CpuContext& context) : spec_(spec), dense_(spec) {
+Way way_of(const MatmulSpec& spec, const CpuContext& context) {
+  if (is_few_rows(spec)) return Way::few_rows;
+  if (context.isa < Isa::v4) return Way::gemm;
+  if (is_thin_product(spec, context)) return Way::thin;
+  if (is_wide_product(spec, context)) return Way::wide;
+  return Way::library;
+}
+
+Product::Product(const MatmulSpec& spec, const CpuContext& context)
+    : spec_(spec), way_(way_of(spec, context)), dense_(spec) {
   SNUG_CHECK(spec.low.k == 0 || takes_low_rank(spec, context), "a low-rank part that is not taken");
-  if (is_few_rows(spec)) {
-    way_ = Way::few_rows;
-    return;
+  switch (way_) {
+    case Way::few_rows:
+      return;
+    case Way::gemm:
+      own_scratch_bytes_ = gemm_scratch_bytes(spec, context);
+      return;
+    case Way::thin:
+      own_scratch_bytes_ = thin_scratch_bytes(spec, context);
+      return;
+    case Way::wide:
+      own_scratch_bytes_ = wide_scratch_bytes(spec, context);
+      return;
+    case Way::library:
+      close_gaps();
+      make_steps();
   }
-  if (context.isa < Isa::v4) {
-    way_ = Way::gemm;
-    own_scratch_bytes_ = gemm_scratch_bytes(spec, context);
-    return;
-  }
-  if (is_thin_product(spec, context)) {
-    way_ = Way::thin;
-    own_scratch_bytes_ = thin_scratch_bytes(spec, context);
-    return;
-  }
-  if (is_wide_product(spec, context)) {
-    way_ = Way::wide;
-    own_scratch_bytes_ = wide_scratch_bytes(spec, context);
-    return;
-  }
-  close_gaps();
-  make_steps();
 }
 
 void Product::make_steps() {

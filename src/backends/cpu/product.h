@@ -25,6 +25,13 @@ bool supports_product(base::DType a, base::DType b, base::DType c, const CpuCont
 // Whether one call makes this product and the low-rank one that is added to it.
 bool takes_low_rank(const MatmulSpec& spec, const CpuContext& context);
 
+// Who makes a product: few rows with a transposed factor, fp32 below x86-64-v4, thin and wide ones
+// on tiles, and oneDNN (library) the others.
+enum class Way : uint8_t { few_rows, gemm, thin, wide, library };
+
+// Of a product of supported types. Depends on the shape, the types and the instruction set alone.
+Way way_of(const MatmulSpec& spec, const CpuContext& context);
+
 class Product {
  public:
   Product(const MatmulSpec& spec, const CpuContext& context);
@@ -42,8 +49,6 @@ class Product {
   void close_gaps();
   void make_steps();
   MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch) const;
-
-  enum class Way : uint8_t { few_rows, gemm, thin, wide, library };
 
   MatmulSpec spec_;
   Way way_ = Way::library;
