@@ -19,7 +19,7 @@ using testing::contains;
 constexpr const char* kLong = "max_steps=100000 gradient_accumulation_steps=4";
 
 // The reader of standard error dies first, as `tee` does; a moment later comes the signal.
-TEST(LostOutput, APipeWithoutAReaderCostsNoCheckpoint) {
+TEST(LostOutputs, APipeWithoutAReaderCostsNoCheckpoint) {
   const TinyJob job;
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
@@ -74,31 +74,41 @@ const std::vector<Sink> kSinks{
      "Bad file descriptor"},
 };
 
-class LostOutput : public ::testing::TestWithParam<Sink> {};
+class LostOutput : public ::testing::TestWithParam<Sink> {
+ protected:
+  static void SetUpTestSuite() {
+    const TinyJob job;
+    ASSERT_EQ(job.run("whole", kSteps).exit_code, 0);
+    whole_ = job.adapter("whole");
+  }
+
+  static constexpr const char* kSteps = "max_steps=80 save_total_limit=1";
+  static std::string whole_;  // what a run makes that is left alone
+};
+
+std::string LostOutput::whole_;
 
 // Stopped by a signal and resumed, all of it without a standard error.
 TEST_P(LostOutput, CostsNothing) {
   const TinyJob job;
-  const std::string steps = "max_steps=200 save_total_limit=1 ";
-  ASSERT_EQ(job.run("whole", steps).exit_code, 0);
-  const auto start = [&](const std::string& more) {
-    return start_snug(job.words("run", steps + "resume_from_checkpoint=auto " + more),
+  const auto start = [&] {
+    return start_snug(job.words("run", std::string(kSteps) + " resume_from_checkpoint=auto"),
                       job.folder().path(), [&] { GetParam().open(job); });
   };
-  const pid_t first = start("");
+  const pid_t first = start();
   ASSERT_TRUE(job.wait_for_steps("run", 2));
   ::kill(first, SIGTERM);
   EXPECT_EQ(wait_for(first), 128 + SIGTERM);
   EXPECT_TRUE(has_checkpoint(job.path("run")));
-  EXPECT_EQ(wait_for(start("")), 0);
-  EXPECT_FALSE(job.adapter("whole").empty());
-  EXPECT_EQ(job.adapter("run"), job.adapter("whole"));
+  EXPECT_EQ(wait_for(start()), 0);
+  EXPECT_FALSE(whole_.empty());
+  EXPECT_EQ(job.adapter("run"), whole_);
   EXPECT_TRUE(contains(contents_of(job.path("run/run.log")),
                        "standard error cannot be written (" + GetParam().reason + ")"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LostOutput, ::testing::ValuesIn(kSinks),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& sink) { return sink.param.name; });
 
 // Checkpoints that may not be written whole are an error that names the file.
 TEST(LostOutputs, AFileSizeLimitBelowACheckpointIsTold) {

@@ -114,7 +114,9 @@ class LostFolder : public ::testing::Test {
  protected:
   // Starts a run, takes its folder away after a few steps and returns what it said.
   BinaryRun lose(const std::function<void()>& take_away) {
-    const pid_t process = start_snug(job_.words("run", kSteps), job_.folder().path());
+    const pid_t process =
+        start_snug(job_.words("run", std::string(kSteps) + " save_steps=1 save_total_limit=1"),
+                   job_.folder().path());
     EXPECT_TRUE(job_.wait_for_steps("run", 2));
     take_away();
     BinaryRun run;
@@ -131,7 +133,7 @@ class LostFolder : public ::testing::Test {
     EXPECT_EQ(job_.adapter(output), job_.adapter("whole"));
   }
 
-  static constexpr const char* kSteps = "max_steps=300 save_steps=1 save_total_limit=1";
+  static constexpr const char* kSteps = "max_steps=40";
   TinyJob job_;
 };
 
