@@ -12,7 +12,7 @@
 #include "plan/fit.h"
 #include "plan/spec.h"
 #include "train/data.h"
-#include "train/process_memory.h"
+#include "train/rehearsal.h"
 #include "train/row_load.h"
 
 namespace snug::cli {
@@ -30,7 +30,7 @@ int plan(const Request& request) {
   std::optional<program::Load> load;
   if (data) load = train::load_of(data->training->rows);
   plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target, load);
-  plan::set_outside(document, train::outside_bytes());
+  plan::set_outside(document, train::rehearsed_outside_bytes(job, *target));
   const plan::Verdict verdict =
       plan::judge_fit(recipe, model, document, *target, data ? data->shape() : plan::RowShape{});
   document.fits = verdict.fits;

@@ -21,8 +21,8 @@ int64_t field_bytes(std::string_view status, std::string_view name) {
   return kilobytes * 1024;
 }
 
-// What oneDNN's compiled kernels, threads' stacks and primitives add between the plan and the
-// first step; measured on the runs of tests/train/resident_test.cpp.
+// What code, threads' stacks and libraries add after the plan where nothing is rehearsed:
+// quantising a folder, and the host's part of a job on a card.
 constexpr int64_t kLibraryBytes = 4 << 20;
 
 }  // namespace

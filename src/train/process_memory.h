@@ -13,8 +13,8 @@ struct ProcessMemory {
 // Zeros where /proc is not there.
 ProcessMemory process_memory();
 
-// What the process will hold beside the arenas during a run, asked once data and plan are made and
-// before anything is allocated: what is resident now, and what libraries add until the first step.
+// What the process will hold beside the arenas during a run that is not rehearsed (rehearsal.h),
+// asked before anything is allocated: what is resident now, and what libraries will add.
 int64_t outside_bytes();
 
 // Gives freed heap pages back to the system, so that what was needed once is not counted for ever,

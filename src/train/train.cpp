@@ -21,6 +21,7 @@
 #include "runtime/save_model.h"
 #include "train/data.h"
 #include "train/process_memory.h"
+#include "train/rehearsal.h"
 #include "train/resume.h"
 #include "train/row_load.h"
 #include "train/run_folder.h"
@@ -92,7 +93,7 @@ class Session {
   void make_plan() {
     job_ = plan::plan_training(spec_, *backend_);
     plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
-    plan::set_outside(plan_, outside_bytes());
+    plan::set_outside(plan_, rehearsed_outside_bytes(job_, *backend_));
     plan::require_fit(recipe_, model_, plan_, *backend_, data_.shape());
     base::say("{}\n{}", plan::parameter_line(plan_), plan::summary(plan_));
   }

@@ -3,7 +3,9 @@
 // equal device bytes.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "../cli/binary_run.h"
 
@@ -32,13 +34,12 @@ struct MemoryRecipe {
 
 class Resident : public ::testing::TestWithParam<MemoryRecipe> {};
 
-TEST_P(Resident, PeakIsWhatWasPlanned) {
+void check_peak(const std::vector<std::string>& recipe) {
   const testing::TemporaryFolder folder;
   const auto output = folder.path() / "run";
   const auto words = joined({"train", "model=examples/wordnet", "data=examples/wordnet/train.jsonl",
-                             "eval_data=examples/wordnet/heldout.jsonl", "max_length=512",
-                             "max_steps=3", "save_steps=2", "output_dir=" + output.string()},
-                            GetParam().words);
+                             "output_dir=" + output.string()},
+                            recipe);
   const BinaryRun outcome = run_snug(words);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output();
   const Json plan = Json::parse(contents_of(output / "plan.json"));
@@ -47,10 +48,46 @@ TEST_P(Resident, PeakIsWhatWasPlanned) {
   EXPECT_EQ(plan["device"], measured["device"]);
   const auto planned = plan["resident"]["peak_bytes"].get<double>();
   const auto peak = measured["resident"]["peak_bytes"].get<double>();
-  RecordProperty("planned_bytes", std::to_string(static_cast<int64_t>(planned)));
-  RecordProperty("peak_bytes", std::to_string(static_cast<int64_t>(peak)));
+  ::testing::Test::RecordProperty("planned_bytes", std::to_string(static_cast<int64_t>(planned)));
+  ::testing::Test::RecordProperty("peak_bytes", std::to_string(static_cast<int64_t>(peak)));
   EXPECT_LE(peak, planned + (50 << 20));
   EXPECT_GE(peak, 0.97 * planned);
+}
+
+TEST_P(Resident, PeakIsWhatWasPlanned) {
+  check_peak(joined(
+      {"eval_data=examples/wordnet/heldout.jsonl", "max_length=512", "max_steps=3", "save_steps=2"},
+      GetParam().words));
+}
+
+// Nobody chose these; small ones, where what lies outside the arenas is a third of all. More of
+// them: scripts/measure_resident.
+TEST(ResidentSmall, PeakOfRandomRecipesIsWhatWasPlanned) {
+  const char* seed = std::getenv("SNUG_RESIDENT_SEED");
+  std::mt19937 generator(seed == nullptr ? 1U : static_cast<uint32_t>(std::atoi(seed)));
+  const auto one_of = [&](const std::vector<std::string>& choices) {
+    return choices[std::uniform_int_distribution<size_t>(0, choices.size() - 1)(generator)];
+  };
+  for (int job = 0; job < 4; ++job) {
+    std::vector<std::string> words{
+        "max_steps=2",
+        "method=" + one_of({"full", "lora", "qlora"}),
+        "max_length=" + one_of({"64", "128", "256"}),
+        "per_device_train_batch_size=" + one_of({"1", "2", "4"}),
+        "gradient_accumulation_steps=" + one_of({"1", "2"}),
+        "threads=" + one_of({"1", "2"}),
+        "recompute=" + one_of({"none", "gate_up", "attention", "all_but_attention", "layer"})};
+    if (words[1] == "method=full") {
+      words.push_back("optim=" + one_of({"adamw", "adamw_8bit"}));
+    } else {
+      words.push_back("lora_r=" + one_of({"4", "16", "32"}));
+      words.push_back("target_modules=" + one_of({"all-linear", "[q_proj, v_proj]"}));
+    }
+    std::string text;
+    for (const std::string& word : words) text += word + " ";
+    SCOPED_TRACE(text);
+    check_peak(words);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
