@@ -2,6 +2,7 @@
 // data, where it is there, since its tokens count as memory outside the arenas.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -31,6 +32,9 @@ int plan(const Request& request) {
   if (data) load = train::load_of(data->training->rows);
   plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target, load);
   plan::set_outside(document, train::outside_bytes());
+  if (data)
+    document.reading_bytes =
+        std::max(data->reading_bytes, train::process_memory().resident_peak_bytes);
   const plan::Verdict verdict =
       plan::judge_fit(recipe, model, document, *target, data ? data->shape() : plan::RowShape{});
   document.fits = verdict.fits;

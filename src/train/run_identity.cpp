@@ -65,17 +65,6 @@ std::string fingerprint(std::string_view bytes) {
   return fmt::format("{:016x}", base::hash_name(bytes.data(), bytes.size()));
 }
 
-// Of every id and what is learned of it.
-std::string fingerprint_of(const text::DocumentStore& documents) {
-  uint64_t hash = 0;
-  for (int64_t document = 0; document < documents.size(); ++document)
-    for (int32_t i = 0; i < documents.length(document); ++i) {
-      const auto id = static_cast<uint64_t>(documents.id(document, i));
-      hash = (hash ^ (2 * id + (documents.is_target(document, i) ? 1 : 0))) * 0x100000001b3ULL;
-    }
-  return fmt::format("{:016x}", hash);
-}
-
 // The last bytes of a file: the header of safetensors is the same for all models of a shape.
 std::string tail_of(const fs::path& path) {
   constexpr int64_t kBytes = 64 << 10;
@@ -104,7 +93,7 @@ runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::Mo
                                  const text::DocumentStore& documents) {
   runtime::RunIdentity identity;
   identity.fixed["the model"] = fingerprint_of(model, recipe.model);
-  identity.fixed["the data"] = fingerprint_of(documents);
+  identity.fixed["the data"] = documents.fingerprint();
   for (const formats::RecipeKey& key : formats::recipe_keys()) {
     if (key.field.get == nullptr || !key.belongs_to(formats::Verb::train)) continue;
     if (is_one_of(kLeftOut, key.name) || is_idle(recipe, key.name)) continue;
