@@ -2,6 +2,7 @@
 // data, where it is there, since its tokens count as memory outside the arenas.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/console.h"
@@ -12,6 +13,7 @@
 #include "plan/fit.h"
 #include "plan/spec.h"
 #include "train/data.h"
+#include "train/process_memory.h"
 #include "train/rehearsal.h"
 #include "train/row_load.h"
 
@@ -31,6 +33,9 @@ int plan(const Request& request) {
   if (data) load = train::load_of(data->training->rows);
   plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target, load);
   plan::set_outside(document, train::rehearsed_outside_bytes(job, *target));
+  if (data)
+    document.reading_bytes =
+        std::max(data->reading_bytes, train::process_memory().resident_peak_bytes);
   const plan::Verdict verdict =
       plan::judge_fit(recipe, model, document, *target, data ? data->shape() : plan::RowShape{});
   document.fits = verdict.fits;

@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -65,19 +66,6 @@ std::string slug(const std::string& text) {
   }
   while (!result.empty() && result.back() == '-') result.pop_back();
   return result;
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-fs::path cache_folder() {
-  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
-    return fs::path(cache) / "snug";
-  if (const std::string home = environment("HOME"); !home.empty())
-    return fs::path(home) / ".cache" / "snug";
-  return ".snug";
 }
 
 RateSample sample_of(const base::JsonObject& object) {
@@ -170,8 +158,9 @@ Calibration read_calibration(const fs::path& path) {
 fs::path calibration_path(const formats::Recipe& recipe, const MachineIdentity& machine) {
   if (!recipe.calibration.empty()) return recipe.calibration;
   const std::string identity = machine.processor + "|" + machine.target + "|" + machine.libraries;
-  return cache_folder() / fmt::format("calibration-{}-{:08x}.json", slug(machine.processor),
-                                      base::hash_name(identity.data(), identity.size()) >> 32);
+  return base::cache_folder() /
+         fmt::format("calibration-{}-{:08x}.json", slug(machine.processor),
+                     base::hash_name(identity.data(), identity.size()) >> 32);
 }
 
 std::optional<Rates> find_calibration(const formats::Recipe& recipe,

@@ -168,6 +168,7 @@ std::string to_json(const PlanDocument& document) {
   json["device"] = to_json(document.device);
   json["host"] = to_json(document.host);
   json["outside"] = {{"bytes", document.outside_bytes}, {"basis", document.outside_basis}};
+  json["reading"] = {{"peak_bytes", document.reading_bytes}};
   json["resident"] = {{"peak_bytes", document.resident_bytes()}};
   json["parameters"] = {{"total", document.parameters},
                         {"trainable", document.trainable_parameters}};

@@ -2,6 +2,7 @@
 // cannot measure (budgets, the lower bound, parameters, names) stands in both.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,9 @@ struct PlanDocument {
   // What the process holds beside the arenas: code, libraries, tokenizer, documents.
   int64_t outside_bytes = 0;
   std::string outside_basis;  // "measured" or "assumed"
+  // What the process holds at most before the job begins, while data are read and this is planned.
+  // 0: nothing was read.
+  int64_t reading_bytes = 0;
   int64_t parameters = 0;
   int64_t trainable_parameters = 0;
   // Planned: the capacity, rows x row tokens x accumulation. Measured: the mean of what was there.
@@ -54,8 +58,11 @@ struct PlanDocument {
   std::string libraries;
   int threads = 0;
 
-  // Of host memory, in which the device's arena lies too where it has none of its own.
-  int64_t resident_bytes() const { return arena_bytes_on_host() + outside_bytes; }
+  // Of host memory, in which the device's arena lies too where it has none of its own: while data
+  // are read or while the job runs, whichever is more.
+  int64_t resident_bytes() const {
+    return std::max(reading_bytes, arena_bytes_on_host() + outside_bytes);
+  }
   int64_t arena_bytes_on_host() const {
     return (card ? 0 : device.report.peak_bytes) + host.report.peak_bytes;
   }

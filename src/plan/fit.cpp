@@ -50,6 +50,13 @@ std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan
       exact(planned - memory));
 }
 
+std::string reading_problem(const formats::Recipe& recipe, int64_t bytes) {
+  return fmt::format(
+      "the job does not fit: reading the data takes up to {} of host memory and host_memory is {}, "
+      "{} too little. Raise host_memory; no other key changes what reading takes.",
+      exact(bytes), exact(recipe.host_memory), exact(bytes - recipe.host_memory));
+}
+
 std::string advice(const Change& change) {
   return fmt::format(" The cheapest change that fits: {} (plans {} on the device, {} on the host).",
                      to_string(change.overrides), readable_bytes(change.device_bytes),
@@ -73,6 +80,8 @@ std::string no_host_advice(const formats::Recipe& recipe) {
 
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                   const PlanDocument& plan, const program::Target& target, const RowShape& shape) {
+  if (recipe.host_memory > 0 && plan.reading_bytes > recipe.host_memory)
+    return {.fits = false, .change = {}, .message = reading_problem(recipe, plan.reading_bytes)};
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   const std::optional<int64_t> host = host_memory(recipe, plan, target);
   const Budget budget{.device_bytes = target.capacity_bytes(program::Space::device),
@@ -94,6 +103,14 @@ Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& mode
     verdict.message += device_fits ? no_host_advice(recipe) : no_advice(search.least());
   }
   return verdict;
+}
+
+void require_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes) {
+  if (recipe.host_memory <= 0 || reading_bytes <= recipe.host_memory) return;
+  const auto given = recipe.given.find("host_memory");
+  throw base::UserError(reading_problem(recipe, reading_bytes),
+                        given == recipe.given.end() ? base::Location{} : given->second,
+                        kDoesNotFitExitCode);
 }
 
 void refuse(const formats::Recipe& recipe, const Verdict& verdict) {

@@ -28,6 +28,10 @@ Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& mode
                   const PlanDocument& plan, const program::Target& target,
                   const RowShape& shape = {});
 
+// Refuses, with the same exit code, when host_memory is less than the process may hold while it
+// reads the data. Called before it does.
+void require_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes);
+
 // Throws UserError with the message of a verdict that does not fit and kDoesNotFitExitCode.
 [[noreturn]] void refuse(const formats::Recipe& recipe, const Verdict& verdict);
 

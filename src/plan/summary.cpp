@@ -103,6 +103,9 @@ std::string summary(const PlanDocument& document) {
   text += fmt::format("\n  host         {:>12}", readable_bytes(document.host.report.peak_bytes));
   text += fmt::format("\n  outside      {:>12} ({})", readable_bytes(document.outside_bytes),
                       document.outside_basis);
+  if (document.reading_bytes > 0)
+    text += fmt::format("\n  reading      {:>12} at most, before, while the data are read",
+                        readable_bytes(document.reading_bytes));
   text += fmt::format("\n  in all       {:>12}{}", readable_bytes(document.resident_bytes()),
                       document.card ? " on the host" : "");
   text += fmt::format("\n  rows         {}", rows_text(document));
@@ -118,6 +121,8 @@ std::string comparison(const PlanDocument& planned, const PlanDocument& measured
   text += bytes_line("device", planned.device.report.peak_bytes, measured.device.report.peak_bytes);
   text += bytes_line("host", planned.host.report.peak_bytes, measured.host.report.peak_bytes);
   text += bytes_line("outside", planned.outside_bytes, measured.outside_bytes);
+  if (planned.reading_bytes > 0)
+    text += bytes_line("reading", planned.reading_bytes, measured.reading_bytes);
   text += bytes_line("resident peak", planned.resident_bytes(), measured.resident_bytes());
   const double ratio = planned.step_seconds > 0 ? measured.step_seconds / planned.step_seconds : 0;
   text +=

@@ -58,6 +58,21 @@ const AddedTokenFinder::Entry* AddedTokenFinder::longest_at(std::string_view tex
   return nullptr;
 }
 
+size_t AddedTokenFinder::longest() const {
+  size_t longest = 0;
+  for (const auto& entry : entries_) longest = std::max(longest, entry.pattern.size());
+  return longest;
+}
+
+bool AddedTokenFinder::touches(std::string_view text, size_t position) const {
+  const size_t reach = longest();
+  for (size_t begin = position - std::min(position, reach); begin <= position; ++begin) {
+    const auto* entry = begin < text.size() ? longest_at(text, begin) : nullptr;
+    if (entry != nullptr && begin + entry->pattern.size() >= position) return true;
+  }
+  return false;
+}
+
 std::vector<TextSpan> AddedTokenFinder::find(std::string_view text) const {
   std::vector<TextSpan> spans;
   size_t done = 0;

@@ -39,6 +39,11 @@ class AddedTokenFinder {
 
   bool empty() const { return entries_.empty(); }
 
+  // Bytes of the longest pattern.
+  size_t longest() const;
+  // Whether a pattern stands in `text` with the place `position` within it or at one of its ends.
+  bool touches(std::string_view text, size_t position) const;
+
  private:
   struct Entry {
     std::string pattern;

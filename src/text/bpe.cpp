@@ -1,7 +1,7 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <limits>
+#include <mutex>
 
 #include "base/error.h"
 #include "text/utf8.h"
@@ -13,10 +13,26 @@ constexpr std::string_view kMarker = "\xE2\x96\x81";  // U+2581, stands for a sp
 constexpr char32_t kFirstCharacters = 0x800;
 
 // Where the marker follows another character: the end of the stretch that begins at `begin`.
-size_t stretch_end(std::string_view word, size_t begin) {
+size_t marked_end(std::string_view word, size_t begin) {
   size_t at = begin;
   while (word.substr(at).starts_with(kMarker)) at += kMarker.size();
   return std::min(word.find(kMarker, at), word.size());
+}
+
+constexpr size_t kMarkerClass = 128;
+constexpr size_t kOtherClass = 129;
+
+// Of the character that begins at `at`, and of the one that ends there.
+size_t class_at(std::string_view text, size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  if (byte < 0x80) return byte;
+  return text.substr(at).starts_with(kMarker) ? kMarkerClass : kOtherClass;
+}
+
+size_t class_before(std::string_view text, size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at - 1]);
+  if (byte < 0x80) return byte;
+  return text.substr(0, at).ends_with(kMarker) ? kMarkerClass : kOtherClass;
 }
 
 // Later in the queue: a later merge, or the same merge further right.
@@ -49,13 +65,19 @@ Bpe::Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRu
     for (size_t byte = 0; byte < 256; ++byte)
       (*byte_ids_)[byte] = vocabulary_.find(fmt::format("<0x{:02X}>", byte));
   }
-  read_merges(model, merges);
   index_characters();
+  read_merges(model, merges);
+}
+
+// Whether a token stands for a character that has none.
+bool Bpe::is_stand_in(int32_t id) const {
+  return id == unknown_ || (byte_ids_ && std::ranges::find(*byte_ids_, id) != byte_ids_->end());
 }
 
 void Bpe::read_merges(const JsonNode& model, const std::vector<MergeRule>& merges) {
   merges_.reserve(merges.size());
   splits_at_marker_ = prefix_.empty() && suffix_.empty() && vocabulary_.find(kMarker) >= 0;
+  bool merges_stand_ins = false;
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const auto& [left, right] = merges[rank];
     std::string result = left;
@@ -70,8 +92,12 @@ void Bpe::read_merges(const JsonNode& model, const std::vector<MergeRule>& merge
                              : right_id < 0 ? right
                                             : result));
     merges_.set(left_id, right_id, {static_cast<int32_t>(rank), result_id});
-    if (splits_at_marker_ && stretch_end(result, 0) < result.size()) splits_at_marker_ = false;
+    merges_stand_ins |= is_stand_in(left_id) || is_stand_in(right_id);
+    if (!left.empty() && !right.empty())
+      joins_[class_before(left, left.size())][class_at(right, 0)] = true;
+    if (splits_at_marker_ && marked_end(result, 0) < result.size()) splits_at_marker_ = false;
   }
+  close_unseen_joins(merges_stand_ins);
 }
 
 void Bpe::index_characters() {
@@ -81,6 +107,37 @@ void Bpe::index_characters() {
     append_code_point(character, value);
     first_characters_[value] = vocabulary_.find(character);
   }
+}
+
+// A class is joined to all others where its characters are not what merges see: tokens have a
+// prefix or a suffix; an ASCII character has no token, so that it becomes bytes or the unknown
+// token or is dropped; others do, and are dropped, or a merge takes bytes or the unknown token.
+void Bpe::close_unseen_joins(bool merges_stand_ins) {
+  const bool has_all_bytes = byte_ids_ && std::ranges::find(*byte_ids_, -1) == byte_ids_->end();
+  const bool is_decorated = !prefix_.empty() || !suffix_.empty();
+  for (size_t a = 0; a < kClasses; ++a) {
+    bool is_seen = !merges_stand_ins && (has_all_bytes || unknown_ >= 0);
+    if (a < kMarkerClass) is_seen = first_characters_[a] >= 0;
+    if (a == kMarkerClass) is_seen = vocabulary_.find(kMarker) >= 0;
+    if (is_seen && !is_decorated) continue;
+    joins_[a].fill(true);
+    for (auto& row : joins_) row[a] = true;
+  }
+  // Unknown tokens in a row may become one.
+  joins_[kOtherClass][kOtherClass] = true;
+}
+
+// Between two characters that no merge joins. Requires at > 0.
+bool Bpe::is_stretch_begin(std::string_view word, size_t at) const {
+  const bool is_inside = (static_cast<unsigned char>(word[at]) & 0xC0U) == 0x80U;
+  return !is_inside && !joins_[class_before(word, at)][class_at(word, at)];
+}
+
+size_t Bpe::stretch_end(std::string_view word, size_t begin) const {
+  if (splits_at_marker_) return marked_end(word, begin);
+  size_t at = begin + 1;
+  while (at < word.size() && !is_stretch_begin(word, at)) ++at;
+  return at;
 }
 
 int32_t Bpe::find_character(std::string_view character) const {
@@ -168,8 +225,16 @@ void Bpe::merge_symbols(Scratch& scratch) const {
 
 void Bpe::encode_stretch(std::string_view stretch, std::vector<int32_t>& ids) const {
   if (cache_.look_up(stretch, ids)) return;
+  if (stretch.size() > kMostBytes)
+    base::throw_user_error(
+        "one word of {} bytes is too long to tokenize, more than the {} that one may have; split "
+        "the text",
+        stretch.size(), kMostBytes);
   thread_local Scratch scratch;
-  constexpr size_t kKeptSymbols = 4096;  // a longer word gives its memory back
+  constexpr size_t kKeptSymbols = 4096;  // a longer word gives its memory back, and waits its turn
+  static std::mutex turn;
+  std::unique_lock guard(turn, std::defer_lock);
+  if (stretch.size() > kKeptSymbols) guard.lock();
   const size_t begin = ids.size();
   scratch.symbols.clear();
   push_characters(stretch, scratch.symbols);
@@ -180,16 +245,24 @@ void Bpe::encode_stretch(std::string_view stretch, std::vector<int32_t>& ids) co
   if (scratch.symbols.capacity() > kKeptSymbols) scratch = Scratch{};
 }
 
+size_t Bpe::last_stretch(std::string_view word) const {
+  if (ignore_merges_) return 0;
+  for (size_t at = word.size(); at-- > 1;) {
+    if (!splits_at_marker_
+            ? is_stretch_begin(word, at)
+            : class_at(word, at) == kMarkerClass && class_before(word, at) != kMarkerClass)
+      return at;
+  }
+  return 0;
+}
+
 void Bpe::encode(std::string_view word, std::vector<int32_t>& ids) const {
   if (word.empty()) return;
-  if (word.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-    base::throw_user_error("one word of {} bytes is too long to tokenize; split the text",
-                           word.size());
   if (ignore_merges_) {
     const int32_t whole = vocabulary_.find(word);
     if (whole >= 0) return ids.push_back(whole);
   }
-  if (!splits_at_marker_) return encode_stretch(word, ids);
+  if (!splits_at_marker_ && word.size() <= WordCache::kWordBytes) return encode_stretch(word, ids);
   for (size_t begin = 0; begin < word.size();) {
     const size_t end = stretch_end(word, begin);
     encode_stretch(word.substr(begin, end - begin), ids);

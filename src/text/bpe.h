@@ -29,8 +29,18 @@ class Bpe {
   // they are large. Throws UserError for what is not supported or does not fit together.
   Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRule>& merges);
 
-  // Appends the ids of `word` (valid UTF-8).
+  // A word, or a stretch of it, takes 40 bytes a byte while it is merged, 20 MiB in all: long ones
+  // take turns.
+  static constexpr size_t kMostBytes = size_t{512} << 10;
+
+  // Appends the ids of `word` (valid UTF-8). Throws UserError for one longer than kMostBytes.
   void encode(std::string_view word, std::vector<int32_t>& ids) const;
+
+  // Whether each stretch of a word that a space's marker (U+2581) begins can be encoded apart.
+  bool splits_at_marker() const { return splits_at_marker_ && !ignore_merges_; }
+  // Where the last stretch of `word` begins that can be encoded apart whatever follows, 0 where
+  // there is one only.
+  size_t last_stretch(std::string_view word) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   std::optional<int32_t> unknown_id() const {
@@ -57,6 +67,10 @@ class Bpe {
 
   void read_merges(const JsonNode& model, const std::vector<MergeRule>& merges);
   void index_characters();
+  bool is_stand_in(int32_t id) const;
+  void close_unseen_joins(bool merges_stand_ins);
+  bool is_stretch_begin(std::string_view word, size_t at) const;
+  size_t stretch_end(std::string_view word, size_t begin) const;
   int32_t find_character(std::string_view character) const;
   bool push_bytes(std::string_view text, std::vector<Symbol>& symbols) const;
   void push_characters(std::string_view word, std::vector<Symbol>& symbols) const;
@@ -75,6 +89,11 @@ class Bpe {
   // No token holds the space marker after another character, so no merge crosses such a place and
   // each stretch that a marker begins can be encoded on its own.
   bool splits_at_marker_ = false;
+  // Whether a merge joins a token that ends in a character of one class to one that begins with a
+  // character of another. Where none does, too, stretches are encoded on their own.
+  static constexpr size_t kClasses = 130;  // ASCII, the marker, any other
+  using Joins = std::array<std::array<bool, kClasses>, kClasses>;
+  Joins joins_{};
   std::vector<int32_t> first_characters_;  // ids of the characters below U+0800, -1 where none
   mutable WordCache cache_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -10,22 +11,36 @@
 #include "base/error.h"
 #include "text/chat_template.h"
 #include "text/document.h"
+#include "text/long_record.h"
 #include "text/record_form.h"
 #include "text/record_reader.h"
+#include "text/text_windows.h"
 
 namespace snug::text {
 namespace {
 
-// Records that are read, then tokenized by all threads, then stored in order.
 constexpr size_t kBatchRecords = 512;
-constexpr size_t kBatchBytes = size_t{4} << 20;
 
 struct Item {
   RawRecord raw;
   RecordForm form = RecordForm::text;
-  Document document;
+  Document document;         // empty: a text without a token
+  int64_t tokens = 0;        // of the whole document, of which it may be the beginning
+  int64_t first_target = 0;  // of the whole
   std::exception_ptr error;
 };
+
+// The first token that is to be predicted; none for a document that has none.
+int64_t first_target_of(const Document& document) {
+  const auto& trained = document.trained;
+  for (size_t i = 1; i < trained.size(); ++i)
+    if (trained[i] != 0) return static_cast<int64_t>(i);
+  return 0;
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\n\r") == std::string_view::npos;
+}
 
 class Loader {
  public:
@@ -37,15 +52,28 @@ class Loader {
       open_tokenizer();
       reader_.separate_by(std::string(tokenizer_->token_of(eos_).value_or("")));
     }
-    std::vector<Item> batch;
-    while (read(batch)) {
-      if (!form_) start(batch.front());
-      tokenize(batch);
-      for (Item& item : batch) store(item);
+    for (RawRecord raw; reader_.next(raw);) {
+      if (!form_) start(raw);
+      if (raw.is_open || raw.continues) {
+        flush();
+        add_piece(raw);
+      } else if (raw.is_long) {
+        flush();
+        add_long(raw);
+      } else {
+        hold(raw);
+      }
     }
+    flush();
     if (!form_) throw base::UserError("the data file holds no records", {path_, 0, 0});
+    if (documents_.size() == 0)
+      throw base::UserError(
+          fmt::format("the data holds nothing to learn: of its {} records none has text that "
+                      "becomes a token and another one to predict",
+                      audit_.records),
+          {path_, 0, 0});
     Dataset result;
-    documents_.shrink();
+    documents_.finish();
     audit_.documents = documents_.size();
     audit_.tokens = documents_.tokens();
     result.documents = std::move(documents_);
@@ -64,16 +92,18 @@ class Loader {
     eos_ = *tokenizer_->eos_id();
   }
 
-  bool read(std::vector<Item>& batch) {
-    batch.clear();
-    size_t bytes = 0;
-    while (batch.size() < kBatchRecords && bytes < kBatchBytes) {
-      Item item;
-      if (!reader_.next(item.raw)) break;
-      bytes += item.raw.text.size();
-      batch.push_back(std::move(item));
-    }
-    return !batch.empty();
+  void hold(RawRecord& raw) {
+    batch_bytes_ += static_cast<int64_t>(raw.text.size());
+    batch_.emplace_back();
+    batch_.back().raw = std::move(raw);
+    if (batch_.size() == kBatchRecords || batch_bytes_ >= kBatchBytes) flush();
+  }
+
+  void flush() {
+    tokenize(batch_);
+    for (Item& item : batch_) store(item);
+    batch_.clear();
+    batch_bytes_ = 0;
   }
 
   Record parse(const RawRecord& raw) const {
@@ -93,10 +123,14 @@ class Loader {
   }
 
   // The first record says of which form all are.
-  void start(const Item& first) {
-    form_ = parse(first.raw).form;
+  void start(const RawRecord& first) {
+    form_ =
+        first.is_long ? read_long_record(first, path_, options_.form, 0).form : parse(first).form;
     audit_.form = name_of(*form_);
     if (*form_ != RecordForm::tokens) open_tokenizer();
+    if (*form_ == RecordForm::text)
+      windows_.emplace(*tokenizer_, options_.max_length, options_.train_on_prompt,
+                       [this](auto ids, auto trained) { add(ids, trained); });
     if (*form_ != RecordForm::messages && *form_ != RecordForm::sharegpt) return;
     template_.emplace(options_.chat_template, *tokenizer_);
     audit_.chat_template = template_->name();
@@ -122,39 +156,60 @@ class Loader {
 
   void tokenize(Item& item) const {
     Record record = parse(item.raw);
+    item.raw.text = std::string();
     item.form = record.form;
     if (record.form != *form_) return;
-    if (record.form == RecordForm::tokens) {
-      check_vocabulary(record);
-      item.document = {std::move(record.ids), std::move(record.trained)};
-    } else if (template_) {
-      item.document = tokenize_chat(record);
-    } else {
-      std::vector<Part> parts;
-      const bool is_text = record.form == RecordForm::text;
-      if (!is_text) parts.push_back({record.prompt, -1, false});
-      parts.push_back({record.answer, -1, true});
-      item.document = tokenize_parts(*tokenizer_, parts, SpecialTokens::around);
-      // Some tokenizers end every text in EOS themselves.
-      if (item.document.ids.back() != eos_) {
-        item.document.ids.push_back(eos_);
-        item.document.trained.push_back(1);
-      }
-      item.document.trained.back() = 1;
-    }
-    if (options_.train_on_prompt)
-      std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
+    if (record.form == RecordForm::tokens) return take_tokens(std::move(record.tokens), item);
+    if (record.form == RecordForm::text && is_blank(record.answer)) return;
+    item.document = template_ ? tokenize_chat(record) : tokenize_answer(record);
+    item.tokens = static_cast<int64_t>(item.document.ids.size());
+    item.first_target = first_target_of(item.document);
+    if (item.first_target == 0) return give_up(record, item);
+    if (!options_.train_on_prompt) return;
+    std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
+    item.first_target = 1;
   }
 
-  void check_vocabulary(const Record& record) const {
-    const auto largest = std::max_element(record.ids.begin(), record.ids.end());
-    if (*largest >= options_.vocabulary)
+  // A text without a token is left out. That an answer has none is a mistake: it was said to.
+  void give_up(const Record& record, Item& item) const {
+    if (record.form != RecordForm::text)
+      throw base::UserError(
+          fmt::format("record {}: {} makes no token of what is to be learned; remove the record",
+                      record.number, template_ ? "the chat template" : "the tokenizer"),
+          {path_, record.line, 0});
+    item.document = {};
+  }
+
+  void take_tokens(TokenRecord tokens, Item& item) const {
+    if (tokens.largest >= options_.vocabulary)
       throw base::UserError(
           fmt::format(
               "record {}: input_ids holds the id {}, but the model's vocabulary ends at {}; "
               "the tokens were made for another model",
-              record.number, *largest, options_.vocabulary - 1),
-          {path_, record.line, 0});
+              item.raw.number, tokens.largest, options_.vocabulary - 1),
+          {path_, item.raw.line, 0});
+    item.tokens = tokens.size;
+    item.first_target = options_.train_on_prompt ? 1 : tokens.first_target;
+    item.document = {std::move(tokens.ids), std::move(tokens.trained)};
+    if (options_.train_on_prompt)
+      std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
+  }
+
+  // The document of an instruction or a text, empty where its answer has no token.
+  Document tokenize_answer(const Record& record) const {
+    std::vector<Part> parts;
+    if (record.form != RecordForm::text) parts.push_back({record.prompt, -1, false});
+    parts.push_back({record.answer, -1, true});
+    Document document = tokenize_parts(*tokenizer_, parts, SpecialTokens::around);
+    if (std::find(document.trained.begin(), document.trained.end(), 1) == document.trained.end())
+      return {};
+    // Some tokenizers end every text in EOS themselves.
+    if (document.ids.back() != eos_) {
+      document.ids.push_back(eos_);
+      document.trained.push_back(1);
+    }
+    document.trained.back() = 1;
+    return document;
   }
 
   Document tokenize_chat(const Record& record) const {
@@ -168,23 +223,62 @@ class Loader {
     }
   }
 
-  void store(Item& item) {
-    if (item.error) std::rethrow_exception(item.error);
-    if (item.form != *form_)
+  void check_form(RecordForm form, const RawRecord& raw) const {
+    if (form != *form_)
       throw base::UserError(
           fmt::format("record {} is of the form {}, but the records before it are {}; one file "
                       "holds one form",
-                      item.raw.number, name_of(item.form), audit_.form),
-          {path_, item.raw.line, 0});
+                      raw.number, name_of(form), audit_.form),
+          {path_, raw.line, 0});
+  }
+
+  void count(int64_t tokens) {
     ++audit_.records;
-    const Document& document = item.document;
-    audit_.longest = std::max(audit_.longest, static_cast<int64_t>(document.ids.size()));
-    if (*form_ == RecordForm::text) {
-      store_windows(document);
-    } else {
+    audit_.longest = std::max(audit_.longest, tokens);
+    if (tokens == 0) ++audit_.empty;
+  }
+
+  void store(Item& item) {
+    if (item.error) std::rethrow_exception(item.error);
+    check_form(item.form, item.raw);
+    count(item.document.ids.empty() ? 0 : item.tokens);
+    if (*form_ == RecordForm::text)
+      store_windows(item.document);
+    else
       store_cut(item);
-    }
     item = {};
+  }
+
+  // A piece of a text too long to be tokenized at once; its last one ends it.
+  void add_piece(const RawRecord& raw) {
+    if (!raw.continues) windows_->begin();
+    windows_->add(raw.text);
+    if (!raw.is_open) count(windows_->finish());
+  }
+
+  void add_long(const RawRecord& raw) {
+    const auto most = static_cast<size_t>(options_.max_length);
+    LongRecord record = read_long_record(raw, path_, options_.form, most);
+    check_form(record.form, raw);
+    if (record.form == RecordForm::text) return add_long_text(raw, record);
+    Item item;
+    item.raw.number = raw.number;
+    item.raw.line = raw.line;
+    item.form = record.form;
+    take_tokens(std::move(record.tokens), item);
+    store(item);
+  }
+
+  void add_long_text(const RawRecord& raw, const LongRecord& record) {
+    LongString text(path_, record.text_begin, record.text_end);
+    windows_->begin();
+    try {
+      for (std::string piece; text.next(piece);) windows_->add(piece);
+      count(windows_->finish());
+    } catch (const base::UserError& error) {
+      throw base::UserError(fmt::format("record {}: {}", raw.number, error.what()),
+                            {path_, raw.line, 0});
+    }
   }
 
   void add(std::span<const int32_t> ids, std::span<const uint8_t> trained) {
@@ -205,20 +299,20 @@ class Loader {
   void store_cut(const Item& item) {
     const std::span<const int32_t> ids = item.document.ids;
     const std::span<const uint8_t> trained = item.document.trained;
-    const size_t size = std::min(ids.size(), static_cast<size_t>(options_.max_length));
-    const auto answer = std::find(trained.begin() + 1, trained.end(), 1) - trained.begin();
-    if (answer >= static_cast<std::ptrdiff_t>(size))
+    const auto most = static_cast<int64_t>(options_.max_length);
+    if (item.first_target >= most)
       throw base::UserError(
           fmt::format("record {}: {} begins at token {} of {}, so that max_length={} cuts "
                       "it away entirely; set max_length={} or more, or remove the record",
                       item.raw.number,
                       item.form == RecordForm::tokens ? "what is learned of it" : "its answer",
-                      answer + 1, ids.size(), options_.max_length, answer + 1),
+                      item.first_target + 1, item.tokens, most, item.first_target + 1),
           {path_, item.raw.line, 0});
-    if (size < ids.size()) {
+    if (most < item.tokens) {
       ++audit_.truncated;
-      audit_.cut_tokens += static_cast<int64_t>(ids.size() - size);
+      audit_.cut_tokens += item.tokens - most;
     }
+    const size_t size = std::min(ids.size(), static_cast<size_t>(most));
     add(ids.first(size), trained.first(size));
   }
 
@@ -230,6 +324,9 @@ class Loader {
   RecordReader reader_;
   std::optional<RecordForm> form_;
   std::optional<ChatTemplate> template_;  // for conversations
+  std::optional<TextWindows> windows_;    // for text
+  std::vector<Item> batch_;
+  int64_t batch_bytes_ = 0;
   DocumentStore documents_;
   DatasetAudit audit_;
 };
@@ -250,10 +347,17 @@ Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokeni
   return Loader(path, open_tokenizer, options).run();
 }
 
+int64_t reading_bytes(int64_t file_bytes) {
+  constexpr int64_t kBuffers = int64_t{2} << 20;
+  constexpr int64_t kOfByte = 32;
+  return std::min(kReadingBytes, kBuffers + kOfByte * std::min(file_bytes, kReadingBytes));
+}
+
 bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted) {
   RecordReader reader(path);
   RawRecord first;
   if (reader.format() == RecordReader::Format::plain_text || !reader.next(first)) return false;
+  if (first.is_long) return read_long_record(first, path, wanted, 0).form == RecordForm::tokens;
   return parse_record(first, path, wanted).form == RecordForm::tokens;
 }
 

@@ -6,8 +6,12 @@
 // counted. Text (.txt files, and records with the field text) is learned whole: a text longer than
 // max_length is cut into windows that overlap by one token, so that every token but the first is
 // a target exactly once. A .txt file is one text, or several that the EOS token's text
-// (<|endoftext|>) separates. Records of the form tokens are taken as they are (token_record.h),
-// need no tokenizer, and are cut like instructions.
+// (<|endoftext|>) separates; texts without a token are left out and counted. Records of the form
+// tokens are taken as they are (token_record.h), need no tokenizer, and are cut like instructions.
+//
+// Whatever the file's size and form, reading it takes at most reading_bytes of memory beyond the
+// tokenizer and the index of documents: records are read in batches of kBatchBytes, longer texts
+// and token lists in pieces, and tokens go to a file (document_store.h).
 #pragma once
 
 #include <cstdint>
@@ -35,6 +39,7 @@ struct DatasetAudit {
   std::string form{};         // of record_form.h
   std::string chat_template;  // the one used; empty for other forms than conversations
   int64_t records = 0;
+  int64_t empty = 0;           // of them, texts without a token
   int64_t documents = 0;       // records, or windows of text
   int64_t tokens = 0;          // that were kept
   int64_t trained_tokens = 0;  // that are targets
@@ -42,6 +47,21 @@ struct DatasetAudit {
   int64_t cut_tokens = 0;      // and what they lost
   int64_t longest = 0;         // tokens of the longest record, before it was cut
 };
+
+// Records that are read, then tokenized by all threads, then stored in order: at most so many
+// bytes, and one record more.
+inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
+
+// What reading holds at most. A batch is 1 MiB and a record of 2 MiB at the end of it: 3 MiB of
+// records, each for a while as text, parsed (a list of numbers takes 16 bytes for 2 of text),
+// rendered and joined, and 5 bytes for each token, in vectors that grow by doubling: 45 MiB where
+// every byte is a token. Then one long word at a time (Bpe::kMostBytes), or else windows of words
+// in each thread, and buffers of files and lists, 2 MiB.
+inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
+
+// The same for a file of `file_bytes`, of which no more than all can be held: 2 MiB of buffers and
+// windows, and for each byte what is counted above.
+int64_t reading_bytes(int64_t file_bytes);
 
 struct Dataset {
   DocumentStore documents;

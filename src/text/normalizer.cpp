@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -19,6 +20,20 @@ class Sequence : public Normalizer {
   explicit Sequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps_(std::move(steps)) {}
   void apply(std::string& text) const override {
     for (const auto& step : steps_) step->apply(text);
+  }
+  // What a Replace puts in is not looked at when a text is cut, so nothing may follow one.
+  bool takes_pieces() const override {
+    for (size_t i = 0; i < steps_.size(); ++i)
+      if (!steps_[i]->takes_pieces() || (i + 1 < steps_.size() && steps_[i]->is_replacement()))
+        return false;
+    return true;
+  }
+  bool is_replacement() const override {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [](const auto& step) { return step->is_replacement(); });
+  }
+  void apply_rest(std::string& text) const override {
+    for (const auto& step : steps_) step->apply_rest(text);
   }
 
  private:
@@ -84,6 +99,7 @@ class Strip : public Normalizer {
     if (right_) text.resize(seen ? last : 0);
     if (left_) text.erase(0, seen ? first : text.size());
   }
+  bool takes_pieces() const override { return false; }
 
  private:
   bool left_;
@@ -96,6 +112,7 @@ class Prepend : public Normalizer {
   void apply(std::string& text) const override {
     if (!text.empty()) text.insert(0, prefix_);
   }
+  void apply_rest(std::string& /*text*/) const override {}
 
  private:
   std::string prefix_;
@@ -103,13 +120,17 @@ class Prepend : public Normalizer {
 
 class Replace : public Normalizer {
  public:
-  Replace(Regex pattern, std::string content)
-      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  Replace(Regex pattern, std::string content, bool of_character)
+      : pattern_(std::move(pattern)), content_(std::move(content)), of_character_(of_character) {}
   void apply(std::string& text) const override { replace_all(text, pattern_, content_); }
+  // No cut falls within one character.
+  bool takes_pieces() const override { return of_character_; }
+  bool is_replacement() const override { return true; }
 
  private:
   Regex pattern_;
   std::string content_;
+  bool of_character_;  // the pattern is one character
 };
 
 class ByteLevel : public Normalizer {
@@ -151,7 +172,10 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node) {
   }
   if (type == "Replace") {
     node.only_keys({"type", "pattern", "content"});
-    return std::make_unique<Replace>(read_pattern(node), node.string("content"));
+    const JsonNode pattern = node.object("pattern");
+    const std::string literal = pattern.string_or("String", "");
+    const bool of_character = !literal.empty() && code_point_at(literal, 0).size == literal.size();
+    return std::make_unique<Replace>(read_pattern(node), node.string("content"), of_character);
   }
   node.fail("the normalizer '" + type +
             "' is not supported; Snug reads Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, "

@@ -14,6 +14,14 @@ class Normalizer {
   virtual ~Normalizer() = default;
   // `text` is valid UTF-8 before and after.
   virtual void apply(std::string& text) const = 0;
+
+  // A text in pieces, cut before a character that stands for itself (stands_alone of
+  // text_cut.h) and after one that is no white space: whether its pieces may be normalized apart,
+  // the first with apply, those that follow with apply_rest.
+  virtual bool takes_pieces() const { return true; }
+  virtual void apply_rest(std::string& text) const { apply(text); }
+  // Whether it puts characters in that the text did not have.
+  virtual bool is_replacement() const { return false; }
 };
 
 // Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, ByteLevel. Throws UserError

@@ -1,5 +1,6 @@
 #include "text/pre_tokenizer.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -19,26 +20,80 @@ constexpr const char* kWhitespacePattern =
     "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]+"
     "|[^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}\\s]+";
 
-// Divides every word at what `find` reports: find(word, matches) fills ranges within the word.
+// Divides words at what `find` reports. find(text, is_open, matches) fills ranges within the text
+// of a word; of an open one it lists what is certain, and returns where a match that is not may
+// begin.
+template <typename Find>
+class Divider {
+ public:
+  Divider(Words& words, SplitRule rule, const Find& find)
+      : words_(words), rule_(rule), find_(find) {}
+
+  void divide() {
+    std::vector<Words::Word> before;
+    before.swap(words_.list);
+    words_.list.reserve(before.size());
+    const size_t closed = before.size() - (words_.is_open ? 1 : 0);
+    for (size_t i = 0; i < closed; ++i) divide(before[i]);
+    if (words_.is_open) divide_open(before.back());
+  }
+
+ private:
+  std::string_view text_of(const Words::Word& word) const {
+    return std::string_view(words_.buffer).substr(word.begin, word.end - word.begin);
+  }
+
+  void add(const Words::Word& word, const Range& part) {
+    words_.list.push_back(
+        {word.begin + part.begin, word.begin + part.end, word.at_text_start && part.begin == 0});
+  }
+
+  void divide(const Words::Word& word) {
+    const std::string_view text = text_of(word);
+    find_(text, false, matches_);
+    if (matches_.empty() && !rule_.invert) return words_.list.push_back(word);
+    split_at(matches_, text.size(), rule_, parts_);
+    for (const Range& part : parts_) add(word, part);
+  }
+
+  // Up to the last certain match all parts are certain but the last, which what follows may join.
+  // Dividing can begin anew there: matches do not look back (Regex::looks_back).
+  void divide_open(const Words::Word& word) {
+    const size_t certain = find_(text_of(word), true, matches_);
+    size_t begin = 0;
+    if (!matches_.empty()) {
+      split_at(matches_, matches_.back().end, rule_, parts_);
+      if (!parts_.empty()) {
+        begin = parts_.back().begin;
+        parts_.pop_back();
+      }
+      for (const Range& part : parts_) add(word, part);
+    }
+    words_.done += begin;
+    words_.list.push_back({word.begin + begin, word.begin + std::max(begin, certain),
+                           word.at_text_start && begin == 0});
+  }
+
+  Words& words_;
+  SplitRule rule_;
+  const Find& find_;
+  std::vector<Range> matches_;
+  std::vector<Range> parts_;
+};
+
 template <typename Find>
 void divide(Words& words, SplitRule rule, const Find& find) {
-  std::vector<Words::Word> result;
-  result.reserve(words.list.size());
-  std::vector<Range> matches;
-  std::vector<Range> parts;
-  for (const Words::Word& word : words.list) {
-    const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
-    find(text, matches);
-    if (matches.empty() && !rule.invert) {
-      result.push_back(word);
-      continue;
-    }
-    split_at(matches, text.size(), rule, parts);
-    for (const Range& part : parts)
-      result.push_back(
-          {word.begin + part.begin, word.begin + part.end, word.at_text_start && part.begin == 0});
-  }
-  words.list = std::move(result);
+  Divider<Find>(words, rule, find).divide();
+}
+
+// Divides words at the matches of `pattern`.
+void divide_at(const Regex& pattern, SplitRule rule, Words& words) {
+  if (words.is_open && pattern.looks_back()) words.close();
+  divide(words, rule, [&](std::string_view text, bool is_open, std::vector<Range>& matches) {
+    if (is_open) return pattern.find_certain(text, matches);
+    pattern.find_all(text, matches);
+    return text.size();
+  });
 }
 
 // Every character for which `is_delimiter` holds is a match of its own.
@@ -67,11 +122,7 @@ class Sequence : public PreTokenizer {
 class Split : public PreTokenizer {
  public:
   Split(Regex pattern, SplitRule rule) : pattern_(std::move(pattern)), rule_(rule) {}
-  void apply(Words& words) const override {
-    divide(words, rule_, [&](std::string_view text, std::vector<Range>& matches) {
-      pattern_.find_all(text, matches);
-    });
-  }
+  void apply(Words& words) const override { divide_at(pattern_, rule_, words); }
 
  private:
   Regex pattern_;
@@ -83,8 +134,9 @@ class CharacterSplit : public PreTokenizer {
   CharacterSplit(bool (*is_delimiter)(char32_t), SplitRule rule)
       : is_delimiter_(is_delimiter), rule_(rule) {}
   void apply(Words& words) const override {
-    divide(words, rule_, [&](std::string_view text, std::vector<Range>& matches) {
+    divide(words, rule_, [&](std::string_view text, bool, std::vector<Range>& matches) {
       find_characters(text, is_delimiter_, matches);
+      return text.size();
     });
   }
 
@@ -100,10 +152,8 @@ class ByteLevel : public PreTokenizer {
 
   void apply(Words& words) const override {
     if (add_prefix_space_) prefix_words(words);
-    if (use_regex_)
-      divide(words, {}, [&](std::string_view text, std::vector<Range>& matches) {
-        pattern_.find_all(text, matches);
-      });
+    if (use_regex_) divide_at(pattern_, {}, words);
+    words.close();
     std::string mapped;
     mapped.reserve(words.buffer.size() + words.buffer.size() / 4);
     for (Words::Word& word : words.list) {
@@ -117,7 +167,9 @@ class ByteLevel : public PreTokenizer {
   }
 
  private:
+  // What is left of an open word would be prefixed, too, so that none is left open.
   static void prefix_words(Words& words) {
+    words.close();
     std::string spaced;
     for (Words::Word& word : words.list) {
       const size_t begin = spaced.size();
@@ -145,6 +197,7 @@ class Metaspace : public PreTokenizer {
         pattern_(Regex::literal(replacement_)) {}
 
   void apply(Words& words) const override {
+    if (words.is_open) close_at_mark(words);
     std::string result;
     for (Words::Word& word : words.list) {
       const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
@@ -164,14 +217,30 @@ class Metaspace : public PreTokenizer {
       word.end = result.size();
     }
     words.buffer = std::move(result);
-    if (!split_) return;
-    divide(words, {SplitBehavior::merged_with_next, false},
-           [&](std::string_view text, std::vector<Range>& matches) {
-             pattern_.find_all(text, matches);
-           });
+    if (split_) divide_at(pattern_, {SplitBehavior::merged_with_next, false}, words);
   }
 
  private:
+  bool is_mark_at(std::string_view text, size_t i) const {
+    return text[i] == ' ' || text.substr(i).starts_with(replacement_);
+  }
+
+  // The open word ends before the last mark that follows something else: there a word begins, or,
+  // where words are not split, at least a token.
+  void close_at_mark(Words& words) const {
+    Words::Word& word = words.list.back();
+    const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
+    const bool splits = split_ || words.splits_at_marks;
+    size_t begin = 0;
+    for (size_t i = text.size(); splits && i-- > 1 && begin == 0;)
+      if (is_mark_at(text, i) && text[i - 1] != ' ' && !text.substr(0, i).ends_with(replacement_))
+        begin = i;
+    if (begin == 0) return words.close();
+    words.done += begin;
+    word.end = word.begin + begin;
+    words.is_open = false;
+  }
+
   std::string replacement_;
   PrependScheme scheme_;
   bool split_;

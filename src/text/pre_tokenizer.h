@@ -11,6 +11,11 @@
 namespace snug::text {
 
 // Words over one buffer, in order. Steps either divide words or rewrite the buffer.
+//
+// A text can be given in pieces: then more text follows the last word of a piece, it is open. A
+// step that divides it takes what is certain of it, whatever follows, as words, moves `done` there
+// and leaves the rest open; a step that rewrites the buffer leaves the open word out. The next
+// piece begins with the text from `done` on. Words come out as they would of the whole.
 struct Words {
   struct Word {
     size_t begin = 0;
@@ -19,6 +24,15 @@ struct Words {
   };
   std::string buffer;  // valid UTF-8
   std::vector<Word> list;
+  bool is_open = false;          // the last word of the list is
+  bool splits_at_marks = false;  // no token crosses the place where a Metaspace mark begins
+  size_t done = 0;               // bytes of the buffer, as it was given, before the open word
+
+  // Leaves the open word out of what follows.
+  void close() {
+    if (is_open) list.pop_back();
+    is_open = false;
+  }
 };
 
 class PreTokenizer {

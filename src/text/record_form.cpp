@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
-#include "text/token_record.h"
 
 namespace snug::text {
 namespace {
@@ -87,24 +87,23 @@ void check_answer(const Fields& fields, const char* key, const std::string& answ
 }
 
 void parse_tokens(const Fields& fields, Record& record) {
-  TokenRecord tokens =
-      parse_token_record(fields.document(), [&](const std::string& what) { fields.fail(what); });
-  record.ids = std::move(tokens.ids);
-  record.trained = std::move(tokens.trained);
+  const auto fail = [&](const std::string& what) { fields.fail(what); };
+  TokenLists lists = token_lists(fields.document(), fail);
+  record.tokens = read_token_lists(lists, std::numeric_limits<size_t>::max(), fail);
 }
 
-void parse_alpaca(const Fields& fields, const char* output, Record& record) {
+void parse_alpaca(const Fields& fields, Record& record) {
+  const char* output = fields.first_of({"output", "response"}).value();
   const auto input = fields.first_of({"input", "context"});
   const bool has_input = input && !fields.at(*input).is_null();
-  record.form = RecordForm::alpaca;
   record.prompt = alpaca_prompt(fields.string("instruction"),
                                 has_input ? fields.string(*input) : std::string());
   record.answer = fields.string(output);
   check_answer(fields, output, record.answer);
 }
 
-void parse_completion(const Fields& fields, const char* completion, Record& record) {
-  record.form = RecordForm::prompt_completion;
+void parse_completion(const Fields& fields, Record& record) {
+  const char* completion = fields.first_of({"completion", "response"}).value();
   record.prompt = fields.string("prompt");
   record.answer = fields.string(completion);
   check_answer(fields, completion, record.answer);
@@ -154,37 +153,60 @@ std::string_view name_of(RecordForm form) {
   return kNames[static_cast<size_t>(form)];
 }
 
+std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
+                                  std::optional<RecordForm> wanted) {
+  const auto may_be = [&](RecordForm form) { return !wanted || *wanted == form; };
+  if (may_be(RecordForm::tokens) && has("input_ids")) return RecordForm::tokens;
+  if (may_be(RecordForm::messages) && has("messages")) return RecordForm::messages;
+  if (may_be(RecordForm::sharegpt) && has("conversations")) return RecordForm::sharegpt;
+  if (may_be(RecordForm::alpaca) && has("instruction") && (has("output") || has("response")))
+    return RecordForm::alpaca;
+  if (may_be(RecordForm::prompt_completion) && has("prompt") &&
+      (has("completion") || has("response")))
+    return RecordForm::prompt_completion;
+  if (may_be(RecordForm::text) && has("text")) return RecordForm::text;
+  return std::nullopt;
+}
+
+std::string no_form_message(const std::string& keys, std::optional<RecordForm> wanted) {
+  if (!wanted) return fmt::format("{}; found: {}", kExpected, keys);
+  return fmt::format("expected the fields of the form {}, as data_format says; found: {}",
+                     name_of(*wanted), keys);
+}
+
 Record parse_record(const RawRecord& raw, const std::string& path,
                     std::optional<RecordForm> wanted) {
+  if (raw.is_long)
+    throw base::UserError(
+        fmt::format("record {} has {} bytes, more than the {} that are read at once", raw.number,
+                    raw.end - raw.begin, kMostRecordBytes),
+        {path, raw.line, 0});
   const Fields fields(raw, path);
-  const auto may_be = [&](RecordForm form) { return !wanted || *wanted == form; };
+  const auto form = form_of([&](const char* key) { return fields.has(key); }, wanted);
+  if (!form) fields.fail(no_form_message(fields.keys(), wanted));
   Record record;
+  record.form = *form;
   record.number = raw.number;
   record.line = raw.line;
-  const auto output = fields.first_of({"output", "response"});
-  const auto completion = fields.first_of({"completion", "response"});
-  if (may_be(RecordForm::tokens) && fields.has("input_ids")) {
-    record.form = RecordForm::tokens;
-    parse_tokens(fields, record);
-  } else if (may_be(RecordForm::messages) && fields.has("messages")) {
-    record.form = RecordForm::messages;
-    parse_messages(fields, "messages", record);
-  } else if (may_be(RecordForm::sharegpt) && fields.has("conversations")) {
-    record.form = RecordForm::sharegpt;
-    parse_messages(fields, "conversations", record);
-  } else if (may_be(RecordForm::alpaca) && fields.has("instruction") && output) {
-    parse_alpaca(fields, *output, record);
-  } else if (may_be(RecordForm::prompt_completion) && fields.has("prompt") && completion) {
-    parse_completion(fields, *completion, record);
-  } else if (may_be(RecordForm::text) && fields.has("text")) {
-    record.form = RecordForm::text;
-    record.answer = fields.string("text");
-    if (is_blank(record.answer)) fields.fail("the field 'text' is empty; remove the record");
-  } else if (wanted) {
-    fields.fail(fmt::format("expected the fields of the form {}, as data_format says; found: {}",
-                            name_of(*wanted), fields.keys()));
-  } else {
-    fields.fail(fmt::format("{}; found: {}", kExpected, fields.keys()));
+  switch (*form) {
+    case RecordForm::tokens:
+      parse_tokens(fields, record);
+      break;
+    case RecordForm::messages:
+      parse_messages(fields, "messages", record);
+      break;
+    case RecordForm::sharegpt:
+      parse_messages(fields, "conversations", record);
+      break;
+    case RecordForm::alpaca:
+      parse_alpaca(fields, record);
+      break;
+    case RecordForm::prompt_completion:
+      parse_completion(fields, record);
+      break;
+    case RecordForm::text:
+      record.answer = fields.string("text");
+      break;
   }
   return record;
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 
 #include "text/conversation.h"
 #include "text/record_reader.h"
+#include "text/token_record.h"
 
 namespace snug::text {
 
@@ -32,13 +34,21 @@ struct Record {
   std::string prompt;             // alpaca (rendered), prompt_completion
   std::string answer;             // alpaca, prompt_completion; the whole of text
   std::vector<Message> messages;  // messages, sharegpt
-  std::vector<int32_t> ids;       // tokens: those that attention_mask shows, not negative
-  std::vector<uint8_t> trained;   // tokens: 1 where the label is the id, 0 where it is -100
+  TokenRecord tokens{};           // tokens: those that attention_mask shows
 };
 
+// The form of a record that has the fields for which `has` holds; with `wanted`, only the fields of
+// that form count. None where they are of no form.
+std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
+                                  std::optional<RecordForm> wanted);
+
+// What to say of a record with the fields `keys` ("id, question") that is of no form.
+std::string no_form_message(const std::string& keys, std::optional<RecordForm> wanted);
+
 // Throws UserError with file and line for broken JSON, a record whose fields are of no form,
-// wrong types, unknown roles, empty answers and conversations without an assistant's text; for
-// tokens see token_record.h. With `wanted`, only the fields of that form count.
+// wrong types, unknown roles, empty answers, conversations without an assistant's text and records
+// that are long (record_reader.h); for tokens see token_record.h. The text of the form text may be
+// empty. With `wanted`, only the fields of that form count.
 Record parse_record(const RawRecord& raw, const std::string& path,
                     std::optional<RecordForm> wanted = std::nullopt);
 

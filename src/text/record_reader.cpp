@@ -26,7 +26,7 @@ int count_lines(std::string_view text) {
 
 RecordReader::RecordReader(const std::string& path) : path_(path), stream_(path, std::ios::binary) {
   if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
-  if (!stream_ || std::filesystem::is_directory(path))
+  if (!stream_ || !std::filesystem::is_regular_file(path))
     throw base::UserError("the data cannot be read; expected a .json, .jsonl or .txt file",
                           {path, 0, 0});
   // Editors on Windows put a byte order mark before the text.
@@ -34,6 +34,8 @@ RecordReader::RecordReader(const std::string& path) : path_(path), stream_(path,
   if (!stream_.read(mark.data(), 3) || mark != "\xEF\xBB\xBF") {
     stream_.clear();
     stream_.seekg(0);
+  } else {
+    offset_ = 3;
   }
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".txt") return;
@@ -53,6 +55,7 @@ void RecordReader::fail(const std::string& message, int line) const {
 int RecordReader::get() {
   const int c = stream_.rdbuf()->sbumpc();
   if (c == '\n') ++line_;
+  if (c != kEnd) ++offset_;
   return c;
 }
 
@@ -63,6 +66,7 @@ int RecordReader::skip_space() {
 }
 
 bool RecordReader::next(RawRecord& record) {
+  record = {.text = std::move(record.text)};
   record.text.clear();
   if (at_end_) return false;
   bool found = false;
@@ -80,12 +84,28 @@ bool RecordReader::next(RawRecord& record) {
   if (stream_.bad()) fail("reading failed", line_);
   at_end_ = !found;
   if (!found) return false;
-  record.number = ++number_;
-  const size_t invalid = find_invalid_utf8(record.text);
+  record.end = offset_;
+  record.number = record.continues ? number_ : ++number_;
+  check_utf8(record.text, record.line);
+  if (record.is_long) record.text.clear();
+  return true;
+}
+
+void RecordReader::check_utf8(std::string_view text, int line) const {
+  const size_t invalid = find_invalid_utf8(text);
   if (invalid != std::string_view::npos)
     fail("the text is not valid UTF-8; convert the file to UTF-8",
-         record.line + count_lines(std::string_view(record.text).substr(0, invalid)));
-  return true;
+         line + count_lines(text.substr(0, invalid)));
+}
+
+// Of a long record only what is not checked yet is held.
+void RecordReader::keep(RawRecord& record, int c) {
+  record.text += static_cast<char>(c);
+  if (record.text.size() <= (record.is_long ? kTextPieceBytes : kMostRecordBytes)) return;
+  record.is_long = true;
+  const size_t whole = record.text.size() - incomplete_tail(record.text);
+  check_utf8(std::string_view(record.text).substr(0, whole), record.line);
+  record.text.erase(0, whole);
 }
 
 bool RecordReader::next_element(RawRecord& record) {
@@ -112,6 +132,7 @@ bool RecordReader::next_element(RawRecord& record) {
 // Copies one object, by counting braces outside of strings; the JSON parser judges it later.
 void RecordReader::take_element(RawRecord& record) {
   record.line = line_;
+  record.begin = offset_;
   int depth = 0;
   bool in_string = false;
   do {
@@ -119,9 +140,9 @@ void RecordReader::take_element(RawRecord& record) {
     if (c == kEnd)
       fail(fmt::format("broken JSON: record {}, which begins here, is not closed", number_ + 1),
            record.line);
-    record.text += static_cast<char>(c);
+    keep(record, c);
     if (in_string) {
-      if (c == '\\') record.text += static_cast<char>(get());
+      if (c == '\\') keep(record, get());
       in_string = c != '"';
     } else if (c == '"') {
       in_string = true;
@@ -136,28 +157,46 @@ void RecordReader::take_element(RawRecord& record) {
 bool RecordReader::next_line(RawRecord& record) {
   do {
     record.line = line_;
+    record.begin = offset_;
     record.text.clear();
-    for (int c = get(); c != kEnd && c != '\n'; c = get()) record.text += static_cast<char>(c);
+    for (int c = get(); c != kEnd && c != '\n'; c = get()) keep(record, c);
+  } while (!record.is_long && is_blank(record.text) && stream_.rdbuf()->sgetc() != kEnd);
+  return record.is_long || !is_blank(record.text);
+}
+
+bool RecordReader::next_text(RawRecord& record) {
+  record.continues = text_is_open_;
+  do {
+    // The line break that sets a separator off belongs to neither text.
+    if (!record.continues && (number_ > 0 || !record.text.empty()))
+      while (stream_.rdbuf()->sgetc() == '\n' || stream_.rdbuf()->sgetc() == '\r') get();
+    record.line = line_;
+    record.text.swap(held_);
+    held_.clear();
+    text_is_open_ = record.is_open = read_piece(record.text);
+    if (record.continues || record.is_open) return true;
   } while (is_blank(record.text) && stream_.rdbuf()->sgetc() != kEnd);
   return !is_blank(record.text);
 }
 
-bool RecordReader::next_text(RawRecord& record) {
-  do {
-    // The line break that sets a separator off belongs to neither text.
-    if (number_ > 0 || !record.text.empty())
-      while (stream_.rdbuf()->sgetc() == '\n' || stream_.rdbuf()->sgetc() == '\r') get();
-    record.line = line_;
-    record.text.clear();
-    for (int c = get(); c != kEnd; c = get()) {
-      record.text += static_cast<char>(c);
-      if (!separator_.empty() && record.text.ends_with(separator_)) {
-        record.text.resize(record.text.size() - separator_.size());
-        break;
-      }
+// Appends text up to a separator or the end, and returns false; or as much as a piece has.
+bool RecordReader::read_piece(std::string& text) {
+  for (int c = get(); c != kEnd; c = get()) {
+    text += static_cast<char>(c);
+    if (!separator_.empty() && c == static_cast<unsigned char>(separator_.back()) &&
+        text.ends_with(separator_)) {
+      text.resize(text.size() - separator_.size());
+      return false;
     }
-  } while (is_blank(record.text) && stream_.rdbuf()->sgetc() != kEnd);
-  return !is_blank(record.text);
+    if (text.size() < kTextPieceBytes) continue;
+    const size_t held = separator_.empty() ? 0 : separator_.size() - 1;
+    size_t size = text.size() - std::min(text.size(), held);
+    size -= incomplete_tail(std::string_view(text).substr(0, size));
+    held_.assign(text, size);
+    text.resize(size);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace snug::text

@@ -1,19 +1,32 @@
 // Reads the records of a data file one by one, with the line each begins at: a JSON array, JSON
-// lines, or plain text. Holds one record in memory, not the file.
+// lines, or plain text. What it holds is bounded, whatever the file's form: one record of at most
+// kMostRecordBytes. Of a longer JSON record it says where in the file it is (long_record.h reads
+// it), and longer plain text comes in pieces.
 // One reader, one thread.
 #pragma once
 
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace snug::text {
 
+// See kReadingBytes of dataset.h for what these amount to.
+inline constexpr size_t kMostRecordBytes = size_t{2} << 20;
+inline constexpr size_t kTextPieceBytes = size_t{256} << 10;
+
 struct RawRecord {
-  std::string text;    // JSON, or for plain text the text itself
-  int64_t number = 0;  // from 1
-  int line = 0;        // from 1, where it begins
+  std::string text;      // JSON, or for plain text the text itself; empty where is_long
+  int64_t number = 0;    // from 1
+  int line = 0;          // from 1, where it begins
+  bool is_long = false;  // JSON of more than kMostRecordBytes: the file's bytes [begin, end)
+  int64_t begin = 0;
+  int64_t end = 0;
+  // Plain text in pieces of whole characters: what came before is of the same text, more follows.
+  bool continues = false;
+  bool is_open = false;
 };
 
 class RecordReader {
@@ -37,7 +50,10 @@ class RecordReader {
   bool next_element(RawRecord& record);
   bool next_line(RawRecord& record);
   bool next_text(RawRecord& record);
+  bool read_piece(std::string& text);
   void take_element(RawRecord& record);
+  void keep(RawRecord& record, int c);
+  void check_utf8(std::string_view text, int line) const;
   int skip_space();
   int get();
   [[noreturn]] void fail(const std::string& message, int line) const;
@@ -46,10 +62,13 @@ class RecordReader {
   std::string separator_;
   std::ifstream stream_;
   Format format_ = Format::plain_text;
+  std::string held_;  // the end of a piece of text, which may be a part of a separator
   int64_t number_ = 0;
-  int line_ = 1;  // of the next character
+  int64_t offset_ = 0;  // of the next character
+  int line_ = 1;        // and its line
   bool at_first_element_ = true;
   bool at_end_ = false;
+  bool text_is_open_ = false;
 };
 
 }  // namespace snug::text

@@ -44,6 +44,19 @@ std::string escape(std::string_view text) {
   return pattern;
 }
 
+// Whether an expression of many lines asks for the start of one, which PCRE2 does not count as
+// looking back: a ^ that does not open a class.
+bool asks_for_line_start(std::string_view pattern) {
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '\\') {
+      ++i;
+    } else if (pattern[i] == '^' && (i == 0 || pattern[i - 1] != '[')) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void Regex::Free::operator()(pcre2_real_code_8* code) const { pcre2_code_free(code); }
@@ -71,21 +84,35 @@ Regex::Regex(const std::string& translated, Compiled) {
                     "byte {} of '{}')",
                     message_of(error), offset, translated));
   // Without a just-in-time compiler for this processor the interpreter runs the pattern.
-  pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
+  pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
+  uint32_t before = 0;
+  pcre2_pattern_info(code_.get(), PCRE2_INFO_MAXLOOKBEHIND, &before);
+  looks_back_ = before > 0 || asks_for_line_start(translated);
 }
 
 void Regex::find_all(std::string_view text, std::vector<Range>& matches) const {
+  find(text, 0, matches);
+}
+
+size_t Regex::find_certain(std::string_view text, std::vector<Range>& matches) const {
+  return find(text, PCRE2_PARTIAL_HARD, matches);
+}
+
+// With PCRE2_PARTIAL_HARD the engine reports every match that looked at the end of the text as
+// partial, so that those it reports as whole stay what they are.
+size_t Regex::find(std::string_view text, uint32_t partial, std::vector<Range>& matches) const {
   matches.clear();
   const auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   pcre2_match_data* block = match_block();
-  uint32_t options = PCRE2_NO_UTF_CHECK;
+  const uint32_t options = PCRE2_NO_UTF_CHECK | partial;
   size_t position = 0;
   while (position <= text.size()) {
     int found = pcre2_match(code_.get(), subject, text.size(), position, options, block, nullptr);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
       found = pcre2_match(code_.get(), subject, text.size(), position, options | PCRE2_NO_JIT,
                           block, nullptr);
-    if (found == PCRE2_ERROR_NOMATCH) return;
+    if (found == PCRE2_ERROR_NOMATCH) return text.size();
+    if (found == PCRE2_ERROR_PARTIAL) return pcre2_get_ovector_pointer(block)[0];
     if (found < 0)
       base::throw_user_error(
           "the tokenizer's regular expression gave up on a text of {} bytes: {}; split the text "
@@ -99,9 +126,10 @@ void Regex::find_all(std::string_view text, std::vector<Range>& matches) const {
       continue;
     }
     // An empty match splits nothing off; go on with the next character.
-    if (match.end >= text.size()) return;
+    if (match.end >= text.size()) return text.size();
     position = match.end + sequence_length(static_cast<unsigned char>(text[match.end]));
   }
+  return text.size();
 }
 
 }  // namespace snug::text

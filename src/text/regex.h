@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,6 +32,14 @@ class Regex {
   // Throws UserError where matching exceeds the engine's limits.
   void find_all(std::string_view text, std::vector<Range>& matches) const;
 
+  // The same for a text that more text follows: only those matches that are matches whatever
+  // follows. Returns where the next one may begin at the earliest.
+  size_t find_certain(std::string_view text, std::vector<Range>& matches) const;
+
+  // Whether a match depends on what stands before it. Else matching may begin anew wherever a match
+  // ended.
+  bool looks_back() const { return looks_back_; }
+
  private:
   struct Compiled {};
   Regex(const std::string& translated, Compiled);
@@ -38,7 +47,10 @@ class Regex {
   struct Free {
     void operator()(pcre2_real_code_8* code) const;
   };
+  size_t find(std::string_view text, uint32_t options, std::vector<Range>& matches) const;
+
   std::unique_ptr<pcre2_real_code_8, Free> code_;
+  bool looks_back_ = false;
 };
 
 // The PCRE2 pattern that means what `pattern` means to Oniguruma. Throws std::invalid_argument

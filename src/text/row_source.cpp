@@ -5,40 +5,112 @@
 #include "base/error.h"
 
 namespace snug::text {
+namespace {
+
+// Rows are counted exactly in a double, too.
+constexpr int64_t kMostRows = int64_t{1} << 53;
+
+}  // namespace
 
 RowSource::RowSource(const DocumentStore& documents, const RowOptions& options)
     : documents_(documents),
       options_(options),
       orders_{RowOrder(documents, options), RowOrder(documents, options)} {
   SNUG_CHECK(documents.size() > 0, "no documents");
-  epoch_begin_.reserve(kEpochs + 1);
-  epoch_begin_.push_back(0);
+  marks_.reserve(kMarks);
+  marks_.push_back(0);
 }
 
-const RowOrder& RowSource::order_of(int64_t epoch) {
-  RowOrder& order = orders_[epoch % 2];
-  if (order.epoch() != epoch) order.make(epoch);
+const RowOrder& RowSource::order_of(const Start& start) {
+  RowOrder& order = orders_[start.epoch % 2];
+  if (order.epoch() != start.epoch) order.make(start.epoch);
+  begins_[start.epoch % 2] = start.row;
+  if (start.epoch == 0) first_rows_ = order.rows();
   return order;
 }
 
-int64_t RowSource::rows_until(int64_t epochs) {
-  while (static_cast<int64_t>(epoch_begin_.size()) <= epochs) {
-    const auto epoch = static_cast<int64_t>(epoch_begin_.size()) - 1;
-    epoch_begin_.push_back(epoch_begin_.back() + order_of(epoch).rows());
-  }
-  return epoch_begin_[epochs];
+int64_t RowSource::rows_of_each() {
+  if (!options_.packing || options_.max_segments == 1) return documents_.size();
+  if (documents_.tokens() <= options_.max_length && documents_.size() <= options_.max_segments)
+    return 1;
+  if (options_.shuffle) return 0;
+  return first_rows_ > 0 ? first_rows_ : order_of({}).rows();
 }
 
-int64_t RowSource::epoch_of(int64_t row) {
-  SNUG_CHECK(row >= 0, "row {}", row);
-  while (epoch_begin_.back() <= row) rows_until(static_cast<int64_t>(epoch_begin_.size()));
-  const auto after = std::upper_bound(epoch_begin_.begin(), epoch_begin_.end(), row);
-  return after - epoch_begin_.begin() - 1;
+template <typename IsBefore>
+RowSource::Start RowSource::known_start(const IsBefore& is_before) const {
+  // Marks ascend in both, and the first one is before everything.
+  size_t low = 0;
+  for (size_t high = marks_.size(); high - low > 1;) {
+    const size_t middle = low + (high - low) / 2;
+    const Start start{static_cast<int64_t>(middle) * stride_, marks_[middle]};
+    (is_before(start) ? low : high) = middle;
+  }
+  Start best{static_cast<int64_t>(low) * stride_, marks_[low]};
+  for (size_t i = 0; i < orders_.size(); ++i) {
+    const Start start{orders_[i].epoch(), begins_[i]};
+    if (start.epoch > best.epoch && is_before(start)) best = start;
+  }
+  return best;
 }
+
+RowSource::Start RowSource::next(const Start& start) {
+  const Start after{start.epoch + 1, start.row + order_of(start).rows()};
+  remember(after);
+  return after;
+}
+
+// When there is no room for another mark, every second one goes.
+void RowSource::remember(const Start& start) {
+  if (start.epoch != static_cast<int64_t>(marks_.size()) * stride_) return;
+  if (marks_.size() == kMarks) {
+    for (size_t i = 1; i < kMarks / 2; ++i) marks_[i] = marks_[2 * i];
+    marks_.resize(kMarks / 2);
+    stride_ *= 2;
+  }
+  if (start.epoch == static_cast<int64_t>(marks_.size()) * stride_) marks_.push_back(start.row);
+}
+
+int64_t RowSource::most_epochs() {
+  const int64_t rows = rows_of_each();
+  return rows > 0 ? kMostRows / rows : kMostPacked / documents_.size();
+}
+
+void RowSource::check_distance(int64_t epochs) const {
+  if (epochs > kMostPacked / documents_.size())
+    base::throw_user_error(
+        "the rows of {} epochs of {} documents cannot be counted; at most {} epochs can", epochs,
+        documents_.size(), kMostPacked / documents_.size());
+}
+
+int64_t RowSource::rows_until(int64_t epochs) {
+  SNUG_CHECK(epochs >= 0, "{} epochs", epochs);
+  if (epochs == 1 && first_rows_ > 0) return first_rows_;
+  if (const int64_t rows = rows_of_each(); rows > 0) {
+    if (epochs > kMostRows / rows)
+      base::throw_user_error("{} epochs of {} rows cannot be counted", epochs, rows);
+    return epochs * rows;
+  }
+  Start start = known_start([&](const Start& known) { return known.epoch <= epochs; });
+  check_distance(epochs - start.epoch);
+  while (start.epoch < epochs) start = next(start);
+  return start.row;
+}
+
+RowSource::Start RowSource::start_of(int64_t row) {
+  SNUG_CHECK(row >= 0, "row {}", row);
+  if (const int64_t rows = rows_of_each(); rows > 0) return {row / rows, row - row % rows};
+  Start start = known_start([&](const Start& known) { return known.row <= row; });
+  check_distance((row - start.row) / rows_until(1));
+  while (row >= start.row + order_of(start).rows()) start = next(start);
+  return start;
+}
+
+int64_t RowSource::epoch_of(int64_t row) { return start_of(row).epoch; }
 
 RowSource::Place RowSource::place_of(int64_t row) {
-  const int64_t epoch = epoch_of(row);
-  return {&order_of(epoch), row - epoch_begin_[epoch]};
+  const Start start = start_of(row);
+  return {&order_of(start), row - start.row};
 }
 
 RowCounts RowSource::counts(int64_t row) {
@@ -70,10 +142,12 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
     const int32_t document = place.order->document(at);
     const int32_t length = documents_.length(document);
     const int32_t begin = counts.tokens;
+    const std::span<int32_t> words = buffers.ids.subspan(begin, length);
+    documents_.read(document, words);
     for (int32_t i = 0; i < length; ++i) {
-      const bool predicts = i + 1 < length && documents_.is_target(document, i + 1);
-      buffers.ids[begin + i] = documents_.id(document, i);
-      buffers.targets[begin + i] = predicts ? documents_.id(document, i + 1) : -1;
+      const bool predicts = i + 1 < length && DocumentStore::is_target(words[i + 1]);
+      words[i] = DocumentStore::id_of(words[i]);
+      buffers.targets[begin + i] = predicts ? DocumentStore::id_of(words[i + 1]) : -1;
       buffers.positions[begin + i] = i;
     }
     buffers.segments[counts.segments++] = {begin, begin + length};
@@ -90,7 +164,7 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
 
 int64_t RowSource::host_bytes() const {
   return orders_[0].host_bytes() + orders_[1].host_bytes() +
-         static_cast<int64_t>(epoch_begin_.capacity() * sizeof(int64_t));
+         static_cast<int64_t>(marks_.capacity() * sizeof(int64_t));
 }
 
 }  // namespace snug::text

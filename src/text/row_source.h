@@ -2,9 +2,10 @@
 // epoch. Rows are numbered through the whole run, and row k depends on nothing but the documents,
 // the options and k, so a run resumes anywhere and the micro-batch does not matter.
 //
-// The memory is taken when the object is made; fill and the counts allocate nothing more, up to
-// kEpochs epochs. Moving to another epoch shuffles and packs anew, which takes time in proportion
-// to the documents. One loader, one thread. The documents must outlive it.
+// The memory is taken when the object is made; fill and the counts allocate nothing more. Moving to
+// another epoch shuffles and packs anew, which takes time in proportion to the documents; a row far
+// off takes as long for each epoch that lies between, unless all epochs have as many rows. One
+// loader, one thread. The documents must outlive it.
 #pragma once
 
 #include <array>
@@ -57,26 +58,51 @@ class RowSource {
   // Of which epoch a row is.
   int64_t epoch_of(int64_t row);
 
+  // Documents that are packed to find a row or an epoch far off, at most: some minutes' work. What
+  // lies farther is refused with a UserError.
+  static constexpr int64_t kMostPacked = int64_t{1} << 32;
+  // How many epochs can be counted.
+  int64_t most_epochs();
+
   const RowOptions& options() const { return options_; }
   int64_t host_bytes() const;
 
-  static constexpr int64_t kEpochs = 4096;
+  static constexpr size_t kMarks = 4096;
 
  private:
-  // The order of an epoch, made when it is not at hand. Two are kept: the loader stands one step
-  // ahead, so around an epoch's end both are asked for in turn.
-  const RowOrder& order_of(int64_t epoch);
+  // An epoch and the number of its first row.
+  struct Start {
+    int64_t epoch = 0;
+    int64_t row = 0;
+  };
   // The place of a row in its epoch.
   struct Place {
     const RowOrder* order;
     int64_t row;
   };
+
+  // The order of an epoch, made when it is not there. Two are kept: the loader stands one step
+  // ahead, so around an epoch's end both are asked for in turn.
+  const RowOrder& order_of(const Start& start);
+  // The rows of every epoch where all have as many, else 0.
+  int64_t rows_of_each();
+  // The last known start for which `is_before` holds, and the one that follows it.
+  template <typename IsBefore>
+  Start known_start(const IsBefore& is_before) const;
+  Start next(const Start& start);
+  void remember(const Start& start);
+  void check_distance(int64_t epochs) const;
+  Start start_of(int64_t row);
   Place place_of(int64_t row);
 
   const DocumentStore& documents_;
   RowOptions options_;
-  std::array<RowOrder, 2> orders_;    // by parity of the epoch
-  std::vector<int64_t> epoch_begin_;  // first row of epochs 0, 1, ... as far as known
+  std::array<RowOrder, 2> orders_;   // by parity of the epoch
+  std::array<int64_t, 2> begins_{};  // the first rows of their epochs
+  int64_t first_rows_ = 0;           // of epoch 0, once known
+  // The first rows of epochs 0, stride, 2 stride, ... as far as known: at most kMarks.
+  std::vector<int64_t> marks_;
+  int64_t stride_ = 1;
 };
 
 }  // namespace snug::text

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "base/error.h"
 
@@ -11,33 +10,10 @@ namespace snug::text {
 namespace {
 
 using nlohmann::json;
-using Fail = std::function<void(const std::string&)>;
+using Fail = TokenFail;
 
 constexpr int64_t kUntrained = -100;
 constexpr int64_t kLargestId = std::numeric_limits<int32_t>::max();
-
-// The list `key` with one number for each of `size` tokens; empty where the record has none.
-std::vector<int64_t> integers(const json& record, const char* key, size_t size, const Fail& fail) {
-  const auto found = record.find(key);
-  if (found == record.end() || found->is_null()) return {};
-  if (!found->is_array())
-    fail(fmt::format("expected the field '{}' to be a list of integers, found {}", key,
-                     found->type_name()));
-  if (found->size() != size)
-    fail(fmt::format("'{}' has {} entries, but input_ids {}; expected one for each token", key,
-                     found->size(), size));
-  std::vector<int64_t> values;
-  values.reserve(size);
-  for (const json& item : *found) {
-    const bool is_huge =
-        item.is_number_unsigned() && item.get<uint64_t>() > static_cast<uint64_t>(kLargestId);
-    if (!item.is_number_integer() || is_huge)
-      fail(fmt::format("{}[{}] is {}; expected an integer below 2^31", key, values.size(),
-                       item.dump(-1, ' ', false, json::error_handler_t::replace)));
-    values.push_back(item.get<int64_t>());
-  }
-  return values;
-}
 
 // The tokens [begin, end) that the mask shows.
 struct Shown {
@@ -45,24 +21,25 @@ struct Shown {
   size_t end = 0;
 };
 
-Shown shown_by(std::span<const int64_t> mask, size_t size, const Fail& fail) {
+Shown shown_by(NumberList& mask, size_t size, const Fail& fail) {
   if (mask.empty()) return {0, size};
-  for (size_t i = 0; i < size; ++i)
-    if (mask[i] != 0 && mask[i] != 1)
-      fail(fmt::format("attention_mask[{}] is {}; expected 0 or 1", i, mask[i]));
-  const auto begin = std::find(mask.begin(), mask.end(), 1);
-  const auto end = std::find(begin, mask.end(), 0);
-  const auto again = std::find(end, mask.end(), 1);
-  if (again != mask.end())
-    fail(fmt::format(
-        "attention_mask hides token {} and shows token {}; it may hide padding before and after a "
-        "document, not tokens within it",
-        end - mask.begin(), again - mask.begin()));
-  return {static_cast<size_t>(begin - mask.begin()), static_cast<size_t>(end - mask.begin())};
+  Shown shown{size, size};
+  for (size_t i = 0; i < size; ++i) {
+    const int64_t value = mask[i];
+    if (value != 0 && value != 1)
+      fail(fmt::format("attention_mask[{}] is {}; expected 0 or 1", i, value));
+    if (value == 1 && shown.begin == size) shown.begin = i;
+    if (value == 0 && shown.begin < size && shown.end == size) shown.end = i;
+    if (value == 1 && shown.end < size)
+      fail(fmt::format(
+          "attention_mask hides token {} and shows token {}; it may hide padding before and after "
+          "a document, not tokens within it",
+          shown.end, i));
+  }
+  return shown;
 }
 
-void check_labels(std::span<const int64_t> labels, std::span<const int64_t> ids, Shown shown,
-                  const Fail& fail) {
+void check_labels(NumberList& labels, NumberList& ids, Shown shown, const Fail& fail) {
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] == kUntrained) continue;
     if (i < shown.begin || i >= shown.end)
@@ -78,7 +55,7 @@ void check_labels(std::span<const int64_t> labels, std::span<const int64_t> ids,
 
 // Packing of others shows in positions that start again; trained as one document, their documents
 // would see each other.
-void check_positions(std::span<const int64_t> positions, Shown shown, const Fail& fail) {
+void check_positions(NumberList& positions, Shown shown, const Fail& fail) {
   if (positions.empty()) return;
   for (size_t i = shown.begin; i < shown.end; ++i)
     if (positions[i] != static_cast<int64_t>(i - shown.begin))
@@ -88,35 +65,66 @@ void check_positions(std::span<const int64_t> positions, Shown shown, const Fail
                       i, positions[i], i - shown.begin));
 }
 
+void check_sizes(TokenLists& lists, const Fail& fail) {
+  const size_t size = lists.lists[0].size();
+  for (size_t i = 1; i < kTokenKeys.size(); ++i)
+    if (lists.is_there[i] && lists.lists[i].size() != size)
+      fail(fmt::format("'{}' has {} entries, but input_ids {}; expected one for each token",
+                       kTokenKeys[i], lists.lists[i].size(), size));
+}
+
 }  // namespace
 
-TokenRecord parse_token_record(const json& record, const Fail& fail) {
-  const json& list = record.at("input_ids");
-  if (!list.is_array())
-    fail(fmt::format("expected the field 'input_ids' to be a list of token ids, found {}",
-                     list.type_name()));
-  const size_t size = list.size();
-  const std::vector<int64_t> ids = integers(record, "input_ids", size, fail);
-  const auto negative =
-      std::find_if(ids.begin(), ids.end(), [](int64_t id) { return id < 0; }) - ids.begin();
-  if (static_cast<size_t>(negative) < size)
-    fail(fmt::format("input_ids[{}] is {}; expected ids from 0", negative,
-                     ids[static_cast<size_t>(negative)]));
-  const Shown shown = shown_by(integers(record, "attention_mask", size, fail), size, fail);
-  const std::vector<int64_t> labels = integers(record, "labels", size, fail);
-  check_labels(labels, ids, shown, fail);
-  check_positions(integers(record, "position_ids", size, fail), shown, fail);
-  TokenRecord result;
-  for (size_t i = shown.begin; i < shown.end; ++i) {
-    result.ids.push_back(static_cast<int32_t>(ids[i]));
-    result.trained.push_back(labels.empty() || labels[i] != kUntrained ? 1 : 0);
+int64_t checked_number(const json& item, const char* key, size_t index, const Fail& fail) {
+  const bool is_huge =
+      item.is_number_unsigned() && item.get<uint64_t>() > static_cast<uint64_t>(kLargestId);
+  if (!item.is_number_integer() || is_huge)
+    fail(fmt::format("{}[{}] is {}; expected an integer below 2^31", key, index,
+                     item.dump(-1, ' ', false, json::error_handler_t::replace)));
+  return item.get<int64_t>();
+}
+
+TokenLists token_lists(const json& record, const Fail& fail) {
+  TokenLists result;
+  for (size_t i = 0; i < kTokenKeys.size(); ++i) {
+    const char* key = kTokenKeys[i];
+    const auto found = record.find(key);
+    if (found == record.end() || (i > 0 && found->is_null())) continue;
+    if (!found->is_array())
+      fail(fmt::format("expected the field '{}' to be a list of {}, found {}", key,
+                       i == 0 ? "token ids" : "integers", found->type_name()));
+    result.is_there[i] = true;
+    for (const json& item : *found)
+      result.lists[i].add(checked_number(item, key, result.lists[i].size(), fail));
   }
-  if (result.ids.size() < 2)
+  return result;
+}
+
+TokenRecord read_token_lists(TokenLists& lists, size_t most, const Fail& fail) {
+  check_sizes(lists, fail);
+  auto& [ids, mask, labels, positions] = lists.lists;
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0) fail(fmt::format("input_ids[{}] is {}; expected ids from 0", i, ids[i]));
+  const Shown shown = shown_by(mask, ids.size(), fail);
+  check_labels(labels, ids, shown, fail);
+  check_positions(positions, shown, fail);
+  TokenRecord result;
+  result.size = static_cast<int64_t>(shown.end - shown.begin);
+  if (result.size < 2)
     fail(
         fmt::format("input_ids has {} tokens to train; a token is learned from those before it, so "
                     "expected at least 2",
-                    result.ids.size()));
-  if (std::find(result.trained.begin() + 1, result.trained.end(), 1) == result.trained.end())
+                    result.size));
+  for (size_t i = shown.begin; i < shown.end; ++i) {
+    const bool is_target = labels.empty() || labels[i] != kUntrained;
+    if (is_target && i > shown.begin && result.first_target == 0)
+      result.first_target = static_cast<int64_t>(i - shown.begin);
+    result.largest = std::max(result.largest, static_cast<int32_t>(ids[i]));
+    if (i - shown.begin >= most) continue;
+    result.ids.push_back(static_cast<int32_t>(ids[i]));
+    result.trained.push_back(is_target ? 1 : 0);
+  }
+  if (result.first_target == 0)
     fail("no label is a token, so there is nothing to learn from it; remove the record");
   return result;
 }

@@ -8,25 +8,47 @@
 // Nothing is added, no EOS either. Pure; any thread.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "text/number_list.h"
+
 namespace snug::text {
 
-struct TokenRecord {
-  std::vector<int32_t> ids;  // from 0 to 2^31 - 1
-  std::vector<uint8_t>
-      trained;  // one for each id; the first is no target for want of a predecessor
+inline constexpr std::array kTokenKeys = {"input_ids", "attention_mask", "labels", "position_ids"};
+
+// The lists of a record, by kTokenKeys; empty where it has none or null, input_ids is always there.
+struct TokenLists {
+  std::array<NumberList, kTokenKeys.size()> lists;
+  std::array<bool, kTokenKeys.size()> is_there{};
 };
 
-// Requires a record with input_ids. `fail` throws and does not return; it is called for wrong
-// types, lists of unequal length, a label that is another id, a mask with a hole, a label at what
-// the mask hides, positions that start again, fewer than two tokens, and a record of which nothing
-// is learned.
-TokenRecord parse_token_record(const nlohmann::json& record,
-                               const std::function<void(const std::string&)>& fail);
+struct TokenRecord {
+  std::vector<int32_t> ids;      // from 0 to 2^31 - 1; the first ones of the document
+  std::vector<uint8_t> trained;  // one for each; the first is no target for want of a predecessor
+  int64_t size = 0;              // tokens of the whole document
+  int64_t first_target = 0;      // the first token that is one
+  int32_t largest = 0;           // id of the whole document
+};
+
+// Throws and does not return.
+using TokenFail = std::function<void(const std::string&)>;
+
+// An integer of a list; `fail` is called for one that is no id's size.
+int64_t checked_number(const nlohmann::json& item, const char* key, size_t index,
+                       const TokenFail& fail);
+
+// The lists of a record with input_ids. `fail` is called for wrong types.
+TokenLists token_lists(const nlohmann::json& record, const TokenFail& fail);
+
+// Keeps the first `most` tokens. `fail` is called for lists of unequal length, a label that is
+// another id, a mask with a hole, a label at what the mask hides, positions that start again, fewer
+// than two tokens, and a record of which nothing is learned.
+TokenRecord read_token_lists(TokenLists& lists, size_t most, const TokenFail& fail);
 
 }  // namespace snug::text

@@ -8,6 +8,7 @@
 #include "text/tokenizer_file.h"
 #include "text/tokenizer_parts.h"
 #include "text/utf8.h"
+#include "text/word_encoder.h"
 
 namespace snug::text {
 namespace {
@@ -97,18 +98,13 @@ void Tokenizer::encode_ordinary(std::string_view text, bool at_text_start,
                                 std::vector<int32_t>& ids) const {
   std::string normalized(text);
   if (parts_->normalizer) parts_->normalizer->apply(normalized);
-  Words words;
   for (const TextSpan& span : parts_->in_normalized.find(normalized)) {
     if (span.id >= 0) {
       ids.push_back(span.id);
-      continue;
+    } else {
+      const auto words = std::string_view(normalized).substr(span.begin, span.end - span.begin);
+      encode_words(*parts_, words, {.at_text_start = at_text_start && span.begin == 0}, ids);
     }
-    words.buffer.assign(normalized, span.begin, span.end - span.begin);
-    words.list.assign(1, {0, words.buffer.size(), at_text_start && span.begin == 0});
-    if (parts_->pre_tokenizer) parts_->pre_tokenizer->apply(words);
-    const std::string_view buffer = words.buffer;
-    for (const Words::Word& word : words.list)
-      parts_->model->encode(buffer.substr(word.begin, word.end - word.begin), ids);
   }
 }
 

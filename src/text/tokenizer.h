@@ -67,8 +67,11 @@ class Tokenizer {
 
   int64_t host_bytes() const;
 
- private:
+  // What it is made of, for those who encode a text in pieces (text_encoder.h).
   struct Parts;
+  const Parts& parts() const { return *parts_; }
+
+ private:
   explicit Tokenizer(std::unique_ptr<const Parts> parts);
   static std::unique_ptr<Parts> read_parts(std::string_view tokenizer_json, std::string_view config,
                                            const std::string& name);

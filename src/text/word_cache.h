@@ -22,10 +22,11 @@ class WordCache {
 
   static int64_t host_bytes();
 
+  static constexpr size_t kWordBytes = 38;  // of a word that is kept, at most
+
  private:
   static constexpr size_t kGroups = 16;
   static constexpr size_t kSlots = 1024;  // a group
-  static constexpr size_t kWordBytes = 38;
   static constexpr size_t kIds = 10;
 
   struct Slot {

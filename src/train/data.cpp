@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "plan/fit.h"
+#include "train/process_memory.h"
 
 namespace snug::train {
 namespace {
@@ -61,6 +63,23 @@ int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets, in
   return segments;
 }
 
+// Seen from the first records.
+bool holds_only_tokens(const formats::Recipe& recipe) {
+  const auto form = plan::record_form(recipe.data_format);
+  return text::holds_tokens(recipe.data, form) &&
+         (recipe.eval_data.empty() || text::holds_tokens(recipe.eval_data, form));
+}
+
+// What reading the files may hold beyond what the process holds before: one is read at a time.
+int64_t reading_bytes_of(const formats::Recipe& recipe) {
+  int64_t bytes = 0;
+  for (const std::string& path : {recipe.data, recipe.eval_data})
+    if (!path.empty())
+      bytes = std::max(bytes,
+                       text::reading_bytes(static_cast<int64_t>(std::filesystem::file_size(path))));
+  return bytes;
+}
+
 }  // namespace
 
 int64_t RunData::host_bytes() const {
@@ -108,6 +127,11 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
                                      .vocabulary = model.config.vocab_size,
                                      .threads = base::thread_count(recipe.threads)};
   LazyTokenizer tokenizer(recipe, model);
+  // Before the bound is known, since what it takes to open one is no part of it.
+  if (!holds_only_tokens(recipe)) tokenizer.open();
+  release_freed_memory();
+  const int64_t reading = process_memory().resident_bytes + reading_bytes_of(recipe);
+  plan::require_room_to_read(recipe, std::max(reading, process_memory().resident_peak_bytes));
   const auto load = [&](const std::string& path) {
     if (path.empty()) return text::Dataset{};
     return text::load_dataset(
@@ -128,18 +152,22 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
   rows.shuffle = false;
   if (!recipe.eval_data.empty())
     data.evaluation = std::make_unique<DataSource>(std::move(evaluation), rows);
+  data.reading_bytes = reading + data.host_bytes();
   return data;
 }
 
 bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model) {
-  if (!model.folder.empty()) return true;
-  const auto form = plan::record_form(recipe.data_format);
-  return text::holds_tokens(recipe.data, form) &&
-         (recipe.eval_data.empty() || text::holds_tokens(recipe.eval_data, form));
+  return !model.folder.empty() || holds_only_tokens(recipe);
 }
 
 int64_t total_steps(const formats::Recipe& recipe, text::RowSource& rows) {
   if (recipe.max_steps > 0) return recipe.max_steps;
+  const int64_t most = rows.most_epochs();
+  if (!(recipe.num_train_epochs < static_cast<double>(most)))
+    recipe.fail("num_train_epochs",
+                fmt::format("is {}, but of this data at most {} epochs can be counted; give fewer, "
+                            "or max_steps",
+                            recipe.num_train_epochs, most - 1));
   const auto step_rows =
       static_cast<double>(recipe.per_device_train_batch_size * recipe.gradient_accumulation_steps);
   const auto whole = static_cast<int64_t>(recipe.num_train_epochs);
@@ -154,11 +182,12 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
   return fmt::format(
       "{}: {} records of form {}{}, {} documents, {} tokens, {} of them trained; longest {} "
       "tokens; "
-      "{} documents cut to max_length ({} tokens lost)",
+      "{} documents cut to max_length ({} tokens lost){}",
       path, audit.records, audit.form,
       audit.chat_template.empty() ? "" : fmt::format(" ({} template)", audit.chat_template),
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
-      audit.cut_tokens);
+      audit.cut_tokens,
+      audit.empty == 0 ? "" : fmt::format("; {} texts without a token left out", audit.empty));
 }
 
 }  // namespace snug::train

@@ -24,6 +24,9 @@ struct DataSource {
 struct RunData {
   std::unique_ptr<DataSource> training;
   std::unique_ptr<DataSource> evaluation;  // null without eval_data
+  // What the process held at most while the data were read, as far as that can be known before: see
+  // text/dataset.h, and the index of their documents.
+  int64_t reading_bytes = 0;
   int64_t host_bytes() const;
   int64_t longest_document() const;  // tokens, of both, after cutting
   // Makes a job's rows those of the data: how long a document is, how many a row may have. The
@@ -33,7 +36,7 @@ struct RunData {
 
 // Reads recipe.data and recipe.eval_data, with the model's tokenizer unless their records are
 // tokens already. Throws UserError, also when the tokenizer or a record has ids that the model has
-// no row for.
+// no row for, and, before they are read, when host_memory is less than that may take.
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
                   int64_t row_segments);
 
@@ -42,7 +45,8 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
 // broken.
 bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model);
 
-// Steps of the run: max_steps, else what num_train_epochs amounts to.
+// Steps of the run: max_steps, else what num_train_epochs amounts to. Throws UserError for more
+// epochs than can be counted (RowSource::most_epochs).
 int64_t total_steps(const formats::Recipe& recipe, text::RowSource& rows);
 
 // One paragraph: documents, tokens, what carries loss, what was cut.

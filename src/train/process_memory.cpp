@@ -44,13 +44,6 @@ ProcessMemory process_memory() {
   return {field_bytes(status, "VmRSS:"), field_bytes(status, "VmHWM:")};
 }
 
-void release_freed_memory() {
-  ::malloc_trim(0);
-  const int file = ::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-  if (file < 0) return;
-  // "5" resets the peak; a kernel that refuses only leaves it higher.
-  [[maybe_unused]] const ssize_t written = ::write(file, "5", 1);
-  ::close(file);
-}
+void release_freed_memory() { ::malloc_trim(0); }
 
 }  // namespace snug::train

@@ -7,7 +7,7 @@ namespace snug::train {
 
 struct ProcessMemory {
   int64_t resident_bytes = 0;       // VmRSS
-  int64_t resident_peak_bytes = 0;  // VmHWM
+  int64_t resident_peak_bytes = 0;  // VmHWM: since the process began
 };
 
 // Zeros where /proc is not there.
@@ -17,8 +17,7 @@ ProcessMemory process_memory();
 // asked before anything is allocated: what is resident now, and what libraries will add.
 int64_t outside_bytes();
 
-// Gives freed heap pages back to the system, so that what was needed once is not counted for ever,
-// and starts the peak anew where the kernel allows it.
+// Gives freed heap pages back to the system, so that what was needed once is not held for ever.
 void release_freed_memory();
 
 }  // namespace snug::train

@@ -58,17 +58,6 @@ bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Of every id and what is learned of it.
-std::string fingerprint_of(const text::DocumentStore& documents) {
-  uint64_t hash = 0;
-  for (int64_t document = 0; document < documents.size(); ++document)
-    for (int32_t i = 0; i < documents.length(document); ++i) {
-      const auto id = static_cast<uint64_t>(documents.id(document, i));
-      hash = (hash ^ (2 * id + (documents.is_target(document, i) ? 1 : 0))) * 0x100000001b3ULL;
-    }
-  return fmt::format("{:016x}", hash);
-}
-
 // Known once it was read, which takes as long as reading the model.
 constexpr const char* kWeights = "the model";
 constexpr const char* kAdapter = "the start adapter";
@@ -99,7 +88,7 @@ runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::Mo
   else
     identity.fixed["config.json"] =
         base::checksum_text(base::checksum(base::read_text_file(model.folder / "config.json")));
-  identity.fixed["the data"] = fingerprint_of(documents);
+  identity.fixed["the data"] = documents.fingerprint();
   for (const formats::RecipeKey& key : formats::recipe_keys()) {
     if (key.field.get == nullptr || !key.belongs_to(formats::Verb::train)) continue;
     if (is_one_of(kLeftOut, key.name) || is_idle(recipe, key.name)) continue;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/recipe_backend.h"
@@ -94,6 +95,8 @@ class Session {
     job_ = plan::plan_training(spec_, *backend_);
     plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
     plan::set_outside(plan_, rehearsed_outside_bytes(job_, *backend_));
+    reading_peak_bytes_ = process_memory().resident_peak_bytes;
+    plan_.reading_bytes = std::max(data_.reading_bytes, reading_peak_bytes_);
     plan::require_fit(recipe_, model_, plan_, *backend_, data_.shape());
     base::say("{}\n{}", plan::parameter_line(plan_), plan::summary(plan_));
   }
@@ -263,7 +266,14 @@ class Session {
     measured.host.report.peak_bytes = executor_->arena_bytes(program::Space::pinned_host) +
                                       executor_->arena_bytes(program::Space::host);
     measured.card = backend_->device();
-    measured.outside_bytes = process_memory().resident_peak_bytes - measured.arena_bytes_on_host();
+    // Where the peak came before the job, what lay outside the arenas during it is not known; what
+    // does now is.
+    const ProcessMemory memory = process_memory();
+    measured.reading_bytes = reading_peak_bytes_;
+    measured.outside_bytes =
+        (memory.resident_peak_bytes > reading_peak_bytes_ ? memory.resident_peak_bytes
+                                                          : memory.resident_bytes) -
+        measured.arena_bytes_on_host();
     measured.tokens_per_step = std::llround(outcome.mean_step_tokens);
     measured.step_seconds = outcome.median_step_seconds;
     measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";
@@ -278,6 +288,7 @@ class Session {
   plan::TrainingSpec spec_;
   RunData data_;
   int64_t steps_ = 0;
+  int64_t reading_peak_bytes_ = 0;  // the process's until the job began
   plan::Job job_;
   plan::PlanDocument plan_;
   std::unique_ptr<runtime::Executor> executor_;

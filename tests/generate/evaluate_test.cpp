@@ -1,4 +1,5 @@
 // Exact match, counted on answers that the model itself gave before.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/temporary_folder.h"
@@ -81,9 +82,10 @@ TEST(Evaluate, PromptsAreThoseOfTraining) {
     ASSERT_EQ(questions.size(), records.size());
     for (size_t i = 0; i < questions.size(); ++i) {
       const auto document = static_cast<int64_t>(i);
-      Ids prompt;
-      for (int32_t t = 0; !training.documents.is_target(document, t); ++t)
-        prompt.push_back(training.documents.id(document, t));
+      Ids prompt(static_cast<size_t>(training.documents.length(document)));
+      training.documents.read(document, prompt);
+      prompt.erase(std::find_if(prompt.begin(), prompt.end(), text::DocumentStore::is_target),
+                   prompt.end());
       EXPECT_EQ(questions[i].ids, prompt) << records[i];
       EXPECT_EQ(questions[i].expected, "a kind of cord");
     }

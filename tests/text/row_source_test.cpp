@@ -22,7 +22,7 @@ DocumentStore documents_of(const std::vector<int>& lengths) {
     }
     store.add(ids, trained);
   }
-  store.shrink();
+  store.finish();
   return store;
 }
 
@@ -83,9 +83,12 @@ void expect_row(const DocumentStore& documents, const RowOptions& chosen, const 
     ASSERT_EQ(segment.begin, end);
     const int32_t document = row.ids[segment.begin] / 1000;
     ASSERT_EQ(segment.end - segment.begin, documents.length(document));
+    std::vector<int32_t> words(static_cast<size_t>(documents.length(document)));
+    documents.read(document, words);
     for (int32_t i = 0; i < documents.length(document); ++i) {
       const int32_t at = segment.begin + i;
-      const bool predicts = at + 1 < segment.end && documents.is_target(document, i + 1);
+      const bool predicts =
+          at + 1 < segment.end && DocumentStore::is_target(words[static_cast<size_t>(i) + 1]);
       ASSERT_EQ(row.ids[at], 1000 * document + i);
       ASSERT_EQ(row.positions[at], i);
       ASSERT_EQ(row.targets[at], predicts ? row.ids[at + 1] : -1);
@@ -225,7 +228,7 @@ TEST(RowSource, KnowsItsBytes) {
   const DocumentStore documents = random_documents(100, 30, 9);
   RowSource source(documents, options(64));
   const int64_t before = source.host_bytes();
-  EXPECT_EQ(before, 2 * (100 + 101 + 64) * 4 + 4097 * 8);
+  EXPECT_EQ(before, 2 * (100 + 101 + 64) * 4 + 4096 * 8);
   for (int64_t row = 0; row < source.rows_until(5); ++row) read(source, row);
   EXPECT_EQ(source.host_bytes(), before);
 }

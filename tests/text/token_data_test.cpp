@@ -29,9 +29,10 @@ class TokenData : public ::testing::Test {
   }
   // Of document 0: ids, those that are targets negated.
   static Ids marked(const Dataset& data) {
-    Ids ids;
-    for (int32_t i = 0; i < data.documents.length(0); ++i)
-      ids.push_back(data.documents.id(0, i) * (data.documents.is_target(0, i) ? -1 : 1));
+    Ids ids(static_cast<size_t>(data.documents.length(0)));
+    data.documents.read(0, ids);
+    for (int32_t& id : ids)
+      if (DocumentStore::is_target(id)) id = -DocumentStore::id_of(id);
     return ids;
   }
 

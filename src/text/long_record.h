@@ -1,0 +1,45 @@
+// JSON records that are too long to be held (record_reader.h), read from the file in small pieces:
+// those of the forms tokens and text may be as long as one wishes; the others are refused.
+// Each object belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "text/record_form.h"
+#include "text/record_reader.h"
+#include "text/token_record.h"
+
+namespace snug::text {
+
+// What of a long record is small.
+struct LongRecord {
+  RecordForm form = RecordForm::text;
+  TokenRecord tokens{};    // tokens: the first `most`
+  int64_t text_begin = 0;  // text: the bytes of the file between the quotes
+  int64_t text_end = 0;
+};
+
+// Throws UserError with file and line as parse_record does, and for records of other forms.
+LongRecord read_long_record(const RawRecord& raw, const std::string& path,
+                            std::optional<RecordForm> wanted, size_t most);
+
+// A JSON string of the file, piece by piece, its escapes resolved.
+class LongString {
+ public:
+  LongString(const std::string& path, int64_t begin, int64_t end)
+      : file_(base::File::open_for_reading(path)), at_(begin), end_(end) {}
+
+  // The next piece, in whole characters; false at the end. Throws nlohmann's parse_error for
+  // broken escapes.
+  bool next(std::string& piece);
+
+ private:
+  base::File file_;
+  int64_t at_;
+  int64_t end_;
+};
+
+}  // namespace snug::text

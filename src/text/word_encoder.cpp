@@ -1,0 +1,62 @@
+#include "text/word_encoder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/utf8.h"
+
+namespace snug::text {
+namespace {
+
+// The text up to `bytes`, in whole characters.
+std::string_view window_of(std::string_view text, size_t bytes) {
+  const std::string_view window = text.substr(0, bytes);
+  return window.substr(0, window.size() - incomplete_tail(window));
+}
+
+// What the pre-tokenizer leaves of an open word the model may yet encode in stretches.
+void take_stretches(const Bpe& model, Words& words) {
+  if (!words.is_open) return;
+  Words::Word& word = words.list.back();
+  const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
+  const size_t begin = model.last_stretch(text);
+  words.done += begin;
+  word.end = word.begin + begin;
+  words.is_open = false;
+}
+
+}  // namespace
+
+size_t encode_words(const Tokenizer::Parts& parts, std::string_view text, WordPlace place,
+                    std::vector<int32_t>& ids) {
+  Words words;
+  size_t bytes = place.window_bytes;
+  size_t done = 0;
+  while (done < text.size()) {
+    const std::string_view window = window_of(text.substr(done), bytes);
+    const bool is_last = done + window.size() == text.size();
+    words.buffer.assign(window);
+    words.list.assign(1, {0, window.size(), place.at_text_start && done == 0});
+    words.is_open = place.is_open || !is_last;
+    words.splits_at_marks = parts.model->splits_at_marker();
+    words.done = 0;
+    const bool was_open = words.is_open;
+    if (parts.pre_tokenizer) parts.pre_tokenizer->apply(words);
+    take_stretches(*parts.model, words);
+    const std::string_view buffer = words.buffer;
+    for (const Words::Word& word : words.list)
+      parts.model->encode(buffer.substr(word.begin, word.end - word.begin), ids);
+    const size_t taken = was_open ? words.done : window.size();
+    if (taken == 0 && window.size() > Bpe::kMostBytes)
+      base::throw_user_error(
+          "the tokenizer finds no place in {} bytes of text where tokens certainly end; split the "
+          "text",
+          window.size());
+    if (taken == 0 && is_last) break;  // open: what follows decides
+    bytes = taken == 0 ? 2 * bytes : place.window_bytes;
+    done += taken;
+  }
+  return done;
+}
+
+}  // namespace snug::text

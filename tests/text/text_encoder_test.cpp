@@ -1,0 +1,98 @@
+// A text in pieces has the ids of the whole, whatever the tokenizer and wherever pieces end.
+#include "text/text_encoder.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "golden_files.h"
+#include "text/utf8.h"
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using Json = nlohmann::ordered_json;
+
+// The ids of `text` in pieces of random sizes; the message where it is refused.
+Ids in_pieces(const Tokenizer& tokenizer, std::string_view text, size_t piece_bytes,
+              std::string& refusal) {
+  std::mt19937 random(static_cast<unsigned>(piece_bytes));
+  Ids ids;
+  refusal = message_of<base::UserError>([&] {
+    TextEncoder encoder(tokenizer, piece_bytes);
+    for (size_t begin = 0; begin < text.size();) {
+      std::string_view piece = text.substr(begin, 1 + random() % (2 * piece_bytes));
+      piece.remove_suffix(incomplete_tail(piece));
+      encoder.add(piece, ids);
+      begin += piece.size();
+    }
+    encoder.finish(ids);
+  });
+  return ids;
+}
+
+// All texts of the goldens in a row, over and over, in changing order.
+std::string long_text(size_t bytes) {
+  auto texts = json_of(kGoldens + "texts.json").get<std::vector<std::string>>();
+  std::mt19937 random(3);
+  std::string text;
+  while (text.size() < bytes) {
+    const std::string& next = texts[random() % texts.size()];
+    if (next.size() < 4000) text += next + (random() % 3 == 0 ? "\n" : " ");
+  }
+  return text;
+}
+
+TEST(TextEncoder, GivesTheIdsOfTheWholeInEveryPipeline) {
+  const std::string text = long_text(60'000);
+  int refused = 0;
+  for (const Json& variant : json_of(kGoldens + "tiny/pipelines.json")) {
+    SCOPED_TRACE(variant["name"].get<std::string>());
+    Json document = json_of(kGoldens + "tiny/" + variant["base"].get<std::string>() + ".json");
+    for (const auto& item : variant["document"].items()) document[item.key()] = item.value();
+    for (const auto& item : variant["model"].items()) document["model"][item.key()] = item.value();
+    const Tokenizer tokenizer = Tokenizer::from_text(document.dump(), "", "tiny");
+    const Ids whole = tokenizer.encode(text, false);
+    for (const size_t piece : {400UL, 3000UL}) {
+      std::string refusal;
+      const Ids ids = in_pieces(tokenizer, text, piece, refusal);
+      EXPECT_EQ(refusal, "");
+      ASSERT_EQ(ids.size(), whole.size()) << piece;
+      ASSERT_TRUE(ids == whole) << piece;
+    }
+  }
+  EXPECT_EQ(refused, 0);
+}
+
+TEST(TextEncoder, GivesTheIdsOfTheWholeForWellKnownTokenizers) {
+  const std::string shared = kSharedData + "tokenizers/";
+  if (!std::filesystem::exists(shared)) GTEST_SKIP() << shared << " is absent";
+  const std::string text = long_text(200'000);
+  for (const char* name : {"falcon", "gpt2", "llama2", "llama3", "phi-2", "phi-3-mini", "qwen"}) {
+    SCOPED_TRACE(name);
+    if (!std::filesystem::exists(shared + name + "/tokenizer.json")) continue;
+    const Tokenizer tokenizer = Tokenizer::from_folder(shared + name);
+    std::string refusal;
+    const Ids ids = in_pieces(tokenizer, text, 5000, refusal);
+    EXPECT_EQ(refusal, "");
+    ASSERT_TRUE(ids == tokenizer.encode(text, false));
+  }
+}
+
+TEST(TextEncoder, RefusesWhatOffersNoPlaceToCut) {
+  TinyTokenizer tiny{{{"a", "a"}}};
+  std::string refusal;
+  in_pieces(tiny.make(), std::string(3'000'000, 'a'), 60'000, refusal);
+  EXPECT_NE(refusal.find("split the text"), std::string::npos) << refusal;
+  tiny.keys["normalizer"] = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
+  std::string words;
+  while (words.size() < 3'000'000) words += "a word ";
+  in_pieces(tiny.make(), words, 60'000, refusal);
+  EXPECT_NE(refusal.find("split the text"), std::string::npos) << refusal;
+}
+
+}  // namespace
+}  // namespace snug::text
