@@ -2,6 +2,7 @@
 // reading; apply may be called from any thread.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -12,8 +13,9 @@ namespace snug::text {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // `text` is valid UTF-8 before and after.
-  virtual void apply(std::string& text) const = 0;
+  // `text` is valid UTF-8 before and after. Throws UserError where more than `most` bytes come of
+  // it (text/growth.h).
+  virtual void apply(std::string& text, size_t most) const = 0;
 };
 
 // Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, ByteLevel. Throws UserError

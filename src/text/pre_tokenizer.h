@@ -19,6 +19,7 @@ struct Words {
   };
   std::string buffer;  // valid UTF-8
   std::vector<Word> list;
+  size_t most = 0;  // bytes that the buffer may come to (text/growth.h)
 };
 
 class PreTokenizer {
