@@ -154,6 +154,7 @@ RunFolder open_run_folder(const formats::Recipe& recipe) {
     check_newest(folder, recipe);
   }
   check_free(folder, recipe);
+  base::require_writable_folder(folder.path);
   if (recipe.overwrite_output_dir && !folder.goes_on) check_inputs(folder, recipe);
   return folder;
 }

@@ -120,6 +120,8 @@ class Session {
     plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
     plan::set_outside(plan_, outside_bytes());
     plan::require_fit(recipe_, model_, plan_, *backend_, data_.shape());
+    if (spec_.method == plan::MethodKind::lora && !recipe_.adapter.empty())
+      runtime::check_adapter(recipe_.adapter, spec_.lora, job_);
     fmt::print(stderr, "{}\n{}\n", plan::parameter_line(plan_), plan::summary(plan_));
   }
 
