@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -22,18 +20,26 @@ constexpr size_t kCopyBufferBytes = size_t{256} << 10;
 
 int open_descriptor(const std::filesystem::path& path, int flags, std::string_view action) {
   while (true) {
-    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     if (descriptor >= 0) return descriptor;
     if (errno != EINTR) throw_system_error(action, path, errno);
   }
 }
 
-// Pipes and devices ("snug train <(...)") have no size and no positions.
-std::string read_stream(const std::filesystem::path& path) {
-  std::ifstream stream(path);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (stream.bad()) throw_system_error("read", path, EIO);
-  return text;
+// What stands in a file's place.
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+[[noreturn]] void throw_no_file(std::string_view action, const std::filesystem::path& path,
+                                mode_t mode) {
+  throw_user_error(
+      "cannot {} {}: this is {}, not a file. Snug reads files, in any order; save "
+      "what it gives in one",
+      action, path.string(), kind_of(mode));
 }
 
 template <typename Write>
@@ -65,7 +71,11 @@ std::string_view advice_for(int error_number) {
     case EROFS:
       return "; check the permissions of the file and of its folder";
     case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
       return "; check the path";
+    case ELOOP:
+      return "; a symbolic link leads back to itself";
     default:
       return "";
   }
@@ -73,25 +83,57 @@ std::string_view advice_for(int error_number) {
 
 }  // namespace
 
+void require_regular(const std::filesystem::path& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw_no_file("read", path, status.st_mode);
+}
+
+void require_writable_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path above = path.empty() ? "." : std::filesystem::absolute(path, error);
+  while (std::filesystem::status(above, error).type() == std::filesystem::file_type::not_found &&
+         above.has_relative_path())
+    above = above.parent_path();
+  if (error) throw_system_error("create", path, error.value());
+  if (!std::filesystem::is_directory(above, error))
+    throw_user_error("cannot create {}: {} is a file; choose another folder", path.string(),
+                     above.string());
+  if (::access(above.c_str(), W_OK | X_OK) != 0) throw_system_error("write into", above, errno);
+}
+
+UserError as_user_error(const std::filesystem::filesystem_error& error) {
+  std::string paths = error.path1().string();
+  if (!error.path2().empty()) paths += fmt::format(" or {}", error.path2().string());
+  const int number = error.code().value();
+  return UserError(
+      fmt::format("cannot use {}: {}{}", paths, std::strerror(number), advice_for(number)));
+}
+
 void throw_system_error(std::string_view action, const std::filesystem::path& path,
                         int error_number) {
   throw UserError(fmt::format("cannot {} {}: {}{}", action, path.string(),
                               std::strerror(error_number), advice_for(error_number)));
 }
 
+// Opening never waits, as it would for the other end of a pipe; what is no file is refused after.
 File File::open_for_reading(const std::filesystem::path& path) {
+  require_regular(path);
   File file(path, open_descriptor(path, O_RDONLY, "read"));
-  if (std::filesystem::is_directory(path)) throw_system_error("read", path, EISDIR);
+  if (const mode_t mode = file.mode(); !S_ISREG(mode)) throw_no_file("read", path, mode);
   return file;
 }
 
-File File::create(const std::filesystem::path& path) {
-  return {path, open_descriptor(path, O_RDWR | O_CREAT | O_TRUNC, "write")};
+// Devices may be written to: they take what they are given, or say why not.
+File File::open_for_writing(const std::filesystem::path& path, int flags) {
+  File file(path, open_descriptor(path, O_RDWR | O_CREAT | flags, "write"));
+  if (const mode_t mode = file.mode(); S_ISFIFO(mode)) throw_no_file("write", path, mode);
+  return file;
 }
 
-File File::open_for_update(const std::filesystem::path& path) {
-  return {path, open_descriptor(path, O_RDWR | O_CREAT, "write")};
-}
+File File::create(const std::filesystem::path& path) { return open_for_writing(path, O_TRUNC); }
+
+File File::open_for_update(const std::filesystem::path& path) { return open_for_writing(path, 0); }
 
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -110,6 +152,12 @@ int64_t File::size() const {
   struct stat status = {};
   if (::fstat(descriptor_, &status) != 0) throw_system_error("read", path_, errno);
   return status.st_size;
+}
+
+mode_t File::mode() const {
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) throw_system_error("read", path_, errno);
+  return status.st_mode;
 }
 
 void File::read_at(int64_t offset, void* destination, int64_t bytes) const {
@@ -172,8 +220,6 @@ void File::close() {
 }
 
 std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes) {
-  if (std::filesystem::is_fifo(path) || std::filesystem::is_character_file(path))
-    return read_stream(path);
   const File file = File::open_for_reading(path);
   const int64_t bytes = file.size();
   if (bytes > max_bytes)

@@ -3,6 +3,8 @@
 // the file, what was being done and, for a full disk, how much was missing.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -10,10 +12,13 @@
 
 namespace snug::base {
 
+class UserError;
+
 // An open file descriptor. Moves, never copies. read_at and write_at may be called from several
 // threads at once on distinct buffers; everything else belongs to one thread.
 class File {
  public:
+  // Pipes, devices and folders are refused, and never waited for.
   static File open_for_reading(const std::filesystem::path& path);
   // Opens an empty file for writing, replacing what was there.
   static File create(const std::filesystem::path& path);
@@ -43,6 +48,8 @@ class File {
  private:
   File(std::filesystem::path path, int descriptor)
       : path_(std::move(path)), descriptor_(descriptor) {}
+  static File open_for_writing(const std::filesystem::path& path, int flags);
+  mode_t mode() const;
 
   std::filesystem::path path_;
   int descriptor_ = -1;
@@ -60,6 +67,17 @@ void copy_file_atomically(const std::filesystem::path& from, const std::filesyst
 // Renames over an existing file of the same kind and syncs the directory that holds it.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_directory(const std::filesystem::path& directory);
+
+// Throws where there is something at `path` that is no regular file. For those that open it in
+// another way than File: opening a pipe waits for its other end.
+void require_regular(const std::filesystem::path& path);
+
+// Throws unless a folder can be made at `path`, with those above it, or written to where it is there
+// already: what a job writes at its end is looked at before its beginning.
+void require_writable_folder(const std::filesystem::path& path);
+
+// What a failed call of std::filesystem is for the user, whose paths it was about.
+UserError as_user_error(const std::filesystem::filesystem_error& error);
 
 // "cannot write runs/x/a.bin: No space left on device": the UserError for a failed system call.
 [[noreturn]] void throw_system_error(std::string_view action, const std::filesystem::path& path,

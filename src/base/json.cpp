@@ -2,78 +2,18 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_parser.h"
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <unordered_set>
 
 namespace snug::base {
 namespace {
 
 using nlohmann::json;
 
-// Hands the parser one byte after another and counts them, so that the callback knows where it is.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* at, size_t* count) : at_(at), count_(count) {}
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    ++at_;
-    ++*count_;
-    return *this;
-  }
-  CountingIterator operator++(int) {
-    CountingIterator before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
-  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
-
- private:
-  const char* at_;
-  size_t* count_;
-};
-
-// Bytes of the sequence that begins here, or 0 where it is no UTF-8.
-size_t sequence_bytes(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  if (lead < 0x80) return 1;
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return 0;
-  for (size_t i = 1; i < bytes; ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
-  return bytes;
-}
-
-// Bytes that are no UTF-8 as \xff: what quotes a broken file can still be printed and logged.
-std::string escaped(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const size_t bytes = sequence_bytes(text);
-    if (bytes > 0)
-      result += text.substr(0, bytes);
-    else
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-    text.remove_prefix(std::max<size_t>(bytes, 1));
-  }
-  return result;
-}
-
-// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..."
-// without the parts that the location already says.
-std::string plain_message(std::string_view message) {
-  const size_t start = message.find(": ");
-  return escaped(start == std::string_view::npos ? message : message.substr(start + 2));
-}
+// A document takes up to ten times its text. Indexes of the largest models have a tenth of this.
+constexpr int64_t kMostJsonBytes = int64_t{64} << 20;
 
 std::string type_text(const json& value) {
   return value.is_number() ? "the number " + value.dump() : std::string(value.type_name());
@@ -95,32 +35,13 @@ Location location_in(std::string_view text, size_t offset, const std::string& fi
 }
 
 json parse_json(std::string_view text, const std::string& file) {
-  size_t position = 0;
-  std::vector<std::unordered_set<std::string>> open_objects;
-  const auto watch_keys = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) open_objects.emplace_back();
-    if (event == json::parse_event_t::object_end) open_objects.pop_back();
-    if (event == json::parse_event_t::key &&
-        !open_objects.back().insert(parsed.get_ref<const std::string&>()).second)
-      throw UserError(
-          fmt::format("the key {} is given twice in one object; keep one of them", parsed.dump()),
-          location_in(text, position == 0 ? 0 : position - 1, file));
-    return true;
-  };
-  try {
-    return json::parse(CountingIterator(text.data(), &position),
-                       CountingIterator(text.data() + text.size(), &position), watch_keys);
-  } catch (const json::parse_error& error) {
-    throw UserError("not valid JSON: " + plain_message(error.what()),
-                    location_in(text, error.byte == 0 ? 0 : error.byte - 1, file));
-  } catch (const json::out_of_range& error) {
-    throw UserError("not valid JSON: " + plain_message(error.what()),
-                    location_in(text, position, file));
-  }
+  return parse_json_value(text, [&](const std::string& problem, size_t offset) {
+    throw UserError(problem, location_in(text, offset, file));
+  });
 }
 
 json read_json_file(const std::filesystem::path& path) {
-  return parse_json(read_text_file(path), path.string());
+  return parse_json(read_text_file(path, kMostJsonBytes), path.string());
 }
 
 JsonObject::JsonObject(const json& value, std::string file, std::string parent_key)

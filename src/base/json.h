@@ -14,7 +14,8 @@ namespace snug::base {
 
 struct Location;
 
-// `file` names the text in errors. Throws UserError for anything that is not one JSON value.
+// `file` names the text in errors. Throws UserError for anything that is not one JSON value, and
+// for what base/json_parser.h refuses.
 nlohmann::json parse_json(std::string_view text, const std::string& file);
 nlohmann::json read_json_file(const std::filesystem::path& path);
 

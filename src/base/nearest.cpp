@@ -39,8 +39,12 @@ std::optional<std::string_view> nearest_name(std::string_view word,
   std::optional<std::string_view> best;
   int best_distance = std::numeric_limits<int>::max();
   for (const std::string_view candidate : candidates) {
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
+    const size_t most = std::max<size_t>(1, longer / 3);
+    if (longer - shorter > most) continue;
     const int distance = edit_distance(word, candidate);
-    if (distance >= best_distance) continue;
+    const auto edits = static_cast<size_t>(distance);
+    if (distance >= best_distance || edits > most || edits >= longer) continue;
     best_distance = distance;
     best = candidate;
   }

@@ -11,7 +11,8 @@ namespace snug::base {
 // Damerau-Levenshtein distance (adjacent swaps count one), ignoring case.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, the first one on a tie; none when `candidates` is empty.
+// The candidate nearest to `word`, the first one on a tie, where it is so near that a slip explains
+// it: a third of the longer one's letters may differ, or one. None when all are farther.
 std::optional<std::string_view> nearest_name(std::string_view word,
                                              const std::vector<std::string_view>& candidates);
 

@@ -67,6 +67,7 @@ int calibrate(const formats::Recipe& recipe, bool json) {
   const auto backend = backends::open_backend(recipe);
   const std::filesystem::path path =
       plan::calibration_path(recipe, plan::identify_machine(*backend));
+  plan::require_replaceable(path);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
   const plan::Calibration calibration = measure(*backend, steps_of(recipe, *backend));
   const std::string text = plan::to_json(calibration);

@@ -36,8 +36,9 @@ void require_verb(std::string_view word) {
     if (word == first) return;
     names.push_back(first);
   }
-  base::throw_user_error("'{}' is no verb of snug; did you mean '{}'? snug --help lists them", word,
-                         base::nearest_name(word, names).value_or("plan"));
+  const auto nearest = base::nearest_name(word, names);
+  base::throw_user_error("'{}' is no verb of snug{} snug --help lists them", word,
+                         nearest ? fmt::format("; did you mean '{}'?", *nearest) : ";");
 }
 
 // "bench calibrate" is a command in a command, beside its like.

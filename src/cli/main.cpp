@@ -1,6 +1,8 @@
 // The binary `snug`. A user's mistake ends here as one paragraph on standard error and its exit
 // code: 2, or 3 for a job that does not fit. Everything else that goes wrong exits with 1, except
-// that a reader of standard output who went away (| head) ends it as SIGPIPE does elsewhere.
+// that a reader of standard output who went away (| head) ends it as SIGPIPE does elsewhere. With
+// --json an error is an object on standard output too.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,17 +10,32 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "base/console.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/command_line.h"
+#include "cli/verbs.h"
 
 namespace {
 
-int report(std::string message, int exit_code) {
+bool asks_for_json(int argc, char** argv) {
+  return std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
+}
+
+// One paragraph for people; for programs, where they asked for JSON, an object in place of the
+// verb's.
+int report(std::string message, int exit_code, bool json) {
   std::replace(message.begin(), message.end(), '\n', ' ');
+  if (json) {
+    const nlohmann::json error{{"error", {{"exit_code", exit_code}, {"message", message}}}};
+    fmt::print("{}\n", error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
   std::fflush(stdout);
   snug::base::say("snug: error: {}", message);
   return exit_code;
@@ -46,18 +63,24 @@ void bound_thread_waiting(char** argv) {
 int main(int argc, char** argv) {
   bound_thread_waiting(argv);
   snug::base::secure_standard_streams();
+  const bool json = asks_for_json(argc, argv);
   try {
     const int exit_code = snug::cli::run(argc, argv);
     snug::base::flush_output();
     return exit_code;
+  } catch (const snug::cli::ToldError& error) {
+    return report(error.what(), error.exit_code(), false);
   } catch (const snug::base::UserError& error) {
-    return report(error.what(), error.exit_code());
+    return report(error.what(), error.exit_code(), json);
+  } catch (const std::filesystem::filesystem_error& error) {
+    const snug::base::UserError mistake = snug::base::as_user_error(error);
+    return report(mistake.what(), mistake.exit_code(), json);
   } catch (const std::bad_alloc&) {
-    return report("the system has no more memory; plan for less with device_memory=", 1);
+    return report("the system has no more memory; plan for less with device_memory=", 1, json);
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::broken_pipe) return end_as_sigpipe();
-    return report(error.what(), 1);
+    return report(error.what(), 1, false);
   } catch (const std::exception& error) {
-    return report(error.what(), 1);
+    return report(error.what(), 1, json);
   }
 }

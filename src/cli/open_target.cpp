@@ -14,13 +14,12 @@ std::unique_ptr<program::Target> planned_card(const formats::Recipe& recipe) {
     recipe.fail("device", fmt::format("is {}, a card, but backend is {}; leave one of them out",
                                       recipe.device, formats::name_of(recipe.backend)));
   const backends::cuda::HardwareRow* row = backends::cuda::find_hardware(recipe.device);
+  const auto nearest = backends::cuda::nearest_hardware(recipe.device);
   if (row == nullptr)
-    recipe.fail(
-        "device",
-        fmt::format("is {}, which the hardware table does not have; did you mean {}? It "
-                    "has {}",
-                    recipe.device, backends::cuda::nearest_hardware(recipe.device).value_or("h100"),
-                    backends::cuda::hardware_names()));
+    recipe.fail("device", fmt::format("is {}, which the hardware table does not have{} It has {}",
+                                      recipe.device,
+                                      nearest ? fmt::format("; did you mean {}?", *nearest) : ".",
+                                      backends::cuda::hardware_names()));
   return std::make_unique<backends::cuda::PlannedCard>(*row, recipe.device_memory);
 }
 

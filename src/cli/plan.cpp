@@ -18,6 +18,19 @@
 #include "train/row_load.h"
 
 namespace snug::cli {
+namespace {
+
+// As JSON the plan says itself that it does not fit, and what would.
+[[noreturn]] void refuse(const formats::Recipe& recipe, const plan::Verdict& verdict, bool json) {
+  try {
+    plan::refuse(recipe, verdict);
+  } catch (const base::UserError& error) {
+    if (json) throw ToldError(error);
+    throw;
+  }
+}
+
+}  // namespace
 
 int plan(const Request& request) {
   formats::Recipe recipe = request.recipe();
@@ -46,7 +59,7 @@ int plan(const Request& request) {
   else
     fmt::print("{}\n{}\n", plan::parameter_line(document), plan::summary(document));
   base::flush_output();
-  if (!verdict.fits) plan::refuse(recipe, verdict);
+  if (!verdict.fits) refuse(recipe, verdict, request.json);
   return 0;
 }
 

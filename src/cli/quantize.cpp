@@ -27,7 +27,7 @@ std::string folder_of(const formats::Recipe& recipe) {
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without weights; give a model "
                                      "folder",
                                      recipe.model));
-  return recipe.model;
+  return models::find_model_folder(recipe.model).string();
 }
 
 struct Measured {

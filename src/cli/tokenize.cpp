@@ -20,7 +20,7 @@ text::Tokenizer tokenizer_of(const formats::Recipe& recipe) {
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give a model "
                                      "folder",
                                      recipe.model));
-  return text::Tokenizer::from_folder(recipe.model);
+  return text::Tokenizer::from_folder(models::find_model_folder(recipe.model).string());
 }
 
 std::vector<int32_t> ids_of(const formats::Recipe& recipe, int64_t vocabulary) {

@@ -6,9 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/request.h"
 
 namespace snug::cli {
+
+// Of a mistake that the document which the verb printed tells of already.
+class ToldError : public base::UserError {
+ public:
+  explicit ToldError(const base::UserError& error) : UserError(error) {}
+};
 
 struct VerbEntry {
   std::string_view name;     // "plan", "bench calibrate"

@@ -90,6 +90,12 @@ class PartReader {
           "{} is missing, without which the quantised weight cannot be read. Is the download "
           "complete?",
           where(suffix));
+    constexpr size_t kMostDimensions = 2;
+    if (tensor->info->shape.size() > kMostDimensions)
+      base::throw_user_error(
+          "{} has shape {}; the parts of a quantised weight have at most {} "
+          "dimensions. Is the file damaged, or of another program?",
+          where(suffix), shape_text(tensor->info->shape), kMostDimensions);
     return *tensor;
   }
 

@@ -78,23 +78,44 @@ std::vector<Written> read_map(const YAML::Node& root, std::string_view yaml,
   return all;
 }
 
-// Remembers where a document starts and passes over everything in it.
-class DocumentStart : public YAML::EventHandler {
+// Goes through a recipe before it is made into a document: remembers where it starts, and refuses
+// what could make much of a small file.
+class RecipeScan : public YAML::EventHandler {
  public:
-  YAML::Mark mark;
+  explicit RecipeScan(const std::string& file) : file_(file) {}
+  YAML::Mark start;
 
-  void OnDocumentStart(const YAML::Mark& start) override { mark = start; }
+  void OnDocumentStart(const YAML::Mark& mark) override { start = mark; }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw UserError("a recipe has no aliases (*name); write the value out",
+                    location_of(mark, file_));
+  }
   void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
                 const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  // A list in a map is deep enough; what nests a little deeper is told of by its key.
+  void enter(const YAML::Mark& mark) {
+    constexpr int kMostDepth = 16;
+    if (++depth_ > kMostDepth)
+      throw UserError("values nest too deeply; a recipe is a flat list of keys",
+                      location_of(mark, file_));
+  }
+
+  const std::string& file_;
+  int depth_ = 0;
 };
 
 // YAML::Load stops in silence after the first document, also where the text goes on with something
@@ -102,11 +123,11 @@ class DocumentStart : public YAML::EventHandler {
 void require_one_document(std::string_view yaml, const std::string& file) {
   std::istringstream stream{std::string(yaml)};
   YAML::Parser parser(stream);
-  DocumentStart document;
+  RecipeScan document(file);
   if (parser.HandleNextDocument(document) && parser.HandleNextDocument(document))
     throw UserError(
         "the recipe ends before here: it must be one YAML document of 'key: value' lines",
-        location_of(document.mark, file));
+        location_of(document.start, file));
 }
 
 std::vector<Written> read_yaml(std::string_view yaml, const std::string& file) {
@@ -142,8 +163,10 @@ const RecipeKey& known_key(const Written& written) {
     names.push_back(key.name);
     names.insert(names.end(), key.aliases.begin(), key.aliases.end());
   }
-  throw UserError(fmt::format("unknown key '{}'; did you mean '{}'?", written.name,
-                              *base::nearest_name(written.name, names)),
+  const auto nearest = base::nearest_name(written.name, names);
+  throw UserError(fmt::format("unknown key '{}'; {}", written.name,
+                              nearest ? fmt::format("did you mean '{}'?", *nearest)
+                                      : "snug train --help lists them"),
                   written.where);
 }
 

@@ -7,10 +7,19 @@
 namespace snug::formats {
 namespace {
 
-// Far above what anyone needs, and low enough that no figure of a plan overflows.
+// Far above what anyone needs, and low enough that no figure of a plan and no 32-bit float
+// overflows.
 constexpr double kMostRank = 65536;
 constexpr double kMostMicroBatches = 1'000'000;
 constexpr double kMostThreads = 1024;
+constexpr double kMostCount = 1e12;         // of steps and checkpoints
+constexpr double kMostTokens = 0x1p30;      // of a row, as of a model's positions
+constexpr double kMostIds = 0x1p31 - 1;     // of a vocabulary
+constexpr double kMostSequences = 1 << 24;  // side by side
+constexpr double kMostAlpha = 1e6;
+constexpr double kMostLearningRate = 1e6;
+constexpr double kMostTemperature = 1e6;
+constexpr double kMostEpochs = 1e9;
 
 constexpr std::string_view kFp4Advice =
     "the 4-bit type fp4 is not built; use nf4, which loses less: method: qlora";
@@ -59,7 +68,7 @@ void add_model_keys(KeyTable& table) {
       .add<&Recipe::lora_alpha>("lora_alpha", "",
                                 "LoRA scale: the addition is multiplied by lora_alpha / lora_r")
       .computed("2 x lora_r")
-      .range(above(0));
+      .range({.least = 0, .most = kMostAlpha, .least_excluded = true});
   table
       .add<&Recipe::lora_dropout>("lora_dropout", "0",
                                   "share of the inputs of LoRA that is dropped in training")
@@ -93,12 +102,12 @@ void add_data_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table.add<&Recipe::max_length>("max_length", "1024", "tokens in a row; longer documents are cut")
       .aliases({"sequence_len", "cutoff_len", "max_seq_length", "max_seq_len", "context_length"})
-      .range(at_least(2))
+      .range({.least = 2, .most = kMostTokens})
       .verbs(kEverywhere);
   table
       .add<&Recipe::max_segments>("max_segments", "0",
                                   "documents that a row can hold; 0: chosen from max_length")
-      .range(at_least(0));
+      .range({.least = 0, .most = kMostTokens});
   table
       .add<&Recipe::packing>("packing", "true",
                              "several documents in a row, which do not see each other")
@@ -115,18 +124,18 @@ void add_length_keys(KeyTable& table) {
   table
       .add<&Recipe::max_steps>("max_steps", "0",
                                "optimizer steps to run; 0: num_train_epochs decides")
-      .range(at_least(0))
+      .range({.least = 0, .most = kMostCount})
       .translations({{"-1", "0"}});
   table
       .add<&Recipe::num_train_epochs>("num_train_epochs", "3",
                                       "passes over the data, when max_steps is 0")
       .aliases({"num_epochs", "epochs"})
-      .range(above(0));
+      .range({.least = 0, .most = kMostEpochs, .least_excluded = true});
   table
       .add<&Recipe::per_device_train_batch_size>("per_device_train_batch_size", "1",
                                                  "rows in a micro-batch")
       .aliases({"micro_batch_size", "batch_size"})
-      .range(at_least(1));
+      .range({.least = 1, .most = kMostSequences});
   table
       .add<&Recipe::gradient_accumulation_steps>("gradient_accumulation_steps", "1",
                                                  "micro-batches in a step")
@@ -147,7 +156,7 @@ void add_schedule_keys(KeyTable& table) {
   table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
       .computed("2e-4 for lora and qlora, 1e-5 for full")
       .aliases({"lr"})
-      .range(at_least(0));
+      .range({.least = 0, .most = kMostLearningRate});
   table
       .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", "cosine",
                                        "how the learning rate falls after the warm-up")
@@ -162,7 +171,7 @@ void add_schedule_keys(KeyTable& table) {
   table
       .add<&Recipe::warmup_steps>("warmup_steps", "0",
                                   "steps in which the learning rate rises; 0: warmup_ratio decides")
-      .range(at_least(0));
+      .range({.least = 0, .most = kMostCount});
 }
 
 void add_machine_keys(KeyTable& table) {
@@ -231,20 +240,20 @@ void add_output_keys(KeyTable& table) {
   table
       .add<&Recipe::save_steps>("save_steps", "500",
                                 "a checkpoint every so many steps; 0: only at the end")
-      .range(at_least(0));
+      .range({.least = 0, .most = kMostCount});
   table
       .add<&Recipe::save_total_limit>("save_total_limit", "0",
                                       "checkpoints to keep, the newest; 0: all")
-      .range(at_least(0));
+      .range({.least = 0, .most = kMostCount});
   table
       .add<&Recipe::eval_steps>("eval_steps", "0",
                                 "evaluate every so many steps; 0: only at the end")
-      .range(at_least(0));
+      .range({.least = 0, .most = kMostCount});
   table
       .add<&Recipe::logging_steps>(
           "logging_steps", "1",
           "a line in the log every so many steps; metrics.jsonl has every step")
-      .range(at_least(1));
+      .range({.least = 1, .most = kMostCount});
 }
 
 void add_generation_keys(KeyTable& table) {
@@ -256,21 +265,21 @@ void add_generation_keys(KeyTable& table) {
                                    "instruction, or the chat template's form of a user's message")
       .choices({"raw", "alpaca", "chat"});
   table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
-      .range(at_least(0))
+      .range({.least = 0, .most = kMostIds})
       .verbs(kGenerate | kScore);
   table.add<&Recipe::max_new_tokens>("max_new_tokens", "128", "tokens to generate, at most")
-      .range(at_least(1))
+      .range({.least = 1, .most = kMostTokens})
       .verbs(kGenerate | kEvaluate);
   table.add<&Recipe::temperature>("temperature", "1", "of sampling; 0: always the likeliest token")
-      .range(at_least(0));
+      .range({.least = 0, .most = kMostTemperature});
   table.add<&Recipe::top_k>("top_k", "0", "sample from so many likeliest tokens; 0: from all")
-      .range(at_least(0));
+      .range({.least = 0, .most = kMostIds});
   table
       .add<&Recipe::top_p>("top_p", "1",
                            "sample from the likeliest tokens that make up this probability")
       .range({.least = 0, .most = 1, .least_excluded = true});
   table.add<&Recipe::batch>("batch", "32", "questions that are answered side by side")
-      .range(at_least(1))
+      .range({.least = 1, .most = kMostSequences})
       .verbs(kEvaluate);
   table
       .add<&Recipe::logits_out>("logits_out", "",

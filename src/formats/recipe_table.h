@@ -22,7 +22,6 @@ inline constexpr uint8_t kEvaluate = bit(Verb::evaluate);
 inline constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate;
 
 constexpr Range at_least(double least) { return {.least = least}; }
-constexpr Range above(double least) { return {.least = least, .least_excluded = true}; }
 inline constexpr Range kFraction{.least = 0, .most = 1};
 inline constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
 

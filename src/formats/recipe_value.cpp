@@ -125,8 +125,7 @@ int64_t parse_choice(const RecipeKey& key, const Written& written, const std::st
   const auto found = std::find(key.choices.begin(), key.choices.end(), lower(word));
   if (found != key.choices.end()) return found - key.choices.begin();
   const auto nearest = base::nearest_name(word, key.choices);
-  const bool close = nearest && base::edit_distance(word, *nearest) <= 2;
-  fail(key, written, close ? fmt::format(". Did you mean {}?", *nearest) : "");
+  fail(key, written, nearest ? fmt::format(". Did you mean {}?", *nearest) : "");
 }
 
 // "q_proj,v_proj", "q_proj v_proj" and "[q_proj, v_proj]" are lists too.

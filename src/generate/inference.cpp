@@ -33,13 +33,21 @@ std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe,
   return backends::open_backend(with_threads);
 }
 
+// The plan, and before memory is taken for it the adapter that it asks for.
+InferencePlan checked_plan(const formats::Recipe& recipe, const models::ModelConfig& model,
+                           const InferenceShape& shape, const backends::Backend& backend) {
+  InferencePlan plan = plan_in_budget(recipe, model, shape, backend);
+  if (plan.spec.adapted) runtime::check_adapter(recipe.adapter, plan.spec.lora, plan.job);
+  return plan;
+}
+
 }  // namespace
 
 Inference::Inference(const formats::Recipe& recipe, models::ModelSource model,
                      const InferenceShape& shape)
     : model_(std::move(model)),
       backend_(open_backend(recipe, model_.config)),
-      plan_(plan_in_budget(recipe, model_.config, shape, *backend_)),
+      plan_(checked_plan(recipe, model_.config, shape, *backend_)),
       executor_(plan_.job, *backend_) {
   load(recipe);
 }

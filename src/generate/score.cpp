@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "formats/safetensors_writer.h"
 #include "generate/cached_forward.h"
 #include "generate/prompt.h"
@@ -56,6 +59,22 @@ void print(const std::vector<int32_t>& ids, const std::vector<double>& logprobs,
   fmt::print("loss {:.6f} over {} tokens\n", mean_loss(logprobs), logprobs.size());
 }
 
+// A file that is there is not written over: it may be anything, a model's weights among it.
+void check_output(const formats::Recipe& recipe) {
+  const std::filesystem::path path = recipe.logits_out;
+  if (path.empty()) return;
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, error)))
+    recipe.fail("logits_out", fmt::format("is {}, which is there already; choose another name, or "
+                                          "remove it first",
+                                          recipe.logits_out));
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (!std::filesystem::is_directory(folder, error))
+    recipe.fail("logits_out", fmt::format("is {}, but there is no folder {}; make it first",
+                                          recipe.logits_out, folder.string()));
+  base::require_writable_folder(folder);
+}
+
 }  // namespace
 
 InferenceShape score_shape(int64_t tokens) {
@@ -87,6 +106,7 @@ std::vector<double> log_probabilities(
 }
 
 int score(const formats::Recipe& recipe, bool json) {
+  check_output(recipe);
   const models::ModelSource model = runtime::open_model(recipe);
   const std::vector<int32_t> ids = read_ids(recipe, model);
   const auto tokens = static_cast<int64_t>(ids.size());

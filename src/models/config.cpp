@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "formats/hub_cache.h"
 #include "formats/quantization_config.h"
 #include "models/families.h"
 #include "models/stored_nf4.h"
@@ -26,10 +27,28 @@ ModelConfig parse_config_object(const base::JsonObject& json) {
   return config;
 }
 
-std::string nearest_preset(const std::string& word) {
+std::optional<std::string> nearest_preset(std::string_view word) {
   const auto names = preset_names();
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  return std::string(base::nearest_name(word, candidates).value_or("none"));
+  const auto nearest = base::nearest_name(word, candidates);
+  return nearest ? std::optional(std::string(*nearest)) : std::nullopt;
+}
+
+// Of a name on the hub, the part behind its organisation may be a built-in shape's.
+[[noreturn]] void fail_without_model(const std::string& name) {
+  const auto hub = formats::parse_hub_name(name);
+  const auto nearest = nearest_preset(hub ? hub->name : name);
+  const std::string shape =
+      nearest ? fmt::format(" The nearest built-in shape, without weights, is \"{}\".", *nearest)
+              : "";
+  if (!hub)
+    base::throw_user_error(
+        "model \"{}\" is neither a folder nor a built-in shape (snug models lists them).{}", name,
+        shape);
+  base::throw_user_error(
+      "model \"{}\" is neither a folder nor in the cache of the Hugging Face hub ({}). Snug uses "
+      "no network: fetch it with '{}' and run this again.{}",
+      name, formats::hub_cache_folder().string(), hub->download_command(), shape);
 }
 
 }  // namespace
@@ -39,23 +58,25 @@ ModelConfig parse_config(std::string_view text, const std::string& file) {
   return parse_config_object(base::JsonObject(json, file));
 }
 
+std::filesystem::path find_model_folder(const std::string& name_or_folder) {
+  if (std::filesystem::is_directory(name_or_folder)) return name_or_folder;
+  if (const auto hub = formats::parse_hub_name(name_or_folder))
+    if (auto cached = formats::find_in_hub_cache(*hub)) return std::move(*cached);
+  fail_without_model(name_or_folder);
+}
+
 ModelSource find_model(const std::string& name_or_folder) {
   if (const auto known = preset(name_or_folder)) return {*known, {}};
-  const std::filesystem::path folder = name_or_folder;
-  if (!std::filesystem::is_directory(folder))
-    base::throw_user_error(
-        "model \"{}\" is neither a folder nor a built-in shape; the nearest shape is \"{}\" (snug "
-        "models lists them)",
-        name_or_folder, nearest_preset(name_or_folder));
+  std::filesystem::path folder = find_model_folder(name_or_folder);
   const auto path = folder / "config.json";
   if (!std::filesystem::exists(path))
     base::throw_user_error(
         "model folder \"{}\" has no config.json; expected a Hugging Face model folder",
-        name_or_folder);
+        folder.string());
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
   config.stored = stored_nf4(folder, config);
-  return {std::move(config), folder};
+  return {std::move(config), std::move(folder)};
 }
 
 }  // namespace snug::models

@@ -80,8 +80,12 @@ std::optional<ModelConfig> preset(std::string_view name);
 // Names of all presets, sorted.
 std::vector<std::string> preset_names();
 
+// The folder a user named, by its path or as "org/name" or "org/name@revision" of the Hugging Face
+// hub, whose local cache then has it. Throws UserError with the command that fetches it.
+std::filesystem::path find_model_folder(const std::string& name_or_folder);
+
 // The model a user named: a preset, or a folder with a config.json, which must say of quantised
-// files that they are. Throws UserError naming the nearest preset when it is neither.
+// files that they are. Throws UserError naming a near preset when it is neither.
 struct ModelSource {
   ModelConfig config;
   std::filesystem::path folder;  // empty for a preset: no weights, random ones on request

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/cache_folder.h"
 #include "base/error.h"
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "snug calibration 1";
+constexpr std::string_view kFormatName = "snug calibration";
 
 // The first value of each key of /proc/cpuinfo; empty where there is none.
 std::map<std::string, std::string> cpu_information() {
@@ -155,6 +157,17 @@ Calibration read_calibration(const fs::path& path) {
   return calibration;
 }
 
+void require_replaceable(const fs::path& path) {
+  std::error_code error;
+  if (fs::status(path, error).type() == fs::file_type::not_found) return;
+  const nlohmann::json json = base::read_json_file(path);
+  const base::JsonObject root(json, path.string());
+  if (!root.text_or("format", "").starts_with(kFormatName))
+    root.fail("format", fmt::format("is not \"{} ...\", so the file is no calibration to write "
+                                    "over; choose another name",
+                                    kFormatName));
+}
+
 fs::path calibration_path(const formats::Recipe& recipe, const MachineIdentity& machine) {
   if (!recipe.calibration.empty()) return recipe.calibration;
   const std::string identity = machine.processor + "|" + machine.target + "|" + machine.libraries;
@@ -168,7 +181,10 @@ std::optional<Rates> find_calibration(const formats::Recipe& recipe,
   const MachineIdentity machine = identify_machine(target);
   const fs::path path = calibration_path(recipe, machine);
   const bool named = !recipe.calibration.empty();
-  if (!fs::exists(path)) {
+  // A home that cannot be looked into has no calibration that a plan could find there.
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    if (named && error) base::throw_system_error("read", path, error.value());
     if (named)
       recipe.fail("calibration",
                   fmt::format("names {}, which is not there; make it with 'snug bench calibrate "

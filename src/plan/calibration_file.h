@@ -37,6 +37,10 @@ std::string to_json(const Calibration& calibration);
 // Throws UserError for what is not a calibration file of this format.
 Calibration read_calibration(const std::filesystem::path& path);
 
+// Throws UserError where there is something at `path` that is no calibration, of whatever format,
+// and that one must not be written over.
+void require_replaceable(const std::filesystem::path& path);
+
 // Where `snug bench calibrate` writes and plans look: the recipe's `calibration`, else
 // $XDG_CACHE_HOME/snug (or ~/.cache/snug)/calibration-CPU-HASH.json, the hash being of the
 // machine's identity.

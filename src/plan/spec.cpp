@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "plan/unused_keys.h"
 #include "program/builder.h"
 #include "text/chat_template.h"
 
@@ -220,6 +221,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
   check_tokens(recipe);
+  refuse_unused_keys(recipe);
   text::find_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
   spec.model = model;

@@ -68,6 +68,22 @@ void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& pl
         file, surplus.first, surplus.count);
 }
 
+void check_shape(const PeftAdapter& adapter, const formats::TensorInfo& tensor,
+                 const std::vector<int64_t>& expected, int64_t r) {
+  if (tensor.shape == expected) return;
+  base::throw_user_error(
+      "{}: tensor '{}' has shape {}; expected {}, as lora_r = {} and the base model say",
+      adapter.file().path().string(), tensor.name, formats::shape_text(tensor.shape),
+      formats::shape_text(expected), r);
+}
+
+void check_shapes(const PeftAdapter& adapter, const std::vector<LoraModule>& planned, int64_t r) {
+  for (const LoraModule& module : planned) {
+    check_shape(adapter, adapter.lora_a(module), {r, module.in_features}, r);
+    check_shape(adapter, adapter.lora_b(module), {module.out_features, r}, r);
+  }
+}
+
 void check_scale(const PeftAdapter& adapter, const methods::LoraOptions& options) {
   const double saved = adapter.config().scale();
   const double planned = methods::lora_scale(options);
@@ -139,15 +155,22 @@ void initialise_adapter(int64_t seed, Executor& executor) {
   }
 }
 
+void check_adapter(const fs::path& folder, const methods::LoraOptions& options,
+                   const plan::Job& job) {
+  const PeftAdapter adapter(folder);
+  const std::vector<LoraModule> planned = adapter_modules(job);
+  check_modules(adapter, planned);
+  check_shapes(adapter, planned, options.r);
+  check_scale(adapter, options);
+}
+
 uint64_t load_adapter(const fs::path& folder, const methods::LoraOptions& options,
                       Executor& executor) {
-  const PeftAdapter adapter(folder);
-  const std::vector<LoraModule> planned = adapter_modules(executor.job());
-  check_modules(adapter, planned);
+  check_adapter(folder, options, executor.job());
   const TensorIndex index(folder, kStem);
-  const std::vector<Transfer> transfers = transfers_of(index, planned, executor);
-  check_scale(adapter, options);
-  return read_tensors(index, transfers, executor).digest;
+  return read_tensors(index, transfers_of(index, adapter_modules(executor.job()), executor),
+                      executor)
+      .digest;
 }
 
 void save_adapter(const fs::path& folder, const formats::LoraConfig& config,

@@ -22,9 +22,13 @@ std::vector<formats::LoraModule> adapter_modules(const plan::Job& job);
 // As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
 void initialise_adapter(int64_t seed, Executor& executor);
 
-// Reads a PEFT folder into the job's adapter tensors. Throws UserError, before anything is written,
-// when modules are missing or surplus, shapes differ, or the folder's scale (lora_alpha, lora_r,
-// use_rslora) is not that of `options`, with which the job was planned. Gives the digest of what
+// Throws UserError when modules of a PEFT folder are missing or surplus, shapes differ, or the
+// folder's scale (lora_alpha, lora_r, use_rslora) is not that of `options`, with which the job was
+// planned. Reads no values, so it can come before the base model's.
+void check_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
+                   const plan::Job& job);
+
+// Reads a PEFT folder into the job's adapter tensors, once it is checked. Gives the digest of what
 // was read (read_tensors.h).
 uint64_t load_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
                       Executor& executor);

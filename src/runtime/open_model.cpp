@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/check_weights.h"
+
 namespace snug::runtime {
 
 models::ModelSource open_model(const formats::Recipe& recipe) {
@@ -11,6 +13,8 @@ models::ModelSource open_model(const formats::Recipe& recipe) {
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without weights; give the folder "
                                      "of a model, or init=random to measure speed and memory",
                                      recipe.model));
+  if (recipe.init != formats::Init::random)
+    check_weights(formats::TensorIndex(model.folder), model.config);
   return model;
 }
 

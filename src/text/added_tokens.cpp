@@ -1,11 +1,17 @@
 #include "text/added_tokens.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "text/utf8.h"
 
 namespace snug::text {
 namespace {
+
+uint8_t byte_at(std::string_view text, size_t position) {
+  return static_cast<uint8_t>(text[position]);
+}
 
 size_t previous_character(std::string_view text, size_t position) {
   do --position;
@@ -39,28 +45,43 @@ size_t strip_right(std::string_view text, size_t end) {
 
 }  // namespace
 
-void AddedTokenFinder::add(const std::string& pattern, const AddedToken& token) {
-  if (pattern.empty()) return;
-  auto& bucket = by_first_byte_[static_cast<unsigned char>(pattern[0])];
-  bucket.push_back(static_cast<uint32_t>(entries_.size()));
-  entries_.push_back({pattern, token});
-  std::stable_sort(bucket.begin(), bucket.end(), [&](uint32_t a, uint32_t b) {
-    return entries_[a].pattern.size() > entries_[b].pattern.size();
-  });
-}
-
-const AddedTokenFinder::Entry* AddedTokenFinder::longest_at(std::string_view text,
-                                                            size_t position) const {
-  for (const uint32_t index : by_first_byte_[static_cast<unsigned char>(text[position])]) {
-    const Entry& entry = entries_[index];
-    if (text.substr(position, entry.pattern.size()) == entry.pattern) return &entry;
+AddedTokenFinder::AddedTokenFinder(std::vector<AddedPattern> patterns)
+    : entries_(std::move(patterns)) {
+  std::erase_if(entries_, [](const AddedPattern& entry) { return entry.pattern.empty(); });
+  std::stable_sort(
+      entries_.begin(), entries_.end(),
+      [](const AddedPattern& a, const AddedPattern& b) { return a.pattern < b.pattern; });
+  const auto same = std::unique(
+      entries_.begin(), entries_.end(),
+      [](const AddedPattern& a, const AddedPattern& b) { return a.pattern == b.pattern; });
+  entries_.erase(same, entries_.end());
+  for (const AddedPattern& entry : entries_) {
+    longest_ = std::max(longest_, entry.pattern.size());
+    ++first_of_byte_[byte_at(entry.pattern, 0) + 1U];
   }
-  return nullptr;
+  std::partial_sum(first_of_byte_.begin(), first_of_byte_.end(), first_of_byte_.begin());
 }
 
-size_t AddedTokenFinder::longest() const {
-  size_t longest = 0;
-  for (const auto& entry : entries_) longest = std::max(longest, entry.pattern.size());
+// Narrows the entries to those that go on as the text does, a byte at a time. Of those that share a
+// beginning, the one that ends there stands first.
+const AddedPattern* AddedTokenFinder::longest_at(std::string_view text, size_t position) const {
+  const AddedPattern* longest = nullptr;
+  const size_t first = byte_at(text, position);
+  auto begin = entries_.begin() + first_of_byte_[first];
+  auto end = entries_.begin() + first_of_byte_[first + 1];
+  for (size_t size = 1; begin != end; ++size) {
+    if (begin->pattern.size() == size) longest = &*begin++;
+    if (position + size == text.size()) break;
+    const uint8_t next = byte_at(text, position + size);
+    const auto is_before = [size](const AddedPattern& entry, uint8_t byte) {
+      return byte_at(entry.pattern, size) < byte;
+    };
+    const auto is_after = [size](uint8_t byte, const AddedPattern& entry) {
+      return byte < byte_at(entry.pattern, size);
+    };
+    begin = std::lower_bound(begin, end, next, is_before);
+    end = std::upper_bound(begin, end, next, is_after);
+  }
   return longest;
 }
 
@@ -77,7 +98,7 @@ std::vector<TextSpan> AddedTokenFinder::find(std::string_view text) const {
   std::vector<TextSpan> spans;
   size_t done = 0;
   for (size_t position = 0; !entries_.empty() && position < text.size();) {
-    const Entry* entry = longest_at(text, position);
+    const AddedPattern* entry = longest_at(text, position);
     if (entry == nullptr) {
       ++position;
       continue;

@@ -28,10 +28,17 @@ struct TextSpan {
   int32_t id = -1;
 };
 
+// What stands for a token in the text: its content, normalized where it must be.
+struct AddedPattern {
+  std::string pattern;
+  AddedToken token;
+};
+
 class AddedTokenFinder {
  public:
-  // `pattern` is what stands for `token` in the text: its content, normalized where it must be.
-  void add(const std::string& pattern, const AddedToken& token);
+  AddedTokenFinder() = default;
+  // Of tokens with one pattern the first counts; one with an empty pattern is never found.
+  explicit AddedTokenFinder(std::vector<AddedPattern> patterns);
 
   // The spans of `text`, ordered, never empty. White space that two tokens could take belongs to
   // the first.
@@ -40,20 +47,17 @@ class AddedTokenFinder {
   bool empty() const { return entries_.empty(); }
 
   // Bytes of the longest pattern.
-  size_t longest() const;
+  size_t longest() const { return longest_; }
   // Whether a pattern stands in `text` with the place `position` within it or at one of its ends.
   bool touches(std::string_view text, size_t position) const;
 
  private:
-  struct Entry {
-    std::string pattern;
-    AddedToken token;
-  };
-  const Entry* longest_at(std::string_view text, size_t position) const;
+  const AddedPattern* longest_at(std::string_view text, size_t position) const;
 
-  std::vector<Entry> entries_;
-  // Entries by first byte, longest first.
-  std::array<std::vector<uint32_t>, 256> by_first_byte_;
+  std::vector<AddedPattern> entries_;  // sorted by pattern, so that those with one beginning adjoin
+  size_t longest_ = 0;                 // bytes of the longest pattern
+  // Where those that begin with a byte begin; those of the next byte begin where they end.
+  std::array<uint32_t, 257> first_of_byte_{};
 };
 
 }  // namespace snug::text

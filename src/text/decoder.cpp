@@ -1,5 +1,6 @@
 #include "text/decoder.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -21,8 +22,8 @@ std::string join(const std::vector<std::string>& tokens) {
 class Sequence : public Decoder {
  public:
   explicit Sequence(std::vector<std::unique_ptr<Decoder>> steps) : steps_(std::move(steps)) {}
-  void apply(std::vector<std::string>& tokens) const override {
-    for (const auto& step : steps_) step->apply(tokens);
+  void apply(std::vector<std::string>& tokens, size_t most) const override {
+    for (const auto& step : steps_) step->apply(tokens, most);
   }
 
  private:
@@ -31,7 +32,7 @@ class Sequence : public Decoder {
 
 class ByteLevel : public Decoder {
  public:
-  void apply(std::vector<std::string>& tokens) const override {
+  void apply(std::vector<std::string>& tokens, size_t /*most*/) const override {
     std::string bytes;
     for (const std::string& token : tokens) bytes += bytes_of(token);
     tokens = {repair_utf8(bytes)};
@@ -54,7 +55,7 @@ class ByteLevel : public Decoder {
 
 class ByteFallback : public Decoder {
  public:
-  void apply(std::vector<std::string>& tokens) const override {
+  void apply(std::vector<std::string>& tokens, size_t /*most*/) const override {
     std::vector<std::string> result;
     std::string bytes;
     const auto flush = [&] {
@@ -101,14 +102,16 @@ class ByteFallback : public Decoder {
 
 class Fuse : public Decoder {
  public:
-  void apply(std::vector<std::string>& tokens) const override { tokens = {join(tokens)}; }
+  void apply(std::vector<std::string>& tokens, size_t /*most*/) const override {
+    tokens = {join(tokens)};
+  }
 };
 
 class Strip : public Decoder {
  public:
   Strip(std::string content, int64_t start, int64_t stop)
       : content_(std::move(content)), start_(start), stop_(stop) {}
-  void apply(std::vector<std::string>& tokens) const override {
+  void apply(std::vector<std::string>& tokens, size_t /*most*/) const override {
     for (std::string& token : tokens) {
       for (int64_t i = 0; i < start_ && token.starts_with(content_); ++i)
         token.erase(0, content_.size());
@@ -127,8 +130,11 @@ class Replace : public Decoder {
  public:
   Replace(Regex pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  void apply(std::vector<std::string>& tokens) const override {
-    for (std::string& token : tokens) replace_all(token, pattern_, content_);
+  void apply(std::vector<std::string>& tokens, size_t most) const override {
+    for (std::string& token : tokens) {
+      replace_all(token, pattern_, content_, most);
+      most -= std::min(most, token.size());
+    }
   }
 
  private:
@@ -140,9 +146,9 @@ class Metaspace : public Decoder {
  public:
   Metaspace(const std::string& replacement, bool drops_first)
       : pattern_(Regex::literal(replacement)), drops_first_(drops_first) {}
-  void apply(std::vector<std::string>& tokens) const override {
+  void apply(std::vector<std::string>& tokens, size_t most) const override {
     for (size_t i = 0; i < tokens.size(); ++i)
-      replace_all(tokens[i], pattern_, i == 0 && drops_first_ ? "" : " ");
+      replace_all(tokens[i], pattern_, i == 0 && drops_first_ ? "" : " ", most);
   }
 
  private:
@@ -159,17 +165,15 @@ std::unique_ptr<Decoder> read_sequence(const JsonNode& node) {
 
 std::unique_ptr<Decoder> read_strip(const JsonNode& node) {
   node.only_keys({"type", "content", "start", "stop"});
-  const std::string content = node.string("content");
-  if (content.empty() || sequence_length(static_cast<unsigned char>(content[0])) != content.size())
-    node.fail("expected one character as content");
-  return std::make_unique<Strip>(content, node.integer("start"), node.integer("stop"));
+  return std::make_unique<Strip>(node.character("content"), node.integer("start"),
+                                 node.integer("stop"));
 }
 
 std::unique_ptr<Decoder> read_metaspace(const JsonNode& node) {
   node.only_keys({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
   const bool adds = node.boolean_or("add_prefix_space", true);
   const std::string scheme = node.string_or("prepend_scheme", adds ? "always" : "never");
-  return std::make_unique<Metaspace>(node.string("replacement"), scheme != "never");
+  return std::make_unique<Metaspace>(node.character("replacement"), scheme != "never");
 }
 
 }  // namespace

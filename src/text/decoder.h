@@ -2,6 +2,7 @@
 // be called from any thread.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,8 +14,9 @@ namespace snug::text {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Rewrites the tokens; the text is their concatenation after the last step.
-  virtual void apply(std::vector<std::string>& tokens) const = 0;
+  // Rewrites the tokens; the text is their concatenation after the last step. Throws UserError
+  // where more than `most` bytes come of them (text/growth.h).
+  virtual void apply(std::vector<std::string>& tokens, size_t most) const = 0;
 };
 
 // Sequence, ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace. Throws UserError that names

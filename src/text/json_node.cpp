@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/utf8.h"
 
 namespace snug::text {
 
@@ -50,6 +51,14 @@ std::string JsonNode::as_string() const {
 }
 
 std::string JsonNode::string(std::string_view key) const { return child(key).as_string(); }
+
+std::string JsonNode::character(std::string_view key) const {
+  const JsonNode node = child(key);
+  std::string text = node.as_string();
+  if (text.empty() || sequence_length(static_cast<unsigned char>(text[0])) != text.size())
+    node.fail("expected one character");
+  return text;
+}
 
 int64_t JsonNode::integer(std::string_view key) const {
   const JsonNode node = child(key);

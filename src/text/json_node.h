@@ -28,6 +28,7 @@ class JsonNode {
   JsonNode object(std::string_view key) const;
   std::vector<JsonNode> array(std::string_view key) const;
   std::string string(std::string_view key) const;
+  std::string character(std::string_view key) const;  // one, of as many bytes as it has
   int64_t integer(std::string_view key) const;
   bool boolean(std::string_view key) const;
 

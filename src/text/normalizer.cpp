@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/growth.h"
 #include "text/pattern.h"
 #include "text/utf8.h"
 
@@ -18,8 +19,11 @@ namespace {
 class Sequence : public Normalizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps_(std::move(steps)) {}
-  void apply(std::string& text) const override {
-    for (const auto& step : steps_) step->apply(text);
+  void apply(std::string& text, size_t most) const override {
+    for (const auto& step : steps_) {
+      step->apply(text, most);
+      require_bounded(text.size(), most);
+    }
   }
   // What a Replace puts in is not looked at when a text is cut, so nothing may follow one.
   bool takes_pieces() const override {
@@ -32,8 +36,11 @@ class Sequence : public Normalizer {
     return std::any_of(steps_.begin(), steps_.end(),
                        [](const auto& step) { return step->is_replacement(); });
   }
-  void apply_rest(std::string& text) const override {
-    for (const auto& step : steps_) step->apply_rest(text);
+  void apply_rest(std::string& text, size_t most) const override {
+    for (const auto& step : steps_) {
+      step->apply_rest(text, most);
+      require_bounded(text.size(), most);
+    }
   }
 
  private:
@@ -43,7 +50,7 @@ class Sequence : public Normalizer {
 class UnicodeForm : public Normalizer {
  public:
   explicit UnicodeForm(int options) : options_(options) {}
-  void apply(std::string& text) const override {
+  void apply(std::string& text, size_t /*most*/) const override {
     bool is_ascii = true;
     for (const char c : text) is_ascii &= static_cast<unsigned char>(c) < 0x80;
     if (is_ascii) return;
@@ -62,7 +69,7 @@ class UnicodeForm : public Normalizer {
 
 class Lowercase : public Normalizer {
  public:
-  void apply(std::string& text) const override {
+  void apply(std::string& text, size_t /*most*/) const override {
     std::string lower;
     lower.reserve(text.size());
     for (size_t i = 0; i < text.size();) {
@@ -83,7 +90,7 @@ class Lowercase : public Normalizer {
 class Strip : public Normalizer {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}
-  void apply(std::string& text) const override {
+  void apply(std::string& text, size_t /*most*/) const override {
     size_t first = 0;
     size_t last = 0;
     bool seen = false;
@@ -109,10 +116,12 @@ class Strip : public Normalizer {
 class Prepend : public Normalizer {
  public:
   explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
-  void apply(std::string& text) const override {
-    if (!text.empty()) text.insert(0, prefix_);
+  void apply(std::string& text, size_t most) const override {
+    if (text.empty()) return;
+    require_bounded(prefix_.size() + text.size(), most);
+    text.insert(0, prefix_);
   }
-  void apply_rest(std::string& /*text*/) const override {}
+  void apply_rest(std::string& /*text*/, size_t /*most*/) const override {}
 
  private:
   std::string prefix_;
@@ -122,7 +131,9 @@ class Replace : public Normalizer {
  public:
   Replace(Regex pattern, std::string content, bool of_character)
       : pattern_(std::move(pattern)), content_(std::move(content)), of_character_(of_character) {}
-  void apply(std::string& text) const override { replace_all(text, pattern_, content_); }
+  void apply(std::string& text, size_t most) const override {
+    replace_all(text, pattern_, content_, most);
+  }
   // No cut falls within one character.
   bool takes_pieces() const override { return of_character_; }
   bool is_replacement() const override { return true; }
@@ -135,7 +146,7 @@ class Replace : public Normalizer {
 
 class ByteLevel : public Normalizer {
  public:
-  void apply(std::string& text) const override {
+  void apply(std::string& text, size_t /*most*/) const override {
     std::string mapped;
     append_byte_characters(mapped, text);
     text = std::move(mapped);

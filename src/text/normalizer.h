@@ -2,6 +2,7 @@
 // reading; apply may be called from any thread.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -12,14 +13,15 @@ namespace snug::text {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // `text` is valid UTF-8 before and after.
-  virtual void apply(std::string& text) const = 0;
+  // `text` is valid UTF-8 before and after. Throws UserError where more than `most` bytes come of
+  // it (text/growth.h).
+  virtual void apply(std::string& text, size_t most) const = 0;
 
   // A text in pieces, cut before a character that stands for itself (stands_alone of
   // text_cut.h) and after one that is no white space: whether its pieces may be normalized apart,
   // the first with apply, those that follow with apply_rest.
   virtual bool takes_pieces() const { return true; }
-  virtual void apply_rest(std::string& text) const { apply(text); }
+  virtual void apply_rest(std::string& text, size_t most) const { apply(text, most); }
   // Whether it puts characters in that the text did not have.
   virtual bool is_replacement() const { return false; }
 };

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "text/growth.h"
+
 namespace snug::text {
 
 Regex read_pattern(const JsonNode& component) {
@@ -20,12 +22,15 @@ Regex read_pattern(const JsonNode& component) {
   }
 }
 
-void replace_all(std::string& text, const Regex& pattern, std::string_view content) {
+void replace_all(std::string& text, const Regex& pattern, std::string_view content, size_t most) {
   std::vector<Range> matches;
   pattern.find_all(text, matches);
   if (matches.empty()) return;
+  size_t bytes = text.size() + matches.size() * content.size();
+  for (const Range& match : matches) bytes -= match.end - match.begin;
+  require_bounded(bytes, most);
   std::string result;
-  result.reserve(text.size() + matches.size() * content.size());
+  result.reserve(bytes);
   size_t done = 0;
   for (const Range& match : matches) {
     result.append(text, done, match.begin - done);

@@ -3,10 +3,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/error.h"
 #include "text/vocabulary.h"
 
 namespace snug::text {
 namespace {
+
+// Real ones put one or two.
+constexpr size_t kMostIds = 1024;
 
 int32_t id_of(const JsonNode& node) {
   const bool is_integer = node.value().is_number_integer();
@@ -27,6 +31,8 @@ void append_special_token(const JsonNode& piece, const JsonNode& tokens,
                           std::vector<int32_t>& ids) {
   const std::string name = piece.object("SpecialToken").string("id");
   for (const JsonNode& id : tokens.object(name).array("ids")) ids.push_back(id_of(id));
+  if (ids.size() > kMostIds)
+    piece.fail(fmt::format("more than {} tokens are put around a text", kMostIds));
 }
 
 PostProcessor read_template(const JsonNode& node) {

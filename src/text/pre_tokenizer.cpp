@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/byte_alphabet.h"
+#include "text/growth.h"
 #include "text/pattern.h"
 #include "text/split_behavior.h"
 #include "text/utf8.h"
@@ -112,7 +113,10 @@ class Sequence : public PreTokenizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> steps) : steps_(std::move(steps)) {}
   void apply(Words& words) const override {
-    for (const auto& step : steps_) step->apply(words);
+    for (const auto& step : steps_) {
+      step->apply(words);
+      require_bounded(words.buffer.size(), words.most);
+    }
   }
 
  private:
@@ -260,7 +264,7 @@ std::unique_ptr<PreTokenizer> read_metaspace(const JsonNode& node) {
   } else if (scheme != "always") {
     node.fail("the prepend_scheme '" + scheme + "' is not known");
   }
-  return std::make_unique<Metaspace>(node.string("replacement"), parsed,
+  return std::make_unique<Metaspace>(node.character("replacement"), parsed,
                                      node.boolean_or("split", true));
 }
 

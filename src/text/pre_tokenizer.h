@@ -27,6 +27,7 @@ struct Words {
   bool is_open = false;          // the last word of the list is
   bool splits_at_marks = false;  // no token crosses the place where a Metaspace mark begins
   size_t done = 0;               // bytes of the buffer, as it was given, before the open word
+  size_t most = 0;               // bytes that the buffer may come to (text/growth.h)
 
   // Leaves the open word out of what follows.
   void close() {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_parser.h"
 
 namespace snug::text {
 namespace {
@@ -54,20 +55,12 @@ class Fields {
 
  private:
   void parse() {
-    try {
-      document_ = json::parse(raw_.text);
-    } catch (const json::parse_error& error) {
-      const std::string_view before =
-          std::string_view(raw_.text).substr(0, error.byte == 0 ? 0 : error.byte - 1);
-      const auto lines = std::count(before.begin(), before.end(), '\n');
-      const std::string what = error.what();
-      const size_t colon = what.find(": ");
-      throw base::UserError(fmt::format("broken JSON in record {}: {}", raw_.number,
-                                        what.substr(colon == std::string::npos ? 0 : colon + 2)),
+    document_ = base::parse_json_value(raw_.text, [&](const std::string& problem, size_t offset) {
+      const auto* const text = raw_.text.data();
+      const auto lines = std::count(text, text + offset, '\n');
+      throw base::UserError(fmt::format("broken JSON in record {}: {}", raw_.number, problem),
                             {path_, raw_.line + static_cast<int>(lines), 0});
-    } catch (const json::out_of_range&) {
-      fail("broken JSON: a number is out of range");
-    }
+    });
     if (!document_.is_object())
       fail(fmt::format("expected an object, found {}", document_.type_name()));
   }

@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "text/conversion_advice.h"
 #include "text/utf8.h"
 
 namespace snug::text {
@@ -24,7 +26,9 @@ int count_lines(std::string_view text) {
 
 }  // namespace
 
-RecordReader::RecordReader(const std::string& path) : path_(path), stream_(path, std::ios::binary) {
+RecordReader::RecordReader(const std::string& path) : path_(path) {
+  base::require_regular(path);  // opening a pipe would wait for its other end
+  stream_.open(path, std::ios::binary);
   if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
   if (!stream_ || !std::filesystem::is_regular_file(path))
     throw base::UserError("the data cannot be read; expected a .json, .jsonl or .txt file",
@@ -40,8 +44,9 @@ RecordReader::RecordReader(const std::string& path) : path_(path), stream_(path,
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".txt") return;
   if (extension != ".json" && extension != ".jsonl")
-    throw base::UserError("expected a data file named .json, .jsonl or .txt; rename it",
-                          {path, 0, 0});
+    throw base::UserError(
+        "expected a data file named .json, .jsonl or .txt; " + conversion_advice(path),
+        {path, 0, 0});
   const int first = skip_space();
   format_ = first == '[' ? Format::json_array : Format::json_lines;
   if (first == kEnd) at_end_ = true;

@@ -33,9 +33,9 @@ bool touches_normalized(const Tokenizer::Parts& parts, std::string_view text, si
   size_t end = std::min(text.size(), position + reach);
   while (end < text.size() && is_inside_character(text[end])) --end;
   std::string around(text.substr(begin, position - begin));
-  parts.normalizer->apply_rest(around);
+  parts.normalize_rest(around);
   std::string after(text.substr(position, end - position));
-  parts.normalizer->apply_rest(after);
+  parts.normalize_rest(after);
   const size_t place = around.size();
   const bool follows_space = ends_in_space(around);
   around += after;

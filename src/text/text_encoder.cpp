@@ -47,8 +47,10 @@ void TextEncoder::encode(std::string_view text, bool is_last, std::vector<int32_
 // More of the ordinary text that may go on already, or a new one.
 void TextEncoder::add_ordinary(std::string_view text, std::vector<int32_t>& ids) {
   std::string normalized(text);
-  if (parts_.normalizer && within_ordinary_) parts_.normalizer->apply_rest(normalized);
-  if (parts_.normalizer && !within_ordinary_) parts_.normalizer->apply(normalized);
+  if (within_ordinary_)
+    parts_.normalize_rest(normalized);
+  else
+    parts_.normalize(normalized);
   within_ordinary_ = true;
   for (const TextSpan& span : parts_.in_normalized.find(normalized)) {
     if (span.id >= 0) {

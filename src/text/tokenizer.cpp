@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "text/growth.h"
 #include "text/tokenizer_file.h"
 #include "text/tokenizer_parts.h"
 #include "text/utf8.h"
@@ -20,7 +22,7 @@ json small_file(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
   std::string text;
   if (!read_text_file(path, text)) return nullptr;
-  json document = parse_json(text, path);
+  json document = base::parse_json(text, path);
   if (!document.is_object()) throw base::UserError("expected a JSON object", {path, 0, 0});
   return document;
 }
@@ -46,7 +48,7 @@ std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokeniz
   }
   if (!config.empty()) {
     const std::string config_name = name + " (tokenizer_config.json)";
-    const json document = parse_json(config, config_name);
+    const json document = base::parse_json(config, config_name);
     const JsonNode root(document, config_name);
     parts->read_declared_tokens(root);
     parts->read_token_names(root);
@@ -97,7 +99,7 @@ std::vector<TextSpan> Tokenizer::split_added_tokens(std::string_view text) const
 void Tokenizer::encode_ordinary(std::string_view text, bool at_text_start,
                                 std::vector<int32_t>& ids) const {
   std::string normalized(text);
-  if (parts_->normalizer) parts_->normalizer->apply(normalized);
+  parts_->normalize(normalized);
   for (const TextSpan& span : parts_->in_normalized.find(normalized)) {
     if (span.id >= 0) {
       ids.push_back(span.id);
@@ -130,8 +132,12 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_to
     const auto token = token_of(id);
     if (token && !(skip_special_tokens && is_special(id))) tokens.emplace_back(*token);
   }
+  if (parts_->decoder) {
+    size_t bytes = 0;
+    for (const std::string& token : tokens) bytes += token.size();
+    parts_->decoder->apply(tokens, most_bytes_from(bytes));
+  }
   std::string text;
-  if (parts_->decoder) parts_->decoder->apply(tokens);
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (!parts_->decoder && i > 0) text += ' ';
     text += tokens[i];

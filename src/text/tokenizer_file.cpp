@@ -1,37 +1,21 @@
 #include "text/tokenizer_file.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_parser.h"
 
 namespace snug::text {
 namespace {
 
 using nlohmann::json;
 
-// nlohmann's complaint less its prefixes: from "[json.exception.parse_error.101] parse error at
-// line 1, column 2: syntax error ..." only what follows the place.
-std::string complaint(const json::parse_error& error) {
-  const std::string what = error.what();
-  const size_t column = what.find("column ");
-  const size_t colon = what.find(": ", column == std::string::npos ? 0 : column);
-  return colon == std::string::npos ? what : what.substr(colon + 2);
-}
-
-[[noreturn]] void throw_parse_error(std::string_view text, const std::string& name,
-                                    const json::parse_error& error) {
-  const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const size_t line_begin =
-      before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  throw base::UserError(
-      "not valid JSON: " + complaint(error),
-      {name, static_cast<int>(line), static_cast<int>(before.size() - line_begin + 1)});
-}
+// Ten times the largest tokenizer.json there is (Gemma's).
+constexpr int64_t kMostBytes = int64_t{384} << 20;
 
 // Takes vocabulary and merges out of the parser's hands, so that they are never a document.
 class Collector {
@@ -126,41 +110,23 @@ void check_is_bpe(const json& document, const std::string& name) {
 
 json parse_tokenizer_file(std::string_view text, const std::string& name, TokenizerFile& file) {
   Collector collector(name, file);
-  const json::parser_callback_t callback = [&](int depth, json::parse_event_t event, json& parsed) {
-    return collector(depth, event, parsed);
+  const auto complain = [&](const std::string& problem, size_t offset) {
+    throw base::UserError(problem, base::location_in(text, offset, name));
   };
-  try {
-    json document = json::parse(text, callback);
-    check_is_bpe(document, name);
-    file.vocabulary.shrink();
-    return document;
-  } catch (const json::parse_error& error) {
-    throw_parse_error(text, name, error);
-  } catch (const json::out_of_range& error) {
-    throw base::UserError(std::string("not valid JSON: ") + error.what(), {name, 0, 0});
-  }
-}
-
-json parse_json(std::string_view text, const std::string& name) {
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& error) {
-    throw_parse_error(text, name, error);
-  } catch (const json::out_of_range& error) {
-    throw base::UserError(std::string("not valid JSON: ") + error.what(), {name, 0, 0});
-  }
+  json document = base::parse_json_value(text, complain,
+                                         [&](int depth, json::parse_event_t event, json& parsed) {
+                                           return collector(depth, event, parsed);
+                                         });
+  check_is_bpe(document, name);
+  file.vocabulary.shrink();
+  return document;
 }
 
 bool read_text_file(const std::string& path, std::string& text) {
-  if (!std::filesystem::exists(path)) return false;
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream contents;
-  if (!stream || !(contents << stream.rdbuf())) {
-    // An empty file sets failbit on the output side; only a stream that failed is an error.
-    if (!stream.is_open() || stream.bad() || std::filesystem::is_directory(path))
-      throw base::UserError("cannot be read; check that it is a file and readable", {path, 0, 0});
-  }
-  text = std::move(contents).str();
+  std::error_code error;
+  if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found)
+    return false;
+  text = base::read_text_file(path, kMostBytes);
   return true;
 }
 

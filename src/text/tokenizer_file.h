@@ -22,9 +22,6 @@ struct TokenizerFile {
 nlohmann::json parse_tokenizer_file(std::string_view text, const std::string& name,
                                     TokenizerFile& file);
 
-// Any JSON text as a document; throws UserError with line and column.
-nlohmann::json parse_json(std::string_view text, const std::string& name);
-
 // The whole file, or nothing where it does not exist. Throws UserError where it cannot be read.
 bool read_text_file(const std::string& path, std::string& text);
 

@@ -8,9 +8,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/growth.h"
 
 namespace snug::text {
 namespace {
+
+// A text is compared with the added tokens at each of its places.
+constexpr size_t kMostAddedBytes = 1024;
 
 AddedToken read_added_token(const JsonNode& node) {
   node.only_keys(
@@ -63,13 +67,14 @@ int32_t Tokenizer::Parts::id_of(const std::string& token) const {
 int32_t Tokenizer::Parts::next_added_id(const std::string& content) const {
   const int32_t known = id_of(content);
   if (known >= 0) return known;
-  auto next = static_cast<int32_t>(model->vocabulary().count());
-  for (const auto& [id, token] : added_by_id) next = std::max(next, id + 1);
-  return next;
+  return std::max(static_cast<int32_t>(model->vocabulary().count()), added_end_);
 }
 
 void Tokenizer::Parts::add_token(const JsonNode& where, AddedToken token, int64_t declared_id) {
   if (token.content.empty()) where.fail("an added token is empty");
+  if (token.content.size() > kMostAddedBytes)
+    where.fail(fmt::format("an added token has {} bytes; expected at most {}", token.content.size(),
+                           kMostAddedBytes));
   token.id = next_added_id(token.content);
   if (token.id != declared_id)
     where.fail(
@@ -79,6 +84,15 @@ void Tokenizer::Parts::add_token(const JsonNode& where, AddedToken token, int64_
   added_ids[token.content] = token.id;
   added_by_id[token.id] = token;
   added_order_.push_back(token.id);
+  added_end_ = std::max(added_end_, token.id + 1);
+}
+
+void Tokenizer::Parts::normalize(std::string& text) const {
+  if (normalizer) normalizer->apply(text, most_bytes_from(text.size()));
+}
+
+void Tokenizer::Parts::normalize_rest(std::string& text) const {
+  if (normalizer) normalizer->apply_rest(text, most_bytes_from(text.size()));
 }
 
 void Tokenizer::Parts::read(const JsonNode& document) {
@@ -114,16 +128,20 @@ void Tokenizer::Parts::read_declared_tokens(const JsonNode& config) {
 }
 
 void Tokenizer::Parts::index_added_tokens() {
+  std::vector<AddedPattern> original;
+  std::vector<AddedPattern> normalized;
   // Special tokens go first where two stand for the same text.
   for (const bool is_special : {true, false}) {
     for (const int32_t id : added_order_) {
       const AddedToken& token = added_by_id.at(id);
       if (token.special != is_special) continue;
       std::string pattern = token.content;
-      if (token.normalized && normalizer) normalizer->apply(pattern);
-      (token.normalized ? in_normalized : in_original).add(pattern, token);
+      if (token.normalized) normalize(pattern);
+      (token.normalized ? normalized : original).push_back({std::move(pattern), token});
     }
   }
+  in_original = AddedTokenFinder(std::move(original));
+  in_normalized = AddedTokenFinder(std::move(normalized));
 }
 
 void Tokenizer::Parts::read_token_names(const JsonNode& config) {

@@ -43,6 +43,11 @@ struct Tokenizer::Parts {
   // The id of an added token or of one of the model, or -1.
   int32_t id_of(const std::string& token) const;
 
+  // Through the normalizer, where there is one.
+  void normalize(std::string& text) const;
+  // The same for a piece of a text that follows another (Normalizer::apply_rest).
+  void normalize_rest(std::string& text) const;
+
   // Reads the document of tokenizer.json (see tokenizer_file.h), less what parse took out of it.
   void read(const JsonNode& document);
 
@@ -68,6 +73,7 @@ struct Tokenizer::Parts {
   void add_token(const JsonNode& where, AddedToken token, int64_t declared_id);
   int32_t next_added_id(const std::string& content) const;
   std::vector<int32_t> added_order_;
+  int32_t added_end_ = 0;  // largest id of an added token + 1
 };
 
 }  // namespace snug::text

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/growth.h"
 #include "text/utf8.h"
 
 namespace snug::text {
@@ -40,6 +41,7 @@ size_t encode_words(const Tokenizer::Parts& parts, std::string_view text, WordPl
     words.is_open = place.is_open || !is_last;
     words.splits_at_marks = parts.model->splits_at_marker();
     words.done = 0;
+    words.most = most_bytes_from(window.size());
     const bool was_open = words.is_open;
     if (parts.pre_tokenizer) parts.pre_tokenizer->apply(words);
     take_stretches(*parts.model, words);

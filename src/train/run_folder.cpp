@@ -126,6 +126,7 @@ RunFolder open_run_folder(const formats::Recipe& recipe) {
     check_newest(folder, recipe);
   }
   check_free(folder, recipe);
+  base::require_writable_folder(folder.path);
   check_removals(folder, recipe);
   return folder;
 }

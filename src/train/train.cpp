@@ -98,6 +98,8 @@ class Session {
     reading_peak_bytes_ = process_memory().resident_peak_bytes;
     plan_.reading_bytes = std::max(data_.reading_bytes, reading_peak_bytes_);
     plan::require_fit(recipe_, model_, plan_, *backend_, data_.shape());
+    if (spec_.method == plan::MethodKind::lora && !recipe_.adapter.empty())
+      runtime::check_adapter(recipe_.adapter, spec_.lora, job_);
     base::say("{}\n{}", plan::parameter_line(plan_), plan::summary(plan_));
   }
 

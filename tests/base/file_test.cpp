@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <thread>
 #include <vector>
 
 namespace snug::base {
@@ -55,7 +54,7 @@ TEST(File, UpdateKeepsTheContents) {
 TEST(File, FoldersAndMissingFilesAreErrors) {
   const TemporaryFolder folder;
   EXPECT_TRUE(
-      contains(user_error_of([&] { File::open_for_reading(folder.path()); }), "Is a directory"));
+      contains(user_error_of([&] { File::open_for_reading(folder.path()); }), "this is a folder"));
   EXPECT_TRUE(
       contains(user_error_of([&] { File::open_for_reading(folder / "none"); }), "check the path"));
   EXPECT_TRUE(contains(user_error_of([&] { File::create(folder / "no/file"); }), "cannot write"));
@@ -68,17 +67,33 @@ TEST(File, TooLargeTextIsRefused) {
   EXPECT_TRUE(contains(user_error_of([&] { read_text_file(path, 4); }), "has 5 bytes, more than"));
 }
 
-TEST(File, PipesAreReadToTheirEnd) {
+// Opening one would wait for its other end, which may never come.
+TEST(File, PipesAndDevicesAreRefusedAtOnce) {
   const TemporaryFolder folder;
   const fs::path pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  std::thread writer([&] {
-    std::FILE* out = std::fopen(pipe.c_str(), "w");
-    std::fputs("seed: 1", out);
-    std::fclose(out);
-  });
-  EXPECT_EQ(read_text_file(pipe), "seed: 1");
-  writer.join();
+  const auto is_pipe = [](const std::string& error) { return contains(error, "this is a pipe"); };
+  EXPECT_TRUE(is_pipe(user_error_of([&] { read_text_file(pipe); })));
+  EXPECT_TRUE(is_pipe(user_error_of([&] { File::open_for_reading(pipe); })));
+  EXPECT_TRUE(is_pipe(user_error_of([&] { File::create(pipe); })));
+  EXPECT_TRUE(is_pipe(user_error_of([&] { File::open_for_update(pipe); })));
+  EXPECT_TRUE(contains(user_error_of([&] { read_text_file("/dev/zero"); }), "this is a device"));
+}
+
+TEST(File, AFolderThatCannotBeMadeIsSaidBefore) {
+  const TemporaryFolder folder;
+  require_writable_folder(folder.path());
+  require_writable_folder(folder / "new/and/newer");
+  EXPECT_EQ(folder.count(), 0U) << "nothing is made";
+  folder.write("file", "");
+  EXPECT_TRUE(contains(user_error_of([&] { require_writable_folder(folder / "file/in"); }),
+                       "file is a file"));
+  EXPECT_TRUE(
+      contains(user_error_of([&] { require_writable_folder(folder / std::string(300, 'x')); }),
+               "File name too long"));
+  fs::create_symlink("loop", folder / "loop");
+  EXPECT_TRUE(contains(user_error_of([&] { require_writable_folder(folder / "loop/in"); }),
+                       "leads back to itself"));
 }
 
 TEST(File, FullDiskIsSaidPlainly) {

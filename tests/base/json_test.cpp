@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include "base/json_parser.h"
+
 #include "temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -39,10 +41,20 @@ TEST(Json, KeysGivenTwiceAreRefused) {
   EXPECT_EQ(error_in(R"([{"a": 1}, {"a": {"a": 2}}])"), "(no error)");
 }
 
-TEST(Json, DeepNestingDoesNotCrash) {
-  EXPECT_TRUE(contains(error_in(std::string(1'000'000, '[')), "not valid JSON"));
-  const std::string closed = std::string(100'000, '[') + std::string(100'000, ']');
-  EXPECT_EQ(error_in(closed), "(no error)");
+// What reads and prints a document afterwards does so by recursion.
+TEST(Json, DeepNestingIsRefused) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_EQ(error_in(nested(kMostJsonDepth)), "(no error)");
+  EXPECT_TRUE(contains(error_in(nested(kMostJsonDepth + 1)), "a.json:1:65: values nest deeper than 64"));
+  EXPECT_TRUE(contains(error_in(nested(100'000)), "nest deeper than 64"));
+  EXPECT_TRUE(contains(error_in(std::string(1'000'000, '[')), "nest deeper than 64"));
+  EXPECT_EQ(error_in("\"" + std::string(1'000, '[') + "\\\"{\""), "(no error)")
+      << "text nests nothing";
+  std::string wide = "[[]";
+  for (int i = 0; i < 1'000; ++i) wide += ",[{}]";
+  EXPECT_EQ(error_in(wide + "]"), "(no error)");
 }
 
 class JsonObjectTest : public ::testing::Test {

@@ -16,8 +16,14 @@ TEST(Nearest, CountsEdits) {
 
 TEST(Nearest, PicksTheNearest) {
   EXPECT_EQ(nearest_name("max_step", {"max_length", "max_steps", "seed"}), "max_steps");
-  EXPECT_EQ(nearest_name("x", {"a", "b"}), "a") << "the first on a tie";
+  EXPECT_EQ(nearest_name("bat", {"cat", "rat"}), "cat") << "the first on a tie";
   EXPECT_EQ(nearest_name("x", {}), std::nullopt);
+}
+
+TEST(Nearest, NamesNothingThatIsFar) {
+  EXPECT_EQ(nearest_name("meta-llama", {"smollm2-135m", "qwen3-8b"}), std::nullopt);
+  EXPECT_EQ(nearest_name("x", {"a", "b"}), std::nullopt);
+  EXPECT_EQ(nearest_name(std::string(1'000'000, 'x'), {"max_steps"}), std::nullopt);
 }
 
 }  // namespace

@@ -69,6 +69,8 @@ std::function<std::vector<std::string>(const Scene&)> with_model_file(const std:
   };
 }
 
+std::string nested(size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
 // A folder of weights in 4 bits in place of the model, a text in one of its files replaced.
 std::vector<std::string> with_nf4(const Scene& scene, const std::string& golden,
                                   const std::string& file, const std::string& from,
@@ -163,6 +165,31 @@ const std::vector<WrongInput> kCases{
      {"wrong.yaml:2:1", "learning_rate"}},
     {"broken_yaml", with_recipe("seed: [1\n"), {"wrong.yaml:", "YAML"}},
     {"nested_yaml", with_recipe("seed:\n  a: 1\n"), {"wrong.yaml:1:1", "seed"}},
+    {"adapter_beside_full",
+     only("method=full adapter=nowhere"),
+     {"adapter", "nowhere", "method=full trains every weight"}},
+    {"key_of_lora_beside_full",
+     only("method=full lora_r=4"),
+     {"command line: 'lora_r'", "method=full does not use"}},
+    {"documents_in_rows_of_one",
+     only("packing=false max_segments=4"),
+     {"max_segments", "packing=false"}},
+    {"missing_adapter", only("adapter=nowhere"), {"nowhere", "adapter_config.json"}},
+    {"deep_config",
+     with_model_file("config.json", "{", "{\"x\": " + nested(100'000) + ", "),
+     {"config.json:1:", "nest deeper than 64"}},
+    {"deep_tokenizer",
+     with_model_file("tokenizer.json", "{", "{\"x\": " + nested(100'000) + ", "),
+     {"tokenizer.json:1:", "nest deeper than 64"}},
+    {"deep_data",
+     with_data("{\"input_ids\": " + nested(100'000) + "}\n"),
+     {"wrong.jsonl:1", "record 1", "nest deeper than 64"}},
+    {"table_as_data",
+     [](const Scene& scene) { return std::vector{"data=" + scene.file("wrong.csv", "a,b\n")}; },
+     {"wrong.csv", ".jsonl", "pandas.read_csv"}},
+    {"model_of_the_hub",
+     only("model=meta-llama/Llama-3.1-8B"),
+     {"'hf download meta-llama/Llama-3.1-8B'", "\"llama-3.1-8b\""}},
     {"rank_of_zero", only("lora_r=0"), {"lora_r", "1 or more"}},
     {"negative_size", only("device_memory=-1"), {"device_memory", "size"}},
     {"negative_count", with_recipe("seed: 1\nsave_steps: -5\n"), {"wrong.yaml:2:1", "save_steps"}},

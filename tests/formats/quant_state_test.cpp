@@ -178,6 +178,10 @@ TEST(QuantState, RefusesIncompleteParts) {
     EXPECT_TRUE(contains(file_error(suffix, nullptr), "is missing")) << suffix;
   const TensorSpec few{"w", DType::u8, {95, 1}};
   EXPECT_TRUE(contains(file_error("", &few), "has 95 bytes; expected 96"));
+  const TensorSpec deep{"w.absmax", DType::u8, {1, 1, 1, 1, 3}};
+  EXPECT_TRUE(contains(file_error(".absmax", &deep), "shape [1, 1, 1, 1, 3]"));
+  const TensorSpec deep_codes{"w", DType::u8, {1, 1, 1, 96, 1}};
+  EXPECT_TRUE(contains(file_error("", &deep_codes), "at most 2 dimensions"));
   const TensorSpec wide{"w.absmax", DType::f32, {3}};
   EXPECT_TRUE(contains(file_error(".absmax", &wide), "3 elements of F32; expected 3 of U8"));
 }

@@ -1,6 +1,7 @@
 // One case for each mistake a user can make in a recipe.
 #include "../base/temporary_folder.h"
 #include "formats/recipe.h"
+#include "formats/recipe_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -44,6 +45,7 @@ constexpr BadRecipe kBadRecipes[] = {
     {"no_value_before_n", "learning_rate:\nnum_epochs: 2\n", "'learning_rate' has no value"},
     {"nested", "training:\n  seed: 1\n", "'training' holds a nested value"},
     {"nested_known", "seed: {a: 1}", "'seed' holds a nested value"},
+    {"alias", "model: &a x\ndata: *a\n", "r.yaml:2:7: a recipe has no aliases"},
     {"nested_list", "target_modules: [[a]]", "'target_modules' holds a nested value"},
     {"twice", "seed: 1\nlora_r: 2\nseed: 1\n",
      "r.yaml:3:1: 'seed' is given twice (first on line 1)"},
@@ -78,6 +80,10 @@ constexpr BadRecipe kBadRecipes[] = {
     {"length_zero", "max_length: 0", "'max_length' is '0'; expected a whole number of 2 or more"},
     {"steps_negative", "max_steps: -2", "'max_steps' is '-2'"},
     {"epochs_zero", "num_train_epochs: 0", "expected a number above 0"},
+    {"rate_huge", "learning_rate: 1e300", "of 0 or more and at most 1000000"},
+    {"temperature_huge", "temperature: 1e300", "at most 1000000"},
+    {"alpha_huge", "lora_alpha: 1e300", "above 0 and at most 1000000"},
+    {"unknown_and_far", "zzzzzzzzzz: 1", "unknown key 'zzzzzzzzzz'; snug train --help lists them"},
     {"rate_negative", "learning_rate: -1e-4", "expected a number of 0 or more"},
     {"warmup_above_one", "warmup_ratio: 1.5", "of 0 or more and at most 1"},
     {"decay_negative", "weight_decay: -0.1", "expected a number of 0 or more"},
@@ -124,6 +130,28 @@ TEST(RecipeOverrideError, NamesTheCommandLine) {
                          parse_recipe("", "r", {"seed=1", "seed=2"});
                        }),
                        "command line: 'seed' is given twice; keep one"));
+}
+
+TEST(RecipeError, DeepNestingAndAliasesTakeNoMemory) {
+  const std::string deep = "a: " + std::string(100'000, '[');
+  EXPECT_TRUE(contains(user_error_of([&] { parse_recipe(deep, "r.yaml"); }), "nest too deeply"));
+  const std::string maps = std::string(100'000, '{');
+  EXPECT_TRUE(contains(user_error_of([&] { parse_recipe(maps, "r.yaml"); }), "nest too deeply"));
+  std::string bomb = "model: &a " + std::string(100'000, 'x') + "\ntarget_modules: [";
+  for (int i = 0; i < 10'000; ++i) bomb += "*a,";
+  EXPECT_TRUE(contains(user_error_of([&] { parse_recipe(bomb + "a]", "r.yaml"); }), "no aliases"));
+}
+
+// A number beyond them would overflow somewhere behind.
+TEST(RecipeKeys, EveryNumberHasBounds) {
+  for (const RecipeKey& key : recipe_keys()) {
+    const ValueType type = key.field.type;
+    if (type != ValueType::integer && type != ValueType::number && type != ValueType::integers)
+      continue;
+    if (key.name == "seed") continue;  // any 63 bits
+    EXPECT_GE(key.range.least, 0) << key.name;
+    EXPECT_LE(key.range.most, 1e30) << key.name;
+  }
 }
 
 // Random changes to a good recipe are refused with a UserError or read; nothing else may happen.

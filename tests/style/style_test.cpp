@@ -94,6 +94,15 @@ TEST(Style, HeadersOpenWithTheirPurpose) {
   }
 }
 
+// Elsewhere nothing bounds how deep values nest.
+TEST(Style, JsonIsParsedInOnePlace) {
+  const std::regex parses("[jJ]son::parse\\(");
+  for (const fs::path& path : sources("src"))
+    for (const std::string& line : lines_of(path))
+      EXPECT_FALSE(std::regex_search(line, parses))
+          << path << ": " << line << " goes past base/json_parser.h";
+}
+
 TEST(Style, EverySourceIsListed) {
   for (const char* folder : {"src", "tests"})
     for (const fs::path& path : sources(folder)) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 #include "../base/temporary_folder.h"
@@ -212,6 +213,94 @@ TEST(StreamDecoder, PiecesAddUpToTheWhole) {
   std::string all;
   for (const int32_t id : tokenizer.encode(text)) all += stream.push(id);
   EXPECT_EQ(all + stream.finish(), text);
+}
+
+json replacement(const std::string& from, const std::string& to) {
+  return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+}
+
+// Each step is harmless; together they would make 10^10 bytes of one.
+TEST(Tokenizer, ExpandsATextWithinBounds) {
+  const json tenfold = replacement("a", "aaaaaaaaaa");
+  const json steps(10, tenfold);
+  for (const json& normalizer :
+       {json{{"type", "Sequence"}, {"normalizers", steps}},
+        replacement("a", std::string(1'000'000, 'a')),
+        json{{"type", "Prepend"}, {"prepend", std::string(1'000'000, 'a')}}}) {
+    TinyTokenizer tiny = abc();
+    tiny.keys["normalizer"] = normalizer;
+    const Tokenizer tokenizer = tiny.make();
+    EXPECT_TRUE(testing::contains(message_of<UserError>([&] { tokenizer.encode("a"); }),
+                                  "of a text, over 16 times"));
+    EXPECT_EQ(tokenizer.encode(""), (Ids{}));
+  }
+  TinyTokenizer tiny = abc();
+  tiny.keys["decoder"] = {{"type", "Sequence"}, {"decoders", steps}};
+  const Tokenizer tokenizer = tiny.make();
+  EXPECT_TRUE(testing::contains(message_of<UserError>([&] { tokenizer.decode(Ids{'a'}); }),
+                                "of a text, over 16 times"));
+  tiny.keys["pre_tokenizer"] = {{"type", "Sequence"},
+                                {"pretokenizers", json(40, TinyTokenizer::byte_level())}};
+  EXPECT_TRUE(testing::contains(message_of<UserError>([&] { tiny.make().encode("\xC3\xA9"); }),
+                                "of a text, over 16 times"));
+}
+
+TEST(Tokenizer, ExpandsOrdinaryTextsAsItShould) {
+  TinyTokenizer tiny = abc();
+  tiny.keys["normalizer"] = replacement("c", "aaaaaaaaaaaaaaa");
+  EXPECT_EQ(tiny.make().encode("c"), Ids(15, 'a'));
+  EXPECT_EQ(tiny.make().encode(std::string(10'000, 'c')).size(), 150'000U);
+}
+
+TEST(Tokenizer, PutsBoundedlyManyTokensAroundAText) {
+  TinyTokenizer tiny = abc();
+  json many = TinyTokenizer::bos_template(259);
+  many["special_tokens"]["<s>"]["ids"] = json(1'000, 259);
+  many["single"] = json::array();
+  for (int i = 0; i < 1'000; ++i)
+    many["single"].push_back({{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}});
+  tiny.keys["post_processor"] = many;
+  EXPECT_TRUE(
+      testing::contains(message_of<UserError>([&] { tiny.make(); }), "more than 1024 tokens"));
+}
+
+// Adding one must not look at all before it, nor finding one at all there are.
+TEST(Tokenizer, TakesManyAddedTokens) {
+  constexpr int kCount = 60'000;
+  TinyTokenizer tiny = abc();
+  for (int i = 0; i < kCount; ++i) tiny.added.push_back(fmt::format("<|extra_{}|>", i));
+  const std::clock_t start = std::clock();
+  const Tokenizer tokenizer = tiny.make();
+  std::string text;
+  for (int i = 0; i < 2'000; ++i) text += fmt::format("<|extra_{}|>a<|extra_", i * 7);
+  const Ids ids = tokenizer.encode(text);
+  EXPECT_EQ(ids.front(), 261);
+  EXPECT_EQ(std::count_if(ids.begin(), ids.end(), [](int32_t id) { return id >= 261; }), 2'000);
+  EXPECT_LT(std::clock() - start, 10 * CLOCKS_PER_SEC) << "of the processor's time";
+}
+
+TEST(Tokenizer, OfAddedTokensTheLongestIsFound) {
+  TinyTokenizer tiny = abc();
+  tiny.added = {"<s>", "</s>", "<x", "<xyz>", "<xy", "\xC3\xA9x"};  // ids from 259 on
+  const Tokenizer tokenizer = tiny.make();
+  EXPECT_EQ(tokenizer.encode("<xyz>"), (Ids{262}));
+  EXPECT_EQ(tokenizer.encode("<xyz"), (Ids{263, 'z'}));
+  EXPECT_EQ(tokenizer.encode("<xz"), (Ids{261, 'z'}));
+  EXPECT_EQ(tokenizer.encode("<"), (Ids{'<'}));
+  EXPECT_EQ(tokenizer.encode("<<x\xC3\xA9x<x"), (Ids{'<', 261, 264, 261}));
+  tiny.added.push_back(std::string(1'025, 'x'));
+  EXPECT_TRUE(testing::contains(message_of<UserError>([&] { tiny.make(); }),
+                                "1025 bytes; expected at most 1024"));
+}
+
+TEST(Tokenizer, DeepNestingIsRefused) {
+  json nested = replacement("a", "b");
+  for (int i = 0; i < 70; ++i)
+    nested = {{"type", "Sequence"}, {"normalizers", json::array({nested})}};
+  TinyTokenizer tiny = abc();
+  tiny.keys["normalizer"] = nested;
+  EXPECT_TRUE(
+      testing::contains(message_of<UserError>([&] { tiny.make(); }), "tiny/tokenizer.json:1:"));
 }
 
 // Llama 2's decoder drops the space before the first word only.

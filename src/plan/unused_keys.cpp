@@ -1,0 +1,53 @@
+#include "plan/unused_keys.h"
+
+#include <fmt/format.h>
+
+#include "formats/recipe_keys.h"
+
+namespace snug::plan {
+namespace {
+
+using formats::Recipe;
+
+// Locations of a file have lines, those of the command line have none.
+bool is_in_file(const Recipe& recipe, std::string_view key) {
+  const auto found = recipe.given.find(key);
+  return found != recipe.given.end() && found->second.line > 0;
+}
+
+bool has_default(const Recipe& recipe, std::string_view name) {
+  if (name == "lora_alpha") return recipe.lora_alpha == 2.0 * static_cast<double>(recipe.lora_r);
+  const formats::RecipeKey& key = *formats::find_recipe_key(name);
+  return formats::value_text(key, key.field.get(recipe)) == key.default_text;
+}
+
+void refuse_lora_keys(const Recipe& recipe) {
+  if (!recipe.adapter.empty())
+    recipe.fail("adapter",
+                fmt::format("is {}, but method=full trains every weight and no adapter; use "
+                            "method=lora or qlora, or merge the adapter into its model with PEFT "
+                            "and train that",
+                            recipe.adapter));
+  const bool overridden = recipe.is_given("method") && !is_in_file(recipe, "method");
+  for (const char* key : {"lora_r", "lora_alpha", "lora_dropout", "target_modules", "use_rslora"}) {
+    if (!recipe.is_given(key) || has_default(recipe, key)) continue;
+    if (overridden && is_in_file(recipe, key)) continue;
+    recipe.fail(key,
+                "is a key of LoRA, which method=full does not use; leave it out, or use "
+                "method=lora or qlora");
+  }
+}
+
+}  // namespace
+
+void refuse_unused_keys(const Recipe& recipe) {
+  if (recipe.method == formats::Method::full) refuse_lora_keys(recipe);
+  if (!recipe.packing && recipe.max_segments > 1)
+    recipe.fail(
+        "max_segments",
+        fmt::format("is {}, but packing=false puts one document in a row; leave one of them "
+                    "out",
+                    recipe.max_segments));
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,14 @@
+// Keys that a user set and that a training job would pass over in silence.
+#pragma once
+
+#include "formats/recipe.h"
+
+namespace snug::plan {
+
+// Throws UserError for a key of LoRA with method=full, and for documents a row where packing is
+// off. A key that holds its default may stay: recipes that programs write list all of them. So may
+// a file's keys of LoRA where the command line chose the method, which wins over the file; but not
+// an adapter, which would not be trained further.
+void refuse_unused_keys(const formats::Recipe& recipe);
+
+}  // namespace snug::plan

@@ -1,0 +1,110 @@
+#include "runtime/check_weights.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "formats/quant_state.h"
+#include "models/weights.h"
+
+namespace snug::runtime {
+namespace {
+
+using formats::IndexedTensor;
+using formats::TensorIndex;
+using models::ModelConfig;
+using models::Weight;
+
+std::string nearest_tensor(const TensorIndex& index, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const IndexedTensor& tensor : index.tensors()) names.push_back(tensor.info->name);
+  const auto nearest = base::nearest_name(name, names);
+  return nearest ? fmt::format("; the nearest it has is '{}'", *nearest) : std::string();
+}
+
+[[noreturn]] void fail_missing(const TensorIndex& index, const ModelConfig& config,
+                               const std::vector<Weight>& weights, const Weight& first) {
+  const auto missing = std::count_if(weights.begin(), weights.end(), [&](const Weight& weight) {
+    return index.find(weight.name) == nullptr;
+  });
+  const bool is_head = first.name == "lm_head.weight" && !config.tied_embeddings && missing == 1;
+  base::throw_user_error(
+      "{}: tensor '{}' is missing{}, which config.json asks for{}. {}", index.folder().string(),
+      first.name, missing > 1 ? fmt::format(" and {} more", missing - 1) : std::string(),
+      nearest_tensor(index, first.name),
+      is_head ? "If the model shares its embedding with the head, set tie_word_embeddings to true "
+                "in config.json"
+              : "Is the download complete, and is config.json this model's?");
+}
+
+void check_missing(const TensorIndex& index, const ModelConfig& config,
+                   const std::vector<Weight>& weights) {
+  for (const Weight& weight : weights)
+    if (index.find(weight.name) == nullptr) fail_missing(index, config, weights, weight);
+}
+
+void check_surplus(const TensorIndex& index, const ModelConfig& config,
+                   const std::vector<Weight>& weights) {
+  std::unordered_set<std::string_view> known;
+  for (const Weight& weight : weights) known.insert(weight.name);
+  for (const IndexedTensor& tensor : index.tensors()) {
+    const std::string& name = tensor.info->name;
+    const std::string_view weight = formats::weight_of_part(name).value_or(name);
+    if (known.contains(weight) || models::is_ignorable(name, config)) continue;
+    base::throw_user_error(
+        "{}: tensor '{}' is not part of the model that config.json describes (a {} of {} "
+        "layers), and leaving it out would change the result{}. Is config.json this model's?",
+        index.path_of(tensor).string(), name, config.model_type, config.num_layers,
+        name.ends_with(".bias")
+            ? "; it is a bias that config.json does not ask for (attention_bias, mlp_bias)"
+            : "");
+  }
+}
+
+// The one wrong shape that is no mix-up: embeddings padded or grown without their config.json.
+void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor,
+                      const ModelConfig& config) {
+  const formats::TensorInfo& info = *tensor.info;
+  const bool has_rows = info.name == "model.embed_tokens.weight" || info.name == "lm_head.weight";
+  if (!has_rows || info.shape.size() != 2 || info.shape[1] != config.hidden_size) return;
+  if (info.shape[0] == config.vocab_size) return;
+  base::throw_user_error(
+      "{}: tensor '{}' has {} rows; expected {}, since config.json says vocab_size = {}. If the "
+      "vocabulary was resized, set vocab_size in config.json to {}",
+      index.path_of(tensor).string(), info.name, info.shape[0], config.vocab_size,
+      config.vocab_size, info.shape[0]);
+}
+
+// A weight in 16 or 32 bits has the shape itself; find_nf4 compares those in 4.
+void check_shape(const TensorIndex& index, const Weight& weight, const ModelConfig& config) {
+  const std::vector<int64_t> expected = dims_of(weight.shape);
+  if (formats::find_nf4(index, weight.name, expected)) return;
+  const IndexedTensor& tensor = *index.find(weight.name);
+  check_vocabulary(index, tensor, config);
+  if (tensor.info->shape == expected) return;
+  base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as config.json says",
+                         index.path_of(tensor).string(), weight.name,
+                         formats::shape_text(tensor.info->shape), formats::shape_text(expected));
+}
+
+}  // namespace
+
+std::vector<int64_t> dims_of(const program::Shape& shape) {
+  std::vector<int64_t> dims;
+  dims.reserve(program::Shape::kMaxRank);
+  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  return dims;
+}
+
+void check_weights(const TensorIndex& index, const ModelConfig& config) {
+  const std::vector<Weight> weights = models::weights_of(config);
+  check_missing(index, config, weights);
+  check_surplus(index, config, weights);
+  for (const Weight& weight : weights) check_shape(index, weight, config);
+}
+
+}  // namespace snug::runtime

@@ -1,0 +1,27 @@
+// How much the parts of a tokenizer may make of a text. Real ones at most triple it (a space
+// becomes three bytes); a file that was made to fill the memory is stopped before it does.
+#pragma once
+
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace snug::text {
+
+// Compatibility forms of single characters grow by a factor of 11, the largest in Unicode.
+inline constexpr size_t kMostGrowth = 16;
+inline constexpr size_t kGrowthOfShortTexts = size_t{64} << 10;
+
+// The bytes that may come of so many.
+constexpr size_t most_bytes_from(size_t bytes) { return bytes * kMostGrowth + kGrowthOfShortTexts; }
+
+// Throws UserError for more bytes than `most`.
+inline void require_bounded(size_t bytes, size_t most) {
+  if (bytes > most)
+    base::throw_user_error(
+        "the tokenizer's rules make more than {} bytes of a text, over {} times its size; is "
+        "tokenizer.json damaged? Its replacements should add little",
+        most, kMostGrowth);
+}
+
+}  // namespace snug::text
