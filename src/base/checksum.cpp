@@ -11,12 +11,30 @@
 #endif
 
 #include <iterator>
+#include <new>
 
 namespace snug::base {
 
 uint64_t checksum(const void* data, int64_t bytes) {
   return XXH3_64bits(data, static_cast<size_t>(bytes));
 }
+
+ChecksumStream::ChecksumStream() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  XXH3_64bits_reset(state_.get());
+}
+
+void ChecksumStream::add(const void* data, int64_t bytes) {
+  XXH3_64bits_update(state_.get(), data, static_cast<size_t>(bytes));
+}
+
+uint64_t ChecksumStream::take() {
+  const uint64_t checksum = XXH3_64bits_digest(state_.get());
+  XXH3_64bits_reset(state_.get());
+  return checksum;
+}
+
+void ChecksumStream::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
 std::string checksum_text(uint64_t checksum) { return fmt::format("{:016x}", checksum); }
 

@@ -3,18 +3,35 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+struct XXH3_state_s;
+
 namespace snug::base {
 
-// The last piece of a tensor is shorter. What is read in steps of a multiple of it is hashed while
-// it is in the cache.
+// The last piece of a tensor is shorter.
 inline constexpr int64_t kChecksumPieceBytes = int64_t{1} << 20;
 
 uint64_t checksum(const void* data, int64_t bytes);
 inline uint64_t checksum(std::string_view text) { return checksum(text.data(), std::ssize(text)); }
+
+// The same of bytes that come in parts. It takes its memory when it is made.
+class ChecksumStream {
+ public:
+  ChecksumStream();
+  void add(const void* data, int64_t bytes);
+  // Of what was added since the last time.
+  uint64_t take();
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+};
 
 // The pieces of so many bytes.
 constexpr int64_t checksum_pieces(int64_t bytes) {

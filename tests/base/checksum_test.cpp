@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace snug::base {
 namespace {
 
@@ -23,6 +25,16 @@ TEST(Checksum, EveryBitCounts) {
       ASSERT_NE(checksum(text), whole) << bit << " of " << bytes;
       text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
     }
+  }
+}
+
+TEST(Checksum, OfPartsIsThatOfTheWhole) {
+  const std::string text(300'000, 'x');
+  ChecksumStream stream;
+  for (const size_t part : {1U, 100U, 4096U, 300'000U}) {
+    for (size_t done = 0; done < text.size(); done += part)
+      stream.add(text.data() + done, static_cast<int64_t>(std::min(part, text.size() - done)));
+    EXPECT_EQ(stream.take(), checksum(text)) << part;
   }
 }
 
