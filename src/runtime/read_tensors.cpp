@@ -17,6 +17,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/finite.h"
 #include "formats/checksums.h"
 #include "methods/update.h"
 #include "runtime/check_finite.h"
@@ -194,7 +195,7 @@ void read_bytes(const TensorIndex& index, const Transfer& transfer, const Piece&
     bytes = std::min(end - first, kStepBytes);
     index.read_range(source, first, bytes, to);
     reader.checksum.add(to, bytes);
-    if (transfer.holds_values)
+    if (transfer.holds_values && !transfer.stored)
       check_finite(index, source, {dtype, to, first / width, bytes / width});
     const int64_t done = first + bytes;
     if (done % base::kChecksumPieceBytes != 0 && done != end) continue;
@@ -215,12 +216,25 @@ std::span<const float> quantize_piece(const Transfer& transfer, const Piece& pie
                                          *transfer.stored, work.absmax(piece));
 }
 
-// A weight that is quantised on the way.
+// Why a piece was quantised to scales that are no numbers: what the file holds, or its rounding.
+[[noreturn]] void explain(const TensorIndex& index, const Piece& piece, const Transfer& transfer,
+                          std::span<const float> absmax, Reader& reader) {
+  const IndexedTensor& source = *transfer.source;
+  const base::DType dtype = *source.info->dtype;
+  const int64_t width = base::size_of(dtype);
+  index.read_range(source, piece.first_element * width, piece.elements * width, reader.slot);
+  check_finite(index, source, {dtype, reader.slot, piece.first_element, piece.elements});
+  check_rounded_blocks(index, source, piece.first_element / program::kNf4BlockSize, absmax);
+  SNUG_CHECK(false, "the scales of {} were finite", source.info->name);
+}
+
+// A weight that is quantised on the way. The largest of each block tells whether all are finite.
 void read_to_quantize(const TensorIndex& index, const Piece& piece, Work& work, Reader& reader) {
   const Transfer& transfer = work.transfer(piece);
   read_bytes(index, transfer, piece, reader, reader.slot);
-  check_rounded_blocks(index, *transfer.source, piece.first_element / program::kNf4BlockSize,
-                       quantize_piece(transfer, piece, work, reader));
+  const std::span<const float> absmax = quantize_piece(transfer, piece, work, reader);
+  if (base::first_not_finite(base::DType::f32, absmax.data(), std::ssize(absmax)))
+    explain(index, piece, transfer, absmax, reader);
   if (!work.ends(piece)) return;
   store_scales(work.absmax(piece), transfer.destination.elements(), *transfer.stored,
                reader.window);
