@@ -124,8 +124,7 @@ class Loader {
 
   // The first record says of which form all are.
   void start(const RawRecord& first) {
-    form_ =
-        first.is_long ? read_long_record(first, path_, options_.form, 0).form : parse(first).form;
+    form_ = first.is_long ? form_of_long_record(first, path_, options_.form) : parse(first).form;
     audit_.form = name_of(*form_);
     if (*form_ != RecordForm::tokens) open_tokenizer();
     if (*form_ == RecordForm::text)
@@ -357,7 +356,7 @@ bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted) {
   RecordReader reader(path);
   RawRecord first;
   if (reader.format() == RecordReader::Format::plain_text || !reader.next(first)) return false;
-  if (first.is_long) return read_long_record(first, path, wanted, 0).form == RecordForm::tokens;
+  if (first.is_long) return form_of_long_record(first, path, wanted) == RecordForm::tokens;
   return parse_record(first, path, wanted).form == RecordForm::tokens;
 }
 

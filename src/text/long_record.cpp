@@ -1,6 +1,7 @@
 #include "text/long_record.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -17,6 +18,13 @@ using nlohmann::json;
 
 constexpr int64_t kBlockBytes = int64_t{64} << 10;
 constexpr int64_t kShownBytes = 4 << 10;  // of a string or number
+
+// nlohmann's, less the name of its kind.
+std::string complaint(const json::exception& error) {
+  const std::string what = error.what();
+  const size_t colon = what.find(": ");
+  return what.substr(colon == std::string::npos ? 0 : colon + 2);
+}
 
 struct Extent {
   int64_t begin = 0;
@@ -128,6 +136,8 @@ class Collector : public nlohmann::json_sax<json> {
  public:
   Collector(const RecordBytes& bytes, const TokenFail& fail) : bytes_(bytes), fail_(fail) {}
 
+  std::function<bool()> stops;  // asked at every key; then nothing more is wanted
+
   bool null() override { return take(nullptr); }
   bool boolean(bool value) override { return take(value); }
   bool number_integer(int64_t value) override { return take(value); }
@@ -146,6 +156,7 @@ class Collector : public nlohmann::json_sax<json> {
     if (depth_ != 1) return true;
     key_ = name;
     keys.push_back(name);
+    if (stops && stops()) return false;
     if (name == "text") text.reset();
     const auto* found = std::find(kTokenKeys.begin(), kTokenKeys.end(), name);
     list_ = static_cast<size_t>(found - kTokenKeys.begin());
@@ -156,9 +167,7 @@ class Collector : public nlohmann::json_sax<json> {
   }
   bool parse_error(size_t /*position*/, const std::string& /*token*/,
                    const json::exception& error) override {
-    const std::string what = error.what();
-    const size_t colon = what.find(": ");
-    fail_("broken JSON: " + what.substr(colon == std::string::npos ? 0 : colon + 2));
+    fail_("broken JSON: " + complaint(error));
     return false;
   }
 
@@ -212,20 +221,41 @@ std::string joined(const std::vector<std::string>& keys) {
   return list.empty() ? "none" : list;
 }
 
-}  // namespace
-
-LongRecord read_long_record(const RawRecord& raw, const std::string& path,
-                            std::optional<RecordForm> wanted, size_t most) {
-  const TokenFail fail = [&](const std::string& message) {
-    throw base::UserError(fmt::format("record {}: {}", raw.number, message), {path, raw.line, 0});
-  };
-  RecordBytes bytes(raw, path, fail);
-  Collector found(bytes, fail);
-  json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
+std::optional<RecordForm> form_of(const Collector& found, std::optional<RecordForm> wanted) {
   const auto has = [&](const char* key) {
     return std::find(found.keys.begin(), found.keys.end(), key) != found.keys.end();
   };
-  const auto form = form_of(has, wanted);
+  return form_of(has, wanted);
+}
+
+TokenFail fail_of(const RawRecord& raw, const std::string& path) {
+  return [&raw, &path](const std::string& message) {
+    throw base::UserError(fmt::format("record {}: {}", raw.number, message), {path, raw.line, 0});
+  };
+}
+
+}  // namespace
+
+RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
+                               std::optional<RecordForm> wanted) {
+  const TokenFail fail = fail_of(raw, path);
+  RecordBytes bytes(raw, path, fail);
+  Collector found(bytes, fail);
+  // Tokens count before all other forms.
+  found.stops = [&] { return form_of(found, wanted) == RecordForm::tokens; };
+  json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
+  const auto form = form_of(found, wanted);
+  if (!form) fail(no_form_message(joined(found.keys), wanted));
+  return *form;
+}
+
+LongRecord read_long_record(const RawRecord& raw, const std::string& path,
+                            std::optional<RecordForm> wanted, size_t most) {
+  const TokenFail fail = fail_of(raw, path);
+  RecordBytes bytes(raw, path, fail);
+  Collector found(bytes, fail);
+  json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
+  const auto form = form_of(found, wanted);
   if (!form) fail(no_form_message(joined(found.keys), wanted));
   LongRecord record{.form = *form};
   if (*form == RecordForm::tokens) {
@@ -257,7 +287,11 @@ bool LongString::next(std::string& piece) {
     }
   }
   at_ += static_cast<int64_t>(whole);
-  piece = json::parse('"' + block.substr(0, whole) + '"').get<std::string>();
+  try {
+    piece = json::parse('"' + block.substr(0, whole) + '"').get<std::string>();
+  } catch (const json::parse_error& error) {
+    throw base::UserError("broken JSON in its text: " + complaint(error));
+  }
   return true;
 }
 

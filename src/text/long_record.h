@@ -26,14 +26,18 @@ struct LongRecord {
 LongRecord read_long_record(const RawRecord& raw, const std::string& path,
                             std::optional<RecordForm> wanted, size_t most);
 
+// Its form alone: no list is read, and of one of tokens no more than up to their key.
+RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
+                               std::optional<RecordForm> wanted);
+
 // A JSON string of the file, piece by piece, its escapes resolved.
 class LongString {
  public:
   LongString(const std::string& path, int64_t begin, int64_t end)
       : file_(base::File::open_for_reading(path)), at_(begin), end_(end) {}
 
-  // The next piece, in whole characters; false at the end. Throws nlohmann's parse_error for
-  // broken escapes.
+  // The next piece, in whole characters; false at the end. Throws UserError without a place for
+  // broken JSON.
   bool next(std::string& piece);
 
  private:

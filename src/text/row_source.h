@@ -58,9 +58,9 @@ class RowSource {
   // Of which epoch a row is.
   int64_t epoch_of(int64_t row);
 
-  // Documents that are packed to find a row or an epoch far off, at most: some minutes' work. What
+  // Documents that are packed to find a row or an epoch far off, at most: less than a minute. What
   // lies farther is refused with a UserError.
-  static constexpr int64_t kMostPacked = int64_t{1} << 32;
+  static constexpr int64_t kMostPacked = int64_t{1} << 30;
   // How many epochs can be counted.
   int64_t most_epochs();
 

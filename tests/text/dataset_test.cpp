@@ -219,6 +219,60 @@ TEST_F(DatasetFile, AnAnswerWithoutATokenIsNamed) {
       "");
 }
 
+// A text of a few MiB has the tokens of the whole in whatever form it comes: as a file, as a file
+// with an end of text, as a record, as records of less. All but the last are read in pieces.
+TEST_F(DatasetFile, LongTextsHaveTheTokensOfTheWhole) {
+  std::string text;
+  for (int i = 0; text.size() < (size_t{5} << 19); ++i)
+    text += fmt::format("line {} x\xC3\xA4y \"\xF0\x9F\x98\x80\\ {}</s{}\n", i, i * 7919 % 10'007,
+                        i % 7);
+  Ids whole = tokenizer_.encode(text);
+  whole.push_back(kEos);
+  const auto joined = [](const Dataset& data) {
+    Ids ids = ids_of(data.documents, 0);
+    for (int64_t i = 1; i < data.documents.size(); ++i) {
+      const Ids next = ids_of(data.documents, i);
+      EXPECT_EQ(next[0], ids.back());
+      ids.insert(ids.end(), next.begin() + 1, next.end());
+    }
+    return ids;
+  };
+  const auto expect_whole = [&](const Dataset& data) {
+    EXPECT_EQ(data.audit.records, 1);
+    EXPECT_EQ(data.audit.longest, static_cast<int64_t>(whole.size()));
+    EXPECT_EQ(data.audit.trained_tokens, static_cast<int64_t>(whole.size()) - 1);
+    EXPECT_TRUE(joined(data) == whole);
+  };
+  expect_whole(load("t.txt", text, options(600)));
+  expect_whole(load("t.txt", text + "</s>\n\n", options(600)));
+  const nlohmann::json record = {{"id", text}, {"text", text}, {"more", {{"text", "no"}}}};
+  ASSERT_GT(record.dump().size(), 2 * kMostRecordBytes);
+  expect_whole(load("t.jsonl", record.dump() + "\n", options(600)));
+  expect_whole(load("t.json", "[" + record.dump(2, ' ', true) + "]", options(600)));
+  const Dataset two =
+      load("t.jsonl", "{\"text\": \"a\"}\n" + record.dump() + "\n{\"text\": \"b\"}", options(600));
+  EXPECT_EQ(two.audit.records, 3);
+  EXPECT_EQ(ids_of(two.documents, two.documents.size() - 1), (Ids{kBos, 'b', kEos}));
+}
+
+TEST_F(DatasetFile, LongRecordsOfOtherFormsAreRefused) {
+  std::string much;
+  while (much.size() < kMostRecordBytes) much += "x y ";
+  const std::string good = "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
+  expect_error(good + "{\"prompt\": \"" + much + "\", \"completion\": \"b\"}\n",
+               "data.jsonl:2: record 2: it has 2097");
+  expect_error("{\"text\": 1, \"x\": \"" + much + "\"}",
+               "expected the field 'text' to be a string");
+  expect_error("{\"question\": 1, \"x\": \"" + much + "\"}", "found: question, x");
+  expect_error("{\"text\": \"a\", \"x\": \"" + much + "\"", "data.jsonl:1: record 1: broken JSON");
+  expect_error("{\"text\": \"" + much + "\\q" + much + "\"}",
+               "data.jsonl:1: record 1: broken JSON");
+  expect_error("{\"text\": \"" + much + "\xFF" + much + "\"}",
+               "data.jsonl:1: the text is not valid UTF-8");
+  expect_error("{\"text\": \"a\", \"n\": 1" + std::string(kMostRecordBytes, '1') + "}",
+               "a number of more than");
+}
+
 TEST_F(DatasetFile, ThreadsDoNotChangeTheResult) {
   std::string lines;
   for (int i = 0; i < 1500; ++i)

@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+#include "base/error.h"
+
 namespace snug::text {
 namespace {
 
@@ -222,6 +224,72 @@ TEST(RowSource, CountsTrainedTokensBeforehand) {
     for (const int32_t target : read(source, row).targets) total += target >= 0 ? 1 : 0;
   EXPECT_EQ(source.trained_tokens(0, count), total);
   EXPECT_EQ(source.trained_tokens(0, 5) + source.trained_tokens(5, count - 5), total);
+}
+
+// Some thousand times as many epochs as marks are kept.
+TEST(RowSource, EpochsFarOffAreFoundAgain) {
+  const DocumentStore documents = documents_of({5, 6, 7, 4});
+  RowSource forward(documents, options(12));
+  std::vector<int64_t> begins;
+  for (int64_t epoch = 0; epoch < 20'000; ++epoch) begins.push_back(forward.rows_until(epoch));
+  const int64_t bytes = forward.host_bytes();
+  for (const int64_t epoch : {19'999, 3, 12'345, 4'096, 8'193, 0}) {
+    ASSERT_EQ(forward.rows_until(epoch), begins[static_cast<size_t>(epoch)]) << epoch;
+    ASSERT_EQ(forward.epoch_of(begins[static_cast<size_t>(epoch)]), epoch);
+    ASSERT_EQ(forward.epoch_of(begins[static_cast<size_t>(epoch)] + 1), epoch);
+  }
+  RowSource resumed(documents, options(12));
+  EXPECT_EQ(read(resumed, begins[15'000] + 1), read(forward, begins[15'000] + 1));
+  EXPECT_EQ(forward.host_bytes(), bytes);
+}
+
+TEST(RowSource, WhatIsTooFarOffIsRefusedAtOnce) {
+  const DocumentStore documents = random_documents(100, 30, 9);
+  RowSource source(documents, options(64));
+  EXPECT_THROW(source.rows_until(int64_t{1} << 60), base::UserError);
+  EXPECT_THROW(source.epoch_of(int64_t{1} << 60), base::UserError);
+  EXPECT_THROW(read(source, int64_t{1} << 60), base::UserError);
+  EXPECT_GT(source.most_epochs(), 1'000'000);
+  // Where all epochs have as many rows, no distance is too far.
+  RowOptions alone = options(64);
+  alone.packing = false;
+  RowSource even(documents, alone);
+  EXPECT_EQ(even.rows_until(1'000'000'000), 100'000'000'000);
+  EXPECT_EQ(even.epoch_of(100'000'000'000 + 99), 1'000'000'000);
+  const DocumentStore few = documents_of({5, 6});
+  RowSource one_row(few, options(64));
+  EXPECT_EQ(one_row.rows_until(1'000'000'000), 1'000'000'000);
+  EXPECT_THROW(one_row.rows_until(int64_t{1} << 54), base::UserError);
+}
+
+TEST(DocumentStore, TheFingerprintTellsBoundariesAndIds) {
+  const auto of = [](const std::vector<std::vector<int32_t>>& documents) {
+    DocumentStore store;
+    for (const auto& ids : documents) store.add(ids, std::vector<uint8_t>(ids.size(), 0));
+    return store.fingerprint();
+  };
+  const std::set<std::string> all = {of({{1, 2, 3, 4}}), of({{1, 2}, {3, 4}}),
+                                     of({{0, 1, 2, 3, 4}}), of({{0, 0, 1, 2, 3, 4}}),
+                                     of({{1, 2, 4, 3}})};
+  EXPECT_EQ(all.size(), 5U);
+  EXPECT_EQ(of({{1, 2}, {3, 4}}), of({{1, 2}, {3, 4}}));
+  DocumentStore learned;
+  learned.add(std::vector<int32_t>{1, 2, 3, 4}, std::vector<uint8_t>{0, 0, 0, 1});
+  EXPECT_NE(learned.fingerprint(), of({{1, 2, 3, 4}}));
+}
+
+// More tokens than the buffer of their file holds.
+TEST(DocumentStore, ReadsWhatLiesInTheFile) {
+  const DocumentStore documents = random_documents(9000, 40, 11);
+  EXPECT_GT(documents.tokens() * 4, 2 * base::SpillFile::kBufferBytes);
+  EXPECT_LT(documents.host_bytes(),
+            documents.size() * 12 + 4096 * 12 + base::SpillFile::kBufferBytes);
+  for (int64_t d = 0; d < documents.size(); ++d) {
+    std::vector<int32_t> words(static_cast<size_t>(documents.length(d)));
+    documents.read(d, words);
+    for (int32_t i = 0; i < documents.length(d); ++i)
+      ASSERT_EQ(DocumentStore::id_of(words[static_cast<size_t>(i)]), 1000 * d + i);
+  }
 }
 
 TEST(RowSource, KnowsItsBytes) {

@@ -1,6 +1,8 @@
 // Data that was tokenized elsewhere: what is taken of it, and what is refused.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "text/dataset.h"
@@ -79,6 +81,40 @@ TEST_F(TokenData, LongOnesAreCutAndCounted) {
       [&] { load(R"({"input_ids": [1, 2, 3, 4], "labels": [-100, -100, -100, 4]})", 3); });
   EXPECT_NE(cut_away.find("what is learned of it begins at token 4 of 4"), std::string::npos)
       << cut_away;
+}
+
+// Lists longer than what is held at once, with every check that short ones have.
+TEST_F(TokenData, ARecordMayBeAsLongAsOneWishes) {
+  constexpr size_t kSize = 600'000;
+  const auto list = [&](const std::function<int64_t(size_t)>& value) {
+    std::string text = "[";
+    for (size_t i = 0; i < kSize; ++i) text += fmt::format("{}{}", i > 0 ? ", " : "", value(i));
+    return text + "]";
+  };
+  const auto id = [](size_t i) { return static_cast<int64_t>(i % 97); };
+  const std::string ids = list(id);
+  const std::string labels = list([&](size_t i) { return i < 3 ? -100 : id(i); });
+  const std::string mask = list([](size_t i) { return i < kSize - 2 ? 1 : 0; });
+  const Dataset whole = load("{\"input_ids\": " + ids + "}\n", 5);
+  EXPECT_EQ(marked(whole), (Ids{0, -1, -2, -3, -4}));
+  EXPECT_EQ(whole.audit.longest, static_cast<int64_t>(kSize));
+  EXPECT_EQ(whole.audit.cut_tokens, static_cast<int64_t>(kSize) - 5);
+  EXPECT_EQ(marked(load("{\"labels\": " + labels + ", \"input_ids\": " + ids + "}\n", 5)),
+            (Ids{0, 1, 2, -3, -4}));
+  expect_error(
+      "{\"input_ids\": " + ids + ", \"labels\": " + labels + ", \"attention_mask\": " + mask + "}",
+      "labels[599998] is 53 where attention_mask is 0");
+  expect_error("{\"labels\": " + mask + ", \"input_ids\": " + ids + "}",
+               "labels[0] is 1, but input_ids[0] is 0");
+  expect_error("{\"labels\": [1], \"input_ids\": " + ids + "}",
+               "'labels' has 1 entries, but input_ids 600000");
+  expect_error("{\"input_ids\": " + ids + ", \"labels\": 3}",
+               "expected the field 'labels' to be a list");
+  expect_error("{\"input_ids\": " + ids.substr(0, ids.size() - 1) + ", 100]}", "holds the id 100");
+  expect_error("{\"input_ids\": " + ids.substr(0, ids.size() - 1) + ", \"x\"]}",
+               "input_ids[600000] is \"x\"");
+  expect_error("{\"input_ids\": " + ids.substr(0, ids.size() - 1) + ", [1]]}",
+               "input_ids[600000] is an array");
 }
 
 // The rows of a race: a document fills its row, and its last position predicts nothing.
