@@ -16,9 +16,6 @@ constexpr double kMostCount = 1e12;         // of steps and checkpoints
 constexpr double kMostTokens = 0x1p30;      // of a row, as of a model's positions
 constexpr double kMostIds = 0x1p31 - 1;     // of a vocabulary
 constexpr double kMostSequences = 1 << 24;  // side by side
-constexpr double kMostAlpha = 1e6;
-constexpr double kMostLearningRate = 1e6;
-constexpr double kMostTemperature = 1e6;
 constexpr double kMostEpochs = 1e9;
 
 constexpr std::string_view kFp4Advice =
@@ -68,7 +65,7 @@ void add_model_keys(KeyTable& table) {
       .add<&Recipe::lora_alpha>("lora_alpha", "",
                                 "LoRA scale: the addition is multiplied by lora_alpha / lora_r")
       .computed("2 x lora_r")
-      .range({.least = 0, .most = kMostAlpha, .least_excluded = true});
+      .range({.least = 0, .most = kMostFloat, .least_excluded = true});
   table
       .add<&Recipe::lora_dropout>("lora_dropout", "0",
                                   "share of the inputs of LoRA that is dropped in training")
@@ -156,7 +153,7 @@ void add_schedule_keys(KeyTable& table) {
   table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
       .computed("2e-4 for lora and qlora, 1e-5 for full")
       .aliases({"lr"})
-      .range({.least = 0, .most = kMostLearningRate});
+      .range({.least = 0, .most = kMostFloat});
   table
       .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", "cosine",
                                        "how the learning rate falls after the warm-up")
@@ -271,7 +268,7 @@ void add_generation_keys(KeyTable& table) {
       .range({.least = 1, .most = kMostTokens})
       .verbs(kGenerate | kEvaluate);
   table.add<&Recipe::temperature>("temperature", "1", "of sampling; 0: always the likeliest token")
-      .range({.least = 0, .most = kMostTemperature});
+      .range({.least = 0, .most = kMostFloat});
   table.add<&Recipe::top_k>("top_k", "0", "sample from so many likeliest tokens; 0: from all")
       .range({.least = 0, .most = kMostIds});
   table

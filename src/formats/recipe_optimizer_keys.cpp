@@ -9,9 +9,6 @@ constexpr std::string_view kSmallStateAdvice =
 constexpr std::string_view kInBackwardAdvice =
     "this optimizer is not built; it frees gradients as it goes, which optim_in_backward: true "
     "does with optim: adamw_8bit and max_grad_norm: 0";
-constexpr double kMostDecay = 1e6;
-constexpr double kMostEpsilon = 1e6;
-constexpr double kMostNorm = 1e30;  // within a 32-bit float
 constexpr std::string_view kOtherOptimizerAdvice =
     "this optimizer is not built; AdamW is: adamw, or adamw_8bit where memory is short";
 
@@ -84,19 +81,19 @@ void add_optimizer_keys(KeyTable& table) {
           "of gradients; auto: fp32 with adamw, compute_dtype with adamw_bf16 and adamw_8bit")
       .choices({"auto", "fp32", "bf16"});
   table.add<&Recipe::weight_decay>("weight_decay", "0", "decoupled, not on norms and biases")
-      .range({.least = 0, .most = kMostDecay});
+      .range({.least = 0, .most = kMostFloat});
   table.add<&Recipe::adam_beta1>("adam_beta1", "0.9", "decay of the mean of the gradients")
       .range(kBelowOne);
   table.add<&Recipe::adam_beta2>("adam_beta2", "0.999", "decay of the mean of their squares")
       .range(kBelowOne);
   table
       .add<&Recipe::adam_epsilon>("adam_epsilon", "1e-08", "added to the denominator of the update")
-      .range({.least = 0, .most = kMostEpsilon});
+      .range({.least = 0, .most = kMostFloat});
   table
       .add<&Recipe::max_grad_norm>(
           "max_grad_norm", "1",
           "gradients are clipped to this norm, over all of them; 0: not at all")
-      .range({.least = 0, .most = kMostNorm});
+      .range({.least = 0, .most = kMostFloat});
 }
 
 }  // namespace snug::formats

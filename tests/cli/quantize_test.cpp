@@ -49,7 +49,7 @@ TEST(Quantize, MistakesEndWithOneParagraphAndNoFolder) {
       {{kModel}, "output_dir"},
       {{output}, "model"},
       {{"model=llama-3.1-8b", output}, "built-in shape without weights"},
-      {{"model=no/such", output}, "no/such: there is no such folder"},
+      {{"model=no/such", output}, "hf download no/such"},
       {{"model=tests", output}, "has no config.json"},
       {{"model=tests/goldens/nf4/double", output}, "is quantised already"},
       {{kModel, "output_dir=tests/goldens"}, "exists and is not empty"},

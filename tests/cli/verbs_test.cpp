@@ -88,7 +88,7 @@ TEST_F(Verbs, TrainRunsFromARecipeWithOverrides) {
 TEST_F(Verbs, TrainSavesNoWeightsThatAreNotFinite) {
   const BinaryRun run =
       run_snug(joined({"train", model(), "data=" + path("data.jsonl"), "output_dir=" + path("far"),
-                       "learning_rate=1e39", "warmup_steps=1", "save_steps=1"},
+                       "learning_rate=1e30", "weight_decay=1e30", "warmup_steps=1", "save_steps=1"},
                       kRun));
   EXPECT_EQ(run.exit_code, 2) << run.err;
   for (const char* part : {"tensor '", "lora_", "not finite", "learning_rate"})
