@@ -258,7 +258,8 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 void sync_directory(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory.empty() ? "." : directory;
   const int descriptor = open_descriptor(path, O_RDONLY | O_DIRECTORY, "sync");
-  const int result = ::fsync(descriptor);
+  int result = ::fsync(descriptor);
+  while (result != 0 && errno == EINTR) result = ::fsync(descriptor);
   const int error_number = errno;
   ::close(descriptor);
   // Some network file systems cannot sync a directory; the rename is as durable as they make it.

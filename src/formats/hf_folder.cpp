@@ -90,8 +90,9 @@ bool is_hf_folder(const fs::path& folder) {
 
 std::vector<fs::path> companion_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
+  // A folder that cannot be listed is not one without such files.
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_regular_file() && is_companion(entry.path().filename().string()))
       files.push_back(entry.path());
   std::sort(files.begin(), files.end());

@@ -79,6 +79,10 @@ bool is_wanted(const std::string& trial) {
   return options().only.empty() || options().only == trial;
 }
 
+bool is_any_wanted(const std::string& beginning) {
+  return options().only.empty() || options().only.starts_with(beginning + "/");
+}
+
 Tally& tally(const std::string& kind) { return tallies()[kind]; }
 
 void record(const std::string& kind, const std::string& trial, int exit_code,

@@ -22,6 +22,8 @@ Options& options();
 // A kind's number of trials in the form that is asked for; all where one of them is repeated.
 int64_t trials(int64_t in_short, int64_t in_long);
 bool is_wanted(const std::string& trial);
+// Of trials whose names begin with this and a slash.
+bool is_any_wanted(const std::string& beginning);
 
 struct Finding {
   std::string trial;

@@ -167,6 +167,10 @@ std::string Stage::go_on() {
   return difference();
 }
 
+std::string Stage::name_of(const fs::path& path) const {
+  return path.lexically_relative(folder()).string();
+}
+
 std::string Stage::difference_of_message(const Ended& end) const {
   const std::string line = end.last_line();
   if (!line.starts_with("snug: error: ")) return "no message: " + line;

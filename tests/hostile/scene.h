@@ -49,6 +49,8 @@ class Stage {
   std::string difference() const;
   // Gives the command that follows; what is wrong with its end or its results.
   std::string go_on();
+  // As seen from the folder: "run/checkpoint-2/optimizer.safetensors".
+  std::string name_of(const std::filesystem::path& path) const;
   // "snug: error: " and a name of a file of the folder in one line.
   std::string difference_of_message(const Ended& end) const;
 

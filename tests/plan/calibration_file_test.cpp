@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // An empty cache folder, where find_calibration looks.
-class CalibrationFile : public testing::Test {
+class CalibrationFile : public ::testing::Test {
  protected:
   CalibrationFile() {
     fs::create_directories(folder_ / "snug");
@@ -43,7 +43,7 @@ class CalibrationFile : public testing::Test {
     return "";
   }
 
-  const snug::testing::TemporaryFolder folder_;
+  const testing::TemporaryFolder folder_;
   NullTarget target_;
   formats::Recipe recipe_;
 };
