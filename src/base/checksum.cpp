@@ -28,8 +28,10 @@ void ChecksumStream::add(const void* data, int64_t bytes) {
   XXH3_64bits_update(state_.get(), data, static_cast<size_t>(bytes));
 }
 
+uint64_t ChecksumStream::value() const { return XXH3_64bits_digest(state_.get()); }
+
 uint64_t ChecksumStream::take() {
-  const uint64_t checksum = XXH3_64bits_digest(state_.get());
+  const uint64_t checksum = value();
   XXH3_64bits_reset(state_.get());
   return checksum;
 }

@@ -23,7 +23,8 @@ class ChecksumStream {
  public:
   ChecksumStream();
   void add(const void* data, int64_t bytes);
-  // Of what was added since the last time.
+  // Of what was added since the last take.
+  uint64_t value() const;
   uint64_t take();
 
  private:

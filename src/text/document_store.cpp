@@ -27,8 +27,8 @@ void DocumentStore::add(std::span<const int32_t> ids, std::span<const uint8_t> t
   const auto length = static_cast<int64_t>(ids.size());
   const auto bytes = static_cast<int64_t>(document_.size() * sizeof(int32_t));
   words_.append(document_.data(), bytes);
-  fingerprint_.add(&length, sizeof(length));
-  fingerprint_.add(document_.data(), bytes);
+  checksum_.add(&length, sizeof(length));
+  checksum_.add(document_.data(), bytes);
   ++size_;
   tokens_ += length;
   longest_ = std::max(longest_, static_cast<int32_t>(length));

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/spill_file.h"
-#include "text/fingerprint.h"
 
 namespace snug::text {
 
@@ -45,7 +45,7 @@ class DocumentStore {
   }
 
   // Of the ids, what is learned of them, and where documents begin; of all that was added.
-  std::string fingerprint() const { return fingerprint_.text(); }
+  std::string fingerprint() const { return base::checksum_text(checksum_.value()); }
 
   // Exactly what is held in memory: 12 bytes a document, rounded up to chunks of 4096, and no more
   // than the file's buffer.
@@ -75,7 +75,7 @@ class DocumentStore {
   int64_t size_ = 0;
   int64_t tokens_ = 0;
   int32_t longest_ = 0;
-  Fingerprint fingerprint_;
+  base::ChecksumStream checksum_;
 };
 
 }  // namespace snug::text
