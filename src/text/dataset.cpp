@@ -93,10 +93,11 @@ class Loader {
   }
 
   void hold(RawRecord& raw) {
-    batch_bytes_ += static_cast<int64_t>(raw.text.size());
+    const auto bytes = static_cast<int64_t>(raw.text.size());
+    if (batch_.size() == kBatchRecords || batch_bytes_ + bytes > kBatchBytes) flush();
+    batch_bytes_ += bytes;
     batch_.emplace_back();
     batch_.back().raw = std::move(raw);
-    if (batch_.size() == kBatchRecords || batch_bytes_ >= kBatchBytes) flush();
   }
 
   void flush() {
@@ -347,7 +348,7 @@ Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokeni
 }
 
 int64_t reading_bytes(int64_t file_bytes) {
-  constexpr int64_t kBuffers = int64_t{2} << 20;
+  constexpr int64_t kBuffers = int64_t{8} << 20;
   constexpr int64_t kOfByte = 32;
   return std::min(kReadingBytes, kBuffers + kOfByte * std::min(file_bytes, kReadingBytes));
 }

@@ -48,19 +48,20 @@ struct DatasetAudit {
   int64_t longest = 0;         // tokens of the longest record, before it was cut
 };
 
-// Records that are read, then tokenized by all threads, then stored in order: at most so many
-// bytes, and one record more.
+// Records that are read, then tokenized by all threads, then stored in order: so many bytes, or one
+// record that is longer.
 inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 
-// What reading holds at most. A batch is 1 MiB and a record of 2 MiB at the end of it: 3 MiB of
-// records, each for a while as text, parsed (a list of numbers takes 16 bytes for 2 of text),
-// rendered and joined, and 5 bytes for each token, in vectors that grow by doubling: 45 MiB where
-// every byte is a token. Then one long word at a time (Bpe::kMostBytes), or else windows of words
-// in each thread, and buffers of files and lists, 2 MiB.
+// What reading holds at most, of a file of any size. A record of kMostRecordBytes (2 MiB) waits as
+// text while it is parsed (of a list of numbers every 2 bytes become 16, in a vector that grew by
+// doubling: 26 bytes a byte) or is rendered, joined and tokenized (5 bytes for each token, in
+// vectors that grew by doubling): up to 52 MiB where every byte is a token. Or else a batch, or a
+// word of Bpe::kMostBytes and a text of as much (40 bytes a byte: 20 MiB); and buffers of files and
+// lists, windows of words and stacks of threads, 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 
-// The same for a file of `file_bytes`, of which no more than all can be held: 2 MiB of buffers and
-// windows, and for each byte what is counted above.
+// The same for a file of `file_bytes`, of which no more than all can be held: 8 MiB for buffers,
+// and for each byte what is counted above.
 int64_t reading_bytes(int64_t file_bytes);
 
 struct Dataset {

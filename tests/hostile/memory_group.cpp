@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace snug::hostile {
@@ -69,7 +72,11 @@ std::unique_ptr<MemoryGroup> MemoryGroup::make(int64_t limit_bytes) {
   return nullptr;
 }
 
-MemoryGroup::~MemoryGroup() { ::rmdir(path_.c_str()); }
+// The kernel is busy for a moment with what has ended, children of a killed process among it.
+MemoryGroup::~MemoryGroup() {
+  for (int tries = 0; tries < 200 && ::rmdir(path_.c_str()) != 0; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
 
 int64_t MemoryGroup::kills() const {
   for (const char* name : {"memory.oom_control", "memory.events"}) {

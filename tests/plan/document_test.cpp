@@ -99,6 +99,21 @@ TEST(Document, SummaryShowsWhatMatters) {
   EXPECT_EQ(summary(document).find("no data"), std::string::npos);
 }
 
+// The process is as large as the larger of what comes before the job and the job.
+TEST(Document, ReadingDataCountsWhereItIsMore) {
+  PlanDocument document = document_of(kWords);
+  document.outside_bytes = 50 << 20;
+  const int64_t job = document.arena_bytes_on_host() + document.outside_bytes;
+  EXPECT_EQ(document.resident_bytes(), job);
+  EXPECT_EQ(summary(document).find("reading"), std::string::npos);
+  document.reading_bytes = 100 << 20;
+  EXPECT_EQ(document.resident_bytes(), job);
+  EXPECT_NE(summary(document).find("reading         100.0 MiB at most"), std::string::npos);
+  document.reading_bytes = job + 1;
+  EXPECT_EQ(document.resident_bytes(), job + 1);
+  EXPECT_EQ(nlohmann::json::parse(to_json(document))["reading"]["peak_bytes"], job + 1);
+}
+
 TEST(Document, ComparisonPutsMeasuredBesidePlanned) {
   PlanDocument planned = document_of(kWords);
   planned.step_seconds = 2.0;
