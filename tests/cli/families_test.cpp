@@ -108,10 +108,12 @@ TEST_P(Families, TrainSaveAdaptResumeAndGenerate) {
   EXPECT_EQ(scored.exit_code, 0) << scored.err;
 }
 
-// A folder in 4 bits is the same base as the 16-bit one that is quantised while it is read.
+// A folder in 4 bits is the same base as the 16-bit one that is quantised while it is read. The
+// reference has bf16 on every processor, so the folder is one of 16 bits.
 TEST_P(Families, QuantizeTuneAndScoreIn4Bits) {
   const BinaryRun full =
-      train("method=full init=random model=" + path("shape") + " output_dir=" + path("base"));
+      train("method=full init=random backend=reference compute_dtype=bf16 model=" + path("shape") +
+            " output_dir=" + path("base"));
   ASSERT_EQ(full.exit_code, 0) << full.err;
   const BinaryRun quantised =
       run_snug({"quantize", "model=" + path("base/model"), "output_dir=" + path("nf4")});
