@@ -72,8 +72,8 @@ void sync_directory(const std::filesystem::path& directory);
 // another way than File: opening a pipe waits for its other end.
 void require_regular(const std::filesystem::path& path);
 
-// Throws unless a folder can be made at `path`, with those above it, or written to where it is there
-// already: what a job writes at its end is looked at before its beginning.
+// Throws unless a folder can be made at `path`, with those above it, or written to where it is
+// there already: what a job writes at its end is looked at before its beginning.
 void require_writable_folder(const std::filesystem::path& path);
 
 // What a failed call of std::filesystem is for the user, whose paths it was about.

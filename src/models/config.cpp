@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -27,8 +29,18 @@ ModelConfig parse_config_object(const base::JsonObject& json) {
   return config;
 }
 
+// The longest that the word holds (of Meta-Llama-3.1-8B-Instruct it is llama-3.1-8b), else the one
+// that a slip makes of it.
 std::optional<std::string> nearest_preset(std::string_view word) {
   const auto names = preset_names();
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;  // presets are in lower case
+  };
+  std::string longest;
+  for (const std::string& name : names)
+    if (name.size() > longest.size() && !std::ranges::search(word, name, same).empty())
+      longest = name;
+  if (!longest.empty()) return longest;
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const auto nearest = base::nearest_name(word, candidates);
   return nearest ? std::optional(std::string(*nearest)) : std::nullopt;

@@ -47,7 +47,8 @@ TEST(Json, DeepNestingIsRefused) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
   EXPECT_EQ(error_in(nested(kMostJsonDepth)), "(no error)");
-  EXPECT_TRUE(contains(error_in(nested(kMostJsonDepth + 1)), "a.json:1:65: values nest deeper than 64"));
+  EXPECT_TRUE(
+      contains(error_in(nested(kMostJsonDepth + 1)), "a.json:1:65: values nest deeper than 64"));
   EXPECT_TRUE(contains(error_in(nested(100'000)), "nest deeper than 64"));
   EXPECT_TRUE(contains(error_in(std::string(1'000'000, '[')), "nest deeper than 64"));
   EXPECT_EQ(error_in("\"" + std::string(1'000, '[') + "\\\"{\""), "(no error)")

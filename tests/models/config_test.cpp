@@ -181,7 +181,8 @@ TEST(FindModel, NamesTheNearestShape) {
     find_model("llama-3.1-8B-instruct");
     FAIL();
   } catch (const base::UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("llama-3.1-8b"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("\"llama-3.1-8b\""), std::string::npos)
+        << error.what();
   }
 }
 
