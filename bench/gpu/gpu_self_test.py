@@ -76,10 +76,11 @@ def check_rest(setting: stages.Setting, result: dict) -> None:
         require(row["tokens_per_second"] > 0 and row["new_tokens"] == jobs.NEW_TOKENS, row)
     [calibration], [row] = result["calibration"], result["longest"]
     require(calibration["samples"] > 10 and (setting.out / calibration["file"]).exists(), calibration)
-    words = longest.words_of(setting, jobs.DRY_LONGEST, row["tokens"] + 64)
+    job = longest.dry_job(setting)
+    words = longest.words_of(setting, job, row["tokens"] + 64)
     require(row["tokens"] >= 64 and row["step_seconds"] > 0, row)
     require(stages.plan(setting, words) is None, f"{row['tokens'] + 64} tokens fit as well")
-    require(row["planned_peak_bytes"] <= 230 << 20, row)
+    require(row["planned_peak_bytes"] <= int(job.words[0].removeprefix("device_memory=")), row)
 
 
 def check_table(text: str) -> None:

@@ -79,7 +79,7 @@ PEER_STEPS = 3
 DRY_MODEL = "smollm2-135m"
 DRY_TRAINING = (quick(DRY_MODEL, "lora", 1, 16), Job(DRY_MODEL, "qlora", 1, 16, LEAN, "checkpoints"))
 DRY_DECODING = ((DRY_MODEL, "bf16"), (DRY_MODEL, "nf4"))
-DRY_LONGEST = Job(DRY_MODEL, "qlora", 1, 16, LEAN, "longest row", ("device_memory=230MiB", *OFFLOADED))
+DRY_LONGEST = Job(DRY_MODEL, "qlora", 1, 16, LEAN, "longest row", OFFLOADED)  # longest.dry_job sets its budget
 
 # As transformers' configurations, for the peer and for counting; what is not said is their default.
 CONFIGS = {

@@ -11,6 +11,7 @@ from processes import Failure
 from stages import Setting
 
 MOST_TOKENS = 1 << 20
+DRY_TOKENS = 256
 
 
 def model_with_positions(setting: Setting, model: str) -> pathlib.Path:
@@ -26,6 +27,13 @@ def model_with_positions(setting: Setting, model: str) -> pathlib.Path:
 def words_of(setting: Setting, job: Job, tokens: int) -> list[str]:
     words = stages.words_of(setting, dataclasses.replace(job, rows=1, row_tokens=tokens), job.recomputes[0])
     return [f"model={model_with_positions(setting, job.model)}"] + words[1:]
+
+
+def dry_job(setting: Setting) -> Job:
+    """The dry run's job with the budget that a short row takes, whatever the element type of this processor's products."""
+    job = jobs.DRY_LONGEST
+    budget = stages.planned_peak(stages.plan(setting, words_of(setting, job, DRY_TOKENS)))
+    return dataclasses.replace(job, words=(f"device_memory={budget}", *job.words))
 
 
 def search(fits, grain: int) -> int:

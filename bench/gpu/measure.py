@@ -107,7 +107,7 @@ def dry_measurements(result: dict) -> list[Measurement]:
             Measurement("calibration", "calibration", lambda setting: stages.calibrate(setting, 4)),
             *profiles(jobs.DRY_TRAINING), *peers(jobs.DRY_TRAINING, result, gpu_self_test.made_up_peer),
             *peer_decoding(jobs.DRY_DECODING, gpu_self_test.made_up_peer),
-            Measurement("longest", "longest", lambda setting: longest.longest(setting, jobs.DRY_LONGEST, 64))]
+            Measurement("longest", "longest", lambda setting: longest.longest(setting, longest.dry_job(setting), 64))]
 
 
 def wanted(arguments: argparse.Namespace, setting: stages.Setting, result: dict, stamp: dict) -> list[Measurement]:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_parser.h"
 #include "text/json_escape.h"
 #include "text/utf8.h"
 
@@ -287,11 +288,10 @@ bool LongString::next(std::string& piece) {
     }
   }
   at_ += static_cast<int64_t>(whole);
-  try {
-    piece = json::parse('"' + block.substr(0, whole) + '"').get<std::string>();
-  } catch (const json::parse_error& error) {
-    throw base::UserError("broken JSON in its text: " + complaint(error));
-  }
+  piece = base::parse_json_value('"' + block.substr(0, whole) + '"', [](const std::string& problem,
+                                                                        size_t /*offset*/) {
+            throw base::UserError("broken JSON in its text: " + problem);
+          }).get<std::string>();
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/threads.h"
 #include "plan/fit.h"
 #include "train/process_memory.h"
@@ -19,6 +20,7 @@ namespace {
 void require_file(const formats::Recipe& recipe, const char* key, const std::string& path) {
   if (!std::filesystem::exists(path))
     recipe.fail(key, fmt::format("\"{}\" does not exist; give a .json, .jsonl or .txt file", path));
+  base::require_regular(path);
 }
 
 // The model's tokenizer, opened when the first file needs it: tokens do not.

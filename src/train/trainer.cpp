@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "base/error.h"
 #include "train/process_memory.h"
@@ -75,6 +76,14 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   return outcome;
 }
 
+// A folder is removed file by file, itself last: where one of its files was gone, it may be next.
+bool Trainer::keeps_folder() const {
+  constexpr int kLooks = 20;
+  for (int look = 0; look < kLooks && has_folder(); ++look)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return has_folder();
+}
+
 // False when the folder is not in its place any more: nothing of it counts then, and a failure to
 // write was no surprise.
 bool Trainer::save(const runtime::TrainerState& state) {
@@ -82,7 +91,7 @@ bool Trainer::save(const runtime::TrainerState& state) {
   try {
     runtime::save_checkpoint(options_.checkpoint, state, executor_);
   } catch (const base::UserError&) {
-    if (has_folder()) throw;
+    if (keeps_folder()) throw;
     return false;
   }
   saved_step_ = state.step;

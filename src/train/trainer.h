@@ -65,6 +65,7 @@ class Trainer {
   double evaluate();
   void evaluate_and_log(int64_t step);
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
+  bool keeps_folder() const;
   bool save(const runtime::TrainerState& state);
 
   const TrainerOptions& options_;

@@ -130,7 +130,8 @@ TEST(CalibrationSteps, QuickIsPartOfFull) {
     full.insert(describe(step));
   }
   const auto quick = calibration_steps(*backend, Grid::quick);
-  EXPECT_LT(quick.size() * 2, full.size());
+  // Without bf16 products the full grid has half as many steps.
+  EXPECT_LT(quick.size(), full.size());
   for (const CalibrationStep& step : quick) EXPECT_TRUE(full.contains(describe(step)));
 }
 

@@ -23,8 +23,12 @@ std::vector<float> training_logits(const std::string& name, const Ids& ids,
   const auto tokens = static_cast<int64_t>(ids.size());
   const auto backend = backends::open_backend("cpu", {.threads = 2, .device_memory_bytes = 0});
   passes::Pipeline pipeline(*backend);
-  const plan::Job load = plan::plan_inference(
-      {.model = model.config, .lora = {}, .capacity = 1, .prefill_tokens = 1}, *backend);
+  const plan::Job load = plan::plan_inference({.model = model.config,
+                                               .lora = {},
+                                               .compute = base::DType::f32,
+                                               .capacity = 1,
+                                               .prefill_tokens = 1},
+                                              *backend);
   std::vector<program::Program> programs{*load.find("load")};
   programs.push_back(pipeline.plain(
       models::forward(model.config, {.program_name = "forward",

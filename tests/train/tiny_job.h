@@ -28,8 +28,8 @@ class TinyJob {
   // Of two words for one key the last counts.
   std::vector<std::string> words(const std::string& output, const std::string& more = "") const {
     return cli::joined({"train", "model=" + path("shape").string(), "init=random", "method=lora",
-                        "lora_r=2", "data=" + path("data.jsonl").string(), "max_length=256",
-                        "threads=1", "output_dir=" + path(output).string()},
+                        "data=" + path("data.jsonl").string(), "max_length=256", "threads=1",
+                        "output_dir=" + path(output).string()},
                        cli::words_of(more));
   }
   cli::BinaryRun run(const std::string& output, const std::string& more = "") const {
