@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <thread>
 
@@ -90,7 +91,7 @@ bool Trainer::save(const runtime::TrainerState& state) {
   if (!has_folder()) return false;
   try {
     runtime::save_checkpoint(options_.checkpoint, state, executor_);
-  } catch (const base::UserError&) {
+  } catch (const std::exception&) {
     if (keeps_folder()) throw;
     return false;
   }

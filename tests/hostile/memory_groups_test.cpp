@@ -36,16 +36,17 @@ class Draw {
 // Some are refused: what does not go together is not sorted out here.
 Words random_recipe(uint64_t seed) {
   Draw draw(seed);
-  return {draw.of("method", {"lora", "lora", "qlora", "full"}),
-          draw.of("per_device_train_batch_size", {"1", "3", "8", "16"}),
-          draw.of("max_length", {"64", "129", "256", "512"}),
-          draw.of("recompute", {"none", "gate_up", "attention", "all_but_attention", "layer"}),
-          draw.of("gradient_accumulation_steps", {"1", "2"}),
-          draw.of("compute_dtype", {"bf16", "bf16", "fp32"}),
-          draw.of("packing", {"true", "false"}),
-          draw.of("threads", {"1", "2"}),
-          draw.of("lora_r", {"2", "16", "64"}),
-          draw.of("optim", {"adamw", "adamw", "adamw_bf16", "adamw_8bit"})};
+  Words words{draw.of("method", {"lora", "lora", "qlora", "full"}),
+              draw.of("per_device_train_batch_size", {"1", "3", "8", "16"}),
+              draw.of("max_length", {"64", "129", "256", "512"}),
+              draw.of("recompute", {"none", "gate_up", "attention", "all_but_attention", "layer"}),
+              draw.of("gradient_accumulation_steps", {"1", "2"}),
+              draw.of("compute_dtype", {"auto", "auto", "fp32"}),
+              draw.of("packing", {"true", "false"}),
+              draw.of("threads", {"1", "2"}),
+              draw.of("optim", {"adamw", "adamw", "adamw_bf16", "adamw_8bit"})};
+  if (words.front() != "method=full") words.push_back(draw.of("lora_r", {"2", "16", "64"}));
+  return words;
 }
 
 class Recipe {

@@ -31,7 +31,7 @@ struct MutatedFile {
 Words training(const Words& more) {
   return cli::joined(
       {"train", "model=FOLDER/model", "data=FOLDER/data.jsonl", "output_dir=FOLDER/out",
-       "max_length=64", "per_device_train_batch_size=2", "max_steps=2", "lora_r=2",
+       "max_length=64", "per_device_train_batch_size=2", "max_steps=2",
        "lr_scheduler_type=constant", "device_memory=256MiB", "host_memory=256MiB", "threads=1"},
       more);
 }
