@@ -89,6 +89,16 @@ void require_regular(const std::filesystem::path& path) {
     throw_no_file("read", path, status.st_mode);
 }
 
+std::vector<std::filesystem::directory_entry> list_folder(const std::filesystem::path& path) {
+  std::vector<std::filesystem::directory_entry> entries;
+  std::error_code error;
+  for (std::filesystem::directory_iterator each(path, error), end; !error && each != end;
+       each.increment(error))
+    entries.push_back(*each);
+  if (error) throw_system_error("list", path, error.value());
+  return entries;
+}
+
 void require_writable_folder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::path above = path.empty() ? "." : std::filesystem::absolute(path, error);

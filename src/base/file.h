@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace snug::base {
 
@@ -71,6 +72,9 @@ void sync_directory(const std::filesystem::path& directory);
 // Throws where there is something at `path` that is no regular file. For those that open it in
 // another way than File: opening a pipe waits for its other end.
 void require_regular(const std::filesystem::path& path);
+
+// What is in a folder, in no order. Throws also where listing breaks off on the way.
+std::vector<std::filesystem::directory_entry> list_folder(const std::filesystem::path& path);
 
 // Throws unless a folder can be made at `path`, with those above it, or written to where it is
 // there already: what a job writes at its end is looked at before its beginning.

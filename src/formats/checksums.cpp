@@ -85,7 +85,7 @@ FileChecksums parse_file(const JsonObject& object) {
 FolderChecksums checksums_of(const fs::path& folder, const TensorChecksums& tensors,
                              std::span<std::byte> buffer) {
   FolderChecksums result;
-  for (const auto& entry : fs::directory_iterator(folder))
+  for (const auto& entry : base::list_folder(folder))
     if (entry.is_regular_file())
       result.files.emplace(entry.path().filename().string(),
                            checksums_of_file(entry.path(), tensors, buffer));

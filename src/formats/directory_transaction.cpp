@@ -101,7 +101,7 @@ fs::path kept_name(const fs::path& target) {
 }
 
 void sync_tree(const fs::path& directory) {
-  for (const auto& entry : fs::directory_iterator(directory)) {
+  for (const auto& entry : base::list_folder(directory)) {
     if (entry.is_directory()) {
       sync_tree(entry.path());
     } else if (entry.is_regular_file()) {
@@ -186,7 +186,8 @@ void remove_leftovers(const fs::path& parent, Others others) {
   std::error_code error;
   std::vector<Leftover> staged;
   std::vector<Leftover> replaced;
-  for (const auto& entry : fs::directory_iterator(parent, error)) {
+  if (!fs::is_directory(parent, error)) return;
+  for (const auto& entry : base::list_folder(parent)) {
     if (auto leftover = as_leftover(entry.path(), kStagingMark)) staged.push_back(*leftover);
     if (auto leftover = as_leftover(entry.path(), kReplacedMark)) replaced.push_back(*leftover);
   }

@@ -14,15 +14,21 @@ namespace fs = std::filesystem;
 
 constexpr const char* kListName = ".snug_files.json";
 
+void add_files(const fs::path& folder, const fs::path& top, std::map<std::string, int64_t>& files) {
+  for (const auto& entry : base::list_folder(folder)) {
+    const fs::file_status status = entry.symlink_status();
+    if (fs::is_directory(status))
+      add_files(entry.path(), top, files);
+    else
+      files[entry.path().lexically_relative(top).string()] =
+          fs::is_regular_file(status) ? static_cast<int64_t>(entry.file_size()) : -1;
+  }
+}
+
 // Bytes of each file; -1 for what is neither a file nor a folder, such as a link.
 std::map<std::string, int64_t> files_of(const fs::path& folder) {
   std::map<std::string, int64_t> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const fs::file_status status = entry.symlink_status();
-    if (fs::is_directory(status)) continue;
-    files[entry.path().lexically_relative(folder).string()] =
-        fs::is_regular_file(status) ? static_cast<int64_t>(entry.file_size()) : -1;
-  }
+  add_files(folder, folder, files);
   files.erase(kListName);
   return files;
 }

@@ -92,7 +92,7 @@ std::vector<fs::path> companion_files(const fs::path& folder) {
   std::vector<fs::path> files;
   // A folder that cannot be listed is not one without such files.
   if (!fs::exists(folder)) return files;
-  for (const auto& entry : fs::directory_iterator(folder))
+  for (const auto& entry : base::list_folder(folder))
     if (entry.is_regular_file() && is_companion(entry.path().filename().string()))
       files.push_back(entry.path());
   std::sort(files.begin(), files.end());

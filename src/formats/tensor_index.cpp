@@ -1,6 +1,7 @@
 #include "formats/tensor_index.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/nearest.h"
 
@@ -24,7 +25,7 @@ bool is_pickle(const fs::path& file) {
   if (!fs::is_directory(folder, error))
     base::throw_user_error("{}: there is no such folder; expected one with {}.safetensors",
                            folder.string(), stem);
-  for (const auto& entry : fs::directory_iterator(folder))
+  for (const auto& entry : base::list_folder(folder))
     if (is_pickle(entry.path()))
       base::throw_user_error(
           "{}: a pickle file, which runs code when it is opened; Snug reads safetensors only. Load "

@@ -61,7 +61,7 @@ std::span<std::byte> buffer_of(Executor& executor) {
 
 std::map<std::string, int64_t> file_sizes(const fs::path& folder) {
   std::map<std::string, int64_t> sizes;
-  for (const auto& entry : fs::directory_iterator(folder))
+  for (const auto& entry : base::list_folder(folder))
     if (entry.is_regular_file())
       sizes[entry.path().filename().string()] = static_cast<int64_t>(entry.file_size());
   return sizes;

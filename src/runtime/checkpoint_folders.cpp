@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "formats/directory_transaction.h"
 #include "formats/file_list.h"
 #include "runtime/checkpoint.h"
@@ -35,7 +36,8 @@ fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
 CheckpointList list_checkpoints(const fs::path& output_dir) {
   CheckpointList list;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(output_dir, error)) {
+  if (!fs::is_directory(output_dir, error)) return list;
+  for (const auto& entry : base::list_folder(output_dir)) {
     const auto step = step_of(entry.path().filename().string());
     if (!step || !entry.is_directory(error)) continue;
     try {

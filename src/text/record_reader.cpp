@@ -12,6 +12,7 @@
 namespace snug::text {
 namespace {
 
+constexpr int64_t kBlockBytes = int64_t{64} << 10;
 constexpr int kEnd = std::char_traits<char>::eof();
 
 bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -24,23 +25,19 @@ int count_lines(std::string_view text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
+base::File open(const std::string& path) {
+  base::require_regular(path);  // opening a pipe would wait for its other end
+  if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
+  return base::File::open_for_reading(path);
+}
+
 }  // namespace
 
-RecordReader::RecordReader(const std::string& path) : path_(path) {
-  base::require_regular(path);  // opening a pipe would wait for its other end
-  stream_.open(path, std::ios::binary);
-  if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
-  if (!stream_ || !std::filesystem::is_regular_file(path))
-    throw base::UserError("the data cannot be read; expected a .json, .jsonl or .txt file",
-                          {path, 0, 0});
+RecordReader::RecordReader(const std::string& path)
+    : path_(path), file_(open(path)), file_bytes_(file_.size()) {
   // Editors on Windows put a byte order mark before the text.
-  std::string mark(3, '\0');
-  if (!stream_.read(mark.data(), 3) || mark != "\xEF\xBB\xBF") {
-    stream_.clear();
-    stream_.seekg(0);
-  } else {
-    offset_ = 3;
-  }
+  fill();
+  if (std::string_view(block_).starts_with("\xEF\xBB\xBF")) offset_ = 3;
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".txt") return;
   if (extension != ".json" && extension != ".jsonl")
@@ -57,8 +54,21 @@ void RecordReader::fail(const std::string& message, int line) const {
   throw base::UserError(message, {path_, line, 0});
 }
 
+// Reads the block that the next character is in.
+void RecordReader::fill() {
+  block_begin_ = offset_;
+  block_.resize(static_cast<size_t>(std::min(kBlockBytes, file_bytes_ - offset_)));
+  file_.read_at(offset_, block_.data(), static_cast<int64_t>(block_.size()));
+}
+
+int RecordReader::peek() {
+  if (offset_ == file_bytes_) return kEnd;
+  if (offset_ == block_begin_ + static_cast<int64_t>(block_.size())) fill();
+  return static_cast<unsigned char>(block_[static_cast<size_t>(offset_ - block_begin_)]);
+}
+
 int RecordReader::get() {
-  const int c = stream_.rdbuf()->sbumpc();
+  const int c = peek();
   if (c == '\n') ++line_;
   if (c != kEnd) ++offset_;
   return c;
@@ -66,8 +76,8 @@ int RecordReader::get() {
 
 // Leaves the next character that is no white space unread, and returns it.
 int RecordReader::skip_space() {
-  while (is_space(stream_.rdbuf()->sgetc())) get();
-  return stream_.rdbuf()->sgetc();
+  while (is_space(peek())) get();
+  return peek();
 }
 
 bool RecordReader::next(RawRecord& record) {
@@ -86,7 +96,6 @@ bool RecordReader::next(RawRecord& record) {
       found = next_text(record);
       break;
   }
-  if (stream_.bad()) fail("reading failed", line_);
   at_end_ = !found;
   if (!found) return false;
   record.end = offset_;
@@ -165,7 +174,7 @@ bool RecordReader::next_line(RawRecord& record) {
     record.begin = offset_;
     record.text.clear();
     for (int c = get(); c != kEnd && c != '\n'; c = get()) keep(record, c);
-  } while (!record.is_long && is_blank(record.text) && stream_.rdbuf()->sgetc() != kEnd);
+  } while (!record.is_long && is_blank(record.text) && peek() != kEnd);
   return record.is_long || !is_blank(record.text);
 }
 
@@ -174,13 +183,13 @@ bool RecordReader::next_text(RawRecord& record) {
   do {
     // The line break that sets a separator off belongs to neither text.
     if (!record.continues && (number_ > 0 || !record.text.empty()))
-      while (stream_.rdbuf()->sgetc() == '\n' || stream_.rdbuf()->sgetc() == '\r') get();
+      while (peek() == '\n' || peek() == '\r') get();
     record.line = line_;
     record.text.swap(held_);
     held_.clear();
     text_is_open_ = record.is_open = read_piece(record.text);
     if (record.continues || record.is_open) return true;
-  } while (is_blank(record.text) && stream_.rdbuf()->sgetc() != kEnd);
+  } while (is_blank(record.text) && peek() != kEnd);
   return !is_blank(record.text);
 }
 

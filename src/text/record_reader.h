@@ -6,10 +6,11 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "base/file.h"
 
 namespace snug::text {
 
@@ -54,13 +55,18 @@ class RecordReader {
   void take_element(RawRecord& record);
   void keep(RawRecord& record, int c);
   void check_utf8(std::string_view text, int line) const;
-  int skip_space();
+  void fill();
+  int peek();
   int get();
+  int skip_space();
   [[noreturn]] void fail(const std::string& message, int line) const;
 
   std::string path_;
   std::string separator_;
-  std::ifstream stream_;
+  base::File file_;
+  int64_t file_bytes_;
+  std::string block_;  // what was read last
+  int64_t block_begin_ = 0;
   Format format_ = Format::plain_text;
   std::string held_;  // the end of a piece of text, which may be a part of a separator
   int64_t number_ = 0;

@@ -49,7 +49,7 @@ bool replaces_all(const RunFolder& folder, const formats::Recipe& recipe) {
 // What the run will remove or replace, of what is there now; in the order of names.
 std::vector<fs::path> doomed_entries(const RunFolder& folder, const formats::Recipe& recipe) {
   std::set<fs::path> doomed;
-  for (const auto& entry : fs::directory_iterator(folder.path)) {
+  for (const auto& entry : base::list_folder(folder.path)) {
     const std::string name = entry.path().filename().string();
     const bool is_result =
         name == (recipe.method == formats::Method::full ? RunFolder::kModel : RunFolder::kAdapter);
@@ -101,7 +101,8 @@ std::optional<FileId> id_of(const fs::path& path) {
 std::vector<fs::path> read_of(const fs::path& input) {
   std::vector<fs::path> paths{input};
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(input, error)) paths.push_back(entry.path());
+  if (!fs::is_directory(input, error)) return paths;
+  for (const auto& entry : base::list_folder(input)) paths.push_back(entry.path());
   return paths;
 }
 
@@ -176,7 +177,7 @@ std::string foreign_to_a_start(const fs::path& folder) {
             (name.starts_with("checkpoint-") && name.find(".snug-tmp-") != std::string::npos));
   };
   std::string first;
-  for (const auto& entry : fs::directory_iterator(folder)) {
+  for (const auto& entry : base::list_folder(folder)) {
     const std::string name = entry.path().filename().string();
     if (!is_early(name) && (first.empty() || name < first)) first = name;
   }
