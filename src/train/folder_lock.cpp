@@ -40,12 +40,14 @@ std::optional<FolderLock> FolderLock::take(const fs::path& folder) {
 FolderLock::FolderLock(FolderLock&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      is_exclusive_(other.is_exclusive_) {}
+      is_exclusive_(other.is_exclusive_),
+      entry_(other.entry_) {}
 
 FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(is_exclusive_, other.is_exclusive_);
+  std::swap(entry_, other.entry_);
   return *this;
 }
 
@@ -53,12 +55,18 @@ FolderLock::~FolderLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-bool FolderLock::is_in_place() const { return names(path_, descriptor_); }
+bool FolderLock::holds_entry() const {
+  return entry_ == nullptr || ::faccessat(descriptor_, entry_, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+         errno != ENOENT;
+}
+
+bool FolderLock::is_in_place() const { return names(path_, descriptor_) && holds_entry(); }
 
 std::optional<fs::path> FolderLock::present_path() const {
   std::error_code error;
   const fs::path path = fs::read_symlink(fmt::format("/proc/self/fd/{}", descriptor_), error);
-  if (error || !fs::exists(path, error) || !names(path, descriptor_)) return std::nullopt;
+  if (error || !fs::exists(path, error) || !names(path, descriptor_) || !holds_entry())
+    return std::nullopt;
   return path;
 }
 

@@ -21,19 +21,26 @@ class FolderLock {
 
   // Whether others are kept out.
   bool is_exclusive() const { return is_exclusive_; }
-  // False when the path names nothing any more, or another folder. Two system calls, no heap
-  // allocation.
+  // From now on the folder counts as there only as long as this entry is in it: a folder that was
+  // emptied is as lost as a removed one. The name must outlive the lock.
+  void watch(const char* entry) { entry_ = entry; }
+  // False when the path names nothing any more, or another folder, or the watched entry is gone.
+  // Three system calls, no heap allocation.
   bool is_in_place() const;
-  // Where the folder is now, whatever its path was; nothing when it was removed.
+  // Where the folder is now, whatever its path was; nothing when it was removed or
+  // the watched entry is gone.
   std::optional<std::filesystem::path> present_path() const;
 
  private:
+  bool holds_entry() const;
+
   FolderLock(std::filesystem::path path, int descriptor, bool is_exclusive)
       : path_(std::move(path)), descriptor_(descriptor), is_exclusive_(is_exclusive) {}
 
   std::filesystem::path path_;
   int descriptor_ = -1;
   bool is_exclusive_ = false;
+  const char* entry_ = nullptr;  // that is watched
 };
 
 }  // namespace snug::train

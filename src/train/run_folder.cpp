@@ -145,6 +145,7 @@ void create_run_folder(RunFolder& folder, const formats::Recipe& recipe) {
                                                                      : formats::Others::may_write);
   remove_earlier_run(folder, recipe);
   mark_run_folder(folder.path);
+  folder.lock->watch(kRunMark);
   base::keep_log(folder.path / RunFolder::kLog);
   base::write_file_atomically(folder.path / RunFolder::kRecipe, formats::to_yaml(recipe));
 }
@@ -158,6 +159,7 @@ RunFolder open_refuge(const RunFolder& lost, const formats::Recipe& recipe) {
   refuge.path = create_refuge(lost.path);
   take_lock(refuge);
   mark_run_folder(refuge.path);
+  refuge.lock->watch(kRunMark);
   base::keep_log(refuge.path / RunFolder::kLog);
   formats::Recipe rescued = recipe;
   rescued.output_dir = refuge.path.string();

@@ -36,5 +36,18 @@ TEST(FolderLock, KnowsWhereItsFolderIs) {
   EXPECT_EQ(lock->present_path(), std::nullopt);
 }
 
+TEST(FolderLock, AnEmptiedFolderIsLost) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.write("run/mark", "").parent_path();
+  auto lock = FolderLock::take(path);
+  ASSERT_TRUE(lock);
+  lock->watch("mark");
+  EXPECT_TRUE(lock->is_in_place());
+  EXPECT_TRUE(lock->present_path());
+  std::filesystem::remove(path / "mark");
+  EXPECT_FALSE(lock->is_in_place());
+  EXPECT_FALSE(lock->present_path());
+}
+
 }  // namespace
 }  // namespace snug::train
