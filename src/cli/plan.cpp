@@ -12,6 +12,7 @@
 #include "plan/document.h"
 #include "plan/fit.h"
 #include "plan/spec.h"
+#include "runtime/adapter.h"
 #include "train/data.h"
 #include "train/process_memory.h"
 #include "train/rehearsal.h"
@@ -42,6 +43,8 @@ int plan(const Request& request) {
   const std::optional<train::RunData> data = read_planned_data(recipe, model, spec);
 
   const plan::Job job = plan::plan_training(spec, *target);
+  if (spec.method == plan::MethodKind::lora && !recipe.adapter.empty())
+    runtime::check_adapter(recipe.adapter, spec.lora, job);
   std::optional<program::Load> load;
   if (data) load = train::load_of(data->training->rows);
   plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target, load);

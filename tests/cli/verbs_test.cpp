@@ -293,5 +293,11 @@ TEST(Binary, ChangeAppliedVerbatimFits) {
   }
 }
 
+TEST(Verbs, PlanLooksAtTheAdapterToo) {
+  const BinaryRun run = run_snug({"plan", "model=examples/wordnet", "adapter=nowhere"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("nowhere: there is no adapter_config.json"), std::string::npos) << run.err;
+}
+
 }  // namespace
 }  // namespace snug::cli
