@@ -119,8 +119,9 @@ FolderChecksums parse_checksums(std::string_view text, const std::string& file) 
 
 void verify_files(const fs::path& folder, const FolderChecksums& checksums,
                   std::span<std::byte> buffer) {
-  for (const auto& [name, expected] : checksums.files) {
-    const base::File file = base::File::open_for_reading(folder / name);
+  for (const auto& entry : checksums.files) {
+    const auto& expected = entry.second;
+    const base::File file = base::File::open_for_reading(folder / entry.first);
     read_pieces(file, expected.bytes, buffer, [&](size_t piece, uint64_t checksum) {
       if (checksum == expected.pieces[piece]) return;
       throw DamagedFile(fmt::format(

@@ -293,7 +293,7 @@ TEST(Binary, ChangeAppliedVerbatimFits) {
   }
 }
 
-TEST(Verbs, PlanLooksAtTheAdapterToo) {
+TEST(PlanOfAnAdapter, LooksAtIt) {
   const BinaryRun run = run_snug({"plan", "model=examples/wordnet", "adapter=nowhere"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_NE(run.err.find("nowhere: there is no adapter_config.json"), std::string::npos) << run.err;
