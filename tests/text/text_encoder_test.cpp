@@ -34,13 +34,18 @@ Ids in_pieces(const Tokenizer& tokenizer, std::string_view text, size_t piece_by
   return ids;
 }
 
-// All texts of the goldens in a row, over and over, in changing order.
+// All texts of the goldens in a row, over and over, in changing order, and between them words that
+// look different while their end is not there yet.
 std::string long_text(size_t bytes) {
   auto texts = json_of(kGoldens + "texts.json").get<std::vector<std::string>>();
+  const std::vector<std::string> open = {"we're ", "they'll",  " I've", "\r\n\r\n",
+                                         "   x",   "1234567",  "</s>",  "<|endoftext|>",
+                                         " \t ",   "a\xCC\x81"};
   std::mt19937 random(3);
   std::string text;
   while (text.size() < bytes) {
     const std::string& next = texts[random() % texts.size()];
+    for (int i = 0; i < 20; ++i) text += open[random() % open.size()];
     if (next.size() < 4000) text += next + (random() % 3 == 0 ? "\n" : " ");
   }
   return text;
@@ -48,7 +53,6 @@ std::string long_text(size_t bytes) {
 
 TEST(TextEncoder, GivesTheIdsOfTheWholeInEveryPipeline) {
   const std::string text = long_text(60'000);
-  int refused = 0;
   for (const Json& variant : json_of(kGoldens + "tiny/pipelines.json")) {
     SCOPED_TRACE(variant["name"].get<std::string>());
     Json document = json_of(kGoldens + "tiny/" + variant["base"].get<std::string>() + ".json");
@@ -64,7 +68,6 @@ TEST(TextEncoder, GivesTheIdsOfTheWholeInEveryPipeline) {
       ASSERT_TRUE(ids == whole) << piece;
     }
   }
-  EXPECT_EQ(refused, 0);
 }
 
 TEST(TextEncoder, GivesTheIdsOfTheWholeForWellKnownTokenizers) {
