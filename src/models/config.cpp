@@ -38,7 +38,8 @@ std::optional<std::string> nearest_preset(std::string_view word) {
   };
   std::string longest;
   for (const std::string& name : names)
-    if (name.size() > longest.size() && !std::ranges::search(word, name, same).empty())
+    if (name.size() > longest.size() &&
+        std::search(word.begin(), word.end(), name.begin(), name.end(), same) != word.end())
       longest = name;
   if (!longest.empty()) return longest;
   const std::vector<std::string_view> candidates(names.begin(), names.end());
