@@ -18,7 +18,7 @@ namespace snug::base {
 namespace {
 
 // What is said before a log is there, at most: a verb without a log keeps no more.
-constexpr size_t kMostEarlyBytes = size_t{64} << 10;
+constexpr size_t kMaxEarlyBytes = size_t{64} << 10;
 
 struct Console {
   std::mutex mutex;
@@ -55,7 +55,7 @@ void write_to_log(Console& console, std::string_view line) noexcept {
        {std::string_view(stamp.data(), size), line, std::string_view("\n")}) {
     if (console.log >= 0)
       write_whole(console.log, part);
-    else if (console.early.size() + part.size() <= kMostEarlyBytes)
+    else if (console.early.size() + part.size() <= kMaxEarlyBytes)
       console.early.append(part);
   }
 }

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 // A document takes up to ten times its text. Indexes of the largest models have a tenth of this.
-constexpr int64_t kMostJsonBytes = int64_t{64} << 20;
+constexpr int64_t kMaxJsonBytes = int64_t{64} << 20;
 
 std::string type_text(const json& value) {
   return value.is_number() ? "the number " + value.dump() : std::string(value.type_name());
@@ -41,7 +41,7 @@ json parse_json(std::string_view text, const std::string& file) {
 }
 
 json read_json_file(const std::filesystem::path& path) {
-  return parse_json(read_text_file(path, kMostJsonBytes), path.string());
+  return parse_json(read_text_file(path, kMaxJsonBytes), path.string());
 }
 
 JsonObject::JsonObject(const json& value, std::string file, std::string parent_key)

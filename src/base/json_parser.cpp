@@ -132,9 +132,9 @@ class Builder : public nlohmann::json_sax<json> {
   }
 
   bool open(json empty) {
-    if (depth() == kMostJsonDepth)
+    if (depth() == kMaxJsonDepth)
       complain_(fmt::format("values nest deeper than {}, the most that snug reads; is it damaged?",
-                            kMostJsonDepth),
+                            kMaxJsonDepth),
                 offset_ - 1);
     open_.push_back({std::move(empty), std::move(key_)});
     return true;

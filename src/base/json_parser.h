@@ -13,7 +13,7 @@
 namespace snug::base {
 
 // Far above what any format that Snug reads needs: tokenizers nest the deepest, to about 10.
-inline constexpr int kMostJsonDepth = 64;
+inline constexpr int kMaxJsonDepth = 64;
 
 // Sees keys, values and the ends of arrays and objects as they are read, with the number of arrays
 // and objects around them; false drops the value.

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostLetters = 96;  // of each part: the hub's own bound
+constexpr size_t kMaxLetters = 96;  // of each part: the hub's own bound
 
 // Letters, digits, '-', '_' and '.', as the hub has it; so no part leads out of the cache.
 bool is_part(std::string_view word) {
@@ -20,7 +20,7 @@ bool is_part(std::string_view word) {
     return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '-' ||
            letter == '_' || letter == '.';
   };
-  return !word.empty() && word.size() <= kMostLetters && word.front() != '.' &&
+  return !word.empty() && word.size() <= kMaxLetters && word.front() != '.' &&
          word.find("..") == std::string_view::npos &&
          std::all_of(word.begin(), word.end(), is_plain);
 }

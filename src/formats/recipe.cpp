@@ -108,8 +108,8 @@ class RecipeScan : public YAML::EventHandler {
  private:
   // A list in a map is deep enough; what nests a little deeper is told of by its key.
   void enter(const YAML::Mark& mark) {
-    constexpr int kMostDepth = 16;
-    if (++depth_ > kMostDepth)
+    constexpr int kMaxDepth = 16;
+    if (++depth_ > kMaxDepth)
       throw UserError("values nest too deeply; a recipe is a flat list of keys",
                       location_of(mark, file_));
   }

@@ -12,11 +12,11 @@ namespace {
 constexpr double kMostRank = 65536;
 constexpr double kMostMicroBatches = 1'000'000;
 constexpr double kMostThreads = 1024;
-constexpr double kMostCount = 1e12;         // of steps and checkpoints
-constexpr double kMostTokens = 0x1p30;      // of a row, as of a model's positions
-constexpr double kMostIds = 0x1p31 - 1;     // of a vocabulary
-constexpr double kMostSequences = 1 << 24;  // side by side
-constexpr double kMostEpochs = 1e9;
+constexpr double kMaxCount = 1e12;         // of steps and checkpoints
+constexpr double kMaxTokens = 0x1p30;      // of a row, as of a model's positions
+constexpr double kMaxIds = 0x1p31 - 1;     // of a vocabulary
+constexpr double kMaxSequences = 1 << 24;  // side by side
+constexpr double kMaxEpochs = 1e9;
 
 constexpr std::string_view kFp4Advice =
     "the 4-bit type fp4 is not built; use nf4, which loses less: method: qlora";
@@ -65,7 +65,7 @@ void add_model_keys(KeyTable& table) {
       .add<&Recipe::lora_alpha>("lora_alpha", "",
                                 "LoRA scale: the addition is multiplied by lora_alpha / lora_r")
       .computed("2 x lora_r")
-      .range({.least = 0, .most = kMostFloat, .least_excluded = true});
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
   table
       .add<&Recipe::lora_dropout>("lora_dropout", "0",
                                   "share of the inputs of LoRA that is dropped in training")
@@ -99,12 +99,12 @@ void add_data_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table.add<&Recipe::max_length>("max_length", "1024", "tokens in a row; longer documents are cut")
       .aliases({"sequence_len", "cutoff_len", "max_seq_length", "max_seq_len", "context_length"})
-      .range({.least = 2, .most = kMostTokens})
+      .range({.least = 2, .most = kMaxTokens})
       .verbs(kEverywhere);
   table
       .add<&Recipe::max_segments>("max_segments", "0",
                                   "documents that a row can hold; 0: chosen from max_length")
-      .range({.least = 0, .most = kMostTokens});
+      .range({.least = 0, .most = kMaxTokens});
   table
       .add<&Recipe::packing>("packing", "true",
                              "several documents in a row, which do not see each other")
@@ -121,18 +121,18 @@ void add_length_keys(KeyTable& table) {
   table
       .add<&Recipe::max_steps>("max_steps", "0",
                                "optimizer steps to run; 0: num_train_epochs decides")
-      .range({.least = 0, .most = kMostCount})
+      .range({.least = 0, .most = kMaxCount})
       .translations({{"-1", "0"}});
   table
       .add<&Recipe::num_train_epochs>("num_train_epochs", "3",
                                       "passes over the data, when max_steps is 0")
       .aliases({"num_epochs", "epochs"})
-      .range({.least = 0, .most = kMostEpochs, .least_excluded = true});
+      .range({.least = 0, .most = kMaxEpochs, .least_excluded = true});
   table
       .add<&Recipe::per_device_train_batch_size>("per_device_train_batch_size", "1",
                                                  "rows in a micro-batch")
       .aliases({"micro_batch_size", "batch_size"})
-      .range({.least = 1, .most = kMostSequences});
+      .range({.least = 1, .most = kMaxSequences});
   table
       .add<&Recipe::gradient_accumulation_steps>("gradient_accumulation_steps", "1",
                                                  "micro-batches in a step")
@@ -153,7 +153,7 @@ void add_schedule_keys(KeyTable& table) {
   table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
       .computed("2e-4 for lora and qlora, 1e-5 for full")
       .aliases({"lr"})
-      .range({.least = 0, .most = kMostFloat});
+      .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", "cosine",
                                        "how the learning rate falls after the warm-up")
@@ -168,7 +168,7 @@ void add_schedule_keys(KeyTable& table) {
   table
       .add<&Recipe::warmup_steps>("warmup_steps", "0",
                                   "steps in which the learning rate rises; 0: warmup_ratio decides")
-      .range({.least = 0, .most = kMostCount});
+      .range({.least = 0, .most = kMaxCount});
 }
 
 void add_machine_keys(KeyTable& table) {
@@ -237,20 +237,20 @@ void add_output_keys(KeyTable& table) {
   table
       .add<&Recipe::save_steps>("save_steps", "500",
                                 "a checkpoint every so many steps; 0: only at the end")
-      .range({.least = 0, .most = kMostCount});
+      .range({.least = 0, .most = kMaxCount});
   table
       .add<&Recipe::save_total_limit>("save_total_limit", "0",
                                       "checkpoints to keep, the newest; 0: all")
-      .range({.least = 0, .most = kMostCount});
+      .range({.least = 0, .most = kMaxCount});
   table
       .add<&Recipe::eval_steps>("eval_steps", "0",
                                 "evaluate every so many steps; 0: only at the end")
-      .range({.least = 0, .most = kMostCount});
+      .range({.least = 0, .most = kMaxCount});
   table
       .add<&Recipe::logging_steps>(
           "logging_steps", "1",
           "a line in the log every so many steps; metrics.jsonl has every step")
-      .range({.least = 1, .most = kMostCount});
+      .range({.least = 1, .most = kMaxCount});
 }
 
 void add_generation_keys(KeyTable& table) {
@@ -262,21 +262,21 @@ void add_generation_keys(KeyTable& table) {
                                    "instruction, or the chat template's form of a user's message")
       .choices({"raw", "alpaca", "chat"});
   table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
-      .range({.least = 0, .most = kMostIds})
+      .range({.least = 0, .most = kMaxIds})
       .verbs(kGenerate | kScore);
   table.add<&Recipe::max_new_tokens>("max_new_tokens", "128", "tokens to generate, at most")
-      .range({.least = 1, .most = kMostTokens})
+      .range({.least = 1, .most = kMaxTokens})
       .verbs(kGenerate | kEvaluate);
   table.add<&Recipe::temperature>("temperature", "1", "of sampling; 0: always the likeliest token")
-      .range({.least = 0, .most = kMostFloat});
+      .range({.least = 0, .most = kMaxFloat});
   table.add<&Recipe::top_k>("top_k", "0", "sample from so many likeliest tokens; 0: from all")
-      .range({.least = 0, .most = kMostIds});
+      .range({.least = 0, .most = kMaxIds});
   table
       .add<&Recipe::top_p>("top_p", "1",
                            "sample from the likeliest tokens that make up this probability")
       .range({.least = 0, .most = 1, .least_excluded = true});
   table.add<&Recipe::batch>("batch", "32", "questions that are answered side by side")
-      .range({.least = 1, .most = kMostSequences})
+      .range({.least = 1, .most = kMaxSequences})
       .verbs(kEvaluate);
   table
       .add<&Recipe::logits_out>("logits_out", "",

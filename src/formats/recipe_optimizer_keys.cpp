@@ -81,19 +81,19 @@ void add_optimizer_keys(KeyTable& table) {
           "of gradients; auto: fp32 with adamw, compute_dtype with adamw_bf16 and adamw_8bit")
       .choices({"auto", "fp32", "bf16"});
   table.add<&Recipe::weight_decay>("weight_decay", "0", "decoupled, not on norms and biases")
-      .range({.least = 0, .most = kMostFloat});
+      .range({.least = 0, .most = kMaxFloat});
   table.add<&Recipe::adam_beta1>("adam_beta1", "0.9", "decay of the mean of the gradients")
       .range(kBelowOne);
   table.add<&Recipe::adam_beta2>("adam_beta2", "0.999", "decay of the mean of their squares")
       .range(kBelowOne);
   table
       .add<&Recipe::adam_epsilon>("adam_epsilon", "1e-08", "added to the denominator of the update")
-      .range({.least = 0, .most = kMostFloat});
+      .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::max_grad_norm>(
           "max_grad_norm", "1",
           "gradients are clipped to this norm, over all of them; 0: not at all")
-      .range({.least = 0, .most = kMostFloat});
+      .range({.least = 0, .most = kMaxFloat});
 }
 
 }  // namespace snug::formats

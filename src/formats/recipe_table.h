@@ -22,7 +22,7 @@ inline constexpr uint8_t kEvaluate = bit(Verb::evaluate);
 inline constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate;
 
 constexpr Range at_least(double least) { return {.least = least}; }
-inline constexpr double kMostFloat = 1e30;  // 32 bits hold it, and a hundred million times more
+inline constexpr double kMaxFloat = 1e30;  // 32 bits hold it, and a hundred million times more
 inline constexpr Range kFraction{.least = 0, .most = 1};
 inline constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
 

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "base/error.h"
 #include "base/nearest.h"
 #include "formats/quant_state.h"
 #include "models/weights.h"
+#include "runtime/file_shape.h"
 
 namespace snug::runtime {
 namespace {
@@ -92,13 +93,6 @@ void check_shape(const TensorIndex& index, const Weight& weight, const ModelConf
 }
 
 }  // namespace
-
-std::vector<int64_t> dims_of(const program::Shape& shape) {
-  std::vector<int64_t> dims;
-  dims.reserve(program::Shape::kMaxRank);
-  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
-  return dims;
-}
 
 void check_weights(const TensorIndex& index, const ModelConfig& config) {
   const std::vector<Weight> weights = models::weights_of(config);

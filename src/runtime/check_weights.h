@@ -2,20 +2,13 @@
 // headers only, so that a mistake shows before memory is taken for it.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "formats/tensor_index.h"
 #include "models/config.h"
-#include "program/tensor.h"
 
 namespace snug::runtime {
 
 // Throws UserError for a weight that is missing, surplus, or of another shape than the config's,
 // whether in 16 or 32 bits or as NF4.
 void check_weights(const formats::TensorIndex& index, const models::ModelConfig& config);
-
-// A shape as files have it.
-std::vector<int64_t> dims_of(const program::Shape& shape);
 
 }  // namespace snug::runtime

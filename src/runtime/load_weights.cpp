@@ -14,6 +14,7 @@
 #include "models/rope.h"
 #include "models/weights.h"
 #include "runtime/check_weights.h"
+#include "runtime/file_shape.h"
 #include "runtime/read_tensors.h"
 
 namespace snug::runtime {

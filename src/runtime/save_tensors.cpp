@@ -10,6 +10,7 @@
 #include "base/finite.h"
 #include "formats/tensor_index.h"
 #include "runtime/check_finite.h"
+#include "runtime/file_shape.h"
 #include "runtime/host_window.h"
 
 namespace snug::runtime {
@@ -18,13 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 static_assert(plan::kLoadStageBytes % base::kChecksumPieceBytes == 0);
-
-std::vector<int64_t> dims_of(const program::Shape& shape) {
-  std::vector<int64_t> dims;
-  dims.reserve(program::Shape::kMaxRank);
-  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
-  return dims;
-}
 
 [[noreturn]] void fail_read_back(const formats::TensorIndex& index,
                                  const formats::IndexedTensor& tensor) {

@@ -37,11 +37,11 @@ std::vector<std::string> compare(const std::map<std::string, std::string>& saved
 }
 
 // Within what a double holds exactly, so that sums and products of counts stay in range.
-constexpr int64_t kMostCount = int64_t{1} << 53;
+constexpr int64_t kMaxCount = int64_t{1} << 53;
 
 int64_t count(const JsonObject& object, std::string_view key) {
   const int64_t value = object.integer(key);
-  if (value < 0 || value > kMostCount)
+  if (value < 0 || value > kMaxCount)
     object.fail(key, fmt::format("is {}; expected a count", value));
   return value;
 }

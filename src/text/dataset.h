@@ -52,7 +52,7 @@ struct DatasetAudit {
 // record that is longer.
 inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 
-// What reading holds at most, of a file of any size. A record of kMostRecordBytes (2 MiB) waits as
+// What reading holds at most, of a file of any size. A record of kMaxRecordBytes (2 MiB) waits as
 // text while it is parsed (of a list of numbers every 2 bytes become 16, in a vector that grew by
 // doubling: 26 bytes a byte) or is rendered, joined and tokenized (5 bytes for each token, in
 // vectors that grew by doubling): up to 52 MiB where every byte is a token. Or else a batch, or a

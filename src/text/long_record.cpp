@@ -269,7 +269,7 @@ LongRecord read_long_record(const RawRecord& raw, const std::string& path,
   } else {
     fail(fmt::format(
         "it has {} bytes, and one of the form {} may have {}; shorten it, or make it several",
-        raw.end - raw.begin, name_of(*form), kMostRecordBytes));
+        raw.end - raw.begin, name_of(*form), kMaxRecordBytes));
   }
   return record;
 }

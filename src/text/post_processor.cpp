@@ -10,7 +10,7 @@ namespace snug::text {
 namespace {
 
 // Real ones put one or two.
-constexpr size_t kMostIds = 1024;
+constexpr size_t kMaxIds = 1024;
 
 int32_t id_of(const JsonNode& node) {
   const bool is_integer = node.value().is_number_integer();
@@ -31,8 +31,8 @@ void append_special_token(const JsonNode& piece, const JsonNode& tokens,
                           std::vector<int32_t>& ids) {
   const std::string name = piece.object("SpecialToken").string("id");
   for (const JsonNode& id : tokens.object(name).array("ids")) ids.push_back(id_of(id));
-  if (ids.size() > kMostIds)
-    piece.fail(fmt::format("more than {} tokens are put around a text", kMostIds));
+  if (ids.size() > kMaxIds)
+    piece.fail(fmt::format("more than {} tokens are put around a text", kMaxIds));
 }
 
 PostProcessor read_template(const JsonNode& node) {

@@ -172,7 +172,7 @@ Record parse_record(const RawRecord& raw, const std::string& path,
   if (raw.is_long)
     throw base::UserError(
         fmt::format("record {} has {} bytes, more than the {} that are read at once", raw.number,
-                    raw.end - raw.begin, kMostRecordBytes),
+                    raw.end - raw.begin, kMaxRecordBytes),
         {path, raw.line, 0});
   const Fields fields(raw, path);
   const auto form = form_of([&](const char* key) { return fields.has(key); }, wanted);

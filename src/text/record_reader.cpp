@@ -115,7 +115,7 @@ void RecordReader::check_utf8(std::string_view text, int line) const {
 // Of a long record only what is not checked yet is held.
 void RecordReader::keep(RawRecord& record, int c) {
   record.text += static_cast<char>(c);
-  if (record.text.size() <= (record.is_long ? kTextPieceBytes : kMostRecordBytes)) return;
+  if (record.text.size() <= (record.is_long ? kTextPieceBytes : kMaxRecordBytes)) return;
   record.is_long = true;
   const size_t whole = record.text.size() - incomplete_tail(record.text);
   check_utf8(std::string_view(record.text).substr(0, whole), record.line);

@@ -1,6 +1,6 @@
 // Reads the records of a data file one by one, with the line each begins at: a JSON array, JSON
 // lines, or plain text. What it holds is bounded, whatever the file's form: one record of at most
-// kMostRecordBytes. Of a longer JSON record it says where in the file it is (long_record.h reads
+// kMaxRecordBytes. Of a longer JSON record it says where in the file it is (long_record.h reads
 // it), and longer plain text comes in pieces.
 // One reader, one thread.
 #pragma once
@@ -15,14 +15,14 @@
 namespace snug::text {
 
 // See kReadingBytes of dataset.h for what these amount to.
-inline constexpr size_t kMostRecordBytes = size_t{2} << 20;
+inline constexpr size_t kMaxRecordBytes = size_t{2} << 20;
 inline constexpr size_t kTextPieceBytes = size_t{256} << 10;
 
 struct RawRecord {
   std::string text;      // JSON, or for plain text the text itself; empty where is_long
   int64_t number = 0;    // from 1
   int line = 0;          // from 1, where it begins
-  bool is_long = false;  // JSON of more than kMostRecordBytes: the file's bytes [begin, end)
+  bool is_long = false;  // JSON of more than kMaxRecordBytes: the file's bytes [begin, end)
   int64_t begin = 0;
   int64_t end = 0;
   // Plain text in pieces of whole characters: what came before is of the same text, more follows.

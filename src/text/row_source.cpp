@@ -73,14 +73,14 @@ void RowSource::remember(const Start& start) {
 
 int64_t RowSource::most_epochs() {
   const int64_t rows = rows_of_each();
-  return rows > 0 ? kMostRows / rows : kMostPacked / documents_.size();
+  return rows > 0 ? kMostRows / rows : kMaxPacked / documents_.size();
 }
 
 void RowSource::check_distance(int64_t epochs) const {
-  if (epochs > kMostPacked / documents_.size())
+  if (epochs > kMaxPacked / documents_.size())
     base::throw_user_error(
         "the rows of {} epochs of {} documents cannot be counted; at most {} epochs can", epochs,
-        documents_.size(), kMostPacked / documents_.size());
+        documents_.size(), kMaxPacked / documents_.size());
 }
 
 int64_t RowSource::rows_until(int64_t epochs) {

@@ -60,7 +60,7 @@ class RowSource {
 
   // Documents that are packed to find a row or an epoch far off, at most: less than a minute. What
   // lies farther is refused with a UserError.
-  static constexpr int64_t kMostPacked = int64_t{1} << 30;
+  static constexpr int64_t kMaxPacked = int64_t{1} << 30;
   // How many epochs can be counted.
   int64_t most_epochs();
 

@@ -14,7 +14,7 @@ void TextEncoder::add(std::string_view piece, std::vector<int32_t>& ids) {
   if (pending_.size() < piece_bytes_) return;
   const size_t cut = last_cut(parts_, pending_);
   if (cut == 0) {
-    if (pending_.size() > kMostHeld)
+    if (pending_.size() > kMaxHeld)
       base::throw_user_error(
           "the tokenizer finds no place in {} bytes of text to cut it at; split the text into "
           "records of less",

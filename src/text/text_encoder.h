@@ -1,7 +1,7 @@
 // A text of any length to ids, in pieces: the ids are those that Tokenizer::encode gives for the
 // whole without special tokens around it, and what is held does not grow with the text. Pieces are
 // cut where that is certain (text_cut.h, word_encoder.h); a tokenizer or a text that offers no such
-// place within kMostHeld bytes is refused.
+// place within kMaxHeld bytes is refused.
 // One text, one thread. The tokenizer must outlive it.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace snug::text {
 
 class TextEncoder {
  public:
-  static constexpr size_t kMostHeld = size_t{512} << 10;
+  static constexpr size_t kMaxHeld = size_t{512} << 10;
 
   // Text waits until `piece_bytes` are there, so that looking for a place to cut it costs nothing.
   explicit TextEncoder(const Tokenizer& tokenizer, size_t piece_bytes = size_t{64} << 10);

@@ -14,7 +14,7 @@ namespace snug::text {
 namespace {
 
 // A text is compared with the added tokens at each of its places.
-constexpr size_t kMostAddedBytes = 1024;
+constexpr size_t kMaxAddedBytes = 1024;
 
 AddedToken read_added_token(const JsonNode& node) {
   node.only_keys(
@@ -72,9 +72,9 @@ int32_t Tokenizer::Parts::next_added_id(const std::string& content) const {
 
 void Tokenizer::Parts::add_token(const JsonNode& where, AddedToken token, int64_t declared_id) {
   if (token.content.empty()) where.fail("an added token is empty");
-  if (token.content.size() > kMostAddedBytes)
+  if (token.content.size() > kMaxAddedBytes)
     where.fail(fmt::format("an added token has {} bytes; expected at most {}", token.content.size(),
-                           kMostAddedBytes));
+                           kMaxAddedBytes));
   token.id = next_added_id(token.content);
   if (token.id != declared_id)
     where.fail(

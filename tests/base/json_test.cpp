@@ -46,9 +46,9 @@ TEST(Json, DeepNestingIsRefused) {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
-  EXPECT_EQ(error_in(nested(kMostJsonDepth)), "(no error)");
+  EXPECT_EQ(error_in(nested(kMaxJsonDepth)), "(no error)");
   EXPECT_TRUE(
-      contains(error_in(nested(kMostJsonDepth + 1)), "a.json:1:65: values nest deeper than 64"));
+      contains(error_in(nested(kMaxJsonDepth + 1)), "a.json:1:65: values nest deeper than 64"));
   EXPECT_TRUE(contains(error_in(nested(100'000)), "nest deeper than 64"));
   EXPECT_TRUE(contains(error_in(std::string(1'000'000, '[')), "nest deeper than 64"));
   EXPECT_EQ(error_in("\"" + std::string(1'000, '[') + "\\\"{\""), "(no error)")

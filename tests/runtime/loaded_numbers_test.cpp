@@ -6,6 +6,7 @@
 #include "base/temporary_folder.h"
 #include "formats/safetensors_writer.h"
 #include "formats/tensor_index.h"
+#include "golden_tensors.h"
 #include "runtime/load_weights.h"
 #include "tiny_run.h"
 
@@ -18,31 +19,12 @@ using formats::TensorSpec;
 using testing::contains;
 using testing::golden;
 using testing::golden_config;
+using testing::specs_of;
+using testing::stored;
 using testing::TemporaryFolder;
 using testing::TinyOptions;
 using testing::TinyRun;
 using testing::user_error_of;
-
-// The bytes of a tensor as its file stores them.
-std::string stored(const formats::TensorIndex& index, const std::string& name) {
-  const formats::IndexedTensor& tensor = index.at(name);
-  std::string bytes(static_cast<size_t>(tensor.info->bytes()), '\0');
-  index.read(tensor, bytes.data());
-  return bytes;
-}
-
-std::vector<int64_t> dims_of(const program::Shape& shape) {
-  std::vector<int64_t> dims;
-  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
-  return dims;
-}
-
-std::map<std::string, TensorSpec> specs_of(const models::ModelConfig& config) {
-  std::map<std::string, TensorSpec> specs;
-  for (const models::Weight& weight : models::weights_of(config))
-    specs[weight.name] = {weight.name, DType::f32, dims_of(weight.shape)};
-  return specs;
-}
 
 // Overwrites bytes of a tensor where its file holds them.
 void overwrite(const fs::path& folder, const std::string& name, int64_t at,

@@ -246,7 +246,7 @@ TEST_F(DatasetFile, LongTextsHaveTheTokensOfTheWhole) {
   expect_whole(load("t.txt", text, options(600)));
   expect_whole(load("t.txt", text + "</s>\n\n", options(600)));
   const nlohmann::json record = {{"id", text}, {"text", text}, {"more", {{"text", "no"}}}};
-  ASSERT_GT(record.dump().size(), 2 * kMostRecordBytes);
+  ASSERT_GT(record.dump().size(), 2 * kMaxRecordBytes);
   expect_whole(load("t.jsonl", record.dump() + "\n", options(600)));
   expect_whole(load("t.json", "[" + record.dump(2, ' ', true) + "]", options(600)));
   const Dataset two =
@@ -257,7 +257,7 @@ TEST_F(DatasetFile, LongTextsHaveTheTokensOfTheWhole) {
 
 TEST_F(DatasetFile, LongRecordsOfOtherFormsAreRefused) {
   std::string much;
-  while (much.size() < kMostRecordBytes) much += "x y ";
+  while (much.size() < kMaxRecordBytes) much += "x y ";
   const std::string good = "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
   expect_error(good + "{\"prompt\": \"" + much + "\", \"completion\": \"b\"}\n",
                "data.jsonl:2: record 2: it has 2097");
@@ -269,7 +269,7 @@ TEST_F(DatasetFile, LongRecordsOfOtherFormsAreRefused) {
                "data.jsonl:1: record 1: broken JSON");
   expect_error("{\"text\": \"" + much + "\xFF" + much + "\"}",
                "data.jsonl:1: the text is not valid UTF-8");
-  expect_error("{\"text\": \"a\", \"n\": 1" + std::string(kMostRecordBytes, '1') + "}",
+  expect_error("{\"text\": \"a\", \"n\": 1" + std::string(kMaxRecordBytes, '1') + "}",
                "a number of more than");
 }
 
