@@ -1,6 +1,6 @@
 #include "base/file.h"
 
-#include "base/error.h"
+#include "base/damaged_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -81,6 +81,14 @@ std::string_view advice_for(int error_number) {
   }
 }
 
+// The folder in `above` through which `path` goes; `above` itself where they are the same.
+std::filesystem::path first_below(const std::filesystem::path& above,
+                                  const std::filesystem::path& path) {
+  const std::filesystem::path rest = path.lexically_relative(above);
+  if (rest.empty() || rest == ".") return above;
+  return above / *rest.begin();
+}
+
 }  // namespace
 
 void require_regular(const std::filesystem::path& path) {
@@ -110,6 +118,14 @@ void require_writable_folder(const std::filesystem::path& path) {
     throw_user_error("cannot create {}: {} is a file; choose another folder", path.string(),
                      above.string());
   if (::access(above.c_str(), W_OK | X_OK) != 0) throw_system_error("write into", above, errno);
+  // Some file systems (such as /proc) permit it and then refuse: only making a folder tells.
+  const std::filesystem::path first = first_below(above, std::filesystem::absolute(path, error));
+  if (first == above) return;
+  if (::mkdir(first.c_str(), 0777) != 0) {
+    if (errno != EEXIST) throw_system_error("create", first, errno);
+  } else {
+    ::rmdir(first.c_str());
+  }
 }
 
 UserError as_user_error(const std::filesystem::filesystem_error& error) {
@@ -177,6 +193,10 @@ void File::read_at(int64_t offset, void* destination, int64_t bytes) const {
     const auto piece = static_cast<size_t>(std::min(bytes - done, kPieceBytes));
     const ssize_t got = ::pread(descriptor_, to + done, piece, offset + done);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EIO)
+      throw DamagedFile(fmt::format(
+          "cannot read {} from its byte {} on: {}; the disk fails there, use another copy",
+          path_.string(), offset + done, std::strerror(EIO)));
     if (got < 0) throw_system_error("read", path_, errno);
     if (got == 0)
       throw_user_error(

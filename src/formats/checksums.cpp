@@ -124,7 +124,7 @@ void verify_files(const fs::path& folder, const FolderChecksums& checksums,
     const base::File file = base::File::open_for_reading(folder / entry.first);
     read_pieces(file, expected.bytes, buffer, [&](size_t piece, uint64_t checksum) {
       if (checksum == expected.pieces[piece]) return;
-      throw DamagedFile(fmt::format(
+      throw base::DamagedFile(fmt::format(
           "{}: the bytes from {} on are not those that were written, so "
           "the file is damaged; use an earlier or another copy",
           file.path().string(), static_cast<int64_t>(piece) * base::kChecksumPieceBytes));
@@ -142,7 +142,7 @@ std::span<const uint64_t> checksums_of(const FolderChecksums& checksums, const T
         std::ssize(found->second) == base::checksum_pieces(tensor.info->bytes()))
       return found->second;
   }
-  throw DamagedFile(
+  throw base::DamagedFile(
       fmt::format("{}: tensor '{}' is none that was written here, so the folder is "
                   "damaged; use an earlier or another copy",
                   path.string(), tensor.info->name));

@@ -16,16 +16,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
+#include "base/damaged_file.h"
 #include "formats/tensor_index.h"
 
 namespace snug::formats {
-
-// The bytes of a file are not those that were written.
-class DamagedFile : public base::UserError {
- public:
-  using base::UserError::UserError;
-};
 
 // Of each tensor, by name.
 using TensorChecksums = std::map<std::string, std::vector<uint64_t>>;
@@ -53,13 +47,13 @@ std::string to_json(const FolderChecksums& checksums);
 // Throws UserError naming `file` and the key.
 FolderChecksums parse_checksums(std::string_view text, const std::string& file);
 
-// Reads and compares everything but the tensors. Throws DamagedFile naming the first file that
-// differs.
+// Reads and compares everything but the tensors. Throws base::DamagedFile naming the first file
+// that differs.
 void verify_files(const std::filesystem::path& folder, const FolderChecksums& checksums,
                   std::span<std::byte> buffer);
 
-// What the pieces of a tensor must have. Throws DamagedFile when its file does not belong to the
-// folder that was written.
+// What the pieces of a tensor must have. Throws base::DamagedFile when its file does not belong to
+// the folder that was written.
 std::span<const uint64_t> checksums_of(const FolderChecksums& checksums, const TensorIndex& index,
                                        const IndexedTensor& tensor);
 

@@ -49,6 +49,8 @@ class Session {
       recipe.fail("prompt", recipe.ids.empty()
                                 ? "is missing: give prompt=\"...\", the text to continue, or ids="
                                 : "is given beside ids; give one of the two");
+    if (!recipe.ids.empty() && recipe.is_given("prompt_format"))
+      recipe.fail("prompt_format", "is about prompt, and ids= are taken as they are; leave it out");
     if (has_tokenizer()) tokenizer_.emplace(open_tokenizer(recipe, model_));
     prompt_ =
         recipe.ids.empty() ? recipe_prompt(recipe, *tokenizer_) : recipe_ids(recipe, model_.config);

@@ -52,6 +52,9 @@ ModelConfig parse_shape(const JsonObject& json, const Defaults& defaults) {
   config.vocab_size = positive(json, "vocab_size", kMostVocabulary);
   config.max_position = positive_or(json, "max_position_embeddings", defaults.max_position);
   config.norm_epsilon = static_cast<float>(json.number_or("rms_norm_eps", defaults.norm_epsilon));
+  if (!(config.norm_epsilon >= 0))
+    json.fail("rms_norm_eps",
+              fmt::format("is {}; expected a number of at least 0", config.norm_epsilon));
   config.tied_embeddings = json.boolean_or("tie_word_embeddings", false);
   config.initializer_range = static_cast<float>(json.number_or("initializer_range", 0.02));
   refuse_unbuilt(json, config);

@@ -18,8 +18,14 @@ void refuse_partial(const JsonObject& json) {
     json.fail("partial_rotary_factor", "is not 1; snug rotates whole heads only");
 }
 
+double parse_theta(const JsonObject& json, double fallback) {
+  const double theta = json.number_or("rope_theta", fallback);
+  if (!(theta > 0)) json.fail("rope_theta", fmt::format("is {}; expected a number above 0", theta));
+  return theta;
+}
+
 void parse_scaling(const JsonObject& scaling, RopeConfig& rope) {
-  rope.theta = scaling.number_or("rope_theta", rope.theta);
+  rope.theta = parse_theta(scaling, rope.theta);
   const std::string type = scaling.text_or("rope_type", scaling.text_or("type", "default"));
   if (type == "default") return;
   if (type != "linear" && type != "llama3")
@@ -60,7 +66,7 @@ std::vector<double> parse_factors(const JsonObject& scaling, const char* key, in
 }
 
 void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, RopeConfig& rope) {
-  rope.theta = scaling.number_or("rope_theta", rope.theta);
+  rope.theta = parse_theta(scaling, rope.theta);
   const std::string type = scaling.text_or("rope_type", scaling.text_or("type", "default"));
   if (type == "default") return;
   if (type != "longrope" && type != "su" && type != "yarn")
@@ -91,7 +97,7 @@ void describe_longrope(const RopeConfig& rope, nlohmann::json& json) {
 
 RopeConfig parse_rope(const JsonObject& json) {
   RopeConfig rope;
-  rope.theta = json.number_or("rope_theta", rope.theta);
+  rope.theta = parse_theta(json, rope.theta);
   refuse_partial(json);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json.has(key)) continue;
@@ -108,7 +114,7 @@ double longrope_attention_factor(double factor, int64_t original_max_position) {
 
 RopeConfig parse_longrope(const JsonObject& json, const ModelConfig& config) {
   RopeConfig rope;
-  rope.theta = json.number_or("rope_theta", rope.theta);
+  rope.theta = parse_theta(json, rope.theta);
   // transformers takes this from the top, whatever the scaling says.
   rope.original_max_position = positive_or(json, "original_max_position_embeddings", 4096);
   refuse_partial(json);

@@ -71,7 +71,7 @@ formats::FolderChecksums read_checksums(const fs::path& folder, const TrainerSta
   const fs::path path = folder / kChecksumsName;
   const std::string text = base::read_text_file(path);
   if (base::checksum_text(base::checksum(text)) != state.checksums)
-    throw formats::DamagedFile(
+    throw base::DamagedFile(
         fmt::format("{}: the file is not as it was written, so this checkpoint is damaged; resume "
                     "from an earlier one",
                     path.string()));

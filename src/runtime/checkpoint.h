@@ -45,7 +45,7 @@ TrainerState read_checkpoint_state(const std::filesystem::path& folder);
 // saved once `prepare` has run, as after loading. With an adapter the base's weights are not part
 // of it: call load_weights first. Reads every byte of the checkpoint once. Throws UserError, before
 // anything is written, when files are missing or it was made by another recipe;
-// formats::DamagedFile when a file is not as it was written, and what is restored is undefined then
+// base::DamagedFile when a file is not as it was written, and what is restored is undefined then
 // until another checkpoint was.
 TrainerState restore_checkpoint(const std::filesystem::path& folder,
                                 const models::ModelConfig& config, Executor& executor);

@@ -177,7 +177,7 @@ void check_checksum(const TensorIndex& index, const Transfer& transfer, int64_t 
                     uint64_t checksum) {
   const auto piece = static_cast<size_t>(first_byte / base::kChecksumPieceBytes);
   if (!transfer.checksums || (*transfer.checksums)[piece] == checksum) return;
-  throw formats::DamagedFile(fmt::format(
+  throw base::DamagedFile(fmt::format(
       "{}: tensor '{}' does not hold what was written from its byte {} on, so the file is damaged; "
       "use an earlier or another copy",
       index.path_of(*transfer.source).string(), transfer.source->info->name, first_byte));

@@ -52,7 +52,7 @@ void check_transfer(const formats::TensorIndex& index, const Transfer& transfer,
                     const std::string& reason);
 
 // Reads all of them. Throws UserError when a file ends early or holds an infinity or NaN, naming
-// tensor and position, and DamagedFile where checksums are known and differ.
+// tensor and position, and base::DamagedFile where checksums are known and differ.
 ReadReport read_tensors(const formats::TensorIndex& index, std::span<const Transfer> transfers,
                         Executor& executor);
 

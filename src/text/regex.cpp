@@ -57,6 +57,9 @@ bool asks_for_line_start(std::string_view pattern) {
   return false;
 }
 
+// As much of a pattern as a message can hold.
+std::string_view beginning_of(std::string_view pattern) { return pattern.substr(0, 100); }
+
 }  // namespace
 
 void Regex::Free::operator()(pcre2_real_code_8* code) const { pcre2_code_free(code); }
@@ -81,8 +84,8 @@ Regex::Regex(const std::string& translated, Compiled) {
   if (!code_)
     throw std::invalid_argument(
         fmt::format("the regular expression does not compile: {} (at "
-                    "byte {} of '{}')",
-                    message_of(error), offset, translated));
+                    "byte {} of what begins with '{}')",
+                    message_of(error), offset, beginning_of(translated)));
   // Without a just-in-time compiler for this processor the interpreter runs the pattern.
   pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
   uint32_t before = 0;

@@ -75,7 +75,9 @@ Tokenizer Tokenizer::from_folder(const std::string& folder) {
         "read)",
         {path, 0, 0});
   std::string config;
-  read_text_file(folder + "/tokenizer_config.json", config);
+  if (read_text_file(folder + "/tokenizer_config.json", config) && config.empty())
+    throw base::UserError("the file is empty; download it again",
+                          {folder + "/tokenizer_config.json", 0, 0});
   auto parts = read_parts(text, config, path);
   const json names = small_file(folder, "special_tokens_map.json");
   if (!names.is_null()) parts->read_token_names({names, folder + "/special_tokens_map.json"});

@@ -63,7 +63,7 @@ TrainerState restore(RunFolder& folder, const formats::Recipe& recipe,
     check_read_identity(saved.identity, now, folder.checkpoint->string());
     try {
       return runtime::restore_checkpoint(*folder.checkpoint, config, executor);
-    } catch (const formats::DamagedFile& damage) {
+    } catch (const base::DamagedFile& damage) {
       const auto older = recipe.resume_from_checkpoint == "auto"
                              ? newest_before(folder.path, folder.step)
                              : std::nullopt;

@@ -19,7 +19,7 @@ void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
 
 // Restores folder.checkpoint, after the model was loaded and `now` is complete. One that is damaged
 // is named on standard error and the next older one is taken, and is what `folder` names then,
-// where the recipe leaves the choice to Snug (auto); else throws formats::DamagedFile.
+// where the recipe leaves the choice to Snug (auto); else throws base::DamagedFile.
 runtime::TrainerState restore(RunFolder& folder, const formats::Recipe& recipe,
                               const runtime::RunIdentity& now, text::RowSource& rows,
                               const models::ModelConfig& config, runtime::Executor& executor);

@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "base/damaged_file.h"
 
 #include "temporary_folder.h"
 
@@ -94,6 +95,16 @@ TEST(File, AFolderThatCannotBeMadeIsSaidBefore) {
   fs::create_symlink("loop", folder / "loop");
   EXPECT_TRUE(contains(user_error_of([&] { require_writable_folder(folder / "loop/in"); }),
                        "leads back to itself"));
+  // Not even root may make a folder there, and access() does not say so.
+  EXPECT_TRUE(
+      contains(user_error_of([&] { require_writable_folder("/proc/snug/run"); }), "cannot"));
+}
+
+// The memory of a process is a file whose first page cannot be read: an input/output error.
+TEST(File, WhatTheDiskDoesNotGiveBackIsDamaged) {
+  const File memory = File::open_for_reading("/proc/self/mem");
+  char byte = 0;
+  EXPECT_THROW(memory.read_at(0, &byte, 1), DamagedFile);
 }
 
 TEST(File, FullDiskIsSaidPlainly) {

@@ -57,16 +57,16 @@ TEST_F(Checksums, NameTheFileThatDiffers) {
   std::string text = base::read_text_file(folder_ / "model.safetensors");
   text[20] = static_cast<char>(text[20] ^ 4);
   folder_.write("model.safetensors", text);
-  EXPECT_THROW(verify_files(folder_.path(), checksums, buffer_), DamagedFile);
+  EXPECT_THROW(verify_files(folder_.path(), checksums, buffer_), base::DamagedFile);
 }
 
 TEST_F(Checksums, OfTensorsThatAreNotThere) {
   FolderChecksums checksums = checksums_of(folder_.path(), tensors_, buffer_);
   const TensorIndex index(folder_.path());
   checksums.files.at("model.safetensors").tensors.at("long").pop_back();
-  EXPECT_THROW(checksums_of(checksums, index, index.at("long")), DamagedFile);
+  EXPECT_THROW(checksums_of(checksums, index, index.at("long")), base::DamagedFile);
   checksums.files.erase("model.safetensors");
-  EXPECT_THROW(checksums_of(checksums, index, index.at("short")), DamagedFile);
+  EXPECT_THROW(checksums_of(checksums, index, index.at("short")), base::DamagedFile);
 }
 
 TEST(ChecksumsText, OfAnotherForm) {

@@ -93,6 +93,8 @@ TEST(Errors, NothingOrTooMuchToContinue) {
   EXPECT_TRUE(contains(generate_error("basic", {"prompt=a", "ids=1"}), "one of the two"));
   EXPECT_TRUE(contains(score_error("basic", {}), "ids"));
   EXPECT_TRUE(contains(score_error("basic", {"prompt=a", "ids=1"}), "one of the two"));
+  EXPECT_TRUE(
+      contains(generate_error("basic", {"ids=1", "prompt_format=chat"}), "are taken as they are"));
 }
 
 TEST(Errors, ASingleTokenHasNothingToScore) {

@@ -98,6 +98,8 @@ TEST(Config, RefusesWhatItDoesNotDo) {
         Case{R"(, "attention_dropout": 0.1)", "attention_dropout"},
         Case{R"(, "rope_scaling": {"rope_type": "yarn", "factor": 2.0})", "yarn"},
         Case{R"(, "rope_scaling": {"type": "linear", "factor": 0.5})", "factor"},
+        Case{R"(, "rope_theta": 0)", "rope_theta"}, Case{R"(, "rope_theta": -1)", "rope_theta"},
+        Case{R"(, "rms_norm_eps": -1e-6)", "rms_norm_eps"},
         Case{R"(, "quantization_config": {"quant_method": "gptq"})", "quantization_config"}}) {
     const std::string error = error_of(fmt::format("{{{}{}}}", kSmall, wrong.more));
     EXPECT_NE(error.find(wrong.named), std::string::npos) << error;

@@ -190,6 +190,9 @@ TEST(TokenizerFolder, SaysWhatIsMissingOrBroken) {
   message = message_of<UserError>(load);
   EXPECT_NE(message.find("generation_config.json: expected 'eos_token_id'"), std::string::npos)
       << message;
+  folder.write("tokenizer_config.json", "");
+  message = message_of<UserError>(load);
+  EXPECT_NE(message.find("tokenizer_config.json: the file is empty"), std::string::npos) << message;
 }
 
 TEST(StreamDecoder, HoldsBackIncompleteCharacters) {

@@ -1,0 +1,14 @@
+// A file whose bytes are not those that were written, or cannot be read back from the disk. Another
+// copy of it may be whole.
+#pragma once
+
+#include "base/error.h"
+
+namespace snug::base {
+
+class DamagedFile : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+}  // namespace snug::base
