@@ -5,6 +5,7 @@ import itertools
 import json
 import pathlib
 import random
+import shlex
 
 GOLDENS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "goldens"
 RECOMPUTES = ("none", "gate_up", "attention", "all_but_attention", "layer")
@@ -72,10 +73,17 @@ PLANNED = {"llama-3.1-8b": "method=lora", "llama-3.1-70b": "method=lora recomput
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One run of a build: its name here, and the words of its command line, {out} standing for a folder of its own."""
+    """One run of a build: its name here, and its command line as a shell would read it, {out} standing for a folder of its own."""
 
     name: str
-    words: str
+    line: str
+
+    def words(self, out: str = "") -> list[str]:
+        return [word.replace("{out}", out) for word in shlex.split(self.line)]
+
+
+def word_of(key: str, path: pathlib.Path) -> str:
+    return shlex.quote(f"{key}={path}")
 
 
 def make_materials(folder: pathlib.Path) -> None:
@@ -98,18 +106,18 @@ def model_folder(golden: str) -> pathlib.Path:
 
 def training_jobs(materials: pathlib.Path, cpu_dtypes: list[str], quick: bool) -> list[Job]:
     """Every recipe on the cpu in the element types that it multiplies, and on the reference backend in both."""
-    data = f"data={materials}/train.jsonl output_dir={{out}}/run {TRAIN}"
+    data = f"{word_of('data', materials / 'train.jsonl')} output_dir={{out}}/run {TRAIN}"
     cpu = [("cpu", dtype) for dtype in cpu_dtypes]
     reference = [] if quick else [("reference", dtype) for dtype in ("fp32", "bf16")]
-    asked = [(name, f"model={model_folder(model)}", recipe, cpu + reference) for name, (model, recipe) in RECIPES.items()
+    asked = [(name, word_of("model", model_folder(model)), recipe, cpu + reference) for name, (model, recipe) in RECIPES.items()
              if not quick or name in QUICK_RECIPES]
     if not quick:
-        asked += [(name, f"model={materials}/wide init=random", recipe, cpu) for name, recipe in WIDE_RECIPES.items()]
+        asked += [(name, f"{word_of('model', materials / 'wide')} init=random", recipe, cpu) for name, recipe in WIDE_RECIPES.items()]
     jobs = []
     for name, model, recipe, places in asked:
         more = "packing=true max_segments=8" if "packing=false" not in recipe else ""
         if "eval_steps" in recipe:
-            more += f" eval_data={materials}/eval.jsonl"
+            more += " " + word_of("eval_data", materials / "eval.jsonl")
         # Weights and gradients in bf16 need products in bf16.
         jobs += [Job(f"{name}; {backend} {dtype}", f"train {model} {data} {recipe} {more} backend={backend} compute_dtype={dtype}")
                  for backend, dtype in places if dtype == "bf16" or "bf16" not in recipe]
@@ -119,8 +127,8 @@ def training_jobs(materials: pathlib.Path, cpu_dtypes: list[str], quick: bool) -
 def inference_jobs(materials: pathlib.Path, quick: bool) -> list[Job]:
     bases = {"fp32": "compute_dtype=fp32", "16 bits or fp32": "compute_dtype=auto", "nf4": "load_in_4bit=true double_quant=false",
              "nf4 dq": "load_in_4bit=true"}
-    models = {name: f"model={model_folder(name)}" for name in ("qwen3", "phi3", "mistral", "grouped_tied")}
-    models["wide"] = f"model={materials}/wide init=random"
+    models = {name: word_of("model", model_folder(name)) for name in ("qwen3", "phi3", "mistral", "grouped_tied")}
+    models["wide"] = f"{word_of('model', materials / 'wide')} init=random"
     jobs = []
     for (model, words), (base, of_base) in itertools.product(models.items(), bases.items()):
         if quick and (model, base) != ("qwen3", "nf4"):
@@ -134,12 +142,13 @@ def inference_jobs(materials: pathlib.Path, quick: bool) -> list[Job]:
     return jobs
 
 
-def plan_jobs(presets: list[str], recomputes: tuple[str, ...], every_shape: bool) -> list[Job]:
-    """Every preset x method x recompute in a shape, which goes round with each of the three; or in every shape."""
+def plan_jobs(presets: list[str], recomputes: tuple[str, ...], everything: bool) -> list[Job]:
+    """Every preset x method x recompute in every shape; or every other one in one shape, so that each preset meets each method
+    and shape, and each pair of method and recompute meets each shape."""
     jobs = []
     for (p, preset), (m, method), (r, recompute) in itertools.product(enumerate(presets), enumerate(METHODS), enumerate(recomputes)):
         for s, (shape, words) in enumerate(SHAPES.items()):
-            if not every_shape and (p + m + r) % len(SHAPES) != s:
+            if not everything and (p + m + r) % (2 * len(SHAPES)) != 2 * s:
                 continue
             if "dropout" in shape and method != "full":
                 words += " lora_dropout=0.05"
@@ -155,7 +164,11 @@ def planning_jobs(quick: bool) -> list[Job]:
     return [Job(f"{model} {recipe}", f"plan model={model} {recipe} backend=cpu {NO_BUDGET} --json") for model, recipe in recipes.items()]
 
 
-def step_jobs() -> list[Job]:
-    return [Job(f"{method} step of smollm2-135m, 1 x 256",
-                f"bench step model=smollm2-135m init=random max_length=256 method={method} backend=cpu --json")
-            for method in ("lora", "qlora", "full")]
+def step_jobs(quick: bool) -> list[Job]:
+    def job(name: str, model: str, length: int, method: str) -> Job:
+        return Job(f"{method} step of {name}, 1 x {length}",
+                   f"bench step {model} init=random max_length={length} method={method} backend=cpu --json")
+
+    if quick:
+        return [job("basic", word_of("model", model_folder("basic")), 64, "lora")]
+    return [job("smollm2-135m", "model=smollm2-135m", 256, method) for method in ("lora", "qlora", "full")]
