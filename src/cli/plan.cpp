@@ -13,9 +13,9 @@
 #include "plan/fit.h"
 #include "plan/spec.h"
 #include "runtime/adapter.h"
-#include "train/data.h"
 #include "runtime/process_memory.h"
 #include "runtime/rehearsal.h"
+#include "train/data.h"
 #include "train/row_load.h"
 
 namespace snug::cli {
@@ -34,7 +34,7 @@ namespace {
 }  // namespace
 
 int plan(const Request& request) {
-  formats::Recipe recipe = request.recipe();
+  formats::Recipe recipe = request.recipe(kPlannedWithout);
   recipe.require("model");
   const models::ModelSource model = models::find_model(recipe.model);
   recipe = plan::resolve(std::move(recipe), model.config);

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "cli/verbs.h"
 #include "models/config.h"
-#include "runtime/quantize_folder.h"
 #include "runtime/process_memory.h"
+#include "runtime/quantize_folder.h"
 
 namespace snug::cli {
 namespace {
