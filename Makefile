@@ -2,8 +2,8 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-# The demo's build in a fresh clone leaves the CUDA backend out where no card could run it: it takes as long as half of
-# the rest. This file marks such a build; "make build" then adds the backend to it.
+# The demo's build in a fresh clone leaves the CUDA backend out where no card could run it. This file marks such a build;
+# "make build" then adds the backend to it.
 HAS_CARD := $(wildcard /dev/nvidia0 /dev/dxg)
 WITHOUT_CUDA := $(BUILD)/without_cuda
 
