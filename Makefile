@@ -2,16 +2,28 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: build demo test test-long setup clean
+# The demo's build in a fresh clone leaves the CUDA backend out where no card could run it. This file marks such a build;
+# "make build" then adds the backend to it.
+HAS_CARD := $(wildcard /dev/nvidia0 /dev/dxg)
+WITHOUT_CUDA := $(BUILD)/without_cuda
 
-setup:
+.PHONY: build demo test test-long packages setup clean
+
+packages:
 	@scripts/install_packages
+
+setup: packages
 	@scripts/fetch_cudnn_frontend
 
 $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET)
 
+$(WITHOUT_CUDA): | packages
+	cmake --preset $(PRESET) -DSNUG_CUDA=OFF
+	@touch $@
+
 build: setup $(BUILD)/build.ninja
+	@if [ -e $(WITHOUT_CUDA) ]; then cmake --preset $(PRESET) -USNUG_CUDA && rm $(WITHOUT_CUDA); fi
 	cmake --build --preset $(PRESET)
 
 test: build
@@ -23,7 +35,9 @@ test-long: build
 	ctest --test-dir $(BUILD) -L '^long$$' --output-on-failure
 	scripts/test_everywhere $(BUILD)
 
-demo: build
+# What is there already is used as it is; nothing but the binary is built.
+demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(if $(HAS_CARD),setup $(BUILD)/build.ninja,$(WITHOUT_CUDA)))
+	cmake --build --preset $(PRESET) --target snug
 	scripts/demo $(BUILD)/snug
 
 clean:

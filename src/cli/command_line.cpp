@@ -19,7 +19,9 @@ namespace {
 constexpr const char* kDescription =
     "snug fine-tunes language models in exactly the memory that it planned.\n"
     "Every verb takes an optional recipe file and words of the form key=value, which win over it; "
-    "of two words for one key the last counts. snug VERB --help lists the keys.";
+    "of two words for one key the last counts. Paths in a recipe to what is read are relative to "
+    "the "
+    "current folder or, where nothing is there, to the recipe's. snug VERB --help lists the keys.";
 
 struct ParsedVerb {
   const VerbEntry* verb = nullptr;
@@ -91,7 +93,8 @@ int run(int argc, const char* const* argv) {
   }
   for (const ParsedVerb& entry : parsed) {
     if (!entry.command->parsed()) continue;
-    const Request request = make_request(entry.words, entry.json);
+    Request request = make_request(entry.words, entry.json);
+    request.keys = entry.verb->keys;
     require_keys_of(*entry.verb, request);
     return entry.verb->run(request);
   }

@@ -128,7 +128,7 @@ void print_json(const plan::Job& job, const plan::SpaceReport& peak, const Step&
 }  // namespace
 
 int explain(const Request& request) {
-  formats::Recipe recipe = request.recipe();
+  formats::Recipe recipe = request.recipe(kPlannedWithout);
   recipe.require("model");
   const models::ModelSource model = models::find_model(recipe.model);
   recipe = plan::resolve(std::move(recipe), model.config);

@@ -13,9 +13,9 @@
 #include "plan/fit.h"
 #include "plan/spec.h"
 #include "runtime/adapter.h"
+#include "runtime/process_memory.h"
+#include "runtime/rehearsal.h"
 #include "train/data.h"
-#include "train/process_memory.h"
-#include "train/rehearsal.h"
 #include "train/row_load.h"
 
 namespace snug::cli {
@@ -34,7 +34,7 @@ namespace {
 }  // namespace
 
 int plan(const Request& request) {
-  formats::Recipe recipe = request.recipe();
+  formats::Recipe recipe = request.recipe(kPlannedWithout);
   recipe.require("model");
   const models::ModelSource model = models::find_model(recipe.model);
   recipe = plan::resolve(std::move(recipe), model.config);
@@ -48,10 +48,10 @@ int plan(const Request& request) {
   std::optional<program::Load> load;
   if (data) load = train::load_of(data->training->rows);
   plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target, load);
-  plan::set_outside(document, train::rehearsed_outside_bytes(job, *target));
+  plan::set_outside(document, runtime::rehearsed_outside_bytes(job, *target));
   if (data)
     document.reading_bytes =
-        std::max(data->reading_bytes, train::process_memory().resident_peak_bytes);
+        std::max(data->reading_bytes, runtime::process_memory().resident_peak_bytes);
   const plan::Verdict verdict =
       plan::judge_fit(recipe, model, document, *target, data ? data->shape() : plan::RowShape{});
   document.fits = verdict.fits;

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/console.h"
-#include "train/process_memory.h"
+#include "runtime/process_memory.h"
 
 namespace snug::cli {
 
@@ -22,7 +22,7 @@ std::optional<train::RunData> read_planned_data(const formats::Recipe& recipe,
     return without(recipe.data, "a built-in shape has no tokenizer");
   train::RunData data = train::load_data(recipe, model, spec.row_segments);
   data.shape()(spec);
-  train::release_freed_memory();
+  runtime::release_freed_memory();
   return data;
 }
 

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "cli/verbs.h"
 #include "models/config.h"
+#include "runtime/process_memory.h"
 #include "runtime/quantize_folder.h"
-#include "train/process_memory.h"
 
 namespace snug::cli {
 namespace {
@@ -77,10 +77,10 @@ int quantize(const Request& request) {
       folder_of(recipe), {.double_quant = recipe.double_quant,
                           .keep_fp32 = recipe.compute_dtype == formats::ComputeDtype::fp32});
   const runtime::FolderQuantizePlan& plan = quantizer.plan();
-  const int64_t outside_bytes = train::outside_bytes();
+  const int64_t outside_bytes = runtime::outside_bytes();
   if (!request.json) print_plan(recipe, plan, outside_bytes);
   Measured measured{.report = quantizer.write(recipe.output_dir)};
-  measured.resident_peak_bytes = train::process_memory().resident_peak_bytes;
+  measured.resident_peak_bytes = runtime::process_memory().resident_peak_bytes;
   if (request.json)
     print_json(plan, outside_bytes, measured);
   else

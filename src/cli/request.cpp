@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "cli/input_paths.h"
 #include "formats/recipe_keys.h"
 
 namespace snug::cli {
@@ -42,6 +43,12 @@ void set_file(Request& request, const std::string& word) {
 }
 
 }  // namespace
+
+formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing) const {
+  formats::Recipe recipe = formats::load_recipe(recipe_file, overrides);
+  find_inputs(recipe, keys, may_be_missing);
+  return recipe;
+}
 
 Request make_request(const std::vector<std::string>& words, bool json) {
   Request request;

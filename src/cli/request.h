@@ -1,7 +1,9 @@
 // What a user asked one verb to do: an optional recipe file, words of the form key=value, --json.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/recipe.h"
@@ -12,9 +14,10 @@ struct Request {
   std::string recipe_file;             // empty: none
   std::vector<std::string> overrides;  // key=value, each key once
   bool json = false;
+  std::vector<std::string_view> keys;  // of the verb
 
-  // Reads the recipe. Throws UserError.
-  formats::Recipe recipe() const { return formats::load_recipe(recipe_file, overrides); }
+  // Reads the recipe and finds what it names (input_paths.h). Throws UserError.
+  formats::Recipe recipe(std::span<const std::string_view> may_be_missing = {}) const;
 };
 
 // Sorts words into the recipe file and the overrides. Of words that set the same key, under

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "formats/recipe_keys.h"
@@ -41,7 +42,11 @@ int score(const Request& request) { return generate::score(request.recipe(), req
 int evaluate(const Request& request) { return generate::evaluate(request.recipe(), request.json); }
 #endif
 #ifdef SNUG_WITH_BENCH
-int calibrate(const Request& request) { return bench::calibrate(request.recipe(), request.json); }
+// It writes the file that the other verbs read.
+int calibrate(const Request& request) {
+  constexpr std::array<std::string_view, 1> kWritten{"calibration"};
+  return bench::calibrate(request.recipe(kWritten), request.json);
+}
 int step(const Request& request) { return bench::step(request.recipe(), request.json); }
 int products(const Request& request) { return bench::products(request.recipe(), request.json); }
 int memory(const Request& request) { return bench::memory(request.recipe(), request.json); }

@@ -35,7 +35,7 @@ std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe,
 
 // The plan, and before memory is taken for it the adapter that it asks for.
 InferencePlan checked_plan(const formats::Recipe& recipe, const models::ModelConfig& model,
-                           const InferenceShape& shape, const backends::Backend& backend) {
+                           const InferenceShape& shape, backends::Backend& backend) {
   InferencePlan plan = plan_in_budget(recipe, model, shape, backend);
   if (plan.spec.adapted) runtime::check_adapter(recipe.adapter, plan.spec.lora, plan.job);
   return plan;

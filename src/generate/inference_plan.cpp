@@ -1,20 +1,18 @@
 #include "generate/inference_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
+#include <string>
 
-#include "base/error.h"
 #include "formats/lora_config.h"
 #include "plan/document.h"
 #include "plan/fit.h"
 #include "plan/spec.h"
+#include "runtime/process_memory.h"
+#include "runtime/rehearsal.h"
 
 namespace snug::generate {
 namespace {
-
-using program::Space;
 
 plan::InferenceSpec spec_of(const formats::Recipe& recipe, const models::ModelConfig& model,
                             const InferenceShape& shape, const program::Target& target) {
@@ -36,107 +34,108 @@ plan::InferenceSpec spec_of(const formats::Recipe& recipe, const models::ModelCo
   return spec;
 }
 
-int64_t arena_bytes(const plan::Job& job, Space space) {
-  const auto index = static_cast<size_t>(space);
-  return index < job.layout.spaces.size() ? job.layout.spaces[index].arena_bytes : 0;
+// Bytes of a job's arenas.
+plan::Budget arenas_of(const plan::PlanDocument& plan) {
+  return {.device_bytes = plan.device.report.peak_bytes, .host_bytes = plan.host.report.peak_bytes};
 }
 
-class Planner {
+class Planner : public plan::Changes {
  public:
-  Planner(const formats::Recipe& recipe, const program::Target& target)
-      : recipe_(recipe), target_(target) {}
+  Planner(const formats::Recipe& recipe, const plan::InferenceSpec& spec, program::Target& target)
+      : recipe_(recipe), spec_(spec), target_(target) {}
 
-  // With the largest chunk that fits; nothing when none does.
-  std::optional<InferencePlan> largest(plan::InferenceSpec spec) {
-    while (true) {
-      InferencePlan plan{spec, plan::plan_inference(spec, target_)};
-      if (fits(plan.job)) return plan;
-      device_bytes_ = arena_bytes(plan.job, Space::device);
-      host_bytes_ = host_bytes(plan.job);
-      if (spec.prefill_tokens <= kLeastPrefillTokens) return std::nullopt;
-      spec.prefill_tokens = std::max(spec.prefill_tokens / 2, kLeastPrefillTokens);
-    }
-  }
-
-  [[noreturn]] void refuse(const plan::InferenceSpec& spec) {
-    const int64_t device = device_bytes_;
-    const int64_t host = host_bytes_;
-    const int64_t budget = target_.capacity_bytes(Space::device);
-    const bool is_device = device > budget;
-    const std::string problem =
-        is_device ? fmt::format(
-                        "the job does not fit: with the smallest chunks it plans {} bytes "
-                        "({}) on the device and the budget is {} bytes ({}), {} too little",
-                        device, plan::readable_bytes(device), budget, plan::readable_bytes(budget),
-                        plan::readable_bytes(device - budget))
-                  : fmt::format(
-                        "the job does not fit: it plans {} bytes of host memory, and "
-                        "host_memory is {}",
-                        host, recipe_.host_memory);
-    const std::optional<std::string> change = cheapest(spec);
-    const std::string advice =
-        change ? fmt::format("The cheapest change that fits: {}", *change)
-               : fmt::format("No change that snug knows makes it fit: {}",
-                             is_device ? more_device_memory(spec)
-                                       : fmt::format("it needs host_memory={}", host));
-    const auto given = recipe_.given.find(is_device ? "device_memory" : "host_memory");
-    throw base::UserError(problem + ". " + advice,
-                          given == recipe_.given.end() ? base::Location{} : given->second,
-                          plan::kDoesNotFitExitCode);
-  }
-
- private:
-  static int64_t host_bytes(const plan::Job& job) {
-    return arena_bytes(job, Space::pinned_host) + arena_bytes(job, Space::host);
-  }
-
-  bool fits(const plan::Job& job) const {
-    return arena_bytes(job, Space::device) <= target_.capacity_bytes(Space::device) &&
-           (recipe_.host_memory == 0 || host_bytes(job) <= recipe_.host_memory);
+  InferencePlan plan() {
+    InferencePlan plan = with_largest_chunk(
+        spec_, [&](const auto& planned) { return plan::fits(recipe_, planned, target_); });
+    const plan::PlanDocument planned = described(plan.job);
+    if (plan::fits(recipe_, planned, target_)) return plan;
+    keep_least({}, arenas_of(planned));
+    plan::refuse(recipe_, plan::misfit(recipe_, planned, target_, *this));
   }
 
   // Fewer sequences side by side give the same answers, only slower; weights in 4 bits nearly the
   // same.
-  std::optional<std::string> cheapest(plan::InferenceSpec spec) {
-    if (const auto batch = fewer_sequences(spec)) return batch;
+  std::optional<plan::Change> cheapest(const plan::Budget& budget) override {
+    plan::InferenceSpec spec = spec_;
+    if (auto change = with_fewer_sequences(spec, {}, budget)) return change;
     if (spec.quantization) return std::nullopt;
     spec.quantization = passes::QuantizeOptions{.nested = recipe_.double_quant, .kept = {}};
-    if (largest(spec)) return "load_in_4bit=true";
-    if (const auto batch = fewer_sequences(spec)) return "load_in_4bit=true " + *batch;
-    return std::nullopt;
+    const plan::Overrides in_4_bits{{"load_in_4bit", "true"}};
+    if (auto change = with(spec, in_4_bits, budget)) return change;
+    return with_fewer_sequences(spec, in_4_bits, budget);
   }
 
-  std::optional<std::string> fewer_sequences(plan::InferenceSpec spec) {
+  std::optional<plan::Change> least() const override { return least_; }
+
+ private:
+  // Where none fits, with the smallest.
+  template <typename Fits>
+  InferencePlan with_largest_chunk(plan::InferenceSpec spec, const Fits& fits) {
+    while (true) {
+      InferencePlan plan{spec, plan::plan_inference(spec, target_)};
+      if (spec.prefill_tokens <= kLeastPrefillTokens || fits(described(plan.job))) return plan;
+      spec.prefill_tokens = std::max(spec.prefill_tokens / 2, kLeastPrefillTokens);
+    }
+  }
+
+  // What lies outside the arenas is measured of the first job that is planned, where the host's
+  // memory is limited: the others differ in their arenas alone.
+  plan::PlanDocument described(const plan::Job& job) {
+    plan::PlanDocument planned = plan::describe(job, target_);
+    if (!plan::host_limit(recipe_, target_)) return planned;
+    if (!outside_bytes_) {
+      outside_bytes_ = runtime::rehearsed_outside_bytes(job, target_);
+      reading_bytes_ = runtime::process_memory().resident_peak_bytes;
+    }
+    plan::set_outside(planned, *outside_bytes_);
+    planned.reading_bytes = reading_bytes_;
+    return planned;
+  }
+
+  // The change to this spec, if it fits.
+  std::optional<plan::Change> with(const plan::InferenceSpec& spec,
+                                   const plan::Overrides& overrides, const plan::Budget& budget) {
+    const auto fits = [&](const plan::PlanDocument& planned) {
+      const plan::Budget bytes = arenas_of(planned);
+      return bytes.device_bytes <= budget.device_bytes && bytes.host_bytes <= budget.host_bytes;
+    };
+    const plan::PlanDocument planned = described(with_largest_chunk(spec, fits).job);
+    const plan::Change change = keep_least(overrides, arenas_of(planned));
+    return fits(planned) ? std::optional(change) : std::nullopt;
+  }
+
+  std::optional<plan::Change> with_fewer_sequences(plan::InferenceSpec spec,
+                                                   const plan::Overrides& overrides,
+                                                   const plan::Budget& budget) {
     while (spec.sequences > 1) {
       spec.sequences /= 2;
-      if (largest(spec)) return fmt::format("batch={}", spec.sequences);
+      plan::Overrides fewer = overrides;
+      fewer.emplace_back("batch", std::to_string(spec.sequences));
+      if (auto change = with(spec, fewer, budget)) return change;
     }
     return std::nullopt;
   }
 
-  // Of what was planned last, which takes the least, and what makes it so.
-  std::string more_device_memory(const plan::InferenceSpec& spec) const {
-    std::string least = recipe_.device_memory > 0 ? fmt::format("device_memory={}", device_bytes_)
-                                                  : plan::readable_bytes(device_bytes_);
-    if (!spec.quantization) least += " load_in_4bit=true";
-    if (spec.sequences > 1) least += " batch=1";
-    return fmt::format("the least it takes is {}; take a smaller model, or fewer tokens", least);
+  plan::Change keep_least(const plan::Overrides& overrides, const plan::Budget& bytes) {
+    plan::Change change{overrides, bytes.device_bytes, bytes.host_bytes};
+    if (!least_ || change.device_bytes < least_->device_bytes) least_ = change;
+    return change;
   }
 
   const formats::Recipe& recipe_;
-  const program::Target& target_;
-  int64_t device_bytes_ = 0;  // of the last plan that did not fit
-  int64_t host_bytes_ = 0;
+  const plan::InferenceSpec& spec_;
+  program::Target& target_;
+  std::optional<int64_t> outside_bytes_;
+  int64_t reading_bytes_ = 0;
+  std::optional<plan::Change> least_;
 };
 
 }  // namespace
 
 InferencePlan plan_in_budget(const formats::Recipe& recipe, const models::ModelConfig& model,
-                             const InferenceShape& shape, const program::Target& target) {
+                             const InferenceShape& shape, program::Target& target) {
   const plan::InferenceSpec spec = spec_of(recipe, model, shape, target);
-  Planner planner(recipe, target);
-  if (std::optional<InferencePlan> plan = planner.largest(spec)) return std::move(*plan);
-  planner.refuse(spec);
+  return Planner(recipe, spec, target).plan();
 }
 
 }  // namespace snug::generate

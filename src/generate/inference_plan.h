@@ -26,11 +26,12 @@ struct InferencePlan {
 // Tokens that a prefill takes at once, if there are that many.
 inline constexpr int64_t kPrefillTokens = 512;
 
-// Plans with the largest chunk that fits: halved, down to kLeastPrefillTokens, until the arenas fit
-// the target's capacity and host_memory. Throws UserError with exit code 3 and the cheapest change
-// when none does; other UserErrors for an adapter that is not of this model.
+// Plans with the largest chunk that fits (plan/fit.h): halved, down to kLeastPrefillTokens. Where
+// host_memory is limited, makes the job ready once to see what lies outside the arenas. Throws
+// UserError with exit code 3 and the cheapest change when none does; other UserErrors for an
+// adapter that is not of this model.
 inline constexpr int64_t kLeastPrefillTokens = 16;
 InferencePlan plan_in_budget(const formats::Recipe& recipe, const models::ModelConfig& model,
-                             const InferenceShape& shape, const program::Target& target);
+                             const InferenceShape& shape, program::Target& target);
 
 }  // namespace snug::generate

@@ -75,13 +75,6 @@ Overrides joined(Overrides first, const Overrides& second) {
 
 }  // namespace
 
-std::string to_string(const Overrides& overrides) {
-  std::string text;
-  for (const auto& [key, value] : overrides)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
-  return text;
-}
-
 Recipe with_overrides(Recipe recipe, const Overrides& overrides) {
   for (const auto& [name, value] : overrides) {
     const formats::RecipeKey* key = formats::find_recipe_key(name);

@@ -24,40 +24,20 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "formats/recipe.h"
 #include "models/config.h"
+#include "plan/change.h"
 #include "plan/rates.h"
 #include "plan/spec.h"
 #include "program/target.h"
 
 namespace snug::plan {
 
-// Overrides of a recipe: keys and values as a user writes them, in the order they are shown.
-using Overrides = std::vector<std::pair<std::string, std::string>>;
-
-// "recompute=layer per_device_train_batch_size=1".
-std::string to_string(const Overrides& overrides);
-
 // The recipe with keys set as if they were given on the command line. Throws UserError as
 // load_recipe does.
 formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& overrides);
-
-// Bytes that arenas may take. What lies outside is taken off the host's before.
-struct Budget {
-  int64_t device_bytes = 0;
-  int64_t host_bytes = 0;
-};
-
-// A candidate, planned whole.
-struct Change {
-  Overrides overrides;
-  int64_t device_bytes = 0;
-  int64_t host_bytes = 0;
-  double seconds_a_token = 0;  // by the clock, rows full
-};
 
 // How activations are kept for the backward pass.
 struct Saving {
@@ -65,17 +45,16 @@ struct Saving {
   bool offloads = false;
 };
 
-class ChangeSearch {
+class ChangeSearch : public Changes {
  public:
   // The arguments must outlive the search. Candidates have rows of the job's data.
   ChangeSearch(const formats::Recipe& recipe, const models::ModelConfig& model,
                const program::Target& target, RowShape shape = {});
 
-  // Nothing when no change that is known fits.
-  std::optional<Change> cheapest(const Budget& budget);
-  // The candidate with the smallest device arena of all that were planned whole so far, among them
-  // the smallest of every search that found nothing; nothing when none could be planned.
-  std::optional<Change> least() const;
+  std::optional<Change> cheapest(const Budget& budget) override;
+  // Of all candidates that were planned whole so far, among them the smallest of every search that
+  // found nothing; nothing when none could be planned.
+  std::optional<Change> least() const override;
 
  private:
   struct Stage {

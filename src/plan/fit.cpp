@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
-#include <optional>
 
+#include "base/byte_size.h"
 #include "base/error.h"
 #include "plan/change_search.h"
 
@@ -29,32 +30,49 @@ std::string device_problem(const PlanDocument& plan, int64_t budget) {
   return text;
 }
 
-// Bytes of the host that a job may take: what the user gives it; else, beside a card that is here,
-// what the machine has left. Nothing where that is not known, or where the device's memory is the
-// host's and limits both.
-std::optional<int64_t> host_memory(const formats::Recipe& recipe, const PlanDocument& plan,
-                                   const program::Target& target) {
-  if (recipe.host_memory > 0) return recipe.host_memory;
-  if (plan.card && plan.card->is_here) return target.capacity_bytes(program::Space::pinned_host);
-  return std::nullopt;
+// A process holds some pages more or less from run to run.
+constexpr int64_t kRunToRunBytes = 1 << 20;
+
+// "47MiB": host memory with which a job of so many bytes is sure to fit, as a recipe takes it.
+std::string enough(int64_t bytes) {
+  constexpr int64_t kUnit = 1 << 20;
+  return base::exact_byte_size((bytes + kRunToRunBytes + kUnit - 1) / kUnit * kUnit);
+}
+
+int64_t job_bytes(const PlanDocument& plan) {
+  return plan.host.report.peak_bytes + plan.outside_bytes;
+}
+
+Budget budget_of(const formats::Recipe& recipe, const PlanDocument& plan,
+                 const program::Target& target) {
+  const std::optional<int64_t> host = host_limit(recipe, target);
+  return {.device_bytes = target.capacity_bytes(program::Space::device),
+          .host_bytes = host ? *host - plan.outside_bytes : std::numeric_limits<int64_t>::max()};
+}
+
+bool has_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes) {
+  return recipe.host_memory <= 0 || reading_bytes <= recipe.host_memory;
 }
 
 std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan, int64_t memory) {
-  const int64_t arenas = plan.host.report.peak_bytes;
-  const int64_t planned = arenas + plan.outside_bytes;
+  const int64_t planned = job_bytes(plan);
   return fmt::format(
       "the job does not fit: it plans {} of host memory ({} in arenas, {} outside them) and {} {}, "
       "{} too little.",
-      exact(planned), readable_bytes(arenas), readable_bytes(plan.outside_bytes),
+      exact(planned), readable_bytes(plan.host.report.peak_bytes),
+      readable_bytes(plan.outside_bytes),
       recipe.host_memory > 0 ? "host_memory is" : "the machine has left", exact(memory),
       exact(planned - memory));
 }
 
-std::string reading_problem(const formats::Recipe& recipe, int64_t bytes) {
+// `needed`: what is known so far that the whole job takes.
+std::string reading_problem(const formats::Recipe& recipe, int64_t bytes, int64_t needed) {
   return fmt::format(
-      "the job does not fit: reading the data takes up to {} of host memory and host_memory is {}, "
-      "{} too little. Raise host_memory; no other key changes what reading takes.",
-      exact(bytes), exact(recipe.host_memory), exact(bytes - recipe.host_memory));
+      "the job does not fit: reading the data and the tokenizer takes up to {} of host memory and "
+      "host_memory is {}, {} too little. Raise host_memory to {}; no other key changes what "
+      "reading "
+      "takes.",
+      exact(bytes), exact(recipe.host_memory), exact(bytes - recipe.host_memory), enough(needed));
 }
 
 std::string advice(const Change& change) {
@@ -66,55 +84,74 @@ std::string advice(const Change& change) {
 std::string no_advice(const std::optional<Change>& least) {
   if (!least) return " No change that snug knows makes it fit.";
   return fmt::format(
-      " No change that snug knows makes it fit: the least device memory it found is {}, with {}. "
-      "Give it that much, or take a smaller model.",
-      exact(least->device_bytes), to_string(least->overrides));
+      " No change that snug knows makes it fit: the least device memory it found is {}{}. Give it "
+      "that much, or take a smaller model.",
+      exact(least->device_bytes),
+      least->overrides.empty() ? "" : ", with " + to_string(least->overrides));
 }
 
-std::string no_host_advice(const formats::Recipe& recipe) {
+std::string no_host_advice(const formats::Recipe& recipe, const PlanDocument& plan) {
   return fmt::format(" No change that snug knows makes it fit: {}.",
-                     recipe.host_memory > 0 ? "raise host_memory" : "free memory of the host");
+                     recipe.host_memory > 0 ? "raise host_memory to " + enough(job_bytes(plan))
+                                            : "free memory of the host");
 }
 
 }  // namespace
 
-Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                  const PlanDocument& plan, const program::Target& target, const RowShape& shape) {
-  if (recipe.host_memory > 0 && plan.reading_bytes > recipe.host_memory)
-    return {.fits = false, .change = {}, .message = reading_problem(recipe, plan.reading_bytes)};
-  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  const std::optional<int64_t> host = host_memory(recipe, plan, target);
-  const Budget budget{.device_bytes = target.capacity_bytes(program::Space::device),
-                      .host_bytes = host ? *host - plan.outside_bytes : kNoLimit};
-  const bool device_fits = plan.device.report.peak_bytes <= budget.device_bytes;
-  const bool host_fits = plan.host.report.peak_bytes <= budget.host_bytes;
-  if (device_fits && host_fits) return {};
+std::optional<int64_t> host_limit(const formats::Recipe& recipe, const program::Target& target) {
+  if (recipe.host_memory > 0) return recipe.host_memory;
+  const std::optional<program::DeviceFacts> card = target.device();
+  if (card && card->is_here) return target.capacity_bytes(program::Space::pinned_host);
+  return std::nullopt;
+}
 
-  ChangeSearch search(recipe, model.config, target, shape);
-  const std::optional<Change> change = search.cheapest(budget);
-  Verdict verdict{.fits = false, .change = {}, .message = {}};
-  verdict.message =
-      device_fits ? host_problem(recipe, plan, *host) : device_problem(plan, budget.device_bytes);
-  if (change) {
+bool fits(const formats::Recipe& recipe, const PlanDocument& plan, const program::Target& target) {
+  const Budget budget = budget_of(recipe, plan, target);
+  return has_room_to_read(recipe, plan.reading_bytes) &&
+         plan.device.report.peak_bytes <= budget.device_bytes &&
+         plan.host.report.peak_bytes <= budget.host_bytes;
+}
+
+Verdict misfit(const formats::Recipe& recipe, const PlanDocument& plan,
+               const program::Target& target, Changes& changes) {
+  Verdict verdict{.fits = false, .change = {}, .message = {}, .key = "host_memory"};
+  if (!has_room_to_read(recipe, plan.reading_bytes)) {
+    verdict.message =
+        reading_problem(recipe, plan.reading_bytes, std::max(plan.reading_bytes, job_bytes(plan)));
+    return verdict;
+  }
+  const Budget budget = budget_of(recipe, plan, target);
+  const bool device_fits = plan.device.report.peak_bytes <= budget.device_bytes;
+  if (!device_fits) verdict.key = "device_memory";
+  verdict.message = device_fits ? host_problem(recipe, plan, *host_limit(recipe, target))
+                                : device_problem(plan, budget.device_bytes);
+  if (const std::optional<Change> change = changes.cheapest(budget)) {
     SNUG_CHECK(!change->overrides.empty(), "the job that does not fit is named as what does");
     verdict.change = to_string(change->overrides);
     verdict.message += advice(*change);
   } else {
-    verdict.message += device_fits ? no_host_advice(recipe) : no_advice(search.least());
+    verdict.message += device_fits ? no_host_advice(recipe, plan) : no_advice(changes.least());
   }
   return verdict;
 }
 
+Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
+                  const PlanDocument& plan, const program::Target& target, const RowShape& shape) {
+  if (fits(recipe, plan, target)) return {};
+  ChangeSearch search(recipe, model.config, target, shape);
+  return misfit(recipe, plan, target, search);
+}
+
 void require_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes) {
-  if (recipe.host_memory <= 0 || reading_bytes <= recipe.host_memory) return;
-  const auto given = recipe.given.find("host_memory");
-  throw base::UserError(reading_problem(recipe, reading_bytes),
-                        given == recipe.given.end() ? base::Location{} : given->second,
-                        kDoesNotFitExitCode);
+  if (has_room_to_read(recipe, reading_bytes)) return;
+  refuse(recipe, {.fits = false,
+                  .change = {},
+                  .message = reading_problem(recipe, reading_bytes, reading_bytes),
+                  .key = "host_memory"});
 }
 
 void refuse(const formats::Recipe& recipe, const Verdict& verdict) {
-  const auto given = recipe.given.find("device_memory");
+  const auto given = recipe.given.find(verdict.key);
   throw base::UserError(verdict.message,
                         given == recipe.given.end() ? base::Location{} : given->second,
                         kDoesNotFitExitCode);

@@ -1,10 +1,13 @@
 // Does a planned job fit its budgets, and if not, what is the cheapest change that makes it fit?
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "formats/recipe.h"
 #include "models/config.h"
+#include "plan/change.h"
 #include "plan/document.h"
 #include "plan/spec.h"
 #include "program/target.h"
@@ -17,13 +20,25 @@ struct Verdict {
   bool fits = true;
   std::string change;   // overrides to apply, verbatim; empty: it fits, or nothing known does
   std::string message;  // one paragraph: planned, budget, by how much, the change; empty: it fits
+  std::string key;      // of the budget that is too small, as recipes name it; empty: it fits
 };
 
-// Compares the device's arena with target.capacity_bytes(device), and the host's arenas and what
-// lies outside them with the recipe's host_memory or, beside a card that is here, what the
-// machine has left.
-// Searches only when it does not fit: a few dozen plans of few layers, and one or two whole ones.
-// `shape` is that of the data that was planned with.
+// Bytes of host memory that a job may take: the recipe's host_memory or, beside a card that is
+// here, what the machine has left. Nothing where that is not known, or where the device's memory is
+// the host's and limits both; then nothing outside the arenas counts.
+std::optional<int64_t> host_limit(const formats::Recipe& recipe, const program::Target& target);
+
+// Training and inference alike: compares the device's arena with target.capacity_bytes(device), and
+// the host's arenas with what host_limit leaves them beside what lies outside. What is held while
+// data are read is compared with the recipe's host_memory too.
+bool fits(const formats::Recipe& recipe, const PlanDocument& plan, const program::Target& target);
+
+// Of a plan that does not fit, with the cheapest of these changes that does.
+Verdict misfit(const formats::Recipe& recipe, const PlanDocument& plan,
+               const program::Target& target, Changes& changes);
+
+// Of a training job. Searches only when it does not fit: a few dozen plans of few layers, and one
+// or two whole ones. `shape` is that of the data that was planned with.
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                   const PlanDocument& plan, const program::Target& target,
                   const RowShape& shape = {});

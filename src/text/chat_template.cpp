@@ -89,10 +89,13 @@ void put_id(std::vector<Part>& parts, int32_t id, bool is_answer) {
 
 }  // namespace
 
+bool is_chat_template_name(std::string_view word) {
+  return std::find(kNames.begin(), kNames.end(), word) != kNames.end();
+}
+
 std::string find_chat_template(std::string_view name) {
   if (name.empty()) return "";
-  const auto* found = std::find(kNames.begin(), kNames.end(), name);
-  if (found != kNames.end()) return std::string(*found);
+  if (is_chat_template_name(name)) return std::string(name);
   const std::string path(name);
   if (std::filesystem::is_regular_file(path)) return std::string(recognise_file(path));
   base::throw_user_error(

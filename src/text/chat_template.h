@@ -24,6 +24,8 @@ namespace snug::text {
 // template file carries; empty for an empty word, the model's own. Throws UserError naming the
 // choices.
 std::string find_chat_template(std::string_view name);
+// Whether the word names a built-in template.
+bool is_chat_template_name(std::string_view word);
 
 class ChatTemplate {
  public:

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/threads.h"
 #include "plan/fit.h"
-#include "train/process_memory.h"
+#include "runtime/process_memory.h"
 
 namespace snug::train {
 namespace {
@@ -131,9 +131,10 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
   if (!holds_only_tokens(recipe)) tokenizer.open();
-  release_freed_memory();
-  const int64_t reading = process_memory().resident_bytes + reading_bytes_of(recipe);
-  plan::require_room_to_read(recipe, std::max(reading, process_memory().resident_peak_bytes));
+  runtime::release_freed_memory();
+  const int64_t reading = runtime::process_memory().resident_bytes + reading_bytes_of(recipe);
+  plan::require_room_to_read(recipe,
+                             std::max(reading, runtime::process_memory().resident_peak_bytes));
   const auto load = [&](const std::string& path) {
     if (path.empty()) return text::Dataset{};
     return text::load_dataset(

@@ -18,11 +18,11 @@
 #include "runtime/adapter.h"
 #include "runtime/load_weights.h"
 #include "runtime/open_model.h"
+#include "runtime/process_memory.h"
 #include "runtime/random_weights.h"
+#include "runtime/rehearsal.h"
 #include "runtime/save_model.h"
 #include "train/data.h"
-#include "train/process_memory.h"
-#include "train/rehearsal.h"
 #include "train/resume.h"
 #include "train/row_load.h"
 #include "train/run_folder.h"
@@ -88,14 +88,14 @@ class Session {
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
     data_.shape()(spec_);
     steps_ = total_steps(recipe_, data_.training->rows);
-    release_freed_memory();
+    runtime::release_freed_memory();
   }
 
   void make_plan() {
     job_ = plan::plan_training(spec_, *backend_);
     plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
-    plan::set_outside(plan_, rehearsed_outside_bytes(job_, *backend_));
-    reading_peak_bytes_ = process_memory().resident_peak_bytes;
+    plan::set_outside(plan_, runtime::rehearsed_outside_bytes(job_, *backend_));
+    reading_peak_bytes_ = runtime::process_memory().resident_peak_bytes;
     plan_.reading_bytes = std::max(data_.reading_bytes, reading_peak_bytes_);
     plan::require_fit(recipe_, model_, plan_, *backend_, data_.shape());
     if (spec_.method == plan::MethodKind::lora && !recipe_.adapter.empty())
@@ -270,7 +270,7 @@ class Session {
     measured.card = backend_->device();
     // Where the peak came before the job, what lay outside the arenas during it is not known; what
     // does now is.
-    const ProcessMemory memory = process_memory();
+    const runtime::ProcessMemory memory = runtime::process_memory();
     measured.reading_bytes = reading_peak_bytes_;
     measured.outside_bytes =
         (memory.resident_peak_bytes > reading_peak_bytes_ ? memory.resident_peak_bytes

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "train/process_memory.h"
+#include "runtime/process_memory.h"
 
 namespace snug::train {
 namespace {
@@ -132,7 +132,7 @@ std::optional<StepMetrics> Trainer::step(runtime::TrainerState& state,
   metrics.trained_tokens = counts.trained_tokens;
   metrics.step_seconds = seconds_since(start);
   metrics.tokens_per_second = static_cast<double>(counts.tokens) / metrics.step_seconds;
-  metrics.resident_bytes = process_memory().resident_bytes;
+  metrics.resident_bytes = runtime::process_memory().resident_bytes;
   if (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss))
     throw base::UserError(bad_step_message(metrics, options_.update_in_backward, saved_step_));
 

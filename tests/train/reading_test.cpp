@@ -121,7 +121,8 @@ TEST(Reading, HostMemoryIsObeyedBeforeDataAreRead) {
                       "max_length=64", "data=" + (folder.path() / "data.txt").string(),
                       "host_memory=60MiB", "output_dir=" + (folder.path() / "run").string()});
     EXPECT_EQ(run.exit_code, 3) << run.output();
-    EXPECT_NE(run.err.find("reading the data takes up to"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("reading the data and the tokenizer takes up to"), std::string::npos)
+        << run.err;
     EXPECT_EQ(run.err.find("records of form"), std::string::npos) << run.err;
   }
 }

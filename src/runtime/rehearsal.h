@@ -6,7 +6,7 @@
 #include "plan/job.h"
 #include "program/target.h"
 
-namespace snug::train {
+namespace snug::runtime {
 
 // Bytes that are resident outside the arenas when the job's first step begins: asked once data and
 // plan are made and before anything is allocated. On a backend of this machine's processor the job
@@ -15,4 +15,4 @@ namespace snug::train {
 // is read in. Elsewhere (a card) it is outside_bytes(). Takes as long as making the job ready.
 int64_t rehearsed_outside_bytes(const plan::Job& job, program::Target& target);
 
-}  // namespace snug::train
+}  // namespace snug::runtime

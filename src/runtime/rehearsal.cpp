@@ -1,4 +1,4 @@
-#include "train/rehearsal.h"
+#include "runtime/rehearsal.h"
 
 #include <link.h>
 #include <sys/mman.h>
@@ -7,9 +7,9 @@
 #include "backends/backend.h"
 #include "base/error.h"
 #include "runtime/executor.h"
-#include "train/process_memory.h"
+#include "runtime/process_memory.h"
 
-namespace snug::train {
+namespace snug::runtime {
 namespace {
 
 using backends::Arena;
@@ -101,4 +101,4 @@ int64_t rehearsed_outside_bytes(const plan::Job& job, program::Target& target) {
   return resident_bytes;
 }
 
-}  // namespace snug::train
+}  // namespace snug::runtime

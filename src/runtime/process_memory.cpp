@@ -1,4 +1,4 @@
-#include "train/process_memory.h"
+#include "runtime/process_memory.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -8,7 +8,7 @@
 #include <charconv>
 #include <string_view>
 
-namespace snug::train {
+namespace snug::runtime {
 namespace {
 
 // "VmRSS:     1234 kB" -> bytes.
@@ -46,4 +46,4 @@ ProcessMemory process_memory() {
 
 void release_freed_memory() { ::malloc_trim(0); }
 
-}  // namespace snug::train
+}  // namespace snug::runtime

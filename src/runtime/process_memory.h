@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace snug::train {
+namespace snug::runtime {
 
 struct ProcessMemory {
   int64_t resident_bytes = 0;       // VmRSS
@@ -20,4 +20,4 @@ int64_t outside_bytes();
 // Gives freed heap pages back to the system, so that what was needed once is not held for ever.
 void release_freed_memory();
 
-}  // namespace snug::train
+}  // namespace snug::runtime

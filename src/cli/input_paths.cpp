@@ -1,0 +1,97 @@
+#include "cli/input_paths.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "formats/hub_cache.h"
+#include "models/config.h"
+#include "text/chat_template.h"
+
+namespace snug::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::Recipe;
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  // What cannot be looked at is there: whoever opens it says why it cannot be read.
+  return fs::exists(path, error) || error;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+bool is_in_hub_cache(std::string_view value) {
+  const auto name = formats::parse_hub_name(value);
+  return name && formats::find_in_hub_cache(*name);
+}
+
+bool is_nothing_else(std::string_view /*value*/) { return false; }
+
+bool is_model_name(std::string_view value) { return models::preset(value).has_value(); }
+
+bool is_checkpoint_word(std::string_view value) { return value == "none" || value == "auto"; }
+
+struct InputKey {
+  std::string_view name;
+  std::string Recipe::*value;
+  bool (*is_word)(std::string_view);  // it has a meaning that goes before any path
+  bool (*is_name)(std::string_view);  // it has one where no path is there
+  bool (*is_path)(const fs::path&);
+};
+
+constexpr std::array kInputs{
+    InputKey{"model", &Recipe::model, is_model_name, is_in_hub_cache, is_folder},
+    InputKey{"adapter", &Recipe::adapter, is_nothing_else, is_nothing_else, is_there},
+    InputKey{"data", &Recipe::data, is_nothing_else, is_nothing_else, is_there},
+    InputKey{"eval_data", &Recipe::eval_data, is_nothing_else, is_nothing_else, is_there},
+    InputKey{"chat_template", &Recipe::chat_template, text::is_chat_template_name, is_nothing_else,
+             is_there},
+    InputKey{"resume_from_checkpoint", &Recipe::resume_from_checkpoint, is_checkpoint_word,
+             is_nothing_else, is_there},
+    InputKey{"calibration", &Recipe::calibration, is_nothing_else, is_nothing_else, is_there}};
+
+bool holds(std::span<const std::string_view> keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+bool is_from_file(const Recipe& recipe, std::string_view key) {
+  const auto given = recipe.given.find(key);
+  return given != recipe.given.end() && given->second.line > 0;
+}
+
+void find_input(Recipe& recipe, const InputKey& key, bool may_be_missing) {
+  std::string& value = recipe.*key.value;
+  if (!is_from_file(recipe, key.name) || value.empty() || key.is_word(value)) return;
+  if (key.is_path(value)) return;
+  const fs::path folder = fs::path(recipe.given.find(key.name)->second.file).parent_path();
+  // An absolute value stays what it is, and has one place.
+  const std::string beside = (folder / value).lexically_normal().string();
+  if (key.is_path(beside)) {
+    value = beside;
+    return;
+  }
+  const bool has_two_places = fs::path(beside) != fs::path(value).lexically_normal();
+  if (!has_two_places || may_be_missing || key.is_name(value)) return;
+  recipe.fail(key.name, fmt::format("is {}, which is neither in the current folder nor next to the "
+                                    "recipe: there is no {} and no {}",
+                                    value, value, beside));
+}
+
+}  // namespace
+
+void find_inputs(Recipe& recipe, std::span<const std::string_view> keys,
+                 std::span<const std::string_view> may_be_missing) {
+  for (const InputKey& key : kInputs)
+    if (holds(keys, key.name)) find_input(recipe, key, holds(may_be_missing, key.name));
+}
+
+}  // namespace snug::cli
