@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,8 +45,6 @@ class Prepared {
   virtual ~Prepared() = default;
 };
 
-inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
-
 // One operation, resolved: everything run() needs.
 struct Invocation {
   const program::Attributes* attributes = nullptr;
@@ -56,10 +53,26 @@ struct Invocation {
   std::span<const Buffer> updates;
   Buffer workspace;  // data == nullptr without one
   const Prepared* prepared = nullptr;
-  // Of a linear cross-entropy: at most so many rows carry loss, as the host knows of the batch.
-  // What would be computed for more may be left out, where that does not change a bit of the
-  // result.
-  int64_t loss_rows = kAllRows;
+  program::Channel channel = program::Channel::compute;
+  // The host's copy of the operand that the kind's traits call its extent: what is known here of
+  // how much there is to do. What would be computed beyond it may be left out, where that does not
+  // change a bit of the result. data == nullptr: all of it is done.
+  Buffer extent;
+
+  // The tensor of an operand that is there.
+  template <typename Struct>
+  const Buffer& operator[](const program::Operand<Struct>& operand) const {
+    const program::Slot slot = program::slot_of(std::get<Struct>(*attributes), operand);
+    switch (slot.access) {
+      case program::Access::read:
+        return reads[slot.index];
+      case program::Access::write:
+        return writes[slot.index];
+      case program::Access::update:
+        break;
+    }
+    return updates[slot.index];
+  }
 };
 
 // Memory of one space, released with the object.

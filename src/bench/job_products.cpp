@@ -52,9 +52,9 @@ class Collector {
   }
 
   void add_matmul(const program::Matmul& matmul, const OperationView& view) {
-    const Tensor& a = view.read(0);
-    const Tensor& b = view.read(1);
-    const Tensor& c = matmul.accumulate ? view.update(0) : view.write(0);
+    const Tensor& a = view[program::Matmul::kA];
+    const Tensor& b = view[program::Matmul::kB];
+    const Tensor& c = view[program::Matmul::kC];
     const int64_t k = a.shape[matmul.transpose_a ? 0 : 1];
     MatmulSpec spec = dense(c.shape[0], c.shape[1], k, {a.dtype, matmul.transpose_a},
                             {b.dtype, matmul.transpose_b}, c.dtype);
@@ -65,7 +65,7 @@ class Collector {
 
   // A library makes it in a call of its own.
   void add_low_rank(const program::Matmul& matmul, const OperationView& view, const Tensor& c) {
-    const Tensor& a = view.read(view.operation.reads.size() - 2);
+    const Tensor& a = view[program::Matmul::kLowA];
     MatmulSpec spec = dense(c.shape[0], c.shape[1], a.shape[1], {a.dtype, false},
                             {a.dtype, matmul.low_transpose_b}, c.dtype);
     spec.alpha = matmul.low_alpha;
@@ -73,10 +73,11 @@ class Collector {
   }
 
   void add_loss(const program::LinearCrossEntropyTrain& loss, const OperationView& view) {
-    const int64_t tokens = view.read(0).shape[0];
-    const int64_t width = view.read(0).shape[1];
-    const int64_t vocab = view.read(1).shape[0];
-    const DType type = view.read(0).dtype;
+    using Loss = program::LinearCrossEntropyTrain;
+    const int64_t tokens = view[Loss::kHidden].shape[0];
+    const int64_t width = view[Loss::kHidden].shape[1];
+    const int64_t vocab = view[Loss::kWeight].shape[0];
+    const DType type = view[Loss::kHidden].dtype;
     const int64_t rows = loss.chunk_rows > 0 ? std::min(loss.chunk_rows, tokens) : tokens;
     const int64_t chunks = (tokens + rows - 1) / rows;
     add(dense(rows, vocab, width, {type, false}, {type, true}, DType::f32), count_ * chunks);

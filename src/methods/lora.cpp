@@ -21,8 +21,9 @@ constexpr std::string_view kWeightSuffix = ".weight";
 
 // The module a linear operation applies ("model.layers.0.mlp.up_proj"); empty for other operations.
 std::string module_of(const Program& program, const Operation& operation) {
-  if (operation.kind() != Kind::matmul || operation.reads.size() != 2) return {};
-  const Tensor& weight = program.tensor(operation.reads[1]);
+  const auto* matmul = std::get_if<Matmul>(&operation.attributes);
+  if (matmul == nullptr || matmul->addend) return {};
+  const Tensor& weight = program.tensor(id_of(operation, Matmul::kB));
   if (weight.role != Role::weight || weight.layer < 0) return {};
   return weight.name.substr(0, weight.name.size() - kWeightSuffix.size());
 }
@@ -117,9 +118,9 @@ class LoraRewrite {
   }
 
   void adapt(const Operation& linear, const std::string& module) {
-    const TensorId x = linear.reads[0];
-    const Tensor weight = forward_.tensor(linear.reads[1]);
-    const Tensor output = forward_.tensor(linear.writes[0]);
+    const TensorId x = id_of(linear, Matmul::kA);
+    const Tensor weight = forward_.tensor(id_of(linear, Matmul::kB));
+    const Tensor output = forward_.tensor(id_of(linear, Matmul::kC));
     const int64_t r = options_.r;
     const TensorId a =
         add(module + ".lora_A.weight", {r, weight.shape[1]}, weight, Role::adapter, Lifetime::run);
@@ -133,7 +134,7 @@ class LoraRewrite {
          hidden);
     emit(linear, Matmul{.transpose_b = true, .alpha = static_cast<float>(lora_scale(options_))},
          {hidden, b}, delta);
-    emit(linear, Add{}, {base, delta}, linear.writes[0]);
+    emit(linear, Add{}, {base, delta}, id_of(linear, Matmul::kC));
   }
 
   const Program& forward_;

@@ -47,6 +47,7 @@ AdamW adamw(const Tensor& trainable, const UpdateOptions& options, int32_t site)
           .epsilon = static_cast<float>(options.epsilon),
           .weight_decay = decays(trainable) ? static_cast<float>(options.weight_decay) : 0.0F,
           .stochastic = options.optimizer == OptimizerKind::adamw_bf16,
+          .has_master = has_master(trainable, options.optimizer),
           .seed = options.seed,
           .site = site};
 }

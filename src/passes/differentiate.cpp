@@ -39,7 +39,7 @@ class Differentiator final : public Tape {
     propagate_wants();
     phase_ = Phase::forward;
     for (const Operation& operation : forward_.operations) {
-      if (has_training_form(operation.kind()))
+      if (traits_of(operation).has_training_form)
         derive(operation);
       else
         result_.operations.push_back(operation);
@@ -47,7 +47,7 @@ class Differentiator final : public Tape {
     if (options_.accumulate) accumulate_loss();
     phase_ = Phase::backward;
     for (auto it = forward_.operations.rbegin(); it != forward_.operations.rend(); ++it)
-      if (!has_training_form(it->kind()) && reached(*it)) derive(*it);
+      if (!traits_of(*it).has_training_form && reached(*it)) derive(*it);
     return std::move(result_);
   }
 
@@ -120,7 +120,7 @@ class Differentiator final : public Tape {
   bool reached(const Operation& operation) const {
     const bool flows = std::any_of(operation.writes.begin(), operation.writes.end(),
                                    [&](TensorId id) { return gradient_[index(id)] != kNone; });
-    const bool starts = operation.kind() == Kind::cross_entropy;
+    const bool starts = traits_of(operation).is_loss;
     return (flows || starts) && std::any_of(operation.reads.begin(), operation.reads.end(),
                                             [&](TensorId id) { return wants(id); });
   }

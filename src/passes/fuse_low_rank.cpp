@@ -13,7 +13,7 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 // Of the product that augments the other: what adapters have. Beyond, a second pass over the result
 // costs little beside the product.
-constexpr int64_t kMostRank = 128;
+constexpr int64_t kMaxRank = 128;
 
 size_t index(TensorId id) { return static_cast<size_t>(id); }
 
@@ -26,7 +26,7 @@ const Matmul* plain_matmul(const Operation& operation) {
 
 int64_t inner_size(const Program& program, const Operation& operation) {
   const bool transposed = std::get<Matmul>(operation.attributes).transpose_a;
-  return program.tensor(operation.reads[0]).shape[transposed ? 0 : 1];
+  return program.tensor(id_of(operation, Matmul::kA)).shape[transposed ? 0 : 1];
 }
 
 // Whether an operation between these two changes what the first reads.
@@ -45,8 +45,8 @@ std::optional<int32_t> producer_of_addend(const Program& program, const Uses& us
   const Operation& operation = program.operations[index(second)];
   const Matmul* sum = plain_matmul(operation);
   if (sum == nullptr || !sum->addend) return {};
-  const TensorId part = operation.reads[2];
-  if (part == operation.reads[0] || part == operation.reads[1]) return {};
+  const TensorId part = id_of(operation, Matmul::kAddend);
+  if (part == id_of(operation, Matmul::kA) || part == id_of(operation, Matmul::kB)) return {};
   if (program.tensor(part).is_view()) return {};
   if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) return {};
   const int32_t first = uses.writers[index(part)][0];
@@ -69,9 +69,10 @@ Operation joined(const Program& program, const Operation& first, const Operation
   matmul.low_alpha = low_matmul.alpha;
   Operation result = second;
   result.attributes = matmul;
-  result.reads = {main.reads[0], main.reads[1]};
-  if (matmul.addend) result.reads.push_back(first.reads[2]);
-  result.reads.insert(result.reads.end(), {low.reads[0], low.reads[1]});
+  result.reads = {id_of(main, Matmul::kA), id_of(main, Matmul::kB)};
+  if (matmul.addend) result.reads.push_back(id_of(first, Matmul::kAddend));
+  result.reads.push_back(id_of(low, Matmul::kA));
+  result.reads.push_back(id_of(low, Matmul::kB));
   return result;
 }
 
@@ -80,7 +81,7 @@ bool may_join(const Program& program, const Operation& first, const Operation& s
   const int64_t of_first = inner_size(program, first);
   const int64_t of_second = inner_size(program, second);
   const Operation& low = of_first < of_second ? first : second;
-  return of_first != of_second && std::min(of_first, of_second) <= kMostRank &&
+  return of_first != of_second && std::min(of_first, of_second) <= kMaxRank &&
          !std::get<Matmul>(low.attributes).transpose_a;
 }
 

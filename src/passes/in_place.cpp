@@ -127,13 +127,10 @@ class InPlace {
 
   // A product added to an addend in the addend's own place is an accumulation.
   static void accumulate_onto_itself(Operation& operation, TensorId source, TensorId target) {
-    auto* matmul = std::get_if<Matmul>(&operation.attributes);
-    if (matmul == nullptr || !matmul->addend) return;
-    matmul->addend = false;
-    matmul->accumulate = true;
-    std::erase(operation.reads, source);
-    std::erase(operation.writes, target);
-    operation.updates.push_back(target);
+    if (find_operand(operation, "addend") != source) return;
+    Operation updating = operation;
+    remove_operand(updating, "addend");
+    if (update_in_place(updating, target, target)) operation = std::move(updating);
   }
 
   Program result_;

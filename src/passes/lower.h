@@ -12,7 +12,7 @@
 //   in_place     %y = rope(%x, %table), x dead after     ->  %y a view of %x
 //   remove_unused
 //                tensors that no operation touches any more go
-//   workspaces   chunk sizes, which attention a library does, and a tensor of scratch for each
+//   decide       what the target decides (Target::decide), and a tensor of scratch for each
 //                operation that asks for it
 //
 // Throws UserError when the target cannot run an operation with its element types.
@@ -35,6 +35,6 @@ program::Program fuse_low_rank(const program::Program& program, const program::T
 program::Program fuse_accumulates(const program::Program& program);
 program::Program share_in_place(const program::Program& program);
 program::Program remove_unused(const program::Program& program);
-program::Program add_workspaces(const program::Program& program, const program::Target& target);
+program::Program decide(const program::Program& program, const program::Target& target);
 
 }  // namespace snug::passes

@@ -32,7 +32,7 @@ class Offload {
  public:
   Offload(const Program& program, const Target& target)
       : input_(program),
-        stream_(target.host_reaches_device() ? int8_t{0} : int8_t{1}),
+        is_side_by_side_(!target.host_reaches_device()),
         result_(program),
         before_(program.operations.size()),
         behind_(program.operations.size()),
@@ -127,7 +127,9 @@ class Offload {
     operation.attributes = Transfer{};
     operation.reads = {from};
     operation.writes = {to};
-    operation.stream = stream_;
+    const bool to_device = result_.tensor(to).space == Space::device;
+    if (is_side_by_side_)
+      operation.channel = to_device ? Channel::host_to_device : Channel::device_to_host;
     return operation;
   }
 
@@ -165,7 +167,7 @@ class Offload {
   }
 
   const Program& input_;
-  int8_t stream_;
+  bool is_side_by_side_;  // copies run next to what computes
   Program result_;
   std::vector<Layer> layers_;
   std::vector<std::vector<Operation>> before_;  // by operation of the input

@@ -71,7 +71,7 @@ class Quantize {
   }
 
   void rewrite(const Operation& operation) {
-    if (operation.kind() != Kind::matmul || !stored_.contains(operation.reads[1])) {
+    if (operation.kind() != Kind::matmul || !stored_.contains(id_of(operation, Matmul::kB))) {
       for_each_tensor(operation, [&](TensorId id) {
         SNUG_CHECK(!stored_.contains(id), "{} is stored as NF4 and {} reads it",
                    input_.tensor(id).name, name_of(operation.kind()));
@@ -79,14 +79,14 @@ class Quantize {
       result_.operations.push_back(operation);
       return;
     }
-    const Stored& weight = stored_.at(operation.reads[1]);
+    const Stored& weight = stored_.at(id_of(operation, Matmul::kB));
     Operation product = operation;
     if (is_plain_linear(operation)) {
       product.attributes = MatmulNf4{options_.nested};
-      product.reads = {operation.reads[0]};
+      product.reads = {id_of(operation, Matmul::kA)};
       product.reads.insert(product.reads.end(), weight.operands.begin(), weight.operands.end());
     } else {
-      product.reads[1] = dequantize(operation, weight);
+      replace_operand(product, Matmul::kB.name, dequantize(operation, weight));
     }
     result_.operations.push_back(std::move(product));
   }

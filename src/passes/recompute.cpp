@@ -60,13 +60,12 @@ class Recompute {
   void choose_dropped() {
     for (const Operation& operation : input_.operations) {
       if (operation.phase != Phase::forward) continue;
-      const bool attention =
-          mode_ == RecomputeMode::attention && operation.kind() == Kind::attention;
+      const bool attention = mode_ == RecomputeMode::attention && traits_of(operation).is_attention;
       for (const TensorId id : operation.writes)
-        if (attention || is_elementwise(operation.kind()) || rotates_dropped(operation)) drop(id);
+        if (attention || traits_of(operation).is_cheap || rotates_dropped(operation)) drop(id);
       for (const TensorId id : operation.reads) {
         if (attention) drop_with_norm(id);
-        if (mode_ == RecomputeMode::gate_up && operation.kind() == Kind::silu_mul) drop(id);
+        if (mode_ == RecomputeMode::gate_up && traits_of(operation).is_gated_activation) drop(id);
       }
       if (keeps_checkpoints()) drop_layer_outputs(operation);
     }
@@ -81,10 +80,17 @@ class Recompute {
     if (producer_[owner_index(id)] >= 0) dropped_[owner_index(id)] = true;
   }
 
+  // What a norm or a rotation changes.
+  static TensorId passed_on(const Operation& operation) {
+    const std::string_view name = traits_of(operation).passes_on;
+    return name.empty() ? kNone : find_operand(operation, name);
+  }
+
   // Heads that are normed before they are rotated: what goes into the norm is kept, and both are
   // cheap to make of it.
   bool rotates_dropped(const Operation& operation) const {
-    return operation.kind() == Kind::rope && dropped_[owner_index(operation.reads[0])];
+    const TensorId input = passed_on(operation);
+    return input != kNone && dropped_[owner_index(input)];
   }
 
   // What attention reads, and where it comes from a norm of heads also what that reads.
@@ -92,16 +98,15 @@ class Recompute {
     drop(id);
     const int32_t producer = producer_[owner_index(id)];
     if (producer < 0) return;
-    const Operation& operation = input_.operations[index(producer)];
-    if (operation.kind() == Kind::rope || operation.kind() == Kind::rms_norm)
-      drop_with_norm(operation.reads[0]);
+    const TensorId input = passed_on(input_.operations[index(producer)]);
+    if (input != kNone) drop_with_norm(input);
   }
 
   // The first layer's input comes from an operation outside all layers, of which nothing else is
   // touched.
   void drop_layer_outputs(const Operation& operation) {
     const bool keeps =
-        mode_ == RecomputeMode::all_but_attention && operation.kind() == Kind::attention;
+        mode_ == RecomputeMode::all_but_attention && traits_of(operation).is_attention;
     for (const TensorId id : operation.writes) {
       if ((keeps || is_layer_input(id, operation)) && producer_[index(id)] >= 0)
         result_.tensor(id).role = Role::checkpoint;

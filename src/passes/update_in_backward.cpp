@@ -17,8 +17,6 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-bool is_optimizer(Kind kind) { return kind == Kind::adamw || kind == Kind::adamw_8bit; }
-
 Tensor scalar(std::string name, Lifetime lifetime) {
   Tensor tensor;
   tensor.name = std::move(name);
@@ -48,7 +46,7 @@ class Mover {
     for (const Operation& operation : update.operations) {
       const auto* clip = std::get_if<ClipFactor>(&operation.attributes);
       SNUG_CHECK(clip == nullptr || clip->max_norm == 0, "an update that clips cannot move");
-      if (is_optimizer(operation.kind())) move(operation);
+      if (traits_of(operation).is_optimizer) move(operation);
     }
   }
 
@@ -91,21 +89,23 @@ class Mover {
 
   void move(const Operation& optimizer) {
     Operation here = optimizer;
-    for (const size_t i : {0U, 2U, 3U})  // the factor, read 1, is one of its own
-      here.reads[i] = find_or_add(update_.tensor(here.reads[i]));
+    const TensorId shared_factor = find_operand(here, "factor");  // here it has one of its own
+    for (TensorId& id : here.reads)
+      if (id != shared_factor) id = find_or_add(update_.tensor(id));
     for (TensorId& id : here.updates) id = find_or_add(update_.tensor(id));
-    const TensorId gradient = here.reads[0];
-    const std::string weight = result_.tensor(here.updates[0]).name;
+    const TensorId gradient = find_operand(here, "gradient");
+    const std::string weight = result_.tensor(find_operand(here, "weight")).name;
     int32_t last = last_touch(gradient);
     SNUG_CHECK(last >= 0, "nothing in {} writes the gradient of {}", result_.name, weight);
     for (const TensorId id : here.updates) last = std::max(last, last_touch(id));
     result_.tensor(gradient).lifetime = Lifetime::program;
     const TensorId norm = find_or_add(scalar("gradient_norm." + weight, Lifetime::step));
     norms_.push_back(norm);
-    here.reads[1] = find_or_add(scalar("clip_factor." + weight, Lifetime::program));
+    const TensorId factor = find_or_add(scalar("clip_factor." + weight, Lifetime::program));
+    replace_operand(here, "factor", factor);
     std::vector<Operation>& behind = behind_[last];
     behind.push_back(operation_of(GlobalNorm{}, {gradient}, {norm}, here.layer));
-    behind.push_back(operation_of(ClipFactor{}, {norm}, {here.reads[1]}, here.layer));
+    behind.push_back(operation_of(ClipFactor{}, {norm}, {factor}, here.layer));
     behind.push_back(std::move(here));
   }
 

@@ -46,14 +46,14 @@ class Lookup {
 Timeline simulate(const Program& program, const Rates& rates, const program::Load& load) {
   Timeline timeline;
   Lookup lookup(rates, load);
-  std::map<int8_t, double> stream_free;
+  std::map<program::Channel, double> channel_free;
   std::vector<Touched> touched(program.tensors.size());
   const auto state = [&](TensorId id) -> Touched& {
     return touched[static_cast<size_t>(program.owner(id))];
   };
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
-    double start = stream_free[operation.stream];
+    double start = channel_free[operation.channel];
     for (const TensorId id : operation.reads) start = std::max(start, state(id).written);
     const auto after_all = [&](TensorId id) {
       start = std::max({start, state(id).written, state(id).read});
@@ -61,7 +61,8 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Loa
     std::ranges::for_each(operation.writes, after_all);
     std::ranges::for_each(operation.updates, after_all);
     if (operation.workspace != program::kNone) after_all(operation.workspace);
-    if (operation.kind() == program::Kind::transfer) start = std::max(start, timeline.seconds);
+    if (program::traits_of(operation).begins_copy)
+      start = std::max(start, channel_free[program::Channel::compute]);
 
     const double seconds = lookup.seconds({program, operation});
     const double end = start + seconds;
@@ -69,7 +70,7 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Loa
     for (const TensorId id : operation.writes) state(id).written = end;
     for (const TensorId id : operation.updates) state(id).written = end;
     if (operation.workspace != program::kNone) state(operation.workspace).written = end;
-    stream_free[operation.stream] = end;
+    channel_free[operation.channel] = end;
     timeline.operations.push_back({static_cast<int32_t>(i), start, seconds});
     timeline.seconds = std::max(timeline.seconds, end);
   }

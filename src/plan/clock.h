@@ -1,10 +1,10 @@
 // The clock: how long the programs of a step take. It walks the same list as the executor with one
-// timeline a stream: an operation begins when its stream is free, what it reads has been written,
-// and what it overwrites has been read; a transfer, moreover, when all before it in the list is
-// done. With one stream, a program takes the sum of its operations.
+// timeline for each channel: an operation begins when its channel is free, what it reads has been
+// written, and what it overwrites has been read; a transfer, moreover, when all before it in the
+// list that computes is done. With one channel, a program takes the sum of its operations.
 //
 // What it leaves out: reading a batch and writing a line of metrics between programs
-// (microseconds), and streams taking bandwidth from one another.
+// (microseconds), and channels taking bandwidth from one another.
 //
 // Pure functions.
 #pragma once
@@ -25,7 +25,7 @@ struct OperationTime {
 };
 
 struct Timeline {
-  double seconds = 0;                     // until the last stream is done
+  double seconds = 0;                     // until the last channel is done
   std::vector<OperationTime> operations;  // in list order
 };
 

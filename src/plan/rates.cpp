@@ -130,7 +130,7 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
     samples_[sample.name].push_back(
         {logarithms(sample.shape), std::log2(rate), sample.seconds, sample.work});
     launch = std::min(launch, sample.seconds);
-    if (sample.unit == Work::bytes)
+    if (sample.unit != Work::flops)
       bytes.push_back(rate);
     else if (sample.name.find("bf16") != std::string::npos)
       flops.push_back(rate);
@@ -172,22 +172,22 @@ double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
 double Rates::bound(const RateKey& key, const program::Cost& cost) const {
   const bool bf16 = key.name.find("bf16") != std::string::npos;
   double rate = bf16 ? roofline_.flops_a_second : roofline_.f32_flops_a_second;
-  if (key.name.starts_with("attention") && bf16 && roofline_.attention_flops_a_second > 0)
-    rate = attention_flops_a_second(key);
-  if (key.name.starts_with("transfer"))
+  if (key.attention && bf16 && roofline_.attention_flops_a_second > 0)
+    rate = attention_flops_a_second(*key.attention);
+  if (key.unit == Work::link_bytes)
     return cost.bytes / roofline_.host_bytes_a_second + roofline_.launch_seconds;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   return std::max(work, cost.bytes / roofline_.bytes_a_second) + roofline_.launch_seconds;
 }
 
 // Where the table is so careful that own kernels would be faster, it is too careful.
-double Rates::attention_flops_a_second(const RateKey& key) const {
+double Rates::attention_flops_a_second(const program::AttentionRate& attention) const {
   const double own = roofline_.attention_flops_a_second;
-  if (!key.name.ends_with(kByLibrary)) return own;
-  const LibraryAttention attention{.is_gradient = key.name.starts_with("attention_grad"),
-                                   .segment_tokens = key.shape[0],
-                                   .head_dim = key.shape[2]};
-  return std::max(own, roofline_.library_attention_peak * share_of_peak(attention));
+  if (!attention.by_library) return own;
+  const LibraryAttention library{.is_gradient = attention.is_gradient,
+                                 .segment_tokens = attention.segment_tokens,
+                                 .head_dim = attention.head_dim};
+  return std::max(own, roofline_.library_attention_peak * share_of_peak(library));
 }
 
 double Rates::interpolate(const std::vector<Point>& points, const std::vector<double>& at,

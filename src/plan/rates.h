@@ -10,11 +10,16 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/rate_key.h"
 #include "program/device_facts.h"
 #include "program/kind.h"
+#include "program/rate_key.h"
 
 namespace snug::plan {
+
+using program::line_of;
+using program::rate_key;
+using program::RateKey;
+using program::Work;
 
 // One measured operation: `seconds` include what starting it costs.
 struct RateSample {
@@ -69,7 +74,7 @@ class Rates {
   };
   Rates() = default;
   double bound(const RateKey& key, const program::Cost& cost) const;
-  double attention_flops_a_second(const RateKey& key) const;
+  double attention_flops_a_second(const program::AttentionRate& attention) const;
   static double interpolate(const std::vector<Point>& points, const std::vector<double>& at,
                             double* nearest_distance);
 

@@ -34,7 +34,7 @@ std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, co
     std::map<std::pair<std::string, std::string>, TimedOperations> by_name;
     for (const OperationTime& time : simulate(*program, rates, load).operations) {
       const auto& operation = program->operations[static_cast<size_t>(time.operation)];
-      if (operation.stream != 0) continue;
+      if (operation.channel != program::Channel::compute) continue;
       const std::string line = line_of(rate_key({*program, operation}, load));
       TimedOperations& group = by_name[{name_in_all_layers(*program, operation), line}];
       group.count += runs;

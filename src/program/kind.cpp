@@ -1,10 +1,12 @@
 #include "program/kind.h"
 
+#include <array>
 #include <type_traits>
 
 #include "base/error.h"
 #include "program/builder.h"
 #include "program/kinds/overloads.h"
+#include "program/operands.h"
 #include "program/tape.h"
 
 namespace snug::program {
@@ -36,6 +38,7 @@ constexpr bool kIsKind = !std::is_same_v<std::decay_t<Attributes>, EndOfKinds>;
 }  // namespace
 
 std::string shape_error(const OperationView& view) {
+  if (std::string error = operand_error(view.operation); !error.empty()) return error;
   return std::visit(
       [&](const auto& attributes) -> std::string {
         if constexpr (kIsKind<decltype(attributes)>) return shape_error(attributes, view);
@@ -77,25 +80,13 @@ std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation) {
                     operation.attributes);
 }
 
-bool is_elementwise(Kind kind) {
-  switch (kind) {
-    case Kind::rms_norm:
-    case Kind::silu_mul:
-    case Kind::dropout:
-    case Kind::cast:
-      return true;
-    default:
-      // Sums, biases and rotations are as cheap, but what they make is what attention, the residual
-      // stream and products keep.
-      return false;
-  }
-}
-
-bool has_training_form(Kind kind) { return kind == Kind::linear_cross_entropy; }
-
-bool is_fused(Kind kind) {
-  return kind == Kind::linear_cross_entropy || kind == Kind::linear_cross_entropy_train ||
-         kind == Kind::matmul_nf4;
+const Traits& traits_of(Kind kind) {
+  static constexpr std::array<Traits, kKindCount> kTraits{
+#define SNUG_KIND(Struct, name) traits_of<Struct>(),
+      SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+  };
+  return kTraits[static_cast<size_t>(kind)];
 }
 
 }  // namespace snug::program

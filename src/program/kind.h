@@ -28,7 +28,8 @@ struct Cost {
   double bytes = 0;
 };
 
-// Whether the tensors obey the kind's shape rule: empty if so, else what is wrong.
+// Whether the tensors obey the kind's shape rule, and operand_error: empty if so, else what is
+// wrong.
 std::string shape_error(const OperationView& view);
 
 Cost cost(const OperationView& view, const Load& load);
@@ -46,11 +47,8 @@ void expand(const OperationView& view, Builder& builder);
 // have the same shape and element type, which the caller checks.
 std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation);
 
-// Cheap to run again: its output is never kept for backward (norm, gated activation, dropout, ...).
-bool is_elementwise(Kind kind);
-// Replaced by its derivative, which also computes the forward outputs (linear_cross_entropy).
-bool has_training_form(Kind kind);
-// Defined by its expansion.
-bool is_fused(Kind kind);
+// What is asked of a kind instead of testing for it by name.
+const Traits& traits_of(Kind kind);
+inline const Traits& traits_of(const Operation& operation) { return traits_of(operation.kind()); }
 
 }  // namespace snug::program

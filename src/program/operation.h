@@ -19,6 +19,7 @@
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"
 #include "program/kinds/silu_mul.h"
+#include "program/kinds/traits.h"
 #include "program/kinds/transfer.h"
 #include "program/tensor.h"
 
@@ -43,15 +44,19 @@ using Attributes = std::variant<
         EndOfKinds>;
 inline constexpr int kKindCount = static_cast<int>(std::variant_size_v<Attributes>) - 1;
 
+// What an operation occupies while it runs. Operations of different channels run side by side where
+// nothing orders them; those of one channel run one after the other.
+enum class Channel : uint8_t { compute, host_to_device, device_to_host, interconnect };
+
 enum class Phase : uint8_t { forward, recompute, backward, update };
 
 struct Operation {
   Attributes attributes;
-  std::vector<TensorId> reads;    // only read
-  std::vector<TensorId> writes;   // wholly overwritten, never read
-  std::vector<TensorId> updates;  // read and written in place
-  TensorId workspace = kNone;     // scratch, undefined before and after
-  int8_t stream = 0;  // the clock's timeline: 0, but for transfers that go on beside the others
+  std::vector<TensorId> reads;         // only read
+  std::vector<TensorId> writes;        // wholly overwritten, never read
+  std::vector<TensorId> updates;       // read and written in place
+  TensorId workspace = kNone;          // scratch, undefined before and after
+  Channel channel = Channel::compute;  // another one only of what begins a copy
   Phase phase = Phase::forward;
   int32_t layer = -1;  // -1: belongs to no layer
 
@@ -60,8 +65,10 @@ struct Operation {
 };
 
 std::string_view name_of(Kind kind);
+std::string_view name_of(Channel channel);
 std::string_view name_of(Phase phase);
 std::optional<Kind> kind_from_name(std::string_view name);
+std::optional<Channel> channel_from_name(std::string_view name);
 std::optional<Phase> phase_from_name(std::string_view name);
 // Attributes of a kind with default values.
 Attributes default_attributes(Kind kind);

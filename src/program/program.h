@@ -1,7 +1,8 @@
 // A program: one step of work as a table of tensors and a flat list of operations.
 //
-// Meaning. Operations run in list order, one after the other, but for transfers: a transfer begins
-// when all before it is done, and goes on beside what follows until an await of it has run. An
+// Meaning. Operations run in list order, one after the other, except transfers: a transfer begins
+// when all before it that computes is done, and goes on next to what follows until an await of it
+// has run. An
 // operation reads `reads`, overwrites `writes` (whatever they held is undefined before), reads and
 // writes `updates` in place, and may scribble on its workspace; it touches nothing else and
 // allocates nothing. Two tensors share bytes only if one is a view of the other, or if layout
@@ -21,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "program/operands.h"
 #include "program/operation.h"
 #include "program/tensor.h"
 
@@ -49,9 +51,11 @@ struct OperationView {
   const Program& program;
   const Operation& operation;
 
-  const Tensor& read(size_t i) const { return program.tensor(operation.reads[i]); }
-  const Tensor& write(size_t i) const { return program.tensor(operation.writes[i]); }
-  const Tensor& update(size_t i) const { return program.tensor(operation.updates[i]); }
+  // The tensor of an operand that is there.
+  template <typename Struct>
+  const Tensor& operator[](const Operand<Struct>& operand) const {
+    return program.tensor(id_of(operation, operand));
+  }
 };
 
 // Calls f(TensorId) for everything an operation touches: reads, writes, updates, workspace.

@@ -15,7 +15,6 @@ namespace snug::program {
 struct Workspace {
   int64_t bytes = 0;
   bool exact = true;
-  bool by_library = false;  // of an attention: a library does it, not own kernels
 };
 
 class Target {
@@ -36,9 +35,11 @@ class Target {
   virtual int64_t alignment_bytes() const = 0;
   // Whether it runs this kind with these element types; if not, lower expands or refuses.
   virtual bool runs(const OperationView& view) const = 0;
+  // The operation's attributes with the decisions that lower leaves to the target: the algorithm,
+  // and the size of the pieces in which it works. What is written here is what runs: the clock
+  // prices it, workspace() sizes it, and a backend that cannot do it refuses in prepare().
+  virtual Attributes decide(const OperationView& view) const { return view.operation.attributes; }
   virtual Workspace workspace(const OperationView& view) const = 0;
-  // Rows of logits that exist at once in a linear cross-entropy.
-  virtual int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const = 0;
 };
 
 }  // namespace snug::program

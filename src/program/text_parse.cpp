@@ -1,6 +1,7 @@
 // Two stages: lines are read one by one, with operands and bases kept by name; then names are
 // looked up, since a tensor may be declared after its use.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -20,6 +21,7 @@ namespace {
 struct Reference {
   std::string name;
   base::Location place;
+  std::string operand;  // the name that the kind gives it; empty: not written
 };
 
 struct Declaration {
@@ -81,13 +83,18 @@ class LineParser {
 
  private:
   // Results end with the line's only '=' that is in no quoted name.
+  // Whether there is a '=' outside all lists.
   bool has_results() const {
     bool quoted = false;
+    int depth = 0;
     for (size_t i = 0; i < line_.text.size(); ++i) {
       const char c = line_.text[i];
       if (c == '"') quoted = !quoted;
       if (c == '\\' && quoted) ++i;
-      if (c == '=' && !quoted) return true;
+      if (quoted) continue;
+      if (c == '(') ++depth;
+      if (c == ')') --depth;
+      if (c == '=' && depth == 0) return true;
     }
     return false;
   }
@@ -105,10 +112,20 @@ class LineParser {
     cursor_.expect('(', "to open a list of tensors");
     if (cursor_.accept(')')) return list;
     do {
-      list.push_back(reference("a tensor's name"));
+      list.push_back(operand());
     } while (cursor_.accept(','));
     cursor_.expect(')', "or ',' after a tensor's name");
     return list;
+  }
+
+  // NAME, or OPERAND=NAME.
+  Reference operand() {
+    Reference first = reference("a tensor's name");
+    if (!cursor_.accept('=')) return first;
+    Reference named = reference("a tensor's name after '='");
+    named.place = first.place;
+    named.operand = std::move(first.name);
+    return named;
   }
 
   Reference result(std::vector<Declaration>& declarations) {
@@ -232,24 +249,31 @@ class LineParser {
   void clause(Statement& statement, std::vector<Declaration>& declarations) {
     if (cursor_.accept('{')) return parse_attributes(cursor_, statement.operation.attributes);
     const size_t begin = cursor_.position();
-    const std::string word = cursor_.word("attributes, updates, workspace, phase, stream or layer");
+    const std::string word =
+        cursor_.word("attributes, updates, workspace, phase, channel or layer");
     if (word == "updates") {
       statement.updates = references();
     } else if (word == "workspace") {
       statement.workspace = workspace(declarations);
-    } else if (word == "stream") {
-      using Stream = std::numeric_limits<int8_t>;
-      statement.operation.stream =
-          static_cast<int8_t>(cursor_.integer("a stream", Stream::min(), Stream::max()));
+    } else if (word == "channel") {
+      statement.operation.channel = channel();
     } else if (word == "layer") {
       statement.operation.layer = layer();
     } else if (const auto phase = phase_from_name(word)) {
       statement.operation.phase = *phase;
     } else {
       cursor_.fail_at(begin, fmt::format("'{}' is no phase, and none of updates, workspace, "
-                                         "stream and layer",
+                                         "channel and layer",
                                          word));
     }
+  }
+
+  Channel channel() {
+    const size_t begin = cursor_.position();
+    const std::string name = cursor_.word("a channel");
+    const auto channel = channel_from_name(name);
+    if (!channel) cursor_.fail_at(begin, fmt::format("'{}' is no channel", name));
+    return *channel;
   }
 
   void expect_end() {
@@ -309,6 +333,8 @@ class Linker {
       operation.writes = find_all(statement.writes);
       operation.updates = find_all(statement.updates);
       if (statement.workspace) operation.workspace = find(*statement.workspace);
+      check_names(operation, Access::read, statement.reads);
+      check_names(operation, Access::update, statement.updates);
       program_.operations.push_back(std::move(operation));
     }
     return std::move(program_);
@@ -321,6 +347,21 @@ class Linker {
       throw base::UserError(fmt::format("tensor '{}' is not declared", reference.name),
                             reference.place);
     return found->second;
+  }
+
+  // Operands that are named stand where their kind has them.
+  static void check_names(const Operation& operation, Access access,
+                          const std::vector<Reference>& references) {
+    const std::vector<std::string_view> names = operand_names(operation, access);
+    for (size_t i = 0; i < references.size(); ++i) {
+      const std::string& written = references[i].operand;
+      if (written.empty() || (i < names.size() && names[i] == written)) continue;
+      throw base::UserError(
+          fmt::format("'{}' is not operand {} of {} with these attributes, which "
+                      "takes ({})",
+                      written, i + 1, name_of(operation.kind()), fmt::join(names, ", ")),
+          references[i].place);
+    }
   }
 
   std::vector<TensorId> find_all(const std::vector<Reference>& references) const {

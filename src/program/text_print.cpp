@@ -71,9 +71,16 @@ class Printer {
 
   std::string name(TensorId id) const { return quoted_if_needed(program_.tensor(id).name); }
 
-  std::string names(const std::vector<TensorId>& ids) const {
+  // "x=hidden, table=rotary.table"; without the kind's names where it has another number of them.
+  std::string operands(const Operation& operation, Access access) const {
+    const std::vector<TensorId>& ids = list_of(operation, access);
+    const std::vector<std::string_view> names = operand_names(operation, access);
     std::string text;
-    for (const TensorId id : ids) text += fmt::format("{}{}", text.empty() ? "" : ", ", name(id));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i > 0) text += ", ";
+      if (names.size() == ids.size()) text += fmt::format("{}=", names[i]);
+      text += name(ids[i]);
+    }
     return text;
   }
 
@@ -125,14 +132,16 @@ class Printer {
       results += fmt::format("{}{}", results.empty() ? "" : ", ",
                              declares(id) ? declaration(id, operation.layer) : name(id));
     std::string text = results.empty() ? "" : results + " = ";
-    text += fmt::format("{}({})", name_of(operation.kind()), names(operation.reads));
-    if (!operation.updates.empty()) text += fmt::format(" updates ({})", names(operation.updates));
+    text += fmt::format("{}({})", name_of(operation.kind()), operands(operation, Access::read));
+    if (!operation.updates.empty())
+      text += fmt::format(" updates ({})", operands(operation, Access::update));
     const std::string attributes = attributes_text(operation.attributes);
     if (!attributes.empty()) text += fmt::format(" {{{}}}", attributes);
     if (const TensorId scratch = operation.workspace; scratch != kNone)
       text += " workspace " + (declares(scratch) ? short_declaration(scratch) : name(scratch));
     if (operation.phase != Phase::forward) text += fmt::format(" {}", name_of(operation.phase));
-    if (operation.stream != 0) text += fmt::format(" stream {}", operation.stream);
+    if (operation.channel != Channel::compute)
+      text += fmt::format(" channel {}", name_of(operation.channel));
     if (operation.layer != -1) text += layer_text(operation.layer);
     return text;
   }

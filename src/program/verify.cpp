@@ -91,14 +91,14 @@ constexpr std::string_view verb(Touch touch) {
   return "";
 }
 
-struct Operand {
+struct Touched {
   TensorId id = kNone;
   Touch touch = Touch::read;
   int index = 0;  // in its list
 };
 
-std::vector<Operand> operands_of(const Operation& operation) {
-  std::vector<Operand> operands;
+std::vector<Touched> touched_by(const Operation& operation) {
+  std::vector<Touched> operands;
   const auto add = [&](const std::vector<TensorId>& ids, Touch touch) {
     for (size_t i = 0; i < ids.size(); ++i)
       operands.push_back({ids[i], touch, static_cast<int>(i)});
@@ -143,26 +143,25 @@ class Verifier {
         report(i, fmt::format("touches tensor {} of {}", id, program_.tensors.size()));
     };
     for_each_tensor(operation, check);
-    const bool is_aside = operation.kind() == Kind::transfer && operation.stream > 0;
-    if (operation.stream != 0 && !is_aside)
-      report(i, fmt::format("runs on stream {}", operation.stream));
+    if (operation.channel != Channel::compute && !traits_of(operation).begins_copy)
+      report(i, fmt::format("runs on channel {}", name_of(operation.channel)));
   }
 
   void check_operation(size_t i) {
     const Operation& operation = program_.operations[i];
     const std::string error = shape_error({program_, operation});
     if (!error.empty()) report(i, error);
-    const std::vector<Operand> operands = operands_of(operation);
-    for (const Operand& operand : operands) check_place(i, operand);
+    const std::vector<Touched> operands = touched_by(operation);
+    for (const Touched& operand : operands) check_place(i, operand);
     check_conflicts(i, operands);
     check_order(i, operands);
   }
 
   // Every kind runs on the device and reaches nothing else, but for copies between spaces.
-  void check_place(size_t i, const Operand& operand) {
+  void check_place(size_t i, const Touched& operand) {
     const Tensor& tensor = program_.tensor(operand.id);
-    const Kind kind = program_.operations[i].kind();
-    const bool copies = kind == Kind::transfer || kind == Kind::await;
+    const Traits& traits = traits_of(program_.operations[i]);
+    const bool copies = traits.begins_copy || traits.ends_copy;
     if (tensor.space != Space::device && !copies)
       report(i,
              fmt::format("{} '{}', which lies in {} memory and cannot be reached from the device",
@@ -175,7 +174,7 @@ class Verifier {
 
   const Region& region(TensorId id) const { return regions_[static_cast<size_t>(id)]; }
 
-  bool works_in_place(const Operation& operation, const Operand& write, const Operand& read) const {
+  bool works_in_place(const Operation& operation, const Touched& write, const Touched& read) const {
     if (write.touch != Touch::write || read.touch != Touch::read) return false;
     const Tensor& target = program_.tensor(write.id);
     const Tensor& source = program_.tensor(read.id);
@@ -188,7 +187,7 @@ class Verifier {
     return std::find(pairs.begin(), pairs.end(), std::pair{write.index, read.index}) != pairs.end();
   }
 
-  void check_conflicts(size_t i, const std::vector<Operand>& operands) {
+  void check_conflicts(size_t i, const std::vector<Touched>& operands) {
     const Operation& operation = program_.operations[i];
     for (size_t a = 0; a < operands.size() && operands[a].touch != Touch::read; ++a) {
       for (size_t b = a + 1; b < operands.size(); ++b) {
@@ -201,8 +200,8 @@ class Verifier {
     }
   }
 
-  void check_order(size_t i, const std::vector<Operand>& operands) {
-    for (const Operand& operand : operands) {
+  void check_order(size_t i, const std::vector<Touched>& operands) {
+    for (const Touched& operand : operands) {
       if (operand.touch != Touch::read && operand.touch != Touch::update) continue;
       const Tensor& tensor = program_.tensor(operand.id);
       const Region& part = region(operand.id);
@@ -211,7 +210,7 @@ class Verifier {
         report(i, fmt::format("{} '{}' before all of it is written", verb(operand.touch),
                               tensor.name));
     }
-    for (const Operand& operand : operands)
+    for (const Touched& operand : operands)
       if (operand.touch == Touch::write)
         written_[static_cast<size_t>(region(operand.id).owner)].add(region(operand.id));
   }

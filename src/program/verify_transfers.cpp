@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "program/kind.h"
+
 namespace snug::program {
 namespace {
 
@@ -21,14 +23,13 @@ class TransferVerifier {
   std::vector<std::string> run() {
     for (size_t i = 0; i < program_.operations.size(); ++i) {
       const Operation& operation = program_.operations[i];
-      if (operation.kind() == Kind::await && operation.reads.size() == 1 &&
-          operation.updates.size() == 1)
+      if (!operand_error(operation).empty()) continue;  // the shape rule says so
+      if (traits_of(operation).ends_copy)
         close(i, operation);
       else
         check_touches(i, operation);
-      if (operation.kind() == Kind::transfer && operation.reads.size() == 1 &&
-          operation.writes.size() == 1)
-        open_.push_back({i, operation.reads[0], operation.writes[0]});
+      if (traits_of(operation).begins_copy)
+        open_.push_back({i, find_operand(operation, "x"), find_operand(operation, "y")});
     }
     for (const Open& transfer : open_)
       report(transfer.operation,
@@ -49,11 +50,13 @@ class TransferVerifier {
   }
 
   void close(size_t i, const Operation& await) {
+    const TensorId source = find_operand(await, "x");
+    const TensorId target = find_operand(await, "y");
     const auto begun = std::find_if(open_.begin(), open_.end(), [&](const Open& transfer) {
-      return transfer.source == await.reads[0] && transfer.target == await.updates[0];
+      return transfer.source == source && transfer.target == target;
     });
     if (begun == open_.end())
-      report(i, fmt::format("awaits a copy of '{}' that was not begun", name(await.reads[0])));
+      report(i, fmt::format("awaits a copy of '{}' that was not begun", name(source)));
     else
       open_.erase(begun);
   }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "program/kind.h"
 
 namespace snug::runtime {
 namespace {
@@ -35,10 +36,9 @@ struct Stretch {
   std::unique_ptr<backends::Recording> recording;  // null: they are run one by one
 };
 
-// How much of it is queued depends on the batch: Invocation::loss_rows.
+// How much of it is queued depends on the batch: Invocation::extent.
 bool depends_on_batch(const program::Operation& operation) {
-  return operation.kind() == program::Kind::linear_cross_entropy ||
-         operation.kind() == program::Kind::linear_cross_entropy_train;
+  return !program::traits_of(operation).extent.empty();
 }
 
 // A recording ends what it begins: no copy is under way where one stretch ends.
@@ -53,9 +53,9 @@ std::vector<Stretch> stretches_of(const Program& program) {
       stretches.push_back({i, i, depends, nullptr});
     }
     stretches.back().end = i + 1;
-    const program::Kind kind = program.operations[i].kind();
-    under_way += kind == program::Kind::transfer ? 1 : 0;
-    under_way -= kind == program::Kind::await ? 1 : 0;
+    const program::Traits& traits = program::traits_of(program.operations[i]);
+    under_way += traits.begins_copy ? 1 : 0;
+    under_way -= traits.ends_copy ? 1 : 0;
   }
   return stretches;
 }
@@ -77,6 +77,15 @@ struct Executor::Loaded {
   std::vector<Stretch> stretches;  // in order; recorded after their first run
   bool ran = false;
   bool is_recorded = false;  // as far as the backend does
+
+  // The host side of what says how much an operation has to do; without data where there is none.
+  Buffer extent_of(const program::Operation& operation) const {
+    const std::string_view operand = program::traits_of(operation).extent;
+    if (operand.empty()) return {};
+    const Tensor& tensor = program->tensor(find_operand(operation, operand));
+    const auto host = by_name.find("host." + tensor.name);
+    return host == by_name.end() ? Buffer{} : tensors[host->second];
+  }
 };
 
 namespace {
@@ -101,6 +110,7 @@ void resolve_operation(const Program& program, const program::Operation& operati
     resolved.invocation.workspace = tensors[static_cast<size_t>(operation.workspace)];
   resolved.prepared = backend.prepare({program, operation});
   resolved.invocation.prepared = resolved.prepared.get();
+  resolved.invocation.channel = operation.channel;
 }
 
 }  // namespace
@@ -132,6 +142,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
     for (size_t i = 0; i < program.operations.size(); ++i) {
       resolve_operation(program, program.operations[i], loaded->tensors, backend,
                         loaded->operations[i]);
+      loaded->operations[i].invocation.extent = loaded->extent_of(program.operations[i]);
       loaded->invocations.push_back(loaded->operations[i].invocation);
     }
     loaded->stretches = stretches_of(program);
@@ -197,22 +208,10 @@ bool Executor::has(std::string_view name) const {
                      [&](const auto& list) { return list->by_name.contains(name); });
 }
 
-void Executor::upload_batch(std::string_view program, int64_t loss_rows) {
-  for (const BatchCopy& copy : loaded(program).batch) {
+void Executor::upload_batch(std::string_view program) {
+  for (const BatchCopy& copy : loaded(program).batch)
     backend_.queue_copy(copy.device->data, copy.host->data, copy.host->bytes());
-    limit_losses(*copy.device, loss_rows);
-  }
   uploads_->mark(0);
-}
-
-// Programs share their batch, so one that was uploaded for one of them is that of others too.
-void Executor::limit_losses(const Buffer& targets, int64_t loss_rows) {
-  for (const auto& list : programs_)
-    for (const Stretch& stretch : list->stretches) {
-      if (!stretch.depends_on_batch) continue;
-      backends::Invocation& loss = list->invocations[stretch.begin];
-      if (loss.reads[2].data == targets.data) loss.loss_rows = loss_rows;
-    }
 }
 
 int64_t Executor::arena_bytes(program::Space space) const {

@@ -37,9 +37,9 @@ class Executor {
   bool has(std::string_view name) const;
 
   // Copies the host side (host.NAME) of every batch tensor of a program to the device, after what
-  // was run before; may return before it is done. loss_rows: how many rows of the batch carry loss,
-  // or more; the loss of the batch is then computed for no more than these.
-  void upload_batch(std::string_view program, int64_t loss_rows = backends::kAllRows);
+  // was run before; may return before it is done. Where the host side of an operation's extent is
+  // one of them, the next run does what that says.
+  void upload_batch(std::string_view program);
   // Returns when the host side of batches may be written again.
   void await_upload() { uploads_->wait(0); }
   template <typename T>
@@ -72,7 +72,6 @@ class Executor {
  private:
   struct Loaded;  // a program with its resolved operations
   void record(Loaded& list);
-  void limit_losses(const backends::Buffer& targets, int64_t loss_rows);
   void run_operations(const Loaded& list, size_t begin, size_t end);
   Loaded& loaded(std::string_view program) const;
   void write_scalar(std::string_view name, const void* value, int64_t bytes);

@@ -44,8 +44,8 @@ class RehearsalBackend : public Backend {
   program::Workspace workspace(const OperationView& view) const override {
     return backend_.workspace(view);
   }
-  int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const override {
-    return backend_.loss_chunk_rows(vocab, tokens);
+  program::Attributes decide(const OperationView& view) const override {
+    return backend_.decide(view);
   }
   std::unique_ptr<Arena> allocate(program::Space /*space*/, int64_t bytes) override {
     return std::make_unique<ArenaOfNothing>(bytes);

@@ -11,11 +11,6 @@ std::span<T> row_of(const backends::Buffer& buffer, int64_t row, int64_t rows) {
   return {buffer.as<T>() + row * size, static_cast<size_t>(size)};
 }
 
-int64_t count_trained(const backends::Buffer& targets) {
-  const std::span all(targets.as<int32_t>(), static_cast<size_t>(targets.elements()));
-  return std::ranges::count_if(all, [](int32_t target) { return target >= 0; });
-}
-
 void clear_row(const text::RowBuffers& buffers) {
   std::ranges::fill(buffers.ids, 0);
   std::ranges::fill(buffers.targets, -1);
@@ -60,7 +55,7 @@ void BatchLoader::load(std::string_view program, int64_t first_row, int64_t end_
       segment.end += offset;
     }
   }
-  executor_.upload_batch(program, count_trained(targets));
+  executor_.upload_batch(program);
 }
 
 int64_t BatchLoader::rows_per_epoch() { return source_.rows_until(1); }

@@ -44,6 +44,7 @@ AdamW adamw_of(State state, float weight_decay) {
           .epsilon = 1e-8F,
           .weight_decay = weight_decay,
           .stochastic = state == State::stochastic,
+          .has_master = state == State::master,
           .seed = 77,
           .site = 12};
 }

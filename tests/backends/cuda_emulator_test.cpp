@@ -195,14 +195,38 @@ TEST(EmulatedDevice, shows_a_side_copy_that_is_not_awaited) {
   cuda::SideCopies copies;
   const int from = 7;
   int to = 0;
-  const auto begin = [&] { copies.begin(&to, &from, sizeof(to), stream.get()); };
+  const auto begin = [&] {
+    copies.begin(program::Channel::device_to_host, {&to, &from, sizeof(to)}, stream.get());
+  };
   begin();
   CUDA_CHECK(cudaStreamSynchronize(stream.get()));
   EXPECT_EQ(to, 0);
-  copies.await(stream.get());
+  copies.await(&to, stream.get());
   CUDA_CHECK(cudaStreamSynchronize(stream.get()));
   EXPECT_EQ(to, 7);
   EXPECT_DEATH(cuda::record_graph(begin, stream.get()), "cudaStreamEndCapture");
+  EXPECT_DEATH(copies.await(&from, stream.get()), "was not begun");
+}
+
+// Of two copies under way, in one direction or in both, the one that is named is waited for.
+TEST(EmulatedDevice, awaits_the_copy_that_is_named) {
+  using program::Channel;
+  for (const Channel second : {Channel::host_to_device, Channel::device_to_host}) {
+    const cuda::Stream stream;
+    cuda::SideCopies copies;
+    const int from = 7;
+    int first_to = 0;
+    int second_to = 0;
+    copies.begin(Channel::host_to_device, {&first_to, &from, sizeof(from)}, stream.get());
+    copies.begin(second, {&second_to, &from, sizeof(from)}, stream.get());
+    copies.await(&first_to, stream.get());
+    CUDA_CHECK(cudaStreamSynchronize(stream.get()));
+    EXPECT_EQ(first_to, 7);
+    EXPECT_EQ(second_to, 0) << "the device had time for the other one too, but nobody asked";
+    copies.await(&second_to, stream.get());
+    CUDA_CHECK(cudaStreamSynchronize(stream.get()));
+    EXPECT_EQ(second_to, 7);
+  }
 }
 
 // What does not wait for the work of another stream reads what was there before.

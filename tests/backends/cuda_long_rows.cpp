@@ -151,7 +151,7 @@ void LongRow::set(Operand operand, const std::vector<int32_t>& few,
 
 void LongRow::run_one(SparseTensor Both::*which, const program::Attributes& attributes,
                       const std::vector<Operand>& reads, const std::vector<Operand>& writes,
-                      int64_t loss_rows) {
+                      std::span<const int32_t> extent) {
   program::Builder builder("long row");
   std::vector<Buffer> buffers[2];
   std::vector<TensorId> ids[2];
@@ -165,6 +165,7 @@ void LongRow::run_one(SparseTensor Both::*which, const program::Attributes& attr
   const program::OperationView view{program, program.operations[0]};
   ASSERT_EQ(program::shape_error(view), "");
   ASSERT_TRUE(backend_.runs(view));
+  program.operations[0].attributes = backend_.decide(view);
   const int64_t scratch = backend_.workspace(view).bytes;
   const SparseTensor workspace({scratch}, DType::u8, scratch);
   if (scratch > 0) {
@@ -182,16 +183,16 @@ void LongRow::run_one(SparseTensor Both::*which, const program::Attributes& attr
   invocation.writes = buffers[1];
   invocation.workspace = workspace.buffer();
   invocation.prepared = prepared.get();
-  invocation.loss_rows = loss_rows;
+  invocation.extent = host_copy(extent);
   backend_.run(invocation);
   backend_.synchronise();
 }
 
 void LongRow::run(const program::Attributes& attributes, const std::vector<Operand>& reads,
-                  const std::vector<Operand>& writes, int64_t loss_rows) {
-  run_one(&Both::few, attributes, reads, writes, loss_rows);
+                  const std::vector<Operand>& writes, std::span<const int32_t> extent) {
+  run_one(&Both::few, attributes, reads, writes, extent);
   const cuda_emulator::OnlyEnds only_ends(ends_);
-  run_one(&Both::whole, attributes, reads, writes, loss_rows);
+  run_one(&Both::whole, attributes, reads, writes, extent);
 }
 
 void LongRow::expect_same(Operand operand) const {

@@ -67,7 +67,7 @@ class LongRow {
   void set(Operand operand, const std::vector<int32_t>& few, const std::vector<int32_t>& whole);
 
   void run(const program::Attributes& attributes, const std::vector<Operand>& reads,
-           const std::vector<Operand>& writes, int64_t loss_rows = kAllRows);
+           const std::vector<Operand>& writes, std::span<const int32_t> extent = {});
   // The same by kernels that `launch` starts, given a function from an operand to its buffer.
   template <typename F>
   void run_kernels(const F& launch) {
@@ -91,7 +91,7 @@ class LongRow {
   void fill(Operand operand, const Values& values);
   void run_one(SparseTensor Both::*which, const program::Attributes& attributes,
                const std::vector<Operand>& reads, const std::vector<Operand>& writes,
-               int64_t loss_rows);
+               std::span<const int32_t> extent);
 
   unsigned ends_;
   Random random_{test_seed()};

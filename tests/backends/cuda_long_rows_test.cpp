@@ -186,8 +186,10 @@ TEST(LongRows, of_the_loss_in_chunks) {
   row.fill_integers(targets, 0, kVocabulary - 1);
   row.fill_between(targets, -1);
   const std::vector<Operand> reads{hidden, weight, targets, inverse_tokens};
+  // As many rows with loss as the long row has at its ends.
+  const std::vector<int32_t> targets_with_loss(kFewTokens, 0);
   row.run(program::LinearCrossEntropyTrain{.chunk_rows = kEndTokens}, reads,
-          {losses, loss, dhidden}, kFewTokens);
+          {losses, loss, dhidden}, targets_with_loss);
   for (const Operand operand : {losses, dhidden}) row.expect_same(operand);
 }
 

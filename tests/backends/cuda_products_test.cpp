@@ -190,8 +190,8 @@ bool is_thin(const test::OperationCase& operation_case) {
   const auto is_whole = [](const program::Tensor& tensor) {
     return !tensor.is_view() && tensor.shape[0] % 8 == 0 && tensor.shape[1] % 8 == 0;
   };
-  if (!is_whole(view.read(0)) || !is_whole(view.read(1))) return false;
-  const Shape& c = (matmul.accumulate ? view.update(0) : view.write(0)).shape;
+  if (!is_whole(view[program::Matmul::kA]) || !is_whole(view[program::Matmul::kB])) return false;
+  const Shape& c = view[program::Matmul::kC].shape;
   if (matmul.transpose_a) return !matmul.transpose_b && std::min(c[0], c[1]) <= kMostThin;
   return c[1] <= kMostThin;
 }

@@ -72,9 +72,9 @@ struct Choice {
 Choice choice_of(const Job& job) {
   const Program program = program_of(job);
   const auto& operations = program.operations;
-  return {is_by_cudnn(std::get<Attention>(operations[0].attributes), {program, operations[0]},
+  return {suits_cudnn(std::get<Attention>(operations[0].attributes), {program, operations[0]},
                       job.card),
-          is_by_cudnn(std::get<AttentionGrad>(operations[1].attributes), {program, operations[1]},
+          suits_cudnn(std::get<AttentionGrad>(operations[1].attributes), {program, operations[1]},
                       job.card)};
 }
 
@@ -103,12 +103,14 @@ TEST(CudnnChoice, leaves_the_rest_to_own_kernels) {
   }
 }
 
-TEST(CudnnChoice, is_said_with_the_scratch) {
+TEST(CudnnChoice, is_written_into_the_operation) {
   Job job;
   job.attention.deterministic = true;
   const Program program = program_of(job);
   const auto is_by_library = [&](size_t operation) {
-    return workspace({program, program.operations[operation]}, job.card).by_library;
+    program::Operation decided = program.operations[operation];
+    decided.attributes = decide({program, decided}, job.card);
+    return is_by_cudnn({program, decided});
   };
   EXPECT_TRUE(is_by_library(0));
   EXPECT_FALSE(is_by_library(1));
@@ -116,7 +118,8 @@ TEST(CudnnChoice, is_said_with_the_scratch) {
 
 TEST(CudnnChoice, has_its_scratch_planned) {
   const Job job;
-  const Program program = program_of(job);
+  Program program = program_of(job);
+  program.operations[1].attributes = decide({program, program.operations[1]}, job.card);
   const program::OperationView gradient{program, program.operations[1]};
   const auto& grad = std::get<AttentionGrad>(gradient.operation.attributes);
   const SegmentScratch scratch = segment_scratch(grad, gradient);

@@ -111,7 +111,7 @@ Inputs derivatives(const GradientCase& gradient_case) {
   program::differentiate(operation, tape);
   program::Program program = reference::with_float_type(tape.program(), DType::f64);
   // A training form takes the place of the operation that it differentiates.
-  if (program::has_training_form(operation.kind()))
+  if (program::traits_of(operation).has_training_form)
     program.operations.erase(program.operations.begin());
   for (const program::Operation& emitted : program.operations) {
     const std::string error = program::shape_error({program, emitted});

@@ -266,6 +266,7 @@ class Placement {
 
 void add_workspaces(const Backend& backend, program::Program& program) {
   for (program::Operation& operation : program.operations) {
+    operation.attributes = backend.decide({program, operation});
     const int64_t bytes = backend.workspace({program, operation}).bytes;
     if (bytes == 0) continue;
     program::Tensor tensor;
@@ -294,7 +295,7 @@ void tune(Backend& backend, const Invocation& invocation, Placement& placement, 
 }
 
 void run_operation(Backend& backend, Memory& memory, const program::OperationView& view,
-                   int64_t loss_rows, RunResult& result) {
+                   std::span<const int32_t> extent, RunResult& result) {
   const program::Operation& operation = view.operation;
   // A write that shares the bytes of what is read is what runs in place: nothing to poison.
   for (const TensorId id : operation.writes) {
@@ -316,7 +317,7 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
   if (operation.workspace != program::kNone)
     invocation.workspace = placement.buffer(operation.workspace);
   invocation.prepared = prepared.get();
-  invocation.loss_rows = loss_rows;
+  invocation.extent = host_copy(extent);
   const auto before = memory.snapshot();
   tune(backend, invocation, placement, memory, view, result);
   placement.before_run();
@@ -348,13 +349,13 @@ void collect(Memory& memory, TensorId id, RunResult& result) {
 }  // namespace
 
 RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs,
-                      int64_t loss_rows) {
+                      std::span<const int32_t> extent) {
   add_workspaces(backend, program);
   Memory memory(program);
   for (const auto& [id, values] : inputs) memory.fill(id, values);
   RunResult result;
   for (const program::Operation& operation : program.operations)
-    run_operation(backend, memory, {program, operation}, loss_rows, result);
+    run_operation(backend, memory, {program, operation}, extent, result);
   for (const program::Operation& operation : program.operations) {
     for (const TensorId id : operation.writes) collect(memory, id, result);
     for (const TensorId id : operation.updates) collect(memory, id, result);

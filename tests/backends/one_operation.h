@@ -136,6 +136,7 @@ class OneOperation {
     builder_.emit(attributes, reads, writes, updates);
     program_ = builder_.program();
     if (!backend().runs(view())) return;
+    program_.operations[0].attributes = backend().decide(view());
     program::Tensor workspace;
     workspace.name = "workspace";
     workspace.role = program::Role::workspace;

@@ -26,14 +26,14 @@ bool multiplies_matrices(program::Kind kind) {
 bool cpu_must_run(const OperationCase& operation_case) {
   // Products of many rows, and of rows that end within a block, take the expansion.
   if (operation_case.operation().kind() == program::Kind::matmul_nf4) {
-    const program::Tensor& x = operation_case.view().read(0);
+    const program::Tensor& x = operation_case.view()[program::MatmulNf4::kX];
     return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0;
   }
   // One call makes an augmented product where tiles do, and where it is wide.
   if (const auto* matmul = std::get_if<program::Matmul>(&operation_case.operation().attributes);
       matmul != nullptr && matmul->augmented) {
-    const program::Shape& a = operation_case.view().read(0).shape;
-    const program::Shape& b = operation_case.view().read(1).shape;
+    const program::Shape& a = operation_case.view()[program::Matmul::kA].shape;
+    const program::Shape& b = operation_case.view()[program::Matmul::kB].shape;
     constexpr int64_t kWide = 128;
     return !operation_case.is_f32() && cpu_must_use_tiles() &&
            std::min({a[0], a[1], b[0], b[1]}) >= kWide;

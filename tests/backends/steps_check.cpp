@@ -121,6 +121,7 @@ class Steps {
       step.attributes = AdamW{.beta1 = beta1,
                               .weight_decay = decay,
                               .stochastic = wanted.form == Form::stochastic,
+                              .has_master = wanted.form == Form::master,
                               .seed = 5,
                               .site = site};
     const int64_t count = wanted.elements;

@@ -10,6 +10,7 @@
 namespace snug::backends::test {
 namespace {
 
+using program::Channel;
 using program::DType;
 using program::Space;
 
@@ -26,11 +27,11 @@ class RoundTrip {
         target_{device_->data() + aligned(bytes), DType::u8, {bytes}, {1}} {}
 
   void run() {
-    transfer(source_, host_);
+    transfer(source_, host_, Channel::device_to_host);
     await(source_, host_);
     // Work of the device that may begin only when the copy is done.
     backend_.queue_copy(source_.data, target_.data, bytes_);
-    transfer(host_, target_);
+    transfer(host_, target_, Channel::host_to_device);
     await(host_, target_);
   }
 
@@ -56,19 +57,20 @@ class RoundTrip {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  void transfer(const Buffer& from, const Buffer& to) {
+  void transfer(const Buffer& from, const Buffer& to, Channel channel) {
     static const program::Attributes attributes = program::Transfer{};
-    run(attributes, from, {&to, 1}, {});
+    run(attributes, from, {&to, 1}, {}, channel);
   }
 
   void await(const Buffer& from, const Buffer& to) {
     static const program::Attributes attributes = program::Await{};
-    run(attributes, from, {}, {&to, 1});
+    run(attributes, from, {}, {&to, 1}, Channel::compute);
   }
 
   void run(const program::Attributes& attributes, const Buffer& from,
-           std::span<const Buffer> writes, std::span<const Buffer> updates) {
+           std::span<const Buffer> writes, std::span<const Buffer> updates, Channel channel) {
     Invocation invocation;
+    invocation.channel = channel;
     invocation.attributes = &attributes;
     invocation.reads = {&from, 1};
     invocation.writes = writes;

@@ -89,8 +89,8 @@ class Card final : public program::Target {
   program::Workspace workspace(const program::OperationView& view) const override {
     return processor_.workspace(view);
   }
-  int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const override {
-    return processor_.loss_chunk_rows(vocab, tokens);
+  program::Attributes decide(const program::OperationView& view) const override {
+    return processor_.decide(view);
   }
 
  private:

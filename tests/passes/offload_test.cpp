@@ -39,18 +39,18 @@ constexpr std::string_view kBehind = R"(program micro
 tensor a (8, 4) f32 batch step
 tensor w (4, 4) f32 weight run
 x0 (8, 4) f32 checkpoint layer 0 = add(a, a) layer none
-x0.offloaded (8, 4) f32 checkpoint pinned_host layer 0 = transfer(x0) stream 1 layer none
+x0.offloaded (8, 4) f32 checkpoint pinned_host layer 0 = transfer(x0) channel device_to_host layer none
 x1 (8, 4) f32 checkpoint layer 1 = matmul(x0, w) layer 0
 await(x0) updates (x0.offloaded) layer 0
-x1.offloaded (8, 4) f32 checkpoint pinned_host layer 1 = transfer(x1) stream 1 layer 0
+x1.offloaded (8, 4) f32 checkpoint pinned_host layer 1 = transfer(x1) channel device_to_host layer 0
 x2 (8, 4) f32 checkpoint layer 2 = matmul(x1, w) layer 1
 await(x1) updates (x1.offloaded) layer 1
 x3 (8, 4) f32 checkpoint layer none = matmul(x2, w) layer 2
 d3 (8, 4) f32 = add(x3, x3) backward
-x1.fetched (8, 4) f32 checkpoint layer 1 = transfer(x1.offloaded) backward stream 1 layer 2
+x1.fetched (8, 4) f32 checkpoint layer 1 = transfer(x1.offloaded) backward channel host_to_device layer 2
 d2 (8, 4) f32 layer 2 = add(d3, x2) backward layer 2
 await(x1.offloaded) updates (x1.fetched) backward layer 1
-x0.fetched (8, 4) f32 checkpoint layer 0 = transfer(x0.offloaded) backward stream 1 layer 1
+x0.fetched (8, 4) f32 checkpoint layer 0 = transfer(x0.offloaded) backward channel host_to_device layer 1
 d1 (8, 4) f32 layer 1 = add(d2, x1.fetched) backward layer 1
 await(x0.offloaded) updates (x0.fetched) backward layer 0
 d0 (8, 4) f32 layer 0 = add(d1, x0.fetched) backward layer 0
@@ -62,12 +62,13 @@ TEST(Offload, LayerInputsWaitOnTheHost) {
   EXPECT_EQ(print(result), print(parse(kBehind)));
 }
 
-TEST(Offload, OneStreamWhereTheHostReachesTheDevice) {
+TEST(Offload, OneChannelWhereTheHostReachesTheDevice) {
   const TestTarget near([](const program::OperationView&) { return true; });
   const Program result = offload(parse(kBefore), near);
   EXPECT_EQ(
       std::ranges::count(result.operations, program::Kind::transfer, &program::Operation::kind), 4);
-  for (const program::Operation& operation : result.operations) EXPECT_EQ(operation.stream, 0);
+  for (const program::Operation& operation : result.operations)
+    EXPECT_EQ(operation.channel, program::Channel::compute);
 }
 
 TEST(Offload, WithoutCheckpointsNothingChanges) {

@@ -62,7 +62,8 @@ TEST(Quantize, RefusesAWeightThatSomethingElseReads) {
 // Runs products of codes for up to a number of rows.
 TestTarget few_rows(int64_t rows) {
   return TestTarget([rows](const program::OperationView& view) {
-    return view.operation.kind() != Kind::matmul_nf4 || view.read(0).shape.rows() <= rows;
+    return view.operation.kind() != Kind::matmul_nf4 ||
+           view[program::MatmulNf4::kX].shape.rows() <= rows;
   });
 }
 

@@ -218,15 +218,15 @@ y (8, 4) f32 = matmul(x, w) {transpose_b}
   EXPECT_NE(result.find("y"), program::kNone);
 }
 
-TEST(AddWorkspaces, MarksTheAttentionThatALibraryDoes) {
+TEST(Decide, WritesWhatTheTargetSays) {
   const Program program = parse(
       "program p\ntensor q (4, 4) f32\ntensor k (4, 4) f32\ntensor v (4, 4) f32\n"
       "tensor b (1, 2) i32\n"
       "o (4, 4) f32, lse (1, 4) f32 = attention(q, k, v, b, b) {heads 1, kv_heads 1, head_dim 4}");
   TestTarget target([](const program::OperationView&) { return true; });
-  EXPECT_EQ(print(add_workspaces(program, target)).find("by_library"), std::string::npos);
-  target.scratch = {.bytes = 0, .exact = true, .by_library = true};
-  EXPECT_NE(print(add_workspaces(program, target)).find("by_library"), std::string::npos);
+  EXPECT_EQ(print(decide(program, target)).find("by_library"), std::string::npos);
+  target.decided = program::Attention{.heads = 1, .kv_heads = 1, .head_dim = 4, .by_library = true};
+  EXPECT_NE(print(decide(program, target)).find("by_library"), std::string::npos);
 }
 
 TEST(Schedule, WhatIsLargeDiesEarly) {

@@ -19,9 +19,12 @@ class TestTarget : public program::Target {
   int64_t alignment_bytes() const override { return 64; }
   bool runs(const program::OperationView& view) const override { return runs_(view); }
   program::Workspace workspace(const program::OperationView&) const override { return scratch; }
-  int64_t loss_chunk_rows(int64_t, int64_t) const override { return 1; }
+  program::Attributes decide(const program::OperationView& view) const override {
+    return decided ? *decided : view.operation.attributes;
+  }
 
-  program::Workspace scratch;  // of every operation
+  program::Workspace scratch;                  // of every operation
+  std::optional<program::Attributes> decided;  // of every operation
 
  private:
   Runs runs_;

@@ -37,32 +37,32 @@ TEST(Clock, OneStreamTakesTheSum) {
   EXPECT_NEAR(timeline.operations[2].seconds, 6e-3, 1e-9);
 }
 
-TEST(Clock, StreamsOverlapWhereNothingOrdersThem) {
+TEST(Clock, ChannelsOverlapWhereNothingOrdersThem) {
   const Timeline timeline = timeline_of(
       "tensor a (10) f32\ntensor b (3) f32\n"
-      "x (10) bf16 = cast(a)\ny (3) bf16 = cast(b) stream 1");
+      "x (10) bf16 = cast(a)\ny (3) bf16 = cast(b) channel device_to_host");
   EXPECT_NEAR(timeline.seconds, 10e-3, 1e-9);
 }
 
-TEST(Clock, ReadersWaitForWritersOnOtherStreams) {
+TEST(Clock, ReadersWaitForWritersOnOtherChannels) {
   const Timeline timeline = timeline_of(
       "tensor a (3) f32\n"
-      "x (3) f32 = cast(a)\ny (3) bf16 = cast(x) stream 1");
+      "x (3) f32 = cast(a)\ny (3) bf16 = cast(x) channel device_to_host");
   EXPECT_NEAR(timeline.seconds, 9e-3, 1e-9);
 }
 
-TEST(Clock, WritersWaitForReadersOnOtherStreams) {
+TEST(Clock, WritersWaitForReadersOnOtherChannels) {
   // The second operation overwrites, through a view, what the first one still reads.
   const Timeline timeline = timeline_of(
       "tensor a (10) f32\ntensor b (2) f32\ntensor part (2) f32 view of a at 4\n"
-      "x (10) bf16 = cast(a)\npart = cast(b) stream 1");
+      "x (10) bf16 = cast(a)\npart = cast(b) channel device_to_host");
   EXPECT_NEAR(timeline.seconds, 14e-3, 1e-9);
 }
 
-TEST(Clock, SharedScratchOrdersStreams) {
+TEST(Clock, SharedScratchOrdersChannels) {
   const Timeline timeline = timeline_of(
       "tensor a (3) f32\ntensor b (3) f32\ntensor s (64) u8 workspace\n"
-      "x (3) bf16 = cast(a) workspace s\ny (3) bf16 = cast(b) workspace s stream 1");
+      "x (3) bf16 = cast(a) workspace s\ny (3) bf16 = cast(b) workspace s channel device_to_host");
   EXPECT_NEAR(timeline.seconds, 6e-3, 1e-9);
 }
 
@@ -70,13 +70,24 @@ TEST(Clock, SharedScratchOrdersStreams) {
 TEST(Clock, TransfersBeginInListOrderAndOverlapWhatFollows) {
   const Timeline timeline = timeline_of(
       "tensor a (10) f32\ntensor b (4) f32\n"
-      "x (10) bf16 = cast(a)\nb.out (4) f32 pinned_host = transfer(b) stream 1\n"
+      "x (10) bf16 = cast(a)\nb.out (4) f32 pinned_host = transfer(b) channel device_to_host\n"
       "y (3) f32 = cast(a)\nawait(b) updates (b.out)\nz (3) f32 = cast(a)");
   ASSERT_EQ(timeline.operations.size(), 5U);
   const double copied = timeline.operations[1].start_seconds + timeline.operations[1].seconds;
   EXPECT_NEAR(timeline.operations[1].start_seconds, 10e-3, 1e-9);
   EXPECT_NEAR(timeline.operations[2].start_seconds, 10e-3, 1e-9);
   EXPECT_GE(timeline.operations[3].start_seconds, copied);
+}
+
+// Neither direction of the link waits for the other.
+TEST(Clock, BothDirectionsRunSideBySide) {
+  const Timeline timeline = timeline_of(
+      "tensor a (8) f32\ntensor b (8) f32 pinned_host\n"
+      "a.out (8) f32 pinned_host = transfer(a) channel device_to_host\n"
+      "b.in (8) f32 = transfer(b) channel host_to_device\n"
+      "await(a) updates (a.out)\nawait(b) updates (b.in)");
+  EXPECT_EQ(timeline.operations[0].start_seconds, 0);
+  EXPECT_EQ(timeline.operations[1].start_seconds, 0);
 }
 
 TEST(Clock, AStepIsFirstThenNextThenUpdate) {

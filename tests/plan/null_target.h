@@ -20,14 +20,19 @@ class NullTarget : public program::Target {
   int64_t alignment_bytes() const override { return 256; }
   bool runs(const program::OperationView& view) const override {
     return view.operation.kind() != program::Kind::matmul_nf4 ||
-           view.read(0).shape.rows() <= kDecodeRows;
+           view[program::MatmulNf4::kX].shape.rows() <= kDecodeRows;
   }
   program::Workspace workspace(const program::OperationView& view) const override {
     if (view.operation.kind() != program::Kind::linear_cross_entropy_train) return {};
-    const program::Shape& weight = view.read(1).shape;
+    const program::Shape& weight = view[program::LinearCrossEntropyTrain::kWeight].shape;
     return {.bytes = kChunkRows * weight[0] * 2, .exact = false};
   }
-  int64_t loss_chunk_rows(int64_t, int64_t) const override { return kChunkRows; }
+  program::Attributes decide(const program::OperationView& view) const override {
+    program::Attributes decided = view.operation.attributes;
+    if (auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&decided))
+      loss->chunk_rows = kChunkRows;
+    return decided;
+  }
 
  private:
   static constexpr int64_t kChunkRows = 2048;

@@ -142,7 +142,7 @@ TEST(Cost, ElementwiseMovesItsTensors) {
   const Cost adam = cost_of(
       "tensor w (10, 8) bf16\ntensor g (10, 8) f32\ntensor m (10, 8) f32\ntensor v (10, 8) f32\n"
       "tensor p (10, 8) f32\ntensor f (1) f32\ntensor r (1) f32\ntensor s (1) i32\n"
-      "adamw(g, f, r, s) updates (w, m, v, p)");
+      "adamw(g, f, r, s) updates (w, m, v, p) {has_master}");
   EXPECT_EQ(adam.bytes, 80.0 * (2 + 4 * 4) + 12);
   const Cost write = cost_of(
       "tensor x (3, 8) bf16\ntensor s (3) i32\ntensor c (500, 8) bf16\n"

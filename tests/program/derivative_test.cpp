@@ -135,7 +135,7 @@ TEST_P(Derivatives, WriteWhatIsWanted) {
       tape.gradients[output] = tape.add("d" + like.name, like.shape, like.dtype);
     }
     differentiate(operation, tape);
-    const bool replaces = has_training_form(operation.kind());
+    const bool replaces = traits_of(operation).has_training_form;
     EXPECT_TRUE(choice != 0 || replaces || tape.emitted.empty());
     check(tape, wanted);
     if (choice == 0 || replaces || operation.kind() == Kind::cross_entropy) continue;

@@ -30,11 +30,12 @@ std::string expanded(const std::string& text) {
 }
 
 TEST(Expand, LinearCrossEntropyIsAProductAndALoss) {
-  EXPECT_EQ(expanded(std::string(kInputs) +
-                     "l (8) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_rows 4}\n"),
-            std::string(kInputs) +
-                "l.logits (8, 16) f32 logits = matmul(h, w) {transpose_b}\n"
-                "l (8) f32, s (1) f32 = cross_entropy(l.logits, t, i)\n");
+  EXPECT_EQ(
+      expanded(std::string(kInputs) +
+               "l (8) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_rows 4}\n"),
+      std::string(kInputs) +
+          "l.logits (8, 16) f32 logits = matmul(a=h, b=w) {transpose_b}\n"
+          "l (8) f32, s (1) f32 = cross_entropy(logits=l.logits, targets=t, inverse_tokens=i)\n");
 }
 
 TEST(Expand, TrainingFormMakesBothGradients) {
@@ -42,11 +43,13 @@ TEST(Expand, TrainingFormMakesBothGradients) {
                      "l (8) f32, s (1) f32, dh (8, 4) bf16, dw (16, 4) f32 gradient = "
                      "linear_cross_entropy_train(h, w, t, i) {weight_gradient} backward\n"),
             std::string(kInputs) +
-                "l.logits (8, 16) f32 logits = matmul(h, w) {transpose_b} backward\n"
-                "l (8) f32, s (1) f32 = cross_entropy(l.logits, t, i) backward\n"
-                "l.dlogits (8, 16) f32 logits = cross_entropy_grad(l.logits, t, i) backward\n"
-                "dh (8, 4) bf16 = matmul(l.dlogits, w) backward\n"
-                "dw (16, 4) f32 gradient = matmul(l.dlogits, h) {transpose_a} backward\n");
+                "l.logits (8, 16) f32 logits = matmul(a=h, b=w) {transpose_b} backward\n"
+                "l (8) f32, s (1) f32 = cross_entropy(logits=l.logits, targets=t, "
+                "inverse_tokens=i) backward\n"
+                "l.dlogits (8, 16) f32 logits = cross_entropy_grad(logits=l.logits, targets=t, "
+                "inverse_tokens=i) backward\n"
+                "dh (8, 4) bf16 = matmul(a=l.dlogits, b=w) backward\n"
+                "dw (16, 4) f32 gradient = matmul(a=l.dlogits, b=h) {transpose_a} backward\n");
 }
 
 TEST(Expand, TrainingFormAddsToAGradient) {
@@ -55,7 +58,7 @@ TEST(Expand, TrainingFormAddsToAGradient) {
       "tensor dw (16, 4) f32 gradient step\n"
       "l (8) f32, s (1) f32, dh (8, 4) bf16 = linear_cross_entropy_train(h, w, t, i) updates (dw) "
       "{weight_gradient, accumulate}\n");
-  EXPECT_NE(text.find("matmul(l.dlogits, h) updates (dw) {transpose_a, accumulate}\n"),
+  EXPECT_NE(text.find("matmul(a=l.dlogits, b=h) updates (c=dw) {transpose_a, accumulate}\n"),
             std::string::npos)
       << text;
 }
@@ -71,7 +74,7 @@ TEST(Expand, BasicKindStaysAsItIs) {
   const std::string text =
       "program p\n"
       "tensor x (8, 4) bf16 batch step\n"
-      "y (8, 4) bf16 = add(x, x) workspace scratch (64) u8 recompute layer 3\n";
+      "y (8, 4) bf16 = add(a=x, b=x) workspace scratch (64) u8 recompute layer 3\n";
   EXPECT_EQ(expanded(text), text);
 }
 

@@ -40,7 +40,7 @@ TEST(Kinds, ElementwiseAreThoseWhoseOutputIsNeverKept) {
     const auto kind = static_cast<Kind>(i);
     const bool expected = kind == Kind::rms_norm || kind == Kind::silu_mul ||
                           kind == Kind::dropout || kind == Kind::cast;
-    EXPECT_EQ(is_elementwise(kind), expected) << name_of(kind);
+    EXPECT_EQ(traits_of(kind).is_cheap, expected) << name_of(kind);
   }
 }
 
@@ -51,11 +51,11 @@ TEST(Kinds, NamesReadBack) {
     EXPECT_EQ(default_attributes(kind).index(), static_cast<size_t>(i));
   }
   EXPECT_FALSE(kind_from_name("matmull"));
-  EXPECT_TRUE(is_fused(Kind::linear_cross_entropy));
-  EXPECT_TRUE(is_fused(Kind::linear_cross_entropy_train));
-  EXPECT_FALSE(is_fused(Kind::attention));
-  EXPECT_TRUE(has_training_form(Kind::linear_cross_entropy));
-  EXPECT_FALSE(has_training_form(Kind::cross_entropy));
+  EXPECT_TRUE(traits_of(Kind::linear_cross_entropy).is_fused);
+  EXPECT_TRUE(traits_of(Kind::linear_cross_entropy_train).is_fused);
+  EXPECT_FALSE(traits_of(Kind::attention).is_fused);
+  EXPECT_TRUE(traits_of(Kind::linear_cross_entropy).has_training_form);
+  EXPECT_FALSE(traits_of(Kind::cross_entropy).has_training_form);
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ Operation random_operation(Dice& dice, int64_t tensors) {
   operation.writes = random_ids(dice, tensors);
   operation.updates = random_ids(dice, tensors);
   if (dice.one_in(3)) operation.workspace = static_cast<TensorId>(dice.below(tensors));
-  operation.stream = static_cast<int8_t>(dice.below(256) - 128);
+  operation.channel = static_cast<Channel>(dice.below(4));
   operation.phase = static_cast<Phase>(dice.below(4));
   operation.layer = static_cast<int32_t>(dice.below(4)) - 1;
   return operation;

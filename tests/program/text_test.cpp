@@ -16,14 +16,16 @@ TEST(Text, ReadsAsWritten) {
       "program micro\n"
       "tensor x (8, 4) bf16 batch step\n"
       "tensor layers.0.w (6, 4) bf16 weight run layer 0\n"
-      "layers.0.y (8, 6) bf16 = matmul(x, layers.0.w) {transpose_b, alpha 0.5} workspace scratch "
+      "layers.0.y (8, 6) bf16 = matmul(a=x, b=layers.0.w) {transpose_b, alpha 0.5} workspace "
+      "scratch "
       "(128) u8 "
       "layer 0\n"
-      "layers.0.z (8, 6) f32 gradient layer none = cast(layers.0.y) backward stream 2 layer 0\n"
+      "layers.0.z (8, 6) f32 gradient layer none = cast(x=layers.0.y) backward channel "
+      "device_to_host layer 0\n"
       "half (4, 6) bf16 view of layers.0.y at 24, row (8) bf16 view of layers.0.y at 0 strides (6) "
       "= "
-      "silu_mul_grad(x, x, x)\n"
-      "accumulate(layers.0.z) updates (layers.0.y) {stochastic, seed 7} recompute\n";
+      "silu_mul_grad(dy=x, gate=x, up=x)\n"
+      "accumulate(layers.0.z) updates (y=layers.0.y) {stochastic, seed 7} recompute\n";
   const Program program = parse_text(text);
   EXPECT_EQ(to_text(program), text);
   EXPECT_EQ(program.name, "micro");
@@ -39,7 +41,7 @@ TEST(Text, ReadsAsWritten) {
   const Tensor& z = program.tensor(program.find("layers.0.z"));
   EXPECT_EQ(z.layer, -1);
   EXPECT_EQ(z.role, Role::gradient);
-  EXPECT_EQ(program.operations[1].stream, 2);
+  EXPECT_EQ(program.operations[1].channel, Channel::device_to_host);
   EXPECT_EQ(program.operations[1].phase, Phase::backward);
   const Tensor& row = program.tensor(program.find("row"));
   EXPECT_EQ(row.view.base, program.find("layers.0.y"));
@@ -71,7 +73,7 @@ TEST(Text, KeepsIdsThatAreOutOfOrder) {
   EXPECT_EQ(to_text(program),
             "program p\n"
             "tensor x (2) bf16 batch step\n"
-            "y (2) f32 = cast(x)\n");
+            "y (2) f32 = cast(x=x)\n");
 }
 
 TEST(Text, RoundTripsRandomPrograms) {
@@ -105,36 +107,38 @@ TEST(Text, WithoutIdsParsesToTheSameProgramRenumbered) {
 
 TEST(Text, FoldsEqualLayers) {
   const std::string text = to_text(layered_program(32));
-  EXPECT_EQ(text,
-            "program layered\n"
-            "tensor random (2) i32 scalar step\n"
-            "tensor all_weights (128, 4) bf16 weight run\n"
-            "tensor x (8, 4) bf16 batch step\n"
-            "layer x32 from 0 {\n"
-            "  tensor %<3*+3> model.layers.*.weight (4, 4) bf16 weight run layer * view of "
-            "all_weights at <16*>\n"
-            "}\n"
-            "%4 layers.0.dropped (8, 4) bf16 = dropout(x, random) {probability 0.1, row_length 8, "
-            "site 3} layer 0\n"
-            "layers.0.output (8, 4) bf16 = matmul(layers.0.dropped, model.layers.0.weight) "
-            "{transpose_b} layer 0\n"
-            "layer x31 from 1 {\n"
-            "  %<3*+4> layers.*.dropped (8, 4) bf16 = dropout(layers.<*-1>.output, random) "
-            "{probability 0.1, row_length 8, site <7*+3>} layer *\n"
-            "  layers.*.output (8, 4) bf16 = matmul(layers.*.dropped, model.layers.*.weight) "
-            "{transpose_b} layer *\n"
-            "}\n"
-            "output.grad (8, 4) bf16 = cast(layers.31.output) backward\n"
-            "layers.31.output.grad (8, 4) bf16 = matmul(output.grad, "
-            "model.layers.31.weight) backward layer 31\n"
-            "layers.31.input.grad (8, 4) bf16 = dropout(layers.31.output.grad, random) "
-            "{probability 0.1, row_length 8, site 220} backward layer 31\n"
-            "layer x31 from 30 down {\n"
-            "  layers.*.output.grad (8, 4) bf16 = matmul(layers.<*+1>.input.grad, "
-            "model.layers.*.weight) backward layer *\n"
-            "  layers.*.input.grad (8, 4) bf16 = dropout(layers.*.output.grad, random) "
-            "{probability 0.1, row_length 8, site <7*+3>} backward layer *\n"
-            "}\n");
+  EXPECT_EQ(
+      text,
+      "program layered\n"
+      "tensor random (2) i32 scalar step\n"
+      "tensor all_weights (128, 4) bf16 weight run\n"
+      "tensor x (8, 4) bf16 batch step\n"
+      "layer x32 from 0 {\n"
+      "  tensor %<3*+3> model.layers.*.weight (4, 4) bf16 weight run layer * view of "
+      "all_weights at <16*>\n"
+      "}\n"
+      "%4 layers.0.dropped (8, 4) bf16 = dropout(x=x, random=random) {probability 0.1, row_length "
+      "8, "
+      "site 3} layer 0\n"
+      "layers.0.output (8, 4) bf16 = matmul(a=layers.0.dropped, b=model.layers.0.weight) "
+      "{transpose_b} layer 0\n"
+      "layer x31 from 1 {\n"
+      "  %<3*+4> layers.*.dropped (8, 4) bf16 = dropout(x=layers.<*-1>.output, random=random) "
+      "{probability 0.1, row_length 8, site <7*+3>} layer *\n"
+      "  layers.*.output (8, 4) bf16 = matmul(a=layers.*.dropped, b=model.layers.*.weight) "
+      "{transpose_b} layer *\n"
+      "}\n"
+      "output.grad (8, 4) bf16 = cast(x=layers.31.output) backward\n"
+      "layers.31.output.grad (8, 4) bf16 = matmul(a=output.grad, "
+      "b=model.layers.31.weight) backward layer 31\n"
+      "layers.31.input.grad (8, 4) bf16 = dropout(x=layers.31.output.grad, random=random) "
+      "{probability 0.1, row_length 8, site 220} backward layer 31\n"
+      "layer x31 from 30 down {\n"
+      "  layers.*.output.grad (8, 4) bf16 = matmul(a=layers.<*+1>.input.grad, "
+      "b=model.layers.*.weight) backward layer *\n"
+      "  layers.*.input.grad (8, 4) bf16 = dropout(x=layers.*.output.grad, random=random) "
+      "{probability 0.1, row_length 8, site <7*+3>} backward layer *\n"
+      "}\n");
 }
 
 TEST(Text, RoundTripsFoldedPrograms) {

@@ -42,8 +42,8 @@ TEST(Verify, Ids) {
   program.operations[0].workspace = 3;
   EXPECT_EQ(verify(program), Problems{"operation 0 (add) touches tensor 3 of 3"});
   program.operations[0].workspace = kNone;
-  program.operations[0].stream = -1;
-  EXPECT_EQ(verify(program), Problems{"operation 0 (add) runs on stream -1"});
+  program.operations[0].channel = Channel::interconnect;
+  EXPECT_EQ(verify(program), Problems{"operation 0 (add) runs on channel interconnect"});
 }
 
 TEST(Verify, NoKind) {

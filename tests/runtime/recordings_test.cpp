@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/cuda_backend.h"
+#include "backends/loss_operands.h"
 #include "plan/job.h"
 #include "program/builder.h"
 #include "runtime/executor.h"
@@ -33,7 +34,8 @@ class Watched final : public backends::cuda::CudaBackend {
     for (const backends::Invocation& invocation : invocations) {
       const auto kind = static_cast<Kind>(invocation.attributes->index());
       ++runs[kind];
-      if (kind == Kind::linear_cross_entropy) loss_rows = invocation.loss_rows;
+      if (kind == Kind::linear_cross_entropy)
+        loss_rows = backends::rows_with_loss(invocation, kTokens);
     }
     CudaBackend::run_list(invocations);
   }
@@ -99,7 +101,7 @@ class LossJob {
     auto* targets = executor_.tensor("host.targets").as<int32_t>();
     for (int64_t t = 0; t < kTokens; ++t)
       targets[t] = t % stride == 0 ? static_cast<int32_t>(t) : -1;
-    executor_.upload_batch("micro_first", (kTokens + stride - 1) / stride);
+    executor_.upload_batch("micro_first");
     executor_.run("micro_first");
     std::vector<float> four(kTokens);
     backend_.copy(four.data(), executor_.tensor("four").data, kTokens * int64_t{sizeof(float)});

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,33 @@ TEST(Style, JsonIsParsedInOnePlace) {
     for (const std::string& line : lines_of(path))
       EXPECT_FALSE(std::regex_search(line, parses))
           << path << ": " << line << " goes past base/json_parser.h";
+}
+
+// Operands have names (program/kinds/operands.h).
+TEST(Style, OperandsAreAskedForByName) {
+  const std::regex positional(
+      "(reads|writes|updates)(\\[[0-9]|\\.(at|first|last)\\(|\\.back\\(\\)|\\.size\\(\\) -)|"
+      "view\\.(read|write|update)\\(");
+  for (const fs::path& path : sources("src"))
+    for (const std::string& line : lines_of(path))
+      EXPECT_FALSE(std::regex_search(line, positional)) << path << ": " << line;
+}
+
+// What holds for every kind asks for traits (program/kinds/traits.h). A rewrite that is about one
+// kind may name it in its own file.
+TEST(Style, GeneralCodeNamesNoKind) {
+  const std::set<std::string> rewrites{"fuse.cpp", "fuse_low_rank.cpp", "quantize.cpp",
+                                       "update_in_backward.cpp"};
+  const std::regex names_a_kind(
+      "(^|[^A-Za-z])Kind::(?!name)[a-z]|get_if<|starts_with\\(\"(attention|matmul|transfer)");
+  for (const char* folder : {"src/passes", "src/plan", "src/program", "src/runtime"})
+    for (const auto& entry : fs::directory_iterator(kRoot / folder)) {
+      const fs::path& path = entry.path();
+      if (path.extension() != ".cpp" && path.extension() != ".h") continue;
+      if (rewrites.contains(path.filename().string())) continue;
+      for (const std::string& line : lines_of(path))
+        EXPECT_FALSE(std::regex_search(line, names_a_kind)) << path << ": " << line;
+    }
 }
 
 TEST(Style, EverySourceIsListed) {

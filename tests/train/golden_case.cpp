@@ -88,7 +88,6 @@ void LoadedCase::put_batch(const std::string& program, const std::vector<int32_t
                            std::vector<int32_t> targets, std::vector<int32_t> bounds,
                            std::vector<int32_t> positions) {
   for (int32_t& target : targets) target = std::max(target, -1);
-  const int64_t loss_rows = count_trained(targets);
   const auto row = static_cast<int32_t>(spec_.row_tokens);
   if (bounds.empty())
     for (int32_t r = 0; r < static_cast<int32_t>(spec_.rows); ++r)
@@ -100,7 +99,7 @@ void LoadedCase::put_batch(const std::string& program, const std::vector<int32_t
   put(*executor_, program, "host.targets", std::move(targets), -1);
   put(*executor_, program, "host.positions", std::move(positions), 0);
   put(*executor_, program, "host.query_bounds", std::move(bounds), 0);
-  executor_->upload_batch(program, loss_rows);
+  executor_->upload_batch(program);
 }
 
 int64_t count_trained(const std::vector<int32_t>& targets) {

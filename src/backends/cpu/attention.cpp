@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <initializer_list>
+
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
@@ -5,6 +8,9 @@
 
 namespace snug::backends::cpu {
 namespace {
+
+using program::Attention;
+using program::AttentionGrad;
 
 struct Range {
   int64_t begin = 0;
@@ -15,10 +21,11 @@ struct Range {
 // The segments of an operation, as its bounds give them.
 class Segments {
  public:
-  Segments(const Buffer& q_bounds, const Buffer& k_bounds)
-      : q_bounds_(integers_of(q_bounds)),
-        k_bounds_(integers_of(k_bounds)),
-        count_(q_bounds.shape[0]) {}
+  template <typename Attributes>
+  Segments(const Attributes&, const Invocation& invocation)
+      : q_bounds_(integers_of(invocation[Attributes::kQBounds])),
+        k_bounds_(integers_of(invocation[Attributes::kKBounds])),
+        count_(invocation[Attributes::kQBounds].shape[0]) {}
 
   int64_t count() const { return count_; }
   Range queries(int64_t index) const { return at(q_bounds_, index); }
@@ -83,13 +90,13 @@ AttentionForm form_of(const Attributes& attention, Range queries, Range keys) {
           .keys = keys.size()};
 }
 
+// Whether q and these operands have one type.
 template <typename Attributes>
-bool of_one_type(const Attributes&, const program::OperationView& view, size_t reads,
-                 size_t writes) {
-  bool same = true;
-  for (size_t i = 0; i < reads; ++i) same = same && view.read(i).dtype == view.read(0).dtype;
-  for (size_t i = 0; i < writes; ++i) same = same && view.write(i).dtype == view.read(0).dtype;
-  return same;
+bool of_one_type(const program::OperationView& view,
+                 std::initializer_list<program::Operand<Attributes>> operands) {
+  const base::DType type = view[Attributes::kQ].dtype;
+  return std::all_of(operands.begin(), operands.end(),
+                     [&](const auto& operand) { return view[operand].dtype == type; });
 }
 
 // One key head of one segment, and some of its queries.
@@ -102,8 +109,7 @@ struct Task {
 // Work of the forward pass, cut the same way whatever the number of threads.
 class ForwardTasks {
  public:
-  ForwardTasks(const program::Attention& attention, const Segments& segments,
-               int64_t queries_of_tile)
+  ForwardTasks(const Attention& attention, const Segments& segments, int64_t queries_of_tile)
       : attention_(attention), segments_(segments), queries_of_tile_(queries_of_tile) {}
 
   int64_t count() const {
@@ -129,25 +135,24 @@ class ForwardTasks {
   }
   int64_t count_of(int64_t index) const { return tiles_of(index) * attention_.kv_heads; }
 
-  const program::Attention& attention_;
+  const Attention& attention_;
   const Segments& segments_;
   int64_t queries_of_tile_;
 };
 
 }  // namespace
 
-bool supports(const program::Attention& attention, const program::OperationView& view,
-              const CpuContext&) {
-  return of_one_type(attention, view, 3, 1);
+bool supports(const Attention&, const program::OperationView& view, const CpuContext&) {
+  return of_one_type(view, {Attention::kK, Attention::kV, Attention::kO});
 }
 
-int64_t workspace_bytes(const program::Attention& attention, const program::OperationView& view,
+int64_t workspace_bytes(const Attention& attention, const program::OperationView& view,
                         const CpuContext& context) {
-  if (has_few_queries(view.read(0).shape[0], attention.head_dim)) return 0;
+  const program::Tensor& q = view[Attention::kQ];
+  if (has_few_queries(q.shape[0], attention.head_dim)) return 0;
   const int64_t group = attention.heads / attention.kv_heads;
-  return context.threads *
-         context.kernels.attention_tile->scratch_bytes[element_of(view.read(0).dtype)](
-             group, attention.head_dim);
+  return context.threads * context.kernels.attention_tile->scratch_bytes[element_of(q.dtype)](
+                               group, attention.head_dim);
 }
 
 namespace {
@@ -155,11 +160,11 @@ namespace {
 // The operands of a forward pass.
 struct ForwardTensors {
   explicit ForwardTensors(const Invocation& invocation)
-      : q(rows_of(invocation.reads[0])),
-        k(rows_of(invocation.reads[1])),
-        v(rows_of(invocation.reads[2])),
-        o(rows_of(invocation.writes[0])),
-        lse(rows_of(invocation.writes[1])) {}
+      : q(rows_of(invocation[Attention::kQ])),
+        k(rows_of(invocation[Attention::kK])),
+        v(rows_of(invocation[Attention::kV])),
+        o(rows_of(invocation[Attention::kO])),
+        lse(rows_of(invocation[Attention::kLse])) {}
   Rows q, k, v, o, lse;
 
   void zero_queries(Range gap) const {
@@ -168,8 +173,7 @@ struct ForwardTensors {
       std::fill(lse.at(head, gap.begin), lse.at(head, gap.end), std::byte{0});
   }
 
-  AttentionTile tile(const program::Attention& attention, const Segments& segments,
-                     const Task& task) const {
+  AttentionTile tile(const Attention& attention, const Segments& segments, const Task& task) const {
     const Range queries = segments.queries(task.segment);
     const Range keys = segments.keys(task.segment);
     const int64_t d = attention.head_dim;
@@ -191,18 +195,18 @@ struct ForwardTensors {
 // The operands of a backward pass.
 struct BackwardTensors {
   explicit BackwardTensors(const Invocation& invocation)
-      : d_o(rows_of(invocation.reads[0])),
-        q(rows_of(invocation.reads[1])),
-        k(rows_of(invocation.reads[2])),
-        v(rows_of(invocation.reads[3])),
-        o(rows_of(invocation.reads[4])),
-        lse(rows_of(invocation.reads[5])),
-        dq(rows_of(invocation.writes[0])),
-        dk(rows_of(invocation.writes[1])),
-        dv(rows_of(invocation.writes[2])) {}
+      : d_o(rows_of(invocation[AttentionGrad::kDO])),
+        q(rows_of(invocation[AttentionGrad::kQ])),
+        k(rows_of(invocation[AttentionGrad::kK])),
+        v(rows_of(invocation[AttentionGrad::kV])),
+        o(rows_of(invocation[AttentionGrad::kO])),
+        lse(rows_of(invocation[AttentionGrad::kLse])),
+        dq(rows_of(invocation[AttentionGrad::kDQ])),
+        dk(rows_of(invocation[AttentionGrad::kDK])),
+        dv(rows_of(invocation[AttentionGrad::kDV])) {}
   Rows d_o, q, k, v, o, lse, dq, dk, dv;
 
-  AttentionSegmentGrad segment(const program::AttentionGrad& grad, Range queries, Range keys,
+  AttentionSegmentGrad segment(const AttentionGrad& grad, Range queries, Range keys,
                                int64_t kv_head) const {
     const int64_t d = grad.head_dim;
     const int64_t head = kv_head * (grad.heads / grad.kv_heads);
@@ -232,11 +236,11 @@ struct BackwardTensors {
 
 }  // namespace
 
-void run(const program::Attention& attention, const Invocation& invocation, CpuContext& context) {
+void run(const Attention& attention, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(attention.scale > 0, "attention's scale is {}", attention.scale);
   const ForwardTensors tensors(invocation);
   const Element element = tensors.q.element;
-  const Segments segments(invocation.reads[3], invocation.reads[4]);
+  const Segments segments(attention, invocation);
   segments.for_each_query_gap(tensors.q.rows, [&](Range gap) { tensors.zero_queries(gap); });
   const AttentionTileKernels& kernels = *context.kernels.attention_tile;
   const int64_t group = attention.heads / attention.kv_heads;
@@ -253,22 +257,24 @@ void run(const program::Attention& attention, const Invocation& invocation, CpuC
   });
 }
 
-bool supports(const program::AttentionGrad& grad, const program::OperationView& view,
-              const CpuContext&) {
-  return of_one_type(grad, view, 5, 3);
+bool supports(const AttentionGrad&, const program::OperationView& view, const CpuContext&) {
+  using Grad = AttentionGrad;
+  return of_one_type(view,
+                     {Grad::kDO, Grad::kK, Grad::kV, Grad::kO, Grad::kDQ, Grad::kDK, Grad::kDV});
 }
 
-int64_t workspace_bytes(const program::AttentionGrad& grad, const program::OperationView& view,
+int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView& view,
                         const CpuContext& context) {
-  return context.threads *
-         context.kernels.attention_grad->scratch_bytes[element_of(view.read(1).dtype)](
-             grad.heads / grad.kv_heads, grad.head_dim, view.read(2).shape[0]);
+  const Element element = element_of(view[AttentionGrad::kQ].dtype);
+  const int64_t keys = view[AttentionGrad::kK].shape[0];
+  return context.threads * context.kernels.attention_grad->scratch_bytes[element](
+                               grad.heads / grad.kv_heads, grad.head_dim, keys);
 }
 
-void run(const program::AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {
+void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {
   const BackwardTensors tensors(invocation);
   const Element element = tensors.q.element;
-  const Segments segments(invocation.reads[6], invocation.reads[7]);
+  const Segments segments(grad, invocation);
   segments.for_each_query_gap(tensors.dq.rows, [&](Range gap) { zero(tensors.dq, gap); });
   segments.for_each_key_gap(tensors.dk.rows, [&](Range gap) {
     zero(tensors.dk, gap);
@@ -288,9 +294,9 @@ void run(const program::AttentionGrad& grad, const Invocation& invocation, CpuCo
 }
 
 void run(const program::CacheWrite&, const Invocation& invocation, CpuContext& context) {
-  const Rows x = rows_of(invocation.reads[0]);
-  const int32_t* slots = integers_of(invocation.reads[1]);
-  const Rows cache = rows_of(invocation.updates[0]);
+  const Rows x = rows_of(invocation[program::CacheWrite::kX]);
+  const int32_t* slots = integers_of(invocation[program::CacheWrite::kSlots]);
+  const Rows cache = rows_of(invocation[program::CacheWrite::kCache]);
   const auto convert = context.kernels.elementwise->convert[x.element][cache.element];
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
   parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {

@@ -87,8 +87,10 @@ program::Workspace CpuBackend::workspace(const program::OperationView& view) con
   return {.bytes = bytes, .exact = true};
 }
 
-int64_t CpuBackend::loss_chunk_rows(int64_t vocab, int64_t tokens) const {
-  return default_chunk_rows(vocab, tokens);
+program::Attributes CpuBackend::decide(const program::OperationView& view) const {
+  return dispatch<program::Attributes>(view.operation.attributes, [&](const auto& attributes) {
+    return program::Attributes(cpu::decide(attributes, view, context_));
+  });
 }
 
 std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes) {

@@ -8,9 +8,9 @@
 namespace snug::backends::cpu {
 
 void run(const program::CrossEntropy&, const Invocation& invocation, CpuContext& context) {
-  const Rows logits = rows_of(invocation.reads[0]);
-  const int32_t* targets = integers_of(invocation.reads[1]);
-  auto* losses = invocation.writes[0].as<float>();
+  const Rows logits = rows_of(invocation[program::CrossEntropy::kLogits]);
+  const int32_t* targets = integers_of(invocation[program::CrossEntropy::kTargets]);
+  auto* losses = invocation[program::CrossEntropy::kLosses].as<float>();
   parallel_for(logits.rows, [&](int64_t t) {
     losses[t] = 0;
     if (targets[t] < 0) return;
@@ -19,15 +19,16 @@ void run(const program::CrossEntropy&, const Invocation& invocation, CpuContext&
     losses[t] =
         statistics_of(row, *context.kernels.softmax).loss(logit_at(row.data, row.element, target));
   });
-  sum_losses(losses, logits.rows, *invocation.reads[2].as<float>(), invocation.writes[1]);
+  const float inverse_tokens = *invocation[program::CrossEntropy::kInverseTokens].as<float>();
+  sum_losses(losses, logits.rows, inverse_tokens, invocation[program::CrossEntropy::kLoss]);
 }
 
 void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuContext& context) {
   const SoftmaxKernels& kernels = *context.kernels.softmax;
-  const Rows logits = rows_of(invocation.reads[0]);
-  const int32_t* targets = integers_of(invocation.reads[1]);
-  const float inverse_tokens = *invocation.reads[2].as<float>();
-  const Rows dlogits = rows_of(invocation.writes[0]);
+  const Rows logits = rows_of(invocation[program::CrossEntropyGrad::kLogits]);
+  const int32_t* targets = integers_of(invocation[program::CrossEntropyGrad::kTargets]);
+  const float inverse_tokens = *invocation[program::CrossEntropyGrad::kInverseTokens].as<float>();
+  const Rows dlogits = rows_of(invocation[program::CrossEntropyGrad::kDLogits]);
   parallel_for(logits.rows, [&](int64_t t) {
     if (targets[t] < 0) {
       std::memset(dlogits.at(t), 0, static_cast<size_t>(dlogits.columns * dlogits.element_bytes()));

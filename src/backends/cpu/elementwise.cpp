@@ -7,15 +7,17 @@
 namespace snug::backends::cpu {
 
 void run(const program::Add&, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{rows_of(invocation.reads[0]), rows_of(invocation.reads[1]),
-                           rows_of(invocation.writes[0])};
+  const std::array tensors{rows_of(invocation[program::Add::kA]),
+                           rows_of(invocation[program::Add::kB]),
+                           rows_of(invocation[program::Add::kC])};
   const auto add =
       context.kernels.elementwise->add[tensors[0].element][tensors[1].element][tensors[2].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { add(at[0], at[1], at[2], n); });
 }
 
 void run(const program::Accumulate& accumulate, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{rows_of(invocation.reads[0]), rows_of(invocation.updates[0])};
+  const std::array tensors{rows_of(invocation[program::Accumulate::kX]),
+                           rows_of(invocation[program::Accumulate::kY])};
   const Element x = tensors[0].element;
   const Element y = tensors[1].element;
   const ElementwiseKernels& kernels = *context.kernels.elementwise;
@@ -25,7 +27,7 @@ void run(const program::Accumulate& accumulate, const Invocation& invocation, Cp
     });
     return;
   }
-  const int32_t* random = integers_of(invocation.reads[1]);
+  const int32_t* random = integers_of(invocation[program::Accumulate::kRandom]);
   const base::PhiloxKey key =
       stream_key({accumulate.seed, accumulate.site, random[0], random[1]}, RandomPurpose::rounding);
   parallel_elements(tensors, [&](auto at, int64_t first, int64_t n) {
@@ -35,9 +37,9 @@ void run(const program::Accumulate& accumulate, const Invocation& invocation, Cp
 }
 
 void run(const program::AddBias&, const Invocation& invocation, CpuContext& context) {
-  const Rows x = rows_of(invocation.reads[0]);
-  const Rows bias = flattened(rows_of(invocation.reads[1]));
-  const Rows y = rows_of(invocation.writes[0]);
+  const Rows x = rows_of(invocation[program::AddBias::kX]);
+  const Rows bias = flattened(rows_of(invocation[program::AddBias::kBias]));
+  const Rows y = rows_of(invocation[program::AddBias::kY]);
   const auto add = context.kernels.elementwise->add[x.element][bias.element][y.element];
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
   parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
@@ -47,12 +49,13 @@ void run(const program::AddBias&, const Invocation& invocation, CpuContext& cont
 
 int64_t workspace_bytes(const program::SumRows&, const program::OperationView& view,
                         const CpuContext&) {
-  return reduction_bytes(view.read(0).shape.rows(), view.read(0).shape.columns());
+  const program::Shape& x = view[program::SumRows::kX].shape;
+  return reduction_bytes(x.rows(), x.columns());
 }
 
 void run(const program::SumRows& sum_rows, const Invocation& invocation, CpuContext& context) {
-  const Rows x = rows_of(invocation.reads[0]);
-  const Rows y = rows_of(sum_rows.accumulate ? invocation.updates[0] : invocation.writes[0]);
+  const Rows x = rows_of(invocation[program::SumRows::kX]);
+  const Rows y = rows_of(invocation[program::SumRows::kY]);
   float* partials = invocation.workspace.as<float>();
   const int64_t block_rows = reduction_block_rows(x.rows);
   parallel_ranges(x.rows, block_rows, [&](int64_t begin, int64_t end) {
@@ -64,9 +67,9 @@ void run(const program::SumRows& sum_rows, const Invocation& invocation, CpuCont
 }
 
 void run(const program::Dropout& dropout, const Invocation& invocation, CpuContext& context) {
-  const Rows x = rows_of(invocation.reads[0]);
-  const Rows y = rows_of(invocation.writes[0]);
-  const int32_t* random = integers_of(invocation.reads[1]);
+  const Rows x = rows_of(invocation[program::Dropout::kX]);
+  const Rows y = rows_of(invocation[program::Dropout::kY]);
+  const int32_t* random = integers_of(invocation[program::Dropout::kRandom]);
   const base::PhiloxKey key = dropout_key({dropout.seed, dropout.site, random[0]});
   const auto apply = context.kernels.elementwise->dropout[x.element][y.element];
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
@@ -85,7 +88,8 @@ void run(const program::Dropout& dropout, const Invocation& invocation, CpuConte
 }
 
 void run(const program::Cast&, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{rows_of(invocation.reads[0]), rows_of(invocation.writes[0])};
+  const std::array tensors{rows_of(invocation[program::Cast::kX]),
+                           rows_of(invocation[program::Cast::kY])};
   const auto convert = context.kernels.elementwise->convert[tensors[0].element][tensors[1].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { convert(at[0], at[1], n); });
 }

@@ -46,9 +46,9 @@ void add_token_rows(const ElementwiseKernels& kernels, const Rows& dy, const Row
 }  // namespace
 
 void run(const program::Embedding&, const Invocation& invocation, CpuContext& context) {
-  const Rows table = rows_of(invocation.reads[0]);
-  const int32_t* ids = integers_of(invocation.reads[1]);
-  const Rows y = rows_of(invocation.writes[0]);
+  const Rows table = rows_of(invocation[program::Embedding::kTable]);
+  const int32_t* ids = integers_of(invocation[program::Embedding::kIds]);
+  const Rows y = rows_of(invocation[program::Embedding::kY]);
   const auto convert = context.kernels.elementwise->convert[table.element][y.element];
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / y.columns);
   parallel_ranges(y.rows, rows_per_task, [&](int64_t begin, int64_t end) {
@@ -62,14 +62,14 @@ void run(const program::Embedding&, const Invocation& invocation, CpuContext& co
 
 int64_t workspace_bytes(const program::EmbeddingGrad&, const program::OperationView& view,
                         const CpuContext&) {
-  return view.read(1).shape.elements() * int64_t{sizeof(uint64_t)};
+  return view[program::EmbeddingGrad::kIds].shape.elements() * int64_t{sizeof(uint64_t)};
 }
 
 // Tokens are sorted by id in the workspace; each id's tokens are then one sum, in token order.
 void run(const program::EmbeddingGrad& grad, const Invocation& invocation, CpuContext& context) {
-  const Rows dy = rows_of(invocation.reads[0]);
-  const int32_t* ids = integers_of(invocation.reads[1]);
-  const Rows table = rows_of(grad.accumulate ? invocation.updates[0] : invocation.writes[0]);
+  const Rows dy = rows_of(invocation[program::EmbeddingGrad::kDY]);
+  const int32_t* ids = integers_of(invocation[program::EmbeddingGrad::kIds]);
+  const Rows table = rows_of(invocation[program::EmbeddingGrad::kDTable]);
   const std::span entries(invocation.workspace.as<uint64_t>(), static_cast<size_t>(dy.rows));
   for (int64_t t = 0; t < dy.rows; ++t) {
     SNUG_CHECK(ids[t] >= 0 && ids[t] < table.rows, "id {} at {} in a table of {}", ids[t], t,

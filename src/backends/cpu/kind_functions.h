@@ -20,6 +20,16 @@ namespace snug::backends::cpu {
 SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
 
+// The attributes with this backend's decisions; as they are by default.
+template <typename Attributes>
+Attributes decide(const Attributes& attributes, const program::OperationView&, const CpuContext&) {
+  return attributes;
+}
+program::LinearCrossEntropy decide(const program::LinearCrossEntropy&,
+                                   const program::OperationView&, const CpuContext&);
+program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain&,
+                                        const program::OperationView&, const CpuContext&);
+
 // Scratch of an operation, exact.
 template <typename Attributes>
 int64_t workspace_bytes(const Attributes&, const program::OperationView&, const CpuContext&) {

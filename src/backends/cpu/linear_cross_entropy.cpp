@@ -7,6 +7,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/softmax_rows.h"
+#include "backends/loss_operands.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -17,26 +18,24 @@ void clear(std::byte* data, int64_t bytes) { std::memset(data, 0, static_cast<si
 // One run of a linear cross-entropy.
 class LossRun {
  public:
-  LossRun(const LossPlan& plan, const Invocation& invocation, CpuContext& context)
+  LossRun(const LossPlan& plan, const LossOperands& operands, const Invocation& invocation,
+          CpuContext& context)
       : plan_(plan),
         shape_(plan.shape()),
+        operands_(operands),
         invocation_(invocation),
         context_(context),
         kernels_(*context.kernels.softmax),
-        hidden_(rows_of(invocation.reads[0])),
-        targets_(integers_of(invocation.reads[2])),
-        inverse_tokens_(*invocation.reads[3].as<float>()),
-        losses_(invocation.writes[0].as<float>()),
+        hidden_(rows_of(operands.hidden)),
+        targets_(integers_of(operands.targets)),
+        inverse_tokens_(*operands.inverse_tokens.as<float>()),
+        losses_(operands.losses.as<float>()),
         row_numbers_(invocation.workspace.as<int32_t>()) {
-    if (shape_.train) dhidden_ = rows_of(invocation.writes[2]);
-    if (shape_.weight_gradient)
-      dweight_ = shape_.accumulate ? &invocation.updates[0] : &invocation.writes[3];
+    if (shape_.train) dhidden_ = rows_of(*operands.dhidden);
   }
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
-    SNUG_CHECK(trained <= invocation_.loss_rows, "{} rows carry loss, said were {}", trained,
-               invocation_.loss_rows);
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);
@@ -44,8 +43,8 @@ class LossRun {
       done += chunk.rows;
       first = false;
     }
-    if (first && dweight_ != nullptr) clear_dweight();
-    sum_losses(losses_, shape_.tokens, inverse_tokens_, invocation_.writes[1]);
+    if (first && operands_.dweight != nullptr) clear_dweight();
+    sum_losses(losses_, shape_.tokens, inverse_tokens_, operands_.loss);
   }
 
  private:
@@ -81,7 +80,7 @@ class LossRun {
   }
 
   const std::byte* weight_block(int64_t block) const {
-    return invocation_.reads[1].data +
+    return operands_.weight.data +
            block * plan_.block_columns() * shape_.weight_stride * base::size_of(shape_.type);
   }
 
@@ -102,11 +101,12 @@ class LossRun {
   void multiply_gradients(const Part& part, int64_t block) {
     const BlockProducts& products = plan_.products(part.chunk, block);
     std::byte* scratch = workspace(plan_.scratch_offset());
-    if (dweight_ != nullptr) {
+    if (operands_.dweight != nullptr) {
       const Product& product =
           part.overwrite_dweight ? *products.dweight_first : *products.dweight_next;
-      std::byte* to = dweight_->data + block * plan_.block_columns() * shape_.dweight_stride *
-                                           base::size_of(shape_.dweight_type);
+      std::byte* to = operands_.dweight->data + block * plan_.block_columns() *
+                                                    shape_.dweight_stride *
+                                                    base::size_of(shape_.dweight_type);
       product.multiply({.a = logits(part, block), .b = workspace(plan_.hidden_offset()), .c = to},
                        scratch, context_);
     }
@@ -177,7 +177,7 @@ class LossRun {
   }
 
   void clear_dweight() {
-    const Rows dweight = rows_of(*dweight_);
+    const Rows dweight = rows_of(*operands_.dweight);
     parallel_ranges(dweight.rows, 64, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         clear(dweight.at(i), dweight.columns * dweight.element_bytes());
@@ -186,6 +186,7 @@ class LossRun {
 
   const LossPlan& plan_;
   const LossShape& shape_;
+  const LossOperands& operands_;
   const Invocation& invocation_;
   CpuContext& context_;
   const SoftmaxKernels& kernels_;
@@ -195,31 +196,33 @@ class LossRun {
   float inverse_tokens_;
   float* losses_;
   int32_t* row_numbers_;
-  const Buffer* dweight_ = nullptr;
 };
 
-LossShape shape_of(int64_t chunk_rows, const program::OperationView& view) {
-  const MatrixLayout hidden = matrix_layout(view.read(0));
-  const MatrixLayout weight = matrix_layout(view.read(1));
+// What both kinds have.
+template <typename Loss>
+LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
+  const MatrixLayout hidden = matrix_layout(view[Loss::kHidden]);
+  const MatrixLayout weight = matrix_layout(view[Loss::kWeight]);
   LossShape shape{.tokens = hidden.rows, .width = hidden.columns, .vocab = weight.rows};
-  shape.chunk_rows = chunk_rows;
+  shape.chunk_rows = loss.chunk_rows;
+  shape.online = loss.online;
   shape.type = hidden.dtype;
   shape.weight_stride = weight.row_stride;
   return shape;
 }
 
 LossShape shape_of(const program::LinearCrossEntropy& loss, const program::OperationView& view) {
-  return shape_of(loss.chunk_rows, view);
+  return plain_shape_of(loss, view);
 }
 
 LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
                    const program::OperationView& view) {
-  LossShape shape = shape_of(loss.chunk_rows, view);
+  LossShape shape = plain_shape_of(loss, view);
   shape.train = true;
   shape.weight_gradient = loss.weight_gradient;
   shape.accumulate = loss.accumulate;
   if (!loss.weight_gradient) return shape;
-  const MatrixLayout dweight = matrix_layout(loss.accumulate ? view.update(0) : view.write(3));
+  const MatrixLayout dweight = matrix_layout(view[program::LinearCrossEntropyTrain::kDWeight]);
   shape.dweight_type = dweight.dtype;
   shape.dweight_stride = dweight.row_stride;
   return shape;
@@ -229,8 +232,7 @@ template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::OperationView& view,
                                        const CpuContext& context) {
   const LossShape shape = shape_of(loss, view);
-  if (is_online_loss(shape.type, shape.weight_gradient, context))
-    return std::make_unique<OnlineLossPlan>(shape, context);
+  if (shape.online) return std::make_unique<OnlineLossPlan>(shape, context);
   auto plan = std::make_unique<LossPlan>(shape, context);
   plan->create();
   return plan;
@@ -240,42 +242,69 @@ template <typename Loss>
 int64_t loss_workspace_bytes(const Loss& loss, const program::OperationView& view,
                              const CpuContext& context) {
   const LossShape shape = shape_of(loss, view);
-  if (is_online_loss(shape.type, shape.weight_gradient, context))
-    return OnlineLossPlan(shape, context).workspace_bytes();
+  if (shape.online) return OnlineLossPlan(shape, context).workspace_bytes();
   return LossPlan(shape, context).workspace_bytes();
 }
 
-void run_loss(bool weight_gradient, const Invocation& invocation, CpuContext& context) {
+template <typename Loss>
+Loss decide_loss(Loss loss, bool weight_gradient, const program::OperationView& view,
+                 const CpuContext& context) {
+  if (loss.chunk_rows > 0) return loss;
+  const program::Tensor& hidden = view[Loss::kHidden];
+  loss.online = is_online_loss(hidden.dtype, weight_gradient, context);
+  loss.chunk_rows = loss.online ? online_chunk_rows(hidden.shape[0])
+                                : default_chunk_rows(view[Loss::kWeight].shape[0], hidden.shape[0]);
+  return loss;
+}
+
+template <typename Loss>
+void run_loss(const Loss& loss, const Invocation& invocation, CpuContext& context) {
+  const LossOperands operands = loss_operands(loss, invocation);
   SNUG_CHECK(invocation.prepared != nullptr, "a linear cross-entropy that was not prepared");
-  if (is_online_loss(invocation.reads[0].dtype, weight_gradient, context))
-    return run_online_loss(static_cast<const OnlineLossPlan&>(*invocation.prepared), invocation,
-                           context);
-  LossRun(static_cast<const LossPlan&>(*invocation.prepared), invocation, context).run();
+  if (loss.online)
+    return run_online_loss(static_cast<const OnlineLossPlan&>(*invocation.prepared), operands,
+                           invocation, context);
+  LossRun(static_cast<const LossPlan&>(*invocation.prepared), operands, invocation, context).run();
 }
 
 }  // namespace
 
-void run(const program::LinearCrossEntropy&, const Invocation& invocation, CpuContext& context) {
-  run_loss(false, invocation, context);
+program::LinearCrossEntropy decide(const program::LinearCrossEntropy& loss,
+                                   const program::OperationView& view, const CpuContext& context) {
+  return decide_loss(loss, false, view, context);
+}
+
+program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain& loss,
+                                        const program::OperationView& view,
+                                        const CpuContext& context) {
+  return decide_loss(loss, loss.weight_gradient, view, context);
+}
+
+void run(const program::LinearCrossEntropy& loss, const Invocation& invocation,
+         CpuContext& context) {
+  run_loss(loss, invocation, context);
 }
 
 void run(const program::LinearCrossEntropyTrain& loss, const Invocation& invocation,
          CpuContext& context) {
-  run_loss(loss.weight_gradient, invocation, context);
+  run_loss(loss, invocation, context);
 }
 
 bool supports(const program::LinearCrossEntropy&, const program::OperationView& view,
               const CpuContext& context) {
-  return supports_product(view.read(0).dtype, view.read(1).dtype, base::DType::f32, context);
+  using Loss = program::LinearCrossEntropy;
+  return supports_product(view[Loss::kHidden].dtype, view[Loss::kWeight].dtype, base::DType::f32,
+                          context);
 }
 
 bool supports(const program::LinearCrossEntropyTrain& loss, const program::OperationView& view,
               const CpuContext& context) {
-  const base::DType type = view.read(0).dtype;
-  if (!supports_product(type, view.read(1).dtype, base::DType::f32, context)) return false;
+  using Loss = program::LinearCrossEntropyTrain;
+  const base::DType type = view[Loss::kHidden].dtype;
+  const base::DType weight = view[Loss::kWeight].dtype;
+  if (!supports_product(type, weight, base::DType::f32, context)) return false;
   if (!loss.weight_gradient) return true;
-  const base::DType dweight = (loss.accumulate ? view.update(0) : view.write(3)).dtype;
-  return supports_product(type, type, dweight, context);
+  return supports_product(type, type, view[Loss::kDWeight].dtype, context);
 }
 
 int64_t workspace_bytes(const program::LinearCrossEntropy& loss, const program::OperationView& view,

@@ -106,7 +106,7 @@ int64_t default_chunk_rows(int64_t vocab, int64_t tokens) {
 
 LossPlan::LossPlan(const LossShape& shape, const CpuContext& context)
     : shape_(shape), block_columns_(std::min(kBlockColumns, shape.vocab)) {
-  if (shape_.chunk_rows == 0) shape_.chunk_rows = default_chunk_rows(shape_.vocab, shape_.tokens);
+  SNUG_CHECK(shape_.chunk_rows > 0, "a linear cross-entropy that was not lowered");
   const int64_t rest = shape_.vocab % block_columns_;
   for (int64_t rows = shape_.chunk_rows;; rows /= 2) {
     LossChunk chunk{rows, products_of(shape_, {rows, block_columns_}, context), {}};

@@ -10,7 +10,8 @@ struct LossShape {
   int64_t tokens = 0;
   int64_t width = 0;
   int64_t vocab = 0;
-  int64_t chunk_rows = 0;               // 0: the default
+  int64_t chunk_rows = 0;               // rows that are worked on at once
+  bool online = false;                  // online_loss.h
   base::DType type = base::DType::f32;  // of hidden and weight
   int64_t weight_stride = 0;
   bool train = false;

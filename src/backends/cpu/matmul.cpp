@@ -10,16 +10,18 @@
 namespace snug::backends::cpu {
 namespace {
 
+using program::Matmul;
+
 // A product that rounds stochastically is made in fp32 in the workspace, some rows at a time, and
 // then added: this much keeps the rows in the second-level cache on their way.
 constexpr int64_t kRoundedBytes = int64_t{1} << 20;
 
 constexpr int64_t round_up(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
-MatmulSpec spec_of(const program::Matmul& matmul, const program::OperationView& view) {
-  const MatrixLayout a = matrix_layout(view.read(0));
-  const MatrixLayout b = matrix_layout(view.read(1));
-  const MatrixLayout c = matrix_layout(matmul.accumulate ? view.update(0) : view.write(0));
+MatmulSpec spec_of(const Matmul& matmul, const program::OperationView& view) {
+  const MatrixLayout a = matrix_layout(view[Matmul::kA]);
+  const MatrixLayout b = matrix_layout(view[Matmul::kB]);
+  const MatrixLayout c = matrix_layout(view[Matmul::kC]);
   MatmulSpec spec{.m = c.rows, .n = c.columns, .k = matmul.transpose_a ? a.rows : a.columns};
   spec.a_type = a.dtype;
   spec.b_type = b.dtype;
@@ -32,14 +34,14 @@ MatmulSpec spec_of(const program::Matmul& matmul, const program::OperationView& 
   spec.alpha = matmul.alpha;
   if (matmul.accumulate) spec.add = MatmulSpec::Add::destination;
   if (matmul.addend) {
-    const MatrixLayout addend = matrix_layout(view.read(2));
+    const MatrixLayout addend = matrix_layout(view[Matmul::kAddend]);
     spec.add = MatmulSpec::Add::addend;
     spec.addend_type = addend.dtype;
     spec.addend_stride = addend.row_stride;
   }
   if (matmul.augmented) {
-    const MatrixLayout low_a = matrix_layout(view.read(view.operation.reads.size() - 2));
-    const MatrixLayout low_b = matrix_layout(view.read(view.operation.reads.size() - 1));
+    const MatrixLayout low_a = matrix_layout(view[Matmul::kLowA]);
+    const MatrixLayout low_b = matrix_layout(view[Matmul::kLowB]);
     spec.low = {.k = low_a.columns, .a_stride = low_a.row_stride, .alpha = matmul.low_alpha};
     spec.low.b_strides[0] = matmul.low_transpose_b ? 1 : low_b.row_stride;
     spec.low.b_strides[1] = matmul.low_transpose_b ? low_b.row_stride : 1;
@@ -59,7 +61,7 @@ MatmulSpec rows_of(MatmulSpec spec, int64_t rows) {
 // What a matmul keeps between runs. A stochastic one is cut into blocks of rows and a rest.
 class PreparedMatmul : public Prepared {
  public:
-  PreparedMatmul(const program::Matmul& matmul, const program::OperationView& view,
+  PreparedMatmul(const Matmul& matmul, const program::OperationView& view,
                  const CpuContext& context)
       : spec_(spec_of(matmul, view)) {
     if (!matmul.stochastic) {
@@ -103,26 +105,27 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
   context.kernels.elementwise->accumulate_stochastically[kF32](sums, c, spec.n, stream);
 }
 
-void run_stochastic(const program::Matmul& matmul, const PreparedMatmul& prepared,
+void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
                     const Invocation& invocation, CpuContext& context) {
   const MatmulSpec& spec = prepared.spec();
-  const auto* random = invocation.reads.back().as<int32_t>();
+  const auto* random = invocation[Matmul::kRandom].as<int32_t>();
   const base::PhiloxKey key = stream_key(
       {.seed = matmul.seed, .site = matmul.site, .step = random[0], .first_row = random[1]},
       RandomPurpose::rounding);
   const int64_t a_row_bytes = spec.a_strides[0] * base::size_of(spec.a_type);
+  auto* c = invocation[Matmul::kC].as<uint16_t>();
   auto* sums = invocation.workspace.as<float>();
   std::byte* scratch = invocation.workspace.data + prepared.product_bytes();
   for (int64_t row = 0; row < spec.m; row += prepared.block_rows()) {
     const int64_t rows = std::min(prepared.block_rows(), spec.m - row);
-    const MatmulOperands operands{.a = invocation.reads[0].data + row * a_row_bytes,
-                                  .b = invocation.reads[1].data,
+    const MatmulOperands operands{.a = invocation[Matmul::kA].data + row * a_row_bytes,
+                                  .b = invocation[Matmul::kB].data,
                                   .c = invocation.workspace.data};
     prepared.product(rows).multiply(operands, scratch, context);
     parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         add_rounded(sums + i * spec.n, {{key[0], key[1]}, (row + i) * spec.n}, spec,
-                    invocation.updates[0].as<uint16_t>() + (row + i) * spec.c_stride, context);
+                    c + (row + i) * spec.c_stride, context);
     });
   }
 }
@@ -134,34 +137,33 @@ const PreparedMatmul& prepared_of(const Invocation& invocation) {
 
 }  // namespace
 
-void run(const program::Matmul& matmul, const Invocation& invocation, CpuContext& context) {
+void run(const Matmul& matmul, const Invocation& invocation, CpuContext& context) {
   const PreparedMatmul& prepared = prepared_of(invocation);
   if (matmul.stochastic) return run_stochastic(matmul, prepared, invocation, context);
-  const Buffer& c = matmul.accumulate ? invocation.updates[0] : invocation.writes[0];
-  MatmulOperands operands{.a = invocation.reads[0].data,
-                          .b = invocation.reads[1].data,
+  const Buffer& c = invocation[Matmul::kC];
+  MatmulOperands operands{.a = invocation[Matmul::kA].data,
+                          .b = invocation[Matmul::kB].data,
                           .c = c.data,
-                          .addend = matmul.addend ? invocation.reads[2].data : nullptr};
+                          .addend = matmul.addend ? invocation[Matmul::kAddend].data : nullptr};
   if (matmul.augmented) {
-    operands.low_a = invocation.reads[invocation.reads.size() - 2].data;
-    operands.low_b = invocation.reads[invocation.reads.size() - 1].data;
+    operands.low_a = invocation[Matmul::kLowA].data;
+    operands.low_b = invocation[Matmul::kLowB].data;
   }
   prepared.product(prepared.spec().m).multiply(operands, invocation.workspace.data, context);
 }
 
-bool supports(const program::Matmul& matmul, const program::OperationView& view,
-              const CpuContext& context) {
-  const base::DType c = (matmul.accumulate ? view.update(0) : view.write(0)).dtype;
+bool supports(const Matmul& matmul, const program::OperationView& view, const CpuContext& context) {
+  const base::DType c = view[Matmul::kC].dtype;
   if (matmul.augmented && !takes_low_rank(spec_of(matmul, view), context)) return false;
-  return supports_product(view.read(0).dtype, view.read(1).dtype, c, context);
+  return supports_product(view[Matmul::kA].dtype, view[Matmul::kB].dtype, c, context);
 }
 
-int64_t workspace_bytes(const program::Matmul& matmul, const program::OperationView& view,
+int64_t workspace_bytes(const Matmul& matmul, const program::OperationView& view,
                         const CpuContext& context) {
   return PreparedMatmul(matmul, view, context).workspace_bytes();
 }
 
-std::unique_ptr<Prepared> prepare(const program::Matmul& matmul, const program::OperationView& view,
+std::unique_ptr<Prepared> prepare(const Matmul& matmul, const program::OperationView& view,
                                   CpuContext& context) {
   auto prepared = std::make_unique<PreparedMatmul>(matmul, view, context);
   prepared->create();

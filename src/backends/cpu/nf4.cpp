@@ -11,19 +11,20 @@ namespace {
 // out a task costs, and a thread waits for the last task of another at most that long.
 constexpr int64_t kTaskBytes = int64_t{1} << 17;
 
-// The stored weight from `first` in the operation's reads.
-Nf4Weight weight_of(std::span<const Buffer> reads, size_t first, bool nested) {
+// The stored weight of an operation.
+template <typename Kind>
+Nf4Weight weight_of(const Kind& kind, const Invocation& invocation) {
   Nf4Weight weight{};
-  weight.codes = reads[first].as<const uint8_t>();
+  weight.codes = invocation[Kind::kCodes].template as<const uint8_t>();
   weight.values = formats::kNf4Codes.data();
-  if (!nested) {
-    weight.absmax = reads[first + 1].as<const float>();
+  if (!kind.nested) {
+    weight.absmax = invocation[Kind::kAbsmax].template as<const float>();
     return weight;
   }
-  weight.nested_codes = reads[first + 1].as<const uint8_t>();
-  weight.nested_absmax = reads[first + 2].as<const float>();
-  weight.nested_map = reads[first + 3].as<const float>();
-  weight.nested_offset = *reads[first + 4].as<const float>();
+  weight.nested_codes = invocation[Kind::kAbsmax].template as<const uint8_t>();
+  weight.nested_absmax = invocation[Kind::kNestedAbsmax].template as<const float>();
+  weight.nested_map = invocation[Kind::kNestedMap].template as<const float>();
+  weight.nested_offset = *invocation[Kind::kNestedOffset].template as<const float>();
   return weight;
 }
 
@@ -32,8 +33,8 @@ Nf4Weight weight_of(std::span<const Buffer> reads, size_t first, bool nested) {
 void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
          CpuContext& context) {
   static_assert(kElementsPerTask % program::kNf4BlockSize == 0);
-  const Nf4Weight weight = weight_of(invocation.reads, 0, dequantize.nested);
-  const Rows w = flattened(rows_of(invocation.writes[0]));
+  const Nf4Weight weight = weight_of(dequantize, invocation);
+  const Rows w = flattened(rows_of(invocation[program::DequantizeNf4::kW]));
   const auto values = context.kernels.nf4->dequantize[w.element];
   parallel_ranges(w.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {
     values(weight, begin, end - begin, w.at(0, begin));
@@ -43,27 +44,27 @@ void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
 // A product that reads the codes once for each few rows: for decoding. With more rows the values
 // are made first.
 bool supports(const program::MatmulNf4&, const program::OperationView& view, const CpuContext&) {
-  return view.read(0).shape.rows() <= kNf4Rows &&
-         view.read(0).shape.columns() % program::kNf4BlockSize == 0;
+  const program::Shape& x = view[program::MatmulNf4::kX].shape;
+  return x.rows() <= kNf4Rows && x.columns() % program::kNf4BlockSize == 0;
 }
 
 // x in the type and order of the kernel.
 int64_t workspace_bytes(const program::MatmulNf4&, const program::OperationView& view,
                         const CpuContext& context) {
-  const program::Tensor& x = view.read(0);
+  const program::Tensor& x = view[program::MatmulNf4::kX];
   return x.shape.rows() *
          context.kernels.nf4->arranged_bytes[element_of(x.dtype)](x.shape.columns());
 }
 
 void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuContext& context) {
   const Nf4Kernels& kernels = *context.kernels.nf4;
-  const Rows x = rows_of(invocation.reads[0]);
-  const Rows y = rows_of(invocation.writes[0]);
+  const Rows x = rows_of(invocation[program::MatmulNf4::kX]);
+  const Rows y = rows_of(invocation[program::MatmulNf4::kY]);
   const int64_t row_bytes = kernels.arranged_bytes[x.element](x.columns);
   std::byte* arranged = invocation.workspace.data;
   for (int64_t row = 0; row < x.rows; ++row)
     kernels.arrange_x[x.element](x.at(row), arranged + row * row_bytes, x.columns);
-  const Nf4Product product{.weight = weight_of(invocation.reads, 1, matmul.nested),
+  const Nf4Product product{.weight = weight_of(matmul, invocation),
                            .in = x.columns,
                            .begin = 0,
                            .end = 0,

@@ -38,28 +38,28 @@ struct RowState {
 
 class OnlineRun {
  public:
-  OnlineRun(const OnlineLossPlan& plan, const Invocation& invocation, const CpuContext& context)
+  OnlineRun(const OnlineLossPlan& plan, const LossOperands& operands, const Invocation& invocation,
+            const CpuContext& context)
       : plan_(plan),
         shape_(plan.shape()),
         invocation_(invocation),
         kernels_(context.kernels),
         softmax_(*context.kernels.online_softmax),
-        hidden_(rows_of(invocation.reads[0])),
-        weight_(rows_of(invocation.reads[1])),
-        targets_(integers_of(invocation.reads[2])),
-        inverse_tokens_(*invocation.reads[3].as<float>()),
-        losses_(invocation.writes[0].as<float>()),
+        hidden_(rows_of(operands.hidden)),
+        weight_(rows_of(operands.weight)),
+        targets_(integers_of(operands.targets)),
+        inverse_tokens_(*operands.inverse_tokens.as<float>()),
+        losses_(operands.losses.as<float>()),
+        loss_(operands.loss),
         row_numbers_(invocation.workspace.as<int32_t>()) {
-    if (shape_.train) dhidden_ = rows_of(invocation.writes[2]);
+    if (shape_.train) dhidden_ = rows_of(*operands.dhidden);
   }
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
-    SNUG_CHECK(trained <= invocation_.loss_rows, "{} rows carry loss, said were {}", trained,
-               invocation_.loss_rows);
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows)
       run_chunk(row, std::min(plan_.chunk_rows, trained - row));
-    sum_losses(losses_, shape_.tokens, inverse_tokens_, invocation_.writes[1]);
+    sum_losses(losses_, shape_.tokens, inverse_tokens_, loss_);
   }
 
  private:
@@ -187,6 +187,7 @@ class OnlineRun {
   const int32_t* targets_;
   float inverse_tokens_;
   float* losses_;
+  const Buffer& loss_;
   int32_t* row_numbers_;
 };
 
@@ -197,13 +198,17 @@ bool is_online_loss(DType type, bool weight_gradient, const CpuContext& context)
          context.kernels.wide_product->multiply != nullptr;
 }
 
+int64_t online_chunk_rows(int64_t tokens) {
+  const int64_t chunks = ceil_div(tokens, kChunkRows);
+  return round_up(ceil_div(tokens, chunks), kWidePanel);
+}
+
 OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
   constexpr int64_t kLine = 64;
   constexpr int64_t kFloat = sizeof(float);
   depth = round_up(shape.width, kWidePanel);
   hidden_stride = depth + kGap;
-  const int64_t chunks = ceil_div(shape.tokens, kChunkRows);
-  chunk_rows = round_up(ceil_div(shape.tokens, chunks), kWidePanel);
+  chunk_rows = shape.chunk_rows;
   const int64_t fitting = kBlockBytes / (2 * depth) / kWidePanel * kWidePanel;
   block_entries =
       std::min(std::clamp<int64_t>(fitting, kLeastEntries, 512), round_up(shape.vocab, kWidePanel));
@@ -221,9 +226,9 @@ OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context
   workspace_bytes_ = threads_offset + context.threads * thread_bytes;
 }
 
-void run_online_loss(const OnlineLossPlan& plan, const Invocation& invocation,
-                     const CpuContext& context) {
-  OnlineRun(plan, invocation, context).run();
+void run_online_loss(const OnlineLossPlan& plan, const LossOperands& operands,
+                     const Invocation& invocation, const CpuContext& context) {
+  OnlineRun(plan, operands, invocation, context).run();
 }
 
 }  // namespace snug::backends::cpu

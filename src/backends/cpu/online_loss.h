@@ -15,10 +15,14 @@
 #include "backends/backend.h"
 #include "backends/cpu/context.h"
 #include "backends/cpu/loss_shape.h"
+#include "backends/loss_operands.h"
 
 namespace snug::backends::cpu {
 
 bool is_online_loss(base::DType type, bool weight_gradient, const CpuContext& context);
+
+// Rows of a chunk.
+int64_t online_chunk_rows(int64_t tokens);
 
 // How an online loss is cut, and its workspace by offsets in bytes.
 class OnlineLossPlan : public Prepared {
@@ -51,7 +55,8 @@ class OnlineLossPlan : public Prepared {
   int64_t workspace_bytes_ = 0;
 };
 
-void run_online_loss(const OnlineLossPlan& plan, const Invocation& invocation,
-                     const CpuContext& context);
+// `operands`: of the invocation.
+void run_online_loss(const OnlineLossPlan& plan, const LossOperands& operands,
+                     const Invocation& invocation, const CpuContext& context);
 
 }  // namespace snug::backends::cpu

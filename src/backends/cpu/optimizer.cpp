@@ -10,6 +10,8 @@
 namespace snug::backends::cpu {
 namespace {
 
+using program::AdamW;
+
 int64_t norm_blocks(int64_t rows, int64_t columns) {
   return rows * ceil_div(columns, kElementsPerTask);
 }
@@ -20,15 +22,15 @@ float scalar_of(const Buffer& buffer) {
 }
 
 // What all elements of a step share, made in double precision as torch makes it.
-AdamWStep step_of(const program::AdamW& adamw, const Invocation& invocation) {
-  const int32_t count = *integers_of(invocation.reads[3]);
-  const auto learning_rate = static_cast<double>(scalar_of(invocation.reads[2]));
+AdamWStep step_of(const AdamW& adamw, const Invocation& invocation) {
+  const int32_t count = *integers_of(invocation[AdamW::kStep]);
+  const auto learning_rate = static_cast<double>(scalar_of(invocation[AdamW::kLearningRate]));
   const auto correction = [&](float beta) {
     return 1.0 - std::pow(static_cast<double>(beta), static_cast<double>(count));
   };
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
-  return {.factor = scalar_of(invocation.reads[1]),
+  return {.factor = scalar_of(invocation[AdamW::kFactor]),
           .keep = static_cast<float>(1.0 - learning_rate * static_cast<double>(adamw.weight_decay)),
           .beta1 = adamw.beta1,
           .beta2 = adamw.beta2,
@@ -50,8 +52,8 @@ Rows whole(const Buffer& buffer) {
 int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView& view,
                         const CpuContext&) {
   int64_t blocks = 0;
-  for (size_t i = 0; i < view.operation.reads.size(); ++i) {
-    const program::Shape& shape = view.read(i).shape;
+  for (const program::TensorId gradient : view.operation.reads) {
+    const program::Shape& shape = view.program.tensor(gradient).shape;
     // Contiguous or not, never fewer than what run() uses.
     blocks +=
         std::max(norm_blocks(shape.rows(), shape.columns()), norm_blocks(1, shape.elements()));
@@ -76,32 +78,32 @@ void run(const program::GlobalNorm&, const Invocation& invocation, CpuContext& c
   }
   double sum = 0;
   for (int64_t block = 0; block < used; ++block) sum += partials[block];
-  *invocation.writes[0].as<float>() = static_cast<float>(std::sqrt(sum));
+  *invocation[program::GlobalNorm::kNorm].as<float>() = static_cast<float>(std::sqrt(sum));
 }
 
 void run(const program::ClipFactor& clip, const Invocation& invocation, CpuContext&) {
-  const float norm = scalar_of(invocation.reads[0]);
+  const float norm = scalar_of(invocation[program::ClipFactor::kNorm]);
   float factor = 1.0F;
   if (clip.max_norm > 0.0F) factor = std::min(1.0F, clip.max_norm / (norm + 1e-6F));
   if (!std::isfinite(norm)) factor = std::numeric_limits<float>::quiet_NaN();
-  *invocation.writes[0].as<float>() = factor;
+  *invocation[program::ClipFactor::kFactor].as<float>() = factor;
 }
 
-bool supports(const program::AdamW& adamw, const program::OperationView& view, const CpuContext&) {
-  const auto type = [&](size_t i) { return view.update(i).dtype; };
+bool supports(const AdamW& adamw, const program::OperationView& view, const CpuContext&) {
+  const auto type = [&](const program::Operand<AdamW>& operand) { return view[operand].dtype; };
   const base::DType moments = adamw.stochastic ? base::DType::bf16 : base::DType::f32;
-  if (type(1) != moments || type(2) != moments) return false;
-  if (adamw.stochastic) return view.operation.updates.size() == 3 && type(0) == moments;
-  return type(view.operation.updates.size() == 4 ? 3 : 0) == base::DType::f32;
+  if (type(AdamW::kFirstMoment) != moments || type(AdamW::kSecondMoment) != moments) return false;
+  if (adamw.stochastic) return !adamw.has_master && type(AdamW::kWeight) == moments;
+  return type(adamw.has_master ? AdamW::kMaster : AdamW::kWeight) == base::DType::f32;
 }
 
-void run(const program::AdamW& adamw, const Invocation& invocation, CpuContext& context) {
+void run(const AdamW& adamw, const Invocation& invocation, CpuContext& context) {
   const AdamWStep step = step_of(adamw, invocation);
   if (std::isnan(step.factor)) return;
-  const bool has_master = invocation.updates.size() == 4;
-  const std::array tensors{whole(invocation.reads[0]), whole(invocation.updates[0]),
-                           whole(invocation.updates[1]), whole(invocation.updates[2]),
-                           whole(invocation.updates[has_master ? 3 : 0])};
+  const std::array tensors{whole(invocation[AdamW::kGradient]), whole(invocation[AdamW::kWeight]),
+                           whole(invocation[AdamW::kFirstMoment]),
+                           whole(invocation[AdamW::kSecondMoment]),
+                           whole(invocation[adamw.has_master ? AdamW::kMaster : AdamW::kWeight])};
   const OptimizerKernels& kernels = *context.kernels.optimizer;
   const auto advance = adamw.stochastic ? kernels.adamw_stochastic[tensors[0].element]
                                         : kernels.adamw[tensors[0].element][tensors[1].element];

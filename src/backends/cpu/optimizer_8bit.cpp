@@ -13,6 +13,8 @@
 namespace snug::backends::cpu {
 namespace {
 
+using program::AdamW8bit;
+
 constexpr uint32_t kIntervals = 65536;
 
 // Tables of one map, 66 KiB, of which the kernels touch the few that small numbers need.
@@ -51,16 +53,16 @@ DynamicCodec unsigned_codec() {
 }
 
 // Corrections are made in double precision, as torch makes them.
-AdamW8bitStep step_of(const program::AdamW8bit& adamw, const Invocation& invocation) {
-  const int32_t count = *integers_of(invocation.reads[3]);
-  const double rate = static_cast<double>(*invocation.reads[2].as<const float>());
+AdamW8bitStep step_of(const AdamW8bit& adamw, const Invocation& invocation) {
+  const int32_t count = *integers_of(invocation[AdamW8bit::kStep]);
+  const double rate = static_cast<double>(*invocation[AdamW8bit::kLearningRate].as<const float>());
   const auto correction = [&](float beta) {
     return 1.0 - std::pow(static_cast<double>(beta), static_cast<double>(count));
   };
   const double root = std::sqrt(correction(adamw.beta2));
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
-  return {.factor = *invocation.reads[1].as<const float>(),
+  return {.factor = *invocation[AdamW8bit::kFactor].as<const float>(),
           .beta1 = adamw.beta1,
           .beta2 = adamw.beta2,
           .step_size = static_cast<float>(rate * root / correction(adamw.beta1)),
@@ -78,31 +80,33 @@ Rows whole(const Buffer& buffer) {
 
 }  // namespace
 
-bool supports(const program::AdamW8bit&, const program::OperationView& view, const CpuContext&) {
-  const auto dense = [&](size_t i) { return !view.update(i).is_view(); };
-  return view.update(3).dtype == base::DType::f32 && view.update(4).dtype == base::DType::f32 &&
-         dense(1) && dense(2) && dense(3) && dense(4);
+bool supports(const AdamW8bit&, const program::OperationView& view, const CpuContext&) {
+  const program::Tensor& first_scale = view[AdamW8bit::kFirstScale];
+  const program::Tensor& second_scale = view[AdamW8bit::kSecondScale];
+  return first_scale.dtype == base::DType::f32 && second_scale.dtype == base::DType::f32 &&
+         !view[AdamW8bit::kFirstMoment].is_view() && !view[AdamW8bit::kSecondMoment].is_view() &&
+         !first_scale.is_view() && !second_scale.is_view();
 }
 
-void run(const program::AdamW8bit& adamw, const Invocation& invocation, CpuContext& context) {
+void run(const AdamW8bit& adamw, const Invocation& invocation, CpuContext& context) {
   const AdamW8bitStep step = step_of(adamw, invocation);
   if (std::isnan(step.factor)) return;
-  const Rows gradient = whole(invocation.reads[0]);
-  const Rows weight = whole(invocation.updates[0]);
+  const Rows gradient = whole(invocation[AdamW8bit::kGradient]);
+  const Rows weight = whole(invocation[AdamW8bit::kWeight]);
+  auto* first_codes = invocation[AdamW8bit::kFirstMoment].as<uint8_t>();
+  auto* second_codes = invocation[AdamW8bit::kSecondMoment].as<uint8_t>();
+  auto* first_scales = invocation[AdamW8bit::kFirstScale].as<float>();
+  auto* second_scales = invocation[AdamW8bit::kSecondScale].as<float>();
   const auto advance = context.kernels.optimizer_8bit->adamw_8bit[gradient.element][weight.element];
   static_assert(kElementsPerTask % program::kStateBlock == 0);
   parallel_ranges(weight.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {
-    AdamW8bitRun run{.gradient = gradient.at(0, begin),
-                     .weight = weight.at(0, begin),
-                     .codes = {},
-                     .scales = {},
-                     .first = begin,
-                     .n = end - begin};
-    for (size_t k = 0; k < 2; ++k) {
-      run.codes[k] = invocation.updates[1 + k].as<uint8_t>() + begin;
-      run.scales[k] = invocation.updates[3 + k].as<float>() + begin / program::kStateBlock;
-    }
-    advance(step, run);
+    const int64_t block = begin / program::kStateBlock;
+    advance(step, {.gradient = gradient.at(0, begin),
+                   .weight = weight.at(0, begin),
+                   .codes = {first_codes + begin, second_codes + begin},
+                   .scales = {first_scales + block, second_scales + block},
+                   .first = begin,
+                   .n = end - begin});
   });
 }
 

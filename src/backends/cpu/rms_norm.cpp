@@ -5,13 +5,13 @@
 namespace snug::backends::cpu {
 
 bool supports(const program::RmsNorm&, const program::OperationView& view, const CpuContext&) {
-  return view.read(0).dtype == view.write(0).dtype;
+  return view[program::RmsNorm::kX].dtype == view[program::RmsNorm::kY].dtype;
 }
 
 void run(const program::RmsNorm& norm, const Invocation& invocation, CpuContext& context) {
-  const Rows x = rows_of(invocation.reads[0]);
-  const Rows w = flattened(rows_of(invocation.reads[1]));
-  const Rows y = rows_of(invocation.writes[0]);
+  const Rows x = rows_of(invocation[program::RmsNorm::kX]);
+  const Rows w = flattened(rows_of(invocation[program::RmsNorm::kW]));
+  const Rows y = rows_of(invocation[program::RmsNorm::kY]);
   const auto forward = context.kernels.rms_norm->forward[x.element][w.element];
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
   parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
@@ -22,23 +22,25 @@ void run(const program::RmsNorm& norm, const Invocation& invocation, CpuContext&
 
 bool supports(const program::RmsNormGrad& grad, const program::OperationView& view,
               const CpuContext&) {
-  const base::DType dtype = view.read(0).dtype;
-  return view.read(1).dtype == dtype && view.write(0).dtype == dtype &&
-         (!grad.addend || view.read(3).dtype == dtype);
+  const base::DType dtype = view[program::RmsNormGrad::kDY].dtype;
+  return view[program::RmsNormGrad::kX].dtype == dtype &&
+         view[program::RmsNormGrad::kDX].dtype == dtype &&
+         (!grad.addend || view[program::RmsNormGrad::kAddend].dtype == dtype);
 }
 
 int64_t workspace_bytes(const program::RmsNormGrad& grad, const program::OperationView& view,
                         const CpuContext&) {
   if (!grad.weight_gradient) return 0;
-  return reduction_bytes(view.read(0).shape.rows(), view.read(0).shape.columns());
+  const program::Shape& dy = view[program::RmsNormGrad::kDY].shape;
+  return reduction_bytes(dy.rows(), dy.columns());
 }
 
 void run(const program::RmsNormGrad& grad, const Invocation& invocation, CpuContext& context) {
-  const Rows dy = rows_of(invocation.reads[0]);
-  const Rows x = rows_of(invocation.reads[1]);
-  const Rows w = flattened(rows_of(invocation.reads[2]));
-  const Rows addend = grad.addend ? rows_of(invocation.reads[3]) : Rows{};
-  const Rows dx = rows_of(invocation.writes[0]);
+  const Rows dy = rows_of(invocation[program::RmsNormGrad::kDY]);
+  const Rows x = rows_of(invocation[program::RmsNormGrad::kX]);
+  const Rows w = flattened(rows_of(invocation[program::RmsNormGrad::kW]));
+  const Rows addend = grad.addend ? rows_of(invocation[program::RmsNormGrad::kAddend]) : Rows{};
+  const Rows dx = rows_of(invocation[program::RmsNormGrad::kDX]);
   float* partials = grad.weight_gradient ? invocation.workspace.as<float>() : nullptr;
   const auto backward = context.kernels.rms_norm->backward[x.element][w.element];
   const int64_t block_rows = reduction_block_rows(x.rows);
@@ -59,7 +61,7 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation, CpuCont
                 .epsilon = grad.epsilon});
   });
   if (partials == nullptr) return;
-  const Rows dw = rows_of(grad.accumulate ? invocation.updates[0] : invocation.writes[1]);
+  const Rows dw = rows_of(invocation[program::RmsNormGrad::kDW]);
   add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), dw, grad.accumulate);
 }
 

@@ -8,14 +8,15 @@
 namespace snug::backends::cpu {
 
 bool supports(const program::RotaryTable&, const program::OperationView& view, const CpuContext&) {
-  return view.read(1).dtype == base::DType::f32 && view.write(0).dtype == base::DType::f32;
+  return view[program::RotaryTable::kInverseFrequency].dtype == base::DType::f32 &&
+         view[program::RotaryTable::kTable].dtype == base::DType::f32;
 }
 
 // In double precision: an angle of 10^5 would lose five of fp32's seven digits.
 void run(const program::RotaryTable& rotary, const Invocation& invocation, CpuContext&) {
-  const int32_t* positions = integers_of(invocation.reads[0]);
-  const Rows frequencies = flattened(rows_of(invocation.reads[1]));
-  const Rows table = rows_of(invocation.writes[0]);
+  const int32_t* positions = integers_of(invocation[program::RotaryTable::kPositions]);
+  const Rows frequencies = flattened(rows_of(invocation[program::RotaryTable::kInverseFrequency]));
+  const Rows table = rows_of(invocation[program::RotaryTable::kTable]);
   const int64_t half = frequencies.columns;
   const auto* frequency = reinterpret_cast<const float*>(frequencies.data);
   constexpr int64_t kRowsPerTask = 16;
@@ -32,13 +33,14 @@ void run(const program::RotaryTable& rotary, const Invocation& invocation, CpuCo
 }
 
 bool supports(const program::Rope&, const program::OperationView& view, const CpuContext&) {
-  return view.read(0).dtype == view.write(0).dtype && view.read(1).dtype == base::DType::f32;
+  return view[program::Rope::kX].dtype == view[program::Rope::kY].dtype &&
+         view[program::Rope::kTable].dtype == base::DType::f32;
 }
 
 void run(const program::Rope& rope, const Invocation& invocation, CpuContext& context) {
-  const Rows x = rows_of(invocation.reads[0]);
-  const Rows table = rows_of(invocation.reads[1]);
-  const Rows y = rows_of(invocation.writes[0]);
+  const Rows x = rows_of(invocation[program::Rope::kX]);
+  const Rows table = rows_of(invocation[program::Rope::kTable]);
+  const Rows y = rows_of(invocation[program::Rope::kY]);
   const auto turn = context.kernels.rope->turn[x.element];
   const int64_t heads = x.columns / rope.head_dim;
   const RopeForm form{.heads = rope.turned_heads > 0 ? rope.turned_heads : heads,

@@ -5,8 +5,11 @@
 namespace snug::backends::cpu {
 namespace {
 
-bool of_one_type(const program::OperationView& view) {
-  const base::DType dtype = view.read(0).dtype;
+using program::SiluMul;
+using program::SiluMulGrad;
+
+// Whether all tensors have this type, the workspace apart.
+bool of_type(const program::OperationView& view, base::DType dtype) {
   bool same = true;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
     if (id != view.operation.workspace) same = same && view.program.tensor(id).dtype == dtype;
@@ -16,25 +19,26 @@ bool of_one_type(const program::OperationView& view) {
 
 }  // namespace
 
-bool supports(const program::SiluMul&, const program::OperationView& view, const CpuContext&) {
-  return of_one_type(view);
+bool supports(const SiluMul&, const program::OperationView& view, const CpuContext&) {
+  return of_type(view, view[SiluMul::kY].dtype);
 }
 
-void run(const program::SiluMul&, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{rows_of(invocation.reads[0]), rows_of(invocation.reads[1]),
-                           rows_of(invocation.writes[0])};
+void run(const SiluMul&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[SiluMul::kGate]), rows_of(invocation[SiluMul::kUp]),
+                           rows_of(invocation[SiluMul::kY])};
   const auto forward = context.kernels.silu_mul->forward[tensors[0].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], at[2], n); });
 }
 
-bool supports(const program::SiluMulGrad&, const program::OperationView& view, const CpuContext&) {
-  return of_one_type(view);
+bool supports(const SiluMulGrad&, const program::OperationView& view, const CpuContext&) {
+  return of_type(view, view[SiluMulGrad::kDY].dtype);
 }
 
-void run(const program::SiluMulGrad&, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{rows_of(invocation.reads[0]), rows_of(invocation.reads[1]),
-                           rows_of(invocation.reads[2]), rows_of(invocation.writes[0]),
-                           rows_of(invocation.writes[1])};
+void run(const SiluMulGrad&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{
+      rows_of(invocation[SiluMulGrad::kDY]), rows_of(invocation[SiluMulGrad::kGate]),
+      rows_of(invocation[SiluMulGrad::kUp]), rows_of(invocation[SiluMulGrad::kDGate]),
+      rows_of(invocation[SiluMulGrad::kDUp])};
   const auto backward = context.kernels.silu_mul->backward[tensors[0].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
     backward({at[0], at[1], at[2], at[3], at[4], n});

@@ -28,12 +28,11 @@ AttentionForm form_of(const Attributes& attention) {
 template <typename Attributes>
 RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, int64_t q_tokens,
                      int64_t k_tokens) {
-  const size_t bounds = invocation.reads.size() - 2;
   auto* ranges = invocation.workspace.as<TokenRange>();
   return {.shape = {form_of(attention), q_tokens, k_tokens},
-          .segments = invocation.reads[bounds].shape.rows(),
-          .q_bounds = integers_of(invocation.reads[bounds]),
-          .k_bounds = integers_of(invocation.reads[bounds + 1]),
+          .segments = invocation[Attributes::kQBounds].shape.rows(),
+          .q_bounds = integers_of(invocation[Attributes::kQBounds]),
+          .k_bounds = integers_of(invocation[Attributes::kKBounds]),
           .keys = ranges,
           .queries = ranges + q_tokens};
 }
@@ -51,30 +50,30 @@ bool fits_matrices(const AttentionForm& form, int32_t shared_bytes, const CudaCo
 
 std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationView& view,
                                   CudaContext& context) {
-  return prepare_cudnn(attributes, view, context);
+  return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
 }
 
 std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const OperationView& view,
                                   CudaContext& context) {
-  return prepare_cudnn(attributes, view, context);
+  return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
 }
 
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
-  if (invocation.prepared != nullptr) return run_cudnn(attributes, invocation, context);
-  const Matrix q = matrix_of(invocation.reads[0]);
-  const Matrix k = matrix_of(invocation.reads[1]);
+  if (attributes.by_library) return run_cudnn(attributes, invocation, context);
+  const Matrix q = matrix_of(invocation[Attention::kQ]);
+  const Matrix k = matrix_of(invocation[Attention::kK]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
-  if (run_in_splits(ranges, invocation, context)) return;
+  if (attributes.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
   find_ranges(ranges, context.stream.get());
-  const Matrix v = matrix_of(invocation.reads[2]);
+  const Matrix v = matrix_of(invocation[Attention::kV]);
   const AttentionRun run{.shape = ranges.shape,
                          .keys = ranges.keys,
                          .queries = ranges.queries,
                          .q = q.operand,
                          .k = k.operand,
                          .v = v.operand,
-                         .o = matrix_of(invocation.writes[0]).operand,
-                         .lse = floats_of(invocation.writes[1])};
+                         .o = matrix_of(invocation[Attention::kO]).operand,
+                         .lse = floats_of(invocation[Attention::kLse])};
   const AttentionForm& form = run.shape.form;
   if (fits_matrices(form, attention_matrix_shared_bytes(form.head_dim), context, {&q, &k, &v}))
     attention_matrix(run, context.stream.get());
@@ -83,13 +82,13 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
 }
 
 void run(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
-  if (invocation.prepared != nullptr) return run_cudnn(attributes, invocation, context);
-  const Matrix q = matrix_of(invocation.reads[1]);
-  const Matrix k = matrix_of(invocation.reads[2]);
+  if (attributes.by_library) return run_cudnn(attributes, invocation, context);
+  const Matrix q = matrix_of(invocation[AttentionGrad::kQ]);
+  const Matrix k = matrix_of(invocation[AttentionGrad::kK]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   find_ranges(ranges, context.stream.get());
-  const Matrix d_o = matrix_of(invocation.reads[0]);
-  const Matrix v = matrix_of(invocation.reads[3]);
+  const Matrix d_o = matrix_of(invocation[AttentionGrad::kDO]);
+  const Matrix v = matrix_of(invocation[AttentionGrad::kV]);
   const AttentionGradRun run{.shape = ranges.shape,
                              .keys = ranges.keys,
                              .queries = ranges.queries,
@@ -97,12 +96,12 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
                              .q = q.operand,
                              .k = k.operand,
                              .v = v.operand,
-                             .o = matrix_of(invocation.reads[4]).operand,
-                             .lse = floats_of(invocation.reads[5]),
+                             .o = matrix_of(invocation[AttentionGrad::kO]).operand,
+                             .lse = floats_of(invocation[AttentionGrad::kLse]),
                              .delta = reinterpret_cast<float*>(ranges.queries + k.rows),
-                             .dq = matrix_of(invocation.writes[0]).operand,
-                             .dk = matrix_of(invocation.writes[1]).operand,
-                             .dv = matrix_of(invocation.writes[2]).operand};
+                             .dq = matrix_of(invocation[AttentionGrad::kDQ]).operand,
+                             .dk = matrix_of(invocation[AttentionGrad::kDK]).operand,
+                             .dv = matrix_of(invocation[AttentionGrad::kDV]).operand};
   const AttentionForm& form = run.shape.form;
   if (fits_matrices(form, attention_grad_matrix_shared_bytes(form.head_dim), context,
                     {&d_o, &q, &k, &v}))

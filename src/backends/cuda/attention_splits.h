@@ -7,8 +7,8 @@
 
 namespace snug::backends::cuda {
 
-// Queues the attention of `segments` where it is decoding (needs/attention_splits.h); else returns
-// false, and nothing is queued.
-bool run_in_splits(const RangesRun& segments, const Invocation& invocation, CudaContext& context);
+// Queues the attention of `segments` in as many parts as it was decided (needs/attention_splits.h).
+void run_in_splits(const program::Attention& attention, const RangesRun& segments,
+                   const Invocation& invocation, CudaContext& context);
 
 }  // namespace snug::backends::cuda

@@ -80,7 +80,7 @@ std::shared_ptr<const SegmentPlan> CudaContext::segment_plan(const SegmentAttent
                              cudnn->version(), plan->workspace_bytes(), scratch_bytes);
     found->second = std::move(plan);
   } catch (const base::UserError& error) {
-    base::say("{}; own kernels do it", error.what());
+    base::say("{}; own kernels are planned for it", error.what());
   }
   return found->second;
 }

@@ -6,31 +6,35 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::CrossEntropy;
+using program::CrossEntropyGrad;
+
+template <typename Attributes>
 SoftmaxRun softmax_run(const Invocation& invocation) {
-  const Matrix logits = matrix_of(invocation.reads[0]);
+  const Matrix logits = matrix_of(invocation[Attributes::kLogits]);
   return {.rows = logits.rows,
           .vocab = logits.columns,
           .trained = {},
           .logits = logits.operand,
-          .targets = integers_of(invocation.reads[1]),
-          .inverse_tokens = floats_of(invocation.reads[2]),
+          .targets = integers_of(invocation[Attributes::kTargets]),
+          .inverse_tokens = floats_of(invocation[Attributes::kInverseTokens]),
           .losses = nullptr,
           .dlogits = {}};
 }
 
 }  // namespace
 
-void run(const program::CrossEntropy&, const Invocation& invocation, CudaContext& context) {
-  SoftmaxRun run = softmax_run(invocation);
-  run.losses = floats_of(invocation.writes[0]);
+void run(const CrossEntropy&, const Invocation& invocation, CudaContext& context) {
+  SoftmaxRun run = softmax_run<CrossEntropy>(invocation);
+  run.losses = floats_of(invocation[CrossEntropy::kLosses]);
   softmax_rows(run, context.stream.get());
-  sum_losses(run.losses, run.rows, run.inverse_tokens, floats_of(invocation.writes[1]),
+  sum_losses(run.losses, run.rows, run.inverse_tokens, floats_of(invocation[CrossEntropy::kLoss]),
              context.stream.get());
 }
 
-void run(const program::CrossEntropyGrad&, const Invocation& invocation, CudaContext& context) {
-  SoftmaxRun run = softmax_run(invocation);
-  run.dlogits = matrix_of(invocation.writes[0]).operand;
+void run(const CrossEntropyGrad&, const Invocation& invocation, CudaContext& context) {
+  SoftmaxRun run = softmax_run<CrossEntropyGrad>(invocation);
+  run.dlogits = matrix_of(invocation[CrossEntropyGrad::kDLogits]).operand;
   softmax_rows(run, context.stream.get());
 }
 

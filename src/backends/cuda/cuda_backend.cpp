@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cuda/arena.h"
+#include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/device_timeline.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
@@ -68,8 +69,15 @@ program::Workspace CudaBackend::workspace(const program::OperationView& view) co
   return cuda::workspace(view, context_->device.card);
 }
 
-int64_t CudaBackend::loss_chunk_rows(int64_t, int64_t tokens) const {
-  return cuda::loss_chunk_rows(tokens);
+// As for a planned card, but the library itself is asked whether it does what is left to it.
+program::Attributes CudaBackend::decide(const program::OperationView& view) const {
+  const program::Attributes decided = cuda::decide(view, context_->device.card);
+  program::Operation operation = view.operation;
+  operation.attributes = decided;
+  if (cudnn_accepts({view.program, operation}, *context_)) return decided;
+  Card without = context_->device.card;
+  without.cudnn = false;
+  return cuda::decide(view, without);
 }
 
 std::unique_ptr<Arena> CudaBackend::allocate(program::Space space, int64_t bytes) {

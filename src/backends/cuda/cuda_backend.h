@@ -28,7 +28,7 @@ class CudaBackend : public Backend {
   int64_t alignment_bytes() const override { return kArenaAlignment; }
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
-  int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const override;
+  program::Attributes decide(const program::OperationView& view) const override;
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;

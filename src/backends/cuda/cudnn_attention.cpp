@@ -1,7 +1,6 @@
 #include "backends/cuda/cudnn_attention.h"
 
 #include <algorithm>
-#include <span>
 #include <type_traits>
 
 #include "backends/cuda/kernels/segments.h"
@@ -32,13 +31,13 @@ class PreparedSegments : public Prepared {
   SegmentScratch scratch_;
 };
 
-// All but the strides; `q`: where q stands among the reads.
+// All but the strides.
 template <typename Attributes>
-SegmentAttention shape_of(const Attributes& attention, const OperationView& view, size_t q) {
+SegmentAttention shape_of(const Attributes& attention, const OperationView& view) {
   return {.is_gradient = std::is_same_v<Attributes, AttentionGrad>,
-          .segments = view.read(view.operation.reads.size() - 1).shape[0],
+          .segments = view[Attributes::kKBounds].shape[0],
           .segment_tokens = attention.segment_tokens,
-          .tokens = view.read(q).shape[0],
+          .tokens = view[Attributes::kQ].shape[0],
           .heads = attention.heads,
           .kv_heads = attention.kv_heads,
           .head_dim = attention.head_dim,
@@ -51,17 +50,48 @@ SegmentAttention shape_of(const Attributes& attention, const OperationView& view
 std::unique_ptr<Prepared> prepare(const SegmentAttention& shape, const SegmentScratch& scratch,
                                   CudaContext& context) {
   auto plan = context.segment_plan(shape, scratch.library_bytes);
-  if (plan == nullptr) return nullptr;
+  if (plan == nullptr)
+    base::throw_user_error(
+        "cuDNN now refuses an attention of {} heads of {} that the plan gave to it; plan again",
+        shape.heads, shape.head_dim);
   return std::make_unique<PreparedSegments>(std::move(plan), shape, scratch);
+}
+
+SegmentAttention segments_of(const Attention& attention, const OperationView& view) {
+  SegmentAttention shape = shape_of(attention, view);
+  shape.strides = {row_stride(view[Attention::kQ]), row_stride(view[Attention::kK]),
+                   row_stride(view[Attention::kV]), row_stride(view[Attention::kO]),
+                   attention.heads};
+  return shape;
+}
+
+SegmentAttention segments_of(const AttentionGrad& grad, const OperationView& view) {
+  SegmentAttention shape = shape_of(grad, view);
+  shape.strides = {row_stride(view[AttentionGrad::kQ]),
+                   row_stride(view[AttentionGrad::kK]),
+                   row_stride(view[AttentionGrad::kV]),
+                   row_stride(view[AttentionGrad::kO]),
+                   grad.heads,
+                   row_stride(view[AttentionGrad::kDO]),
+                   row_stride(view[AttentionGrad::kDQ]),
+                   row_stride(view[AttentionGrad::kDK]),
+                   row_stride(view[AttentionGrad::kDV])};
+  return shape;
+}
+
+template <typename Attributes>
+bool accepts(const Attributes& attention, const OperationView& view, CudaContext& context) {
+  const int64_t scratch = segment_scratch(attention, view).library_bytes;
+  return context.segment_plan(segments_of(attention, view), scratch) != nullptr;
 }
 
 // Of a prepared invocation: its scratch in parts, and its bounds.
 class Segments {
  public:
-  explicit Segments(const Invocation& invocation)
+  Segments(const Invocation& invocation, const Buffer& bounds)
       : prepared_(static_cast<const PreparedSegments&>(*invocation.prepared)),
         base_(invocation.workspace.data),
-        bounds_(integers_of(invocation.reads.back())) {}
+        bounds_(integers_of(bounds)) {}
 
   const SegmentAttention& shape() const { return prepared_.shape(); }
   const int32_t* bounds() const { return bounds_; }
@@ -100,39 +130,32 @@ class Segments {
 
 }  // namespace
 
+bool cudnn_accepts(const OperationView& view, CudaContext& context) {
+  if (!is_by_cudnn(view)) return true;
+  const auto& attributes = view.operation.attributes;
+  if (const auto* attention = std::get_if<Attention>(&attributes))
+    return accepts(*attention, view, context);
+  return accepts(std::get<AttentionGrad>(attributes), view, context);
+}
+
 std::unique_ptr<Prepared> prepare_cudnn(const Attention& attention, const OperationView& view,
                                         CudaContext& context) {
-  if (!is_by_cudnn(attention, view, context.device.card)) return nullptr;
-  SegmentAttention shape = shape_of(attention, view, 0);
-  shape.strides = {row_stride(view.read(0)), row_stride(view.read(1)), row_stride(view.read(2)),
-                   row_stride(view.write(0)), attention.heads};
-  return prepare(shape, segment_scratch(attention, view), context);
+  return prepare(segments_of(attention, view), segment_scratch(attention, view), context);
 }
 
 std::unique_ptr<Prepared> prepare_cudnn(const AttentionGrad& grad, const OperationView& view,
                                         CudaContext& context) {
-  if (!is_by_cudnn(grad, view, context.device.card)) return nullptr;
-  SegmentAttention shape = shape_of(grad, view, 1);
-  shape.strides = {row_stride(view.read(1)),
-                   row_stride(view.read(2)),
-                   row_stride(view.read(3)),
-                   row_stride(view.read(4)),
-                   grad.heads,
-                   row_stride(view.read(0)),
-                   row_stride(view.write(0)),
-                   row_stride(view.write(1)),
-                   row_stride(view.write(2))};
-  return prepare(shape, segment_scratch(grad, view), context);
+  return prepare(segments_of(grad, view), segment_scratch(grad, view), context);
 }
 
 void run_cudnn(const Attention& attention, const Invocation& invocation, CudaContext& context) {
   cudaStream_t stream = context.stream.get();
-  const Segments segments(invocation);
-  const Matrix o = matrix_of(invocation.writes[0]);
-  float* lse = floats_of(invocation.writes[1]);
+  const Segments segments(invocation, invocation[Attention::kKBounds]);
+  const Matrix o = matrix_of(invocation[Attention::kO]);
+  float* lse = floats_of(invocation[Attention::kLse]);
   segments.write_tables(stream);
-  segments.run_plan({invocation.reads[0].data, invocation.reads[1].data, invocation.reads[2].data,
-                     o.operand.data},
+  segments.run_plan({invocation[Attention::kQ].data, invocation[Attention::kK].data,
+                     invocation[Attention::kV].data, o.operand.data},
                     stream);
   turn_lse({.from = segments.lse(),
             .to = lse,
@@ -152,21 +175,22 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
 
 void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaContext& context) {
   cudaStream_t stream = context.stream.get();
-  const Segments segments(invocation);
-  const std::span<const Buffer> reads = invocation.reads;  // do, q, k, v, o, lse
-  const Matrix dq = matrix_of(invocation.writes[0]);
-  const Matrix dk = matrix_of(invocation.writes[1]);
-  const Matrix dv = matrix_of(invocation.writes[2]);
+  const Segments segments(invocation, invocation[AttentionGrad::kKBounds]);
+  const Matrix dq = matrix_of(invocation[AttentionGrad::kDQ]);
+  const Matrix dk = matrix_of(invocation[AttentionGrad::kDK]);
+  const Matrix dv = matrix_of(invocation[AttentionGrad::kDV]);
   segments.write_tables(stream);
-  turn_lse({.from = floats_of(reads[5]),
+  turn_lse({.from = floats_of(invocation[AttentionGrad::kLse]),
             .to = segments.lse(),
             .tokens = dq.rows,
             .heads = grad.heads,
             .to_heads = false},
            stream);
-  segments.run_plan({reads[1].data, reads[2].data, reads[3].data, reads[4].data, nullptr,
-                     reads[0].data, dq.operand.data, dk.operand.data, dv.operand.data},
-                    stream);
+  segments.run_plan(
+      {invocation[AttentionGrad::kQ].data, invocation[AttentionGrad::kK].data,
+       invocation[AttentionGrad::kV].data, invocation[AttentionGrad::kO].data, nullptr,
+       invocation[AttentionGrad::kDO].data, dq.operand.data, dk.operand.data, dv.operand.data},
+      stream);
   clear_outside({.bounds = segments.bounds(),
                  .segments = segments.shape().segments,
                  .tokens = dq.rows,

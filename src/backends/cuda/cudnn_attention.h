@@ -9,8 +9,11 @@
 
 namespace snug::backends::cuda {
 
-// Null for an operation that own kernels do: so too where the library refuses it or asks for more
-// scratch than was planned, which is said on stderr.
+// Whether the library takes what the operation gives to it, within the scratch that is planned for
+// that; where it refuses, the reason is said. True for an operation that gives it nothing.
+bool cudnn_accepts(const program::OperationView& view, CudaContext& context);
+
+// Of an operation that was given to the library. Throws UserError where it refuses.
 std::unique_ptr<Prepared> prepare_cudnn(const program::Attention& attention,
                                         const program::OperationView& view, CudaContext& context);
 std::unique_ptr<Prepared> prepare_cudnn(const program::AttentionGrad& grad,

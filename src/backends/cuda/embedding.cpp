@@ -6,32 +6,36 @@
 
 namespace snug::backends::cuda {
 
-void run(const program::Embedding&, const Invocation& invocation, CudaContext& context) {
-  const Matrix table = matrix_of(invocation.reads[0]);
-  const Matrix y = matrix_of(invocation.writes[0]);
-  gather_rows({walk_rows({&y, &table}), table.operand, y.operand, integers_of(invocation.reads[1]),
-               table.rows},
+using program::CacheWrite;
+using program::Embedding;
+using program::EmbeddingGrad;
+
+void run(const Embedding&, const Invocation& invocation, CudaContext& context) {
+  const Matrix table = matrix_of(invocation[Embedding::kTable]);
+  const Matrix y = matrix_of(invocation[Embedding::kY]);
+  gather_rows({walk_rows({&y, &table}), table.operand, y.operand,
+               integers_of(invocation[Embedding::kIds]), table.rows},
               context.stream.get());
 }
 
-void run(const program::EmbeddingGrad& grad, const Invocation& invocation, CudaContext& context) {
-  const Matrix dy = matrix_of(invocation.reads[0]);
-  const Matrix table = matrix_of(grad.accumulate ? invocation.updates[0] : invocation.writes[0]);
+void run(const EmbeddingGrad& grad, const Invocation& invocation, CudaContext& context) {
+  const Matrix dy = matrix_of(invocation[EmbeddingGrad::kDY]);
+  const Matrix table = matrix_of(invocation[EmbeddingGrad::kDTable]);
   if (!grad.accumulate) {
     Matrix zeros = table;
     const Walk walk = walk_flat({&zeros});
     fill_zero({walk, zeros.operand}, context.stream.get());
   }
   add_embedding_grad({walk_rows({&dy, &table}), dy.operand, table.operand,
-                      integers_of(invocation.reads[1]), table.rows},
+                      integers_of(invocation[EmbeddingGrad::kIds]), table.rows},
                      context.stream.get());
 }
 
-void run(const program::CacheWrite&, const Invocation& invocation, CudaContext& context) {
-  const Matrix x = matrix_of(invocation.reads[0]);
-  const Matrix cache = matrix_of(invocation.updates[0]);
-  cache_write({walk_rows({&x, &cache}), x.operand, cache.operand, integers_of(invocation.reads[1]),
-               cache.rows},
+void run(const CacheWrite&, const Invocation& invocation, CudaContext& context) {
+  const Matrix x = matrix_of(invocation[CacheWrite::kX]);
+  const Matrix cache = matrix_of(invocation[CacheWrite::kCache]);
+  cache_write({walk_rows({&x, &cache}), x.operand, cache.operand,
+               integers_of(invocation[CacheWrite::kSlots]), cache.rows},
               context.stream.get());
 }
 

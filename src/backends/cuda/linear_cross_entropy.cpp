@@ -1,5 +1,5 @@
 // The head's loss in chunks of the rows that carry loss. Which rows those are the device finds out;
-// how many chunks they fill the host says (Invocation::loss_rows), and where it does not every
+// how many chunks they fill the host says (Invocation::extent), and where it does not every
 // chunk that could be needed runs. Rows beyond the last are zero in all products, so that bits do
 // not depend on how many chunks run.
 //
@@ -15,6 +15,7 @@
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/linear_cross_entropy.h"
 #include "backends/cuda/tune_product.h"
+#include "backends/loss_operands.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -23,6 +24,8 @@ namespace {
 using program::LinearCrossEntropy;
 using program::LinearCrossEntropyTrain;
 using program::OperationView;
+using LossTensors = LossForm<program::Tensor>;
+using LossBuffers = LossForm<Buffer>;
 
 // The products of chunks of so many rows.
 struct ChunkProducts {
@@ -31,10 +34,10 @@ struct ChunkProducts {
 
 class LossPlan : public Prepared {
  public:
-  LossPlan(const LossForm& form, const OperationView& view, CublasLt& library)
-      : layout(form, view), whole(products(form, view, layout.chunk_rows, library)) {
+  LossPlan(const LossTensors& form, CublasLt& library)
+      : layout(form), whole(products(form, layout.chunk_rows, library)) {
     if (const int64_t rest = layout.tokens % layout.chunk_rows; rest > 0)
-      last = products(form, view, rest, library);
+      last = products(form, rest, library);
   }
 
   const ChunkProducts& of(int64_t rows) const { return rows == layout.chunk_rows ? whole : last; }
@@ -44,25 +47,23 @@ class LossPlan : public Prepared {
   ChunkProducts last;  // null where whole chunks make up all rows
 
  private:
-  ChunkProducts products(const LossForm& form, const OperationView& view, int64_t rows,
-                         CublasLt& library) const;
+  ChunkProducts products(const LossTensors& form, int64_t rows, CublasLt& library) const;
 };
 
-ChunkProducts LossPlan::products(const LossForm& form, const OperationView& view, int64_t rows,
-                                 CublasLt& library) const {
-  const base::DType type = view.read(0).dtype;
+ChunkProducts LossPlan::products(const LossTensors& form, int64_t rows, CublasLt& library) const {
+  const base::DType type = form.hidden.dtype;
   const StoredMatrix hidden = dense_matrix(type, rows, layout.width);
-  const StoredMatrix weight = stored_matrix(view.read(1));
+  const StoredMatrix weight = stored_matrix(form.weight);
   const StoredMatrix logits = dense_matrix(base::DType::f32, rows, layout.vocab);
   ChunkProducts made;
   made.logits = library.product(
       {.a = hidden, .b = weight, .addend = logits, .c = logits, .transpose_b = true});
-  if (!form.train) return made;
+  if (form.dhidden == nullptr) return made;
   StoredMatrix dlogits = dense_matrix(type, rows, layout.vocab);
   dlogits.stride = layout.vocab * int64_t{sizeof(float)} / layout.hidden_bytes;
   made.dhidden = library.product({.a = dlogits, .b = weight, .addend = hidden, .c = hidden});
-  if (!form.weight_gradient) return made;
-  const StoredMatrix dweight = stored_matrix(form.accumulate ? view.update(0) : view.write(3));
+  if (form.dweight == nullptr) return made;
+  const StoredMatrix dweight = stored_matrix(*form.dweight);
   ProductShape shape{
       .a = dlogits, .b = hidden, .addend = dweight, .c = dweight, .transpose_a = true};
   made.dweight_first = library.product(shape);
@@ -74,7 +75,7 @@ ChunkProducts LossPlan::products(const LossForm& form, const OperationView& view
 // One run of either form.
 class LossRun {
  public:
-  LossRun(const LossForm& form, const Invocation& invocation, CudaContext& context)
+  LossRun(const LossBuffers& form, const Invocation& invocation, CudaContext& context)
       : form_(form),
         invocation_(invocation),
         plan_(static_cast<const LossPlan&>(*invocation.prepared)),
@@ -82,25 +83,25 @@ class LossRun {
 
   void run() {
     const LossLayout& layout = plan_.layout;
-    auto* losses = floats_of(invocation_.writes[0]);
+    auto* losses = floats_of(form_.losses);
     // One at least: the weight's gradient is written by the first chunk.
-    const int64_t rows = std::min(layout.tokens, std::max<int64_t>(1, invocation_.loss_rows));
-    find_trained_rows({.targets = integers_of(invocation_.reads[2]),
+    const int64_t rows = std::max<int64_t>(1, rows_with_loss(invocation_, layout.tokens));
+    find_trained_rows({.targets = integers_of(form_.targets),
                        .tokens = layout.tokens,
                        .numbers = at<int32_t>(layout.numbers()),
                        .count = at<int32_t>(0),
                        .losses = losses,
                        .most = rows},
                       stream_);
-    if (form_.train) {
-      Matrix dhidden = matrix_of(invocation_.writes[2]);
+    if (form_.dhidden != nullptr) {
+      Matrix dhidden = matrix_of(*form_.dhidden);
       const Walk walk = walk_flat({&dhidden});
       fill_zero({walk, dhidden.operand}, stream_);
     }
     for (int64_t first = 0; first < rows; first += layout.chunk_rows)
       run_chunk(first, std::min(layout.chunk_rows, layout.tokens - first));
-    sum_losses(losses, layout.tokens, floats_of(invocation_.reads[3]),
-               floats_of(invocation_.writes[1]), stream_);
+    sum_losses(losses, layout.tokens, floats_of(form_.inverse_tokens), floats_of(form_.loss),
+               stream_);
   }
 
   void tune(CublasLt& library) const {
@@ -117,19 +118,17 @@ class LossRun {
 
   std::byte* logits() const { return at<std::byte>(plan_.layout.logits()); }
   std::byte* chunk() const { return at<std::byte>(plan_.layout.hidden()); }
-  const void* weight() const { return invocation_.reads[1].data; }
 
   // Of the products of a chunk. Its dhidden takes the place of its hidden, its dlogits that of its
   // logits.
   Product::Addresses logits_addresses() const {
-    return {.a = chunk(), .b = weight(), .c = logits()};
+    return {.a = chunk(), .b = form_.weight.data, .c = logits()};
   }
   Product::Addresses dhidden_addresses() const {
-    return {.a = logits(), .b = weight(), .c = chunk()};
+    return {.a = logits(), .b = form_.weight.data, .c = chunk()};
   }
   Product::Addresses dweight_addresses() const {
-    std::byte* const dweight =
-        (form_.accumulate ? invocation_.updates[0] : invocation_.writes[3]).data;
+    std::byte* const dweight = form_.dweight->data;
     return {.a = logits(), .b = chunk(), .addend = dweight, .c = dweight};
   }
 
@@ -139,9 +138,9 @@ class LossRun {
         tune_product(*product, addresses, {library_workspace(), stream_}, library);
     };
     choose(products.logits, logits_addresses());
-    if (!form_.train) return;
+    if (form_.dhidden == nullptr) return;
     choose(products.dhidden, dhidden_addresses());
-    if (!form_.weight_gradient) return;
+    if (form_.dweight == nullptr) return;
     choose(products.dweight_first, dweight_addresses());
     choose(products.dweight_next, dweight_addresses());
   }
@@ -158,36 +157,36 @@ class LossRun {
     const LossLayout& layout = plan_.layout;
     const ChunkProducts& products = plan_.of(rows);
     const TrainedRows trained{at<int32_t>(layout.numbers()), at<int32_t>(0), first};
-    const Matrix hidden = matrix_of(invocation_.reads[0]);
+    const Matrix hidden = matrix_of(form_.hidden);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
     products.logits->multiply(logits_addresses(), library_workspace(), stream_);
     softmax(logits(), trained, rows);
-    if (!form_.train) return;
-    if (form_.weight_gradient) {
+    if (form_.dhidden == nullptr) return;
+    if (form_.dweight != nullptr) {
       const bool is_first = first == 0 && !form_.accumulate;
       (is_first ? products.dweight_first : products.dweight_next)
           ->multiply(dweight_addresses(), library_workspace(), stream_);
     }
     products.dhidden->multiply(dhidden_addresses(), library_workspace(), stream_);
-    scatter_chunk(chunk_rows(matrix_of(invocation_.writes[2]), trained, rows), stream_);
+    scatter_chunk(chunk_rows(matrix_of(*form_.dhidden), trained, rows), stream_);
   }
 
   void softmax(std::byte* logits, const TrainedRows& trained, int64_t rows) const {
     const LossLayout& layout = plan_.layout;
-    const bool is_bf16 = invocation_.reads[0].dtype == base::DType::bf16;
+    const bool is_bf16 = form_.hidden.dtype == base::DType::bf16;
     const Operand dlogits{logits, is_bf16 ? 2 * layout.vocab : layout.vocab, is_bf16};
     softmax_rows({.rows = rows,
                   .vocab = layout.vocab,
                   .trained = trained,
                   .logits = {logits, layout.vocab, false},
-                  .targets = integers_of(invocation_.reads[2]),
-                  .inverse_tokens = floats_of(invocation_.reads[3]),
-                  .losses = floats_of(invocation_.writes[0]),
-                  .dlogits = form_.train ? dlogits : Operand{}},
+                  .targets = integers_of(form_.targets),
+                  .inverse_tokens = floats_of(form_.inverse_tokens),
+                  .losses = floats_of(form_.losses),
+                  .dlogits = form_.dhidden != nullptr ? dlogits : Operand{}},
                  stream_);
   }
 
-  LossForm form_;
+  LossBuffers form_;
   const Invocation& invocation_;
   const LossPlan& plan_;
   cudaStream_t stream_;
@@ -197,25 +196,25 @@ class LossRun {
 
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const OperationView& view,
                                   CudaContext& context) {
-  return std::make_unique<LossPlan>(form_of(loss), view, context.cublas_lt);
+  return std::make_unique<LossPlan>(form_of(loss, view), context.cublas_lt);
 }
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropyTrain& loss, const OperationView& view,
                                   CudaContext& context) {
-  return std::make_unique<LossPlan>(form_of(loss), view, context.cublas_lt);
+  return std::make_unique<LossPlan>(form_of(loss, view), context.cublas_lt);
 }
 
 void tune(const LinearCrossEntropy& loss, const Invocation& invocation, CudaContext& context) {
-  LossRun(form_of(loss), invocation, context).tune(context.cublas_lt);
+  LossRun(form_of(loss, invocation), invocation, context).tune(context.cublas_lt);
 }
 void tune(const LinearCrossEntropyTrain& loss, const Invocation& invocation, CudaContext& context) {
-  LossRun(form_of(loss), invocation, context).tune(context.cublas_lt);
+  LossRun(form_of(loss, invocation), invocation, context).tune(context.cublas_lt);
 }
 
 void run(const LinearCrossEntropy& loss, const Invocation& invocation, CudaContext& context) {
-  LossRun(form_of(loss), invocation, context).run();
+  LossRun(form_of(loss, invocation), invocation, context).run();
 }
 void run(const LinearCrossEntropyTrain& loss, const Invocation& invocation, CudaContext& context) {
-  LossRun(form_of(loss), invocation, context).run();
+  LossRun(form_of(loss, invocation), invocation, context).run();
 }
 
 }  // namespace snug::backends::cuda

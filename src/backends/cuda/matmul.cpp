@@ -13,7 +13,7 @@ using program::Matmul;
 using program::OperationView;
 
 StoredMatrix result_matrix(const Matmul& matmul, const OperationView& view) {
-  const StoredMatrix c = stored_matrix(result_of(matmul, view));
+  const StoredMatrix c = stored_matrix(view[Matmul::kC]);
   return matmul.stochastic ? dense_matrix(base::DType::f32, c.rows, c.columns) : c;
 }
 
@@ -22,14 +22,14 @@ ProductShape first_shape(const Matmul& matmul, const OperationView& view) {
   ProductShape shape;
   shape.c = result_matrix(matmul, view);
   shape.beta = matmul.addend || (matmul.accumulate && !matmul.stochastic) ? 1.0F : 0.0F;
-  shape.addend = matmul.addend ? stored_matrix(view.read(2)) : shape.c;
+  shape.addend = matmul.addend ? stored_matrix(view[Matmul::kAddend]) : shape.c;
   return shape;
 }
 
 ProductShape main_shape(const Matmul& matmul, const OperationView& view) {
   ProductShape shape = first_shape(matmul, view);
-  shape.a = stored_matrix(view.read(0));
-  shape.b = stored_matrix(view.read(1));
+  shape.a = stored_matrix(view[Matmul::kA]);
+  shape.b = stored_matrix(view[Matmul::kB]);
   shape.transpose_a = matmul.transpose_a;
   shape.transpose_b = matmul.transpose_b;
   shape.alpha = matmul.alpha;
@@ -41,8 +41,8 @@ ProductShape main_shape(const Matmul& matmul, const OperationView& view) {
 
 ProductShape low_shape(const Matmul& matmul, const OperationView& view) {
   ProductShape shape = first_shape(matmul, view);
-  shape.a = stored_matrix(view.read(low_operand(view)));
-  shape.b = stored_matrix(view.read(low_operand(view) + 1));
+  shape.a = stored_matrix(view[Matmul::kLowA]);
+  shape.b = stored_matrix(view[Matmul::kLowB]);
   shape.transpose_b = matmul.low_transpose_b;
   shape.alpha = matmul.low_alpha;
   return shape;
@@ -52,7 +52,6 @@ class PreparedMatmul : public Prepared {
  public:
   PreparedMatmul(const Matmul& matmul, const OperationView& view, CublasLt& library)
       : product_bytes_(product_bytes(matmul, view)),
-        low_operand_(low_operand(view)),
         main_(library.product(main_shape(matmul, view))) {
     if (matmul.augmented) low_ = library.product(low_shape(matmul, view));
   }
@@ -60,17 +59,17 @@ class PreparedMatmul : public Prepared {
   // Calls each(product, addresses, the library's scratch) in the order in which they run.
   template <typename F>
   void for_each(const Matmul& matmul, const Invocation& invocation, const F& each) const {
-    const Buffer& c = matmul.accumulate ? invocation.updates[0] : invocation.writes[0];
+    const Buffer& c = invocation[Matmul::kC];
     std::byte* const scratch = invocation.workspace.data;
-    const auto reads = invocation.reads;
-    Product::Addresses addresses{.a = reads[0].data,
-                                 .b = reads[1].data,
-                                 .addend = matmul.addend ? reads[2].data : c.data,
-                                 .c = matmul.stochastic ? scratch : c.data};
+    Product::Addresses addresses{
+        .a = invocation[Matmul::kA].data,
+        .b = invocation[Matmul::kB].data,
+        .addend = matmul.addend ? invocation[Matmul::kAddend].data : c.data,
+        .c = matmul.stochastic ? scratch : c.data};
     if (low_ != nullptr) {
       Product::Addresses low = addresses;
-      low.a = reads[low_operand_].data;
-      low.b = reads[low_operand_ + 1].data;
+      low.a = invocation[Matmul::kLowA].data;
+      low.b = invocation[Matmul::kLowB].data;
       each(*low_, low, scratch + product_bytes_);
       addresses.addend = addresses.c;
     }
@@ -79,18 +78,15 @@ class PreparedMatmul : public Prepared {
 
  private:
   int64_t product_bytes_;
-  size_t low_operand_;
   std::shared_ptr<Product> main_;
   std::shared_ptr<Product> low_;  // of an adapter, run first; null without one
 };
 
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
-  const Matrix y = matrix_of(matmul.accumulate ? invocation.updates[0] : invocation.writes[0]);
+  const Matrix y = matrix_of(invocation[Matmul::kC]);
   Operand addend = matmul.accumulate ? y.operand : Operand{};
-  if (matmul.addend) addend = matrix_of(invocation.reads[2]).operand;
-  const auto multiply = [&](size_t operand, float alpha) {
-    const Matrix x = matrix_of(invocation.reads[operand]);
-    const Matrix weight = matrix_of(invocation.reads[operand + 1]);
+  if (matmul.addend) addend = matrix_of(invocation[Matmul::kAddend]).operand;
+  const auto multiply = [&](const Matrix& x, const Matrix& weight, float alpha) {
     multiply_few_rows({.inputs = walk_rows({&x, &weight}),
                        .outputs = y.columns,
                        .x = x.operand,
@@ -101,8 +97,10 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
                       context.stream.get());
     addend = y.operand;
   };
-  if (matmul.augmented) multiply(invocation.reads.size() - 2, matmul.low_alpha);
-  multiply(0, matmul.alpha);
+  if (matmul.augmented)
+    multiply(matrix_of(invocation[Matmul::kLowA]), matrix_of(invocation[Matmul::kLowB]),
+             matmul.low_alpha);
+  multiply(matrix_of(invocation[Matmul::kA]), matrix_of(invocation[Matmul::kB]), matmul.alpha);
 }
 
 }  // namespace
@@ -129,11 +127,11 @@ void run(const Matmul& matmul, const Invocation& invocation, CudaContext& contex
                   product.multiply(addresses, scratch, context.stream.get());
                 });
   if (!matmul.stochastic) return;
-  const Matrix sum = matrix_of(invocation.updates[0]);
+  const Matrix sum = matrix_of(invocation[Matmul::kC]);
   add_rounded({.walk = walk_rows({&sum}),
                .x = {invocation.workspace.data, sum.columns, false},
                .y = sum.operand,
-               .key = {matmul.seed, matmul.site, integers_of(invocation.reads[2])}},
+               .key = {matmul.seed, matmul.site, integers_of(invocation[Matmul::kRandom])}},
               context.stream.get());
 }
 

@@ -9,17 +9,20 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::AdamW;
+using program::ClipFactor;
+using program::GlobalNorm;
+
 bool overlap(const Buffer& a, const Buffer& b) {
   return a.data < b.data + b.bytes() && b.data < a.data + a.bytes();
 }
 
-MasterTensor master_tensor(const program::AdamW& adamw, const Invocation& invocation) {
-  Matrix gradient = whole_matrix(invocation.reads[0]);
-  Matrix weight = whole_matrix(invocation.updates[0]);
-  Matrix first = whole_matrix(invocation.updates[1]);
-  Matrix second = whole_matrix(invocation.updates[2]);
-  Matrix master = whole_matrix(invocation.updates.back());
-  if (invocation.updates.size() == 3) master = weight;
+MasterTensor master_tensor(const AdamW& adamw, const Invocation& invocation) {
+  Matrix gradient = whole_matrix(invocation[AdamW::kGradient]);
+  Matrix weight = whole_matrix(invocation[AdamW::kWeight]);
+  Matrix first = whole_matrix(invocation[AdamW::kFirstMoment]);
+  Matrix second = whole_matrix(invocation[AdamW::kSecondMoment]);
+  Matrix master = adamw.has_master ? whole_matrix(invocation[AdamW::kMaster]) : weight;
   MasterTensor tensor{adamw_tensor(adamw, gradient, weight),
                       {first.operand.data, second.operand.data},
                       master.operand.data};
@@ -27,11 +30,11 @@ MasterTensor master_tensor(const program::AdamW& adamw, const Invocation& invoca
   return tensor;
 }
 
-StochasticTensor stochastic_tensor(const program::AdamW& adamw, const Invocation& invocation) {
-  return {
-      adamw_tensor(adamw, whole_matrix(invocation.reads[0]), whole_matrix(invocation.updates[0])),
-      {whole_matrix(invocation.updates[1]).operand.data,
-       whole_matrix(invocation.updates[2]).operand.data}};
+StochasticTensor stochastic_tensor(const AdamW& adamw, const Invocation& invocation) {
+  return {adamw_tensor(adamw, whole_matrix(invocation[AdamW::kGradient]),
+                       whole_matrix(invocation[AdamW::kWeight])),
+          {whole_matrix(invocation[AdamW::kFirstMoment]).operand.data,
+           whole_matrix(invocation[AdamW::kSecondMoment]).operand.data}};
 }
 
 bool overlaps_any(const Buffer& buffer, std::span<const Buffer> others) {
@@ -56,7 +59,7 @@ bool is_independent(const Invocation& invocation, std::span<const Invocation> be
                       [&](const Buffer& b) { return is_changed(b) || is_read(b); });
 }
 
-void run(const program::GlobalNorm&, const Invocation& invocation, CudaContext& context) {
+void run(const GlobalNorm&, const Invocation& invocation, CudaContext& context) {
   auto* partials = invocation.workspace.as<float>();
   int64_t used = 0;
   SquaresList list;
@@ -75,30 +78,29 @@ void run(const program::GlobalNorm&, const Invocation& invocation, CudaContext& 
     list = {};
   }
   sum_squares(list, context.stream.get());
-  finish_norm(partials, used, floats_of(invocation.writes[0]), context.stream.get());
+  finish_norm(partials, used, floats_of(invocation[GlobalNorm::kNorm]), context.stream.get());
 }
 
-void run(const program::ClipFactor& clip, const Invocation& invocation, CudaContext& context) {
-  clip_factor(floats_of(invocation.reads[0]), clip.max_norm, floats_of(invocation.writes[0]),
-              context.stream.get());
+void run(const ClipFactor& clip, const Invocation& invocation, CudaContext& context) {
+  clip_factor(floats_of(invocation[ClipFactor::kNorm]), clip.max_norm,
+              floats_of(invocation[ClipFactor::kFactor]), context.stream.get());
 }
 
-size_t run_first(const program::AdamW& first, std::span<const Invocation> list,
-                 CudaContext& context) {
+size_t run_first(const AdamW& first, std::span<const Invocation> list, CudaContext& context) {
   size_t count = 0;
   if (first.stochastic) {
     AdamWStochastic launch;
-    count = gather<program::AdamW>(list, launch, stochastic_tensor);
+    count = gather<AdamW>(list, launch, stochastic_tensor);
     adamw(launch, context.stream.get());
   } else {
     AdamWMaster launch;
-    count = gather<program::AdamW>(list, launch, master_tensor);
+    count = gather<AdamW>(list, launch, master_tensor);
     adamw(launch, context.stream.get());
   }
   return count;
 }
 
-void run(const program::AdamW& adamw, const Invocation& invocation, CudaContext& context) {
+void run(const AdamW& adamw, const Invocation& invocation, CudaContext& context) {
   run_first(adamw, {&invocation, 1}, context);
 }
 

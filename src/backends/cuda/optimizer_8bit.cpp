@@ -7,6 +7,8 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::AdamW8bit;
+
 DynamicMaps dynamic_maps() {
   DynamicMaps maps{};
   std::copy_n(base::signed_dynamic_map().begin(), 256, maps.at[0]);
@@ -14,27 +16,26 @@ DynamicMaps dynamic_maps() {
   return maps;
 }
 
-CodedTensor coded_tensor(const program::AdamW8bit& adamw, const Invocation& invocation) {
-  CodedTensor tensor{
-      adamw_tensor(adamw, whole_matrix(invocation.reads[0]), whole_matrix(invocation.updates[0]))};
-  for (size_t k = 0; k < 2; ++k) {
-    tensor.codes[k] = bytes_of(invocation.updates[1 + k]);
-    tensor.scales[k] = floats_of(invocation.updates[3 + k]);
-  }
+CodedTensor coded_tensor(const AdamW8bit& adamw, const Invocation& invocation) {
+  CodedTensor tensor{adamw_tensor(adamw, whole_matrix(invocation[AdamW8bit::kGradient]),
+                                  whole_matrix(invocation[AdamW8bit::kWeight]))};
+  tensor.codes[0] = bytes_of(invocation[AdamW8bit::kFirstMoment]);
+  tensor.codes[1] = bytes_of(invocation[AdamW8bit::kSecondMoment]);
+  tensor.scales[0] = floats_of(invocation[AdamW8bit::kFirstScale]);
+  tensor.scales[1] = floats_of(invocation[AdamW8bit::kSecondScale]);
   return tensor;
 }
 
 }  // namespace
 
-size_t run_first(const program::AdamW8bit&, std::span<const Invocation> list,
-                 CudaContext& context) {
+size_t run_first(const AdamW8bit&, std::span<const Invocation> list, CudaContext& context) {
   AdamW8bitCodes launch;
-  const size_t count = gather<program::AdamW8bit>(list, launch, coded_tensor);
+  const size_t count = gather<AdamW8bit>(list, launch, coded_tensor);
   adamw(launch, dynamic_maps(), context.stream.get());
   return count;
 }
 
-void run(const program::AdamW8bit& adamw, const Invocation& invocation, CudaContext& context) {
+void run(const AdamW8bit& adamw, const Invocation& invocation, CudaContext& context) {
   run_first(adamw, {&invocation, 1}, context);
 }
 

@@ -13,12 +13,13 @@ namespace snug::backends::cuda {
 // What the tensors of a launch must share.
 template <typename Attributes>
 AdamWConstants adamw_constants(const Attributes& adamw, const Invocation& invocation) {
-  return {{floats_of(invocation.reads[1]), floats_of(invocation.reads[2]),
-           integers_of(invocation.reads[3])},
-          adamw.beta1,
-          adamw.beta2,
-          adamw.epsilon,
-          adamw.seed};
+  return {
+      {floats_of(invocation[Attributes::kFactor]), floats_of(invocation[Attributes::kLearningRate]),
+       integers_of(invocation[Attributes::kStep])},
+      adamw.beta1,
+      adamw.beta2,
+      adamw.epsilon,
+      adamw.seed};
 }
 
 // As one row; an optimizer's tensors have no gaps.

@@ -28,8 +28,8 @@ program::Workspace PlannedCard::workspace(const program::OperationView& view) co
   return cuda::workspace(view, card_);
 }
 
-int64_t PlannedCard::loss_chunk_rows(int64_t, int64_t tokens) const {
-  return cuda::loss_chunk_rows(tokens);
+program::Attributes PlannedCard::decide(const program::OperationView& view) const {
+  return cuda::decide(view, card_);
 }
 
 }  // namespace snug::backends::cuda

@@ -22,7 +22,7 @@ class PlannedCard : public program::Target {
   int64_t alignment_bytes() const override { return kArenaAlignment; }
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
-  int64_t loss_chunk_rows(int64_t vocab, int64_t tokens) const override;
+  program::Attributes decide(const program::OperationView& view) const override;
 
  private:
   Card card_;

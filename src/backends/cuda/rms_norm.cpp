@@ -5,20 +5,23 @@
 
 namespace snug::backends::cuda {
 
-void run(const program::RmsNorm& norm, const Invocation& invocation, CudaContext& context) {
-  const Matrix x = matrix_of(invocation.reads[0]);
-  const Matrix weight = matrix_of(invocation.reads[1]);
-  const Matrix y = matrix_of(invocation.writes[0]);
+using program::RmsNorm;
+using program::RmsNormGrad;
+
+void run(const RmsNorm& norm, const Invocation& invocation, CudaContext& context) {
+  const Matrix x = matrix_of(invocation[RmsNorm::kX]);
+  const Matrix weight = matrix_of(invocation[RmsNorm::kW]);
+  const Matrix y = matrix_of(invocation[RmsNorm::kY]);
   rms_norm({walk_rows({&x, &weight, &y}), x.operand, weight.operand, y.operand, norm.epsilon},
            context.stream.get());
 }
 
-void run(const program::RmsNormGrad& grad, const Invocation& invocation, CudaContext& context) {
-  const Matrix dy = matrix_of(invocation.reads[0]);
-  const Matrix x = matrix_of(invocation.reads[1]);
-  const Matrix weight = matrix_of(invocation.reads[2]);
-  const Matrix addend = grad.addend ? matrix_of(invocation.reads[3]) : dy;
-  const Matrix dx = matrix_of(invocation.writes[0]);
+void run(const RmsNormGrad& grad, const Invocation& invocation, CudaContext& context) {
+  const Matrix dy = matrix_of(invocation[RmsNormGrad::kDY]);
+  const Matrix x = matrix_of(invocation[RmsNormGrad::kX]);
+  const Matrix weight = matrix_of(invocation[RmsNormGrad::kW]);
+  const Matrix addend = grad.addend ? matrix_of(invocation[RmsNormGrad::kAddend]) : dy;
+  const Matrix dx = matrix_of(invocation[RmsNormGrad::kDX]);
   const RmsNormGradRun run{.walk = walk_rows({&dy, &x, &weight, &addend, &dx}),
                            .dy = dy.operand,
                            .x = x.operand,
@@ -27,7 +30,7 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation, CudaCon
                            .dx = dx.operand,
                            .epsilon = grad.epsilon};
   if (!grad.weight_gradient) return rms_norm_grad(run, context.stream.get());
-  const Matrix dw = matrix_of(grad.accumulate ? invocation.updates[0] : invocation.writes[1]);
+  const Matrix dw = matrix_of(invocation[RmsNormGrad::kDW]);
   auto* partials = invocation.workspace.as<float>();
   rms_norm_weight_grad(run,
                        {.partials = partials,

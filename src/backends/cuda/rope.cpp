@@ -5,18 +5,22 @@
 
 namespace snug::backends::cuda {
 
-void run(const program::RotaryTable& rotary, const Invocation& invocation, CudaContext& context) {
-  const Buffer& frequency = invocation.reads[1];
+using program::Rope;
+using program::RotaryTable;
+
+void run(const RotaryTable& rotary, const Invocation& invocation, CudaContext& context) {
+  const Buffer& frequency = invocation[RotaryTable::kInverseFrequency];
   rotary_table(
-      {integers_of(invocation.reads[0]), floats_of(frequency), floats_of(invocation.writes[0]),
-       invocation.reads[0].elements(), frequency.elements(), rotary.factor},
+      {integers_of(invocation[RotaryTable::kPositions]), floats_of(frequency),
+       floats_of(invocation[RotaryTable::kTable]), invocation[RotaryTable::kPositions].elements(),
+       frequency.elements(), rotary.factor},
       context.stream.get());
 }
 
-void run(const program::Rope& rotation, const Invocation& invocation, CudaContext& context) {
-  const Matrix x = matrix_of(invocation.reads[0]);
-  const Matrix table = matrix_of(invocation.reads[1]);
-  const Matrix y = matrix_of(invocation.writes[0]);
+void run(const Rope& rotation, const Invocation& invocation, CudaContext& context) {
+  const Matrix x = matrix_of(invocation[Rope::kX]);
+  const Matrix table = matrix_of(invocation[Rope::kTable]);
+  const Matrix y = matrix_of(invocation[Rope::kY]);
   Walk walk = walk_rows({&x, &table, &y});
   walk.vectors = walk.vectors && rotation.head_dim / 2 % kVectorElements == 0;
   const int64_t heads = x.columns / rotation.head_dim;

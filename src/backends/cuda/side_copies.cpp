@@ -1,28 +1,52 @@
 #include "backends/cuda/side_copies.h"
 
+#include "base/error.h"
+
 namespace snug::backends::cuda {
+
+using program::Channel;
 
 SideCopies::SideCopies() {
   CUDA_CHECK(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming));
-  CUDA_CHECK(cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming));
 }
 
 SideCopies::~SideCopies() {
   cudaEventDestroy(reached_);
-  cudaEventDestroy(copied_);
+  for (const auto& [to, event] : finished_) cudaEventDestroy(event);
 }
 
-void SideCopies::begin(void* to, const void* from, int64_t bytes, cudaStream_t work) {
-  CUDA_CHECK(cudaEventRecord(reached_, work));
-  CUDA_CHECK(cudaStreamWaitEvent(copies_.get(), reached_, 0));
-  CUDA_CHECK(
-      cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, copies_.get()));
+cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
+  switch (channel) {
+    case Channel::compute:
+      return work;
+    case Channel::host_to_device:
+      return to_device_.get();
+    case Channel::device_to_host:
+      return to_host_.get();
+    case Channel::interconnect:
+      break;
+  }
+  SNUG_CHECK(false, "a copy on channel {}", program::name_of(channel));
+  return nullptr;
 }
 
-// An event stands for what its stream was given when it was last recorded.
-void SideCopies::await(cudaStream_t work) {
-  CUDA_CHECK(cudaEventRecord(copied_, copies_.get()));
-  CUDA_CHECK(cudaStreamWaitEvent(work, copied_, 0));
+void SideCopies::begin(Channel channel, const Copy& copy, cudaStream_t work) {
+  const cudaStream_t copies = stream_of(channel, work);
+  if (copies != work) {
+    CUDA_CHECK(cudaEventRecord(reached_, work));
+    CUDA_CHECK(cudaStreamWaitEvent(copies, reached_, 0));
+  }
+  CUDA_CHECK(cudaMemcpyAsync(copy.to, copy.from, static_cast<size_t>(copy.bytes), cudaMemcpyDefault,
+                             copies));
+  const auto [entry, is_new] = finished_.try_emplace(copy.to, nullptr);
+  if (is_new) CUDA_CHECK(cudaEventCreateWithFlags(&entry->second, cudaEventDisableTiming));
+  CUDA_CHECK(cudaEventRecord(entry->second, copies));
+}
+
+void SideCopies::await(const void* to, cudaStream_t work) {
+  const auto found = finished_.find(to);
+  SNUG_CHECK(found != finished_.end(), "a copy is awaited that was not begun");
+  CUDA_CHECK(cudaStreamWaitEvent(work, found->second, 0));
 }
 
 }  // namespace snug::backends::cuda

@@ -5,20 +5,23 @@
 
 namespace snug::backends::cuda {
 
-void run(const program::SiluMul&, const Invocation& invocation, CudaContext& context) {
-  Matrix gate = matrix_of(invocation.reads[0]);
-  Matrix up = matrix_of(invocation.reads[1]);
-  Matrix y = matrix_of(invocation.writes[0]);
+using program::SiluMul;
+using program::SiluMulGrad;
+
+void run(const SiluMul&, const Invocation& invocation, CudaContext& context) {
+  Matrix gate = matrix_of(invocation[SiluMul::kGate]);
+  Matrix up = matrix_of(invocation[SiluMul::kUp]);
+  Matrix y = matrix_of(invocation[SiluMul::kY]);
   const Walk walk = walk_flat({&gate, &up, &y});
   silu_mul({walk, gate.operand, up.operand, y.operand}, context.stream.get());
 }
 
-void run(const program::SiluMulGrad&, const Invocation& invocation, CudaContext& context) {
-  Matrix dy = matrix_of(invocation.reads[0]);
-  Matrix gate = matrix_of(invocation.reads[1]);
-  Matrix up = matrix_of(invocation.reads[2]);
-  Matrix dgate = matrix_of(invocation.writes[0]);
-  Matrix dup = matrix_of(invocation.writes[1]);
+void run(const SiluMulGrad&, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[SiluMulGrad::kDY]);
+  Matrix gate = matrix_of(invocation[SiluMulGrad::kGate]);
+  Matrix up = matrix_of(invocation[SiluMulGrad::kUp]);
+  Matrix dgate = matrix_of(invocation[SiluMulGrad::kDGate]);
+  Matrix dup = matrix_of(invocation[SiluMulGrad::kDUp]);
   const Walk walk = walk_flat({&dy, &gate, &up, &dgate, &dup});
   silu_mul_grad({walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand},
                 context.stream.get());

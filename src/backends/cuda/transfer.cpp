@@ -2,13 +2,18 @@
 
 namespace snug::backends::cuda {
 
-void run(const program::Transfer&, const Invocation& invocation, CudaContext& context) {
-  const Buffer& x = invocation.reads[0];
-  context.side_copies.begin(invocation.writes[0].data, x.data, x.bytes(), context.stream.get());
+using program::Await;
+using program::Channel;
+using program::Transfer;
+
+void run(const Transfer&, const Invocation& invocation, CudaContext& context) {
+  const Buffer& x = invocation[Transfer::kX];
+  const Buffer& y = invocation[Transfer::kY];
+  context.side_copies.begin(invocation.channel, {y.data, x.data, x.bytes()}, context.stream.get());
 }
 
-void run(const program::Await&, const Invocation&, CudaContext& context) {
-  context.side_copies.await(context.stream.get());
+void run(const Await&, const Invocation& invocation, CudaContext& context) {
+  context.side_copies.await(invocation[Await::kY].data, context.stream.get());
 }
 
 }  // namespace snug::backends::cuda

@@ -13,6 +13,9 @@
 namespace snug::backends::reference {
 namespace {
 
+using program::Attention;
+using program::AttentionGrad;
+
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
@@ -38,10 +41,10 @@ struct Segment {
 };
 
 template <typename Attributes>
-Segment<Attributes> segment_at(const Attributes& attention, const Buffer& q_bounds,
-                               const Buffer& k_bounds, int64_t index) {
-  const Integers queries(q_bounds);
-  const Integers keys(k_bounds);
+Segment<Attributes> segment_at(const Attributes& attention, const Invocation& invocation,
+                               int64_t index) {
+  const Integers queries(invocation[Attributes::kQBounds]);
+  const Integers keys(invocation[Attributes::kKBounds]);
   const Range range{queries[2 * index], queries[2 * index + 1]};
   const int64_t longest = attention.segment_tokens;
   SNUG_CHECK(longest == 0 || range.end - range.begin <= longest,
@@ -69,12 +72,13 @@ void fill_zero(const Floats<T>& x) {
 
 // o and lse of one query and head; `scores` has room for a row of keys.
 template <typename T>
-void attend(const Segment<program::Attention>& segment, const Invocation& invocation, int64_t i,
+void attend(const Segment<Attention>& segment, const Invocation& invocation, int64_t i,
             int64_t head) {
-  const program::Attention& attention = segment.attention;
-  const Floats<T> q(invocation.reads[0]);
-  const Floats<T> k(invocation.reads[1]);
-  const Floats<T> v(invocation.reads[2]);
+  const Attention& attention = segment.attention;
+  const Floats<T> q(invocation[Attention::kQ]);
+  const Floats<T> k(invocation[Attention::kK]);
+  const Floats<T> v(invocation[Attention::kV]);
+  const Floats<T> o(invocation[Attention::kO]);
   const std::span<T> scores = scratch<T>(invocation);
   const int64_t kv_head = head / (attention.heads / attention.kv_heads);
   const Range seen = segment.keys_of(i);
@@ -92,12 +96,12 @@ void attend(const Segment<program::Attention>& segment, const Invocation& invoca
     score = std::exp(score - largest);
     sum += score;
   }
-  Floats<T>(invocation.writes[1]).set(head, i, largest + std::log(sum));
+  Floats<T>(invocation[Attention::kLse]).set(head, i, largest + std::log(sum));
   for (int64_t d = 0; d < attention.head_dim; ++d) {
     T value = 0;
     for (int64_t j = seen.begin; j < seen.end; ++j)
       value += scores[static_cast<size_t>(j)] * v.at(j, kv_head * attention.head_dim + d);
-    Floats<T>(invocation.writes[0]).set(i, head * attention.head_dim + d, value / sum);
+    o.set(i, head * attention.head_dim + d, value / sum);
   }
 }
 
@@ -105,15 +109,15 @@ void attend(const Segment<program::Attention>& segment, const Invocation& invoca
 template <typename T>
 struct GradientTensors {
   explicit GradientTensors(const Invocation& invocation)
-      : d_o(invocation.reads[0]),
-        q(invocation.reads[1]),
-        k(invocation.reads[2]),
-        v(invocation.reads[3]),
-        o(invocation.reads[4]),
-        lse(invocation.reads[5]),
-        dq(invocation.writes[0]),
-        dk(invocation.writes[1]),
-        dv(invocation.writes[2]) {}
+      : d_o(invocation[AttentionGrad::kDO]),
+        q(invocation[AttentionGrad::kQ]),
+        k(invocation[AttentionGrad::kK]),
+        v(invocation[AttentionGrad::kV]),
+        o(invocation[AttentionGrad::kO]),
+        lse(invocation[AttentionGrad::kLse]),
+        dq(invocation[AttentionGrad::kDQ]),
+        dk(invocation[AttentionGrad::kDK]),
+        dv(invocation[AttentionGrad::kDV]) {}
   Floats<T> d_o, q, k, v, o, lse, dq, dk, dv;
 };
 
@@ -125,8 +129,8 @@ struct Pair {
 };
 
 template <typename T>
-Pair<T> pair_of(const program::AttentionGrad& grad, const GradientTensors<T>& tensors, int64_t i,
-                int64_t j, int64_t head) {
+Pair<T> pair_of(const AttentionGrad& grad, const GradientTensors<T>& tensors, int64_t i, int64_t j,
+                int64_t head) {
   const Heads<T> heads{grad.head_dim};
   const int64_t kv_head = head / (grad.heads / grad.kv_heads);
   const T score = static_cast<T>(grad.scale) * heads.dot(tensors.q, i, head, tensors.k, j, kv_head);
@@ -138,9 +142,9 @@ Pair<T> pair_of(const program::AttentionGrad& grad, const GradientTensors<T>& te
 
 // dq of one query and head; `sum` has room for a head.
 template <typename T>
-void query_gradient(const Segment<program::AttentionGrad>& segment,
-                    const GradientTensors<T>& tensors, std::span<T> sum, int64_t i, int64_t head) {
-  const program::AttentionGrad& grad = segment.attention;
+void query_gradient(const Segment<AttentionGrad>& segment, const GradientTensors<T>& tensors,
+                    std::span<T> sum, int64_t i, int64_t head) {
+  const AttentionGrad& grad = segment.attention;
   const int64_t width = grad.head_dim;
   const int64_t kv_head = head / (grad.heads / grad.kv_heads);
   std::fill(sum.begin(), sum.end(), T{0});
@@ -156,9 +160,9 @@ void query_gradient(const Segment<program::AttentionGrad>& segment,
 
 // dk and dv of one key and its head, from all query heads that read it.
 template <typename T>
-void key_gradient(const Segment<program::AttentionGrad>& segment, const GradientTensors<T>& tensors,
+void key_gradient(const Segment<AttentionGrad>& segment, const GradientTensors<T>& tensors,
                   std::span<T> sums, int64_t j, int64_t kv_head) {
-  const program::AttentionGrad& grad = segment.attention;
+  const AttentionGrad& grad = segment.attention;
   const int64_t width = grad.head_dim;
   const int64_t group = grad.heads / grad.kv_heads;
   const std::span<T> dk = sums.first(static_cast<size_t>(width));
@@ -183,33 +187,33 @@ void key_gradient(const Segment<program::AttentionGrad>& segment, const Gradient
 }  // namespace
 
 template <typename T>
-void run(const program::Attention& attention, const Invocation& invocation) {
-  fill_zero(Floats<T>(invocation.writes[0]));
-  fill_zero(Floats<T>(invocation.writes[1]));
-  const int64_t segments = invocation.reads[3].shape.rows();
+void run(const Attention& attention, const Invocation& invocation) {
+  fill_zero(Floats<T>(invocation[Attention::kO]));
+  fill_zero(Floats<T>(invocation[Attention::kLse]));
+  const int64_t segments = invocation[Attention::kQBounds].shape.rows();
   for (int64_t index = 0; index < segments; ++index) {
-    const auto segment = segment_at(attention, invocation.reads[3], invocation.reads[4], index);
+    const auto segment = segment_at(attention, invocation, index);
     for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i)
       for (int64_t head = 0; head < attention.heads; ++head)
         attend<T>(segment, invocation, i, head);
   }
 }
 
-int64_t scratch_elements(const program::Attention&, const program::OperationView& view) {
-  return view.read(1).shape.rows();
+int64_t scratch_elements(const Attention&, const program::OperationView& view) {
+  return view[Attention::kK].shape.rows();
 }
 
 template <typename T>
-void run(const program::AttentionGrad& grad, const Invocation& invocation) {
+void run(const AttentionGrad& grad, const Invocation& invocation) {
   const GradientTensors<T> tensors(invocation);
   const auto width = static_cast<size_t>(grad.head_dim);
   const std::span<T> memory = scratch<T>(invocation);
   fill_zero(tensors.dq);
   fill_zero(tensors.dk);
   fill_zero(tensors.dv);
-  const int64_t segments = invocation.reads[6].shape.rows();
+  const int64_t segments = invocation[AttentionGrad::kQBounds].shape.rows();
   for (int64_t index = 0; index < segments; ++index) {
-    const auto segment = segment_at(grad, invocation.reads[6], invocation.reads[7], index);
+    const auto segment = segment_at(grad, invocation, index);
     for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i)
       for (int64_t head = 0; head < grad.heads; ++head)
         query_gradient(segment, tensors, memory.first(width), i, head);
@@ -219,15 +223,15 @@ void run(const program::AttentionGrad& grad, const Invocation& invocation) {
   }
 }
 
-int64_t scratch_elements(const program::AttentionGrad& grad, const program::OperationView&) {
+int64_t scratch_elements(const AttentionGrad& grad, const program::OperationView&) {
   return 2 * grad.head_dim;
 }
 
 template <typename T>
 void run(const program::CacheWrite&, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const Integers slots(invocation.reads[1]);
-  const Floats<T> cache(invocation.updates[0]);
+  const Floats<T> x(invocation[program::CacheWrite::kX]);
+  const Integers slots(invocation[program::CacheWrite::kSlots]);
+  const Floats<T> cache(invocation[program::CacheWrite::kCache]);
   for (int64_t t = 0; t < x.rows(); ++t) {
     if (slots[t] < 0) continue;
     SNUG_CHECK(slots[t] < cache.rows(), "slot {} of {}", slots[t], cache.rows());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/loss_operands.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 
@@ -33,7 +34,9 @@ int64_t checked_target(const Floats<T>& logits, int64_t target) {
 template <typename T, typename Struct>
 void run_step(const Struct& attributes, std::span<const Buffer> reads,
               std::span<const Buffer> writes, std::span<const Buffer> updates = {}) {
+  const program::Attributes kind = attributes;
   Invocation invocation;
+  invocation.attributes = &kind;
   invocation.reads = reads;
   invocation.writes = writes;
   invocation.updates = updates;
@@ -41,30 +44,33 @@ void run_step(const Struct& attributes, std::span<const Buffer> reads,
 }
 
 template <typename T>
-Buffer whole_logits(const Invocation& invocation) {
-  return scratch_buffer(scratch<T>(invocation), invocation.reads[0].shape.rows(),
-                        invocation.reads[1].shape.rows());
+Buffer whole_logits(const LossOperands& operands, const Invocation& invocation) {
+  return scratch_buffer(scratch<T>(invocation), operands.hidden.shape.rows(),
+                        operands.weight.shape.rows());
 }
 
-int64_t logits_elements(const program::OperationView& view) {
-  return view.read(0).shape.rows() * view.read(1).shape.rows();
+template <typename Loss>
+int64_t logits_elements(const Loss&, const program::OperationView& view) {
+  return view[Loss::kHidden].shape.rows() * view[Loss::kWeight].shape.rows();
 }
 
 // losses and loss from logits = hidden weight^T.
 template <typename T>
-void plain_loss(const Invocation& invocation, const Buffer& logits) {
-  run_step<T>(program::Matmul{.transpose_b = true}, invocation.reads.first(2), {&logits, 1});
-  const Buffer reads[]{logits, invocation.reads[2], invocation.reads[3]};
-  run_step<T>(program::CrossEntropy{}, reads, invocation.writes.first(2));
+void plain_loss(const LossOperands& operands, const Buffer& logits) {
+  const Buffer factors[]{operands.hidden, operands.weight};
+  run_step<T>(program::Matmul{.transpose_b = true}, factors, {&logits, 1});
+  const Buffer inputs[]{logits, operands.targets, operands.inverse_tokens};
+  const Buffer outputs[]{operands.losses, operands.loss};
+  run_step<T>(program::CrossEntropy{}, inputs, outputs);
 }
 
 }  // namespace
 
 template <typename T>
 void run(const program::CrossEntropy&, const Invocation& invocation) {
-  const Floats<T> logits(invocation.reads[0]);
-  const Integers targets(invocation.reads[1]);
-  const Floats<T> losses(invocation.writes[0]);
+  const Floats<T> logits(invocation[program::CrossEntropy::kLogits]);
+  const Integers targets(invocation[program::CrossEntropy::kTargets]);
+  const Floats<T> losses(invocation[program::CrossEntropy::kLosses]);
   T sum = 0;
   for (int64_t t = 0; t < logits.rows(); ++t) {
     T loss = 0;
@@ -76,15 +82,16 @@ void run(const program::CrossEntropy&, const Invocation& invocation) {
     losses.set(t, loss);
     sum += loss;
   }
-  Floats<T>(invocation.writes[1]).set(0, sum * Floats<T>(invocation.reads[2])[0]);
+  const T inverse_tokens = Floats<T>(invocation[program::CrossEntropy::kInverseTokens])[0];
+  Floats<T>(invocation[program::CrossEntropy::kLoss]).set(0, sum * inverse_tokens);
 }
 
 template <typename T>
 void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
-  const Floats<T> logits(invocation.reads[0]);
-  const Integers targets(invocation.reads[1]);
-  const T inverse_tokens = Floats<T>(invocation.reads[2])[0];
-  const Floats<T> dlogits(invocation.writes[0]);
+  const Floats<T> logits(invocation[program::CrossEntropyGrad::kLogits]);
+  const Integers targets(invocation[program::CrossEntropyGrad::kTargets]);
+  const T inverse_tokens = Floats<T>(invocation[program::CrossEntropyGrad::kInverseTokens])[0];
+  const Floats<T> dlogits(invocation[program::CrossEntropyGrad::kDLogits]);
   for (int64_t t = 0; t < logits.rows(); ++t) {
     if (targets[t] < 0) {
       for (int64_t j = 0; j < logits.columns(); ++j) dlogits.set(t, j, T{0});
@@ -100,31 +107,38 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
 }
 
 template <typename T>
-void run(const program::LinearCrossEntropy&, const Invocation& invocation) {
-  plain_loss<T>(invocation, whole_logits<T>(invocation));
+void run(const program::LinearCrossEntropy& loss, const Invocation& invocation) {
+  const LossOperands operands = loss_operands(loss, invocation);
+  plain_loss<T>(operands, whole_logits<T>(operands, invocation));
 }
 
 template <typename T>
 void run(const program::LinearCrossEntropyTrain& train, const Invocation& invocation) {
-  const Buffer logits = whole_logits<T>(invocation);
-  plain_loss<T>(invocation, logits);
-  const Buffer loss_reads[]{logits, invocation.reads[2], invocation.reads[3]};
-  run_step<T>(program::CrossEntropyGrad{}, loss_reads, {&logits, 1});
-  const Buffer hidden_reads[]{logits, invocation.reads[1]};
-  run_step<T>(program::Matmul{}, hidden_reads, invocation.writes.subspan(2, 1));
-  if (!train.weight_gradient) return;
-  const Buffer weight_reads[]{logits, invocation.reads[0]};
+  const LossOperands operands = loss_operands(train, invocation);
+  const Buffer logits = whole_logits<T>(operands, invocation);
+  plain_loss<T>(operands, logits);
+  const Buffer loss_inputs[]{logits, operands.targets, operands.inverse_tokens};
+  run_step<T>(program::CrossEntropyGrad{}, loss_inputs, {&logits, 1});
+  const Buffer hidden_factors[]{logits, operands.weight};
+  run_step<T>(program::Matmul{}, hidden_factors, {operands.dhidden, 1});
+  if (operands.dweight == nullptr) return;
+  const Buffer weight_factors[]{logits, operands.hidden};
   const program::Matmul matmul{.transpose_a = true, .accumulate = train.accumulate};
-  run_step<T>(matmul, weight_reads, invocation.writes.subspan(3), invocation.updates);
+  const std::span<const Buffer> dweight(operands.dweight, 1);
+  if (train.accumulate)
+    run_step<T>(matmul, weight_factors, {}, dweight);
+  else
+    run_step<T>(matmul, weight_factors, dweight);
 }
 
-int64_t scratch_elements(const program::LinearCrossEntropy&, const program::OperationView& view) {
-  return logits_elements(view);
-}
-
-int64_t scratch_elements(const program::LinearCrossEntropyTrain&,
+int64_t scratch_elements(const program::LinearCrossEntropy& loss,
                          const program::OperationView& view) {
-  return logits_elements(view);
+  return logits_elements(loss, view);
+}
+
+int64_t scratch_elements(const program::LinearCrossEntropyTrain& train,
+                         const program::OperationView& view) {
+  return logits_elements(train, view);
 }
 
 SNUG_INSTANTIATE(CrossEntropy);

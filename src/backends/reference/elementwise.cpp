@@ -5,19 +5,19 @@ namespace snug::backends::reference {
 
 template <typename T>
 void run(const program::Add&, const Invocation& invocation) {
-  const Floats<T> a(invocation.reads[0]);
-  const Floats<T> b(invocation.reads[1]);
-  const Floats<T> c(invocation.writes[0]);
+  const Floats<T> a(invocation[program::Add::kA]);
+  const Floats<T> b(invocation[program::Add::kB]);
+  const Floats<T> c(invocation[program::Add::kC]);
   for (int64_t i = 0; i < c.count(); ++i) c.set(i, a[i] + b[i]);
 }
 
 template <typename T>
 void run(const program::Accumulate& accumulate, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const Floats<T> y(invocation.updates[0]);
+  const Floats<T> x(invocation[program::Accumulate::kX]);
+  const Floats<T> y(invocation[program::Accumulate::kY]);
   base::PhiloxKey key{};
   if (accumulate.stochastic) {
-    const Integers random(invocation.reads[1]);
+    const Integers random(invocation[program::Accumulate::kRandom]);
     key = stream_key({accumulate.seed, accumulate.site, random[0], random[1]},
                      RandomPurpose::rounding);
   }
@@ -32,17 +32,17 @@ void run(const program::Accumulate& accumulate, const Invocation& invocation) {
 
 template <typename T>
 void run(const program::AddBias&, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const Floats<T> bias(invocation.reads[1]);
-  const Floats<T> y(invocation.writes[0]);
+  const Floats<T> x(invocation[program::AddBias::kX]);
+  const Floats<T> bias(invocation[program::AddBias::kBias]);
+  const Floats<T> y(invocation[program::AddBias::kY]);
   for (int64_t t = 0; t < y.rows(); ++t)
     for (int64_t j = 0; j < y.columns(); ++j) y.set(t, j, x.at(t, j) + bias[j]);
 }
 
 template <typename T>
 void run(const program::SumRows& sum_rows, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const Floats<T> y(sum_rows.accumulate ? invocation.updates[0] : invocation.writes[0]);
+  const Floats<T> x(invocation[program::SumRows::kX]);
+  const Floats<T> y(invocation[program::SumRows::kY]);
   for (int64_t j = 0; j < x.columns(); ++j) {
     T sum = 0;
     for (int64_t t = 0; t < x.rows(); ++t) sum += x.at(t, j);
@@ -52,9 +52,9 @@ void run(const program::SumRows& sum_rows, const Invocation& invocation) {
 
 template <typename T>
 void run(const program::Dropout& dropout, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const Integers random(invocation.reads[1]);
-  const Floats<T> y(invocation.writes[0]);
+  const Floats<T> x(invocation[program::Dropout::kX]);
+  const Integers random(invocation[program::Dropout::kRandom]);
+  const Floats<T> y(invocation[program::Dropout::kY]);
   const base::PhiloxKey key = dropout_key({dropout.seed, dropout.site, random[0]});
   const uint32_t threshold = dropout_threshold(dropout.probability);
   const T scale = static_cast<T>(dropout_scale(dropout.probability));
@@ -70,8 +70,8 @@ void run(const program::Dropout& dropout, const Invocation& invocation) {
 
 template <typename T>
 void run(const program::Cast&, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const Floats<T> y(invocation.writes[0]);
+  const Floats<T> x(invocation[program::Cast::kX]);
+  const Floats<T> y(invocation[program::Cast::kY]);
   for (int64_t i = 0; i < y.count(); ++i) y.set(i, x[i]);
 }
 

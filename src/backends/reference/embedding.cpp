@@ -7,9 +7,9 @@ namespace snug::backends::reference {
 
 template <typename T>
 void run(const program::Embedding&, const Invocation& invocation) {
-  const Floats<T> table(invocation.reads[0]);
-  const Integers ids(invocation.reads[1]);
-  const Floats<T> y(invocation.writes[0]);
+  const Floats<T> table(invocation[program::Embedding::kTable]);
+  const Integers ids(invocation[program::Embedding::kIds]);
+  const Floats<T> y(invocation[program::Embedding::kY]);
   for (int64_t t = 0; t < y.rows(); ++t) {
     const int64_t id = ids[t];
     SNUG_CHECK(id >= 0 && id < table.rows(), "id {} at {} in a table of {}", id, t, table.rows());
@@ -19,9 +19,9 @@ void run(const program::Embedding&, const Invocation& invocation) {
 
 template <typename T>
 void run(const program::EmbeddingGrad& grad, const Invocation& invocation) {
-  const Floats<T> dy(invocation.reads[0]);
-  const Integers ids(invocation.reads[1]);
-  const Floats<T> dtable(grad.accumulate ? invocation.updates[0] : invocation.writes[0]);
+  const Floats<T> dy(invocation[program::EmbeddingGrad::kDY]);
+  const Integers ids(invocation[program::EmbeddingGrad::kIds]);
+  const Floats<T> dtable(invocation[program::EmbeddingGrad::kDTable]);
   const std::span<T> sum = scratch<T>(invocation).first(static_cast<size_t>(dy.columns()));
   for (int64_t id = 0; id < dtable.rows(); ++id) {
     std::fill(sum.begin(), sum.end(), T{0});
@@ -36,7 +36,7 @@ void run(const program::EmbeddingGrad& grad, const Invocation& invocation) {
 }
 
 int64_t scratch_elements(const program::EmbeddingGrad&, const program::OperationView& view) {
-  return view.read(0).shape.columns();
+  return view[program::EmbeddingGrad::kDY].shape.columns();
 }
 
 SNUG_INSTANTIATE(Embedding);

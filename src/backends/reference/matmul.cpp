@@ -4,10 +4,11 @@
 namespace snug::backends::reference {
 namespace {
 
+using program::Matmul;
+
 // Row i of op(a) times column j of op(b).
 template <typename T>
-T product(const program::Matmul& matmul, const Floats<T>& a, const Floats<T>& b, int64_t i,
-          int64_t j) {
+T product(const Matmul& matmul, const Floats<T>& a, const Floats<T>& b, int64_t i, int64_t j) {
   const int64_t inner = matmul.transpose_a ? a.rows() : a.columns();
   T sum = 0;
   for (int64_t k = 0; k < inner; ++k) {
@@ -20,32 +21,30 @@ T product(const program::Matmul& matmul, const Floats<T>& a, const Floats<T>& b,
 
 // Row i of low_a times column j of op(low_b).
 template <typename T>
-T low_rank_product(const program::Matmul& matmul, const Invocation& invocation, int64_t i,
-                   int64_t j) {
-  const size_t first = invocation.reads.size() - 2;
-  const Floats<T> a(invocation.reads[first]);
-  const Floats<T> b(invocation.reads[first + 1]);
-  const program::Matmul low{.transpose_b = matmul.low_transpose_b, .alpha = matmul.low_alpha};
+T low_rank_product(const Matmul& matmul, const Invocation& invocation, int64_t i, int64_t j) {
+  const Floats<T> a(invocation[Matmul::kLowA]);
+  const Floats<T> b(invocation[Matmul::kLowB]);
+  const Matmul low{.transpose_b = matmul.low_transpose_b, .alpha = matmul.low_alpha};
   return product(low, a, b, i, j);
 }
 
 }  // namespace
 
 template <typename T>
-void run(const program::Matmul& matmul, const Invocation& invocation) {
-  const Floats<T> a(invocation.reads[0]);
-  const Floats<T> b(invocation.reads[1]);
-  const Floats<T> c(matmul.accumulate ? invocation.updates[0] : invocation.writes[0]);
+void run(const Matmul& matmul, const Invocation& invocation) {
+  const Floats<T> a(invocation[Matmul::kA]);
+  const Floats<T> b(invocation[Matmul::kB]);
+  const Floats<T> c(invocation[Matmul::kC]);
   base::PhiloxKey key{};
   if (matmul.stochastic) {
-    const Integers random(invocation.reads[matmul.addend ? 3 : 2]);
+    const Integers random(invocation[Matmul::kRandom]);
     key = stream_key({matmul.seed, matmul.site, random[0], random[1]}, RandomPurpose::rounding);
   }
   for (int64_t i = 0; i < c.rows(); ++i)
     for (int64_t j = 0; j < c.columns(); ++j) {
       T value = product(matmul, a, b, i, j);
       if (matmul.augmented) value += low_rank_product<T>(matmul, invocation, i, j);
-      if (matmul.addend) value += Floats<T>(invocation.reads[2]).at(i, j);
+      if (matmul.addend) value += Floats<T>(invocation[Matmul::kAddend]).at(i, j);
       if (matmul.accumulate) value += c.at(i, j);
       const int64_t index = i * c.columns() + j;
       if (matmul.stochastic)

@@ -4,15 +4,21 @@
 namespace snug::backends::reference {
 namespace {
 
-// A stored weight: its operands, from the first on.
+// The stored weight of an operation.
 template <typename T>
 class StoredWeight {
  public:
-  StoredWeight(std::span<const Buffer> operands, bool nested)
-      : operands_(operands), nested_(nested) {}
+  template <typename Kind>
+  StoredWeight(const Kind& kind, const Invocation& invocation)
+      : codes_(invocation[Kind::kCodes]), absmax_(invocation[Kind::kAbsmax]) {
+    if (!kind.nested) return;
+    nested_absmax_ = &invocation[Kind::kNestedAbsmax];
+    nested_map_ = &invocation[Kind::kNestedMap];
+    nested_offset_ = &invocation[Kind::kNestedOffset];
+  }
 
   T operator[](int64_t element) const {
-    const uint8_t byte = operands_[0].as<const uint8_t>()[element / 2];
+    const uint8_t byte = codes_.as<const uint8_t>()[element / 2];
     const int code = element % 2 == 0 ? byte >> 4 : byte & 15;
     return static_cast<T>(formats::kNf4Codes[static_cast<size_t>(code)]) *
            scale(element / program::kNf4BlockSize);
@@ -20,33 +26,37 @@ class StoredWeight {
 
  private:
   T scale(int64_t block) const {
-    if (!nested_) return Floats<T>(operands_[1])[block];
-    const Floats<T> nested_absmax(operands_[2]);
-    const Floats<T> map(operands_[3]);
-    const Floats<T> offset(operands_[4]);
-    const T product = map[operands_[1].as<const uint8_t>()[block]] *
-                      nested_absmax[block / formats::kNestedBlockSize];
+    if (nested_map_ == nullptr) return Floats<T>(absmax_)[block];
+    const Floats<T> nested_absmax(*nested_absmax_);
+    const Floats<T> map(*nested_map_);
+    const Floats<T> offset(*nested_offset_);
+    const T product =
+        map[absmax_.as<const uint8_t>()[block]] * nested_absmax[block / formats::kNestedBlockSize];
     return product + offset[0];
   }
 
-  std::span<const Buffer> operands_;
-  bool nested_;
+  const Buffer& codes_;
+  const Buffer& absmax_;
+  // Null where the scales are not nested.
+  const Buffer* nested_absmax_ = nullptr;
+  const Buffer* nested_map_ = nullptr;
+  const Buffer* nested_offset_ = nullptr;
 };
 
 }  // namespace
 
 template <typename T>
 void run(const program::DequantizeNf4& dequantize, const Invocation& invocation) {
-  const StoredWeight<T> weight(invocation.reads, dequantize.nested);
-  const Floats<T> w(invocation.writes[0]);
+  const StoredWeight<T> weight(dequantize, invocation);
+  const Floats<T> w(invocation[program::DequantizeNf4::kW]);
   for (int64_t i = 0; i < w.count(); ++i) w.set(i, weight[i]);
 }
 
 template <typename T>
 void run(const program::MatmulNf4& matmul, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const StoredWeight<T> weight(invocation.reads.subspan(1), matmul.nested);
-  const Floats<T> y(invocation.writes[0]);
+  const Floats<T> x(invocation[program::MatmulNf4::kX]);
+  const StoredWeight<T> weight(matmul, invocation);
+  const Floats<T> y(invocation[program::MatmulNf4::kY]);
   const int64_t k = x.columns();
   for (int64_t row = 0; row < y.rows(); ++row)
     for (int64_t column = 0; column < y.columns(); ++column) {

@@ -7,6 +7,8 @@
 namespace snug::backends::reference {
 namespace {
 
+using program::AdamW;
+
 // Rounding planes of AdamW's tensors, as random_bits.h numbers them.
 enum Plane : uint32_t { kWeight = 0, kFirstMoment = 1, kSecondMoment = 2 };
 
@@ -23,8 +25,7 @@ struct State {
 
 // torch's order: decay, moments, step.
 template <typename T>
-State<T> step_element(const program::AdamW& adamw, const Step<T>& step, State<T> state,
-                      T gradient) {
+State<T> step_element(const AdamW& adamw, const Step<T>& step, State<T> state, T gradient) {
   const T beta1 = static_cast<T>(adamw.beta1);
   const T beta2 = static_cast<T>(adamw.beta2);
   const T g = gradient * step.factor;
@@ -46,38 +47,37 @@ void run(const program::GlobalNorm&, const Invocation& invocation) {
     const Floats<T> gradient(buffer);
     for (int64_t i = 0; i < gradient.count(); ++i) squares += gradient[i] * gradient[i];
   }
-  Floats<T>(invocation.writes[0]).set(0, std::sqrt(squares));
+  Floats<T>(invocation[program::GlobalNorm::kNorm]).set(0, std::sqrt(squares));
 }
 
 template <typename T>
 void run(const program::ClipFactor& clip, const Invocation& invocation) {
-  const T norm = Floats<T>(invocation.reads[0])[0];
+  const T norm = Floats<T>(invocation[program::ClipFactor::kNorm])[0];
   const T max_norm = static_cast<T>(clip.max_norm);
   T factor = max_norm == 0 ? T{1} : std::min(T{1}, max_norm / (norm + static_cast<T>(1e-6)));
   if (!std::isfinite(norm)) factor = std::numeric_limits<T>::quiet_NaN();
-  Floats<T>(invocation.writes[0]).set(0, factor);
+  Floats<T>(invocation[program::ClipFactor::kFactor]).set(0, factor);
 }
 
 template <typename T>
-void run(const program::AdamW& adamw, const Invocation& invocation) {
-  const Floats<T> gradient(invocation.reads[0]);
-  const int32_t count = Integers(invocation.reads[3])[0];
+void run(const AdamW& adamw, const Invocation& invocation) {
+  const Floats<T> gradient(invocation[AdamW::kGradient]);
+  const int32_t count = Integers(invocation[AdamW::kStep])[0];
   const Step<T> step{
-      .factor = Floats<T>(invocation.reads[1])[0],
-      .learning_rate = Floats<T>(invocation.reads[2])[0],
+      .factor = Floats<T>(invocation[AdamW::kFactor])[0],
+      .learning_rate = Floats<T>(invocation[AdamW::kLearningRate])[0],
       .first_correction = T{1} - std::pow(static_cast<T>(adamw.beta1), static_cast<T>(count)),
       .second_correction = T{1} - std::pow(static_cast<T>(adamw.beta2), static_cast<T>(count))};
   if (std::isnan(step.factor)) return;
-  const Floats<T> weight(invocation.updates[0]);
-  const Floats<T> first(invocation.updates[1]);
-  const Floats<T> second(invocation.updates[2]);
+  const Floats<T> weight(invocation[AdamW::kWeight]);
+  const Floats<T> first(invocation[AdamW::kFirstMoment]);
+  const Floats<T> second(invocation[AdamW::kSecondMoment]);
   // The tensor that is stepped: the master where there is one.
-  const Floats<T> stepped(invocation.updates.back());
-  const bool has_master = invocation.updates.size() == 4;
+  const Floats<T> stepped(invocation[adamw.has_master ? AdamW::kMaster : AdamW::kWeight]);
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
   for (int64_t i = 0; i < weight.count(); ++i) {
-    const T original = has_master ? stepped[i] : weight[i];
+    const T original = stepped[i];
     const State<T> state =
         step_element<T>(adamw, step, {original, first[i], second[i]}, gradient[i]);
     if (adamw.stochastic) {
@@ -88,7 +88,7 @@ void run(const program::AdamW& adamw, const Invocation& invocation) {
       weight.set(i, state.weight);
       first.set(i, state.first);
       second.set(i, state.second);
-      if (has_master) stepped.set(i, state.weight);
+      if (adamw.has_master) stepped.set(i, state.weight);
     }
   }
 }

@@ -9,6 +9,8 @@
 namespace snug::backends::reference {
 namespace {
 
+using program::AdamW8bit;
+
 // What one step is the same for all elements.
 template <typename T>
 struct Step {
@@ -16,12 +18,12 @@ struct Step {
 };
 
 template <typename T>
-Step<T> step_of(const program::AdamW8bit& adamw, const Invocation& invocation) {
-  const auto count = static_cast<double>(Integers(invocation.reads[3])[0]);
-  const auto rate = static_cast<double>(Floats<T>(invocation.reads[2])[0]);
+Step<T> step_of(const AdamW8bit& adamw, const Invocation& invocation) {
+  const auto count = static_cast<double>(Integers(invocation[AdamW8bit::kStep])[0]);
+  const auto rate = static_cast<double>(Floats<T>(invocation[AdamW8bit::kLearningRate])[0]);
   const double first = 1.0 - std::pow(static_cast<double>(adamw.beta1), count);
   const double second = std::sqrt(1.0 - std::pow(static_cast<double>(adamw.beta2), count));
-  return {.factor = Floats<T>(invocation.reads[1])[0],
+  return {.factor = Floats<T>(invocation[AdamW8bit::kFactor])[0],
           .beta1 = static_cast<T>(adamw.beta1),
           .beta2 = static_cast<T>(adamw.beta2),
           .step_size = static_cast<T>(rate * second / first),
@@ -33,11 +35,11 @@ Step<T> step_of(const program::AdamW8bit& adamw, const Invocation& invocation) {
 template <typename T>
 class Moment {
  public:
-  Moment(const Invocation& invocation, size_t which, int64_t block)
-      : codes_(invocation.updates[1 + which].as<uint8_t>()),
-        scales_(invocation.updates[3 + which]),
-        map_(which == 0 ? base::signed_dynamic_map() : base::unsigned_dynamic_map()),
-        is_signed_(which == 0),
+  Moment(const Buffer& codes, const Buffer& scales, bool is_signed, int64_t block)
+      : codes_(codes.as<uint8_t>()),
+        scales_(scales),
+        map_(is_signed ? base::signed_dynamic_map() : base::unsigned_dynamic_map()),
+        is_signed_(is_signed),
         block_(block) {}
 
   T decode(int64_t i) const { return static_cast<T>(map_[codes_[i]]) * scales_[block_]; }
@@ -68,19 +70,23 @@ class Moment {
 }  // namespace
 
 template <typename T>
-void run(const program::AdamW8bit& adamw, const Invocation& invocation) {
+void run(const AdamW8bit& adamw, const Invocation& invocation) {
   const Step<T> step = step_of<T>(adamw, invocation);
   if (std::isnan(step.factor)) return;
-  const Floats<T> gradient(invocation.reads[0]);
-  const Floats<T> weight(invocation.updates[0]);
-  const int32_t count = Integers(invocation.reads[3])[0];
+  const Floats<T> gradient(invocation[AdamW8bit::kGradient]);
+  const Floats<T> weight(invocation[AdamW8bit::kWeight]);
+  const Buffer& first_codes = invocation[AdamW8bit::kFirstMoment];
+  const Buffer& first_scales = invocation[AdamW8bit::kFirstScale];
+  const Buffer& second_codes = invocation[AdamW8bit::kSecondMoment];
+  const Buffer& second_scales = invocation[AdamW8bit::kSecondScale];
+  const int32_t count = Integers(invocation[AdamW8bit::kStep])[0];
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
   std::array<T, program::kStateBlock> first{};
   std::array<T, program::kStateBlock> second{};
   for (int64_t block = 0; block < program::state_blocks(weight.count()); ++block) {
-    const Moment<T> m(invocation, 0, block);
-    const Moment<T> v(invocation, 1, block);
+    const Moment<T> m(first_codes, first_scales, true, block);
+    const Moment<T> v(second_codes, second_scales, false, block);
     const int64_t begin = block * program::kStateBlock;
     const int64_t n = std::min(program::kStateBlock, weight.count() - begin);
     for (int64_t k = 0; k < n; ++k) {

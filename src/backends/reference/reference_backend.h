@@ -24,7 +24,6 @@ class ReferenceBackend : public Backend {
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
   // All at once: the scratch of the loss holds every logit.
-  int64_t loss_chunk_rows(int64_t /*vocab*/, int64_t tokens) const override { return tokens; }
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(const program::OperationView&) override { return nullptr; }

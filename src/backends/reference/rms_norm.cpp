@@ -30,9 +30,9 @@ void weight_gradient(const program::RmsNormGrad& grad, const Floats<T>& dy, cons
 
 template <typename T>
 void run(const program::RmsNorm& norm, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const Floats<T> w(invocation.reads[1]);
-  const Floats<T> y(invocation.writes[0]);
+  const Floats<T> x(invocation[program::RmsNorm::kX]);
+  const Floats<T> w(invocation[program::RmsNorm::kW]);
+  const Floats<T> y(invocation[program::RmsNorm::kY]);
   for (int64_t t = 0; t < x.rows(); ++t) {
     const T root = reciprocal_root(x, t, norm.epsilon);
     for (int64_t j = 0; j < x.columns(); ++j) y.set(t, j, x.at(t, j) * root * w[j]);
@@ -42,17 +42,16 @@ void run(const program::RmsNorm& norm, const Invocation& invocation) {
 // With r the reciprocal root: dx = r (dy w - x r^2 mean(dy w x)) + addend.
 template <typename T>
 void run(const program::RmsNormGrad& grad, const Invocation& invocation) {
-  const Floats<T> dy(invocation.reads[0]);
-  const Floats<T> x(invocation.reads[1]);
-  const Floats<T> w(invocation.reads[2]);
-  const Floats<T> dx(invocation.writes[0]);
+  const Floats<T> dy(invocation[program::RmsNormGrad::kDY]);
+  const Floats<T> x(invocation[program::RmsNormGrad::kX]);
+  const Floats<T> w(invocation[program::RmsNormGrad::kW]);
+  const Floats<T> dx(invocation[program::RmsNormGrad::kDX]);
   const std::span<T> roots = scratch<T>(invocation);
   for (int64_t t = 0; t < x.rows(); ++t)
     roots[static_cast<size_t>(t)] = reciprocal_root(x, t, grad.epsilon);
   // Before dx, which may take the bytes of dy or x.
   if (grad.weight_gradient)
-    weight_gradient<T>(grad, dy, x, roots,
-                       Floats<T>(grad.accumulate ? invocation.updates[0] : invocation.writes[1]));
+    weight_gradient<T>(grad, dy, x, roots, Floats<T>(invocation[program::RmsNormGrad::kDW]));
   for (int64_t t = 0; t < x.rows(); ++t) {
     const T root = roots[static_cast<size_t>(t)];
     T mean = 0;
@@ -60,14 +59,14 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation) {
     mean /= static_cast<T>(x.columns());
     for (int64_t j = 0; j < x.columns(); ++j) {
       T value = root * (dy.at(t, j) * w[j] - x.at(t, j) * root * root * mean);
-      if (grad.addend) value += Floats<T>(invocation.reads[3]).at(t, j);
+      if (grad.addend) value += Floats<T>(invocation[program::RmsNormGrad::kAddend]).at(t, j);
       dx.set(t, j, value);
     }
   }
 }
 
 int64_t scratch_elements(const program::RmsNormGrad&, const program::OperationView& view) {
-  return view.read(1).shape.rows();
+  return view[program::RmsNormGrad::kX].shape.rows();
 }
 
 SNUG_INSTANTIATE(RmsNorm);

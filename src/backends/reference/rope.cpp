@@ -7,9 +7,9 @@ namespace snug::backends::reference {
 
 template <typename T>
 void run(const program::RotaryTable& rotary, const Invocation& invocation) {
-  const Integers positions(invocation.reads[0]);
-  const Floats<T> inverse_frequency(invocation.reads[1]);
-  const Floats<T> table(invocation.writes[0]);
+  const Integers positions(invocation[program::RotaryTable::kPositions]);
+  const Floats<T> inverse_frequency(invocation[program::RotaryTable::kInverseFrequency]);
+  const Floats<T> table(invocation[program::RotaryTable::kTable]);
   const int64_t half = inverse_frequency.count();
   for (int64_t t = 0; t < positions.count(); ++t)
     for (int64_t i = 0; i < half; ++i) {
@@ -22,9 +22,9 @@ void run(const program::RotaryTable& rotary, const Invocation& invocation) {
 
 template <typename T>
 void run(const program::Rope& rope, const Invocation& invocation) {
-  const Floats<T> x(invocation.reads[0]);
-  const Floats<T> table(invocation.reads[1]);
-  const Floats<T> y(invocation.writes[0]);
+  const Floats<T> x(invocation[program::Rope::kX]);
+  const Floats<T> table(invocation[program::Rope::kTable]);
+  const Floats<T> y(invocation[program::Rope::kY]);
   const int64_t half = rope.head_dim / 2;
   const int64_t turned = rope.turned_heads > 0 ? rope.turned_heads * rope.head_dim : x.columns();
   for (int64_t t = 0; t < x.rows(); ++t) {

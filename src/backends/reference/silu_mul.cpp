@@ -15,19 +15,19 @@ T sigmoid(T x) {
 
 template <typename T>
 void run(const program::SiluMul&, const Invocation& invocation) {
-  const Floats<T> gate(invocation.reads[0]);
-  const Floats<T> up(invocation.reads[1]);
-  const Floats<T> y(invocation.writes[0]);
+  const Floats<T> gate(invocation[program::SiluMul::kGate]);
+  const Floats<T> up(invocation[program::SiluMul::kUp]);
+  const Floats<T> y(invocation[program::SiluMul::kY]);
   for (int64_t i = 0; i < y.count(); ++i) y.set(i, gate[i] * sigmoid(gate[i]) * up[i]);
 }
 
 template <typename T>
 void run(const program::SiluMulGrad&, const Invocation& invocation) {
-  const Floats<T> dy(invocation.reads[0]);
-  const Floats<T> gate(invocation.reads[1]);
-  const Floats<T> up(invocation.reads[2]);
-  const Floats<T> dgate(invocation.writes[0]);
-  const Floats<T> dup(invocation.writes[1]);
+  const Floats<T> dy(invocation[program::SiluMulGrad::kDY]);
+  const Floats<T> gate(invocation[program::SiluMulGrad::kGate]);
+  const Floats<T> up(invocation[program::SiluMulGrad::kUp]);
+  const Floats<T> dgate(invocation[program::SiluMulGrad::kDGate]);
+  const Floats<T> dup(invocation[program::SiluMulGrad::kDUp]);
   for (int64_t i = 0; i < dy.count(); ++i) {
     // All read before any is written: the outputs may take the inputs' bytes.
     const T slope = dy[i];

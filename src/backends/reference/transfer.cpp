@@ -7,8 +7,8 @@ namespace snug::backends::reference {
 // Done at once, which is as early as it may be.
 template <typename T>
 void run(const program::Transfer&, const Invocation& invocation) {
-  const Buffer& x = invocation.reads[0];
-  std::memcpy(invocation.writes[0].data, x.data, static_cast<size_t>(x.bytes()));
+  const Buffer& x = invocation[program::Transfer::kX];
+  std::memcpy(invocation[program::Transfer::kY].data, x.data, static_cast<size_t>(x.bytes()));
 }
 
 template <typename T>

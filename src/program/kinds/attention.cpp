@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "program/kinds/overloads.h"
+#include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
@@ -23,21 +24,20 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
   rule.require(attention.segment_tokens >= 0, "has a negative segment_tokens");
 }
 
-// Of q, k, v and the bounds; `reads` is where q stands.
-template <typename Attributes>
-void check_inputs(const Attributes& attention, const OperationView& view, size_t reads,
-                  ShapeRule& rule) {
-  const Tensor& q = view.read(reads);
-  const Tensor& k = view.read(reads + 1);
-  const Tensor& v = view.read(reads + 2);
+// Of q, k, v and the bounds.
+template <typename Struct>
+void check_inputs(const Struct& attention, const OperationView& view, ShapeRule& rule) {
+  const Tensor& q = view[Struct::kQ];
+  const Tensor& k = view[Struct::kK];
+  const Tensor& v = view[Struct::kV];
   rule.rank({"q", q}, 2);
   rule.rank({"k", k}, 2);
   rule.shape({"q", q}, Shape{q.shape[0], attention.heads * attention.head_dim});
   rule.shape({"k", k}, Shape{k.shape[0], attention.kv_heads * attention.head_dim});
   rule.shape({"v", v}, k.shape);
   rule.same_type({{"q", q}, {"k", k}, {"v", v}});
-  const Tensor& q_bounds = view.read(view.operation.reads.size() - 2);
-  const Tensor& k_bounds = view.read(view.operation.reads.size() - 1);
+  const Tensor& q_bounds = view[Struct::kQBounds];
+  const Tensor& k_bounds = view[Struct::kKBounds];
   rule.rank({"q_bounds", q_bounds}, 2);
   rule.index({"q_bounds", q_bounds}, Shape{q_bounds.shape[0], 2});
   rule.index({"k_bounds", k_bounds}, q_bounds.shape);
@@ -97,7 +97,7 @@ double score_flops(const Attributes& attention, const Segments& segments) {
 
 // Keys and values are read where segments lie and a window reaches; the rest of a cache is not.
 double bytes_of(const Attention& attention, const OperationView& view, const Segments& segments) {
-  const Tensor& k = view.read(1);
+  const Tensor& k = view[Attention::kK];
   const auto whole = static_cast<double>(k.bytes());
   double keys = segments.keys;
   if (attention.causal && attention.window > 0)
@@ -110,44 +110,41 @@ double bytes_of(const Attention& attention, const OperationView& view, const Seg
 std::string shape_error(const Attention& attention, const OperationView& view) {
   ShapeRule rule(view);
   check_attributes(attention, rule);
-  if (!rule.counts(5, 2)) return rule.error();
-  check_inputs(attention, view, 0, rule);
-  const Tensor& q = view.read(0);
-  rule.shape({"o", view.write(0)}, q.shape);
-  rule.mixed_types({{"q", q}, {"o", view.write(0)}});
-  rule.measure({"lse", view.write(1)}, Shape{attention.heads, q.shape[0]});
+  check_inputs(attention, view, rule);
+  const Tensor& q = view[Attention::kQ];
+  rule.shape({"o", view[Attention::kO]}, q.shape);
+  rule.mixed_types({{"q", q}, {"o", view[Attention::kO]}});
+  rule.measure({"lse", view[Attention::kLse]}, Shape{attention.heads, q.shape[0]});
   return rule.error();
 }
 
 std::string shape_error(const AttentionGrad& attention, const OperationView& view) {
   ShapeRule rule(view);
   check_attributes(attention, rule);
-  if (!rule.counts(8, 3)) return rule.error();
-  check_inputs(attention, view, 1, rule);
-  const Tensor& q = view.read(1);
-  const Tensor& k = view.read(2);
-  rule.shape({"do", view.read(0)}, q.shape);
-  rule.shape({"o", view.read(4)}, q.shape);
-  rule.measure({"lse", view.read(5)}, Shape{attention.heads, q.shape[0]});
-  rule.shape({"dq", view.write(0)}, q.shape);
-  rule.shape({"dk", view.write(1)}, k.shape);
-  rule.shape({"dv", view.write(2)}, k.shape);
+  check_inputs(attention, view, rule);
+  const Tensor& q = view[AttentionGrad::kQ];
+  const Tensor& k = view[AttentionGrad::kK];
+  rule.shape({"do", view[AttentionGrad::kDO]}, q.shape);
+  rule.shape({"o", view[AttentionGrad::kO]}, q.shape);
+  rule.measure({"lse", view[AttentionGrad::kLse]}, Shape{attention.heads, q.shape[0]});
+  rule.shape({"dq", view[AttentionGrad::kDQ]}, q.shape);
+  rule.shape({"dk", view[AttentionGrad::kDK]}, k.shape);
+  rule.shape({"dv", view[AttentionGrad::kDV]}, k.shape);
   rule.mixed_types({{"q", q},
-                    {"do", view.read(0)},
-                    {"o", view.read(4)},
-                    {"dq", view.write(0)},
-                    {"dk", view.write(1)},
-                    {"dv", view.write(2)}});
+                    {"do", view[AttentionGrad::kDO]},
+                    {"o", view[AttentionGrad::kO]},
+                    {"dq", view[AttentionGrad::kDQ]},
+                    {"dk", view[AttentionGrad::kDK]},
+                    {"dv", view[AttentionGrad::kDV]}});
   return rule.error();
 }
 
 std::string shape_error(const CacheWrite&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(2, 0, 1)) return rule.error();
-  const Tensor& x = view.read(0);
-  const Tensor& cache = view.update(0);
+  const Tensor& x = view[CacheWrite::kX];
+  const Tensor& cache = view[CacheWrite::kCache];
   rule.rank({"x", x}, 2);
-  rule.index({"slots", view.read(1)}, Shape{x.shape[0]});
+  rule.index({"slots", view[CacheWrite::kSlots]}, Shape{x.shape[0]});
   rule.rank({"cache", cache}, 2);
   rule.shape({"cache", cache}, Shape{cache.shape[0], x.shape[1]});
   rule.same_type({{"x", x}, {"cache", cache}});
@@ -155,36 +152,40 @@ std::string shape_error(const CacheWrite&, const OperationView& view) {
 }
 
 Cost cost(const Attention& attention, const OperationView& view, const Load& load) {
-  const Tensor& k = view.read(1);
-  const Segments segments = segments_of(view.read(0), k, view.read(3), load);
+  const Tensor& k = view[Attention::kK];
+  const Segments segments = segments_of(view[Attention::kQ], k, view[Attention::kQBounds], load);
   return {score_flops(attention, segments), bytes_of(attention, view, segments)};
 }
 
 // Five products where the forward pass has two: the scores again, dp, dq, dk and dv.
 Cost cost(const AttentionGrad& attention, const OperationView& view, const Load& load) {
-  const Tensor& k = view.read(2);
-  const Segments segments = segments_of(view.read(1), k, view.read(6), load);
+  const Tensor& k = view[AttentionGrad::kK];
+  const Segments segments =
+      segments_of(view[AttentionGrad::kQ], k, view[AttentionGrad::kQBounds], load);
   return {2.5 * score_flops(attention, segments), operand_bytes(view)};
 }
 
 // Rows are read once and written once.
 Cost cost(const CacheWrite&, const OperationView& view, const Load&) {
-  return {0, static_cast<double>(2 * view.read(0).bytes() + view.read(1).bytes())};
+  return {0,
+          static_cast<double>(2 * view[CacheWrite::kX].bytes() + view[CacheWrite::kSlots].bytes())};
 }
 
 void differentiate(const Attention& attention, const Operation& operation, Tape& tape) {
-  const TensorId d_o = tape.gradient(operation.writes[0]);
-  const auto& reads = operation.reads;  // q, k, v, q_bounds, k_bounds
-  if (d_o == kNone || !(tape.wants(reads[0]) || tape.wants(reads[1]) || tape.wants(reads[2])))
-    return;
-  const auto gradient_of = [&](size_t read, const char* suffix) {
-    if (tape.wants(reads[read])) return tape.contribute(reads[read]);
-    const Tensor input = tape.program().tensor(reads[read]);  // a copy: the table grows
+  const TensorId d_o = tape.gradient(id_of(operation, Attention::kO));
+  const auto id = [&](const Operand<Attention>& operand) { return id_of(operation, operand); };
+  const TensorId q = id(Attention::kQ);
+  const TensorId k = id(Attention::kK);
+  const TensorId v = id(Attention::kV);
+  if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v))) return;
+  const auto gradient_of = [&](TensorId input_id, const char* suffix) {
+    if (tape.wants(input_id)) return tape.contribute(input_id);
+    const Tensor input = tape.program().tensor(input_id);  // a copy: the table grows
     return tape.temporary(suffix, input.shape, input.dtype);
   };
-  const TensorId dq = gradient_of(0, "dq");
-  const TensorId dk = gradient_of(1, "dk");
-  const TensorId dv = gradient_of(2, "dv");
+  const TensorId dq = gradient_of(q, "dq");
+  const TensorId dk = gradient_of(k, "dk");
+  const TensorId dv = gradient_of(v, "dv");
   AttentionGrad grad;
   grad.heads = attention.heads;
   grad.kv_heads = attention.kv_heads;
@@ -194,9 +195,43 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   grad.window = attention.window;
   grad.segment_tokens = attention.segment_tokens;
   grad.deterministic = attention.deterministic;
-  const TensorId o = operation.writes[0];
-  const TensorId lse = operation.writes[1];
-  tape.emit(grad, {d_o, reads[0], reads[1], reads[2], o, lse, reads[3], reads[4]}, {dq, dk, dv});
+  tape.emit(grad,
+            {d_o, q, k, v, id(Attention::kO), id(Attention::kLse), id(Attention::kQBounds),
+             id(Attention::kKBounds)},
+            {dq, dk, dv});
+}
+
+namespace {
+
+// As many queries as keys: a whole row of segments. Otherwise a cache is read.
+template <typename Struct>
+RateKey attention_key(const Struct& attention, const OperationView& view, const Load& load) {
+  const double queries = rate_size(view[Struct::kQ].shape[0]);
+  const double keys = rate_size(view[Struct::kK].shape[0]);
+  double segment = load.segment_tokens > 0 ? load.segment_tokens : rate_size(load.row_tokens);
+  if (load.segment_tokens <= 0 && load.row_tokens <= 0) segment = keys;
+  segment = std::clamp(segment, 1.0, keys);
+  RateKey key;
+  key.name = typed_name(view) + (queries == keys ? "" : " cached") +
+             (attention.by_library ? " by library" : "");
+  key.shape = {segment, queries * rate_size(attention.heads), rate_size(attention.head_dim),
+               rate_size(attention.heads) / rate_size(attention.kv_heads)};
+  key.unit = Work::flops;
+  key.attention = {.by_library = attention.by_library,
+                   .is_gradient = std::is_same_v<Struct, AttentionGrad>,
+                   .segment_tokens = segment,
+                   .head_dim = rate_size(attention.head_dim)};
+  return key;
+}
+
+}  // namespace
+
+RateKey rate_key(const Attention& attention, const OperationView& view, const Load& load) {
+  return attention_key(attention, view, load);
+}
+
+RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Load& load) {
+  return attention_key(grad, view, load);
 }
 
 }  // namespace snug::program

@@ -2,9 +2,12 @@
 // stored (Dao et al. 2022). Grouped heads: query head h reads key head h / (heads / kv_heads).
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
@@ -15,8 +18,8 @@ namespace snug::program {
 // > 0 further demands j > i + nk - nq - w. Queries outside all segments give zeros (lse 0).
 // With segment_tokens > 0 no segment is longer, and each begins where the one before it has ended,
 // or later. A target may answer a gradient that need not be deterministic with sums in any order.
-// by_library, which lower sets, says that the target gives it to a library and not to its own
-// kernels. It changes no result; how long it takes depends on it.
+// The target decides by_library (a library does it, not the target's own kernels) and splits (the
+// parts into which the keys of a query are dealt while decoding; 0: one pass over them).
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -27,6 +30,7 @@ struct Attention {
   int64_t segment_tokens = 0;
   bool deterministic = true;
   bool by_library = false;
+  int64_t splits = 0;
   bool operator==(const Attention&) const = default;
   static constexpr auto kFields = std::tuple{Field{"heads", &Attention::heads},
                                              Field{"kv_heads", &Attention::kv_heads},
@@ -36,7 +40,17 @@ struct Attention {
                                              Field{"window", &Attention::window},
                                              Field{"segment_tokens", &Attention::segment_tokens},
                                              Field{"deterministic", &Attention::deterministic},
-                                             Field{"by_library", &Attention::by_library}};
+                                             Field{"by_library", &Attention::by_library},
+                                             Field{"splits", &Attention::splits}};
+  static constexpr auto kQ = read<Attention>(0, "q");
+  static constexpr auto kK = read<Attention>(1, "k");
+  static constexpr auto kV = read<Attention>(2, "v");
+  static constexpr auto kQBounds = read<Attention>(3, "q_bounds");
+  static constexpr auto kKBounds = read<Attention>(4, "k_bounds");
+  static constexpr auto kO = write<Attention>(5, "o");
+  static constexpr auto kLse = write<Attention>(6, "lse");
+  static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kO, kLse};
+  static constexpr Traits kTraits{.is_attention = true};
 };
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
@@ -61,6 +75,19 @@ struct AttentionGrad {
                  Field{"segment_tokens", &AttentionGrad::segment_tokens},
                  Field{"deterministic", &AttentionGrad::deterministic},
                  Field{"by_library", &AttentionGrad::by_library}};
+  static constexpr auto kDO = read<AttentionGrad>(0, "do");
+  static constexpr auto kQ = read<AttentionGrad>(1, "q");
+  static constexpr auto kK = read<AttentionGrad>(2, "k");
+  static constexpr auto kV = read<AttentionGrad>(3, "v");
+  static constexpr auto kO = read<AttentionGrad>(4, "o");
+  static constexpr auto kLse = read<AttentionGrad>(5, "lse");
+  static constexpr auto kQBounds = read<AttentionGrad>(6, "q_bounds");
+  static constexpr auto kKBounds = read<AttentionGrad>(7, "k_bounds");
+  static constexpr auto kDQ = write<AttentionGrad>(8, "dq");
+  static constexpr auto kDK = write<AttentionGrad>(9, "dk");
+  static constexpr auto kDV = write<AttentionGrad>(10, "dv");
+  static constexpr std::array kOperands{kDO,      kQ,       kK,  kV,  kO, kLse,
+                                        kQBounds, kKBounds, kDQ, kDK, kDV};
 };
 
 // reads: x (tokens, width), slots (tokens) i32. updates: cache (capacity, width): row slots[t]
@@ -68,6 +95,10 @@ struct AttentionGrad {
 struct CacheWrite {
   bool operator==(const CacheWrite&) const = default;
   static constexpr std::tuple<> kFields{};
+  static constexpr auto kX = read<CacheWrite>(0, "x");
+  static constexpr auto kSlots = read<CacheWrite>(1, "slots");
+  static constexpr auto kCache = update<CacheWrite>(2, "cache");
+  static constexpr std::array kOperands{kX, kSlots, kCache};
 };
 
 }  // namespace snug::program

@@ -4,6 +4,7 @@
 
 #include "program/builder.h"
 #include "program/kinds/overloads.h"
+#include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
@@ -17,42 +18,48 @@ constexpr double kLossFlops = 4;
 constexpr double kGradFlops = 6;
 
 // The reads that all linear forms share: hidden, weight, targets, inverse_tokens.
-void check_linear_reads(const OperationView& view, ShapeRule& rule) {
-  const Tensor& hidden = view.read(0);
-  const Tensor& weight = view.read(1);
+template <typename Struct>
+void check_linear_reads(const Struct&, const OperationView& view, ShapeRule& rule) {
+  const Tensor& hidden = view[Struct::kHidden];
+  const Tensor& weight = view[Struct::kWeight];
   rule.rank({"hidden", hidden}, 2);
   rule.rank({"weight", weight}, 2);
   rule.shape({"weight", weight}, Shape{weight.shape[0], hidden.shape[1]});
   rule.mixed_types({{"hidden", hidden}, {"weight", weight}});
-  rule.index({"targets", view.read(2)}, Shape{hidden.shape[0]});
-  rule.measure({"inverse_tokens", view.read(3)}, Shape{1});
+  rule.index({"targets", view[Struct::kTargets]}, Shape{hidden.shape[0]});
+  rule.measure({"inverse_tokens", view[Struct::kInverseTokens]}, Shape{1});
 }
 
-void check_losses(const OperationView& view, int64_t tokens, ShapeRule& rule) {
-  rule.measure({"losses", view.write(0)}, Shape{tokens});
-  rule.measure({"loss", view.write(1)}, Shape{1});
+template <typename Struct>
+void check_losses(const Struct&, const OperationView& view, int64_t tokens, ShapeRule& rule) {
+  rule.measure({"losses", view[Struct::kLosses]}, Shape{tokens});
+  rule.measure({"loss", view[Struct::kLoss]}, Shape{1});
 }
 
 // Rows that carry loss, times the logits of a row.
-double trained_logits(const OperationView& view, const Load& load) {
-  const Tensor& hidden = view.read(0);
-  const Tensor& weight = view.read(1);
+template <typename Struct>
+double trained_logits(const Struct&, const OperationView& view, const Load& load) {
+  const Tensor& hidden = view[Struct::kHidden];
+  const Tensor& weight = view[Struct::kWeight];
   return static_cast<double>(hidden.shape[0]) * load.trained_fraction *
          static_cast<double>(weight.shape[0]);
 }
 
 // Bytes of rows without loss, which are not read.
-double skipped_bytes(const OperationView& view, const Load& load) {
-  return (1.0 - load.trained_fraction) * static_cast<double>(view.read(0).bytes());
+template <typename Struct>
+double skipped_bytes(const Struct&, const OperationView& view, const Load& load) {
+  return (1.0 - load.trained_fraction) * static_cast<double>(view[Struct::kHidden].bytes());
 }
 
 // A (tokens, vocab) tensor of the expansion. Logits leave the product in f32, as a chunk of them
 // does in the fused kind; f64 programs keep f64.
-TensorId add_logits(const OperationView& view, Builder& builder, const char* suffix) {
-  const Tensor& hidden = view.read(0);
+template <typename Struct>
+TensorId add_logits(const Struct&, const OperationView& view, Builder& builder,
+                    const char* suffix) {
+  const Tensor& hidden = view[Struct::kHidden];
   Tensor logits;
-  logits.name = fmt::format("{}.{}", view.write(0).name, suffix);
-  logits.shape = Shape{hidden.shape[0], view.read(1).shape[0]};
+  logits.name = fmt::format("{}.{}", view[Struct::kLosses].name, suffix);
+  logits.shape = Shape{hidden.shape[0], view[Struct::kWeight].shape[0]};
   logits.dtype = hidden.dtype == DType::f64 ? DType::f64 : DType::f32;
   logits.role = Role::logits;
   logits.layer = view.operation.layer;
@@ -67,36 +74,33 @@ Matmul linear() {
 
 }  // namespace
 
-std::string shape_error(const CrossEntropy&, const OperationView& view) {
+std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(3, 2)) return rule.error();
-  const Tensor& logits = view.read(0);
+  const Tensor& logits = view[CrossEntropy::kLogits];
   rule.rank({"logits", logits}, 2);
   rule.same_type({{"logits", logits}});
-  rule.index({"targets", view.read(1)}, Shape{logits.shape[0]});
-  rule.measure({"inverse_tokens", view.read(2)}, Shape{1});
-  check_losses(view, logits.shape[0], rule);
+  rule.index({"targets", view[CrossEntropy::kTargets]}, Shape{logits.shape[0]});
+  rule.measure({"inverse_tokens", view[CrossEntropy::kInverseTokens]}, Shape{1});
+  check_losses(loss, view, logits.shape[0], rule);
   return rule.error();
 }
 
 std::string shape_error(const CrossEntropyGrad&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(3, 1)) return rule.error();
-  const Tensor& logits = view.read(0);
+  const Tensor& logits = view[CrossEntropyGrad::kLogits];
   rule.rank({"logits", logits}, 2);
-  rule.index({"targets", view.read(1)}, Shape{logits.shape[0]});
-  rule.measure({"inverse_tokens", view.read(2)}, Shape{1});
-  rule.shape({"dlogits", view.write(0)}, logits.shape);
-  rule.mixed_types({{"logits", logits}, {"dlogits", view.write(0)}});
+  rule.index({"targets", view[CrossEntropyGrad::kTargets]}, Shape{logits.shape[0]});
+  rule.measure({"inverse_tokens", view[CrossEntropyGrad::kInverseTokens]}, Shape{1});
+  rule.shape({"dlogits", view[CrossEntropyGrad::kDLogits]}, logits.shape);
+  rule.mixed_types({{"logits", logits}, {"dlogits", view[CrossEntropyGrad::kDLogits]}});
   return rule.error();
 }
 
 std::string shape_error(const LinearCrossEntropy& loss, const OperationView& view) {
   ShapeRule rule(view);
   rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
-  if (!rule.counts(4, 2)) return rule.error();
-  check_linear_reads(view, rule);
-  check_losses(view, view.read(0).shape[0], rule);
+  check_linear_reads(loss, view, rule);
+  check_losses(loss, view, view[LinearCrossEntropy::kHidden].shape[0], rule);
   return rule.error();
 }
 
@@ -105,52 +109,50 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
   rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
   rule.require(!loss.accumulate || loss.weight_gradient,
                "accumulates a weight gradient that it does not make");
-  const bool writes_dweight = loss.weight_gradient && !loss.accumulate;
-  if (!rule.counts(4, writes_dweight ? 4 : 3, loss.accumulate ? 1 : 0)) return rule.error();
-  check_linear_reads(view, rule);
-  const Tensor& hidden = view.read(0);
-  check_losses(view, hidden.shape[0], rule);
-  rule.shape({"dhidden", view.write(2)}, hidden.shape);
-  rule.mixed_types({{"hidden", hidden}, {"dhidden", view.write(2)}});
+  check_linear_reads(loss, view, rule);
+  const Tensor& hidden = view[LinearCrossEntropyTrain::kHidden];
+  check_losses(loss, view, hidden.shape[0], rule);
+  rule.shape({"dhidden", view[LinearCrossEntropyTrain::kDHidden]}, hidden.shape);
+  rule.mixed_types({{"hidden", hidden}, {"dhidden", view[LinearCrossEntropyTrain::kDHidden]}});
   if (loss.weight_gradient) {
-    const Tensor& dweight = loss.accumulate ? view.update(0) : view.write(3);
-    rule.shape({"dweight", dweight}, view.read(1).shape);
+    const Tensor& dweight = view[LinearCrossEntropyTrain::kDWeight];
+    rule.shape({"dweight", dweight}, view[LinearCrossEntropyTrain::kWeight].shape);
     rule.mixed_types({{"hidden", hidden}, {"dweight", dweight}});
   }
   return rule.error();
 }
 
 Cost cost(const CrossEntropy&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.read(0).shape.elements(), kLossFlops);
+  return streaming_cost(view, view[CrossEntropy::kLogits].shape.elements(), kLossFlops);
 }
 
 Cost cost(const CrossEntropyGrad&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.read(0).shape.elements(), kGradFlops);
+  return streaming_cost(view, view[CrossEntropyGrad::kLogits].shape.elements(), kGradFlops);
 }
 
-Cost cost(const LinearCrossEntropy&, const OperationView& view, const Load& load) {
-  const auto width = static_cast<double>(view.read(0).shape[1]);
-  return {trained_logits(view, load) * (2.0 * width + kLossFlops),
-          operand_bytes(view) - skipped_bytes(view, load)};
+Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Load& load) {
+  const auto width = static_cast<double>(view[LinearCrossEntropy::kHidden].shape[1]);
+  return {trained_logits(loss, view, load) * (2.0 * width + kLossFlops),
+          operand_bytes(view) - skipped_bytes(loss, view, load)};
 }
 
 Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Load& load) {
-  const auto width = static_cast<double>(view.read(0).shape[1]);
+  const auto width = static_cast<double>(view[LinearCrossEntropyTrain::kHidden].shape[1]);
   const double products = loss.weight_gradient ? 3 : 2;
-  return {trained_logits(view, load) * (2.0 * width * products + kLossFlops + kGradFlops),
-          operand_bytes(view) - skipped_bytes(view, load)};
+  return {trained_logits(loss, view, load) * (2.0 * width * products + kLossFlops + kGradFlops),
+          operand_bytes(view) - skipped_bytes(loss, view, load)};
 }
 
 // `loss` is the root: its own gradient is one.
 void differentiate(const CrossEntropy&, const Operation& operation, Tape& tape) {
-  const TensorId logits = operation.reads[0];
+  const TensorId logits = id_of(operation, CrossEntropy::kLogits);
   if (!tape.wants(logits)) return;
   tape.emit(CrossEntropyGrad{}, operation.reads, {tape.contribute(logits)});
 }
 
 void differentiate(const LinearCrossEntropy& loss, const Operation& operation, Tape& tape) {
-  const TensorId hidden = operation.reads[0];
-  const TensorId weight = operation.reads[1];
+  const TensorId hidden = id_of(operation, LinearCrossEntropy::kHidden);
+  const TensorId weight = id_of(operation, LinearCrossEntropy::kWeight);
   const Tensor input = tape.program().tensor(hidden);  // a copy: the table grows
   LinearCrossEntropyTrain train;
   train.chunk_rows = loss.chunk_rows;
@@ -162,33 +164,61 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
   tape.emit(train, operation.reads, std::move(writes));
 }
 
-void expand(const LinearCrossEntropy&, const OperationView& view, Builder& builder) {
-  const std::vector<TensorId> reads = view.operation.reads;
-  const std::vector<TensorId> writes = view.operation.writes;
-  const TensorId logits = add_logits(view, builder, "logits");
-  builder.emit(linear(), {reads[0], reads[1]}, {logits});
-  builder.emit(CrossEntropy{}, {logits, reads[2], reads[3]}, writes);
+void expand(const LinearCrossEntropy& loss, const OperationView& view, Builder& builder) {
+  using Loss = LinearCrossEntropy;
+  // A copy: the view may look at the builder's own program.
+  const Operation operation = view.operation;
+  const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
+  const TensorId logits = add_logits(loss, view, builder, "logits");
+  builder.emit(linear(), {id(Loss::kHidden), id(Loss::kWeight)}, {logits});
+  builder.emit(CrossEntropy{}, {logits, id(Loss::kTargets), id(Loss::kInverseTokens)},
+               {id(Loss::kLosses), id(Loss::kLoss)});
 }
 
 void expand(const LinearCrossEntropyTrain& loss, const OperationView& view, Builder& builder) {
-  // Copies: the view may look at the builder's own program.
+  using Loss = LinearCrossEntropyTrain;
+  // A copy: the view may look at the builder's own program.
   const Operation operation = view.operation;
-  const std::vector<TensorId>& reads = operation.reads;
-  const std::vector<TensorId>& writes = operation.writes;
-  const TensorId logits = add_logits(view, builder, "logits");
-  const TensorId dlogits = add_logits(view, builder, "dlogits");
-  builder.emit(linear(), {reads[0], reads[1]}, {logits});
-  builder.emit(CrossEntropy{}, {logits, reads[2], reads[3]}, {writes[0], writes[1]});
-  builder.emit(CrossEntropyGrad{}, {logits, reads[2], reads[3]}, {dlogits});
-  builder.emit(Matmul{}, {dlogits, reads[1]}, {writes[2]});
+  const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
+  const TensorId logits = add_logits(loss, view, builder, "logits");
+  const TensorId dlogits = add_logits(loss, view, builder, "dlogits");
+  const std::vector<TensorId> scored{logits, id(Loss::kTargets), id(Loss::kInverseTokens)};
+  builder.emit(linear(), {id(Loss::kHidden), id(Loss::kWeight)}, {logits});
+  builder.emit(CrossEntropy{}, scored, {id(Loss::kLosses), id(Loss::kLoss)});
+  builder.emit(CrossEntropyGrad{}, scored, {dlogits});
+  builder.emit(Matmul{}, {dlogits, id(Loss::kWeight)}, {id(Loss::kDHidden)});
   if (!loss.weight_gradient) return;
   Matmul weight_product;
   weight_product.transpose_a = true;
   weight_product.accumulate = loss.accumulate;
+  const TensorId dweight = id(Loss::kDWeight);
   if (loss.accumulate)
-    builder.emit(weight_product, {dlogits, reads[0]}, {}, {operation.updates[0]});
+    builder.emit(weight_product, {dlogits, id(Loss::kHidden)}, {}, {dweight});
   else
-    builder.emit(weight_product, {dlogits, reads[0]}, {writes[3]});
+    builder.emit(weight_product, {dlogits, id(Loss::kHidden)}, {dweight});
+}
+
+namespace {
+
+template <typename Struct>
+RateKey loss_key(const Struct&, const OperationView& view, const Load& load) {
+  const Shape& weight = view[Struct::kWeight].shape;
+  const double rows = rate_size(view[Struct::kHidden].shape[0]) * load.trained_fraction;
+  RateKey key;
+  key.name = typed_name(view);
+  key.shape = {std::max(1.0, rows), rate_size(weight[0]), rate_size(weight[1])};
+  key.unit = Work::flops;
+  return key;
+}
+
+}  // namespace
+
+RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, const Load& load) {
+  return loss_key(loss, view, load);
+}
+
+RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view, const Load& load) {
+  return loss_key(loss, view, load);
 }
 
 }  // namespace snug::program

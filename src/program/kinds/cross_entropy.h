@@ -3,9 +3,12 @@
 // add up.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
@@ -15,6 +18,13 @@ namespace snug::program {
 struct CrossEntropy {
   bool operator==(const CrossEntropy&) const = default;
   static constexpr std::tuple<> kFields{};
+  static constexpr auto kLogits = read<CrossEntropy>(0, "logits");
+  static constexpr auto kTargets = read<CrossEntropy>(1, "targets");
+  static constexpr auto kInverseTokens = read<CrossEntropy>(2, "inverse_tokens");
+  static constexpr auto kLosses = write<CrossEntropy>(3, "losses");
+  static constexpr auto kLoss = write<CrossEntropy>(4, "loss");
+  static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kLosses, kLoss};
+  static constexpr Traits kTraits{.is_loss = true};
 };
 
 // reads: logits, targets, inverse_tokens. writes: dlogits = (softmax - onehot) * inverse_tokens,
@@ -22,15 +32,31 @@ struct CrossEntropy {
 struct CrossEntropyGrad {
   bool operator==(const CrossEntropyGrad&) const = default;
   static constexpr std::tuple<> kFields{};
+  static constexpr auto kLogits = read<CrossEntropyGrad>(0, "logits");
+  static constexpr auto kTargets = read<CrossEntropyGrad>(1, "targets");
+  static constexpr auto kInverseTokens = read<CrossEntropyGrad>(2, "inverse_tokens");
+  static constexpr auto kDLogits = write<CrossEntropyGrad>(3, "dlogits");
+  static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kDLogits};
 };
 
 // Fused: matmul (transpose_b) then cross_entropy, in chunks of rows that carry loss, so that at
 // most chunk_rows x vocab logits exist. reads: hidden (tokens, d), weight (vocab, d), targets,
 // inverse_tokens. writes: losses, loss.
 struct LinearCrossEntropy {
-  int64_t chunk_rows = 0;  // 0 until lowered
+  int64_t chunk_rows = 0;  // decided by the target; 0 until lowered
+  bool online = false;     // likewise: no logits of a chunk exist, sums follow the vocabulary
   bool operator==(const LinearCrossEntropy&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"chunk_rows", &LinearCrossEntropy::chunk_rows}};
+  static constexpr auto kFields = std::tuple{Field{"chunk_rows", &LinearCrossEntropy::chunk_rows},
+                                             Field{"online", &LinearCrossEntropy::online}};
+  static constexpr auto kHidden = read<LinearCrossEntropy>(0, "hidden");
+  static constexpr auto kWeight = read<LinearCrossEntropy>(1, "weight");
+  static constexpr auto kTargets = read<LinearCrossEntropy>(2, "targets");
+  static constexpr auto kInverseTokens = read<LinearCrossEntropy>(3, "inverse_tokens");
+  static constexpr auto kLosses = write<LinearCrossEntropy>(4, "losses");
+  static constexpr auto kLoss = write<LinearCrossEntropy>(5, "loss");
+  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kLosses, kLoss};
+  static constexpr Traits kTraits{
+      .has_training_form = true, .is_fused = true, .extent = kTargets.name};
 };
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
@@ -38,13 +64,28 @@ struct LinearCrossEntropy {
 // updated instead. Expansion: matmul, cross_entropy, cross_entropy_grad, matmul, matmul.
 struct LinearCrossEntropyTrain {
   int64_t chunk_rows = 0;
+  bool online = false;
   bool weight_gradient = false;
   bool accumulate = false;
   bool operator==(const LinearCrossEntropyTrain&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows},
+                 Field{"online", &LinearCrossEntropyTrain::online},
                  Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
                  Field{"accumulate", &LinearCrossEntropyTrain::accumulate}};
+  static constexpr auto kHidden = read<LinearCrossEntropyTrain>(0, "hidden");
+  static constexpr auto kWeight = read<LinearCrossEntropyTrain>(1, "weight");
+  static constexpr auto kTargets = read<LinearCrossEntropyTrain>(2, "targets");
+  static constexpr auto kInverseTokens = read<LinearCrossEntropyTrain>(3, "inverse_tokens");
+  static constexpr auto kLosses = write<LinearCrossEntropyTrain>(4, "losses");
+  static constexpr auto kLoss = write<LinearCrossEntropyTrain>(5, "loss");
+  static constexpr auto kDHidden = write<LinearCrossEntropyTrain>(6, "dhidden");
+  static constexpr auto kDWeight =
+      write_or_update<LinearCrossEntropyTrain>(7, "dweight", &LinearCrossEntropyTrain::accumulate,
+                                               &LinearCrossEntropyTrain::weight_gradient);
+  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
+                                        kLosses, kLoss,   kDHidden, kDWeight};
+  static constexpr Traits kTraits{.is_fused = true, .extent = kTargets.name};
 };
 
 }  // namespace snug::program

@@ -10,41 +10,37 @@ namespace snug::program {
 
 std::string shape_error(const Add&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(2, 1)) return rule.error();
-  rule.shape({"b", view.read(1)}, view.read(0).shape);
-  rule.shape({"c", view.write(0)}, view.read(0).shape);
-  rule.mixed_types({{"a", view.read(0)}, {"b", view.read(1)}, {"c", view.write(0)}});
+  rule.shape({"b", view[Add::kB]}, view[Add::kA].shape);
+  rule.shape({"c", view[Add::kC]}, view[Add::kA].shape);
+  rule.mixed_types({{"a", view[Add::kA]}, {"b", view[Add::kB]}, {"c", view[Add::kC]}});
   return rule.error();
 }
 
 std::string shape_error(const Accumulate& accumulate, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(accumulate.stochastic ? 2 : 1, 0, 1)) return rule.error();
-  rule.shape({"y", view.update(0)}, view.read(0).shape);
-  rule.mixed_types({{"x", view.read(0)}, {"y", view.update(0)}});
+  rule.shape({"y", view[Accumulate::kY]}, view[Accumulate::kX].shape);
+  rule.mixed_types({{"x", view[Accumulate::kX]}, {"y", view[Accumulate::kY]}});
   if (accumulate.stochastic) {
-    rule.index({"random", view.read(1)}, Shape{2});
-    rule.type({"y", view.update(0)}, DType::bf16);
+    rule.index({"random", view[Accumulate::kRandom]}, Shape{2});
+    rule.type({"y", view[Accumulate::kY]}, DType::bf16);
   }
   return rule.error();
 }
 
 std::string shape_error(const AddBias&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(2, 1)) return rule.error();
-  const Tensor& x = view.read(0);
+  const Tensor& x = view[AddBias::kX];
   rule.rank({"x", x}, 2);
-  rule.shape({"bias", view.read(1)}, Shape{x.shape[1]});
-  rule.shape({"y", view.write(0)}, x.shape);
-  rule.mixed_types({{"x", x}, {"bias", view.read(1)}, {"y", view.write(0)}});
+  rule.shape({"bias", view[AddBias::kBias]}, Shape{x.shape[1]});
+  rule.shape({"y", view[AddBias::kY]}, x.shape);
+  rule.mixed_types({{"x", x}, {"bias", view[AddBias::kBias]}, {"y", view[AddBias::kY]}});
   return rule.error();
 }
 
-std::string shape_error(const SumRows& sum, const OperationView& view) {
+std::string shape_error(const SumRows&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(1, sum.accumulate ? 0 : 1, sum.accumulate ? 1 : 0)) return rule.error();
-  const Tensor& x = view.read(0);
-  const Tensor& y = sum.accumulate ? view.update(0) : view.write(0);
+  const Tensor& x = view[SumRows::kX];
+  const Tensor& y = view[SumRows::kY];
   rule.rank({"x", x}, 2);
   rule.shape({"y", y}, Shape{x.shape[1]});
   rule.mixed_types({{"x", x}, {"y", y}});
@@ -56,82 +52,86 @@ std::string shape_error(const Dropout& dropout, const OperationView& view) {
   rule.require(dropout.probability >= 0.0F && dropout.probability < 1.0F,
                "has a probability outside [0, 1)");
   rule.require(dropout.row_length > 0, "has a row_length that is not positive");
-  if (!rule.counts(2, 1)) return rule.error();
-  const Tensor& x = view.read(0);
+  const Tensor& x = view[Dropout::kX];
   rule.rank({"x", x}, 2);
-  rule.index({"random", view.read(1)}, Shape{2});
-  rule.shape({"y", view.write(0)}, x.shape);
-  rule.same_type({{"x", x}, {"y", view.write(0)}});
+  rule.index({"random", view[Dropout::kRandom]}, Shape{2});
+  rule.shape({"y", view[Dropout::kY]}, x.shape);
+  rule.same_type({{"x", x}, {"y", view[Dropout::kY]}});
   return rule.error();
 }
 
 std::string shape_error(const Cast&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(1, 1)) return rule.error();
-  rule.shape({"y", view.write(0)}, view.read(0).shape);
-  rule.require(is_float(view.read(0).dtype) && is_float(view.write(0).dtype),
+  rule.shape({"y", view[Cast::kY]}, view[Cast::kX].shape);
+  rule.require(is_float(view[Cast::kX].dtype) && is_float(view[Cast::kY].dtype),
                "casts an element type that is not floating point");
   return rule.error();
 }
 
 Cost cost(const Add&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.write(0).shape.elements(), 1);
+  return streaming_cost(view, view[Add::kC].shape.elements(), 1);
 }
 
 Cost cost(const Accumulate&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.update(0).shape.elements(), 1);
+  return streaming_cost(view, view[Accumulate::kY].shape.elements(), 1);
 }
 
 Cost cost(const AddBias&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.write(0).shape.elements(), 1);
+  return streaming_cost(view, view[AddBias::kY].shape.elements(), 1);
 }
 
 Cost cost(const SumRows&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.read(0).shape.elements(), 1);
+  return streaming_cost(view, view[SumRows::kX].shape.elements(), 1);
 }
 
 // A multiplication and a comparison; the random words are counted in the rate of the kind.
 Cost cost(const Dropout&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.write(0).shape.elements(), 2);
+  return streaming_cost(view, view[Dropout::kY].shape.elements(), 2);
 }
 
 Cost cost(const Cast&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.write(0).shape.elements(), 0);
+  return streaming_cost(view, view[Cast::kY].shape.elements(), 0);
 }
 
 void differentiate(const Add&, const Operation& operation, Tape& tape) {
-  const TensorId dc = tape.gradient(operation.writes[0]);
+  const TensorId dc = tape.gradient(id_of(operation, Add::kC));
   if (dc == kNone) return;
   for (const TensorId input : operation.reads)
     if (tape.wants(input)) tape.pass_through(input, dc);
 }
 
 void differentiate(const AddBias&, const Operation& operation, Tape& tape) {
-  const TensorId dy = tape.gradient(operation.writes[0]);
+  const TensorId dy = tape.gradient(id_of(operation, AddBias::kY));
   if (dy == kNone) return;
-  const TensorId x = operation.reads[0];
-  const TensorId bias = operation.reads[1];
+  const TensorId x = id_of(operation, AddBias::kX);
+  const TensorId bias = id_of(operation, AddBias::kBias);
   if (tape.wants(bias)) tape.emit(SumRows{}, {dy}, {tape.contribute(bias)});
   if (tape.wants(x)) tape.pass_through(x, dy);
 }
 
 // The mask is a function of the attributes and `random`: the same operation on dy applies it again.
 void differentiate(const Dropout& dropout, const Operation& operation, Tape& tape) {
-  const TensorId dy = tape.gradient(operation.writes[0]);
-  const TensorId x = operation.reads[0];
+  const TensorId dy = tape.gradient(id_of(operation, Dropout::kY));
+  const TensorId x = id_of(operation, Dropout::kX);
   if (dy == kNone || !tape.wants(x)) return;
-  tape.emit(dropout, {dy, operation.reads[1]}, {tape.contribute(x)});
+  tape.emit(dropout, {dy, id_of(operation, Dropout::kRandom)}, {tape.contribute(x)});
 }
 
 void differentiate(const Cast&, const Operation& operation, Tape& tape) {
-  const TensorId dy = tape.gradient(operation.writes[0]);
-  const TensorId x = operation.reads[0];
+  const TensorId dy = tape.gradient(id_of(operation, Cast::kY));
+  const TensorId x = id_of(operation, Cast::kX);
   if (dy == kNone || !tape.wants(x)) return;
   tape.emit(Cast{}, {dy}, {tape.contribute(x)});
 }
 
-InPlacePairs in_place_pairs(const Add&) { return {{0, 0}, {0, 1}}; }
-InPlacePairs in_place_pairs(const AddBias&) { return {{0, 0}}; }
-InPlacePairs in_place_pairs(const Dropout&) { return {{0, 0}}; }
+InPlacePairs in_place_pairs(const Add& add) {
+  return in_place(add, {{Add::kC, Add::kA}, {Add::kC, Add::kB}});
+}
+InPlacePairs in_place_pairs(const AddBias& add_bias) {
+  return in_place(add_bias, {{AddBias::kY, AddBias::kX}});
+}
+InPlacePairs in_place_pairs(const Dropout& dropout) {
+  return in_place(dropout, {{Dropout::kY, Dropout::kX}});
+}
 
 }  // namespace snug::program

@@ -1,9 +1,12 @@
 // Element-by-element kinds: add, accumulate, add_bias, sum_rows, dropout, cast.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
@@ -11,6 +14,10 @@ namespace snug::program {
 struct Add {
   bool operator==(const Add&) const = default;
   static constexpr std::tuple<> kFields{};
+  static constexpr auto kA = read<Add>(0, "a");
+  static constexpr auto kB = read<Add>(1, "b");
+  static constexpr auto kC = write<Add>(2, "c");
+  static constexpr std::array kOperands{kA, kB, kC};
 };
 
 // reads: x; `random` (2) if stochastic. updates: y += x. Stochastic rounding as in Matmul.
@@ -22,12 +29,20 @@ struct Accumulate {
   static constexpr auto kFields =
       std::tuple{Field{"stochastic", &Accumulate::stochastic}, Field{"seed", &Accumulate::seed},
                  Field{"site", &Accumulate::site}};
+  static constexpr auto kX = read<Accumulate>(0, "x");
+  static constexpr auto kRandom = read<Accumulate>(1, "random", &Accumulate::stochastic);
+  static constexpr auto kY = update<Accumulate>(2, "y");
+  static constexpr std::array kOperands{kX, kRandom, kY};
 };
 
 // reads: x (tokens, n), bias (n). writes: y = x + bias in every row.
 struct AddBias {
   bool operator==(const AddBias&) const = default;
   static constexpr std::tuple<> kFields{};
+  static constexpr auto kX = read<AddBias>(0, "x");
+  static constexpr auto kBias = read<AddBias>(1, "bias");
+  static constexpr auto kY = write<AddBias>(2, "y");
+  static constexpr std::array kOperands{kX, kBias, kY};
 };
 
 // reads: x (tokens, n). writes: y (n), the sum over rows; with `accumulate` updates y += sum.
@@ -35,6 +50,9 @@ struct SumRows {
   bool accumulate = false;
   bool operator==(const SumRows&) const = default;
   static constexpr auto kFields = std::tuple{Field{"accumulate", &SumRows::accumulate}};
+  static constexpr auto kX = read<SumRows>(0, "x");
+  static constexpr auto kY = write_or_update<SumRows>(1, "y", &SumRows::accumulate);
+  static constexpr std::array kOperands{kX, kY};
 };
 
 // reads: x (tokens, n), `random` (2) i32 = [step, first row of the micro-batch in the step].
@@ -50,12 +68,21 @@ struct Dropout {
   static constexpr auto kFields = std::tuple{
       Field{"probability", &Dropout::probability}, Field{"row_length", &Dropout::row_length},
       Field{"seed", &Dropout::seed}, Field{"site", &Dropout::site}};
+  static constexpr auto kX = read<Dropout>(0, "x");
+  static constexpr auto kRandom = read<Dropout>(1, "random");
+  static constexpr auto kY = write<Dropout>(2, "y");
+  static constexpr std::array kOperands{kX, kRandom, kY};
+  static constexpr Traits kTraits{.is_cheap = true};
 };
 
 // reads: x. writes: y, the same values in another element type, rounded to nearest even.
 struct Cast {
   bool operator==(const Cast&) const = default;
   static constexpr std::tuple<> kFields{};
+  static constexpr auto kX = read<Cast>(0, "x");
+  static constexpr auto kY = write<Cast>(1, "y");
+  static constexpr std::array kOperands{kX, kY};
+  static constexpr Traits kTraits{.is_cheap = true};
 };
 
 }  // namespace snug::program

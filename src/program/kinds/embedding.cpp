@@ -9,24 +9,22 @@ namespace snug::program {
 
 std::string shape_error(const Embedding&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(2, 1)) return rule.error();
-  const Tensor& table = view.read(0);
-  const Tensor& ids = view.read(1);
+  const Tensor& table = view[Embedding::kTable];
+  const Tensor& ids = view[Embedding::kIds];
   rule.rank({"table", table}, 2);
   rule.rank({"ids", ids}, 1);
   rule.index({"ids", ids}, Shape{ids.shape[0]});
-  rule.shape({"y", view.write(0)}, Shape{ids.shape[0], table.shape[1]});
-  rule.mixed_types({{"table", table}, {"y", view.write(0)}});
+  rule.shape({"y", view[Embedding::kY]}, Shape{ids.shape[0], table.shape[1]});
+  rule.mixed_types({{"table", table}, {"y", view[Embedding::kY]}});
   return rule.error();
 }
 
-std::string shape_error(const EmbeddingGrad& grad, const OperationView& view) {
+std::string shape_error(const EmbeddingGrad&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(2, grad.accumulate ? 0 : 1, grad.accumulate ? 1 : 0)) return rule.error();
-  const Tensor& dy = view.read(0);
-  const Tensor& dtable = grad.accumulate ? view.update(0) : view.write(0);
+  const Tensor& dy = view[EmbeddingGrad::kDY];
+  const Tensor& dtable = view[EmbeddingGrad::kDTable];
   rule.rank({"dy", dy}, 2);
-  rule.index({"ids", view.read(1)}, Shape{dy.shape[0]});
+  rule.index({"ids", view[EmbeddingGrad::kIds]}, Shape{dy.shape[0]});
   rule.rank({"dtable", dtable}, 2);
   rule.shape({"dtable", dtable}, Shape{dtable.shape[0], dy.shape[1]});
   rule.mixed_types({{"dy", dy}, {"dtable", dtable}});
@@ -35,26 +33,26 @@ std::string shape_error(const EmbeddingGrad& grad, const OperationView& view) {
 
 // Of the table only the rows that ids point to are read: at most one a token.
 Cost cost(const Embedding&, const OperationView& view, const Load&) {
-  const Tensor& table = view.read(0);
-  const Tensor& ids = view.read(1);
+  const Tensor& table = view[Embedding::kTable];
+  const Tensor& ids = view[Embedding::kIds];
   const double touched = row_bytes(table, static_cast<double>(ids.shape[0]));
-  return {0, touched + static_cast<double>(ids.bytes() + view.write(0).bytes())};
+  return {0, touched + static_cast<double>(ids.bytes() + view[Embedding::kY].bytes())};
 }
 
 // A fresh table is zeroed whole; one that is added to is touched only where ids point.
 Cost cost(const EmbeddingGrad& grad, const OperationView& view, const Load&) {
-  const Tensor& dy = view.read(0);
+  const Tensor& dy = view[EmbeddingGrad::kDY];
   const auto flops = static_cast<double>(dy.shape.elements());
   if (!grad.accumulate) return {flops, operand_bytes(view)};
-  const double touched = row_bytes(view.update(0), static_cast<double>(dy.shape[0]));
-  return {flops, touched + static_cast<double>(dy.bytes() + view.read(1).bytes())};
+  const double touched = row_bytes(view[EmbeddingGrad::kDTable], static_cast<double>(dy.shape[0]));
+  return {flops, touched + static_cast<double>(dy.bytes() + view[EmbeddingGrad::kIds].bytes())};
 }
 
 void differentiate(const Embedding&, const Operation& operation, Tape& tape) {
-  const TensorId dy = tape.gradient(operation.writes[0]);
-  const TensorId table = operation.reads[0];
+  const TensorId dy = tape.gradient(id_of(operation, Embedding::kY));
+  const TensorId table = id_of(operation, Embedding::kTable);
   if (dy == kNone || !tape.wants(table)) return;
-  tape.emit(EmbeddingGrad{}, {dy, operation.reads[1]}, {tape.contribute(table)});
+  tape.emit(EmbeddingGrad{}, {dy, id_of(operation, Embedding::kIds)}, {tape.contribute(table)});
 }
 
 }  // namespace snug::program

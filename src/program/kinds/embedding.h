@@ -1,7 +1,9 @@
 // embedding: rows of a table by id; also used to gather rows of any matrix.
 #pragma once
 
+#include <array>
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
 
 namespace snug::program {
 
@@ -9,6 +11,10 @@ namespace snug::program {
 struct Embedding {
   bool operator==(const Embedding&) const = default;
   static constexpr std::tuple<> kFields{};
+  static constexpr auto kTable = read<Embedding>(0, "table");
+  static constexpr auto kIds = read<Embedding>(1, "ids");
+  static constexpr auto kY = write<Embedding>(2, "y");
+  static constexpr std::array kOperands{kTable, kIds, kY};
 };
 
 // reads: dy (tokens, d), ids (tokens). writes: dtable (vocab, d), zero where no id points; with
@@ -17,6 +23,11 @@ struct EmbeddingGrad {
   bool accumulate = false;
   bool operator==(const EmbeddingGrad&) const = default;
   static constexpr auto kFields = std::tuple{Field{"accumulate", &EmbeddingGrad::accumulate}};
+  static constexpr auto kDY = read<EmbeddingGrad>(0, "dy");
+  static constexpr auto kIds = read<EmbeddingGrad>(1, "ids");
+  static constexpr auto kDTable =
+      write_or_update<EmbeddingGrad>(2, "dtable", &EmbeddingGrad::accumulate);
+  static constexpr std::array kOperands{kDY, kIds, kDTable};
 };
 
 }  // namespace snug::program

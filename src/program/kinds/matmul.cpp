@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "program/kinds/overloads.h"
+#include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
@@ -17,15 +18,14 @@ int64_t inner_size(const Matmul& matmul, const Tensor& a) {
 
 void require_low_rank(const Matmul& matmul, const OperationView& view, const Shape& c,
                       ShapeRule& rule) {
-  const size_t first = view.operation.reads.size() - 2;
-  const Tensor& low_a = view.read(first);
-  const Tensor& low_b = view.read(first + 1);
+  const Tensor& low_a = view[Matmul::kLowA];
+  const Tensor& low_b = view[Matmul::kLowB];
   rule.rank({"low_a", low_a}, 2);
   rule.rank({"low_b", low_b}, 2);
   const int64_t rank = low_a.shape.columns();
   rule.shape({"low_a", low_a}, Shape{c[0], rank});
   rule.shape({"low_b", low_b}, matmul.low_transpose_b ? Shape{c[1], rank} : Shape{rank, c[1]});
-  rule.mixed_types({{"a", view.read(0)}, {"low_a", low_a}, {"low_b", low_b}});
+  rule.mixed_types({{"a", view[Matmul::kA]}, {"low_a", low_a}, {"low_b", low_b}});
 }
 
 // The product that has this derivative: operands in their order, each as stored or transposed.
@@ -70,13 +70,9 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   rule.require(std::isfinite(matmul.low_alpha), "has a low_alpha that is not finite");
   rule.require(!(matmul.augmented && matmul.stochastic),
                "is augmented and stochastic; only gradients of weights round stochastically");
-  const size_t reads = size_t{2} + (matmul.addend ? 1 : 0) + (matmul.stochastic ? 1 : 0) +
-                       (matmul.augmented ? 2 : 0);
-  if (!rule.counts(reads, matmul.accumulate ? 0 : 1, matmul.accumulate ? 1 : 0))
-    return rule.error();
-  const Tensor& a = view.read(0);
-  const Tensor& b = view.read(1);
-  const Tensor& c = matmul.accumulate ? view.update(0) : view.write(0);
+  const Tensor& a = view[Matmul::kA];
+  const Tensor& b = view[Matmul::kB];
+  const Tensor& c = view[Matmul::kC];
   rule.rank({"a", a}, 2);
   rule.rank({"b", b}, 2);
   const int64_t m = a.shape[matmul.transpose_a ? 1 : 0];
@@ -86,11 +82,11 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   rule.shape({"c", c}, Shape{m, n});
   rule.mixed_types({{"a", a}, {"b", b}, {"c", c}});
   if (matmul.addend) {
-    rule.shape({"addend", view.read(2)}, Shape{m, n});
-    rule.mixed_types({{"a", a}, {"addend", view.read(2)}});
+    rule.shape({"addend", view[Matmul::kAddend]}, Shape{m, n});
+    rule.mixed_types({{"a", a}, {"addend", view[Matmul::kAddend]}});
   }
   if (matmul.stochastic) {
-    rule.index({"random", view.read(2)}, Shape{2});
+    rule.index({"random", view[Matmul::kRandom]}, Shape{2});
     rule.type({"c", c}, DType::bf16);
   }
   if (matmul.augmented) require_low_rank(matmul, view, c.shape, rule);
@@ -98,28 +94,43 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
 }
 
 Cost cost(const Matmul& matmul, const OperationView& view, const Load&) {
-  const Tensor& c = matmul.accumulate ? view.update(0) : view.write(0);
-  int64_t k = inner_size(matmul, view.read(0));
-  if (matmul.augmented) k += view.read(view.operation.reads.size() - 2).shape.columns();
+  const Tensor& c = view[Matmul::kC];
+  int64_t k = inner_size(matmul, view[Matmul::kA]);
+  if (matmul.augmented) k += view[Matmul::kLowA].shape.columns();
   return {2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
           operand_bytes(view)};
 }
 
 void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape) {
   SNUG_CHECK(!matmul.accumulate, "a matmul that updates its output has no derivative");
-  const TensorId dc = tape.gradient(operation.writes[0]);
+  const TensorId dc = tape.gradient(id_of(operation, Matmul::kC));
   if (dc == kNone) return;
-  const auto& reads = operation.reads;
-  differentiate_product(matmul, reads[0], reads[1], dc, tape);
+  const auto id = [&](const Operand<Matmul>& operand) { return id_of(operation, operand); };
+  // Copies: the tape grows the program that the operation may lie in.
+  const TensorId addend = id(Matmul::kAddend);
+  const TensorId low_a = id(Matmul::kLowA);
+  const TensorId low_b = id(Matmul::kLowB);
+  differentiate_product(matmul, id(Matmul::kA), id(Matmul::kB), dc, tape);
   if (matmul.augmented)
-    differentiate_product(product(false, matmul.low_transpose_b, matmul.low_alpha),
-                          reads[reads.size() - 2], reads[reads.size() - 1], dc, tape);
-  if (matmul.addend && tape.wants(operation.reads[2])) tape.pass_through(operation.reads[2], dc);
+    differentiate_product(product(false, matmul.low_transpose_b, matmul.low_alpha), low_a, low_b,
+                          dc, tape);
+  if (matmul.addend && tape.wants(addend)) tape.pass_through(addend, dc);
 }
 
 InPlacePairs in_place_pairs(const Matmul& matmul) {
-  if (matmul.addend) return {{0, 2}};
-  return {};
+  return in_place(matmul, {{Matmul::kC, Matmul::kAddend}});
+}
+
+RateKey rate_key(const Matmul& matmul, const OperationView& view, const Load&) {
+  const Shape& c = view[Matmul::kC].shape;
+  RateKey key;
+  key.name = typed_name(view);
+  key.name.insert(std::string_view("matmul").size(), std::string(matmul.transpose_a ? " t" : " n") +
+                                                         (matmul.transpose_b ? " t" : " n"));
+  if (matmul.stochastic) key.name += " stochastic";
+  key.shape = {rate_size(c[0]), rate_size(c[1]), rate_size(inner_size(matmul, view[Matmul::kA]))};
+  key.unit = Work::flops;
+  return key;
 }
 
 }  // namespace snug::program

@@ -3,9 +3,12 @@
 // of low rank; a backend may round it, with the addend, to c's type before it adds the other.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
@@ -40,6 +43,15 @@ struct Matmul {
                                              Field{"augmented", &Matmul::augmented},
                                              Field{"low_transpose_b", &Matmul::low_transpose_b},
                                              Field{"low_alpha", &Matmul::low_alpha}};
+  static constexpr auto kA = read<Matmul>(0, "a");
+  static constexpr auto kB = read<Matmul>(1, "b");
+  static constexpr auto kAddend = read<Matmul>(2, "addend", &Matmul::addend);
+  static constexpr auto kRandom = read<Matmul>(3, "random", &Matmul::stochastic);
+  static constexpr auto kLowA = read<Matmul>(4, "low_a", &Matmul::augmented);
+  static constexpr auto kLowB = read<Matmul>(5, "low_b", &Matmul::augmented);
+  static constexpr auto kC = write_or_update<Matmul>(6, "c", &Matmul::accumulate);
+  static constexpr std::array kOperands{kA, kB, kAddend, kRandom, kLowA, kLowB, kC};
+  static constexpr Traits kTraits{.is_product = true};
 };
 
 }  // namespace snug::program

@@ -12,11 +12,14 @@
 // offset, each product and sum rounded to fp32 on its own.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "formats/nf4.h"
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
@@ -38,6 +41,16 @@ struct DequantizeNf4 {
   bool nested = false;
   bool operator==(const DequantizeNf4&) const = default;
   static constexpr auto kFields = std::tuple{Field{"nested", &DequantizeNf4::nested}};
+  static constexpr auto kCodes = read<DequantizeNf4>(0, "codes");
+  static constexpr auto kAbsmax = read<DequantizeNf4>(1, "absmax");
+  static constexpr auto kNestedAbsmax =
+      read<DequantizeNf4>(2, "nested_absmax", &DequantizeNf4::nested);
+  static constexpr auto kNestedMap = read<DequantizeNf4>(3, "nested_map", &DequantizeNf4::nested);
+  static constexpr auto kNestedOffset =
+      read<DequantizeNf4>(4, "nested_offset", &DequantizeNf4::nested);
+  static constexpr auto kW = write<DequantizeNf4>(5, "w");
+  static constexpr std::array kOperands{kCodes,     kAbsmax,       kNestedAbsmax,
+                                        kNestedMap, kNestedOffset, kW};
 };
 
 // reads: x (m, in), then a stored weight. writes: y (m, out) = x w^T. Fused: dequantize_nf4, then
@@ -46,6 +59,16 @@ struct MatmulNf4 {
   bool nested = false;
   bool operator==(const MatmulNf4&) const = default;
   static constexpr auto kFields = std::tuple{Field{"nested", &MatmulNf4::nested}};
+  static constexpr auto kX = read<MatmulNf4>(0, "x");
+  static constexpr auto kCodes = read<MatmulNf4>(1, "codes");
+  static constexpr auto kAbsmax = read<MatmulNf4>(2, "absmax");
+  static constexpr auto kNestedAbsmax = read<MatmulNf4>(3, "nested_absmax", &MatmulNf4::nested);
+  static constexpr auto kNestedMap = read<MatmulNf4>(4, "nested_map", &MatmulNf4::nested);
+  static constexpr auto kNestedOffset = read<MatmulNf4>(5, "nested_offset", &MatmulNf4::nested);
+  static constexpr auto kY = write<MatmulNf4>(6, "y");
+  static constexpr std::array kOperands{kX,         kCodes,        kAbsmax, kNestedAbsmax,
+                                        kNestedMap, kNestedOffset, kY};
+  static constexpr Traits kTraits{.is_product = true, .is_fused = true};
 };
 
 }  // namespace snug::program

@@ -1,9 +1,12 @@
 // The update: global norm, clipping, AdamW in two forms.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
@@ -11,6 +14,9 @@ namespace snug::program {
 struct GlobalNorm {
   bool operator==(const GlobalNorm&) const = default;
   static constexpr std::tuple<> kFields{};
+  static constexpr auto kGradients = read_all<GlobalNorm>(0, "gradients");
+  static constexpr auto kNorm = write<GlobalNorm>(1, "norm");
+  static constexpr std::array kOperands{kGradients, kNorm};
 };
 
 // reads: norm (1). writes: factor (1) f32 = min(1, max_norm / (norm + 1e-6)) as torch clips; 1 when
@@ -20,20 +26,24 @@ struct ClipFactor {
   float max_norm = 0.0F;
   bool operator==(const ClipFactor&) const = default;
   static constexpr auto kFields = std::tuple{Field{"max_norm", &ClipFactor::max_norm}};
+  static constexpr auto kNorm = read<ClipFactor>(0, "norm");
+  static constexpr auto kFactor = write<ClipFactor>(1, "factor");
+  static constexpr std::array kOperands{kNorm, kFactor};
 };
 
 // AdamW (Loshchilov and Hutter 2019) in torch's order: decay, moments, step.
 // reads: gradient, factor (1), learning_rate (1) f32, step (1) i32 counting from 1.
-// updates: weight, first moment, second moment, then master f32 if the weight is not itself the
-// master. Without `stochastic`, moments are f32 and the f32 master (or f32 weight) is stepped and
-// rounded to the weight. With it, weight and moments are bf16 and all three are rounded
-// stochastically, keyed by (seed, step, site, element).
+// updates: weight, first moment, second moment, then master f32 with `has_master`; without it the
+// weight is its own master. Without `stochastic`, moments are f32 and the f32 master (or f32
+// weight) is stepped and rounded to the weight. With it, weight and moments are bf16 and all three
+// are rounded stochastically, keyed by (seed, step, site, element).
 struct AdamW {
   float beta1 = 0.9F;
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   float weight_decay = 0.0F;
   bool stochastic = false;
+  bool has_master = false;
   int64_t seed = 0;
   int32_t site = 0;
   bool operator==(const AdamW&) const = default;
@@ -42,8 +52,20 @@ struct AdamW {
                                              Field{"epsilon", &AdamW::epsilon},
                                              Field{"weight_decay", &AdamW::weight_decay},
                                              Field{"stochastic", &AdamW::stochastic},
+                                             Field{"has_master", &AdamW::has_master},
                                              Field{"seed", &AdamW::seed},
                                              Field{"site", &AdamW::site}};
+  static constexpr auto kGradient = read<AdamW>(0, "gradient");
+  static constexpr auto kFactor = read<AdamW>(1, "factor");
+  static constexpr auto kLearningRate = read<AdamW>(2, "learning_rate");
+  static constexpr auto kStep = read<AdamW>(3, "step");
+  static constexpr auto kWeight = update<AdamW>(4, "weight");
+  static constexpr auto kFirstMoment = update<AdamW>(5, "first_moment");
+  static constexpr auto kSecondMoment = update<AdamW>(6, "second_moment");
+  static constexpr auto kMaster = update<AdamW>(7, "master", &AdamW::has_master);
+  static constexpr std::array kOperands{kGradient, kFactor,      kLearningRate, kStep,
+                                        kWeight,   kFirstMoment, kSecondMoment, kMaster};
+  static constexpr Traits kTraits{.is_optimizer = true};
 };
 
 // AdamW with moments of 8 bits, as bitsandbytes' AdamW8bit steps (Dettmers et al., "8-bit
@@ -72,6 +94,19 @@ struct AdamW8bit {
       Field{"beta1", &AdamW8bit::beta1},     Field{"beta2", &AdamW8bit::beta2},
       Field{"epsilon", &AdamW8bit::epsilon}, Field{"weight_decay", &AdamW8bit::weight_decay},
       Field{"seed", &AdamW8bit::seed},       Field{"site", &AdamW8bit::site}};
+  static constexpr auto kGradient = read<AdamW8bit>(0, "gradient");
+  static constexpr auto kFactor = read<AdamW8bit>(1, "factor");
+  static constexpr auto kLearningRate = read<AdamW8bit>(2, "learning_rate");
+  static constexpr auto kStep = read<AdamW8bit>(3, "step");
+  static constexpr auto kWeight = update<AdamW8bit>(4, "weight");
+  static constexpr auto kFirstMoment = update<AdamW8bit>(5, "first_moment");
+  static constexpr auto kSecondMoment = update<AdamW8bit>(6, "second_moment");
+  static constexpr auto kFirstScale = update<AdamW8bit>(7, "first_scale");
+  static constexpr auto kSecondScale = update<AdamW8bit>(8, "second_scale");
+  static constexpr std::array kOperands{kGradient,     kFactor,     kLearningRate,
+                                        kStep,         kWeight,     kFirstMoment,
+                                        kSecondMoment, kFirstScale, kSecondScale};
+  static constexpr Traits kTraits{.is_optimizer = true};
 };
 
 // Elements that share one scale of an 8-bit moment, and how many scales a moment has.

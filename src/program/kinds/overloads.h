@@ -5,11 +5,13 @@
 // expansion or outputs that may share the bytes of an input; a call for another one is a bug.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "program/kind.h"
+#include "program/rate_key.h"
 
 namespace snug::program {
 
@@ -35,12 +37,36 @@ void differentiate(const CrossEntropy& loss, const Operation& operation, Tape& t
 // Emits the training form: the losses of the operation are written by it.
 void differentiate(const LinearCrossEntropy& loss, const Operation& operation, Tape& tape);
 
+// What the rate of a kind depends on, where that is not the bytes that it moves.
+RateKey rate_key(const Matmul& matmul, const OperationView& view, const Load& load);
+RateKey rate_key(const Attention& attention, const OperationView& view, const Load& load);
+RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Load& load);
+RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, const Load& load);
+RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view, const Load& load);
+RateKey rate_key(const GlobalNorm& norm, const OperationView& view, const Load& load);
+RateKey rate_key(const Transfer& transfer, const OperationView& view, const Load& load);
+
 void expand(const LinearCrossEntropy& loss, const OperationView& view, Builder& builder);
 void expand(const LinearCrossEntropyTrain& loss, const OperationView& view, Builder& builder);
 void expand(const MatmulNf4& matmul, const OperationView& view, Builder& builder);
 
 // (index into writes, index into reads).
 using InPlacePairs = std::vector<std::pair<int, int>>;
+
+// Of the pairs of an output and an input, those that an operation with these attributes has.
+template <typename Struct>
+InPlacePairs in_place(const Struct& attributes,
+                      std::initializer_list<std::pair<Operand<Struct>, Operand<Struct>>> pairs) {
+  InPlacePairs result;
+  for (const auto& [output, input] : pairs) {
+    const Slot to = slot_of(attributes, output);
+    const Slot from = slot_of(attributes, input);
+    if (to.present && from.present && to.access == Access::write)
+      result.emplace_back(static_cast<int>(to.index), static_cast<int>(from.index));
+  }
+  return result;
+}
+
 InPlacePairs in_place_pairs(const Matmul& matmul);
 InPlacePairs in_place_pairs(const Add& add);
 InPlacePairs in_place_pairs(const AddBias& add_bias);

@@ -1,7 +1,10 @@
 // rms_norm: y = x / sqrt(mean(x^2) + epsilon) * w, statistics in fp32 (Zhang and Sennrich 2019).
 #pragma once
 
+#include <array>
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
@@ -10,6 +13,11 @@ struct RmsNorm {
   float epsilon = 1e-5F;
   bool operator==(const RmsNorm&) const = default;
   static constexpr auto kFields = std::tuple{Field{"epsilon", &RmsNorm::epsilon}};
+  static constexpr auto kX = read<RmsNorm>(0, "x");
+  static constexpr auto kW = read<RmsNorm>(1, "w");
+  static constexpr auto kY = write<RmsNorm>(2, "y");
+  static constexpr std::array kOperands{kX, kW, kY};
+  static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name};
 };
 
 // reads: dy, x (tokens, d), w (d), then an addend (tokens, d) if `addend`. writes: dx (+ addend),
@@ -25,6 +33,14 @@ struct RmsNormGrad {
       Field{"epsilon", &RmsNormGrad::epsilon},
       Field{"weight_gradient", &RmsNormGrad::weight_gradient},
       Field{"addend", &RmsNormGrad::addend}, Field{"accumulate", &RmsNormGrad::accumulate}};
+  static constexpr auto kDY = read<RmsNormGrad>(0, "dy");
+  static constexpr auto kX = read<RmsNormGrad>(1, "x");
+  static constexpr auto kW = read<RmsNormGrad>(2, "w");
+  static constexpr auto kAddend = read<RmsNormGrad>(3, "addend", &RmsNormGrad::addend);
+  static constexpr auto kDX = write<RmsNormGrad>(4, "dx");
+  static constexpr auto kDW = write_or_update<RmsNormGrad>(5, "dw", &RmsNormGrad::accumulate,
+                                                           &RmsNormGrad::weight_gradient);
+  static constexpr std::array kOperands{kDY, kX, kW, kAddend, kDX, kDW};
 };
 
 }  // namespace snug::program

@@ -2,9 +2,12 @@
 // head turns with element i + head_dim / 2.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
@@ -15,6 +18,10 @@ struct RotaryTable {
   float factor = 1.0F;
   bool operator==(const RotaryTable&) const = default;
   static constexpr auto kFields = std::tuple{Field{"factor", &RotaryTable::factor}};
+  static constexpr auto kPositions = read<RotaryTable>(0, "positions");
+  static constexpr auto kInverseFrequency = read<RotaryTable>(1, "inverse_frequency");
+  static constexpr auto kTable = write<RotaryTable>(2, "table");
+  static constexpr std::array kOperands{kPositions, kInverseFrequency, kTable};
 };
 
 // reads: x (tokens, heads * head_dim), table (tokens, head_dim). writes: y like x, which may share
@@ -28,6 +35,11 @@ struct Rope {
   static constexpr auto kFields =
       std::tuple{Field{"head_dim", &Rope::head_dim}, Field{"inverse", &Rope::inverse},
                  Field{"turned_heads", &Rope::turned_heads}};
+  static constexpr auto kX = read<Rope>(0, "x");
+  static constexpr auto kTable = read<Rope>(1, "table");
+  static constexpr auto kY = write<Rope>(2, "y");
+  static constexpr std::array kOperands{kX, kTable, kY};
+  static constexpr Traits kTraits{.passes_on = kX.name};
 };
 
 }  // namespace snug::program

@@ -9,24 +9,7 @@ bool is_computed_with(DType type) {
   return type == DType::f64 || type == DType::f32 || type == DType::bf16;
 }
 
-std::string plural(size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 }  // namespace
-
-bool ShapeRule::counts(size_t reads, size_t writes, size_t updates) {
-  const Operation& operation = view_.operation;
-  if (!error_.empty()) return false;
-  const auto check = [&](size_t found, size_t expected, std::string_view what) {
-    if (found != expected && error_.empty())
-      error_ = fmt::format("has {}, expected {}", plural(found, what), expected);
-  };
-  check(operation.reads.size(), reads, "read");
-  check(operation.writes.size(), writes, "write");
-  check(operation.updates.size(), updates, "update");
-  return error_.empty();
-}
 
 void ShapeRule::require(bool condition, std::string_view problem) {
   if (!condition && error_.empty()) error_ = problem;

@@ -24,8 +24,6 @@ class ShapeRule {
 
   explicit ShapeRule(const OperationView& view) : view_(view) {}
 
-  // Whether the lists have exactly these lengths; if not, no operand may be looked at.
-  bool counts(size_t reads, size_t writes, size_t updates = 0);
   void require(bool condition, std::string_view problem);
   void rank(const Operand& operand, int expected);
   void shape(const Operand& operand, const Shape& expected);

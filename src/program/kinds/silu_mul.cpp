@@ -9,46 +9,44 @@ namespace snug::program {
 
 std::string shape_error(const SiluMul&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(2, 1)) return rule.error();
-  const Tensor& gate = view.read(0);
+  const Tensor& gate = view[SiluMul::kGate];
   rule.rank({"gate", gate}, 2);
-  rule.shape({"up", view.read(1)}, gate.shape);
-  rule.shape({"y", view.write(0)}, gate.shape);
-  rule.mixed_types({{"gate", gate}, {"up", view.read(1)}, {"y", view.write(0)}});
+  rule.shape({"up", view[SiluMul::kUp]}, gate.shape);
+  rule.shape({"y", view[SiluMul::kY]}, gate.shape);
+  rule.mixed_types({{"gate", gate}, {"up", view[SiluMul::kUp]}, {"y", view[SiluMul::kY]}});
   return rule.error();
 }
 
 std::string shape_error(const SiluMulGrad&, const OperationView& view) {
   ShapeRule rule(view);
-  if (!rule.counts(3, 2)) return rule.error();
-  const Tensor& gate = view.read(1);
+  const Tensor& gate = view[SiluMulGrad::kGate];
   rule.rank({"gate", gate}, 2);
-  rule.shape({"dy", view.read(0)}, gate.shape);
-  rule.shape({"up", view.read(2)}, gate.shape);
-  rule.shape({"dgate", view.write(0)}, gate.shape);
-  rule.shape({"dup", view.write(1)}, gate.shape);
+  rule.shape({"dy", view[SiluMulGrad::kDY]}, gate.shape);
+  rule.shape({"up", view[SiluMulGrad::kUp]}, gate.shape);
+  rule.shape({"dgate", view[SiluMulGrad::kDGate]}, gate.shape);
+  rule.shape({"dup", view[SiluMulGrad::kDUp]}, gate.shape);
   rule.mixed_types({{"gate", gate},
-                    {"dy", view.read(0)},
-                    {"up", view.read(2)},
-                    {"dgate", view.write(0)},
-                    {"dup", view.write(1)}});
+                    {"dy", view[SiluMulGrad::kDY]},
+                    {"up", view[SiluMulGrad::kUp]},
+                    {"dgate", view[SiluMulGrad::kDGate]},
+                    {"dup", view[SiluMulGrad::kDUp]}});
   return rule.error();
 }
 
 // The sigmoid (3) and two products.
 Cost cost(const SiluMul&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.write(0).shape.elements(), 5);
+  return streaming_cost(view, view[SiluMul::kY].shape.elements(), 5);
 }
 
 // The sigmoid (3), dup (2), and dgate = dy * up * s * (1 + gate * (1 - s)) (5).
 Cost cost(const SiluMulGrad&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view.write(0).shape.elements(), 10);
+  return streaming_cost(view, view[SiluMulGrad::kDGate].shape.elements(), 10);
 }
 
 void differentiate(const SiluMul&, const Operation& operation, Tape& tape) {
-  const TensorId dy = tape.gradient(operation.writes[0]);
-  const TensorId gate = operation.reads[0];
-  const TensorId up = operation.reads[1];
+  const TensorId dy = tape.gradient(id_of(operation, SiluMul::kY));
+  const TensorId gate = id_of(operation, SiluMul::kGate);
+  const TensorId up = id_of(operation, SiluMul::kUp);
   if (dy == kNone || (!tape.wants(gate) && !tape.wants(up))) return;
   // Copies: the table grows below.
   const Shape shape = tape.program().tensor(gate).shape;
@@ -60,7 +58,12 @@ void differentiate(const SiluMul&, const Operation& operation, Tape& tape) {
   tape.emit(SiluMulGrad{}, {dy, gate, up}, {dgate, dup});
 }
 
-InPlacePairs in_place_pairs(const SiluMul&) { return {{0, 0}, {0, 1}}; }
-InPlacePairs in_place_pairs(const SiluMulGrad&) { return {{0, 1}, {1, 2}}; }
+InPlacePairs in_place_pairs(const SiluMul& silu_mul) {
+  return in_place(silu_mul, {{SiluMul::kY, SiluMul::kGate}, {SiluMul::kY, SiluMul::kUp}});
+}
+InPlacePairs in_place_pairs(const SiluMulGrad& grad) {
+  return in_place(
+      grad, {{SiluMulGrad::kDGate, SiluMulGrad::kGate}, {SiluMulGrad::kDUp, SiluMulGrad::kUp}});
+}
 
 }  // namespace snug::program

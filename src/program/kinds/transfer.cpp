@@ -1,6 +1,7 @@
 #include "program/kinds/transfer.h"
 
 #include "program/kinds/overloads.h"
+#include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 
 namespace snug::program {
@@ -24,21 +25,34 @@ void check_ends(ShapeRule& rule, const Tensor& x, const Tensor& y) {
 
 std::string shape_error(const Transfer&, const OperationView& view) {
   ShapeRule rule(view);
-  if (rule.counts(1, 1)) check_ends(rule, view.read(0), view.write(0));
+  const Channel channel = view.operation.channel;
+  const bool to_device = view[Transfer::kY].space == Space::device;
+  rule.require(channel == Channel::compute ||
+                   channel == (to_device ? Channel::host_to_device : Channel::device_to_host),
+               "copies against the direction of its channel");
+  check_ends(rule, view[Transfer::kX], view[Transfer::kY]);
   return rule.error();
 }
 
 std::string shape_error(const Await&, const OperationView& view) {
   ShapeRule rule(view);
-  if (rule.counts(1, 0, 1)) check_ends(rule, view.read(0), view.update(0));
+  check_ends(rule, view[Await::kX], view[Await::kY]);
   return rule.error();
 }
 
 // What crosses the link, once.
 Cost cost(const Transfer&, const OperationView& view, const Load&) {
-  return {.flops = 0, .bytes = static_cast<double>(view.read(0).bytes())};
+  return {.flops = 0, .bytes = static_cast<double>(view[Transfer::kX].bytes())};
 }
 
 Cost cost(const Await&, const OperationView&, const Load&) { return {}; }
+
+RateKey rate_key(const Transfer& transfer, const OperationView& view, const Load& load) {
+  RateKey key;
+  key.name = typed_name(view);
+  key.shape = {std::max(1.0, cost(transfer, view, load).bytes)};
+  key.unit = Work::link_bytes;
+  return key;
+}
 
 }  // namespace snug::program

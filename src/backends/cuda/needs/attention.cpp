@@ -1,7 +1,8 @@
 #include "backends/cuda/needs/attention.h"
 
 #include <algorithm>
-#include <span>
+#include <initializer_list>
+#include <type_traits>
 
 #include "backends/cuda/kernels/operand.h"
 #include "backends/cuda/kernels/sizes.h"
@@ -15,7 +16,6 @@ namespace {
 using program::Attention;
 using program::AttentionGrad;
 using program::Tensor;
-using program::TensorId;
 
 // The ranges of keys, those of queries.
 int64_t ranges_bytes(int64_t q_tokens, int64_t k_tokens) {
@@ -28,29 +28,31 @@ bool has_bf16_vectors(const Tensor& tensor) {
          tensor.view.offset % kVectorElements == 0;
 }
 
-// `tensors`: q first, and all that are no lse and no bounds.
+// `tensors`: all that are no lse and no bounds.
 template <typename Attributes>
-bool suits_cudnn(const Attributes& attention, const OperationView& view,
-                 std::span<const TensorId> tensors, const Card& card) {
+bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
+                    std::initializer_list<const Tensor*> tensors, const Card& card) {
   if (!card.cudnn || card.compute_capability < 90 || card.compute_capability >= 110) return false;
-  const auto& reads = view.operation.reads;
-  const int64_t segments = view.program.tensor(reads.back()).shape[0];
-  const int64_t tokens = view.program.tensor(tensors[0]).shape[0];
+  const int64_t segments = view[Attributes::kKBounds].shape[0];
+  const int64_t tokens = view[Attributes::kQ].shape[0];
   // Blocks are made as if every segment were of the longest kind: at most so many for each that has
   // work.
   constexpr int64_t kMostIdle = 8;
-  const bool has_segments = attention.segment_tokens > 0 && segments <= kMostSegments &&
-                            reads[reads.size() - 2] == reads.back() &&
-                            segments * attention.segment_tokens <= kMostIdle * tokens;
+  const bool has_segments =
+      attention.segment_tokens > 0 && segments <= kMostSegments &&
+      id_of(view.operation, Attributes::kQBounds) == id_of(view.operation, Attributes::kKBounds) &&
+      segments * attention.segment_tokens <= kMostIdle * tokens;
   constexpr int64_t kMostDims = 128;
   return has_segments && attention.head_dim % 32 == 0 && attention.head_dim <= kMostDims &&
          std::all_of(tensors.begin(), tensors.end(),
-                     [&](TensorId id) { return has_bf16_vectors(view.program.tensor(id)); });
+                     [](const Tensor* tensor) { return has_bf16_vectors(*tensor); });
 }
 
 template <typename Attributes>
-SegmentScratch scratch_of(const Attributes& attention, bool is_gradient, int64_t segments,
-                          int64_t tokens) {
+SegmentScratch scratch_of(const Attributes& attention, const OperationView& view) {
+  constexpr bool is_gradient = std::is_same_v<Attributes, AttentionGrad>;
+  const int64_t segments = view[Attributes::kQBounds].shape[0];
+  const int64_t tokens = view[Attributes::kQ].shape[0];
   SegmentScratch scratch;
   scratch.begins = aligned(segments * int64_t{sizeof(int32_t)});
   const int64_t tables = is_gradient ? kSegmentTables : kForwardTables;
@@ -63,34 +65,48 @@ SegmentScratch scratch_of(const Attributes& attention, bool is_gradient, int64_t
 
 }  // namespace
 
-bool is_by_cudnn(const Attention& attention, const OperationView& view, const Card& card) {
-  const auto& reads = view.operation.reads;
-  const TensorId tensors[]{reads[0], reads[1], reads[2], view.operation.writes[0]};
-  return suits_cudnn(attention, view, tensors, card);
+bool suits_cudnn(const Attention& attention, const OperationView& view, const Card& card) {
+  return all_suit_cudnn(
+      attention, view,
+      {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV], &view[Attention::kO]},
+      card);
 }
 
-bool is_by_cudnn(const AttentionGrad& grad, const OperationView& view, const Card& card) {
-  const auto& reads = view.operation.reads;
-  const auto& writes = view.operation.writes;
-  const TensorId tensors[]{reads[1], reads[2],  reads[3],  reads[4],
-                           reads[0], writes[0], writes[1], writes[2]};
-  return !grad.deterministic && suits_cudnn(grad, view, tensors, card);
+bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  using Grad = AttentionGrad;
+  return !grad.deterministic &&
+         all_suit_cudnn(grad, view,
+                        {&view[Grad::kQ], &view[Grad::kK], &view[Grad::kV], &view[Grad::kO],
+                         &view[Grad::kDO], &view[Grad::kDQ], &view[Grad::kDK], &view[Grad::kDV]},
+                        card);
 }
 
-bool is_by_cudnn(const OperationView& view, const Card& card) {
+bool is_by_cudnn(const OperationView& view) {
   const auto& attributes = view.operation.attributes;
-  if (const auto* attention = std::get_if<Attention>(&attributes))
-    return is_by_cudnn(*attention, view, card);
+  if (const auto* attention = std::get_if<Attention>(&attributes)) return attention->by_library;
   const auto* grad = std::get_if<AttentionGrad>(&attributes);
-  return grad != nullptr && is_by_cudnn(*grad, view, card);
+  return grad != nullptr && grad->by_library;
+}
+
+Attention decide(const Attention& attention, const OperationView& view, const Card& card) {
+  Attention decided = attention;
+  decided.splits = attention_splits(split_shape(attention, view), card);
+  decided.by_library = decided.splits == 0 && suits_cudnn(attention, view, card);
+  return decided;
+}
+
+AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  AttentionGrad decided = grad;
+  decided.by_library = suits_cudnn(grad, view, card);
+  return decided;
 }
 
 SegmentScratch segment_scratch(const Attention& attention, const OperationView& view) {
-  return scratch_of(attention, false, view.read(3).shape[0], view.read(0).shape[0]);
+  return scratch_of(attention, view);
 }
 
 SegmentScratch segment_scratch(const AttentionGrad& grad, const OperationView& view) {
-  return scratch_of(grad, true, view.read(6).shape[0], view.read(1).shape[0]);
+  return scratch_of(grad, view);
 }
 
 int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
@@ -111,23 +127,19 @@ bool supports(const AttentionGrad& grad, const OperationView&, const Card& card)
          attention_grad_shared_bytes(grad.head_dim) <= card.shared_bytes;
 }
 
-// What cuDNN may refuse, own kernels do in the same scratch.
-int64_t workspace_bytes(const Attention& attention, const OperationView& view, const Card& card) {
-  const SplitShape shape = split_shape(attention, view);
-  if (const int64_t splits = attention_splits(shape, card); splits > 0)
-    return attention_splits_bytes(shape, splits);
-  const int64_t own = ranges_bytes(view.read(0).shape[0], view.read(1).shape[0]);
-  if (!is_by_cudnn(attention, view, card)) return own;
-  return std::max(own, segment_scratch(attention, view).bytes());
+int64_t workspace_bytes(const Attention& attention, const OperationView& view, const Card&) {
+  if (attention.splits > 0)
+    return attention_splits_bytes(split_shape(attention, view), attention.splits);
+  if (attention.by_library) return segment_scratch(attention, view).bytes();
+  return ranges_bytes(view[Attention::kQ].shape[0], view[Attention::kK].shape[0]);
 }
 
 // And delta.
-int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const Card& card) {
-  const int64_t q_tokens = view.read(1).shape[0];
-  const int64_t own = ranges_bytes(q_tokens, view.read(2).shape[0]) +
-                      grad.heads * q_tokens * int64_t{sizeof(float)};
-  if (!is_by_cudnn(grad, view, card)) return own;
-  return std::max(own, segment_scratch(grad, view).bytes());
+int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const Card&) {
+  if (grad.by_library) return segment_scratch(grad, view).bytes();
+  const int64_t q_tokens = view[AttentionGrad::kQ].shape[0];
+  return ranges_bytes(q_tokens, view[AttentionGrad::kK].shape[0]) +
+         grad.heads * q_tokens * int64_t{sizeof(float)};
 }
 
 }  // namespace snug::backends::cuda

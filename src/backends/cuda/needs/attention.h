@@ -8,16 +8,16 @@
 
 namespace snug::backends::cuda {
 
-// Whether cuDNN does it: bf16, heads of 32, 64, 96 or 128, keys of the same tokens as the queries,
-// segments of a known length and not so many that most of its blocks would find none, on a card of
-// compute capability 9.0 to 10.x; a gradient where it need not be deterministic, for the library
-// adds in any order.
-bool is_by_cudnn(const program::Attention& attention, const program::OperationView& view,
+// Whether cuDNN can do it: bf16, heads of 32, 64, 96 or 128, keys of the same tokens as the
+// queries, segments of a known length and not so many that most of its blocks would find none, on a
+// card of compute capability 9.0 to 10.x; a gradient where it need not be deterministic, for the
+// library adds in any order.
+bool suits_cudnn(const program::Attention& attention, const program::OperationView& view,
                  const Card& card);
-bool is_by_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
+bool suits_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
                  const Card& card);
-// Of an attention or its gradient; no other operation is.
-bool is_by_cudnn(const program::OperationView& view, const Card& card);
+// Whether the operation is an attention, or its gradient, that was given to cuDNN.
+bool is_by_cudnn(const program::OperationView& view);
 
 // Scratch of an attention by cuDNN, in bytes from its beginning.
 struct SegmentScratch {

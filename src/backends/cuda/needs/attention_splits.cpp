@@ -7,6 +7,8 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::Attention;
+
 // A block has 16 KiB under way (128 lanes, eight times 16 bytes), and 18 KiB a multiprocessor hide
 // the latency of an H100's memory (25 bytes a nanosecond, some 700 ns): two blocks do, and two fit
 // where they keep eight heads. With four, some read while others sum.
@@ -18,13 +20,13 @@ constexpr int64_t kMostSplits = 64;
 
 }  // namespace
 
-SplitShape split_shape(const program::Attention& attention, const program::OperationView& view) {
+SplitShape split_shape(const Attention& attention, const program::OperationView& view) {
   return {.heads = attention.heads,
           .kv_heads = attention.kv_heads,
           .head_dim = attention.head_dim,
-          .q_tokens = view.read(0).shape[0],
-          .k_tokens = view.read(1).shape[0],
-          .segments = view.read(3).shape[0]};
+          .q_tokens = view[Attention::kQ].shape[0],
+          .k_tokens = view[Attention::kK].shape[0],
+          .segments = view[Attention::kQBounds].shape[0]};
 }
 
 int64_t attention_splits(const SplitShape& shape, const Card& card) {

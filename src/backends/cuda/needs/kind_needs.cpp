@@ -18,9 +18,15 @@ int64_t workspace_bytes(const OperationView& view, const Card& card) {
   });
 }
 
+program::Attributes decide(const OperationView& view, const Card& card) {
+  return dispatch<program::Attributes>(view.operation.attributes, [&](const auto& attributes) {
+    return program::Attributes(decide(attributes, view, card));
+  });
+}
+
+// What a library asks for is bounded by a table; own kernels need what they say.
 program::Workspace workspace(const OperationView& view, const Card& card) {
-  return {
-      .bytes = workspace_bytes(view, card), .exact = true, .by_library = is_by_cudnn(view, card)};
+  return {.bytes = workspace_bytes(view, card), .exact = !is_by_cudnn(view)};
 }
 
 }  // namespace snug::backends::cuda

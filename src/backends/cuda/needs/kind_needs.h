@@ -15,12 +15,25 @@ namespace snug::backends::cuda {
 
 // Whether the operation runs on the card.
 bool runs(const program::OperationView& view, const Card& card);
-// Its scratch, exact.
+// Its attributes with what is decided for the card.
+program::Attributes decide(const program::OperationView& view, const Card& card);
+// Its scratch, exact, unless a library asks for less.
 int64_t workspace_bytes(const program::OperationView& view, const Card& card);
 // The same, as a target says it.
 program::Workspace workspace(const program::OperationView& view, const Card& card);
 
 using program::OperationView;
+
+template <typename Attributes>
+Attributes decide(const Attributes& attributes, const OperationView&, const Card&) {
+  return attributes;
+}
+program::Attention decide(const program::Attention&, const OperationView&, const Card&);
+program::AttentionGrad decide(const program::AttentionGrad&, const OperationView&, const Card&);
+program::LinearCrossEntropy decide(const program::LinearCrossEntropy&, const OperationView&,
+                                   const Card&);
+program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain&,
+                                        const OperationView&, const Card&);
 
 template <typename Attributes>
 int64_t workspace_bytes(const Attributes&, const OperationView&, const Card&) {

@@ -11,31 +11,33 @@ namespace {
 using program::LinearCrossEntropy;
 using program::LinearCrossEntropyTrain;
 
-bool supports_loss(const LossForm& form, const OperationView& view) {
-  const base::DType type = view.read(0).dtype;
-  if (!supports_product(type, view.read(1).dtype, base::DType::f32)) return false;
-  if (form.train && view.write(2).dtype != type) return false;
-  if (!form.weight_gradient) return true;
-  return supports_product(type, type, (form.accumulate ? view.update(0) : view.write(3)).dtype);
+using LossTensors = LossForm<program::Tensor>;
+
+bool supports_loss(const LossTensors& form) {
+  const base::DType type = form.hidden.dtype;
+  if (!supports_product(type, form.weight.dtype, base::DType::f32)) return false;
+  if (form.dhidden != nullptr && form.dhidden->dtype != type) return false;
+  return form.dweight == nullptr || supports_product(type, type, form.dweight->dtype);
 }
 
-int64_t loss_bytes(const LossForm& form, const OperationView& view, const Card& card) {
-  return LossLayout(form, view).library() + card.product_workspace_bytes;
+int64_t loss_bytes(const LossTensors& form, const Card& card) {
+  return LossLayout(form).library() + card.product_workspace_bytes;
+}
+
+template <typename Loss>
+Loss decide_chunk(Loss loss, const OperationView& view) {
+  if (loss.chunk_rows == 0) loss.chunk_rows = loss_chunk_rows(view[Loss::kHidden].shape[0]);
+  return loss;
 }
 
 }  // namespace
 
-LossForm form_of(const LinearCrossEntropy& loss) { return {.chunk_rows = loss.chunk_rows}; }
-LossForm form_of(const LinearCrossEntropyTrain& loss) {
-  return {loss.chunk_rows, true, loss.weight_gradient, loss.accumulate};
-}
-
-LossLayout::LossLayout(const LossForm& form, const OperationView& view)
-    : tokens(view.read(0).shape[0]),
-      vocab(view.read(1).shape[0]),
-      width(view.read(0).shape[1]),
+LossLayout::LossLayout(const LossTensors& form)
+    : tokens(form.hidden.shape[0]),
+      vocab(form.weight.shape[0]),
+      width(form.hidden.shape[1]),
       chunk_rows(form.chunk_rows > 0 ? std::min(form.chunk_rows, tokens) : tokens),
-      hidden_bytes(base::size_of(view.read(0).dtype)) {}
+      hidden_bytes(base::size_of(form.hidden.dtype)) {}
 
 int64_t LossLayout::numbers() const { return kArenaAlignment; }
 int64_t LossLayout::hidden() const {
@@ -47,19 +49,29 @@ int64_t LossLayout::library() const {
 }
 
 bool supports(const LinearCrossEntropy& loss, const OperationView& view, const Card&) {
-  return supports_loss(form_of(loss), view);
+  return supports_loss(form_of(loss, view));
 }
 bool supports(const LinearCrossEntropyTrain& loss, const OperationView& view, const Card&) {
-  return supports_loss(form_of(loss), view);
+  return supports_loss(form_of(loss, view));
 }
 
 int64_t workspace_bytes(const LinearCrossEntropy& loss, const OperationView& view,
                         const Card& card) {
-  return loss_bytes(form_of(loss), view, card);
+  return loss_bytes(form_of(loss, view), card);
 }
 int64_t workspace_bytes(const LinearCrossEntropyTrain& loss, const OperationView& view,
                         const Card& card) {
-  return loss_bytes(form_of(loss), view, card);
+  return loss_bytes(form_of(loss, view), card);
+}
+
+program::LinearCrossEntropy decide(const program::LinearCrossEntropy& loss,
+                                   const OperationView& view, const Card&) {
+  return decide_chunk(loss, view);
+}
+
+program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain& loss,
+                                        const OperationView& view, const Card&) {
+  return decide_chunk(loss, view);
 }
 
 }  // namespace snug::backends::cuda

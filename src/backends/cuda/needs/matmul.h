@@ -1,7 +1,6 @@
 // Which products go to cuBLASLt, and what scratch they leave for themselves.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "program/program.h"
@@ -10,11 +9,6 @@ namespace snug::backends::cuda {
 
 // Whether the library multiplies these.
 bool supports_product(base::DType a, base::DType b, base::DType c);
-
-const program::Tensor& result_of(const program::Matmul& matmul, const program::OperationView& view);
-
-// The first factor of an augmented product's second product among its reads.
-size_t low_operand(const program::OperationView& view);
 
 // Decoding: y (+)= x W^T of a few rows, bound by reading W once. An own kernel, which runs an
 // adapter's product first.

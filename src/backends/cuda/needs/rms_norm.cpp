@@ -3,16 +3,18 @@
 
 namespace snug::backends::cuda {
 
+using program::RmsNormGrad;
+
 // A block keeps the sums of its columns.
-bool supports(const program::RmsNormGrad& grad, const OperationView& view, const Card& card) {
+bool supports(const RmsNormGrad& grad, const OperationView& view, const Card& card) {
   return !grad.weight_gradient ||
-         norm_shared_bytes(view.read(1).shape.columns()) + kDeclaredSharedBytes <=
+         norm_shared_bytes(view[RmsNormGrad::kX].shape.columns()) + kDeclaredSharedBytes <=
              card.shared_bytes;
 }
 
-int64_t workspace_bytes(const program::RmsNormGrad& grad, const OperationView& view, const Card&) {
+int64_t workspace_bytes(const RmsNormGrad& grad, const OperationView& view, const Card&) {
   if (!grad.weight_gradient) return 0;
-  const program::Shape& shape = view.read(1).shape;
+  const program::Shape& shape = view[RmsNormGrad::kX].shape;
   return norm_weight_grad_bytes(shape.rows(), shape.columns());
 }
 

@@ -1,0 +1,19 @@
+// Names and sizes that the rate keys of several kinds are made of.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "program/program.h"
+
+namespace snug::program {
+
+// A size as a rate key has it: positive.
+inline double rate_size(int64_t value) { return static_cast<double>(std::max<int64_t>(1, value)); }
+
+// "rms_norm bf16 bf16 > bf16": the types of what it reads, writes and updates tell the forms of a
+// kind apart. Integers are the same in all.
+std::string typed_name(const OperationView& view);
+
+}  // namespace snug::program

@@ -1,0 +1,46 @@
+// What passes, plans and the executor ask of a kind instead of testing for it by name. A kind's
+// struct states them in kTraits; one without kTraits has the defaults.
+#pragma once
+
+#include <string_view>
+
+namespace snug::program {
+
+struct Traits {
+  // Costs one pass over its operands: its output is made again in the backward pass and never kept
+  // for it.
+  bool is_cheap = false;
+  // The operand that it passes on with another scale or direction (norms, rotations): where that is
+  // made again, so is the output.
+  std::string_view passes_on = {};
+  // The gated activation of a layer: recompute=gate_up makes what it reads again.
+  bool is_gated_activation = false;
+  // Attention over rows: costly to make again where rows are long.
+  bool is_attention = false;
+  // A matrix product, which lists show with its shape.
+  bool is_product = false;
+  // A loss: its own gradient is one, and the backward pass begins with it.
+  bool is_loss = false;
+  // Replaced by its derivative, which computes the forward outputs too.
+  bool has_training_form = false;
+  // Defined by its expansion into other kinds.
+  bool is_fused = false;
+  // Steps a weight by its gradient; has the operands weight, gradient and factor.
+  bool is_optimizer = false;
+  // Begins a copy between two spaces that goes on during what follows; ends one.
+  bool begins_copy = false;
+  bool ends_copy = false;
+  // The operand whose values say how much of the work is done. Shapes of library calls depend on
+  // them, so the host holds a copy.
+  std::string_view extent = {};
+};
+
+template <typename Struct>
+constexpr Traits traits_of() {
+  if constexpr (requires { Struct::kTraits; })
+    return Struct::kTraits;
+  else
+    return {};
+}
+
+}  // namespace snug::program

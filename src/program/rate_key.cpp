@@ -1,0 +1,68 @@
+#include "program/rate_key.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "base/error.h"
+#include "program/kinds/overloads.h"
+#include "program/kinds/rate_names.h"
+
+namespace snug::program {
+namespace {
+
+void append_types(const Program& program, const std::vector<TensorId>& ids, const char* before,
+                  std::string& name) {
+  bool first = true;
+  for (const TensorId id : ids) {
+    if (!base::is_float(program.tensor(id).dtype)) continue;
+    name += first ? before : " ";
+    name += base::name_of(program.tensor(id).dtype);
+    first = false;
+  }
+}
+
+}  // namespace
+
+std::string typed_name(const OperationView& view) {
+  std::string name(name_of(view.operation.kind()));
+  append_types(view.program, view.operation.reads, " ", name);
+  append_types(view.program, view.operation.writes, " > ", name);
+  append_types(view.program, view.operation.updates, " += ", name);
+  return name;
+}
+
+namespace {
+
+// Taken by kinds without an overload of their own: the bytes that it moves are its shape.
+template <typename Attributes>
+RateKey rate_key(const Attributes&, const OperationView& view, const Load& load) {
+  RateKey key;
+  key.name = typed_name(view);
+  key.shape = {std::max(1.0, cost(view, load).bytes)};
+  return key;
+}
+
+}  // namespace
+
+std::string line_of(const RateKey& key) {
+  if (!key.is_product) return key.name;
+  return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
+}
+
+RateKey rate_key(const OperationView& view, const Load& load) {
+  RateKey key = std::visit(
+      [&]<typename Struct>(const Struct& attributes) -> RateKey {
+        SNUG_CHECK((!std::is_same_v<Struct, EndOfKinds>), "an operation has a kind");
+        return rate_key(attributes, view, load);
+      },
+      view.operation.attributes);
+  key.is_product = traits_of(view.operation).is_product;
+  const Cost work = cost(view, load);
+  key.work = key.unit == Work::flops ? work.flops : work.bytes;
+  return key;
+}
+
+}  // namespace snug::program
