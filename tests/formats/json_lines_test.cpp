@@ -2,9 +2,11 @@
 
 #include "../base/temporary_folder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace snug::formats {
 namespace {
@@ -54,13 +56,68 @@ TEST(JsonLines, ATornLastLineIsDropped) {
   EXPECT_EQ(resumed(folder, "{\"step\":1}\n{\"st\n", 5), "{\"step\":1}\n{\"step\":9}\n");
 }
 
+// Of what is kept only the last line and the first are read.
 TEST(JsonLines, ABrokenLineElsewhereIsAnError) {
   const TemporaryFolder folder;
   const auto error = [&](std::string_view text) {
-    return user_error_of([&] { resumed(folder, text, 5); });
+    return user_error_of([&] { resumed(folder, text, 1); });
   };
-  EXPECT_TRUE(contains(error("{\"step\":1}\nx\n{\"step\":2}\n"), "m.jsonl:2: the line is not"));
-  EXPECT_TRUE(contains(error("{\"step\":1}\n[]\n{\"step\":2}\n"), "must hold a JSON object"));
+  for (const std::string broken : {"x", "[]", "", "{\"step\":1.5}", "{\"step\":1,\"step\":1}"}) {
+    EXPECT_TRUE(
+        contains(error("{\"step\":1}\n" + broken + "\n{\"step\":\n"), "m.jsonl:2: the line is not"))
+        << broken;
+    EXPECT_TRUE(contains(error(broken + "\n{\"step\":1}\n"), "m.jsonl:1: the line is not"));
+  }
+  EXPECT_TRUE(contains(error("x\n{\"step\":2}\n"), "m.jsonl:1: the line is not"));
+}
+
+TEST(JsonLines, ABrokenLineOfALaterStepIsDropped) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(resumed(folder, "{\"step\":1}\n{\"step\":2}\nx\n{\"step\":3}\n", 1),
+            "{\"step\":1}\n{\"step\":9}\n");
+}
+
+// Lines that lie across the pieces in which the file is read, and more of them than one.
+TEST(JsonLines, ResumesInAFileOfManyPieces) {
+  const TemporaryFolder folder;
+  std::string text;
+  std::vector<size_t> ends{0};
+  for (int step = 1; step <= 40; ++step) {
+    text += fmt::format("{{\"step\":{},\"text\":\"{}\"}}\n", step,
+                        std::string(static_cast<size_t>(step) * 4999, 'x'));
+    ends.push_back(text.size());
+  }
+  for (const int64_t last_step : {40, 39, 31, 7, 1, 0})
+    EXPECT_EQ(resumed(folder, text, last_step),
+              text.substr(0, ends[static_cast<size_t>(last_step)]) + "{\"step\":9}\n")
+        << last_step;
+}
+
+// What a disk that lost power may leave: a length without contents.
+TEST(JsonLines, AnOverlongLineIsABrokenOne) {
+  const TemporaryFolder folder;
+  const std::string much(size_t{3} << 20, '\0');
+  const std::string first = "{\"step\":1}\n";
+  EXPECT_EQ(resumed(folder, first + much, 5), first + "{\"step\":9}\n");
+  EXPECT_EQ(resumed(folder, first + much + "\n", 5), first + "{\"step\":9}\n");
+  EXPECT_EQ(resumed(folder, much, 5), "{\"step\":9}\n");
+  const std::string valid = "{\"text\":\"" + std::string(size_t{3} << 20, 'x') + "\"}\n";
+  EXPECT_TRUE(contains(user_error_of([&] { resumed(folder, first + valid + "{\n", 5); }),
+                       "m.jsonl:2: the line is not"));
+}
+
+TEST(JsonLines, ResumesInAFileOfAnySize) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("m.jsonl", "{\"step\":1}\n");
+  constexpr int64_t kLarge = int64_t{3} << 30;  // nearly all of it a hole
+  const std::string end = "\n{\"step\":2}\n{\"step\":3}\n";
+  base::File::open_for_update(path).write_at(kLarge, end.data(), static_cast<int64_t>(end.size()));
+  JsonLines::resume(path, 2).append("{}");
+  base::File file = base::File::open_for_reading(path);
+  std::string kept(15, ' ');
+  EXPECT_EQ(file.size(), kLarge + static_cast<int64_t>(kept.size()));
+  file.read_at(kLarge, kept.data(), static_cast<int64_t>(kept.size()));
+  EXPECT_EQ(kept, "\n{\"step\":2}\n{}\n");
 }
 
 TEST(JsonLinesDeath, RecordsOfSeveralLinesAreBugs) {
