@@ -50,6 +50,24 @@ std::string stopped_text(int64_t last_step) {
       "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues", last_step);
 }
 
+// Steps `first` to `last` of a run that goes on, where there are such steps.
+void say_missing(const fs::path& metrics, int64_t first, int64_t last) {
+  if (first > last) return;
+  base::say(
+      "{} has no lines of {}: they were removed, could not be written, or are in the folder of an "
+      "earlier run",
+      metrics.string(),
+      first == last ? fmt::format("step {}", first) : fmt::format("steps {} to {}", first, last));
+}
+
+formats::JsonLines resume_metrics(const fs::path& path, int64_t step) {
+  formats::JsonLines metrics = formats::JsonLines::resume(path, step);
+  const auto& kept = metrics.kept();
+  say_missing(path, 1, kept ? kept->first - 1 : step);
+  if (kept) say_missing(path, kept->last + 1, step);
+  return metrics;
+}
+
 class Session {
  public:
   explicit Session(const formats::Recipe& recipe)
@@ -216,8 +234,8 @@ class Session {
     if (data_.evaluation != nullptr)
       evaluation.emplace(data_.evaluation->rows, spec_.rows, spec_.row_tokens, *executor_);
     const fs::path path = folder_.path / RunFolder::kMetrics;
-    formats::JsonLines metrics = folder_.goes_on ? formats::JsonLines::resume(path, state_.step)
-                                                 : formats::JsonLines::create(path);
+    formats::JsonLines metrics =
+        folder_.goes_on ? resume_metrics(path, state_.step) : formats::JsonLines::create(path);
     Progress progress(state_.step, steps_);
     Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr, metrics,
                     progress);
@@ -237,9 +255,13 @@ class Session {
     runtime::CheckpointOptions options = checkpoint_options(refuge.path);
     options.save_total_limit = 0;
     const fs::path saved = runtime::save_checkpoint(options, state_, *executor_);
+    std::error_code unknown;
     base::throw_user_error(
-        "{}; its checkpoint is {}, and output_dir={} resume_from_checkpoint=auto continues", what,
-        saved.string(), refuge.path.string());
+        "{}; its checkpoint is {}, and output_dir={} resume_from_checkpoint=auto continues{}", what,
+        saved.string(), refuge.path.string(),
+        fs::exists(refuge.path / RunFolder::kMetrics, unknown)
+            ? ""
+            : "; the metrics of its steps were in the removed folder");
   }
 
   // The result and what was measured. The folder may go until the last file of it.

@@ -7,10 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
-#include "base/error.h"
+#include "base/file.h"
 #include "runtime/process_memory.h"
 
 namespace snug::train {
@@ -52,21 +53,26 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   saved_step_ = state.step;
   const runtime::TrainerState before = state;
   bool saved = true;
-  while (state.step < options_.total_steps && stop_signal == 0 && saved && has_folder()) {
+  while (state.step < options_.total_steps && stop_signal == 0 && saved && !metrics_error_ &&
+         has_folder()) {
     const std::optional<StepMetrics> metrics = step(state, stop_signal);
     if (!metrics) break;
     outcome.last_loss = metrics->loss;
     log(*metrics);
-    if (evaluation_ != nullptr && due(metrics->step, options_.eval_steps))
+    if (evaluation_ != nullptr && !metrics_error_ && due(metrics->step, options_.eval_steps))
       evaluate_and_log(metrics->step);
-    if (due(metrics->step, options_.save_steps)) saved = save(state);
+    if (!metrics_error_ && due(metrics->step, options_.save_steps)) saved = save(state);
   }
-  const bool is_complete = state.step == options_.total_steps && stop_signal == 0;
+  const bool is_complete =
+      state.step == options_.total_steps && stop_signal == 0 && !metrics_error_;
   if (evaluation_ != nullptr && is_complete && !due(state.step, options_.eval_steps))
     evaluate_and_log(state.step);
-  if (saved_step_ != state.step) saved = save(state);
+  if (metrics_error_)
+    saved = save_without_metrics(state);
+  else if (saved_step_ != state.step)
+    saved = save(state);
   outcome.lost_folder = !saved || !has_folder();
-  metrics_.sync();
+  if (!outcome.lost_folder) metrics_.sync();
   outcome.interrupted = stop_signal != 0;
   outcome.last_step = state.step;
   outcome.median_step_seconds = median(step_seconds_);
@@ -97,6 +103,26 @@ bool Trainer::save(const runtime::TrainerState& state) {
   }
   saved_step_ = state.step;
   return has_folder();
+}
+
+// The end of a run that cannot write its metrics: false when that is because its folder is gone,
+// else an error.
+bool Trainer::save_without_metrics(const runtime::TrainerState& state) {
+  const auto fail_to_save = [&](const std::string& reason) {
+    base::throw_user_error("{}; the checkpoint of step {} could not be saved either: {}",
+                           metrics_error_->what(), state.step, reason);
+  };
+  try {
+    if (saved_step_ != state.step && !save(state)) return false;
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail_to_save(base::as_user_error(error).what());
+  } catch (const std::exception& error) {
+    fail_to_save(error.what());
+  }
+  if (!keeps_folder()) return false;
+  base::throw_user_error(
+      "{}; the run stopped after step {}, checkpoint saved, resume_from_checkpoint=auto continues",
+      metrics_error_->what(), state.step);
 }
 
 std::optional<StepMetrics> Trainer::step(runtime::TrainerState& state,
@@ -149,9 +175,17 @@ std::optional<StepMetrics> Trainer::step(runtime::TrainerState& state,
   return metrics;
 }
 
+void Trainer::record(std::string_view line) {
+  try {
+    metrics_.append(line);
+  } catch (const base::UserError& error) {
+    metrics_error_ = error;
+  }
+}
+
 void Trainer::log(const StepMetrics& metrics) {
   std::array<char, 1024> buffer{};
-  metrics_.append(to_json(metrics, buffer.data(), buffer.size()));
+  record(to_json(metrics, buffer.data(), buffer.size()));
   if (due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps)
     progress_.show(metrics);
 }
@@ -174,7 +208,7 @@ void Trainer::evaluate_and_log(int64_t step) {
   std::array<char, 256> buffer{};
   const auto result = fmt::format_to_n(buffer.data(), buffer.size(),
                                        "{{\"step\":{},\"eval_loss\":{}}}", step, *eval_loss_);
-  metrics_.append({buffer.data(), result.size});
+  record({buffer.data(), result.size});
   const auto line =
       fmt::format_to_n(buffer.data(), buffer.size(), "step {} eval_loss {:.4f}", step, *eval_loss_);
   progress_.note({buffer.data(), line.size});

@@ -7,8 +7,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "formats/json_lines.h"
 #include "runtime/checkpoint.h"
 #include "runtime/executor.h"
@@ -52,13 +54,14 @@ class Trainer {
   // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Stops without saving
   // when the run's folder was removed or renamed: `state` is then what is to be saved elsewhere.
   // Throws UserError when a loss or gradient norm is not finite: nothing is saved then, the last
-  // checkpoint is intact.
+  // checkpoint is intact. Also when a line of metrics cannot be written, after saving a checkpoint.
   TrainerOutcome run(runtime::TrainerState& state, const std::atomic<int>& stop_signal);
 
   // One optimizer step, and its line in metrics.jsonl and on the terminal. Neither allocates.
   // Nothing when the signal came between its micro-batches: the weights are as they were before.
   std::optional<StepMetrics> step(runtime::TrainerState& state,
                                   const std::atomic<int>& stop_signal);
+  // A line that cannot be written ends run().
   void log(const StepMetrics& metrics);
 
  private:
@@ -67,6 +70,8 @@ class Trainer {
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
   bool keeps_folder() const;
   bool save(const runtime::TrainerState& state);
+  bool save_without_metrics(const runtime::TrainerState& state);
+  void record(std::string_view line);
 
   const TrainerOptions& options_;
   runtime::Executor& executor_;
@@ -76,7 +81,8 @@ class Trainer {
   Progress& progress_;
   std::vector<double> step_seconds_;
   std::optional<double> eval_loss_;
-  int64_t saved_step_ = 0;  // of the newest checkpoint; 0: none
+  int64_t saved_step_ = 0;                        // of the newest checkpoint; 0: none
+  std::optional<base::UserError> metrics_error_;  // why a line could not be written
 };
 
 // What a user is told of a step whose loss or gradient norm is not finite. A norm that is not

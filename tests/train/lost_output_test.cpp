@@ -124,6 +124,41 @@ TEST(LostOutputs, AFileSizeLimitBelowACheckpointIsTold) {
   EXPECT_FALSE(has_checkpoint(job.path("run")));
 }
 
+// Says so rarely that run.log stays below what metrics.jsonl reaches.
+pid_t start_limited(const TinyJob& job, rlim_t bytes) {
+  return start_snug(job.words("run", "max_steps=600 logging_steps=100000 lora_r=1"),
+                    job.folder().path(), [bytes] {
+                      const rlimit limit{bytes, bytes};
+                      ::setrlimit(RLIMIT_FSIZE, &limit);
+                    });
+}
+
+// metrics.jsonl grows until a line of it does not fit; the files of a checkpoint do.
+TEST(LostOutputs, AMetricsLineThatCannotBeWrittenCostsNoStep) {
+  const TinyJob job;
+  EXPECT_EQ(wait_for(start_limited(job, rlim_t{64} << 10)), 2);
+  const std::string log = contents_of(job.path("run/run.log"));
+  EXPECT_TRUE(contains(log, "run/metrics.jsonl: File too large"));
+  EXPECT_TRUE(contains(log, "checkpoint saved, resume_from_checkpoint=auto continues"));
+  ASSERT_TRUE(has_checkpoint(job.path("run")));
+  const std::string steps = "max_steps=600 logging_steps=100000 lora_r=1";
+  const cli::BinaryRun resumed = job.run("run", steps + " resume_from_checkpoint=auto");
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_TRUE(contains(resumed.err, "resumed from"));
+  EXPECT_TRUE(contains(resumed.err, "metrics.jsonl has no lines of step "));
+  ASSERT_EQ(job.run("whole", steps).exit_code, 0);
+  EXPECT_EQ(job.adapter("run"), job.adapter("whole"));
+}
+
+TEST(LostOutputs, NeitherMetricsNorACheckpointCanBeWritten) {
+  const TinyJob job;
+  EXPECT_EQ(wait_for(start_limited(job, 8192)), 2);
+  const std::string log = contents_of(job.path("run/run.log"));
+  EXPECT_TRUE(contains(log, "run/metrics.jsonl: File too large"));
+  EXPECT_TRUE(contains(log, "could not be saved either: cannot reserve"));
+  EXPECT_FALSE(has_checkpoint(job.path("run")));
+}
+
 // A terminal that closes sends SIGHUP twice, and wrappers forward what their group was sent too.
 TEST(LostOutputs, OneRequestMayComeInSeveralSignals) {
   const TinyJob job;

@@ -110,6 +110,22 @@ TEST(RunFolder, StartsSweepWhatKilledRunsLeft) {
   EXPECT_FALSE(fs::exists(job.path(leftover)));
 }
 
+TEST(RunFolder, TellsOfStepsWithoutMetrics) {
+  const TinyJob job;
+  const std::string words = "max_steps=5 resume_from_checkpoint=auto";
+  ASSERT_EQ(job.run("run", words).exit_code, 0);
+  EXPECT_FALSE(contains(job.run("run", words).err, "has no lines of"));
+  const std::string metrics = contents_of(job.path("run/metrics.jsonl"));
+  const size_t fourth = metrics.find("{\"step\":4");
+  ASSERT_NE(fourth, std::string::npos);
+  job.folder().write("run/metrics.jsonl", metrics.substr(fourth));
+  EXPECT_TRUE(contains(job.run("run", words).err, "metrics.jsonl has no lines of steps 1 to 3: "));
+  job.folder().write("run/metrics.jsonl", metrics.substr(0, fourth));
+  EXPECT_TRUE(contains(job.run("run", words).err, "metrics.jsonl has no lines of steps 4 to 5: "));
+  fs::remove(job.path("run/metrics.jsonl"));
+  EXPECT_TRUE(contains(job.run("run", words).err, "metrics.jsonl has no lines of steps 1 to 5: "));
+}
+
 class LostFolder : public ::testing::Test {
  protected:
   // Starts a run, takes its folder away after a few steps and returns what it said.
@@ -143,7 +159,8 @@ TEST_F(LostFolder, ARemovedOneSendsTheStateToANewOne) {
     std::error_code error;
     while (fs::exists(job_.path("run"))) fs::remove_all(job_.path("run"), error);
   });
-  expect_refused(run, {"was removed or renamed", "run-rescued/checkpoint-"});
+  expect_refused(run, {"was removed or renamed", "run-rescued/checkpoint-",
+                       "the metrics of its steps were in the removed folder"});
   EXPECT_FALSE(fs::exists(job_.path("run")));
   for (const char* name : {"recipe.yaml", "plan.json", "run.log"})
     EXPECT_TRUE(fs::exists(job_.path("run-rescued") / name)) << name;
@@ -153,6 +170,7 @@ TEST_F(LostFolder, ARemovedOneSendsTheStateToANewOne) {
 TEST_F(LostFolder, ARenamedOneKeepsItsRun) {
   const BinaryRun run = lose([&] { fs::rename(job_.path("run"), job_.path("moved")); });
   expect_refused(run, {"was removed or renamed", "moved/checkpoint-"});
+  EXPECT_FALSE(contains(run.err, "in the removed folder"));
   EXPECT_FALSE(fs::exists(job_.path("run")));
   expect_same_end("moved");
 }
