@@ -30,9 +30,8 @@ bool names(const fs::path& path, int descriptor) {
 std::optional<FolderLock> FolderLock::take(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) base::throw_system_error("open", folder, errno);
-  const bool is_exclusive = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
-  const bool is_taken = !is_exclusive && errno == EWOULDBLOCK;
-  FolderLock lock(folder, descriptor, is_exclusive);
+  const bool is_taken = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  FolderLock lock(folder, descriptor);
   if (is_taken) return std::nullopt;
   return lock;
 }
@@ -40,13 +39,11 @@ std::optional<FolderLock> FolderLock::take(const fs::path& folder) {
 FolderLock::FolderLock(FolderLock&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      is_exclusive_(other.is_exclusive_),
       entry_(other.entry_) {}
 
 FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
-  std::swap(is_exclusive_, other.is_exclusive_);
   std::swap(entry_, other.entry_);
   return *this;
 }

@@ -19,8 +19,6 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock();
 
-  // Whether others are kept out.
-  bool is_exclusive() const { return is_exclusive_; }
   // From now on the folder counts as there only as long as this entry is in it: a folder that was
   // emptied is as lost as a removed one. The name must outlive the lock.
   void watch(const char* entry) { entry_ = entry; }
@@ -34,12 +32,11 @@ class FolderLock {
  private:
   bool holds_entry() const;
 
-  FolderLock(std::filesystem::path path, int descriptor, bool is_exclusive)
-      : path_(std::move(path)), descriptor_(descriptor), is_exclusive_(is_exclusive) {}
+  FolderLock(std::filesystem::path path, int descriptor)
+      : path_(std::move(path)), descriptor_(descriptor) {}
 
   std::filesystem::path path_;
   int descriptor_ = -1;
-  bool is_exclusive_ = false;
   const char* entry_ = nullptr;  // that is watched
 };
 

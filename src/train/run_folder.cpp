@@ -141,8 +141,7 @@ void create_run_folder(RunFolder& folder, const formats::Recipe& recipe) {
   // Loading takes its time, in which a user may have put something there.
   check_free(folder, recipe);
   check_removals(folder, recipe);
-  formats::remove_leftovers(folder.path, folder.lock->is_exclusive() ? formats::Others::locked_out
-                                                                     : formats::Others::may_write);
+  formats::remove_leftovers(folder.path);
   remove_earlier_run(folder, recipe);
   mark_run_folder(folder.path);
   folder.lock->watch(kRunMark);

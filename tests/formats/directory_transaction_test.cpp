@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <set>
 #include <string>
+#include <vector>
 
 namespace snug::formats {
 namespace {
@@ -137,38 +139,127 @@ TEST(DirectoryTransaction, KilledWritersLeaveTheOldAndALeftoverThatIsRemoved) {
   EXPECT_FALSE(fs::exists(folder / ("x.snug-tmp-" + std::to_string(child))));
 }
 
-TEST(DirectoryTransaction, RemovesLeftoversOfDeadProcessesOnly) {
-  const TemporaryFolder folder;
-  const std::string dead = std::to_string(dead_process());
-  const std::string alive = std::to_string(::getppid());
-  folder.write("x.snug-tmp-" + dead + "/f", "1");
-  folder.write("x.snug-tmp-" + alive + "/f", "1");
-  folder.write("x.snug-tmp-" + std::to_string(::getpid()) + "/f",
-               "of an earlier process of our number");
-  folder.write("x.snug-tmp-notes/f", "1");
-  folder.write("kept/f", "new");
-  folder.write("kept.snug-old-" + dead + "/f", "replaced");
-  folder.write("lost.snug-old-" + dead + "/f", "not yet replaced");
-  remove_leftovers(folder.path());
-  EXPECT_FALSE(fs::exists(folder / ("x.snug-tmp-" + dead)));
-  EXPECT_TRUE(fs::exists(folder / ("x.snug-tmp-" + alive)));
-  EXPECT_FALSE(fs::exists(folder / ("x.snug-tmp-" + std::to_string(::getpid()))));
-  EXPECT_TRUE(fs::exists(folder / "x.snug-tmp-notes"));
-  EXPECT_FALSE(fs::exists(folder / ("kept.snug-old-" + dead)));
-  EXPECT_EQ(base::read_text_file(folder / "kept/f"), "new");
-  EXPECT_EQ(base::read_text_file(folder / "lost/f"), "not yet replaced");
-  remove_leftovers(folder / "no/such/folder");
-  remove_leftovers(folder.path(), Others::locked_out);
-  EXPECT_FALSE(fs::exists(folder / ("x.snug-tmp-" + alive)));
+// As a killed process left it: "x" being made, "old" moved out of its way.
+void leave(const TemporaryFolder& folder, const std::string& name, std::set<std::string> parts) {
+  const fs::path leftover = fs::path(name + ".snug-tmp-" + std::to_string(dead_process()));
+  folder.write((leftover / ".snug_staging").string(), "");
+  for (const std::string& part : parts) {
+    folder.write((leftover / part / "f").string(), part);
+    write_file_list(folder / (leftover / part).string());
+  }
 }
 
-// What a user may name so is not taken for a leftover.
+TEST(DirectoryTransaction, LeftoversAreRemovedOrPutBack) {
+  const TemporaryFolder folder;
+  leave(folder, "bare", {});
+  leave(folder, "unfinished", {"new"});
+  leave(folder, "lost", {"old", "new"});
+  leave(folder, "arrived", {"old"});
+  folder.write("arrived/f", "new");
+  leave(folder, "taken", {"old", "new"});
+  folder.write("taken/f", "made meanwhile");
+  fs::create_directory(folder / "unmarked.snug-tmp-1");  // killed before there was a mark
+  remove_leftovers(folder.path());
+  EXPECT_EQ(base::read_text_file(folder / "lost/f"), "old");
+  EXPECT_EQ(base::read_text_file(folder / "arrived/f"), "new");
+  EXPECT_EQ(base::read_text_file(folder / "taken/f"), "made meanwhile");
+  EXPECT_EQ(base::read_text_file(folder / "taken.kept-1/f"), "old");
+  EXPECT_EQ(folder.count(), 4U);
+  remove_leftovers(folder / "no/such/folder");
+}
+
+TEST(DirectoryTransaction, AnOldFolderThatWasChangedIsKept) {
+  const TemporaryFolder folder;
+  const std::string leftover = "x.snug-tmp-" + std::to_string(dead_process());
+  folder.write("x/f", "new");
+  folder.write(leftover + "/.snug_staging", "");
+  folder.write(leftover + "/old/f", "not listed");
+  remove_leftovers(folder.path());
+  EXPECT_EQ(base::read_text_file(folder / "x/f"), "new");
+  EXPECT_EQ(base::read_text_file(folder / "x.kept-1/f"), "not listed");
+  EXPECT_EQ(folder.count(), 2U);
+}
+
+// Those of processes that this one cannot see, such as those of another container, too: names and
+// numbers say nothing.
+TEST(DirectoryTransaction, FoldersThatAreHeldAreNoLeftovers) {
+  const TemporaryFolder folder;
+  const DirectoryTransaction transaction(folder / "x");
+  write_into(transaction, "1");
+  const std::string held = "x.snug-tmp-" + std::to_string(::getpid());
+  const std::string moved = "x.snug-tmp-" + std::to_string(dead_process());
+  remove_leftovers(folder.path());
+  EXPECT_TRUE(fs::exists(folder / held));
+  fs::rename(folder / held, folder / moved);
+  remove_leftovers(folder.path());
+  EXPECT_TRUE(fs::exists(folder / moved));
+  fs::rename(folder / moved, folder / held);
+}
+
+// Two containers may have processes of one number that write the same target.
+TEST(DirectoryTransaction, TwoOfOneTargetDoNotShareAFolder) {
+  const TemporaryFolder folder;
+  DirectoryTransaction first(folder / "x");
+  write_into(first, "1");
+  DirectoryTransaction second(folder / "x");
+  EXPECT_NE(first.staging(), second.staging());
+  write_into(second, "2");
+  first.commit();
+  second.commit(DirectoryTransaction::IfExists::replace);
+  EXPECT_EQ(base::read_text_file(folder / "x/f"), "2");
+  EXPECT_EQ(folder.count(), 1U);
+}
+
+// What a user may name so is not taken for a leftover, whatever number it has.
 TEST(DirectoryTransaction, LeavesNamesOfOthersAlone) {
   const TemporaryFolder folder;
-  for (const char* name : {"x.tmp-2024", "x.old-2024", "x.snug-tmp-", "x.snug-tmp-1a"})
-    folder.write(std::string(name) + "/f", "mine");
+  const std::string dead = std::to_string(dead_process());
+  const std::vector<std::string> names{
+      "x.tmp-2024",         "x.old-2024",         "x.snug-tmp-",       "x.snug-tmp-1a",
+      "x.snug-tmp-" + dead, "x.snug-old-" + dead, "y.snug-old-" + dead};
+  for (const std::string& name : names) folder.write(name + "/f", "mine");
+  folder.write("target/.snug_staging", "");
+  folder.write("target/new/f", "mine");
+  fs::create_directory_symlink(folder / "target", folder / "link.snug-tmp-1");
   make(folder, "x", "new");
-  EXPECT_EQ(folder.count(), 5U);
+  for (const std::string& name : names) EXPECT_TRUE(fs::exists(folder / (name + "/f"))) << name;
+  EXPECT_TRUE(fs::exists(folder / "target/new/f"));
+  EXPECT_TRUE(fs::is_symlink(folder / "link.snug-tmp-1"));
+}
+
+TEST(DirectoryTransaction, WhatCannotBePutBackIsNamed) {
+  const TemporaryFolder folder;
+  leave(folder, "lost", {"old"});
+  fs::path leftover;
+  for (const auto& entry : base::list_folder(folder.path())) leftover = entry.path();
+  fs::permissions(folder.path(), fs::perms::all);
+  fs::permissions(leftover / ".snug_staging", fs::perms::all);
+  fs::permissions(leftover, fs::perms::all);
+  fs::permissions(leftover,
+                  fs::perms::owner_write | fs::perms::group_write | fs::perms::others_write,
+                  fs::perm_options::remove);
+  const bool is_root = ::geteuid() == 0;
+  ASSERT_EQ(::seteuid(is_root ? 65534 : ::geteuid()), 0);
+  ::testing::internal::CaptureStderr();
+  remove_leftovers(folder.path());
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(::seteuid(is_root ? 0 : ::geteuid()), 0);
+  EXPECT_TRUE(contains(said, (leftover / "old").string())) << said;
+  EXPECT_TRUE(contains(said, "Permission denied")) << said;
+  EXPECT_TRUE(fs::exists(leftover / "old/f"));
+  fs::permissions(leftover, fs::perms::owner_all);
+  remove_leftovers(folder.path());
+  EXPECT_EQ(base::read_text_file(folder / "lost/f"), "old");
+}
+
+TEST(DirectoryTransaction, RemovedFoldersLeaveNothing) {
+  const TemporaryFolder folder;
+  make(folder, "x", "1");
+  EXPECT_FALSE(fs::exists(folder / "x/.snug_staging"));
+  remove_directory(folder / "x/");
+  EXPECT_EQ(folder.count(), 0U);
+  EXPECT_TRUE(contains(user_error_of([&] { remove_directory(folder / "x"); }), "cannot remove"));
+  EXPECT_EQ(folder.count(), 0U);
 }
 
 TEST(DirectoryTransaction, FolderThatCannotBeMade) {

@@ -103,9 +103,9 @@ TEST(RunFolder, OfAnEarlierSnugIsNotRemoved) {
 TEST(RunFolder, StartsSweepWhatKilledRunsLeft) {
   const TinyJob job;
   ASSERT_EQ(job.run("run", "max_steps=1").exit_code, 0);
-  const std::string leftover =
-      "run/checkpoint-9.snug-tmp-" + std::to_string(::getpid()) + "/optimizer.safetensors";
-  job.folder().write(leftover, "left");
+  const std::string leftover = "run/checkpoint-9.snug-tmp-" + std::to_string(::getpid());
+  job.folder().write(leftover + "/.snug_staging", "");
+  job.folder().write(leftover + "/new/optimizer.safetensors", "left");
   ASSERT_EQ(job.run("run", "max_steps=1 resume_from_checkpoint=auto").exit_code, 0);
   EXPECT_FALSE(fs::exists(job.path(leftover)));
 }
