@@ -1,12 +1,18 @@
 // What to do with data in a format that Snug does not read.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace snug::text {
 
 // By the name's ending: a command that makes JSON lines of a table or unpacks an archive; that the
 // file be renamed, where the ending says nothing.
 std::string conversion_advice(const std::string& path);
+
+// By the bytes that the file begins with, whatever its name: what it is, and a command that makes
+// JSON lines of it or unpacks it into a file next to it. Nothing where they tell of no such format.
+std::optional<std::string> content_advice(const std::string& path, std::string_view begin);
 
 }  // namespace snug::text

@@ -44,6 +44,8 @@ RecordReader::RecordReader(const std::string& path)
     throw base::UserError(
         "expected a data file named .json, .jsonl or .txt; " + conversion_advice(path),
         {path, 0, 0});
+  // No JSON begins so; text may.
+  if (const auto advice = content_advice(path, block_)) fail(*advice, 0);
   const int first = skip_space();
   format_ = first == '[' ? Format::json_array : Format::json_lines;
   if (first == kEnd) at_end_ = true;
@@ -107,9 +109,12 @@ bool RecordReader::next(RawRecord& record) {
 
 void RecordReader::check_utf8(std::string_view text, int line) const {
   const size_t invalid = find_invalid_utf8(text);
-  if (invalid != std::string_view::npos)
-    fail("the text is not valid UTF-8; convert the file to UTF-8",
-         line + count_lines(text.substr(0, invalid)));
+  if (invalid == std::string_view::npos) return;
+  std::string begin(static_cast<size_t>(std::min(kBlockBytes, file_bytes_)), '\0');
+  file_.read_at(0, begin.data(), static_cast<int64_t>(begin.size()));
+  if (const auto advice = content_advice(path_, begin)) fail(*advice, 0);
+  fail("the text is not valid UTF-8; convert the file to UTF-8",
+       line + count_lines(text.substr(0, invalid)));
 }
 
 // Of a long record only what is not checked yet is held.
