@@ -164,7 +164,15 @@ std::string Stage::go_on() {
   const Ended end = hostile::run(command(scene_.again));
   if (end.exit_code != 0)
     return fmt::format("what follows ends with {}: {}", end.exit_code, end.last_line());
+  if (const std::string left = leftover(); !left.empty()) return left + " is left";
   return difference();
+}
+
+std::string Stage::leftover() const {
+  for (const auto& entry : fs::recursive_directory_iterator(folder()))
+    if (entry.path().filename().string().find(".snug-tmp-") != std::string::npos)
+      return name_of(entry.path());
+  return "";
 }
 
 std::string Stage::name_of(const fs::path& path) const {

@@ -47,7 +47,8 @@ class Stage {
   TracedRun run(const Disturbance& disturbance);
   // What is wrong with the results in the folder now; empty where they are as they must be.
   std::string difference() const;
-  // Gives the command that follows; what is wrong with its end or its results.
+  // Gives the command that follows; what is wrong with its end or its results, or what it left of
+  // the run before.
   std::string go_on();
   // As seen from the folder: "run/checkpoint-2/optimizer.safetensors".
   std::string name_of(const std::filesystem::path& path) const;
@@ -55,6 +56,7 @@ class Stage {
   std::string difference_of_message(const Ended& end) const;
 
  private:
+  std::string leftover() const;
   using Contents = std::map<std::string, std::string>;
   std::filesystem::path folder() const { return work_ / "folder"; }
   Command command(const std::vector<std::string>& words) const;
