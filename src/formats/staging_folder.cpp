@@ -129,7 +129,8 @@ void settle_old(const fs::path& path, const fs::path& target) {
     move(old, kept);
     base::say("an earlier {} is kept as {}", target.string(), kept.string());
   } else {
-    remove_tree(old);
+    // Half of it, as a kill may leave it, would not be known as Snug's under its name.
+    fs::rename(old, path / kFresh);
   }
 }
 
