@@ -363,28 +363,6 @@ TEST_F(DatasetFile, NamesWhatIsWrongWithTheFile) {
   expect_error("{\"text\": \"a\"}", "the tokenizer has no EOS token");
 }
 
-TEST_F(DatasetFile, SaysWhatToDoWithAFormatUnderAnotherName) {
-  const auto expect = [&](const std::string& name, const std::string& begin,
-                          const std::vector<std::string>& parts) {
-    const std::string message = error(name, begin + std::string("\x15\0\xFF\xFE", 4));
-    for (const std::string& part : parts)
-      EXPECT_NE(message.find(part), std::string::npos) << name << " gives: " << message;
-  };
-  for (const char* name : {"data.json", "data.jsonl", "data.txt"}) {
-    expect(name, "PAR1",
-           {name, "a Parquet file", "pandas.read_parquet('", "data.converted.jsonl'"});
-    expect(name, "ARROW1", {"an Arrow file", "pandas.read_feather('"});
-    expect(name, "\x1F\x8B", {"a gzip file", "unpack it: gunzip < '", "data.unpacked."});
-    expect(name, "PK\x03\x04", {"a zip file", "unzip -p '"});
-    expect(name, "\x28\xB5\x2F\xFD", {"a zstd file", "zstd -dc < '"});
-    expect(name, "BZh", {"a bzip2 file", "bunzip2 < '"});
-    expect(name, "\xFD\x37zXZ", {"an xz file", "unxz < '"});
-    expect(name, "\xFF", {"convert the file to UTF-8"});
-  }
-  // Text may begin so.
-  EXPECT_EQ(load("data.txt", "PAR1 is a word").documents.size(), 1);
-}
-
 TEST(SharedData, EveryInstructionFileLoads) {
   const std::string instruct = kSharedData + "instruct/";
   if (!std::filesystem::exists(instruct)) GTEST_SKIP() << instruct << " is absent";

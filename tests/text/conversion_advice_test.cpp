@@ -1,0 +1,44 @@
+#include "text/conversion_advice.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "text/record_reader.h"
+
+namespace snug::text {
+namespace {
+
+TEST(ConversionAdvice, GoesByTheFirstBytesUnderAnotherName) {
+  const testing::TemporaryFolder folder;
+  const auto read = [&](const std::string& name, const std::string& contents) {
+    RawRecord record;
+    return RecordReader(folder.write(name, contents)).next(record);
+  };
+  const auto expect = [&](const std::string& name, const std::string& begin,
+                          const std::vector<std::string>& parts) {
+    const std::string contents = begin + std::string("\x15\0\xFF\xFE", 4);
+    const std::string message = testing::user_error_of([&] { read(name, contents); });
+    for (const std::string& part : parts)
+      EXPECT_NE(message.find(part), std::string::npos) << name << " gives: " << message;
+  };
+  for (const char* name : {"data.json", "data.jsonl", "data.txt"}) {
+    expect(name, "PAR1",
+           {name, "a Parquet file", "pandas.read_parquet('", "data.converted.jsonl'"});
+    expect(name, "ARROW1", {"an Arrow file", "pandas.read_feather('"});
+    expect(name, "\x1F\x8B", {"a gzip file", "unpack it: gunzip < '", "data.unpacked."});
+    expect(name, "PK\x03\x04", {"a zip file", "unzip -p '"});
+    expect(name, "\x28\xB5\x2F\xFD", {"a zstd file", "zstd -dc < '"});
+    expect(name, "BZh", {"a bzip2 file", "bunzip2 < '"});
+    expect(name, "\xFD\x37zXZ", {"an xz file", "unxz < '"});
+    expect(name, "\xFF", {"convert the file to UTF-8"});
+  }
+  // Text may begin so.
+  EXPECT_TRUE(read("data.txt", "PAR1 is a word"));
+}
+
+}  // namespace
+}  // namespace snug::text
