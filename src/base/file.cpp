@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include "base/damaged_file.h"
+#include "base/temporary_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -44,17 +45,16 @@ std::string_view kind_of(mode_t mode) {
 
 template <typename Write>
 void replace_file(const std::filesystem::path& path, const Write& write) {
-  std::filesystem::path beside = path;
-  beside += ".tmp";
+  const std::filesystem::path temporary = temporary_for(path);
   try {
-    File file = File::create(beside);
+    File file = File::create(temporary);
     write(file);
     file.sync();
     file.close();
-    rename_durably(beside, path);
+    rename_durably(temporary, path);
   } catch (...) {
     std::error_code ignored;
-    std::filesystem::remove(beside, ignored);
+    std::filesystem::remove(temporary, ignored);
     throw;
   }
 }

@@ -1,6 +1,7 @@
 #include "formats/safetensors_writer.h"
 
 #include "base/error.h"
+#include "base/temporary_file.h"
 
 #include <algorithm>
 
@@ -8,11 +9,6 @@ namespace snug::formats {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path beside(fs::path path) {
-  path += ".tmp";
-  return path;
-}
 
 TensorInfo unplaced(const TensorSpec& tensor) {
   return {
@@ -56,7 +52,7 @@ SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<Ten
                                      const std::vector<TensorSpec>& late)
     : path_(path),
       header_(lay_out(tensors, metadata, late)),
-      file_(base::File::create(beside(path))),
+      file_(base::File::create(base::temporary_for(path))),
       progress_(tensors.size(), 0),
       first_late_(tensors.size()) {
   for (size_t i = 0; i < header_.tensors.size(); ++i) {

@@ -1,7 +1,7 @@
 // Writing safetensors files from memory the caller owns: the header is laid out from a declared
 // list, then each tensor's bytes go straight from the caller's buffer to their place in the file.
-// A file is written beside as PATH.tmp, synced and renamed by finish(); a writer that is destroyed
-// before finish() leaves nothing behind. Not thread-safe.
+// A file is written next to it as PATH.snug-tmp, synced and renamed by finish(); a writer that is
+// destroyed before finish() leaves nothing behind. Not thread-safe.
 #pragma once
 
 #include "base/dtype.h"
@@ -30,9 +30,9 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 
 class SafetensorsWriter {
  public:
-  // Creates PATH.tmp, reserves its full size and writes the header. Larger element types come first
-  // in the file, so that every tensor is aligned to its element; otherwise the declared order is
-  // kept. `late` are u8 tensors of one dimension whose size is known only when they are written:
+  // Creates PATH.snug-tmp, reserves its full size and writes the header. Larger element types come
+  // first in the file, so that every tensor is aligned to its element; otherwise the declared order
+  // is kept. `late` are u8 tensors of one dimension whose size is known only when they are written:
   // they come last in the file, and what is declared is the most they may have. Throws UserError
   // when the file cannot be created or the disk is too small.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array kEarlyFiles{RunFolder::kRecipe, RunFolder::kPlan, RunFolder::kAlgorithms,
                                  RunFolder::kMetrics, RunFolder::kLog};
+constexpr std::string_view kTemporary = ".snug-tmp";  // base/temporary_file.h
 constexpr std::array kResults{RunFolder::kAdapter, RunFolder::kModel};
 
 template <typename Names>
@@ -170,10 +171,11 @@ void mark_run_folder(const fs::path& folder) {
 std::string foreign_to_a_start(const fs::path& folder) {
   const bool is_of_run = is_marked(folder);
   const auto is_early = [&](const std::string& name) {
-    if (name == fmt::format("{}.tmp", kRunMark)) return true;
+    if (name == fmt::format("{}{}", kRunMark, kTemporary)) return true;
     return is_of_run &&
            (name == kRunMark || is_one_of(kEarlyFiles, name) ||
-            (name.ends_with(".tmp") && is_one_of(kEarlyFiles, name.substr(0, name.size() - 4))) ||
+            (name.ends_with(kTemporary) &&
+             is_one_of(kEarlyFiles, name.substr(0, name.size() - kTemporary.size()))) ||
             (name.starts_with("checkpoint-") && name.find(".snug-tmp-") != std::string::npos));
   };
   std::string first;

@@ -16,6 +16,7 @@
 #include "plan/fit.h"
 #include "plan/spec.h"
 #include "runtime/adapter.h"
+#include "runtime/checkpoint_folders.h"
 #include "runtime/load_weights.h"
 #include "runtime/open_model.h"
 #include "runtime/process_memory.h"
@@ -204,6 +205,9 @@ class Session {
     state_.resumed_rows = state_.rows_consumed;
     base::say("resumed from {} at step {}{}", folder_.checkpoint->string(), state_.step,
               state_.step < steps_ ? "" : ": nothing is left to do up to max_steps");
+    // A kill may have come between the last checkpoint and the removal of surplus ones.
+    if (folder_.goes_on)
+      runtime::prune_checkpoints(folder_.path, state_.step, recipe_.save_total_limit);
   }
 
   runtime::CheckpointOptions checkpoint_options(const fs::path& output_dir) const {

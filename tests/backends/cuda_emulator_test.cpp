@@ -296,32 +296,6 @@ TEST(CudaBackend, names_the_build_that_a_card_needs) {
   EXPECT_NE(message.find("-DSNUG_CUDA_ARCHITECTURES=90"), std::string::npos) << message;
 }
 
-// Own kernels do it, in the scratch that was planned for the library, and a line says so.
-class RefusedAttention : public testing::TestWithParam<bool> {
- protected:
-  void SetUp() override {
-    cuda_emulator::refuses_attention = GetParam();
-    cuda_emulator::attention_workspace_bytes = int64_t{1} << 40;  // of what is not refused
-  }
-  void TearDown() override {
-    cuda_emulator::refuses_attention = false;
-    cuda_emulator::attention_workspace_bytes = 512;
-  }
-};
-
-TEST_P(RefusedAttention, runs_on_own_kernels) {
-  cuda::CudaBackend backend({});
-  testing::internal::CaptureStderr();
-  for (const program::Kind kind : {program::Kind::attention, program::Kind::attention_grad})
-    check_kind(backend, kind, cuda_must_run, true);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find(GetParam() ? "cuDNN has no kernel; own kernels do it" : "of scratch"),
-            std::string::npos)
-      << said;
-}
-
-INSTANTIATE_TEST_SUITE_P(NoKernelOrNoScratch, RefusedAttention, testing::Bool());
-
 TEST(CudaGraph, is_left_out_on_demand) {
   const char* const variable = "SNUG_CUDA_GRAPHS";
   const auto nothing = [] {};

@@ -1,11 +1,10 @@
 #include "base/file.h"
 #include "base/damaged_file.h"
 
+#include "small_disk.h"
 #include "temporary_folder.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,11 +118,36 @@ TEST(File, AtomicWriteReplacesOrLeavesTheOld) {
   write_file_atomically(path, "new");
   EXPECT_EQ(read_text_file(path), "new");
 
-  fs::create_symlink("/dev/full", folder / "a.tmp");
-  EXPECT_TRUE(contains(user_error_of([&] { write_file_atomically(path, "newer"); }),
-                       "No space left on device"));
+  {
+    const testing::SmallDisk full(0);
+    EXPECT_TRUE(
+        contains(user_error_of([&] { write_file_atomically(path, "newer"); }), "File too large"));
+  }
   EXPECT_EQ(read_text_file(path), "new");
   EXPECT_EQ(folder.count(), 1U);
+}
+
+// What lies where a file is written first is removed only if nobody else can mean it.
+TEST(File, AtomicWriteTouchesNothingElse) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a";
+  const fs::path temporary = folder.write("a.snug-tmp", "left by a process that was killed");
+  write_file_atomically(path, "new");
+  EXPECT_FALSE(fs::exists(temporary));
+  const fs::path precious = folder.write("precious", "keep");
+  const auto refused = [&] {
+    const std::string error = user_error_of([&] { write_file_atomically(path, "newer"); });
+    fs::remove(temporary);
+    return contains(error, "is in the way");
+  };
+  fs::create_symlink(precious, temporary);
+  EXPECT_TRUE(refused());
+  fs::create_hard_link(precious, temporary);
+  EXPECT_TRUE(refused());
+  fs::create_directory(temporary);
+  EXPECT_TRUE(refused());
+  EXPECT_EQ(read_text_file(precious), "keep");
+  EXPECT_EQ(read_text_file(path), "new");
 }
 
 TEST(File, CopiesInPieces) {
@@ -135,15 +159,9 @@ TEST(File, CopiesInPieces) {
 
 TEST(File, ReserveReportsTheFileSizeLimit) {
   const TemporaryFolder folder;
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{1 << 16, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const testing::SmallDisk small(1 << 16);
   File file = File::create(folder / "a");
   const std::string error = user_error_of([&] { file.reserve(1 << 20); });
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  ::signal(SIGXFSZ, old_handler);
   EXPECT_TRUE(contains(error, "cannot reserve 1048576 bytes for"));
   EXPECT_TRUE(contains(error, "ulimit -f"));
 }

@@ -1,13 +1,12 @@
 #include "formats/safetensors_writer.h"
 
+#include "../base/small_disk.h"
 #include "../base/temporary_folder.h"
 #include "formats/model_writer.h"
 #include "formats/safetensors_file.h"
 #include "formats/tensor_index.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -114,27 +113,21 @@ TEST(SafetensorsWriter, KeepsTheOldFileWhenAbandoned) {
 
 TEST(SafetensorsWriter, FullDiskLeavesNothing) {
   const TemporaryFolder folder;
-  fs::create_symlink("/dev/full", folder / "f.tmp");
+  const testing::SmallDisk full(0);
   const std::string error = user_error_of([&] {
     SafetensorsWriter writer(folder / "f", {{"a", DType::u8, {6}}});
   });
-  EXPECT_TRUE(contains(error, "No space left on device; free some space"));
+  EXPECT_TRUE(contains(error, "File too large"));
   EXPECT_EQ(folder.count(), 0U);
 }
 
 TEST(SafetensorsWriter, TooSmallDiskShowsBeforeTheFirstByte) {
   const TemporaryFolder folder;
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{1 << 16, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const testing::SmallDisk small(1 << 16);
   const std::string error = user_error_of([&] {
     SafetensorsWriter writer(folder / "f", {{"a", DType::u8, {1 << 20}}});
   });
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  ::signal(SIGXFSZ, old_handler);
-  EXPECT_TRUE(contains(error, "f.tmp"));
+  EXPECT_TRUE(contains(error, "f.snug-tmp"));
   EXPECT_TRUE(contains(error, "File too large"));
   EXPECT_EQ(folder.count(), 0U);
 }
@@ -217,10 +210,10 @@ TEST(ModelWriter, FullDiskInTheSecondShardLeavesNothing) {
   const auto write = [&] {
     ModelWriter writer(folder.path(), {{"a", DType::u8, {4}}, {"b", DType::u8, {4}}}, 4);
     writer.write("a", "1234", 4);
-    fs::create_symlink("/dev/full", folder / "model-00002-of-00002.safetensors.tmp");
+    const testing::SmallDisk full(0);
     writer.write("b", "1234", 4);
   };
-  EXPECT_TRUE(contains(user_error_of(write), "No space left on device"));
+  EXPECT_TRUE(contains(user_error_of(write), "File too large"));
   EXPECT_EQ(folder.count(), 0U);
 }
 

@@ -31,11 +31,15 @@ TEST(Quantize, MakesAWeightsValuesAtEachUse) {
   const std::string text = print(result);
   EXPECT_NE(text.find("tensor w (256, 1) u8 weight run"), std::string::npos) << text;
   EXPECT_NE(text.find("tensor w.absmax (8) f32 quant_state run"), std::string::npos) << text;
-  EXPECT_NE(text.find("y (8, 4) bf16 = matmul_nf4(x, w, w.absmax)"), std::string::npos) << text;
-  EXPECT_NE(text.find("w.values.1 (4, 128) bf16 = dequantize_nf4(w, w.absmax)"), std::string::npos)
+  EXPECT_NE(text.find("y (8, 4) bf16 = matmul_nf4(x=x, codes=w, absmax=w.absmax)"),
+            std::string::npos)
       << text;
-  EXPECT_NE(text.find("d.x (8, 128) bf16 = matmul(d.y, w.values.1)"), std::string::npos) << text;
-  EXPECT_NE(text.find("matmul(x, head)"), std::string::npos) << text;
+  EXPECT_NE(text.find("w.values.1 (4, 128) bf16 = dequantize_nf4(codes=w, absmax=w.absmax)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("d.x (8, 128) bf16 = matmul(a=d.y, b=w.values.1)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("matmul(a=x, b=head)"), std::string::npos) << text;
 }
 
 TEST(Quantize, StoresScalesInEightBitsWhenNested) {
@@ -44,8 +48,9 @@ TEST(Quantize, StoresScalesInEightBitsWhenNested) {
   const std::string text = print(result);
   EXPECT_NE(text.find("tensor w.absmax (8) u8 quant_state run"), std::string::npos) << text;
   EXPECT_NE(text.find("tensor w.nested_absmax (1) f32 quant_state run"), std::string::npos) << text;
-  EXPECT_NE(text.find("dequantize_nf4(w, w.absmax, w.nested_absmax, w.nested_quant_map, "
-                      "w.nested_offset) {nested}"),
+  EXPECT_NE(text.find("dequantize_nf4(codes=w, absmax=w.absmax, nested_absmax=w.nested_absmax, "
+                      "nested_map=w.nested_quant_map, "
+                      "nested_offset=w.nested_offset) {nested}"),
             std::string::npos)
       << text;
 }
@@ -70,12 +75,13 @@ TestTarget few_rows(int64_t rows) {
 TEST(Quantize, BecomesTwoOperationsWhereTheTargetHasNoSuchProduct) {
   const Program quantized = quantize(parse(kLinear), {.nested = false, .kept = {}});
   const std::string kept = print(lower(quantized, few_rows(8)));
-  EXPECT_NE(kept.find("matmul_nf4(x, w, w.absmax)"), std::string::npos) << kept;
+  EXPECT_NE(kept.find("matmul_nf4(x=x, codes=w, absmax=w.absmax)"), std::string::npos) << kept;
   const Program expanded = lower(quantized, few_rows(7));
   EXPECT_EQ(program::verify(expanded), std::vector<std::string>{});
   const std::string text = print(expanded);
   EXPECT_EQ(text.find("matmul_nf4"), std::string::npos) << text;
-  EXPECT_NE(text.find("= dequantize_nf4(w, w.absmax) layer 0\ny (8, 4) bf16 = matmul(x, w.values."),
+  EXPECT_NE(text.find("= dequantize_nf4(codes=w, absmax=w.absmax) layer 0\ny (8, 4) bf16 = "
+                      "matmul(a=x, b=w.values."),
             std::string::npos)
       << text;
 }

@@ -58,7 +58,7 @@ TEST(Views, AGradientIsCutAsItsTensorIs) {
     EXPECT_EQ(gradient.view.offset, tensor(result, part).view.offset);
     EXPECT_EQ(gradient.view.strides, tensor(result, part).view.strides);
   }
-  EXPECT_NE(print(result).find("gradient.w (12, 4) f32 gradient step = matmul(d.both, x)"),
+  EXPECT_NE(print(result).find("gradient.w (12, 4) f32 gradient step = matmul(a=d.both, b=x)"),
             std::string::npos)
       << print(result);
 }
@@ -80,7 +80,7 @@ TEST(Views, ASecondReadersShareIsAdded) {
   const TensorId trainable[]{forward.find("w")};
   const Program result = differentiate(forward, trainable, {});
   EXPECT_EQ(program::verify(result), std::vector<std::string>{});
-  EXPECT_NE(print(result).find("accumulate(d.gate.2) updates (d.gate)"), std::string::npos)
+  EXPECT_NE(print(result).find("accumulate(x=d.gate.2) updates (y=d.gate)"), std::string::npos)
       << print(result);
 }
 
@@ -91,7 +91,7 @@ TEST(Views, RecomputingAPartRecomputesTheWhole) {
   ASSERT_NE(again, program::kNone);
   for (const char* part : {"gate.again", "up.again"})
     EXPECT_EQ(tensor(result, part).view.base, again);
-  EXPECT_NE(print(result).find("both.again (8, 12) f32 = matmul(x, w)"), std::string::npos)
+  EXPECT_NE(print(result).find("both.again (8, 12) f32 = matmul(a=x, b=w)"), std::string::npos)
       << print(result);
 }
 

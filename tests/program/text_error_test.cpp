@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"Phase", "program p\nmatmul() backwards", "t:2:10: 'backwards' is no phase"},
         Mistake{"Operand",
                 "program p\ntensor x (2) f32\ntensor y (2) f32\nz (2) f32 = add(a=x, c=y)",
-                "t:4:21: 'c' is not operand 2 of add"},
+                "t:4:22: 'c' is not operand 2 of add"},
         Mistake{"Channel", "program p\nmatmul() channel 2", "t:2:18: expected a channel"},
         Mistake{"NoChannel", "program p\nmatmul() channel side", "t:2:18: 'side' is no channel"},
         Mistake{"Block", "program p\nlayer x2 from 0 {\n", "t:2:1: this block of layers is not"},

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
 
+#include "base/small_disk.h"
 #include "base/temporary_folder.h"
 #include "formats/tensor_index.h"
 #include "runtime/checkpoint_folders.h"
@@ -101,28 +101,6 @@ TEST_F(Checkpoint, LimitCountsCompleteOnes) {
   EXPECT_EQ(find_latest_checkpoint(folder_.path()), folder_ / "checkpoint-5");
 }
 
-// Lowers the largest file a process may write for as long as it lives: a full disk, as the calls
-// see it.
-class SmallDisk {
- public:
-  explicit SmallDisk(rlim_t bytes) {
-    handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~SmallDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
-
 TEST_F(Checkpoint, AFullDiskLeavesOlderOnesIntact) {
   TinyRun run(tiny(plan::MethodKind::full));
   fill_state(run, 5);
@@ -132,7 +110,7 @@ TEST_F(Checkpoint, AFullDiskLeavesOlderOnesIntact) {
   std::string text;
   {
     // The model (8 kB) fits, the optimizer's state does not.
-    const SmallDisk disk(16'000);
+    const testing::SmallDisk disk(16'000);
     text = user_error_of([&] { save_checkpoint(options, state_at(2), run.executor()); });
   }
   EXPECT_TRUE(contains(text, "optimizer.safetensors"));

@@ -149,6 +149,22 @@ TEST(Resume, WaitsForNoOtherRunInItsFolder) {
             0);
 }
 
+// A kill between the last checkpoint and the removal of surplus ones leaves them to the next start.
+TEST(Resume, RemovesWhatIsSurplus) {
+  const testing::TemporaryFolder folder;
+  const fs::path output = folder.path() / "run";
+  const std::vector<std::string> first{"max_steps=3", "save_steps=1", "save_total_limit=0"};
+  ASSERT_EQ(run_snug(words(output, first)).exit_code, 0);
+  ASSERT_TRUE(fs::exists(output / "checkpoint-1"));
+  const BinaryRun again =
+      run_snug(words(output, {"max_steps=3", "save_steps=1", "save_total_limit=2",
+                              "resume_from_checkpoint=auto"}));
+  ASSERT_EQ(again.exit_code, 0) << again.output();
+  EXPECT_FALSE(fs::exists(output / "checkpoint-1"));
+  EXPECT_TRUE(fs::exists(output / "checkpoint-2"));
+  EXPECT_TRUE(fs::exists(output / "checkpoint-3"));
+}
+
 void flip_bit(const fs::path& path, int64_t byte) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(byte);

@@ -3,7 +3,6 @@
 namespace snug::backends::cuda {
 
 using program::Await;
-using program::Channel;
 using program::Transfer;
 
 void run(const Transfer&, const Invocation& invocation, CudaContext& context) {

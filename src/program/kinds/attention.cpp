@@ -108,7 +108,7 @@ double bytes_of(const Attention& attention, const OperationView& view, const Seg
 }  // namespace
 
 std::string shape_error(const Attention& attention, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   check_attributes(attention, rule);
   check_inputs(attention, view, rule);
   const Tensor& q = view[Attention::kQ];
@@ -119,7 +119,7 @@ std::string shape_error(const Attention& attention, const OperationView& view) {
 }
 
 std::string shape_error(const AttentionGrad& attention, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   check_attributes(attention, rule);
   check_inputs(attention, view, rule);
   const Tensor& q = view[AttentionGrad::kQ];
@@ -140,7 +140,7 @@ std::string shape_error(const AttentionGrad& attention, const OperationView& vie
 }
 
 std::string shape_error(const CacheWrite&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& x = view[CacheWrite::kX];
   const Tensor& cache = view[CacheWrite::kCache];
   rule.rank({"x", x}, 2);

@@ -75,7 +75,7 @@ Matmul linear() {
 }  // namespace
 
 std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& logits = view[CrossEntropy::kLogits];
   rule.rank({"logits", logits}, 2);
   rule.same_type({{"logits", logits}});
@@ -86,7 +86,7 @@ std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
 }
 
 std::string shape_error(const CrossEntropyGrad&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& logits = view[CrossEntropyGrad::kLogits];
   rule.rank({"logits", logits}, 2);
   rule.index({"targets", view[CrossEntropyGrad::kTargets]}, Shape{logits.shape[0]});
@@ -97,7 +97,7 @@ std::string shape_error(const CrossEntropyGrad&, const OperationView& view) {
 }
 
 std::string shape_error(const LinearCrossEntropy& loss, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
   check_linear_reads(loss, view, rule);
   check_losses(loss, view, view[LinearCrossEntropy::kHidden].shape[0], rule);
@@ -105,7 +105,7 @@ std::string shape_error(const LinearCrossEntropy& loss, const OperationView& vie
 }
 
 std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
   rule.require(!loss.accumulate || loss.weight_gradient,
                "accumulates a weight gradient that it does not make");

@@ -9,7 +9,7 @@
 namespace snug::program {
 
 std::string shape_error(const Add&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.shape({"b", view[Add::kB]}, view[Add::kA].shape);
   rule.shape({"c", view[Add::kC]}, view[Add::kA].shape);
   rule.mixed_types({{"a", view[Add::kA]}, {"b", view[Add::kB]}, {"c", view[Add::kC]}});
@@ -17,7 +17,7 @@ std::string shape_error(const Add&, const OperationView& view) {
 }
 
 std::string shape_error(const Accumulate& accumulate, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.shape({"y", view[Accumulate::kY]}, view[Accumulate::kX].shape);
   rule.mixed_types({{"x", view[Accumulate::kX]}, {"y", view[Accumulate::kY]}});
   if (accumulate.stochastic) {
@@ -28,7 +28,7 @@ std::string shape_error(const Accumulate& accumulate, const OperationView& view)
 }
 
 std::string shape_error(const AddBias&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& x = view[AddBias::kX];
   rule.rank({"x", x}, 2);
   rule.shape({"bias", view[AddBias::kBias]}, Shape{x.shape[1]});
@@ -38,7 +38,7 @@ std::string shape_error(const AddBias&, const OperationView& view) {
 }
 
 std::string shape_error(const SumRows&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& x = view[SumRows::kX];
   const Tensor& y = view[SumRows::kY];
   rule.rank({"x", x}, 2);
@@ -48,7 +48,7 @@ std::string shape_error(const SumRows&, const OperationView& view) {
 }
 
 std::string shape_error(const Dropout& dropout, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(dropout.probability >= 0.0F && dropout.probability < 1.0F,
                "has a probability outside [0, 1)");
   rule.require(dropout.row_length > 0, "has a row_length that is not positive");
@@ -61,7 +61,7 @@ std::string shape_error(const Dropout& dropout, const OperationView& view) {
 }
 
 std::string shape_error(const Cast&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.shape({"y", view[Cast::kY]}, view[Cast::kX].shape);
   rule.require(is_float(view[Cast::kX].dtype) && is_float(view[Cast::kY].dtype),
                "casts an element type that is not floating point");

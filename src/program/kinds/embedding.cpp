@@ -8,7 +8,7 @@
 namespace snug::program {
 
 std::string shape_error(const Embedding&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& table = view[Embedding::kTable];
   const Tensor& ids = view[Embedding::kIds];
   rule.rank({"table", table}, 2);
@@ -20,7 +20,7 @@ std::string shape_error(const Embedding&, const OperationView& view) {
 }
 
 std::string shape_error(const EmbeddingGrad&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& dy = view[EmbeddingGrad::kDY];
   const Tensor& dtable = view[EmbeddingGrad::kDTable];
   rule.rank({"dy", dy}, 2);

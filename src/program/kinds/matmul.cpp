@@ -61,7 +61,7 @@ void differentiate_product(const Matmul& matmul, TensorId a, TensorId b, TensorI
 }  // namespace
 
 std::string shape_error(const Matmul& matmul, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(!(matmul.addend && matmul.accumulate),
                "has both addend and accumulate; the updated output is the addend");
   rule.require(!matmul.stochastic || matmul.accumulate,

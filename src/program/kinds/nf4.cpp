@@ -29,7 +29,7 @@ void stored_weight(ShapeRule& rule, const Struct& attributes, const OperationVie
 }  // namespace
 
 std::string shape_error(const DequantizeNf4& dequantize, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& w = view[DequantizeNf4::kW];
   rule.rank({"w", w}, 2);
   rule.mixed_types({{"w", w}});
@@ -38,7 +38,7 @@ std::string shape_error(const DequantizeNf4& dequantize, const OperationView& vi
 }
 
 std::string shape_error(const MatmulNf4& matmul, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& x = view[MatmulNf4::kX];
   const Tensor& y = view[MatmulNf4::kY];
   rule.rank({"x", x}, 2);

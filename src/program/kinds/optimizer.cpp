@@ -10,7 +10,7 @@
 namespace snug::program {
 
 std::string shape_error(const GlobalNorm&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   for (const TensorId gradient : view.operation.reads)
     rule.same_type({{"gradient", view.program.tensor(gradient)}});
   rule.measure({"norm", view[GlobalNorm::kNorm]}, Shape{1});
@@ -18,7 +18,7 @@ std::string shape_error(const GlobalNorm&, const OperationView& view) {
 }
 
 std::string shape_error(const ClipFactor& clip, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(clip.max_norm >= 0.0F, "has a negative max_norm");
   rule.measure({"norm", view[ClipFactor::kNorm]}, Shape{1});
   rule.measure({"factor", view[ClipFactor::kFactor]}, Shape{1});
@@ -50,7 +50,7 @@ void check_reads(ShapeRule& rule, const Struct&, const OperationView& view) {
 }  // namespace
 
 std::string shape_error(const AdamW& adamw, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   require_constants(rule, adamw);
   rule.require(!(adamw.has_master && adamw.stochastic), "is stochastic and has a master");
   check_reads(rule, adamw, view);
@@ -70,7 +70,7 @@ std::string shape_error(const AdamW& adamw, const OperationView& view) {
 }
 
 std::string shape_error(const AdamW8bit& adamw, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   require_constants(rule, adamw);
   check_reads(rule, adamw, view);
   const Shape& shape = view[AdamW8bit::kWeight].shape;

@@ -8,7 +8,7 @@
 namespace snug::program {
 
 std::string shape_error(const RmsNorm& norm, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(norm.epsilon >= 0.0F, "has a negative epsilon");
   const Tensor& x = view[RmsNorm::kX];
   rule.rank({"x", x}, 2);
@@ -19,7 +19,7 @@ std::string shape_error(const RmsNorm& norm, const OperationView& view) {
 }
 
 std::string shape_error(const RmsNormGrad& norm, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(norm.epsilon >= 0.0F, "has a negative epsilon");
   rule.require(!norm.accumulate || norm.weight_gradient,
                "accumulates a weight gradient that it does not make");

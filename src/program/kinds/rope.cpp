@@ -10,7 +10,7 @@
 namespace snug::program {
 
 std::string shape_error(const RotaryTable& rotary, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(std::isfinite(rotary.factor), "has a factor that is not finite");
   const Tensor& positions = view[RotaryTable::kPositions];
   const Tensor& frequency = view[RotaryTable::kInverseFrequency];
@@ -24,7 +24,7 @@ std::string shape_error(const RotaryTable& rotary, const OperationView& view) {
 }
 
 std::string shape_error(const Rope& rope, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   rule.require(rope.head_dim > 0 && rope.head_dim % 2 == 0,
                "has a head_dim that is not positive and even");
   const Tensor& x = view[Rope::kX];

@@ -22,8 +22,6 @@ class ShapeRule {
     const Tensor& tensor;
   };
 
-  explicit ShapeRule(const OperationView& view) : view_(view) {}
-
   void require(bool condition, std::string_view problem);
   void rank(const Operand& operand, int expected);
   void shape(const Operand& operand, const Shape& expected);
@@ -43,7 +41,6 @@ class ShapeRule {
  private:
   void fail(const Operand& operand, const std::string& problem);
 
-  const OperationView& view_;
   std::string error_;
 };
 

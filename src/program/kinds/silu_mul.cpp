@@ -8,7 +8,7 @@
 namespace snug::program {
 
 std::string shape_error(const SiluMul&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& gate = view[SiluMul::kGate];
   rule.rank({"gate", gate}, 2);
   rule.shape({"up", view[SiluMul::kUp]}, gate.shape);
@@ -18,7 +18,7 @@ std::string shape_error(const SiluMul&, const OperationView& view) {
 }
 
 std::string shape_error(const SiluMulGrad&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Tensor& gate = view[SiluMulGrad::kGate];
   rule.rank({"gate", gate}, 2);
   rule.shape({"dy", view[SiluMulGrad::kDY]}, gate.shape);

@@ -24,7 +24,7 @@ void check_ends(ShapeRule& rule, const Tensor& x, const Tensor& y) {
 }  // namespace
 
 std::string shape_error(const Transfer&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   const Channel channel = view.operation.channel;
   const bool to_device = view[Transfer::kY].space == Space::device;
   rule.require(channel == Channel::compute ||
@@ -35,7 +35,7 @@ std::string shape_error(const Transfer&, const OperationView& view) {
 }
 
 std::string shape_error(const Await&, const OperationView& view) {
-  ShapeRule rule(view);
+  ShapeRule rule;
   check_ends(rule, view[Await::kX], view[Await::kY]);
   return rule.error();
 }

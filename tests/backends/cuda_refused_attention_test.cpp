@@ -1,0 +1,66 @@
+// Attention that the library refuses: before the plan, and after it.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/cuda_backend.h"
+#include "base/error.h"
+#include "operation_check.h"
+#include "refusals.h"
+
+namespace snug::backends::test {
+namespace {
+
+// Own kernels are planned for it then, and a line says so.
+class RefusedAttention : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    cuda_emulator::refuses_attention = GetParam();
+    cuda_emulator::attention_workspace_bytes = int64_t{1} << 40;  // of what is not refused
+  }
+  void TearDown() override {
+    cuda_emulator::refuses_attention = false;
+    cuda_emulator::attention_workspace_bytes = 512;
+  }
+};
+
+TEST_P(RefusedAttention, runs_on_own_kernels) {
+  cuda::CudaBackend backend({});
+  testing::internal::CaptureStderr();
+  for (const program::Kind kind : {program::Kind::attention, program::Kind::attention_grad})
+    check_kind(backend, kind, cuda_must_run, true);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(
+      said.find(GetParam() ? "cuDNN has no kernel; own kernels are planned for it" : "of scratch"),
+      std::string::npos)
+      << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(NoKernelOrNoScratch, RefusedAttention, testing::Bool());
+
+// What was given to the library is done by the library or not at all.
+TEST(CudaBackend, refuses_an_attention_that_was_planned_for_the_library) {
+  int refused = 0;
+  for (const OperationCase& made : cases_of(program::Kind::attention, kAllTypes[1])) {
+    cuda::CudaBackend planner({});
+    program::Program program = made.program;
+    program::Operation& operation = program.operations[0];
+    operation.attributes = planner.decide({program, operation});
+    if (!std::get<program::Attention>(operation.attributes).by_library) continue;
+    program::Tensor scratch;
+    scratch.name = "scratch";
+    scratch.shape = {planner.workspace({program, operation}).bytes};
+    scratch.dtype = base::DType::u8;
+    scratch.role = program::Role::workspace;
+    program.tensors.push_back(scratch);
+    operation.workspace = static_cast<program::TensorId>(program.tensors.size() - 1);
+    EXPECT_NE(planner.prepare({program, operation}), nullptr);
+    cuda_emulator::refuses_attention = true;
+    cuda::CudaBackend runner({});
+    EXPECT_THROW(runner.prepare({program, operation}), base::UserError);
+    cuda_emulator::refuses_attention = false;
+    ++refused;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace snug::backends::test
