@@ -16,10 +16,10 @@ setup: packages
 	@scripts/fetch_cudnn_frontend
 
 $(BUILD)/build.ninja: | setup
-	cmake --preset $(PRESET)
+	cmake --preset $(PRESET) $(PRECOMPILED)
 
 $(WITHOUT_CUDA): | packages
-	cmake --preset $(PRESET) -DSNUG_CUDA=OFF
+	cmake --preset $(PRESET) -DSNUG_CUDA=OFF $(PRECOMPILED)
 	@touch $@
 
 build: setup $(BUILD)/build.ninja
@@ -35,7 +35,8 @@ test-long: build
 	ctest --test-dir $(BUILD) -L '^long$$' --output-on-failure
 	scripts/test_everywhere $(BUILD)
 
-# What is there already is used as it is; nothing but the binary is built.
+# What is there already is used as it is; nothing but the binary is built, as fast as a first build goes (cmake/snug.cmake).
+demo: PRECOMPILED := -DSNUG_PRECOMPILED=ON
 demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(if $(HAS_CARD),setup $(BUILD)/build.ninja,$(WITHOUT_CUDA)))
 	cmake --build --preset $(PRESET) --target snug
 	scripts/demo $(BUILD)/snug

@@ -4,12 +4,50 @@ add_library(snug_warnings INTERFACE)
 target_compile_options(snug_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wno-sign-conversion -Werror)
 
+# SNUG_PRECOMPILED: what most files include is compiled once, which takes about a fifth off the time of their compilation. It is for who
+# builds everything once ("make demo"). Without it each file is seen to include what it uses, and clang-tidy gets plain commands.
+# A compiler cache, which cannot look into such a header without settings of its own, does better anyway.
+option(SNUG_PRECOMPILED "Precompile the headers that most files include" OFF)
+
+# A header precompiled without OpenMP cannot be used with it.
+function(snug_precompiled_headers name)
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cpp CONTENT "")
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/${name}.cpp)
+  target_precompile_headers(${name} PRIVATE <fmt/format.h> <nlohmann/json.hpp>
+    <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set> <span>
+    <string> <string_view> <utility> <variant> <vector>)
+  target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json snug_warnings ${ARGN})
+endfunction()
+if(SNUG_PRECOMPILED AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  snug_precompiled_headers(snug_precompiled)
+  snug_precompiled_headers(snug_precompiled_openmp OpenMP::OpenMP_CXX)
+endif()
+
+# snug_use_precompiled(NAME target ...): the library NAME, which depends on these targets, uses the headers above. Whether
+# it is compiled with OpenMP follows from what it depends on.
+function(snug_use_precompiled name)
+  set(headers snug_precompiled)
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      get_target_property(used ${target} SNUG_PRECOMPILED_HEADERS)
+    endif()
+    if(target STREQUAL "OpenMP::OpenMP_CXX" OR used STREQUAL "snug_precompiled_openmp")
+      set(headers snug_precompiled_openmp)
+    endif()
+  endforeach()
+  set_target_properties(${name} PROPERTIES SNUG_PRECOMPILED_HEADERS ${headers} PCH_WARN_INVALID OFF)
+  if(TARGET ${headers})
+    target_precompile_headers(${name} REUSE_FROM ${headers})
+  endif()
+endfunction()
+
 # snug_library(NAME SOURCES a.cpp ... DEPENDS target ...): the static library snug_NAME of one floor's folder.
 function(snug_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(snug_${name} STATIC ${ARG_SOURCES})
   target_include_directories(snug_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(snug_${name} PUBLIC ${ARG_DEPENDS} PRIVATE snug_warnings)
+  snug_use_precompiled(snug_${name} ${ARG_DEPENDS})
 endfunction()
 
 # snug_packable(NAME): its libraries are looked for in lib beside it and two folders up first, where bench/gpu/pack

@@ -25,7 +25,7 @@ def probes(code: torch.Tensor) -> torch.Tensor:
 
 
 def in_own_blocks(values: torch.Tensor) -> torch.Tensor:
-    """(values, 256), each value beside a 1 that makes its block's scale 1."""
+    """(values, 256), each value next to a 1 that makes its block's scale 1."""
     blocks = torch.zeros(len(values), 256)
     blocks[:, 0] = 1
     blocks[:, 1] = values

@@ -160,7 +160,7 @@ def build(name: str) -> PreTrainedModel:
 
 
 def save(model: PreTrainedModel, folder: pathlib.Path, **options) -> None:
-    """Writes a Hugging Face folder as transformers does, and beside its config.json the form transformers 4 wrote."""
+    """Writes a Hugging Face folder as transformers does, and next to its config.json the form transformers 4 wrote."""
     model.save_pretrained(folder, **options)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config_v4.json").write_text(json.dumps(as_version_4(config), indent=2) + "\n")

@@ -1,4 +1,4 @@
-// The seam between a program and a machine. Three stand behind it: reference (plain loops), cpu,
+// The seam between a program and a machine. Three implement it: reference (plain loops), cpu,
 // cuda.
 //
 // The executor allocates each arena once, prepares every operation once, lets each be tuned, and
@@ -17,8 +17,10 @@
 #include <string>
 #include <string_view>
 
+#include "backends/arena.h"
 #include "backends/random_values.h"
 #include "backends/timeline.h"
+#include "backends/trace.h"
 #include "program/program.h"
 #include "program/target.h"
 
@@ -54,10 +56,34 @@ struct Invocation {
   Buffer workspace;  // data == nullptr without one
   const Prepared* prepared = nullptr;
   program::Channel channel = program::Channel::compute;
+  bool joined = false;  // done in one go with the one before it, which is the list's
   // The host's copy of the operand that the kind's traits call its extent: what is known here of
   // how much there is to do. What would be computed beyond it may be left out, where that does not
   // change a bit of the result. data == nullptr: all of it is done.
   Buffer extent;
+  // Where the backend notes what it does; null: nowhere.
+  Trace* trace = nullptr;
+
+  // Notes that it is run; `with_before`: by the launch of the operation before it.
+  void note_run(bool with_before = false) const {
+    if (trace == nullptr) return;
+    ++trace->runs;
+    trace->kind = static_cast<program::Kind>(attributes->index());
+    trace->joined = with_before;
+    trace->bytes = 0;
+    for (const auto buffers : {reads, writes, updates})
+      for (const Buffer& buffer : buffers) trace->bytes += buffer.bytes();
+  }
+  void note_decision(std::string_view name, int64_t value) const {
+    if (trace != nullptr) trace->decision(name, value);
+  }
+  // Another one than compute.
+  void note_channel(program::Channel used) const {
+    if (trace != nullptr) trace->channel = used;
+  }
+  void note_extent(int64_t rows) const {
+    if (trace != nullptr) trace->extent = rows;
+  }
 
   // The tensor of an operand that is there.
   template <typename Struct>
@@ -73,14 +99,6 @@ struct Invocation {
     }
     return updates[slot.index];
   }
-};
-
-// Memory of one space, released with the object.
-class Arena {
- public:
-  virtual ~Arena() = default;
-  virtual std::byte* data() const = 0;
-  virtual int64_t bytes() const = 0;
 };
 
 // Operations that a device repeats without the host.
@@ -106,7 +124,7 @@ class Backend : public program::Target {
   // library now asks for more scratch than was planned.
   virtual std::unique_ptr<Prepared> prepare(const program::OperationView& view) = 0;
   // Chooses between ways to do a prepared operation by running them on its own tensors, which hold
-  // nothing yet and are zero afterwards, but for its workspace. Operations alike are timed once.
+  // nothing yet and are zero afterwards, except for its workspace. Operations alike are timed once.
   virtual void tune(const Invocation& /*invocation*/) {}
   // What was chosen so far. A later run that takes it computes the same bits as this one.
   virtual Choices choices() const { return {}; }
@@ -117,7 +135,7 @@ class Backend : public program::Target {
   }
   // Runs it; asynchronous where the device is.
   virtual void run(const Invocation& invocation) = 0;
-  // Runs them in this order, or several at once where that gives the same bits.
+  // Runs them in this order; those that are joined together with the one before them.
   virtual void run_list(std::span<const Invocation> invocations) {
     for (const Invocation& invocation : invocations) run(invocation);
   }
@@ -132,11 +150,6 @@ class Backend : public program::Target {
   // leaves that memory alone until a point that is marked afterwards is reached.
   virtual void queue_copy(void* destination, const void* source, int64_t bytes) {
     copy(destination, source, bytes);
-  }
-  // Writes a value of at most 16 bytes, ordered after what was run before; may return before it is
-  // done, and keeps the value.
-  virtual void write_value(void* destination, const void* value, int64_t bytes) {
-    copy(destination, value, bytes);
   }
   // Fills a contiguous f32 or bf16 tensor of the device with the values of a weight from its
   // element `first` on, a multiple of kValueGroup. Asynchronous like run(), ordered with it.

@@ -20,7 +20,7 @@
 //   rounding: 128 elements a block. With k = e % 128 / 16, element e (its row-major index) takes
 //     the lower half of word k / 2 if k is even, the upper if odd, of
 //     philox({low(g), high(g), plane, 0}, key), g = e / 128 * 16 + e % 16
-//     plane is 0 but for AdamW: 0 weight, 1 first moment, 2 second moment. The 16 bits are added
+//     plane is 0 except for AdamW: 0 weight, 1 first moment, 2 second moment. The 16 bits are added
 //     to those of the fp32 value, whose upper half is then the bf16: it rounds up in magnitude with
 //     the probability that makes the mean exact. What is not finite rounds as to_bfloat16 does.
 #pragma once
@@ -40,7 +40,7 @@ inline constexpr int64_t kRoundingBlock = 128;
 inline constexpr int64_t kRandomLanes = 16;
 inline constexpr int64_t kRoundingParts = kRoundingBlock / kRandomLanes;
 
-// What an operation's bits depend on beside the element.
+// What an operation's bits depend on next to the element.
 struct RandomSource {
   int64_t seed = 0;
   int32_t site = 0;

@@ -23,7 +23,7 @@ inline constexpr int64_t kValueGroup = 4;
 
 enum class RandomForm : uint8_t { constant, normal, uniform };
 
-// What the values of a tensor depend on beside the element.
+// What the values of a tensor depend on next to the element.
 struct RandomValues {
   RandomForm form = RandomForm::constant;
   base::PhiloxKey key{};

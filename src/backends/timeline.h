@@ -13,6 +13,8 @@ class Timeline {
   virtual ~Timeline() = default;
   // Point `index` is when all that was run and copied before is done. A point may be marked again.
   virtual void mark(size_t index) = 0;
+  // Whether it is; true if it was never marked.
+  virtual bool is_reached(size_t index) = 0;
   // Returns when the point is reached; at once if it was never marked.
   virtual void wait(size_t index) = 0;
   // Seconds from one marked point to a later one; waits until the later one is reached.
@@ -24,6 +26,7 @@ class HostTimeline final : public Timeline {
  public:
   explicit HostTimeline(size_t points) : points_(points) {}
   void mark(size_t index) override { points_[index] = Clock::now(); }
+  bool is_reached(size_t) override { return true; }
   void wait(size_t) override {}
   double seconds(size_t begin, size_t end) override {
     return std::chrono::duration<double>(points_[end] - points_[begin]).count();

@@ -29,7 +29,7 @@ int64_t number_in(const char* path, int64_t otherwise) {
   return file >> value ? value : otherwise;
 }
 
-// The sum of the numbers behind these keys in a file of "key number" lines.
+// The sum of the numbers that follow these keys in a file of "key number" lines.
 int64_t sum_of_keys(const char* path, std::initializer_list<std::string_view> keys) {
   std::ifstream file(path);
   std::string key;

@@ -10,7 +10,6 @@
 #include <xxhash.h>
 #endif
 
-#include <iterator>
 #include <new>
 
 namespace snug::base {
@@ -43,7 +42,7 @@ std::string checksum_text(uint64_t checksum) { return fmt::format("{:016x}", che
 std::string checksum_text(const std::vector<uint64_t>& checksums) {
   std::string text;
   text.reserve(16 * checksums.size());
-  for (const uint64_t each : checksums) fmt::format_to(std::back_inserter(text), "{:016x}", each);
+  for (const uint64_t each : checksums) text += checksum_text(each);
   return text;
 }
 

@@ -67,12 +67,11 @@ void write_to_stderr(Console& console, std::string_view text) noexcept {
   if (error == 0 || console.has_failed) return;
   console.has_failed = true;
   std::array<char, 256> line{};
-  const auto result = fmt::format_to_n(
-      line.data(), line.size(),
-      "standard error cannot be written ({}); what cannot be written there is dropped, the job "
-      "goes on",
-      ::strerrordesc_np(error));
-  write_to_log(console, {line.data(), std::min(result.size, line.size())});
+  std::snprintf(line.data(), line.size(),
+                "standard error cannot be written (%s); what cannot be written there is dropped, "
+                "the job goes on",
+                ::strerrordesc_np(error));
+  write_to_log(console, line.data());
 }
 
 bool has_no_reader(int descriptor) {

@@ -9,12 +9,18 @@
 #include "base/console.h"
 #include "base/file.h"
 #include "bench/operation_timer.h"
+#include "bench/quick_calibration.h"
 #include "plan/calibration_file.h"
+#include "plan/clock.h"
 
 namespace snug::bench {
 namespace {
 
+namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+// Of the seconds that a user waits for: the process starts, and ends.
+constexpr double kAroundMeasuring = 0.3;
 
 // A step that takes this much longer than its fastest repeat shared the machine with others.
 constexpr double kDisturbed = 1.15;
@@ -23,7 +29,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void print_summary(const plan::Calibration& calibration, const std::filesystem::path& path) {
+void print_summary(const plan::Calibration& calibration, const fs::path& path) {
   const plan::Roofline& roofline = plan::Rates(calibration.samples).roofline();
   fmt::print(
       "{}\n{}\n{} samples\nlarge products {:.0f} GFLOP/s, in f32 {:.0f} GFLOP/s; memory "
@@ -33,9 +39,9 @@ void print_summary(const plan::Calibration& calibration, const std::filesystem::
       roofline.bytes_a_second * 1e-9, path.string());
 }
 
-std::vector<CalibrationStep> steps_of(const formats::Recipe& recipe,
+std::vector<CalibrationStep> steps_of(const formats::Recipe& recipe, Grid grid,
                                       const backends::Backend& backend) {
-  std::vector<CalibrationStep> steps = calibration_steps(backend, Grid::full);
+  std::vector<CalibrationStep> steps = calibration_steps(backend, grid);
   if (recipe.max_steps > 0 && recipe.max_steps < static_cast<int64_t>(steps.size()))
     steps.resize(static_cast<size_t>(recipe.max_steps));
   return steps;
@@ -61,15 +67,53 @@ plan::Calibration measure(backends::Backend& backend, const std::vector<Calibrat
   return {.machine = plan::identify_machine(backend), .samples = times.samples()};
 }
 
+// Whether the step is likely to be measured in so many seconds, by what was measured before it.
+bool fits(const CalibrationStep& step, const backends::Backend& backend,
+          const OperationTimes& times, double seconds) {
+  if (times.samples().empty()) return true;
+  const double predicted =
+      plan::step_seconds(plan::plan_training(step.spec, backend), step.spec.accumulation,
+                         plan::Rates(times.samples()), full_load(step));
+  // It runs once more to warm up, and making it ready takes about as long as that.
+  return predicted * (2 + step.least_repeats) < seconds;
+}
+
+// Steps that no longer fit are left out. Written after every step: who waits may lose patience.
+plan::Calibration measure_quickly(backends::Backend& backend,
+                                  const std::vector<CalibrationStep>& steps, const fs::path& path) {
+  plan::Calibration calibration{
+      .machine = plan::identify_machine(backend), .samples = {}, .quick = true};
+  OperationTimes times;
+  const double budget = quick_calibration_seconds() - kAroundMeasuring;
+  const auto start = Clock::now();
+  for (const CalibrationStep& step : steps) {
+    if (!fits(step, backend, times, budget - seconds_since(start))) continue;
+    const StepTiming timing = time_operations(step, backend, times);
+    base::say("{:5.2f} s  {}: {:.1f} ms, {} repeats", seconds_since(start), describe(step),
+              timing.median_seconds * 1e3, timing.repeats);
+    calibration.samples = times.samples();
+    base::write_file_atomically(path, plan::to_json(calibration));
+  }
+  return calibration;
+}
+
+fs::path path_for(const formats::Recipe& recipe, Grid grid, const plan::MachineIdentity& machine) {
+  if (grid == Grid::quick && recipe.calibration.empty())
+    return plan::quick_calibration_path(machine);  // Snug's own, whatever is in it
+  fs::path path = plan::calibration_path(recipe, machine);
+  plan::require_replaceable(path);
+  return path;
+}
+
 }  // namespace
 
-int calibrate(const formats::Recipe& recipe, bool json) {
+int calibrate(const formats::Recipe& recipe, Grid grid, bool json) {
   const auto backend = backends::open_backend(recipe);
-  const std::filesystem::path path =
-      plan::calibration_path(recipe, plan::identify_machine(*backend));
-  plan::require_replaceable(path);
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-  const plan::Calibration calibration = measure(*backend, steps_of(recipe, *backend));
+  const fs::path path = path_for(recipe, grid, plan::identify_machine(*backend));
+  if (path.has_parent_path()) fs::create_directories(path.parent_path());
+  const std::vector<CalibrationStep> steps = steps_of(recipe, grid, *backend);
+  const plan::Calibration calibration =
+      grid == Grid::quick ? measure_quickly(*backend, steps, path) : measure(*backend, steps);
   const std::string text = plan::to_json(calibration);
   base::write_file_atomically(path, text);
   if (json)

@@ -3,14 +3,16 @@
 // that plans read (plan/calibration_file.h, docs/calibration.md).
 #pragma once
 
+#include "bench/calibration_steps.h"
 #include "formats/recipe.h"
 
 namespace snug::bench {
 
 // Measures with the recipe's backend and threads, of the grid only the first max_steps steps where
-// the recipe says so, and writes to plan::calibration_path. Prints progress on stderr; what was
+// the recipe says so, and writes to plan::calibration_path; what the quick grid gave, to
+// plan::quick_calibration_path where the recipe names no file. Prints progress on stderr; what was
 // written, or with `json` the whole file, on stdout. Returns 0. Throws UserError when the file
 // cannot be written.
-int calibrate(const formats::Recipe& recipe, bool json);
+int calibrate(const formats::Recipe& recipe, Grid grid, bool json);
 
 }  // namespace snug::bench

@@ -24,6 +24,7 @@ struct Sizes {
   int64_t layers;
 };
 
+constexpr Sizes kMinimal{128, 384, 2, 1, 64, 1024, 1};
 constexpr Sizes kTiny{256, 768, 4, 2, 64, 4096, 4};
 constexpr Sizes kSmall{512, 1536, 8, 4, 64, 32768, 3};
 constexpr Sizes kWide{768, 2048, 12, 12, 64, 8192, 3};
@@ -94,6 +95,12 @@ CalibrationStep deep(CalibrationStep step) {
   return step;
 }
 
+// A base in 4 bits, its scales quantised too or not; of any step with LoRA.
+CalibrationStep quantized(CalibrationStep step, bool nested) {
+  step.spec.quantization = passes::QuantizeOptions{.nested = nested, .kept = {}};
+  return step;
+}
+
 struct LoraShape {
   int64_t r;
   bool dropout = false;
@@ -114,11 +121,48 @@ CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens,
   return step;
 }
 
-// Biases, and micro-batches that add to LoRA's gradients.
+// Biases, and a head with weights of its own.
 CalibrationStep biased(CalibrationStep step) {
   models::ModelConfig& model = step.spec.model;
   model.qkv_bias = model.output_bias = model.mlp_bias = true;
+  model.tied_embeddings = false;
   return step;
+}
+
+// For a first run: every kind of operation, at small shapes.
+void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
+  steps.push_back(full(kMinimal, 128, 64, compute));
+  steps.push_back(lora(kMinimal, 128, 64, compute,
+                       {.r = 8, .dropout = true, .accumulation = 2, .recompute = kLayer}));
+  steps.push_back(full_8bit(kMinimal, 256, compute));
+  steps.push_back(quantized(lora(kTiny, 256, 256, compute, {.r = 8}), true));
+  steps.push_back(biased(full(kTiny, 256, 64, compute)));
+}
+
+// For a first run: larger shapes of what takes the time.
+void add_shapes(DType compute, std::vector<CalibrationStep>& steps) {
+  steps.push_back(lora(kTiny, 1024, 256, compute,
+                       {.r = 32, .dropout = true, .accumulation = 2, .recompute = kLayer}));
+  steps.push_back(lora(kSmall, 256, 256, compute, {.r = 16, .recompute = kLayer}));
+  steps.push_back(lora(kWide, 512, 512, compute, {.r = 16, .dropout = true}));
+  steps.push_back(full(kSmall, 256, 256, compute));
+  steps.push_back(quantized(lora(kMedium, 256, 128, compute, {.r = 8}), false));
+  steps.push_back(lora(kTiny, 4096, 1024, compute, {.r = 8}));
+}
+
+// The most telling first: what does not fit the time is left out.
+std::vector<CalibrationStep> quick_steps(bool bf16) {
+  const DType compute = bf16 ? DType::bf16 : DType::f32;
+  std::vector<CalibrationStep> steps;
+  add_kinds(compute, steps);
+  if (bf16) steps.push_back(full_bf16(kMinimal, 256, 256));
+  add_shapes(compute, steps);
+  if (bf16) add_kinds(DType::f32, steps);
+  for (CalibrationStep& step : steps) {
+    step.least_repeats = 1;
+    step.least_seconds = 0.05;
+  }
+  return steps;
 }
 
 // The coarse grid; in either element type.
@@ -136,6 +180,11 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kMedium, tokens, tokens / 2, compute, {.r = 8}));
   }
   steps.push_back(biased(full(kTiny, 1024, 256, compute)));
+  for (const Sizes& sizes : {kTiny, kMedium}) {
+    steps.push_back(full_8bit(sizes, 256, compute));
+    steps.push_back(quantized(lora(sizes, 512, 512, compute, {.r = 16}), sizes.hidden < 512));
+    steps.push_back(quantized(lora(sizes, 512, 512, compute, {.r = 16}), sizes.hidden >= 512));
+  }
 }
 
 void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
@@ -157,7 +206,6 @@ void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
 }
 
 void add_large(std::vector<CalibrationStep>& steps) {
-  steps.push_back(full_8bit(kTiny, 256, DType::bf16));
   steps.push_back(full_8bit(kLargeVocabulary, 256, DType::bf16));
   for (const int64_t tokens : {256, 1024}) {
     steps.push_back(full_bf16(kTiny, tokens * 2, 256));
@@ -181,8 +229,7 @@ void add_card(std::vector<CalibrationStep>& steps) {
     steps.push_back(full_8bit(kHugeDeep, tokens, DType::bf16));
     steps.push_back(lora(kHugeDeep, tokens, tokens / 2, DType::bf16, {.r = 16}));
     steps.push_back(lora(kLarge, tokens, tokens, DType::bf16, {.r = 16, .recompute = kLayer}));
-    steps.push_back(lora(kHugeDeep, tokens, 1024, DType::bf16, {.r = 16}));
-    steps.back().spec.quantization = passes::QuantizeOptions{};
+    steps.push_back(quantized(lora(kHugeDeep, tokens, 1024, DType::bf16, {.r = 16}), true));
   }
 }
 
@@ -199,8 +246,10 @@ bool multiplies_bf16(const program::Target& target) {
 
 std::string describe(const CalibrationStep& step) {
   const plan::TrainingSpec& spec = step.spec;
+  const char* base = "";
+  if (spec.quantization) base = spec.quantization->nested ? "4-bit (nested) " : "4-bit ";
   const std::string method =
-      spec.method == MethodKind::lora ? fmt::format("lora r {}", spec.lora.r) : "full";
+      spec.method == MethodKind::lora ? fmt::format("{}lora r {}", base, spec.lora.r) : "full";
   const char* optimizer = "";
   if (spec.update.optimizer == methods::OptimizerKind::adamw_bf16) optimizer = " adamw_bf16";
   if (spec.update.optimizer == methods::OptimizerKind::adamw_8bit) optimizer = " adamw_8bit";
@@ -211,14 +260,11 @@ std::string describe(const CalibrationStep& step) {
 }
 
 std::vector<CalibrationStep> calibration_steps(const program::Target& target, Grid grid) {
-  std::vector<CalibrationStep> steps;
   const bool bf16 = multiplies_bf16(target);
+  if (grid == Grid::quick) return quick_steps(bf16);
+  std::vector<CalibrationStep> steps;
   const DType compute = bf16 ? DType::bf16 : DType::f32;
   add_coarse(compute, steps);
-  if (grid == Grid::quick) {
-    for (CalibrationStep& step : steps) step.least_seconds = 0.1;
-    return steps;
-  }
   add_fine(compute, steps);
   if (!bf16) return steps;
   add_large(steps);

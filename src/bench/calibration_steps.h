@@ -15,7 +15,7 @@ namespace snug::bench {
 
 enum class Grid : uint8_t {
   full,   // about two minutes on two cores
-  quick,  // a dozen seconds: coarser, small models only
+  quick,  // a few seconds: every kind of operation at a few shapes of small models
 };
 
 struct CalibrationStep {
@@ -28,7 +28,7 @@ struct CalibrationStep {
 // "lora r 16, hidden 1024 mlp 4096 vocab 32000, 2048 tokens, bf16".
 std::string describe(const CalibrationStep& step);
 
-// In bf16 where the target multiplies it, with a coarse grid in f32 beside and, on a card, steps
+// In bf16 where the target multiplies it, with a coarse grid in f32 next to and, on a card, steps
 // that fill it; else all in f32.
 std::vector<CalibrationStep> calibration_steps(const program::Target& target, Grid grid);
 

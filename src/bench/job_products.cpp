@@ -95,15 +95,9 @@ class Collector {
 
 std::vector<JobProduct> job_products(const plan::Job& job, const plan::TrainingSpec& spec) {
   Collector collector(spec.method == plan::MethodKind::full ? 0 : spec.lora.r);
-  const auto add = [&](const char* name, int64_t count) {
-    const program::Program* program = job.find(name);
-    if (program == nullptr || count == 0) return;
-    for (const program::Operation& operation : program->operations)
-      collector.add({*program, operation}, count);
-  };
-  add("micro_first", 1);
-  add("micro_next", spec.accumulation - 1);
-  add("update", 1);
+  for (const plan::StepProgram& step : plan::step_programs(job, spec.accumulation))
+    for (const program::Operation& operation : step.program->operations)
+      collector.add({*step.program, operation}, step.runs);
   return collector.take();
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "plan/job.h"
+#include "program/tensor_names.h"
 #include "runtime/executor.h"
 #include "runtime/host_window.h"
 #include "runtime/random_weights.h"
@@ -15,7 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using backends::Buffer;
+using program::host_name;
 using program::Program;
+using program::ProgramName;
 using program::Role;
 using program::Tensor;
 
@@ -80,47 +83,47 @@ void fill_integers(const Buffer& buffer, int64_t modulus) {
 }
 
 // A batch full of random tokens, all of which carry loss, in segments of equal length.
-void fill_batch(const CalibrationStep& step, std::string_view program,
-                runtime::Executor& executor) {
-  executor.await_upload();
-  fill_integers(executor.tensor(program, "host.tokens"), step.spec.model.vocab_size);
-  fill_integers(executor.tensor(program, "host.targets"), step.spec.model.vocab_size);
-  const Buffer& positions = executor.tensor(program, "host.positions");
+void fill_batch(const CalibrationStep& step, ProgramName program, runtime::Executor& executor) {
+  executor.await_inputs(program);
+  fill_integers(executor.tensor(program, host_name(program::kTokensName)),
+                step.spec.model.vocab_size);
+  fill_integers(executor.tensor(program, host_name(program::kTargetsName)),
+                step.spec.model.vocab_size);
+  const Buffer& positions = executor.tensor(program, host_name(program::kPositionsName));
   for (int64_t i = 0; i < positions.elements(); ++i)
     positions.as<int32_t>()[i] = static_cast<int32_t>(i % step.segment_tokens);
-  const Buffer& bounds = executor.tensor(program, "host.query_bounds");
+  const Buffer& bounds = executor.tensor(program, host_name(program::kQueryBoundsName));
   for (int64_t s = 0; s < bounds.elements() / 2; ++s) {
     bounds.as<int32_t>()[2 * s] = static_cast<int32_t>(s * step.segment_tokens);
     bounds.as<int32_t>()[2 * s + 1] = static_cast<int32_t>((s + 1) * step.segment_tokens);
   }
-  executor.upload_batch(program);
 }
 
-void set_scalars(const CalibrationStep& step, runtime::Executor& executor) {
+void set_inputs(const CalibrationStep& step, runtime::Executor& executor) {
   const auto tokens = static_cast<float>(step.spec.rows * step.spec.row_tokens);
-  executor.set_scalar("inverse_tokens", 1.0F / tokens);
+  executor.set_input(program::kInverseTokensName, 1.0F / tokens);
   // So small that weights stay what they are, whatever the gradients.
-  executor.set_scalar("learning_rate", 1e-12F);
-  executor.set_scalar("step", int32_t{1});
-  if (executor.has("random")) executor.set_scalar("random", std::array<int32_t, 2>{1, 0});
+  executor.set_input(program::kLearningRateName, 1e-12F);
+  executor.set_input(program::kStepName, int32_t{1});
+  if (executor.has(program::kRandomName))
+    executor.set_input(program::kRandomName, std::array<int32_t, 2>{1, 0});
 }
 
 // One program of a step: its operations with their keys, and a stopwatch.
 struct TimedProgram {
-  const Program* program;
+  ProgramName name;
   std::vector<plan::RateKey> keys;
   Stopwatch stopwatch;
 };
 
-std::vector<TimedProgram> programs_of(const plan::Job& job, const program::Load& load,
-                                      backends::Backend& backend) {
+std::vector<TimedProgram> programs_of(const std::vector<plan::StepProgram>& steps,
+                                      const program::Load& load, backends::Backend& backend) {
   std::vector<TimedProgram> programs;
-  for (const char* name : kStepPrograms) {
-    const Program* program = job.find(name);
-    if (program == nullptr) continue;
-    TimedProgram timed{program, {}, Stopwatch(program->operations.size(), backend)};
-    for (const program::Operation& operation : program->operations)
-      timed.keys.push_back(plan::rate_key({*program, operation}, load));
+  for (const plan::StepProgram& step : steps) {
+    const Program& program = *step.program;
+    TimedProgram timed{step.name, {}, Stopwatch(program.operations.size(), backend)};
+    for (const program::Operation& operation : program.operations)
+      timed.keys.push_back(plan::rate_key({program, operation}, load));
     programs.push_back(std::move(timed));
   }
   return programs;
@@ -131,7 +134,7 @@ double run_step(std::vector<TimedProgram>& programs, runtime::Executor& executor
   const auto start = Clock::now();
   for (TimedProgram& timed : programs) {
     executor.set_observer(&timed.stopwatch);
-    executor.run(timed.program->name);
+    executor.run(timed.name);
   }
   executor.set_observer(nullptr);
   executor.backend().synchronise();
@@ -181,18 +184,33 @@ program::Load full_load(const CalibrationStep& step) {
           .row_tokens = step.spec.row_tokens};
 }
 
+FilledStep::FilledStep(const CalibrationStep& step, backends::Backend& backend)
+    : job_(plan::plan_training(step.spec, backend)), executor_(job_, backend) {
+  std::unordered_set<std::string> filled;
+  for (const Program& program : job_.programs) fill_weights(program, executor_, filled);
+  for (const plan::StepProgram& each : plan::step_programs(job_, step.spec.accumulation))
+    if (each.name != ProgramName::update) fill_batch(step, each.name, executor_);
+  set_inputs(step, executor_);
+  executor_.run(ProgramName::prepare);
+}
+
+std::vector<double> operation_seconds(const plan::StepProgram& step, runtime::Executor& executor) {
+  const Program& program = *step.program;
+  Stopwatch stopwatch(program.operations.size(), executor.backend());
+  executor.set_observer(&stopwatch);
+  executor.run(step.name);
+  executor.set_observer(nullptr);
+  std::vector<double> seconds;
+  for (size_t i = 0; i < program.operations.size(); ++i) seconds.push_back(stopwatch.seconds(i));
+  return seconds;
+}
+
 StepTiming time_operations(const CalibrationStep& step, backends::Backend& backend,
                            OperationTimes& times) {
-  const plan::Job job = plan::plan_training(step.spec, backend);
-  runtime::Executor executor(job, backend);
-  std::unordered_set<std::string> filled;
-  for (const Program& program : job.programs) fill_weights(program, executor, filled);
-  for (const char* program : {"micro_first", "micro_next"})
-    if (job.find(program) != nullptr) fill_batch(step, program, executor);
-  set_scalars(step, executor);
-  executor.run("prepare");
-
-  std::vector<TimedProgram> programs = programs_of(job, full_load(step), backend);
+  FilledStep filled(step, backend);
+  runtime::Executor& executor = filled.executor();
+  std::vector<TimedProgram> programs = programs_of(
+      plan::step_programs(filled.job(), step.spec.accumulation), full_load(step), backend);
   run_step(programs, executor, nullptr);
   std::vector<double> seconds;
   double spent = 0;

@@ -12,7 +12,9 @@
 
 #include "backends/backend.h"
 #include "bench/calibration_steps.h"
+#include "plan/job.h"
 #include "plan/rates.h"
+#include "runtime/executor.h"
 
 namespace snug::bench {
 
@@ -42,9 +44,6 @@ class OperationTimes {
   std::map<std::pair<std::string, std::vector<double>>, Measured> measured_;
 };
 
-// A step's programs, in the order of the training loop; each runs once, where the job has it.
-inline constexpr const char* kStepPrograms[] = {"micro_first", "micro_next", "update"};
-
 // What a timed step's batch holds: rows full of tokens that all carry loss, in equal segments.
 program::Load full_load(const CalibrationStep& step);
 
@@ -53,6 +52,21 @@ struct StepTiming {
   double median_seconds = 0;  // of a whole step
   double least_seconds = 0;
 };
+
+// A step with random weights and a batch that is full of tokens, ready to run.
+class FilledStep {
+ public:
+  FilledStep(const CalibrationStep& step, backends::Backend& backend);
+  const plan::Job& job() const { return job_; }
+  runtime::Executor& executor() { return executor_; }
+
+ private:
+  plan::Job job_;
+  runtime::Executor executor_;
+};
+
+// Runs the program once, operation by operation; seconds of each.
+std::vector<double> operation_seconds(const plan::StepProgram& step, runtime::Executor& executor);
 
 // Plans the step, allocates it, fills it with random values and runs it: once to warm up, then
 // until both the repeats and the seconds of its budget are spent.

@@ -27,8 +27,8 @@ using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 constexpr size_t kAlignment = 64;
-constexpr double kLeastSeconds = 0.05;
-constexpr int kLeastRuns = 3;
+constexpr double kMinSeconds = 0.05;
+constexpr int kMinRuns = 3;
 // Lengths of pieces: multiples of every kernel's tile, from what the second-level cache holds of a
 // thousand columns up to where pieces no longer help.
 constexpr int64_t kPieces[] = {512, 1024, 2048, 4096};
@@ -70,7 +70,7 @@ double fastest(const MatmulSpec& spec, int64_t scratch_bytes, double least_secon
   multiply(operands, scratch.get());
   double best = std::numeric_limits<double>::max();
   double spent = 0;
-  for (int run = 0; run < kLeastRuns || spent < least_seconds; ++run) {
+  for (int run = 0; run < kMinRuns || spent < least_seconds; ++run) {
     const auto start = Clock::now();
     multiply(operands, scratch.get());
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -230,14 +230,14 @@ int products(const formats::Recipe& given, bool as_json) {
   if (recipe.backend != formats::BackendName::cpu)
     recipe.fail("backend",
                 fmt::format("is {}, but it is the cpu backend that multiplies with oneDNN",
-                            formats::name_of(recipe.backend)));
+                            base::word_of(recipe.backend)));
   backends::cpu::limit_onednn(backends::cpu::detect_isa());
   const auto backend = backends::open_backend("cpu", {.threads = static_cast<int>(recipe.threads)});
   const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
   const plan::Job job = plan::plan_training(spec, *backend);
   const std::vector<JobProduct> of_the_job = job_products(job, spec);
   refuse_products_that_tiles_fail(of_the_job);
-  const auto rates = measure_products(of_the_job, kLeastSeconds);
+  const auto rates = measure_products(of_the_job, kMinSeconds);
   if (!as_json) {
     print_table(rates);
     return 0;

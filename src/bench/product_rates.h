@@ -5,7 +5,7 @@
 // the fastest of several runs counts: whole, and in pieces along each of its three dimensions,
 // since oneDNN multiplies long ones faster in pieces. A piece is timed once and counted as often as
 // it occurs; what adds pieces up is left out. So the rate is one that a step can hardly reach.
-// Beside it stands what Snug's own choice of kernels makes of the same products, alone too.
+// Next to it stands what Snug's own choice of kernels makes of the same products, alone too.
 #pragma once
 
 #include <vector>

@@ -8,19 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "backends/recipe_backend.h"
 #include "bench/operation_timer.h"
+#include "bench/recipe_step.h"
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
-#include "plan/spec.h"
 
 namespace snug::bench {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kLeastRepeats = 3;
-constexpr double kLeastSeconds = 3.0;
+constexpr int kMinRepeats = 3;
+constexpr double kMinSeconds = 3.0;
 
 // Operations that are shown as one line, of one step.
 struct Line {
@@ -44,12 +43,11 @@ Plan plan_of(const formats::Recipe& recipe, const CalibrationStep& timed,
   const plan::Rates rates = plan::rates_for(recipe, backend);
   const program::Load load = full_load(timed);
   Plan planned{.basis = std::string(rates.basis()), .seconds = {}};
-  for (const char* name : kStepPrograms) {
-    const program::Program* program = job.find(name);
-    if (program == nullptr) continue;
-    for (const plan::OperationTime& time : plan::simulate(*program, rates, load).operations) {
-      const auto& operation = program->operations[static_cast<size_t>(time.operation)];
-      planned.seconds[plan::line_of(plan::rate_key({*program, operation}, load))] += time.seconds;
+  for (const plan::StepProgram& step : plan::step_programs(job, timed.spec.accumulation)) {
+    const program::Program& program = *step.program;
+    for (const plan::OperationTime& time : plan::simulate(program, rates, load).operations) {
+      const auto& operation = program.operations[static_cast<size_t>(time.operation)];
+      planned.seconds[plan::line_of(plan::rate_key({program, operation}, load))] += time.seconds;
     }
   }
   return planned;
@@ -90,28 +88,22 @@ json json_of(const std::vector<std::pair<std::string, Line>>& lines) {
                     {"seconds", line.seconds},
                     {"planned_seconds", line.planned_seconds},
                     {"work", line.work},
-                    {"unit", line.unit == plan::Work::flops ? "flops" : "bytes"}});
+                    {"unit", base::word_of(line.unit)}});
   return list;
 }
 
 }  // namespace
 
 int step(const formats::Recipe& given, bool as_json) {
-  given.require("model");
-  const models::ModelSource model = models::find_model(given.model);
-  const formats::Recipe recipe = plan::resolve(given, model.config);
-  const auto backend = backends::open_backend(recipe);
-  const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
-  const CalibrationStep timed{.spec = spec,
-                              .segment_tokens = spec.row_tokens / spec.row_segments,
-                              .least_repeats = kLeastRepeats,
-                              .least_seconds = kLeastSeconds};
+  RecipeStep timed = recipe_step(given);
+  timed.step.least_repeats = kMinRepeats;
+  timed.step.least_seconds = kMinSeconds;
   OperationTimes times;
-  const StepTiming timing = time_operations(timed, *backend, times);
-  const Plan planned = plan_of(recipe, timed, *backend);
+  const StepTiming timing = time_operations(timed.step, *timed.backend, times);
+  const Plan planned = plan_of(timed.recipe, timed.step, *timed.backend);
   const auto lines = lines_of(times, planned, timing.repeats);
   if (as_json) {
-    fmt::print("{}\n", json{{"libraries", backend->library_versions()},
+    fmt::print("{}\n", json{{"libraries", timed.backend->library_versions()},
                             {"step_seconds", timing.median_seconds},
                             {"planned_basis", planned.basis},
                             {"repeats", timing.repeats},

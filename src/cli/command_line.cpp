@@ -43,7 +43,7 @@ void require_verb(std::string_view word) {
                          nearest ? fmt::format("; did you mean '{}'?", *nearest) : ";");
 }
 
-// "bench calibrate" is a command in a command, beside its like.
+// "bench calibrate" is a command in a command, next to its like.
 CLI::App* add_command(CLI::App& app, const VerbEntry& verb) {
   const size_t space = verb.name.find(' ');
   if (space == std::string_view::npos)

@@ -5,21 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/open_target.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
-#include "plan/calibration_file.h"
-#include "plan/clock.h"
-#include "plan/document.h"
-#include "plan/memory.h"
-#include "plan/spec.h"
-#include "plan/step_times.h"
+#include "plan/assembly.h"
 #include "program/text.h"
-#include "train/row_load.h"
 
 namespace snug::cli {
 namespace {
@@ -53,35 +45,24 @@ std::vector<LiveGroup> grouped(const std::vector<LiveTensor>& live) {
   return groups;
 }
 
-// The step as the clock sees it.
-struct Step {
-  double seconds = 0;
-  std::string basis;                              // of the rates
-  std::vector<plan::TimedOperations> operations;  // slowest first
-  bool has_data = false;                          // else rows are taken to be full
-};
-
-Step step_of(const formats::Recipe& recipe, const plan::TrainingSpec& spec, const plan::Job& job,
-             const program::Target& target, const std::optional<program::Load>& of_data) {
-  const plan::Rates rates = plan::rates_for(recipe, target);
-  const program::Load load = of_data.value_or(plan::full_load(spec.row_tokens));
-  return {plan::step_seconds(job, spec.accumulation, rates, load), std::string(rates.basis()),
-          plan::step_times(job, spec.accumulation, rates, load), of_data.has_value()};
-}
-
-void print_step(const Step& step) {
+void print_step(const plan::PlannedTraining& planned) {
   constexpr size_t kShown = 12;
-  fmt::print("\nslowest operations of a step of {:.2f} ms, by {} rates, {}\n", 1e3 * step.seconds,
-             step.basis, step.has_data ? "rows of the data" : "rows full");
+  const plan::PlanDocument& document = planned.document;
+  const std::vector<plan::TimedOperations> times = planned.times();
+  fmt::print("\nslowest operations of a step of {:.2f} ms, by {} rates, {}\n",
+             1e3 * document.step_seconds, document.step_basis,
+             document.has_data ? "rows of the data" : "rows full");
   fmt::print("  {:>10}{:>8}{:>7}  {:<12} {}\n", "ms", "share", "count", "program", "operation");
-  for (size_t i = 0; i < std::min(kShown, step.operations.size()); ++i) {
-    const plan::TimedOperations& group = step.operations[i];
+  for (size_t i = 0; i < std::min(kShown, times.size()); ++i) {
+    const plan::TimedOperations& group = times[i];
     fmt::print("  {:>10.3f}{:>6.1f} %{:>7}  {:<12} {}\n", 1e3 * group.seconds,
-               100 * group.seconds / step.seconds, group.count, group.program, group.name);
+               100 * group.seconds / document.step_seconds, group.count, group.program, group.name);
   }
 }
 
-void print_text(const plan::Job& job, const plan::SpaceReport& peak) {
+void print_text(const plan::PlannedTraining& planned) {
+  const plan::Job& job = planned.job;
+  const plan::SpaceReport& peak = planned.document.device.report;
   for (const program::Program& program : job.programs)
     fmt::print("{}\n", program::to_text(program));
   fmt::print("{:<14}{:<16}{:>12}{:>10}{:>10}\n", "program", "pass", "operations", "tensors", "ms");
@@ -96,7 +77,9 @@ void print_text(const plan::Job& job, const plan::SpaceReport& peak) {
                group.count > 1 ? fmt::format(" x{}", group.count) : "");
 }
 
-void print_json(const plan::Job& job, const plan::SpaceReport& peak, const Step& step) {
+void print_json(const plan::PlannedTraining& planned) {
+  const plan::Job& job = planned.job;
+  const plan::SpaceReport& peak = planned.document.device.report;
   nlohmann::ordered_json json;
   for (const program::Program& program : job.programs)
     json["programs"].push_back({{"name", program.name}, {"text", program::to_text(program)}});
@@ -115,8 +98,9 @@ void print_json(const plan::Job& job, const plan::SpaceReport& peak, const Step&
                                     {"role", name_of(tensor.role)},
                                     {"layer", tensor.layer},
                                     {"bytes", tensor.bytes}});
-  json["step"] = {{"seconds", step.seconds}, {"basis", step.basis}};
-  for (const plan::TimedOperations& group : step.operations)
+  json["step"] = {{"seconds", planned.document.step_seconds},
+                  {"basis", planned.document.step_basis}};
+  for (const plan::TimedOperations& group : planned.times())
     json["step"]["operations"].push_back({{"program", group.program},
                                           {"operation", group.name},
                                           {"line", group.line},
@@ -128,25 +112,16 @@ void print_json(const plan::Job& job, const plan::SpaceReport& peak, const Step&
 }  // namespace
 
 int explain(const Request& request) {
-  formats::Recipe recipe = request.recipe(kPlannedWithout);
-  recipe.require("model");
-  const models::ModelSource model = models::find_model(recipe.model);
-  recipe = plan::resolve(std::move(recipe), model.config);
-  const auto target = open_target(recipe);
-  plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
-  const std::optional<train::RunData> data = read_planned_data(recipe, model, spec);
-  spec.verify = true;
-  const plan::Job job = plan::plan_training(spec, *target);
-  const plan::MemoryReport memory = plan::read_memory(job);
-  std::optional<program::Load> load;
-  if (data) load = train::load_of(data->training->rows);
-  const Step step = step_of(recipe, spec, job, *target, load);
+  const PlanningSession session(request);
+  plan::TrainingInputs inputs = session.inputs();
+  inputs.verify = true;
+  const plan::PlannedTraining planned = plan::assemble_training(inputs);
   if (request.json) {
-    print_json(job, memory.device(), step);
+    print_json(planned);
     return 0;
   }
-  print_text(job, memory.device());
-  print_step(step);
+  print_text(planned);
+  print_step(planned);
   return 0;
 }
 

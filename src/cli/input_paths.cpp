@@ -34,6 +34,16 @@ bool is_in_hub_cache(std::string_view value) {
   return name && formats::find_in_hub_cache(*name);
 }
 
+// What to do where it was meant as a name of the hub and no path; empty where it cannot be one.
+std::string hub_advice(std::string_view value) {
+  const auto name = formats::parse_hub_name(value);
+  if (!name) return "";
+  return fmt::format("; a model of the Hugging Face hub is fetched with '{}'",
+                     name->download_command());
+}
+
+std::string no_advice(std::string_view /*value*/) { return ""; }
+
 bool is_nothing_else(std::string_view /*value*/) { return false; }
 
 bool is_model_name(std::string_view value) { return models::preset(value).has_value(); }
@@ -46,18 +56,21 @@ struct InputKey {
   bool (*is_word)(std::string_view);  // it has a meaning that goes before any path
   bool (*is_name)(std::string_view);  // it has one where no path is there
   bool (*is_path)(const fs::path&);
+  std::string (*advice)(std::string_view);  // ends the error where it is at neither place
 };
 
 constexpr std::array kInputs{
-    InputKey{"model", &Recipe::model, is_model_name, is_in_hub_cache, is_folder},
-    InputKey{"adapter", &Recipe::adapter, is_nothing_else, is_nothing_else, is_there},
-    InputKey{"data", &Recipe::data, is_nothing_else, is_nothing_else, is_there},
-    InputKey{"eval_data", &Recipe::eval_data, is_nothing_else, is_nothing_else, is_there},
+    InputKey{"model", &Recipe::model, is_model_name, is_in_hub_cache, is_folder, hub_advice},
+    InputKey{"adapter", &Recipe::adapter, is_nothing_else, is_nothing_else, is_there, no_advice},
+    InputKey{"data", &Recipe::data, is_nothing_else, is_nothing_else, is_there, no_advice},
+    InputKey{"eval_data", &Recipe::eval_data, is_nothing_else, is_nothing_else, is_there,
+             no_advice},
     InputKey{"chat_template", &Recipe::chat_template, text::is_chat_template_name, is_nothing_else,
-             is_there},
+             is_there, no_advice},
     InputKey{"resume_from_checkpoint", &Recipe::resume_from_checkpoint, is_checkpoint_word,
-             is_nothing_else, is_there},
-    InputKey{"calibration", &Recipe::calibration, is_nothing_else, is_nothing_else, is_there}};
+             is_nothing_else, is_there, no_advice},
+    InputKey{"calibration", &Recipe::calibration, is_nothing_else, is_nothing_else, is_there,
+             no_advice}};
 
 bool holds(std::span<const std::string_view> keys, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -74,16 +87,16 @@ void find_input(Recipe& recipe, const InputKey& key, bool may_be_missing) {
   if (key.is_path(value)) return;
   const fs::path folder = fs::path(recipe.given.find(key.name)->second.file).parent_path();
   // An absolute value stays what it is, and has one place.
-  const std::string beside = (folder / value).lexically_normal().string();
-  if (key.is_path(beside)) {
-    value = beside;
+  const std::string next_to_recipe = (folder / value).lexically_normal().string();
+  if (key.is_path(next_to_recipe)) {
+    value = next_to_recipe;
     return;
   }
-  const bool has_two_places = fs::path(beside) != fs::path(value).lexically_normal();
+  const bool has_two_places = fs::path(next_to_recipe) != fs::path(value).lexically_normal();
   if (!has_two_places || may_be_missing || key.is_name(value)) return;
   recipe.fail(key.name, fmt::format("is {}, which is neither in the current folder nor next to the "
-                                    "recipe: there is no {} and no {}",
-                                    value, value, beside));
+                                    "recipe: there is no {} and no {}{}",
+                                    value, value, next_to_recipe, key.advice(value)));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 std::unique_ptr<program::Target> planned_card(const formats::Recipe& recipe) {
   if (recipe.is_given("backend") && recipe.backend != formats::BackendName::cuda)
     recipe.fail("device", fmt::format("is {}, a card, but backend is {}; leave one of them out",
-                                      recipe.device, formats::name_of(recipe.backend)));
+                                      recipe.device, base::word_of(recipe.backend)));
   const backends::cuda::HardwareRow* row = backends::cuda::find_hardware(recipe.device);
   const auto nearest = backends::cuda::nearest_hardware(recipe.device);
   if (row == nullptr)

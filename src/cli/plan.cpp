@@ -2,21 +2,11 @@
 // data, where it is there, since its tokens count as memory outside the arenas.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <optional>
-
 #include "base/console.h"
-#include "cli/open_target.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
-#include "plan/document.h"
-#include "plan/fit.h"
-#include "plan/spec.h"
 #include "runtime/adapter.h"
-#include "runtime/process_memory.h"
 #include "runtime/rehearsal.h"
-#include "train/data.h"
-#include "train/row_load.h"
 
 namespace snug::cli {
 namespace {
@@ -34,26 +24,15 @@ namespace {
 }  // namespace
 
 int plan(const Request& request) {
-  formats::Recipe recipe = request.recipe(kPlannedWithout);
-  recipe.require("model");
-  const models::ModelSource model = models::find_model(recipe.model);
-  recipe = plan::resolve(std::move(recipe), model.config);
-  const auto target = open_target(recipe);
-  plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *target);
-  const std::optional<train::RunData> data = read_planned_data(recipe, model, spec);
-
-  const plan::Job job = plan::plan_training(spec, *target);
-  if (spec.method == plan::MethodKind::lora && !recipe.adapter.empty())
-    runtime::check_adapter(recipe.adapter, spec.lora, job);
-  std::optional<program::Load> load;
-  if (data) load = train::load_of(data->training->rows);
-  plan::PlanDocument document = plan::describe_training(recipe, spec, job, *target, load);
-  plan::set_outside(document, runtime::rehearsed_outside_bytes(job, *target));
-  if (data)
-    document.reading_bytes =
-        std::max(data->reading_bytes, runtime::process_memory().resident_peak_bytes);
-  const plan::Verdict verdict =
-      plan::judge_fit(recipe, model, document, *target, data ? data->shape() : plan::RowShape{});
+  const PlanningSession session(request);
+  plan::PlannedTraining planned = plan::assemble_training(
+      session.inputs(),
+      [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });
+  const formats::Recipe& recipe = session.recipe();
+  if (planned.spec.method == plan::MethodKind::lora && !recipe.adapter.empty())
+    runtime::check_adapter(recipe.adapter, planned.spec.lora, planned.job);
+  const plan::Verdict verdict = planned.verdict();
+  plan::PlanDocument& document = planned.document;
   document.fits = verdict.fits;
   document.change = verdict.change;
 

@@ -1,15 +1,31 @@
 #include "cli/planned_data.h"
 
+#include <array>
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
 #include "base/console.h"
+#include "cli/open_target.h"
 #include "runtime/process_memory.h"
 
 namespace snug::cli {
+namespace {
 
-std::optional<train::RunData> read_planned_data(const formats::Recipe& recipe,
-                                                const models::ModelSource& model,
-                                                plan::TrainingSpec& spec) {
+// Keys of what a plan can be made without.
+constexpr std::array<std::string_view, 3> kPlannedWithout{"data", "eval_data",
+                                                          "resume_from_checkpoint"};
+
+formats::Recipe read_recipe(const Request& request) {
+  formats::Recipe recipe = request.recipe(kPlannedWithout);
+  recipe.require("model");
+  return recipe;
+}
+
+std::optional<train::RunData> read_data(const formats::Recipe& recipe,
+                                        const models::ModelSource& model,
+                                        const program::Target& target) {
+  const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, target);
   if (recipe.data.empty()) return std::nullopt;
   const auto without = [](const std::string& path, const char* reason) {
     base::say("planned without the tokens of data {}: {}", path, reason);
@@ -21,9 +37,24 @@ std::optional<train::RunData> read_planned_data(const formats::Recipe& recipe,
   if (!train::has_tokenizer_for(recipe, model))
     return without(recipe.data, "a built-in shape has no tokenizer");
   train::RunData data = train::load_data(recipe, model, spec.row_segments);
-  data.shape()(spec);
   runtime::release_freed_memory();
   return data;
+}
+
+}  // namespace
+
+PlanningSession::PlanningSession(const Request& request) : recipe_(read_recipe(request)) {
+  model_ = models::find_model(recipe_.model);
+  recipe_ = plan::resolve(std::move(recipe_), model_.config);
+  target_ = open_target(recipe_);
+  data_ = read_data(recipe_, model_, *target_);
+}
+
+plan::TrainingInputs PlanningSession::inputs() const {
+  return {.recipe = recipe_,
+          .model = model_,
+          .target = *target_,
+          .data = data_ ? std::optional(data_->facts()) : std::nullopt};
 }
 
 }  // namespace snug::cli

@@ -1,26 +1,36 @@
-// The data that a plan is made with.
+// The training job of a recipe, planned: what `snug plan` and `snug explain` tell of.
 #pragma once
 
-#include <array>
+#include <memory>
 #include <optional>
-#include <string_view>
 
+#include "cli/request.h"
 #include "formats/recipe.h"
 #include "models/config.h"
-#include "plan/spec.h"
+#include "plan/assembly.h"
 #include "train/data.h"
 
 namespace snug::cli {
 
-// Keys of what a plan can be made without.
-inline constexpr std::array<std::string_view, 3> kPlannedWithout{"data", "eval_data",
-                                                                 "resume_from_checkpoint"};
+// What a plan is made of. Does not move: plans refer to it.
+class PlanningSession {
+ public:
+  // Reads the recipe and what it names. A plan may be made before its data is: there are none then,
+  // which is said on stderr where a file is not there or nothing tokenizes it. Throws UserError,
+  // also for data that is broken.
+  explicit PlanningSession(const Request& request);
+  PlanningSession(const PlanningSession&) = delete;
+  PlanningSession& operator=(const PlanningSession&) = delete;
 
-// A plan may be made before its data is: nothing without data, and, said on stderr, where a file is
-// not there or nothing tokenizes it. The spec's rows become those of what was read. Throws
-// UserError for data that is broken.
-std::optional<train::RunData> read_planned_data(const formats::Recipe& recipe,
-                                                const models::ModelSource& model,
-                                                plan::TrainingSpec& spec);
+  const formats::Recipe& recipe() const { return recipe_; }
+  program::Target& target() const { return *target_; }
+  plan::TrainingInputs inputs() const;
+
+ private:
+  models::ModelSource model_;
+  formats::Recipe recipe_;
+  std::unique_ptr<program::Target> target_;
+  std::optional<train::RunData> data_;
+};
 
 }  // namespace snug::cli

@@ -11,7 +11,7 @@
 namespace snug::cli {
 namespace {
 
-// "lora_rank=8" -> "lora_r": the key behind its name or alias; the name itself when unknown.
+// "lora_rank=8" -> "lora_r": the key that a name or alias stands for; the name itself when unknown.
 std::string_view key_of(std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
   const formats::RecipeKey* key = formats::find_recipe_key(name);

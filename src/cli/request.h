@@ -21,7 +21,7 @@ struct Request {
 };
 
 // Sorts words into the recipe file and the overrides. Of words that set the same key, under
-// whatever name, the last one counts, so that a line can be run again with changes put behind it.
+// whatever name, the last one counts, so that a line can be run again with changes put after it.
 // Throws UserError for two files and for a word that is neither.
 Request make_request(const std::vector<std::string>& words, bool json);
 

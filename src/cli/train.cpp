@@ -6,12 +6,18 @@
 #include "base/file.h"
 #include "cli/verbs.h"
 #include "train/train.h"
+#ifdef SNUG_WITH_BENCH
+#include "bench/quick_calibration.h"
+#endif
 
 namespace snug::cli {
 
 int train(const Request& request) {
   const formats::Recipe recipe = request.recipe();
   recipe.require("model");
+#ifdef SNUG_WITH_BENCH
+  bench::calibrate_before_first_run(recipe);
+#endif
   const int code = train::train(recipe);
   if (request.json && code == 0)
     fmt::print("{}",

@@ -12,6 +12,7 @@
 #include "bench/product_rates.h"
 #include "bench/read_bandwidth.h"
 #include "bench/step_profile.h"
+#include "bench/step_trace.h"
 #endif
 #ifdef SNUG_WITH_GENERATE
 #include "generate/exact_match.h"
@@ -42,12 +43,16 @@ int score(const Request& request) { return generate::score(request.recipe(), req
 int evaluate(const Request& request) { return generate::evaluate(request.recipe(), request.json); }
 #endif
 #ifdef SNUG_WITH_BENCH
-// It writes the file that the other verbs read.
+// They write the file that the other verbs read.
+constexpr std::array<std::string_view, 1> kWritten{"calibration"};
 int calibrate(const Request& request) {
-  constexpr std::array<std::string_view, 1> kWritten{"calibration"};
-  return bench::calibrate(request.recipe(kWritten), request.json);
+  return bench::calibrate(request.recipe(kWritten), bench::Grid::full, request.json);
+}
+int calibrate_quickly(const Request& request) {
+  return bench::calibrate(request.recipe(kWritten), bench::Grid::quick, request.json);
 }
 int step(const Request& request) { return bench::step(request.recipe(), request.json); }
+int trace(const Request& request) { return bench::trace(request.recipe()); }
 int products(const Request& request) { return bench::products(request.recipe(), request.json); }
 int memory(const Request& request) { return bench::memory(request.recipe(), request.json); }
 #endif
@@ -93,8 +98,14 @@ std::vector<VerbEntry> make_table() {
 #ifdef SNUG_WITH_BENCH
   table.push_back(with_recipe("bench calibrate", "measure this machine's rates by kind and shape",
                               Verb::train, calibrate));
+  table.push_back(with_recipe("bench calibrate-quickly",
+                              "the same in a few seconds, as a first run does by itself",
+                              Verb::train, calibrate_quickly));
   table.push_back(
       with_recipe("bench step", "where the time of a job's training step goes", Verb::train, step));
+  table.push_back(with_recipe("bench trace",
+                              "what each operation of a training step did, as lines of JSON",
+                              Verb::train, trace));
   table.push_back(with_recipe("bench products",
                               "how fast oneDNN alone multiplies what a job's step multiplies",
                               Verb::train, products));

@@ -37,10 +37,10 @@ bool is_folder(const fs::path& path) {
 
 // The commit in a file of refs; empty where there is none.
 std::string commit_of(const fs::path& ref) {
-  constexpr int64_t kMostBytes = 256;
+  constexpr int64_t kMaxBytes = 256;
   std::error_code error;
   if (!fs::is_regular_file(ref, error)) return "";
-  std::string commit = base::read_text_file(ref, kMostBytes);
+  std::string commit = base::read_text_file(ref, kMaxBytes);
   while (!commit.empty() && std::isspace(static_cast<unsigned char>(commit.back())) != 0)
     commit.pop_back();
   return is_part(commit) ? commit : "";

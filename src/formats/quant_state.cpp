@@ -46,10 +46,10 @@ std::vector<int64_t> parse_shape(const base::JsonObject& json) {
   if (value.contains("shape") && value["shape"].is_array())
     for (const auto& size : value["shape"])
       if (size.is_number_integer()) shape.push_back(size.get<int64_t>());
-  constexpr int64_t kMostElements = int64_t{1} << 48;
+  constexpr int64_t kMaxElements = int64_t{1} << 48;
   const bool sane = shape.size() == 2 &&
                     std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n > 0; }) &&
-                    shape[0] <= kMostElements / shape[1];
+                    shape[0] <= kMaxElements / shape[1];
   if (!sane) json.fail("shape", "must be two positive sizes, [out, in]");
   return shape;
 }
@@ -90,12 +90,12 @@ class PartReader {
           "{} is missing, without which the quantised weight cannot be read. Is the download "
           "complete?",
           where(suffix));
-    constexpr size_t kMostDimensions = 2;
-    if (tensor->info->shape.size() > kMostDimensions)
+    constexpr size_t kMaxDimensions = 2;
+    if (tensor->info->shape.size() > kMaxDimensions)
       base::throw_user_error(
           "{} has shape {}; the parts of a quantised weight have at most {} "
           "dimensions. Is the file damaged, or of another program?",
-          where(suffix), shape_text(tensor->info->shape), kMostDimensions);
+          where(suffix), shape_text(tensor->info->shape), kMaxDimensions);
     return *tensor;
   }
 
@@ -119,8 +119,8 @@ class PartReader {
 
   QuantState state() const {
     const IndexedTensor& tensor = part(kStateSuffix);
-    constexpr int64_t kMostBytes = 1 << 16;
-    if (tensor.info->bytes() > kMostBytes)
+    constexpr int64_t kMaxBytes = 1 << 16;
+    if (tensor.info->bytes() > kMaxBytes)
       base::throw_user_error("{} has {} bytes; expected a few hundred of JSON", where(kStateSuffix),
                              tensor.info->bytes());
     std::string text(static_cast<size_t>(tensor.info->bytes()), '\0');

@@ -1,4 +1,4 @@
-// A linear that bitsandbytes stored as NF4, in a safetensors file. Beside the codes, under the
+// A linear that bitsandbytes stored as NF4, in a safetensors file. Next to the codes, under the
 // weight's own name, lie tensors whose names begin with it:
 //   NAME                                    u8 (ceil(E / 2), 1); the same bytes as another type too
 //   NAME.absmax                             f32 (blocks), or u8 (blocks) when double quantised

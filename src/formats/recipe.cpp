@@ -181,7 +181,7 @@ void require_utf8(const Written& written) {
 
 using WrittenByKey = std::map<std::string_view, Written>;
 
-// One entry a key: the same key twice, or beside its alias, is refused.
+// One entry a key: the same key twice, or next to its alias, is refused.
 WrittenByKey by_key(const std::vector<Written>& all) {
   WrittenByKey result;
   for (const Written& written : all) {
@@ -228,11 +228,6 @@ std::string last_part(const std::string& path) {
   return full.filename().string();
 }
 
-std::string_view method_word(Method method) {
-  if (method == Method::full) return "full";
-  return method == Method::lora ? "lora" : "qlora";
-}
-
 void compute_defaults(Recipe& recipe) {
   const bool is_lora = recipe.method != Method::full;
   if (!recipe.is_given("learning_rate"))
@@ -240,14 +235,15 @@ void compute_defaults(Recipe& recipe) {
   if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = 2.0 * static_cast<double>(recipe.lora_r);
   if (recipe.output_dir.empty() && !recipe.model.empty())
     recipe.output_dir =
-        fmt::format("runs/{}-{}", last_part(recipe.model), method_word(recipe.method));
+        fmt::format("runs/{}-{}", last_part(recipe.model), base::word_of(recipe.method));
 }
 
 void check_together(const Recipe& recipe) {
   const std::vector<std::string>& targets = recipe.target_modules;
   if (targets.size() > 1 &&
       std::find(targets.begin(), targets.end(), "all-linear") != targets.end())
-    recipe.fail("target_modules", "names 'all-linear' beside other modules; give one or the other");
+    recipe.fail("target_modules",
+                "names 'all-linear' next to other modules; give one or the other");
 }
 
 Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides) {
@@ -266,11 +262,11 @@ Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides
 void settle_method(Recipe& recipe) {
   if (recipe.method == Method::qlora && recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
     recipe.fail("load_in_4bit",
-                "is false beside method: qlora; with 16-bit weights say "
+                "is false next to method: qlora; with 16-bit weights say "
                 "method: lora");
   if (recipe.method == Method::full && recipe.load_in_4bit)
     recipe.fail("load_in_4bit",
-                "is true beside method: full, but weights stored in 4 bits do not "
+                "is true next to method: full, but weights stored in 4 bits do not "
                 "train; use method: qlora");
   if (recipe.method == Method::qlora) recipe.load_in_4bit = true;
   if (recipe.load_in_4bit) recipe.method = Method::qlora;
@@ -294,7 +290,7 @@ void Recipe::require(std::string_view name) const {
 
 Recipe parse_recipe(std::string_view yaml, const std::string& file,
                     const std::vector<std::string>& overrides) {
-  // yaml-cpp skips a byte order mark and then counts positions from behind it.
+  // yaml-cpp skips a byte order mark and then counts positions from after it.
   if (yaml.starts_with("\xef\xbb\xbf")) yaml.remove_prefix(3);
   return make_recipe(by_key(read_yaml(yaml, file)), overrides);
 }

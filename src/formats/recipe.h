@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "formats/choices.h"
 
 #include <cstdint>
 #include <map>
@@ -13,29 +14,6 @@
 #include <vector>
 
 namespace snug::formats {
-
-enum class Method : uint8_t { full, lora, qlora };
-enum class Schedule : uint8_t { constant, linear, cosine };
-enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit };
-enum class GradientDtype : uint8_t { automatic, fp32, bf16 };
-enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
-enum class Recompute : uint8_t { none, gate_up, attention, all_but_attention, layer };
-enum class Init : uint8_t { files, random };
-enum class BackendName : uint8_t { cpu, reference, cuda };
-constexpr std::string_view name_of(BackendName name) {
-  constexpr std::string_view kNames[]{"cpu", "reference", "cuda"};
-  return kNames[static_cast<size_t>(name)];
-}
-enum class DataFormat : uint8_t {
-  automatic,
-  alpaca,
-  messages,
-  sharegpt,
-  prompt_completion,
-  text,
-  tokens
-};
-enum class PromptFormat : uint8_t { raw, alpaca, chat };
 
 struct Recipe {
   std::string model;  // a folder or a preset
@@ -120,7 +98,7 @@ struct Recipe {
 
 // Reads a recipe file (none when empty) and `key=value` overrides, which win. Fills in the
 // defaults, also those that depend on other keys. Throws UserError with file:line:column for YAML
-// that is broken or not a flat map, unknown keys (naming the nearest), keys given twice or beside
+// that is broken or not a flat map, unknown keys (naming the nearest), keys given twice or next to
 // their alias, wrong types and impossible values.
 Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides);
 // The same from YAML text; `file` names it in errors.

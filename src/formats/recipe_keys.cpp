@@ -9,9 +9,9 @@ namespace {
 
 // Far above what anyone needs, and low enough that no figure of a plan and no 32-bit float
 // overflows.
-constexpr double kMostRank = 65536;
-constexpr double kMostMicroBatches = 1'000'000;
-constexpr double kMostThreads = 1024;
+constexpr double kMaxRank = 65536;
+constexpr double kMaxMicroBatches = 1'000'000;
+constexpr double kMaxThreads = 1024;
 constexpr double kMaxCount = 1e12;         // of steps and checkpoints
 constexpr double kMaxTokens = 0x1p30;      // of a row, as of a model's positions
 constexpr double kMaxIds = 0x1p31 - 1;     // of a vocabulary
@@ -29,11 +29,10 @@ void add_model_keys(KeyTable& table) {
       .aliases({"model_name_or_path", "base_model", "pretrained_model_name_or_path"})
       .verbs(kEverywhere);
   table
-      .add<&Recipe::method>("method", "lora",
+      .add<&Recipe::method>("method", Method::lora,
                             "what trains: every weight, or low-rank additions to linear layers, "
                             "which qlora stores in 4 bits")
       .aliases({"train_type", "finetuning_type"})
-      .choices({"full", "lora", "qlora"})
       .not_built({"adapter"},
                  "the method adapter is not built yet; use method: lora. To start "
                  "from an adapter folder, set adapter: FOLDER")
@@ -54,13 +53,12 @@ void add_model_keys(KeyTable& table) {
       .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir"})
       .verbs(kEverywhere);
   table
-      .add<&Recipe::init>("init", "files",
+      .add<&Recipe::init>("init", Init::files,
                           "weights from the model's files, or random with its initializer_range")
-      .choices({"files", "random"})
       .verbs(kEverywhere);
   table.add<&Recipe::lora_r>("lora_r", "16", "LoRA rank")
       .aliases({"lora_rank", "r"})
-      .range({.least = 1, .most = kMostRank});
+      .range({.least = 1, .most = kMaxRank});
   table
       .add<&Recipe::lora_alpha>("lora_alpha", "",
                                 "LoRA scale: the addition is multiplied by lora_alpha / lora_r")
@@ -88,9 +86,8 @@ void add_data_keys(KeyTable& table) {
   table.add<&Recipe::eval_data>("eval_data", "", "a file to evaluate on")
       .aliases({"eval_dataset", "eval_file", "validation_file"});
   table
-      .add<&Recipe::data_format>("data_format", "auto",
+      .add<&Recipe::data_format>("data_format", DataFormat::automatic,
                                  "the form of the records; auto sees it from their fields")
-      .choices({"auto", "alpaca", "messages", "sharegpt", "prompt_completion", "text", "tokens"})
       .verbs(kTraining | kEvaluate);
   table
       .add<&Recipe::chat_template>("chat_template", "",
@@ -136,7 +133,7 @@ void add_length_keys(KeyTable& table) {
   table
       .add<&Recipe::gradient_accumulation_steps>("gradient_accumulation_steps", "1",
                                                  "micro-batches in a step")
-      .range({.least = 1, .most = kMostMicroBatches});
+      .range({.least = 1, .most = kMaxMicroBatches});
   table.add<&Recipe::seed>("seed", "42", "of every random choice")
       .range(at_least(0))
       .verbs(kEverywhere);
@@ -155,10 +152,9 @@ void add_schedule_keys(KeyTable& table) {
       .aliases({"lr"})
       .range({.least = 0, .most = kMaxFloat});
   table
-      .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", "cosine",
+      .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", Schedule::cosine,
                                        "how the learning rate falls after the warm-up")
       .aliases({"lr_scheduler"})
-      .choices({"constant", "linear", "cosine"})
       .translations({{"constant_with_warmup", "constant"}});
   table
       .add<&Recipe::warmup_ratio>(
@@ -174,10 +170,9 @@ void add_schedule_keys(KeyTable& table) {
 void add_machine_keys(KeyTable& table) {
   table.group("Machine and memory", kTraining);
   table
-      .add<&Recipe::backend>("backend", "cpu",
+      .add<&Recipe::backend>("backend", BackendName::cpu,
                              "reference is the slow, readable meaning of every operation; cuda has "
                              "never run on a card yet")
-      .choices({"cpu", "reference", "cuda"})
       .verbs(kEverywhere);
   table
       .add<&Recipe::device>("device", "",
@@ -187,10 +182,9 @@ void add_machine_keys(KeyTable& table) {
       .verbs(bit(Verb::plan));
   table
       .add<&Recipe::compute_dtype>(
-          "compute_dtype", "auto",
+          "compute_dtype", ComputeDtype::automatic,
           "of activations and products; auto: bf16 where the processor multiplies it")
       .aliases({"bf16", "torch_dtype", "dtype", "bnb_4bit_compute_dtype"})
-      .choices({"auto", "bf16", "fp32"})
       .translations({{"true", "bf16", "bf16"},
                      {"false", "fp32", "bf16"},
                      {"bfloat16", "bf16"},
@@ -198,10 +192,9 @@ void add_machine_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table
       .add<&Recipe::recompute>(
-          "recompute", "none",
+          "recompute", Recompute::none,
           "activations that are computed again in the backward pass to save memory")
       .aliases({"gradient_checkpointing", "activation_checkpointing"})
-      .choices({"none", "gate_up", "attention", "all_but_attention", "layer"})
       .translations({{"true", "layer"}, {"false", "none"}});
   table.add<&Recipe::activation_offloading>(
       "activation_offloading", "false",
@@ -214,7 +207,7 @@ void add_machine_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table.add<&Recipe::threads>("threads", "0", "0: one a core")
       .aliases({"num_threads"})
-      .range({.least = 0, .most = kMostThreads})
+      .range({.least = 0, .most = kMaxThreads})
       .verbs(kEverywhere);
   table
       .add<&Recipe::calibration>("calibration", "",
@@ -256,11 +249,9 @@ void add_output_keys(KeyTable& table) {
 void add_generation_keys(KeyTable& table) {
   table.group("Generating and scoring", kGenerate);
   table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
-  table
-      .add<&Recipe::prompt_format>("prompt_format", "raw",
-                                   "what is put around the prompt: nothing, the Alpaca form of an "
-                                   "instruction, or the chat template's form of a user's message")
-      .choices({"raw", "alpaca", "chat"});
+  table.add<&Recipe::prompt_format>("prompt_format", PromptFormat::raw,
+                                    "what is put around the prompt: nothing, the Alpaca form of an "
+                                    "instruction, or the chat template's form of a user's message");
   table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
       .range({.least = 0, .most = kMaxIds})
       .verbs(kGenerate | kScore);

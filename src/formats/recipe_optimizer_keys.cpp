@@ -18,7 +18,7 @@ void add_optimizer_keys(KeyTable& table) {
   table.group("Optimizer", kTraining);
   table
       .add<&Recipe::optim>(
-          "optim", "adamw",
+          "optim", Optimizer::adamw,
           "adamw: fp32 weights and moments; adamw_bf16: both bf16, rounded stochastically; "
           "adamw_8bit: moments of 8 bits, state and update bitsandbytes', weights in "
           "compute_dtype. "
@@ -28,7 +28,6 @@ void add_optimizer_keys(KeyTable& table) {
           "state differs) mean adamw_8bit. The plan covers the largest micro-batch, so nothing is "
           "paged")
       .aliases({"optimizer"})
-      .choices({"adamw", "adamw_bf16", "adamw_8bit"})
       .translations({{"adamw_torch", "adamw"},
                      {"adamw_torch_fused", "adamw"},
                      {"adamw_torch_xla", "adamw"},
@@ -75,11 +74,9 @@ void add_optimizer_keys(KeyTable& table) {
           "update each weight as soon as its gradient is there, so that about one gradient is in "
           "memory; needs max_grad_norm 0 and gradient_accumulation_steps 1")
       .aliases({"optimizer_in_bwd"});
-  table
-      .add<&Recipe::gradient_dtype>(
-          "gradient_dtype", "auto",
-          "of gradients; auto: fp32 with adamw, compute_dtype with adamw_bf16 and adamw_8bit")
-      .choices({"auto", "fp32", "bf16"});
+  table.add<&Recipe::gradient_dtype>(
+      "gradient_dtype", GradientDtype::automatic,
+      "of gradients; auto: fp32 with adamw, compute_dtype with adamw_bf16 and adamw_8bit");
   table.add<&Recipe::weight_decay>("weight_decay", "0", "decoupled, not on norms and biases")
       .range({.least = 0, .most = kMaxFloat});
   table.add<&Recipe::adam_beta1>("adam_beta1", "0.9", "decay of the mean of the gradients")

@@ -84,6 +84,13 @@ class KeyTable {
     return KeyRow(keys_.emplace_back(std::move(key)));
   }
 
+  // A choice: its words are those of the enumeration.
+  template <auto member, typename Enum>
+  requires std::is_enum_v<Enum> KeyRow add(std::string_view name, Enum default_value,
+                                           std::string_view help) {
+    return add<member>(name, base::word_of(default_value), help).choices(base::all_words<Enum>());
+  }
+
   // A number of bytes.
   template <auto member>
   KeyRow add_size(std::string_view name, std::string_view default_text, std::string_view help) {

@@ -3,33 +3,37 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "program/tensor_names.h"
 
 namespace snug::generate {
+
+using program::ProgramName;
 
 CachedForward::CachedForward(Inference& inference)
     : inference_(inference),
       spec_(inference.spec()),
-      prefill_(batch_of("prefill", spec_.prefill_tokens)),
+      prefill_(batch_of(ProgramName::prefill, spec_.prefill_tokens)),
       lengths_(static_cast<size_t>(spec_.sequences)),
       row_(static_cast<size_t>(spec_.model.vocab_size)) {
-  if (!spec_.all_logits) decode_ = batch_of("decode", spec_.sequences);
+  if (!spec_.all_logits) decode_ = batch_of(ProgramName::decode, spec_.sequences);
 }
 
-CachedForward::Batch CachedForward::batch_of(const std::string& program, int64_t tokens) const {
+CachedForward::Batch CachedForward::batch_of(ProgramName program, int64_t tokens) const {
   const auto& executor = inference_.executor();
-  const auto host = [&](const char* name) {
-    return executor.tensor(program, fmt::format("host.{}.{}", program, name)).as<int32_t>();
+  const auto host = [&](std::string_view name) {
+    return executor.tensor(program, program::host_name(own_name(program, name))).as<int32_t>();
   };
   Batch batch;
   batch.program = program;
   batch.tokens = tokens;
-  batch.ids = host("tokens");
-  batch.positions = host("positions");
-  batch.slots = host("slots");
-  batch.query_bounds = host("query_bounds");
-  batch.key_bounds = host("key_bounds");
-  batch.output_rows = host("output_rows");
-  const backends::Buffer& logits = executor.tensor(program, program + ".logits");
+  batch.ids = host(program::kTokensName);
+  batch.positions = host(program::kPositionsName);
+  batch.slots = host(program::kSlotsName);
+  batch.query_bounds = host(program::kQueryBoundsName);
+  batch.key_bounds = host(program::kKeyBoundsName);
+  batch.output_rows = host(program::kOutputRowsName);
+  const backends::Buffer& logits =
+      executor.tensor(program, own_name(program, program::kLogitsName));
   batch.outputs = logits.shape[0];
   batch.logits = logits.data;
   return batch;
@@ -39,7 +43,7 @@ void CachedForward::clear() { std::fill(lengths_.begin(), lengths_.end(), 0); }
 
 // Every row is padding: a token that is nobody's, kept out of the caches and of attention.
 void CachedForward::reset(const Batch& batch, int64_t sequences) {
-  inference_.executor().await_upload();
+  inference_.executor().await_inputs(batch.program);
   std::fill_n(batch.ids, batch.tokens, 0);
   std::fill_n(batch.positions, batch.tokens, 0);
   std::fill_n(batch.slots, batch.tokens, -1);
@@ -93,7 +97,6 @@ void CachedForward::decode(std::span<const int32_t> ids) {
 }
 
 void CachedForward::run(const Batch& batch) {
-  inference_.executor().upload_batch(batch.program);
   inference_.executor().run(batch.program);
   last_ = &batch;
 }

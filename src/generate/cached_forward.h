@@ -46,7 +46,7 @@ class CachedForward {
  private:
   // The host's side of a program's batch tensors.
   struct Batch {
-    std::string program;
+    program::ProgramName program{};
     int64_t tokens = 0;
     int32_t* ids = nullptr;           // (tokens)
     int32_t* positions = nullptr;     // (tokens)
@@ -57,7 +57,7 @@ class CachedForward {
     int64_t outputs = 0;
     const std::byte* logits = nullptr;  // (outputs, vocab) f32, on the device
   };
-  Batch batch_of(const std::string& program, int64_t tokens) const;
+  Batch batch_of(program::ProgramName program, int64_t tokens) const;
   void reset(const Batch& batch, int64_t sequences);
   void append(const Batch& batch, int64_t row, const Stretch& stretch);
   void run(const Batch& batch);

@@ -43,7 +43,7 @@ struct Examination {
   }
 };
 
-// Room for new tokens beside the longest prompt, whose record is named when there is none.
+// Room for new tokens next to the longest prompt, whose record is named when there is none.
 int64_t room_for_answers(const formats::Recipe& recipe, const models::ModelConfig& model,
                          const std::vector<Question>& questions) {
   const Question& longest = *std::max_element(

@@ -48,7 +48,7 @@ class Session {
     if (recipe.ids.empty() == recipe.prompt.empty())
       recipe.fail("prompt", recipe.ids.empty()
                                 ? "is missing: give prompt=\"...\", the text to continue, or ids="
-                                : "is given beside ids; give one of the two");
+                                : "is given next to ids; give one of the two");
     if (!recipe.ids.empty() && recipe.is_given("prompt_format"))
       recipe.fail("prompt_format", "is about prompt, and ids= are taken as they are; leave it out");
     if (has_tokenizer()) tokenizer_.emplace(open_tokenizer(recipe, model_));

@@ -29,8 +29,9 @@ struct Generator::Group {
   Ids next;  // (sequences) the token that each sequence appends next, or kIdle
 };
 
-InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens, int64_t batch) {
-  InferenceShape shape;
+plan::InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens,
+                               int64_t batch) {
+  plan::InferenceShape shape;
   shape.sequences = std::clamp<int64_t>(static_cast<int64_t>(prompts.size()), 1, batch);
   int64_t longest = 1;
   int64_t group_tokens = 0;
@@ -43,8 +44,8 @@ InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens, i
   }
   // The last new token is given back and never read.
   shape.capacity = longest + max_new_tokens - 1;
-  constexpr int64_t kStep = kLeastPrefillTokens;
-  shape.prefill_tokens = std::min(kPrefillTokens, (most_tokens + kStep - 1) / kStep * kStep);
+  constexpr int64_t kStep = plan::kMinPrefillTokens;
+  shape.prefill_tokens = std::min(plan::kPrefillTokens, (most_tokens + kStep - 1) / kStep * kStep);
   return shape;
 }
 

@@ -33,7 +33,7 @@ struct GenerationTimes {
 };
 
 // Sizes for these prompts: the longest with its new tokens, and `batch` at most side by side.
-InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens, int64_t batch);
+plan::InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens, int64_t batch);
 
 class Generator {
  public:

@@ -10,6 +10,7 @@
 #include "runtime/adapter.h"
 #include "runtime/load_weights.h"
 #include "runtime/random_weights.h"
+#include "runtime/rehearsal.h"
 
 namespace snug::generate {
 namespace {
@@ -34,20 +35,22 @@ std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe,
 }
 
 // The plan, and before memory is taken for it the adapter that it asks for.
-InferencePlan checked_plan(const formats::Recipe& recipe, const models::ModelConfig& model,
-                           const InferenceShape& shape, backends::Backend& backend) {
-  InferencePlan plan = plan_in_budget(recipe, model, shape, backend);
-  if (plan.spec.adapted) runtime::check_adapter(recipe.adapter, plan.spec.lora, plan.job);
-  return plan;
+plan::PlannedInference checked_plan(const plan::InferenceInputs& inputs,
+                                    backends::Backend& backend) {
+  plan::PlannedInference planned = plan::assemble_inference(
+      inputs, [&](const plan::Job& job) { return runtime::rehearse(job, backend); });
+  if (planned.spec.adapted)
+    runtime::check_adapter(inputs.recipe.adapter, planned.spec.lora, planned.job);
+  return planned;
 }
 
 }  // namespace
 
 Inference::Inference(const formats::Recipe& recipe, models::ModelSource model,
-                     const InferenceShape& shape)
+                     const plan::InferenceShape& shape)
     : model_(std::move(model)),
       backend_(open_backend(recipe, model_.config)),
-      plan_(checked_plan(recipe, model_.config, shape, *backend_)),
+      plan_(checked_plan({recipe, model_.config, *backend_, shape}, *backend_)),
       executor_(plan_.job, *backend_) {
   load(recipe);
 }

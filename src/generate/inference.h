@@ -6,8 +6,8 @@
 
 #include "backends/backend.h"
 #include "formats/recipe.h"
-#include "generate/inference_plan.h"
 #include "models/config.h"
+#include "plan/assembly.h"
 #include "runtime/executor.h"
 #include "runtime/open_model.h"
 
@@ -18,21 +18,23 @@ class Inference {
   // Plans within the recipe's budget, then allocates exactly that, loads the weights (or draws
   // them, with init=random) and the adapter that the recipe names. Throws UserError. Without a
   // number of threads in the recipe a small model gets fewer than there are cores.
-  Inference(const formats::Recipe& recipe, models::ModelSource model, const InferenceShape& shape);
+  Inference(const formats::Recipe& recipe, models::ModelSource model,
+            const plan::InferenceShape& shape);
   Inference(const Inference&) = delete;
   Inference& operator=(const Inference&) = delete;
 
   const models::ModelConfig& model() const { return model_.config; }
   const plan::InferenceSpec& spec() const { return plan_.spec; }
   runtime::Executor& executor() { return executor_; }
-  int64_t device_bytes() const { return executor_.arena_bytes(program::Space::device); }
+  // As the system counts them.
+  int64_t device_bytes() const { return backends::allocated_arena_bytes(program::Space::device); }
 
  private:
   void load(const formats::Recipe& recipe);
 
   models::ModelSource model_;
   std::unique_ptr<backends::Backend> backend_;
-  InferencePlan plan_;
+  plan::PlannedInference plan_;
   runtime::Executor executor_;
 };
 

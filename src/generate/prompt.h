@@ -22,7 +22,7 @@ text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::Mode
 std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::string& text);
 
 // The ids that training puts before `answer`: a token that spans from prompt into answer, such as a
-// space and the word behind it, is left to the model.
+// space and the word after it, is left to the model.
 std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::string& prompt,
                                    const std::string& answer);
 

@@ -23,7 +23,7 @@ std::vector<int32_t> read_ids(const formats::Recipe& recipe, const models::Model
   if (recipe.ids.empty() == recipe.prompt.empty())
     recipe.fail("ids", recipe.ids.empty()
                            ? "is missing: give ids=\"1 5 9\", or prompt=\"...\", the text to score"
-                           : "is given beside prompt; give one of the two");
+                           : "is given next to prompt; give one of the two");
   std::vector<int32_t> ids = recipe.ids.empty()
                                  ? open_tokenizer(recipe, model).encode(recipe.prompt)
                                  : recipe_ids(recipe, model.config);
@@ -77,11 +77,11 @@ void check_output(const formats::Recipe& recipe) {
 
 }  // namespace
 
-InferenceShape score_shape(int64_t tokens) {
-  constexpr int64_t kStep = kLeastPrefillTokens;
+plan::InferenceShape score_shape(int64_t tokens) {
+  constexpr int64_t kStep = plan::kMinPrefillTokens;
   return {.sequences = 1,
           .capacity = tokens,
-          .prefill_tokens = std::min(kPrefillTokens, (tokens + kStep - 1) / kStep * kStep),
+          .prefill_tokens = std::min(plan::kPrefillTokens, (tokens + kStep - 1) / kStep * kStep),
           .all_logits = true};
 }
 

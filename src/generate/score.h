@@ -12,7 +12,7 @@
 namespace snug::generate {
 
 // Sizes for scoring one text of so many tokens.
-InferenceShape score_shape(int64_t tokens);
+plan::InferenceShape score_shape(int64_t tokens);
 
 // Natural logarithms of the probability of ids[t] given ids[0] to ids[t - 1], for t >= 1: one less
 // than there are ids. `on_logits`, when given, gets the logits (vocab) that follow each id, in

@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "program/builder.h"
+#include "program/tensor_names.h"
 
 namespace snug::methods {
 namespace {
 
 using namespace program;  // NOLINT: rewrites speak the program's words throughout
 
-Tensor beside(const Tensor& trainable, std::string name, DType dtype, Role role,
-              Lifetime lifetime) {
+Tensor sibling(const Tensor& trainable, std::string name, DType dtype, Role role,
+               Lifetime lifetime) {
   Tensor tensor = trainable;
   tensor.name = std::move(name);
   tensor.dtype = dtype;
@@ -19,12 +20,12 @@ Tensor beside(const Tensor& trainable, std::string name, DType dtype, Role role,
   return tensor;
 }
 
-TensorId scalar(Builder& builder, const char* name, DType dtype, const Shape& shape = {1}) {
+TensorId scalar(Builder& builder, std::string_view name, DType dtype, Role role) {
   Tensor tensor;
   tensor.name = name;
-  tensor.shape = shape;
+  tensor.shape = {1};
   tensor.dtype = dtype;
-  tensor.role = Role::scalar;
+  tensor.role = role;
   tensor.lifetime = Lifetime::step;
   return builder.add(std::move(tensor));
 }
@@ -33,7 +34,7 @@ TensorId scalar(Builder& builder, const char* name, DType dtype, const Shape& sh
 bool decays(const Tensor& trainable) { return trainable.shape.rank() > 1; }
 
 bool has_8bit_moments(const Tensor& trainable, OptimizerKind optimizer) {
-  return optimizer == OptimizerKind::adamw_8bit && trainable.shape.elements() >= kLeast8bitElements;
+  return optimizer == OptimizerKind::adamw_8bit && trainable.shape.elements() >= kMin8bitElements;
 }
 
 DType moment_type(const Tensor& trainable, OptimizerKind optimizer) {
@@ -62,37 +63,30 @@ AdamW8bit adamw_8bit(const Tensor& trainable, const UpdateOptions& options, int3
           .site = site};
 }
 
-// The tensor and all that is kept beside it, in the order of its operation's updates.
+// The tensor and all that is kept next to it, in the order of its operation's updates.
 std::vector<TensorId> add_state(Builder& builder, const Tensor& trainable,
                                 OptimizerKind optimizer) {
   const auto add = [&](Tensor tensor) { return builder.add(std::move(tensor)); };
   const auto moment = [&](std::string name) {
-    return beside(trainable, std::move(name), moment_type(trainable, optimizer), Role::moment,
-                  Lifetime::run);
+    return sibling(trainable, std::move(name), moment_type(trainable, optimizer), Role::moment,
+                   Lifetime::run);
   };
   std::vector<TensorId> updates{add(trainable), add(moment(first_moment_name(trainable.name))),
                                 add(moment(second_moment_name(trainable.name)))};
   if (has_8bit_moments(trainable, optimizer))
     for (const std::string& name :
          {first_scale_name(trainable.name), second_scale_name(trainable.name)}) {
-      Tensor scale = beside(trainable, name, DType::f32, Role::moment, Lifetime::run);
+      Tensor scale = sibling(trainable, name, DType::f32, Role::moment, Lifetime::run);
       scale.shape = {state_blocks(trainable.shape.elements())};
       updates.push_back(add(std::move(scale)));
     }
   if (has_master(trainable, optimizer))
     updates.push_back(add(
-        beside(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run)));
+        sibling(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run)));
   return updates;
 }
 
 }  // namespace
-
-std::string gradient_name(const std::string& tensor) { return "gradient." + tensor; }
-std::string master_name(const std::string& tensor) { return "master." + tensor; }
-std::string first_moment_name(const std::string& tensor) { return "moment1." + tensor; }
-std::string second_moment_name(const std::string& tensor) { return "moment2." + tensor; }
-std::string first_scale_name(const std::string& tensor) { return "scale1." + tensor; }
-std::string second_scale_name(const std::string& tensor) { return "scale2." + tensor; }
 
 bool has_master(const Tensor& trainable, OptimizerKind optimizer) {
   return moment_type(trainable, optimizer) == DType::f32 && trainable.dtype != DType::f32;
@@ -109,16 +103,16 @@ std::vector<TensorId> trainable_tensors(const Program& forward) {
 }
 
 Program update(std::span<const Tensor> trainables, const UpdateOptions& options) {
-  Builder builder("update");
+  Builder builder(ProgramName::update);
   builder.set_phase(Phase::update);
-  const TensorId learning_rate = scalar(builder, "learning_rate", DType::f32);
-  const TensorId step = scalar(builder, "step", DType::i32);
-  const TensorId norm = scalar(builder, "gradient_norm", DType::f32);
-  const TensorId factor = scalar(builder, "clip_factor", DType::f32);
+  const TensorId learning_rate = scalar(builder, kLearningRateName, DType::f32, Role::batch);
+  const TensorId step = scalar(builder, kStepName, DType::i32, Role::batch);
+  const TensorId norm = scalar(builder, kGradientNormName, DType::f32, Role::scalar);
+  const TensorId factor = scalar(builder, kClipFactorName, DType::f32, Role::scalar);
   std::vector<TensorId> gradients;
   for (const Tensor& trainable : trainables)
-    gradients.push_back(builder.add(beside(trainable, gradient_name(trainable.name),
-                                           options.gradient, Role::gradient, Lifetime::step)));
+    gradients.push_back(builder.add(sibling(trainable, gradient_name(trainable.name),
+                                            options.gradient, Role::gradient, Lifetime::step)));
   builder.emit(GlobalNorm{}, gradients, {norm});
   builder.emit(ClipFactor{static_cast<float>(options.max_grad_norm)}, {norm}, {factor});
   for (size_t i = 0; i < trainables.size(); ++i) {
@@ -136,11 +130,11 @@ Program update(std::span<const Tensor> trainables, const UpdateOptions& options)
 }
 
 Program prepare(std::span<const Tensor> trainables, const UpdateOptions& options) {
-  Builder builder("prepare");
+  Builder builder(ProgramName::prepare);
   for (const Tensor& trainable : trainables) {
     if (!has_master(trainable, options.optimizer)) continue;
     const TensorId master = builder.add(
-        beside(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run));
+        sibling(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run));
     const TensorId weight = builder.add(trainable);
     builder.set_layer(trainable.layer);
     builder.emit(Cast{}, {master}, {weight});

@@ -9,14 +9,15 @@
 #include <span>
 #include <vector>
 
+#include "formats/choices.h"
 #include "program/program.h"
 
 namespace snug::methods {
 
-enum class OptimizerKind : uint8_t { adamw, adamw_bf16, adamw_8bit };
+using OptimizerKind = formats::Optimizer;
 
 // adamw_8bit keeps tensors of fewer elements as adamw does, as bitsandbytes has it.
-inline constexpr int64_t kLeast8bitElements = 4096;
+inline constexpr int64_t kMin8bitElements = 4096;
 
 struct UpdateOptions {
   OptimizerKind optimizer = OptimizerKind::adamw;
@@ -29,17 +30,8 @@ struct UpdateOptions {
   int64_t seed = 0;
 };
 
-// Names of what belongs to a trainable tensor.
-std::string gradient_name(const std::string& tensor);
-std::string master_name(const std::string& tensor);
-std::string first_moment_name(const std::string& tensor);
-std::string second_moment_name(const std::string& tensor);
-// Of moments in 8 bits.
-std::string first_scale_name(const std::string& tensor);
-std::string second_scale_name(const std::string& tensor);
-
-// Whether there is an fp32 master beside this tensor: with fp32 moments, where the tensor itself is
-// not f32.
+// Whether there is an fp32 master next to this tensor: with fp32 moments, where the tensor itself
+// is not f32.
 bool has_master(const program::Tensor& trainable, OptimizerKind optimizer);
 
 // Trainable tensors of a forward program: adapters where there are any, else all weights.

@@ -35,21 +35,21 @@ void refuse_unbuilt(const JsonObject& json, const ModelConfig& config) {
 ModelConfig parse_shape(const JsonObject& json, const Defaults& defaults) {
   ModelConfig config;
   config.model_type = json.text("model_type");
-  config.hidden_size = positive(json, "hidden_size", kMostHidden);
-  config.num_layers = positive(json, "num_hidden_layers", kMostLayers);
-  config.num_heads = positive(json, "num_attention_heads", kMostHeads);
+  config.hidden_size = positive(json, "hidden_size", kMaxHidden);
+  config.num_layers = positive(json, "num_hidden_layers", kMaxLayers);
+  config.num_heads = positive(json, "num_attention_heads", kMaxHeads);
   // Absent means the class's default, null as many as heads.
   const bool given = json.value().contains("num_key_value_heads");
   const int64_t kv_heads = given || defaults.kv_heads == 0 ? config.num_heads : defaults.kv_heads;
-  config.num_kv_heads = positive_or(json, "num_key_value_heads", kv_heads, kMostHeads);
+  config.num_kv_heads = positive_or(json, "num_key_value_heads", kv_heads, kMaxHeads);
   const bool divided = !json.has("head_dim") && defaults.head_dim == 0;
   if (divided && config.hidden_size % config.num_heads != 0)
     json.fail("num_attention_heads", fmt::format("is {}, which does not divide hidden_size {}",
                                                  config.num_heads, config.hidden_size));
   const int64_t head_dim = divided ? config.hidden_size / config.num_heads : defaults.head_dim;
-  config.head_dim = positive_or(json, "head_dim", head_dim, kMostHeads);
-  config.intermediate_size = positive(json, "intermediate_size", kMostIntermediate);
-  config.vocab_size = positive(json, "vocab_size", kMostVocabulary);
+  config.head_dim = positive_or(json, "head_dim", head_dim, kMaxHeads);
+  config.intermediate_size = positive(json, "intermediate_size", kMaxIntermediate);
+  config.vocab_size = positive(json, "vocab_size", kMaxVocabulary);
   config.max_position = positive_or(json, "max_position_embeddings", defaults.max_position);
   config.norm_epsilon = static_cast<float>(json.number_or("rms_norm_eps", defaults.norm_epsilon));
   if (!(config.norm_epsilon >= 0))

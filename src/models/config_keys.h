@@ -36,17 +36,17 @@ void describe_layer_windows(const ModelConfig& config, nlohmann::json& json);
 // Sizes are bounded, far above any model there is, so that a mistyped one is refused before it
 // takes the machine's memory, and so that no product of sizes overflows: the bytes that training
 // keeps of a model with every size at its bound are below 2^61.
-inline constexpr int64_t kMostLayers = int64_t{1} << 10;
-inline constexpr int64_t kMostHeads = int64_t{1} << 12;  // and elements of one
-inline constexpr int64_t kMostHidden = int64_t{1} << 20;
-inline constexpr int64_t kMostIntermediate = int64_t{1} << 22;
-inline constexpr int64_t kMostVocabulary = int64_t{1} << 24;
-inline constexpr int64_t kMostPositions = int64_t{1} << 30;
+inline constexpr int64_t kMaxLayers = int64_t{1} << 10;
+inline constexpr int64_t kMaxHeads = int64_t{1} << 12;  // and elements of one
+inline constexpr int64_t kMaxHidden = int64_t{1} << 20;
+inline constexpr int64_t kMaxIntermediate = int64_t{1} << 22;
+inline constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
+inline constexpr int64_t kMaxPositions = int64_t{1} << 30;
 
 // An integer from 1 to `most`; throws UserError otherwise. The second form has a fallback when
 // absent.
-int64_t positive(const base::JsonObject& json, std::string_view key, int64_t most = kMostPositions);
+int64_t positive(const base::JsonObject& json, std::string_view key, int64_t most = kMaxPositions);
 int64_t positive_or(const base::JsonObject& json, std::string_view key, int64_t fallback,
-                    int64_t most = kMostPositions);
+                    int64_t most = kMaxPositions);
 
 }  // namespace snug::models

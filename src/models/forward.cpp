@@ -8,6 +8,7 @@
 #include "models/rope.h"
 #include "models/weights.h"
 #include "program/builder.h"
+#include "program/tensor_names.h"
 
 namespace snug::models {
 namespace {
@@ -17,7 +18,7 @@ using namespace program;  // NOLINT: this file speaks the program's words throug
 class Forward {
  public:
   Forward(const ModelConfig& config, const ForwardOptions& options)
-      : config_(config), options_(options), builder_(options.program_name) {}
+      : config_(config), options_(options), builder_(options.program) {}
 
   Program build() {
     declare_inputs();
@@ -29,7 +30,7 @@ class Forward {
       hidden = add_mlp(add_attention(hidden));
     }
     builder_.set_layer(-1);
-    head(norm(hidden, "model.norm.weight", "final.norm"));
+    head(norm(hidden, kFinalNormWeight, "final.norm"));
     return builder_.take();
   }
 
@@ -46,18 +47,22 @@ class Forward {
     return builder_.add(std::move(tensor));
   }
 
-  TensorId batch(const char* name, const Shape& shape) {
-    return declare(options_.input_prefix + name, shape, DType::i32, Role::batch, Lifetime::step);
+  std::string input_name(std::string_view name) const {
+    return options_.own_inputs ? own_name(options_.program, name) : std::string(name);
+  }
+
+  TensorId batch(std::string_view name, const Shape& shape) {
+    return declare(input_name(name), shape, DType::i32, Role::batch, Lifetime::step);
   }
 
   void declare_inputs() {
-    tokens_ = batch("tokens", {options_.tokens});
-    positions_ = batch("positions", {options_.tokens});
-    query_bounds_ = batch("query_bounds", {options_.segments, 2});
+    tokens_ = batch(kTokensName, {options_.tokens});
+    positions_ = batch(kPositionsName, {options_.tokens});
+    query_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
     key_bounds_ = query_bounds_;
     if (options_.cache_capacity > 0) {
-      key_bounds_ = batch("key_bounds", {options_.segments, 2});
-      slots_ = batch("slots", {options_.tokens});
+      key_bounds_ = batch(kKeyBoundsName, {options_.segments, 2});
+      slots_ = batch(kSlotsName, {options_.tokens});
     }
     frequencies_ = declare(frequencies_name(config_, options_.sequence_tokens),
                            {config_.head_dim / 2}, DType::f32, Role::scalar, Lifetime::run);
@@ -102,7 +107,7 @@ class Forward {
     const auto factor = static_cast<float>(config_.rope.attention_factor);
     builder_.emit(RotaryTable{.factor = factor}, {positions_, frequencies_}, {rotary_});
     const TensorId hidden = residual_stream(0);
-    builder_.emit(Embedding{}, {weight("model.embed_tokens.weight"), tokens_}, {hidden});
+    builder_.emit(Embedding{}, {weight(kEmbeddingWeight), tokens_}, {hidden});
     return hidden;
   }
 
@@ -121,8 +126,7 @@ class Forward {
     builder_.emit(Matmul{.transpose_b = true}, {x, w}, {y});
     if (!bias) return y;
     const TensorId sum = activation(name, out);
-    builder_.emit(AddBias{}, {y, weight(fmt::format("model.layers.{}.{}.bias", layer_, module))},
-                  {sum});
+    builder_.emit(AddBias{}, {y, weight(layer_bias(layer_, module))}, {sum});
     return sum;
   }
 
@@ -155,14 +159,14 @@ class Forward {
   }
 
   // x (tokens, heads * head_dim), each head normed by itself where the family does so.
-  TensorId head_norm(TensorId x, char which) {
+  TensorId head_norm(TensorId x, const char* which, const char* module) {
     if (!config_.qk_norm) return x;
     const int64_t width = columns(x);
     const Shape heads{options_.tokens * width / config_.head_dim, config_.head_dim};
     const std::string name = fmt::format("{}_norm", which);
     const TensorId y =
         builder_.activation(fmt::format("layers.{}.{}", layer_, name), heads, options_.compute);
-    const TensorId w = weight(layer_weight(layer_, fmt::format("self_attn.{}", name).c_str()));
+    const TensorId w = weight(layer_weight(layer_, module));
     builder_.emit(RmsNorm{config_.norm_epsilon},
                   {reshaped(x, fmt::format("{}.heads", which).c_str(), heads), w}, {y});
     return reshaped(y, fmt::format("{}.rows", name).c_str(), {options_.tokens, width});
@@ -175,16 +179,17 @@ class Forward {
 
   Heads project(TensorId x) {
     const bool bias = config_.qkv_bias;
-    return {rope(head_norm(linear(x, "self_attn.q_proj", "q", bias), 'q'), "q_rope"),
-            rope(head_norm(linear(x, "self_attn.k_proj", "k", bias), 'k'), "k_rope"),
-            linear(x, "self_attn.v_proj", "v", bias)};
+    return {
+        rope(head_norm(linear(x, modules::kQuery, "q", bias), "q", modules::kQueryNorm), "q_rope"),
+        rope(head_norm(linear(x, modules::kKey, "k", bias), "k", modules::kKeyNorm), "k_rope"),
+        linear(x, modules::kValue, "v", bias)};
   }
 
   Heads project_fused(TensorId x) {
     const int64_t heads = config_.num_heads, kv_heads = config_.num_kv_heads;
     const int64_t q = heads * config_.head_dim, kv = kv_heads * config_.head_dim;
-    const TensorId all = rope(linear(x, "self_attn.qkv_proj", "qkv", config_.qkv_bias), "qkv_rope",
-                              heads + kv_heads);
+    const TensorId all = rope(linear(x, modules::kQueryKeyValue, "qkv", config_.qkv_bias),
+                              "qkv_rope", heads + kv_heads);
     return {columns_of(all, "q", 0, q), columns_of(all, "k", q, kv),
             columns_of(all, "v", q + kv, kv)};
   }
@@ -200,7 +205,7 @@ class Forward {
   }
 
   TensorId add_attention(TensorId x) {
-    const TensorId n = norm(x, layer_weight(layer_, "input_layernorm"), "attention_norm");
+    const TensorId n = norm(x, layer_weight(layer_, modules::kAttentionNorm), "attention_norm");
     const auto [q, k, v] = config_.fused_projections ? project_fused(n) : project(n);
     const TensorId o = activation("attention", columns(q));
     const TensorId lse = builder_.activation(fmt::format("layers.{}.lse", layer_),
@@ -216,7 +221,7 @@ class Forward {
                   {q, cached(k, "key_cache"), cached(v, "value_cache"), query_bounds_, key_bounds_},
                   {o, lse});
     const TensorId projected =
-        linear(o, "self_attn.o_proj", "attention_output", config_.output_bias);
+        linear(o, modules::kAttentionOutput, "attention_output", config_.output_bias);
     const TensorId middle = activation("middle", config_.hidden_size);
     builder_.emit(Add{}, {x, projected}, {middle});
     return middle;
@@ -226,19 +231,19 @@ class Forward {
     const bool bias = config_.mlp_bias;
     const int64_t width = config_.intermediate_size;
     if (config_.fused_projections) {
-      const TensorId both = linear(x, "mlp.gate_up_proj", "gate_up", bias);
+      const TensorId both = linear(x, modules::kGateUp, "gate_up", bias);
       return {columns_of(both, "gate", 0, width), columns_of(both, "up", width, width)};
     }
-    const TensorId gate = linear(x, "mlp.gate_proj", "gate", bias);
-    return {gate, linear(x, "mlp.up_proj", "up", bias)};
+    const TensorId gate = linear(x, modules::kGate, "gate", bias);
+    return {gate, linear(x, modules::kUp, "up", bias)};
   }
 
   TensorId add_mlp(TensorId middle) {
-    const TensorId n = norm(middle, layer_weight(layer_, "post_attention_layernorm"), "mlp_norm");
+    const TensorId n = norm(middle, layer_weight(layer_, modules::kMlpNorm), "mlp_norm");
     const auto [gate, up] = gate_and_up(n);
     const TensorId gated = activation("gated", config_.intermediate_size);
     builder_.emit(SiluMul{}, {gate, up}, {gated});
-    const TensorId down = linear(gated, "mlp.down_proj", "mlp_output", config_.mlp_bias);
+    const TensorId down = linear(gated, modules::kDown, "mlp_output", config_.mlp_bias);
     const TensorId output = residual_stream(layer_ + 1);
     builder_.emit(Add{}, {middle, down}, {output});
     return output;
@@ -247,23 +252,23 @@ class Forward {
   void head(TensorId hidden) {
     const TensorId w = weight(head_name(config_));
     if (options_.head == Head::logits) return head_logits(hidden, w);
-    const TensorId targets = batch("targets", {options_.tokens});
+    const TensorId targets = batch(kTargetsName, {options_.tokens});
     const TensorId inverse =
-        declare("inverse_tokens", {1}, DType::f32, Role::scalar, Lifetime::step);
+        declare(std::string(kInverseTokensName), {1}, DType::f32, Role::batch, Lifetime::step);
     const TensorId losses =
         declare("losses", {options_.tokens}, DType::f32, Role::scalar, Lifetime::step);
-    const TensorId loss = declare("loss", {1}, DType::f32, Role::scalar, Lifetime::step);
+    const TensorId loss =
+        declare(std::string(kLossName), {1}, DType::f32, Role::scalar, Lifetime::step);
     builder_.emit(LinearCrossEntropy{}, {hidden, w, targets, inverse}, {losses, loss});
   }
 
   void head_logits(TensorId hidden, TensorId w) {
-    const TensorId rows = batch("output_rows", {options_.outputs});
+    const TensorId rows = batch(kOutputRowsName, {options_.outputs});
     const TensorId picked = builder_.activation(
         "final.picked", {options_.outputs, config_.hidden_size}, options_.compute);
     builder_.emit(Embedding{}, {hidden, rows}, {picked});
-    const TensorId logits =
-        declare(options_.input_prefix + "logits", {options_.outputs, config_.vocab_size},
-                DType::f32, Role::logits, Lifetime::step);
+    const TensorId logits = declare(input_name(kLogitsName), {options_.outputs, config_.vocab_size},
+                                    DType::f32, Role::logits, Lifetime::step);
     builder_.emit(Matmul{.transpose_b = true}, {picked, w}, {logits});
   }
 

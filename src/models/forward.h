@@ -6,6 +6,7 @@
 
 #include "models/config.h"
 #include "program/program.h"
+#include "program/program_name.h"
 
 namespace snug::models {
 
@@ -16,9 +17,9 @@ enum class Head : uint8_t {
 };
 
 struct ForwardOptions {
-  std::string program_name;
-  std::string
-      input_prefix;  // before the names of batch tensors, where programs of a job differ in shape
+  program::ProgramName program = program::ProgramName::micro_first;
+  // Batch tensors and logits are named after the program, where programs of a job differ in shape.
+  bool own_inputs = false;
   program::DType compute = program::DType::f32;  // of weights and activations
   int64_t tokens = 0;                            // capacity: rows of a micro-batch, flattened
   int64_t segments = 0;                          // capacity of the bounds

@@ -18,8 +18,7 @@ class WeightList {
     const auto index = static_cast<int32_t>(layer);
     matrix(layer_weight(layer, module), out, in, index);
     if (!bias) return;
-    weights_.push_back(
-        {fmt::format("model.layers.{}.{}.bias", layer, module), {out}, index, Initializer::zeros});
+    weights_.push_back({layer_bias(layer, module), {out}, index, Initializer::zeros});
   }
   std::vector<Weight> take() { return std::move(weights_); }
 
@@ -33,8 +32,12 @@ std::string layer_weight(int64_t layer, const char* module) {
   return fmt::format("model.layers.{}.{}.weight", layer, module);
 }
 
+std::string layer_bias(int64_t layer, const char* module) {
+  return fmt::format("model.layers.{}.{}.bias", layer, module);
+}
+
 std::string head_name(const ModelConfig& config) {
-  return config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+  return config.tied_embeddings ? kEmbeddingWeight : kHeadWeight;
 }
 
 std::vector<Weight> weights_of(const ModelConfig& config) {
@@ -43,31 +46,31 @@ std::vector<Weight> weights_of(const ModelConfig& config) {
   const int64_t q = config.num_heads * config.head_dim;
   const int64_t kv = config.num_kv_heads * config.head_dim;
   const int64_t ff = config.intermediate_size;
-  list.matrix("model.embed_tokens.weight", config.vocab_size, d, -1);
+  list.matrix(kEmbeddingWeight, config.vocab_size, d, -1);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-    list.norm(layer_weight(layer, "input_layernorm"), d, static_cast<int32_t>(layer));
+    list.norm(layer_weight(layer, modules::kAttentionNorm), d, static_cast<int32_t>(layer));
     if (config.fused_projections) {
-      list.linear(layer, "self_attn.qkv_proj", q + 2 * kv, d, config.qkv_bias);
+      list.linear(layer, modules::kQueryKeyValue, q + 2 * kv, d, config.qkv_bias);
     } else {
-      list.linear(layer, "self_attn.q_proj", q, d, config.qkv_bias);
-      list.linear(layer, "self_attn.k_proj", kv, d, config.qkv_bias);
-      list.linear(layer, "self_attn.v_proj", kv, d, config.qkv_bias);
+      list.linear(layer, modules::kQuery, q, d, config.qkv_bias);
+      list.linear(layer, modules::kKey, kv, d, config.qkv_bias);
+      list.linear(layer, modules::kValue, kv, d, config.qkv_bias);
     }
-    for (const char* norm : {"self_attn.q_norm", "self_attn.k_norm"})
+    for (const char* norm : {modules::kQueryNorm, modules::kKeyNorm})
       if (config.qk_norm)
         list.norm(layer_weight(layer, norm), config.head_dim, static_cast<int32_t>(layer));
-    list.linear(layer, "self_attn.o_proj", d, q, config.output_bias);
-    list.norm(layer_weight(layer, "post_attention_layernorm"), d, static_cast<int32_t>(layer));
+    list.linear(layer, modules::kAttentionOutput, d, q, config.output_bias);
+    list.norm(layer_weight(layer, modules::kMlpNorm), d, static_cast<int32_t>(layer));
     if (config.fused_projections) {
-      list.linear(layer, "mlp.gate_up_proj", 2 * ff, d, config.mlp_bias);
+      list.linear(layer, modules::kGateUp, 2 * ff, d, config.mlp_bias);
     } else {
-      list.linear(layer, "mlp.gate_proj", ff, d, config.mlp_bias);
-      list.linear(layer, "mlp.up_proj", ff, d, config.mlp_bias);
+      list.linear(layer, modules::kGate, ff, d, config.mlp_bias);
+      list.linear(layer, modules::kUp, ff, d, config.mlp_bias);
     }
-    list.linear(layer, "mlp.down_proj", d, ff, config.mlp_bias);
+    list.linear(layer, modules::kDown, d, ff, config.mlp_bias);
   }
-  list.norm("model.norm.weight", d, -1);
-  if (!config.tied_embeddings) list.matrix("lm_head.weight", config.vocab_size, d, -1);
+  list.norm(kFinalNormWeight, d, -1);
+  if (!config.tied_embeddings) list.matrix(kHeadWeight, config.vocab_size, d, -1);
   return list.take();
 }
 
@@ -79,7 +82,7 @@ int64_t parameter_count(const ModelConfig& config) {
 
 bool is_ignorable(const std::string& name, const ModelConfig& config) {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
-  return config.tied_embeddings && name == "lm_head.weight";
+  return config.tied_embeddings && name == kHeadWeight;
 }
 
 }  // namespace snug::models

@@ -15,6 +15,7 @@
 #include "program/inputs.h"
 #include "program/kind.h"
 #include "program/tape.h"
+#include "program/tensor_names.h"
 #include "program/verify_regions.h"
 
 namespace snug::passes {
@@ -160,7 +161,7 @@ class Differentiator final : public Tape {
   TensorId contribute_to_weight(TensorId weight) {
     const Tensor trained = result_.tensor(weight);
     Tensor tensor;
-    tensor.name = "gradient." + trained.name;
+    tensor.name = gradient_name(trained.name);
     tensor.shape = trained.shape;
     tensor.dtype = options_.gradient;
     tensor.role = Role::gradient;
@@ -247,10 +248,10 @@ class Differentiator final : public Tape {
 
   // Redirects what writes `loss` to a part, and adds the part.
   void accumulate_loss() {
-    const TensorId loss = result_.find("loss");
-    SNUG_CHECK(loss != kNone, "no tensor named loss in {}", result_.name);
+    const TensorId loss = result_.find(kLossName);
+    SNUG_CHECK(loss != kNone, "no tensor named {} in {}", kLossName, result_.name);
     Tensor part = result_.tensor(loss);
-    part.name = "loss.part";
+    part.name = fmt::format("{}.part", kLossName);
     part.lifetime = Lifetime::program;
     const TensorId part_id = add(std::move(part));
     for (Operation& operation : result_.operations)

@@ -12,7 +12,7 @@ namespace {
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
 // Of the product that augments the other: what adapters have. Beyond, a second pass over the result
-// costs little beside the product.
+// costs little next to the product.
 constexpr int64_t kMaxRank = 128;
 
 size_t index(TensorId id) { return static_cast<size_t>(id); }

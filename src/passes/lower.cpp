@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "program/builder.h"
 #include "program/kind.h"
+#include "program/tensor_names.h"
 
 namespace snug::passes {
 namespace {
@@ -47,13 +48,17 @@ Program decide(const Program& program, const Target& target) {
     const Workspace scratch = target.workspace(view);
     if (scratch.bytes == 0) continue;
     Tensor tensor;
-    tensor.name = fmt::format("workspace.{}{}", i, scratch.exact ? "" : ".bound");
+    tensor.name = workspace_name(i, scratch.exact);
     tensor.shape = {scratch.bytes};
     tensor.dtype = DType::u8;
     tensor.role = Role::workspace;
     tensor.layer = operation.layer;
     result.tensors.push_back(std::move(tensor));
     operation.workspace = static_cast<TensorId>(result.tensors.size() - 1);
+  }
+  for (size_t first = 0; first < result.operations.size();) {
+    const size_t end = first + target.launched_together(result, first);
+    while (++first < end) result.operations[first].joined = true;
   }
   return result;
 }

@@ -1,6 +1,6 @@
 // Stages: find where each layer ends and where its backward pass begins, and what is kept of it;
-// note before and behind which operations each of these is begun to be copied and awaited; write
-// the list anew with these. What it does not do: offload anything that is no checkpoint, or fetch
+// note before and after which operations each of these is begun to be copied and awaited; write
+// the list again with these. What it does not do: offload anything that is no checkpoint, or fetch
 // more than one layer ahead.
 #include "passes/offload.h"
 
@@ -19,13 +19,13 @@ struct Checkpoint {
   TensorId id = kNone;
   int32_t layer = -1;
   int32_t written = -1;
-  int32_t read_back = -1;  // the first operation behind the forward pass that reads it
+  int32_t read_back = -1;  // the first operation after the forward pass that reads it
   TensorId host = kNone;   // where it waits
 };
 
 struct Layer {
   int32_t end = -1;             // its last operation of the forward pass
-  int32_t backward_begin = -1;  // its first behind that
+  int32_t backward_begin = -1;  // its first after that
 };
 
 class Offload {
@@ -141,7 +141,7 @@ class Offload {
     return operation;
   }
 
-  // An operation of the input with what comes before and behind it.
+  // An operation of the input with what comes before and after it.
   void push(size_t i) {
     Operation operation = input_.operations[i];
     const auto push_copies = [&](std::vector<Operation>& copies) {

@@ -1,7 +1,7 @@
 // offload: what recompute keeps of each layer, its input and maybe attention's output, waits in
-// pinned host memory from the end of the layer until the backward pass reaches the layer behind it.
-// Copies go beside what is computed: out while the layer runs, back while the backward pass of the
-// layer behind it runs.
+// pinned host memory from the end of the layer until the backward pass reaches the layer after it.
+// Copies go next to what is computed: out while the layer runs, back while the backward pass of the
+// layer after it runs.
 //
 //   before   %x1 = matmul(%x0, %v)                    %x1, %x2: checkpoints      forward
 //            %x2 = matmul(%x1, %w)                    %x2: the last layer's input

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "passes/host_copies.h"
 #include "passes/lower.h"
 #include "passes/offload.h"
 #include "passes/schedule.h"
@@ -23,7 +24,7 @@ Program Pipeline::micro(const Program& forward, std::span<const program::TensorI
   if (options.offload)
     p = run("offload", p, [&](const Program& in) { return offload(in, target_); });
   if (update != nullptr) {
-    // An update moves behind the last reader of its weight. What lower would join is joined before,
+    // An update moves after the last reader of its weight. What lower would join is joined before,
     // so that none comes between the two and a job computes the same bits in both forms.
     p = run("join", p, [&](const Program& in) { return join_products(in, target_); });
     p = run("update_in_backward", p,
@@ -32,11 +33,12 @@ Program Pipeline::micro(const Program& forward, std::span<const program::TensorI
   return plain(p);
 }
 
-Program Pipeline::plain(const Program& program) {
+Program Pipeline::plain(const Program& program, std::span<const program::Tensor> results) {
   Program p = program;
   if (quantization_)
     p = run("quantize", p, [&](const Program& in) { return quantize(in, *quantization_); });
-  return run("lower", p, [&](const Program& in) { return lower(in, target_); });
+  p = run("lower", p, [&](const Program& in) { return lower(in, target_); });
+  return run("host_copies", p, [&](const Program& in) { return host_copies(in, results); });
 }
 
 Program Pipeline::run(const char* name, const Program& input,

@@ -24,7 +24,7 @@ struct PassRecord {
   size_t tensors = 0;
 };
 
-// What is chosen for a micro-batch beside its forward program.
+// What is chosen for a micro-batch next to its forward program.
 struct MicroOptions {
   DifferentiateOptions gradients;
   RecomputeMode recompute = RecomputeMode::none;
@@ -39,12 +39,14 @@ class Pipeline {
       : target_(target), verify_(verify), quantization_(std::move(quantization)) {}
 
   // Forward and backward of a micro-batch. With `update`, each optimizer operation of it moves
-  // behind its gradient here, and what stays is left in it.
+  // after its gradient here, and what stays is left in it.
   program::Program micro(const program::Program& forward,
                          std::span<const program::TensorId> trainable, const MicroOptions& options,
                          program::Program* update = nullptr);
-  // Programs without a backward pass: evaluate, prefill, decode, update, prepare.
-  program::Program plain(const program::Program& program);
+  // Programs without a backward pass: evaluate, prefill, decode, update, prepare. `results`: what
+  // the host reads after a run.
+  program::Program plain(const program::Program& program,
+                         std::span<const program::Tensor> results = {});
 
   const std::vector<PassRecord>& records() const { return records_; }
 

@@ -42,7 +42,7 @@ class Quantize {
   }
 
  private:
-  TensorId beside(TensorId weight, std::string name, const Shape& shape, DType dtype) {
+  TensorId sibling(TensorId weight, std::string name, const Shape& shape, DType dtype) {
     Tensor tensor = input_.tensor(weight);
     tensor.name = std::move(name);
     tensor.shape = shape;
@@ -60,13 +60,13 @@ class Quantize {
     stored.dtype = weight.dtype;
     result_.tensor(id).shape = {nf4_code_bytes(elements), 1};
     result_.tensor(id).dtype = DType::u8;
-    stored.operands = {id, beside(id, absmax_name(weight.name), {nf4_blocks(elements)},
-                                  options_.nested ? DType::u8 : DType::f32)};
+    stored.operands = {id, sibling(id, absmax_name(weight.name), {nf4_blocks(elements)},
+                                   options_.nested ? DType::u8 : DType::f32)};
     if (!options_.nested) return;
     for (const TensorId state :
-         {beside(id, nested_absmax_name(weight.name), {nf4_nested_blocks(elements)}, DType::f32),
-          beside(id, nested_map_name(weight.name), {kNf4MapSize}, DType::f32),
-          beside(id, nested_offset_name(weight.name), {1}, DType::f32)})
+         {sibling(id, nested_absmax_name(weight.name), {nf4_nested_blocks(elements)}, DType::f32),
+          sibling(id, nested_map_name(weight.name), {kNf4MapSize}, DType::f32),
+          sibling(id, nested_offset_name(weight.name), {1}, DType::f32)})
       stored.operands.push_back(state);
   }
 

@@ -31,7 +31,7 @@ bool is_quantized(const program::Tensor& tensor, const QuantizeOptions& options)
 // factor.
 program::Program quantize(const program::Program& program, const QuantizeOptions& options);
 
-// Names of what is stored beside the codes, which keep the weight's own name.
+// Names of what is stored next to the codes, which keep the weight's own name.
 std::string absmax_name(const std::string& weight);
 std::string nested_absmax_name(const std::string& weight);
 std::string nested_map_name(const std::string& weight);

@@ -9,17 +9,12 @@
 //            %gradient.v = matmul(%d.y, %n.again) {transpose_a}             backward
 #pragma once
 
+#include "formats/choices.h"
 #include "program/program.h"
 
 namespace snug::passes {
 
-enum class RecomputeMode : uint8_t {
-  none,               // nothing but elementwise outputs
-  gate_up,            // also what silu_mul reads
-  attention,          // also everything from the layer's input to attention's output
-  all_but_attention,  // everything but each layer's input and what attention writes: checkpoints
-  layer,              // everything but each layer's input, a checkpoint
-};
+using RecomputeMode = formats::Recompute;
 
 program::Program recompute(const program::Program& program, RecomputeMode mode);
 

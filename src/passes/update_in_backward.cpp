@@ -11,6 +11,7 @@
 #include "passes/uses.h"
 #include "program/builder.h"
 #include "program/kind.h"
+#include "program/tensor_names.h"
 
 namespace snug::passes {
 namespace {
@@ -67,8 +68,8 @@ class Mover {
     builder.set_phase(Phase::update);
     std::vector<TensorId> parts;
     for (const TensorId norm : norms_) parts.push_back(builder.add(result_.tensor(norm)));
-    const TensorId total = update_.find("gradient_norm");
-    SNUG_CHECK(total != kNone, "{} has no gradient_norm", update_.name);
+    const TensorId total = update_.find(kGradientNormName);
+    SNUG_CHECK(total != kNone, "{} has no {}", update_.name, kGradientNormName);
     builder.emit(GlobalNorm{}, parts, {builder.add(update_.tensor(total))});
     return builder.take();
   }
@@ -99,14 +100,14 @@ class Mover {
     SNUG_CHECK(last >= 0, "nothing in {} writes the gradient of {}", result_.name, weight);
     for (const TensorId id : here.updates) last = std::max(last, last_touch(id));
     result_.tensor(gradient).lifetime = Lifetime::program;
-    const TensorId norm = find_or_add(scalar("gradient_norm." + weight, Lifetime::step));
+    const TensorId norm = find_or_add(scalar(gradient_norm_name(weight), Lifetime::step));
     norms_.push_back(norm);
-    const TensorId factor = find_or_add(scalar("clip_factor." + weight, Lifetime::program));
+    const TensorId factor = find_or_add(scalar(clip_factor_name(weight), Lifetime::program));
     replace_operand(here, "factor", factor);
-    std::vector<Operation>& behind = behind_[last];
-    behind.push_back(operation_of(GlobalNorm{}, {gradient}, {norm}, here.layer));
-    behind.push_back(operation_of(ClipFactor{}, {norm}, {factor}, here.layer));
-    behind.push_back(std::move(here));
+    std::vector<Operation>& after = behind_[last];
+    after.push_back(operation_of(GlobalNorm{}, {gradient}, {norm}, here.layer));
+    after.push_back(operation_of(ClipFactor{}, {norm}, {factor}, here.layer));
+    after.push_back(std::move(here));
   }
 
   const Program& update_;

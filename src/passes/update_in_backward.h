@@ -1,5 +1,5 @@
 // update_in_backward: moves each optimizer operation of `update` into the backward pass, right
-// behind the last operation that contributes to its gradient or reads its weight. The gradient then
+// after the last operation that contributes to its gradient or reads its weight. The gradient then
 // lives inside the program, and about one is alive at a time.
 //
 //   before   micro    %gradient.w = matmul(%d.y, %x)      %d.x = matmul(%d.y, %w)

@@ -1,6 +1,7 @@
 #include "plan/calibration_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -26,6 +27,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "snug calibration 1";
 constexpr std::string_view kFormatName = "snug calibration";
+constexpr const char* kFullGrid = "full";
+constexpr const char* kQuickGrid = "quick";
 
 // The first value of each key of /proc/cpuinfo; empty where there is none.
 std::map<std::string, std::string> cpu_information() {
@@ -70,13 +73,21 @@ std::string slug(const std::string& text) {
   return result;
 }
 
+std::string file_name(std::string_view what, const MachineIdentity& machine) {
+  const std::string identity = machine.processor + "|" + machine.target + "|" + machine.libraries;
+  return fmt::format("{}-{}-{:08x}.json", what, slug(machine.processor),
+                     base::hash_name(identity.data(), identity.size()) >> 32);
+}
+
 RateSample sample_of(const base::JsonObject& object) {
   RateSample sample;
   sample.name = object.text("operation");
-  const std::string unit = object.text("unit");
-  if (unit != "flops" && unit != "bytes")
-    object.fail("unit", fmt::format("is \"{}\"; expected flops or bytes", unit));
-  sample.unit = unit == "flops" ? Work::flops : Work::bytes;
+  const std::string text = object.text("unit");
+  const auto unit = base::from_word<Work>(text);
+  if (!unit)
+    object.fail("unit", fmt::format("is \"{}\"; expected {}", text,
+                                    fmt::join(base::all_words<Work>(), ", ")));
+  sample.unit = *unit;
   const nlohmann::json& shape = object.value()["shape"];
   const bool numbers = shape.is_array() && !shape.empty() && shape.size() <= 4 &&
                        std::ranges::all_of(shape, [](const nlohmann::json& size) {
@@ -121,13 +132,14 @@ std::string to_json(const Calibration& calibration) {
                      {"target", machine.target},
                      {"libraries", machine.libraries},
                      {"date", machine.date}};
-  std::string text = fmt::format("{{\n\"format\": \"{}\",\n\"machine\": {},\n\"samples\": [",
-                                 kFormat, head.dump());
+  std::string text =
+      fmt::format("{{\n\"format\": \"{}\",\n\"grid\": \"{}\",\n\"machine\": {},\n\"samples\": [",
+                  kFormat, calibration.quick ? kQuickGrid : kFullGrid, head.dump());
   const char* separator = "\n";
   for (const RateSample& sample : calibration.samples) {
     const Json line = {{"operation", sample.name},
                        {"shape", sample.shape},
-                       {"unit", sample.unit == Work::flops ? "flops" : "bytes"},
+                       {"unit", base::word_of(sample.unit)},
                        {"work", sample.work},
                        {"seconds", sample.seconds}};
     text += separator + line.dump();
@@ -145,6 +157,7 @@ Calibration read_calibration(const fs::path& path) {
                                     root.text("format"), kFormat));
   const base::JsonObject machine = root.object("machine");
   Calibration calibration;
+  calibration.quick = root.text_or("grid", kFullGrid) == kQuickGrid;
   calibration.machine = {.processor = machine.text("cpu"),
                          .target = machine.text("target"),
                          .libraries = machine.text("libraries"),
@@ -170,32 +183,57 @@ void require_replaceable(const fs::path& path) {
 
 fs::path calibration_path(const formats::Recipe& recipe, const MachineIdentity& machine) {
   if (!recipe.calibration.empty()) return recipe.calibration;
-  const std::string identity = machine.processor + "|" + machine.target + "|" + machine.libraries;
-  return base::cache_folder() /
-         fmt::format("calibration-{}-{:08x}.json", slug(machine.processor),
-                     base::hash_name(identity.data(), identity.size()) >> 32);
+  return base::cache_folder() / file_name("calibration", machine);
 }
+
+fs::path quick_calibration_path(const MachineIdentity& machine) {
+  return base::cache_folder() / file_name("quick-calibration", machine);
+}
+
+namespace {
+
+Calibration named_calibration(const formats::Recipe& recipe) {
+  const fs::path path = recipe.calibration;
+  std::error_code error;
+  if (fs::exists(path, error)) return read_calibration(path);
+  if (error) base::throw_system_error("read", path, error.value());
+  recipe.fail("calibration",
+              fmt::format("names {}, which is not there; make it with 'snug bench calibrate "
+                          "calibration={}', or leave the key out",
+                          path.string(), path.string()));
+}
+
+// A home that cannot be looked into has no calibration that a plan could find there.
+std::optional<Calibration> calibration_of(const fs::path& path, const MachineIdentity& machine) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  Calibration calibration = read_calibration(path);
+  if (!calibration.machine.same_machine(machine)) return std::nullopt;
+  return calibration;
+}
+
+std::optional<Calibration> cached_calibration(const formats::Recipe& recipe,
+                                              const MachineIdentity& machine) {
+  if (auto calibration = calibration_of(calibration_path(recipe, machine), machine))
+    return calibration;
+  try {
+    return calibration_of(quick_calibration_path(machine), machine);
+  } catch (const base::UserError&) {
+    return std::nullopt;  // nobody made it who could be told to make it again
+  }
+}
+
+}  // namespace
 
 std::optional<Rates> find_calibration(const formats::Recipe& recipe,
                                       const program::Target& target) {
-  const MachineIdentity machine = identify_machine(target);
-  const fs::path path = calibration_path(recipe, machine);
-  const bool named = !recipe.calibration.empty();
-  // A home that cannot be looked into has no calibration that a plan could find there.
-  std::error_code error;
-  if (!fs::exists(path, error)) {
-    if (named && error) base::throw_system_error("read", path, error.value());
-    if (named)
-      recipe.fail("calibration",
-                  fmt::format("names {}, which is not there; make it with 'snug bench calibrate "
-                              "calibration={}', or leave the key out",
-                              path.string(), path.string()));
-    return std::nullopt;
-  }
-  Calibration calibration = read_calibration(path);
-  if (!named && !calibration.machine.same_machine(machine)) return std::nullopt;
   const std::optional<program::DeviceFacts> device = target.device();
-  return Rates(std::move(calibration.samples), device ? device->rates : program::DataSheetRates{});
+  std::optional<Calibration> calibration =
+      recipe.calibration.empty() ? cached_calibration(recipe, identify_machine(target))
+                                 : named_calibration(recipe);
+  if (!calibration) return std::nullopt;
+  return Rates(std::move(calibration->samples), device ? device->rates : program::DataSheetRates{},
+               calibration->quick ? kCalibratedQuickly : kCalibrated);
 }
 
 Rates rates_for(const formats::Recipe& recipe, const program::Target& target) {

@@ -13,7 +13,7 @@
 
 namespace snug::plan {
 
-// What times depend on. Equal machines have equal members, but for the date.
+// What times depend on. Equal machines have equal members, except for the date.
 struct MachineIdentity {
   // "Intel(R) Xeon(R) Processor, family 6 model 207 stepping 2", or a card's name.
   std::string processor;
@@ -28,6 +28,7 @@ struct MachineIdentity {
 struct Calibration {
   MachineIdentity machine;
   std::vector<RateSample> samples;
+  bool quick = false;  // measured in seconds before a first run, of few shapes
 };
 
 // This machine, now, as the target drives it.
@@ -47,9 +48,13 @@ void require_replaceable(const std::filesystem::path& path);
 std::filesystem::path calibration_path(const formats::Recipe& recipe,
                                        const MachineIdentity& machine);
 
+// Where a first run keeps what it measured: quick-calibration-CPU-HASH.json in the same folder.
+std::filesystem::path quick_calibration_path(const MachineIdentity& machine);
+
 // The rates of the recipe's calibration file, of whatever machine it is; without that key, those of
-// the file in the cache when it was measured on this machine with these libraries and threads.
-// Nothing when there is none. Throws UserError when the recipe names a file that cannot be read.
+// the file in the cache when it was measured on this machine with these libraries and threads, else
+// those that a first run measured on it. Nothing when there is none. Throws UserError when the
+// recipe names a file that cannot be read. A quick file that cannot be read is as good as none.
 std::optional<Rates> find_calibration(const formats::Recipe& recipe, const program::Target& target);
 
 // The rates that a plan uses: calibrated where there are any, else of the device's data sheet, else

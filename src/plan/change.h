@@ -1,5 +1,5 @@
 // What can be changed in a job that does not fit. Training (change_search.h) and inference
-// (generate/inference_plan.cpp) each know their changes; fit.h asks for them and says them.
+// (assemble_inference.cpp) each know their changes; fit.h asks for them and says them.
 #pragma once
 
 #include <cstdint>

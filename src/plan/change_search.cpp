@@ -18,26 +18,30 @@
 namespace snug::plan {
 namespace {
 
+using formats::ComputeDtype;
+using formats::Method;
+using formats::Optimizer;
 using formats::Recipe;
+using formats::Recompute;
 
 // Rows are not made shorter than this, or a quarter of what the user asked, before other classes
 // had their turn; and never shorter than the last.
 constexpr int64_t kShortRow = 512;
 constexpr int64_t kShortestRow = 16;
 
-// Those that offload nothing first, in the order of formats::Recompute; the last take the least
-// memory of the device.
-constexpr auto kSavings = std::to_array<Saving>({{"none", false},
-                                                 {"gate_up", false},
-                                                 {"attention", false},
-                                                 {"all_but_attention", false},
-                                                 {"layer", false},
-                                                 {"all_but_attention", true},
-                                                 {"layer", true}});
+// Those that offload nothing first; the last take the least memory of the device.
+constexpr auto kSavings = std::to_array<Saving>({{Recompute::none, false},
+                                                 {Recompute::gate_up, false},
+                                                 {Recompute::attention, false},
+                                                 {Recompute::all_but_attention, false},
+                                                 {Recompute::layer, false},
+                                                 {Recompute::all_but_attention, true},
+                                                 {Recompute::layer, true}});
 constexpr size_t kOffloading = 2;
 
-std::string_view recompute_word(formats::Recompute mode) {
-  return kSavings[static_cast<size_t>(mode)].recompute;
+template <typename Enum>
+std::pair<std::string, std::string> set_to(const char* key, Enum value) {
+  return {key, std::string(base::word_of(value))};
 }
 
 // Divisors of `rows`, falling: the micro-batches that keep the rows of a step.
@@ -48,7 +52,7 @@ std::vector<int64_t> micro_batches(int64_t rows) {
   return sizes;
 }
 
-// The first index in [0, count) that fits, when all behind a fitting one fit too; count when none.
+// The first index in [0, count) that fits, when all after a fitting one fit too; count when none.
 template <typename Fits>
 size_t first_fitting(size_t count, Fits&& fits_at) {
   if (count == 0 || !fits_at(count - 1)) return count;
@@ -137,11 +141,14 @@ std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
 }
 
 std::vector<Overrides> ChangeSearch::numerics() const {
-  const bool wide = recipe_.optim == formats::Optimizer::adamw;
-  const bool has_8bit = recipe_.optim == formats::Optimizer::adamw_8bit;
+  const bool wide = recipe_.optim == Optimizer::adamw;
+  const bool has_8bit = recipe_.optim == Optimizer::adamw_8bit;
   std::vector<Overrides> variants;
   // Where compute is bf16 already this names it again, which changes nothing and is left out.
-  const Recipe bf16 = with_overrides(recipe_, {{"compute_dtype", "bf16"}});
+  const auto in_bf16 = set_to("compute_dtype", ComputeDtype::bf16);
+  const auto bf16_state = set_to("optim", Optimizer::adamw_bf16);
+  const auto state_8bit = set_to("optim", Optimizer::adamw_8bit);
+  const Recipe bf16 = with_overrides(recipe_, {in_bf16});
   bool gains_bf16 = false;
   try {
     gains_bf16 = compute_type(bf16, target_) != compute_type(recipe_, target_);
@@ -149,12 +156,12 @@ std::vector<Overrides> ChangeSearch::numerics() const {
     // This target computes in fp32 alone.
   }
   if (gains_bf16) {
-    variants.push_back({{"compute_dtype", "bf16"}});
-    if (wide) variants.push_back({{"compute_dtype", "bf16"}, {"optim", "adamw_bf16"}});
-    if (!has_8bit) variants.push_back({{"compute_dtype", "bf16"}, {"optim", "adamw_8bit"}});
+    variants.push_back({in_bf16});
+    if (wide) variants.push_back({in_bf16, bf16_state});
+    if (!has_8bit) variants.push_back({in_bf16, state_8bit});
   } else {
-    if (wide) variants.push_back({{"optim", "adamw_bf16"}});
-    if (!has_8bit) variants.push_back({{"optim", "adamw_8bit"}});
+    if (wide) variants.push_back({bf16_state});
+    if (!has_8bit) variants.push_back({state_8bit});
   }
   if (recipe_.double_quant) return variants;
   // Of weights that are not in 4 bits the recipe refuses it, with or without the others.
@@ -178,10 +185,10 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
   return variants;
 }
 
-std::vector<std::string_view> ChangeSearch::adapter_methods() const {
-  if (model_.stored || recipe_.method == formats::Method::qlora) return {};
-  if (recipe_.method == formats::Method::full) return {"lora", "qlora"};
-  return {"qlora"};
+std::vector<Method> ChangeSearch::adapter_methods() const {
+  if (model_.stored || recipe_.method == Method::qlora) return {};
+  if (recipe_.method == Method::full) return {Method::lora, Method::qlora};
+  return {Method::qlora};
 }
 
 std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
@@ -192,9 +199,9 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   unchanged_or_types.insert(unchanged_or_types.end(), other_types.begin(), other_types.end());
 
   std::vector<Overrides> other_methods;
-  for (const std::string_view method : adapter_methods()) {
-    Overrides named{{"method", std::string(method)}};
-    if (method == "qlora" && recipe_.is_given("load_in_4bit"))
+  for (const Method method : adapter_methods()) {
+    Overrides named{set_to("method", method)};
+    if (method == Method::qlora && recipe_.is_given("load_in_4bit"))
       named.emplace_back("load_in_4bit", "true");
     for (const Overrides& types : unchanged_or_types) other_methods.push_back(joined(named, types));
   }
@@ -204,7 +211,7 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   // An adapter on 4-bit weights learns nearly what one on 16-bit weights does, and keeps the rows
   // whole; a full job only becomes one when shorter rows do not help.
   std::vector<Stage> stages{{{Overrides{}}, {length}}, {other_types, {length}}};
-  if (recipe_.method == formats::Method::full) {
+  if (recipe_.method == Method::full) {
     stages.push_back({unchanged_or_types, halvings(length / 2, floor)});
     stages.push_back({other_methods, halvings(length, floor)});
   } else {
@@ -213,7 +220,7 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   }
   std::vector<Overrides> smaller;
   for (const Overrides& other : all)
-    if (recipe_.method != formats::Method::full || !other.empty())
+    if (recipe_.method != Method::full || !other.empty())
       for (const Overrides& adapter : smaller_adapters()) smaller.push_back(joined(other, adapter));
   stages.push_back({smaller, halvings(length, floor)});
   all.insert(all.end(), smaller.begin(), smaller.end());
@@ -245,8 +252,8 @@ std::span<const Saving> ChangeSearch::savings() const {
 }
 
 Overrides ChangeSearch::with_rows(Overrides overrides, const Saving& saving, int64_t rows) const {
-  if (saving.recompute != recompute_word(recipe_.recompute))
-    overrides.emplace_back("recompute", saving.recompute);
+  if (saving.recompute != recipe_.recompute)
+    overrides.push_back(set_to("recompute", saving.recompute));
   if (saving.offloads != recipe_.activation_offloading)
     overrides.emplace_back("activation_offloading", saving.offloads ? "true" : "false");
   const int64_t now = recipe_.per_device_train_batch_size;
@@ -292,9 +299,7 @@ ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budg
 }
 
 TrainingSpec ChangeSearch::spec_of(const Overrides& overrides) const {
-  TrainingSpec spec = training_spec(with_overrides(recipe_, overrides), model_, target_);
-  if (shape_) shape_(spec);
-  return spec;
+  return training_spec(with_overrides(recipe_, overrides), model_, target_, shape_);
 }
 
 ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {

@@ -41,7 +41,7 @@ formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& override
 
 // How activations are kept for the backward pass.
 struct Saving {
-  std::string_view recompute;
+  formats::Recompute recompute = formats::Recompute::none;
   bool offloads = false;
 };
 
@@ -75,7 +75,7 @@ class ChangeSearch : public Changes {
   std::vector<Overrides> numerics() const;
   std::vector<Overrides> smaller_adapters() const;
   // Methods with an adapter that take less than the recipe's, in falling order.
-  std::vector<std::string_view> adapter_methods() const;
+  std::vector<formats::Method> adapter_methods() const;
   std::vector<int64_t> halvings(int64_t from, int64_t least) const;
 
   // The longest rows of a stage at which something fits, the mildest variant that fits there, and

@@ -25,7 +25,9 @@ class Lookup {
 
   double seconds(const program::OperationView& view) {
     const RateKey key = rate_key(view, load_);
-    const auto [entry, is_new] = known_.try_emplace({key.name, key.shape});
+    // What is joined has the key of what is not, and no launch.
+    const std::string name = key.name + (view.operation.joined ? " joined" : "");
+    const auto [entry, is_new] = known_.try_emplace({name, key.shape});
     Known& known = entry->second;
     if (is_new) known = {rates_.seconds(key, program::cost(view, load_)), key.work};
     return known.work > 0 ? known.seconds * key.work / known.work : known.seconds;
@@ -79,12 +81,14 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Loa
 
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
                     const program::Load& load) {
-  const auto seconds = [&](const char* name) {
+  using program::ProgramName;
+  const auto seconds = [&](ProgramName name) {
     const Program* program = job.find(name);
     return program == nullptr ? 0.0 : simulate(*program, rates, load).seconds;
   };
-  double sum = seconds("micro_first") + seconds("update");
-  if (accumulation > 1) sum += static_cast<double>(accumulation - 1) * seconds("micro_next");
+  double sum = seconds(ProgramName::micro_first) + seconds(ProgramName::update);
+  if (accumulation > 1)
+    sum += static_cast<double>(accumulation - 1) * seconds(ProgramName::micro_next);
   return sum;
 }
 

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/threads.h"
-#include "plan/calibration_file.h"
-#include "plan/clock.h"
+#include "program/tensor_names.h"
 
 namespace snug::plan {
 namespace {
@@ -53,24 +51,8 @@ Json to_json(const program::DeviceFacts& card) {
 bool all_exact(const Job& job) {
   for (const auto& program : job.programs)
     for (const auto& tensor : program.tensors)
-      if (tensor.role == program::Role::workspace && tensor.name.ends_with(".bound")) return false;
+      if (tensor.role == program::Role::workspace && program::is_bound(tensor.name)) return false;
   return true;
-}
-
-std::string_view name_of(passes::RecomputeMode mode) {
-  switch (mode) {
-    case passes::RecomputeMode::none:
-      return "none";
-    case passes::RecomputeMode::gate_up:
-      return "gate_up";
-    case passes::RecomputeMode::attention:
-      return "attention";
-    case passes::RecomputeMode::all_but_attention:
-      return "all_but_attention";
-    case passes::RecomputeMode::layer:
-      return "layer";
-  }
-  return "";
 }
 
 std::string with_commas(int64_t value) {
@@ -81,17 +63,6 @@ std::string with_commas(int64_t value) {
     text += digits[i];
   }
   return text;
-}
-
-std::string method_name(const TrainingSpec& spec) {
-  if (spec.method == MethodKind::full) return "full";
-  return spec.quantization ? "qlora" : "lora";
-}
-
-// How the base model's linears are stored.
-std::string base_name(const TrainingSpec& spec) {
-  if (!spec.quantization) return spec.compute == program::DType::f32 ? "fp32" : "bf16";
-  return spec.quantization->nested ? "nf4-dq" : "nf4";
 }
 
 }  // namespace
@@ -119,34 +90,6 @@ void set_outside(PlanDocument& document, int64_t process_bytes) {
   const int64_t assumed = document.card ? document.card->host_outside_bytes : 0;
   document.outside_bytes = process_bytes + assumed;
   document.outside_basis = assumed > 0 ? "assumed" : "measured";
-}
-
-PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec& spec,
-                               const Job& job, const program::Target& target,
-                               const std::optional<program::Load>& load) {
-  PlanDocument document = describe(job, target);
-  if (recipe.host_memory > 0) document.host.capacity_bytes = recipe.host_memory;
-  document.model = recipe.model;
-  document.method = method_name(spec);
-  document.base = base_name(spec);
-  document.compute_dtype = spec.compute == program::DType::f32 ? "fp32" : "bf16";
-  document.recompute = name_of(spec.recompute);
-  document.activation_offloading = spec.activation_offloading;
-  document.rows = spec.rows;
-  document.row_tokens = spec.row_tokens;
-  document.row_documents = spec.row_segments;
-  document.has_data = load.has_value();
-  if (spec.model.rope.scaling == models::RopeScaling::longrope)
-    document.rotary_factors =
-        spec.model.rope.uses_long_factors(spec.sequence_tokens()) ? "long" : "short";
-  document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation;
-  const Rates rates = rates_for(recipe, target);
-  document.step_seconds =
-      step_seconds(job, spec.accumulation, rates, load.value_or(full_load(spec.row_tokens)));
-  document.step_basis = rates.basis();
-  document.outside_basis = "unknown";
-  document.threads = base::thread_count(recipe.threads);
-  return document;
 }
 
 std::string to_json(const PlanDocument& document) {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "formats/recipe.h"
 #include "plan/memory.h"
 #include "program/kind.h"
 
@@ -41,7 +40,7 @@ struct PlanDocument {
   SpaceFigures host;  // pinned and pageable together
   // Of a device with memory of its own. What lies outside the arena there comes on top of it.
   std::optional<program::DeviceFacts> card;
-  // What the process holds beside the arenas: code, libraries, tokenizer, documents.
+  // What the process holds next to the arenas: code, libraries, tokenizer, documents.
   int64_t outside_bytes = 0;
   std::string outside_basis;  // "measured" or "assumed"
   // What the process holds at most before the job begins, while data are read and this is planned.
@@ -77,13 +76,6 @@ PlanDocument describe(const Job& job, const program::Target& target);
 // it has not loaded is assumed to add.
 void set_outside(PlanDocument& document, int64_t process_bytes);
 
-// Everything of a training job but what lies outside the arenas. A step's time comes from the
-// recipe's rates (plan/calibration_file.h) and from `load`; without one, rows are taken to be full.
-// `host_memory` of the recipe is the capacity of the host where it is given.
-PlanDocument describe_training(const formats::Recipe& recipe, const TrainingSpec& spec,
-                               const Job& job, const program::Target& target,
-                               const std::optional<program::Load>& load = std::nullopt);
-
 // Pretty-printed JSON. Bytes are integers, times are seconds.
 std::string to_json(const PlanDocument& document);
 
@@ -95,7 +87,7 @@ std::string parameter_line(const PlanDocument& document);
 // outside, the step. Several lines, no newline at the end.
 std::string summary(const PlanDocument& document);
 
-// Planned beside measured, with their ratio: one line a figure, no newline at the end.
+// Planned next to measured, with their ratio: one line a figure, no newline at the end.
 std::string comparison(const PlanDocument& planned, const PlanDocument& measured);
 
 // 1234567890 -> "1.15 GiB".

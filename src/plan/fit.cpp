@@ -23,7 +23,7 @@ std::string device_problem(const PlanDocument& plan, int64_t budget) {
       "the job does not fit: it plans {} on the device and the budget is {}, {} too little.",
       exact(planned), exact(budget), exact(planned - budget));
   if (plan.card && budget == plan.card->arena_bytes())
-    text += fmt::format(" The budget is what {}'s {} leave beside {} outside the arena ({}).",
+    text += fmt::format(" The budget is what {}'s {} leave next to {} outside the arena ({}).",
                         plan.card->name, readable_bytes(plan.card->memory_bytes),
                         readable_bytes(plan.card->outside_bytes + plan.card->reserved_bytes),
                         plan.card->is_here ? "measured" : "assumed");
@@ -155,12 +155,6 @@ void refuse(const formats::Recipe& recipe, const Verdict& verdict) {
   throw base::UserError(verdict.message,
                         given == recipe.given.end() ? base::Location{} : given->second,
                         kDoesNotFitExitCode);
-}
-
-void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                 const PlanDocument& plan, const program::Target& target, const RowShape& shape) {
-  const Verdict verdict = judge_fit(recipe, model, plan, target, shape);
-  if (!verdict.fits) refuse(recipe, verdict);
 }
 
 }  // namespace snug::plan

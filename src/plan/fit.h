@@ -23,13 +23,13 @@ struct Verdict {
   std::string key;      // of the budget that is too small, as recipes name it; empty: it fits
 };
 
-// Bytes of host memory that a job may take: the recipe's host_memory or, beside a card that is
+// Bytes of host memory that a job may take: the recipe's host_memory or, next to a card that is
 // here, what the machine has left. Nothing where that is not known, or where the device's memory is
 // the host's and limits both; then nothing outside the arenas counts.
 std::optional<int64_t> host_limit(const formats::Recipe& recipe, const program::Target& target);
 
 // Training and inference alike: compares the device's arena with target.capacity_bytes(device), and
-// the host's arenas with what host_limit leaves them beside what lies outside. What is held while
+// the host's arenas with what host_limit leaves them next to what lies outside. What is held while
 // data are read is compared with the recipe's host_memory too.
 bool fits(const formats::Recipe& recipe, const PlanDocument& plan, const program::Target& target);
 
@@ -49,10 +49,5 @@ void require_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes);
 
 // Throws UserError with the message of a verdict that does not fit and kDoesNotFitExitCode.
 [[noreturn]] void refuse(const formats::Recipe& recipe, const Verdict& verdict);
-
-// Refuses when the plan does not fit.
-void require_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                 const PlanDocument& plan, const program::Target& target,
-                 const RowShape& shape = {});
 
 }  // namespace snug::plan

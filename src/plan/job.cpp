@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/error.h"
 #include "models/forward.h"
 #include "models/weights.h"
+#include "program/tensor_names.h"
 #include "program/verify.h"
 
 namespace snug::plan {
@@ -12,6 +15,7 @@ namespace {
 
 using program::DType;
 using program::Program;
+using program::ProgramName;
 using program::Role;
 using program::Space;
 using program::Tensor;
@@ -47,38 +51,32 @@ Program load_program(const std::optional<passes::QuantizeOptions>& quantization,
   const int64_t blocks = quantization ? largest_blocks(model) : 0;
   const bool is_nested = quantization && quantization->nested;
   Program load;
-  load.name = "load";
+  load.name = name_of(ProgramName::load);
   for (int slot = 0; slot < kLoadSlots; ++slot) {
-    const auto add = [&](const char* what, DType dtype, int64_t elements, Space space) {
-      add_staging(load, fmt::format("load.{}.{}", what, slot), dtype, elements, space);
+    const auto add = [&](std::string (*name)(int), DType dtype, int64_t elements, Space space) {
+      add_staging(load, name(slot), dtype, elements, space);
     };
-    add("slot", DType::u8, kLoadSlotBytes, Space::pinned_host);
-    if (is_remote) add("stage", DType::u8, kLoadStages * kLoadStageBytes, Space::pinned_host);
+    add(program::load_slot_name, DType::u8, kLoadSlotBytes, Space::pinned_host);
+    if (is_remote)
+      add(program::load_stage_name, DType::u8, kLoadStages * kLoadStageBytes, Space::pinned_host);
     if (blocks == 0) continue;
-    if (is_nested || is_remote) add("absmax", DType::f32, blocks, Space::pinned_host);
+    if (is_nested || is_remote)
+      add(program::load_absmax_name, DType::f32, blocks, Space::pinned_host);
     if (!is_remote) continue;
-    add("values", DType::u8, kLoadSlotBytes, Space::device);
-    if (is_nested) add("scales", DType::f32, kSlotBlocks, Space::device);
+    add(program::load_values_name, DType::u8, kLoadSlotBytes, Space::device);
+    if (is_nested) add(program::load_scales_name, DType::f32, kSlotBlocks, Space::device);
   }
   return load;
-}
-
-// For every batch tensor of a program, the host's side of it: host.NAME.
-void add_host_batch(Program& program) {
-  const size_t count = program.tensors.size();
-  for (size_t i = 0; i < count; ++i) {
-    if (program.tensors[i].role != Role::batch) continue;
-    Tensor tensor = program.tensors[i];
-    tensor.name = "host." + tensor.name;
-    tensor.space = Space::pinned_host;
-    program.tensors.push_back(std::move(tensor));
-  }
 }
 
 Program adapted(const Program& forward, const methods::LoraOptions& options, bool training) {
   methods::LoraOptions lora = options;
   if (!training) lora.dropout = 0.0;
   return methods::lora(forward, lora);
+}
+
+const Tensor& tensor_of(const Program& program, std::string_view name) {
+  return program.tensor(program.find(name));
 }
 
 int64_t elements(const std::vector<Tensor>& tensors) {
@@ -97,14 +95,16 @@ class TrainingPlanner {
         !spec_.update_in_backward || (spec_.accumulation == 1 && spec_.update.max_grad_norm == 0),
         "an update in the backward pass of {} micro-batches, clipped to {}", spec_.accumulation,
         spec_.update.max_grad_norm);
-    const Program forward = training_forward("micro_first");
+    const Program forward = training_forward(ProgramName::micro_first);
     const std::vector<TensorId> trainable = methods::trainable_tensors(forward);
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
     Program update = methods::update(job_.trainables, spec_.update);
     add(load_program(spec_.quantization, spec_.model, target_));
     add_micro(forward, trainable, false, spec_.update_in_backward ? &update : nullptr);
-    if (spec_.accumulation > 1) add_micro(training_forward("micro_next"), trainable, true, nullptr);
-    add(pipeline_.plain(update));
+    if (spec_.accumulation > 1)
+      add_micro(training_forward(ProgramName::micro_next), trainable, true, nullptr);
+    add(pipeline_.plain(update, std::array{tensor_of(forward, program::kLossName),
+                                           tensor_of(update, program::kGradientNormName)}));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
     job_.compute = spec_.compute;
@@ -119,9 +119,9 @@ class TrainingPlanner {
  private:
   void add(Program program) { job_.programs.push_back(std::move(program)); }
 
-  Program base_forward(const char* name) const {
-    return models::forward(spec_.model, {.program_name = name,
-                                         .input_prefix = "",
+  Program base_forward(ProgramName name) const {
+    return models::forward(spec_.model, {.program = name,
+                                         .own_inputs = false,
                                          .compute = spec_.compute,
                                          .tokens = spec_.rows * spec_.row_tokens,
                                          .segments = spec_.rows * spec_.row_segments,
@@ -133,7 +133,7 @@ class TrainingPlanner {
                                          .cache_capacity = 0});
   }
 
-  Program training_forward(const char* name) const {
+  Program training_forward(ProgramName name) const {
     const Program forward = base_forward(name);
     return spec_.method == MethodKind::lora ? adapted(forward, spec_.lora, true) : forward;
   }
@@ -145,21 +145,17 @@ class TrainingPlanner {
                                                  .accumulate = accumulate,
                                                  .stochastic = spec_.update.gradient == DType::bf16,
                                                  .seed = spec_.update.seed};
-    Program micro = pipeline_.micro(forward, trainable,
-                                    {.gradients = gradients,
-                                     .recompute = spec_.recompute,
-                                     .offload = spec_.activation_offloading},
-                                    update);
-    add_host_batch(micro);
-    add(std::move(micro));
+    add(pipeline_.micro(forward, trainable,
+                        {.gradients = gradients,
+                         .recompute = spec_.recompute,
+                         .offload = spec_.activation_offloading},
+                        update));
   }
 
   void add_evaluate() {
-    Program forward = base_forward("evaluate");
+    Program forward = base_forward(ProgramName::evaluate);
     if (spec_.method == MethodKind::lora) forward = adapted(forward, spec_.lora, false);
-    Program evaluate = pipeline_.plain(forward);
-    add_host_batch(evaluate);
-    add(std::move(evaluate));
+    add(pipeline_.plain(forward, std::array{tensor_of(forward, program::kLossName)}));
   }
 
   const TrainingSpec& spec_;
@@ -168,11 +164,11 @@ class TrainingPlanner {
   Job job_;
 };
 
-Program inference_forward(const InferenceSpec& spec, const char* name, int64_t tokens,
+Program inference_forward(const InferenceSpec& spec, ProgramName name, int64_t tokens,
                           int64_t outputs) {
   const Program forward =
-      models::forward(spec.model, {.program_name = name,
-                                   .input_prefix = fmt::format("{}.", name),
+      models::forward(spec.model, {.program = name,
+                                   .own_inputs = true,
                                    .compute = spec.compute,
                                    .tokens = tokens,
                                    .segments = spec.sequences,
@@ -185,14 +181,14 @@ Program inference_forward(const InferenceSpec& spec, const char* name, int64_t t
 
 }  // namespace
 
-const Program* Job::find(std::string_view name) const {
+const Program* Job::find(ProgramName name) const {
   const int index = index_of(name);
   return index < 0 ? nullptr : &programs[static_cast<size_t>(index)];
 }
 
-int Job::index_of(std::string_view name) const {
+int Job::index_of(ProgramName name) const {
   for (size_t i = 0; i < programs.size(); ++i)
-    if (programs[i].name == name) return static_cast<int>(i);
+    if (programs[i].name == name_of(name)) return static_cast<int>(i);
   return -1;
 }
 
@@ -205,11 +201,10 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
   std::vector<Program> programs{load_program(spec.quantization, spec.model, target)};
   programs.push_back(
-      pipeline.plain(inference_forward(spec, "prefill", spec.prefill_tokens, outputs)));
+      pipeline.plain(inference_forward(spec, ProgramName::prefill, spec.prefill_tokens, outputs)));
   if (!spec.all_logits)
-    programs.push_back(
-        pipeline.plain(inference_forward(spec, "decode", spec.sequences, spec.sequences)));
-  for (Program& program : programs) add_host_batch(program);
+    programs.push_back(pipeline.plain(
+        inference_forward(spec, ProgramName::decode, spec.sequences, spec.sequences)));
   Job job = make_job(std::move(programs), target);
   job.passes = pipeline.records();
   job.compute = spec.compute;
@@ -222,6 +217,18 @@ Job make_job(std::vector<Program> programs, const program::Target& target) {
   job.programs = std::move(programs);
   job.layout = passes::layout(job.programs, target.alignment_bytes());
   return job;
+}
+
+std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation) {
+  std::vector<StepProgram> programs;
+  const auto add = [&](ProgramName name, int64_t runs) {
+    if (const Program* program = job.find(name); program != nullptr && runs > 0)
+      programs.push_back({name, program, runs});
+  };
+  add(ProgramName::micro_first, 1);
+  add(ProgramName::micro_next, accumulation - 1);
+  add(ProgramName::update, 1);
+  return programs;
 }
 
 }  // namespace snug::plan

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "methods/lora.h"
@@ -14,6 +13,7 @@
 #include "passes/layout.h"
 #include "passes/pipeline.h"
 #include "program/program.h"
+#include "program/program_name.h"
 #include "program/target.h"
 
 namespace snug::plan {
@@ -67,11 +67,10 @@ struct Job {
   int64_t parameters = 0;                         // of the base model and the adapter
   int64_t trainable_parameters = 0;
 
-  // nullptr when the job has no such program. Names: load, prepare, micro_first, micro_next,
-  // update, evaluate; prefill, decode.
-  const program::Program* find(std::string_view name) const;
+  // nullptr when the job has no such program.
+  const program::Program* find(program::ProgramName name) const;
   // Index into programs and layout.offsets; -1 when absent.
-  int index_of(std::string_view name) const;
+  int index_of(program::ProgramName name) const;
 };
 
 Job plan_training(const TrainingSpec& spec, const program::Target& target);
@@ -79,6 +78,15 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target);
 
 // A job of the given programs (tests, calibration): lowered already, laid out here.
 Job make_job(std::vector<program::Program> programs, const program::Target& target);
+
+// A program of a training step and how often the step runs it.
+struct StepProgram {
+  program::ProgramName name;
+  const program::Program* program;
+  int64_t runs;
+};
+// In the order of the training loop; those that the job has.
+std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation);
 
 // Bytes of one slot through which tensors are read; each of two readers has one.
 inline constexpr int64_t kLoadSlotBytes = 4 << 20;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -118,18 +119,21 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   return rates;
 }
 
-Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks)
-    : basis_("calibrated") {
+Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks,
+             std::string_view basis)
+    : basis_(basis) {
   SNUG_CHECK(!samples.empty(), "a calibration without samples");
   std::vector<double> flops;
   std::vector<double> f32_flops;
   std::vector<double> bytes;
-  double launch = std::numeric_limits<double>::max();
+  std::optional<double> launch;
   for (const RateSample& sample : samples) {
     const double rate = sample.work / sample.seconds;
     samples_[sample.name].push_back(
         {logarithms(sample.shape), std::log2(rate), sample.seconds, sample.work});
-    launch = std::min(launch, sample.seconds);
+    // What crosses the link says nothing of operations.
+    if (sample.unit == Work::link_bytes) continue;
+    launch = std::min(launch.value_or(sample.seconds), sample.seconds);
     if (sample.unit != Work::flops)
       bytes.push_back(rate);
     else if (sample.name.find("bf16") != std::string::npos)
@@ -141,7 +145,7 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   roofline_.f32_flops_a_second = upper_rate(f32_flops, otherwise.f32_flops_a_second);
   roofline_.flops_a_second = upper_rate(flops, roofline_.f32_flops_a_second);
   roofline_.bytes_a_second = upper_rate(bytes, otherwise.bytes_a_second);
-  roofline_.launch_seconds = launch;
+  roofline_.launch_seconds = launch.value_or(otherwise.launch_seconds);
   roofline_.host_bytes_a_second = peaks.host_bytes_a_second > 0 ? kLink * peaks.host_bytes_a_second
                                                                 : roofline_.bytes_a_second / 2;
 }
@@ -153,17 +157,25 @@ double Rates::seconds(const program::OperationView& view, const program::Load& l
 double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
   const auto found = samples_.find(key.name);
   if (found == samples_.end()) return bound(key, cost);
-  const std::vector<double> at = logarithms(key.shape);
-  if (found->second.front().position.size() != at.size())
+  if (found->second.front().position.size() != key.shape.size())
     base::throw_user_error(
         "the calibration's samples of \"{}\" have {} sizes, and {} are asked for; make the file "
         "again with 'snug bench calibrate'",
-        key.name, found->second.front().position.size(), at.size());
-  for (const Point& point : found->second)
+        key.name, found->second.front().position.size(), key.shape.size());
+  // Samples are of operations that were launched one by one. No launch goes without moving bytes.
+  const double alone = sampled_seconds(found->second, key, cost);
+  const double saved = (1 - std::min(1.0, cost.launches)) * roofline_.launch_seconds;
+  return std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_a_second));
+}
+
+double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& key,
+                              const program::Cost& cost) const {
+  const std::vector<double> at = logarithms(key.shape);
+  for (const Point& point : points)
     if (distance(point.position, at) < kSameShape)
       return key.work > 0 && point.work > 0 ? point.seconds * key.work / point.work : point.seconds;
   double nearest = 0;
-  const double rate = std::exp2(interpolate(found->second, at, &nearest));
+  const double rate = std::exp2(interpolate(points, at, &nearest));
   if (nearest <= kFar) return key.work / rate;
   return std::max(key.work / rate, cost.bytes / roofline_.bytes_a_second) +
          roofline_.launch_seconds;
@@ -177,13 +189,17 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
   if (key.unit == Work::link_bytes)
     return cost.bytes / roofline_.host_bytes_a_second + roofline_.launch_seconds;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
-  return std::max(work, cost.bytes / roofline_.bytes_a_second) + roofline_.launch_seconds;
+  const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_a_second;
+  return std::max(work, moved) + cost.serial_bytes / roofline_.bytes_a_second +
+         cost.launches * roofline_.launch_seconds;
 }
 
 // Where the table is so careful that own kernels would be faster, it is too careful.
 double Rates::attention_flops_a_second(const program::AttentionRate& attention) const {
   const double own = roofline_.attention_flops_a_second;
-  if (!attention.by_library) return own;
+  if (!attention.by_library)
+    return attention.tensor_cores ? own
+                                  : own * roofline_.f32_flops_a_second / roofline_.flops_a_second;
   const LibraryAttention library{.is_gradient = attention.is_gradient,
                                  .segment_tokens = attention.segment_tokens,
                                  .head_dim = attention.head_dim};

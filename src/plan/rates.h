@@ -42,6 +42,10 @@ struct Roofline {
   double host_bytes_a_second = 0;  // of copies between spaces
 };
 
+// What plans call rates that `snug bench calibrate` measured, and those that a first run did.
+inline constexpr std::string_view kCalibrated = "calibrated";
+inline constexpr std::string_view kCalibratedQuickly = "calibrated quickly";
+
 class Rates {
  public:
   // A row for server processors with AVX-512 BF16 or AMX, by number of threads (0: one a core).
@@ -50,9 +54,10 @@ class Rates {
   // rates.cpp. Never a measurement.
   static Rates of_data_sheet(const program::DataSheetRates& peaks);
   // Of a machine that was measured. Requires at least one sample; the roofline is read off them,
-  // but for copies between spaces, which are not measured: of a card by its maker's peaks, else at
-  // half the rate of bytes.
-  explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {});
+  // except for copies between spaces that no sample has: of a card by its maker's peaks, else at
+  // half the rate of bytes. `basis` must outlive the object.
+  explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {},
+                 std::string_view basis = kCalibrated);
 
   // The sample itself when this very shape was measured. Else the rate (work a second) is
   // interpolated between the nearest samples of the same name. Where none is near: the larger of
@@ -60,7 +65,7 @@ class Rates {
   double seconds(const program::OperationView& view, const program::Load& load) const;
   double seconds(const RateKey& key, const program::Cost& cost) const;
 
-  // "calibrated", "assumed" or "data sheet".
+  // kCalibrated, kCalibratedQuickly, "assumed" or "data sheet".
   std::string_view basis() const { return basis_; }
   const Roofline& roofline() const { return roofline_; }
 
@@ -75,6 +80,9 @@ class Rates {
   Rates() = default;
   double bound(const RateKey& key, const program::Cost& cost) const;
   double attention_flops_a_second(const program::AttentionRate& attention) const;
+  // Of an operation that is launched by itself; `points` have its name.
+  double sampled_seconds(const std::vector<Point>& points, const RateKey& key,
+                         const program::Cost& cost) const;
   static double interpolate(const std::vector<Point>& points, const std::vector<double>& at,
                             double* nearest_distance);
 

@@ -34,37 +34,9 @@ int64_t row_segments(const Recipe& recipe) {
   return std::clamp<int64_t>(recipe.max_length / 16, 1, 512);
 }
 
-passes::RecomputeMode recompute_mode(formats::Recompute mode) {
-  switch (mode) {
-    case formats::Recompute::none:
-      return passes::RecomputeMode::none;
-    case formats::Recompute::gate_up:
-      return passes::RecomputeMode::gate_up;
-    case formats::Recompute::attention:
-      return passes::RecomputeMode::attention;
-    case formats::Recompute::all_but_attention:
-      return passes::RecomputeMode::all_but_attention;
-    case formats::Recompute::layer:
-      return passes::RecomputeMode::layer;
-  }
-  return passes::RecomputeMode::none;
-}
-
-methods::OptimizerKind optimizer_kind(formats::Optimizer optimizer) {
-  switch (optimizer) {
-    case formats::Optimizer::adamw:
-      return methods::OptimizerKind::adamw;
-    case formats::Optimizer::adamw_bf16:
-      return methods::OptimizerKind::adamw_bf16;
-    case formats::Optimizer::adamw_8bit:
-      return methods::OptimizerKind::adamw_8bit;
-  }
-  return methods::OptimizerKind::adamw;
-}
-
 methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
   methods::UpdateOptions options;
-  options.optimizer = optimizer_kind(recipe.optim);
+  options.optimizer = recipe.optim;
   if (options.optimizer == methods::OptimizerKind::adamw_bf16 && compute == DType::f32)
     recipe.fail("optim",
                 "adamw_bf16 keeps weights in bf16, so it needs compute_dtype=bf16; with "
@@ -216,7 +188,7 @@ Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
 }
 
 TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& model,
-                           const program::Target& target) {
+                           const program::Target& target, const RowShape& shape) {
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
@@ -230,7 +202,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.lora = lora_options(recipe);
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute);
-  spec.recompute = recompute_mode(recipe.recompute);
+  spec.recompute = recipe.recompute;
   if (recipe.activation_offloading) check_offloading(recipe);
   spec.activation_offloading = recipe.activation_offloading;
   spec.rows = recipe.per_device_train_batch_size;
@@ -241,6 +213,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.update_in_backward = recipe.optim_in_backward;
   spec.deterministic = recipe.deterministic;
   spec.evaluate = !recipe.eval_data.empty();
+  if (shape) shape(spec);
   return spec;
 }
 

@@ -17,9 +17,9 @@ using RowShape = std::function<void(TrainingSpec&)>;
 // Throws UserError, with the recipe's location, for combinations that cannot be: max_length beyond
 // the model's positions, a micro-batch of 2^31 tokens or more, bf16 compute where the target has
 // none, adamw_bf16 in fp32, offloading without recomputed layers; and for a chat_template that is
-// not known.
+// not known. With a `shape`, rows are those of the data that it is of.
 TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelConfig& model,
-                           const program::Target& target);
+                           const program::Target& target, const RowShape& shape = {});
 
 // The recipe with the defaults that depend on the model: a max_length nobody gave is at most the
 // model's positions, and a folder stored in 4 bits makes the method qlora. Throws UserError for a

@@ -26,22 +26,19 @@ std::string name_in_all_layers(const program::Program& program,
 std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, const Rates& rates,
                                         const program::Load& load) {
   std::vector<TimedOperations> groups;
-  for (const auto& [name, runs] : {std::pair<const char*, int64_t>{"micro_first", 1},
-                                   {"micro_next", accumulation - 1},
-                                   {"update", 1}}) {
-    const program::Program* program = job.find(name);
-    if (program == nullptr || runs == 0) continue;
+  for (const StepProgram& step : step_programs(job, accumulation)) {
+    const program::Program& program = *step.program;
     std::map<std::pair<std::string, std::string>, TimedOperations> by_name;
-    for (const OperationTime& time : simulate(*program, rates, load).operations) {
-      const auto& operation = program->operations[static_cast<size_t>(time.operation)];
+    for (const OperationTime& time : simulate(program, rates, load).operations) {
+      const auto& operation = program.operations[static_cast<size_t>(time.operation)];
       if (operation.channel != program::Channel::compute) continue;
-      const std::string line = line_of(rate_key({*program, operation}, load));
-      TimedOperations& group = by_name[{name_in_all_layers(*program, operation), line}];
-      group.count += runs;
-      group.seconds += static_cast<double>(runs) * time.seconds;
+      const std::string line = line_of(rate_key({program, operation}, load));
+      TimedOperations& group = by_name[{name_in_all_layers(program, operation), line}];
+      group.count += step.runs;
+      group.seconds += static_cast<double>(step.runs) * time.seconds;
     }
     for (auto& [names, group] : by_name) {
-      group.program = name;
+      group.program = program.name;
       std::tie(group.name, group.line) = names;
       groups.push_back(std::move(group));
     }

@@ -1,4 +1,4 @@
-// The plan as people read it: a table of figures, and planned beside measured.
+// The plan as people read it: a table of figures, and planned next to measured.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "program/program.h"
+#include "program/program_name.h"
 
 namespace snug::program {
 
 class Builder {
  public:
   explicit Builder(std::string name) { program_.name = std::move(name); }
+  explicit Builder(ProgramName name) : Builder(std::string(name_of(name))) {}
   explicit Builder(Program program) : program_(std::move(program)) {}
 
   // Everything emitted from here on belongs to this layer and phase.

@@ -1,18 +1,29 @@
 #include "program/inputs.h"
 
+#include "program/kind.h"
+#include "program/operands.h"
+#include "program/tensor_names.h"
+
 namespace snug::program {
 
 TensorId random_input(Program& program) {
-  const TensorId known = program.find("random");
+  const TensorId known = program.find(kRandomName);
   if (known != kNone) return known;
   Tensor tensor;
-  tensor.name = "random";
+  tensor.name = kRandomName;
   tensor.shape = {2};
   tensor.dtype = DType::i32;
-  tensor.role = Role::scalar;
+  tensor.role = Role::batch;
   tensor.lifetime = Lifetime::step;
   program.tensors.push_back(std::move(tensor));
   return static_cast<TensorId>(program.tensors.size() - 1);
+}
+
+TensorId host_side(const Program& program, TensorId tensor) {
+  for (const Operation& operation : program.operations)
+    if (traits_of(operation).is_host_copy && find_operand(operation, "y") == tensor)
+      return find_operand(operation, "x");
+  return kNone;
 }
 
 }  // namespace snug::program

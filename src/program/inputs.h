@@ -1,4 +1,4 @@
-// Tensors the host fills that more than one pass or method may ask for.
+// Tensors that the host fills or reads between runs of a program.
 #pragma once
 
 #include "program/program.h"
@@ -8,5 +8,8 @@ namespace snug::program {
 // `random` (2) i32 = [step, first row of the micro-batch in the step]: the part of every random key
 // that changes. Declared on first use.
 TensorId random_input(Program& program);
+
+// Where the host writes what a program's copy brings to this tensor; kNone where no copy does.
+TensorId host_side(const Program& program, TensorId tensor);
 
 }  // namespace snug::program

@@ -1,66 +1,53 @@
 #include "program/kind.h"
 
 #include <array>
-#include <type_traits>
 
 #include "base/error.h"
 #include "program/builder.h"
-#include "program/kinds/overloads.h"
+#include "program/dispatch.h"
+#include "program/kinds/functions.h"
 #include "program/operands.h"
-#include "program/tape.h"
 
 namespace snug::program {
 namespace {
 
-// Taken only by kinds without an overload of their own.
-template <typename Attributes>
-void differentiate(const Attributes&, const Operation& operation, Tape&) {
-  SNUG_CHECK(false, "{} has no derivative", name_of(operation.kind()));
+// Calls f(attributes, what their kind defines).
+template <typename Result, typename F>
+Result ask(const Operation& operation, F&& f) {
+  return dispatch<Result>(operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+    return f(attributes, FunctionsOf<Struct>::kDefined);
+  });
 }
-
-template <typename Attributes>
-InPlacePairs in_place_pairs(const Attributes&) {
-  return {};
-}
-
-template <typename Attributes>
-void expand(const Attributes&, const OperationView& view, Builder& builder) {
-  builder.emit(view.operation);
-}
-
-[[noreturn]] void fail_without_kind() {
-  base::check_failed(__FILE__, __LINE__, "an operation has a kind", "EndOfKinds");
-}
-
-template <typename Attributes>
-constexpr bool kIsKind = !std::is_same_v<std::decay_t<Attributes>, EndOfKinds>;
 
 }  // namespace
 
 std::string shape_error(const OperationView& view) {
   if (std::string error = operand_error(view.operation); !error.empty()) return error;
-  return std::visit(
-      [&](const auto& attributes) -> std::string {
-        if constexpr (kIsKind<decltype(attributes)>) return shape_error(attributes, view);
-        return "has no kind";
-      },
-      view.operation.attributes);
+  return ask<std::string>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.shape_error(attributes, view);
+  });
 }
 
 Cost cost(const OperationView& view, const Load& load) {
-  return std::visit(
-      [&](const auto& attributes) -> Cost {
-        if constexpr (kIsKind<decltype(attributes)>)
-          return cost(attributes, view, load);
-        else
-          fail_without_kind();
-      },
-      view.operation.attributes);
+  return ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.cost(attributes, view, load);
+  });
 }
 
 void differentiate(const Operation& operation, Tape& tape) {
-  std::visit([&](const auto& attributes) { differentiate(attributes, operation, tape); },
-             operation.attributes);
+  ask<void>(operation, [&](const auto& attributes, const auto& kind) {
+    SNUG_CHECK(kind.differentiate != nullptr, "{} has no derivative", name_of(operation.kind()));
+    kind.differentiate(attributes, operation, tape);
+  });
+}
+
+bool has_derivative(Kind kind) {
+  static const std::array<bool, kKindCount> kHasDerivative{
+#define SNUG_KIND(Struct, name) FunctionsOf<Struct>::kDefined.differentiate != nullptr,
+      SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+  };
+  return kHasDerivative[static_cast<size_t>(kind)];
 }
 
 void expand(const OperationView& view, Builder& builder) {
@@ -68,16 +55,18 @@ void expand(const OperationView& view, Builder& builder) {
   const Operation operation = view.operation;
   builder.set_layer(operation.layer);
   builder.set_phase(operation.phase);
-  std::visit(
-      [&](const auto& attributes) {
-        expand(attributes, {view.program, operation}, builder);
-      },
-      operation.attributes);
+  ask<void>(operation, [&](const auto& attributes, const auto& kind) {
+    if (kind.expand != nullptr)
+      kind.expand(attributes, {view.program, operation}, builder);
+    else
+      builder.emit(operation);
+  });
 }
 
 std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation) {
-  return std::visit([](const auto& attributes) { return in_place_pairs(attributes); },
-                    operation.attributes);
+  return ask<InPlacePairs>(operation, [](const auto& attributes, const auto& kind) {
+    return kind.in_place_pairs != nullptr ? kind.in_place_pairs(attributes) : InPlacePairs();
+  });
 }
 
 const Traits& traits_of(Kind kind) {

@@ -1,5 +1,5 @@
 // What each kind knows of itself: its shape rule, its cost, its derivative, where it may work in
-// place. One overload a kind, defined in kinds/<file>.cpp; the functions here dispatch over the
+// place. Defined in kinds/<file>.cpp (kinds/functions.h); the functions here dispatch over the
 // attributes.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/kinds/traits.h"
 #include "program/program.h"
 
 namespace snug::program {
@@ -26,6 +27,10 @@ struct Load {
 struct Cost {
   double flops = 0;
   double bytes = 0;
+  // Of the bytes, those that move while nothing is computed: what the first of two products leaves
+  // for the second.
+  double serial_bytes = 0;
+  double launches = 1;
 };
 
 // Whether the tensors obey the kind's shape rule, and operand_error: empty if so, else what is
@@ -37,6 +42,7 @@ Cost cost(const OperationView& view, const Load& load);
 // Emits the backward operations of `operation` through the tape (see tape.h). Only for basic kinds
 // and kinds with a training form.
 void differentiate(const Operation& operation, Tape& tape);
+bool has_derivative(Kind kind);
 
 // Emits the basic kinds that define a fused kind. A basic kind is emitted as it is. The builder's
 // table must hold the operation's tensors under the same ids; its layer and phase become the

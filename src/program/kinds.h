@@ -1,9 +1,22 @@
 // The one list of operation kinds. It feeds the enum, the names, the variant of attributes and
-// every visitor; the struct of a kind, its shape rule, derivative and cost live in
-// program/kinds/<kind>.{h,cpp}.
+// every visitor; what a kind is and defines stands in program/kinds/<kind>.{h,cpp}, what it does in
+// each backend's <kind>.cpp.
 //
 // X(Struct, name). Order is by area and has no meaning.
 #pragma once
+
+#include "program/kinds/attention.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/embedding.h"
+#include "program/kinds/gelu.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/nf4.h"
+#include "program/kinds/optimizer.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
+#include "program/kinds/silu_mul.h"
+#include "program/kinds/transfer.h"
 
 #define SNUG_KINDS(X)                                    \
   X(Matmul, matmul)                                      \
@@ -21,6 +34,8 @@
   X(Rope, rope)                                          \
   X(SiluMul, silu_mul)                                   \
   X(SiluMulGrad, silu_mul_grad)                          \
+  X(Gelu, gelu)                                          \
+  X(GeluGrad, gelu_grad)                                 \
   X(Attention, attention)                                \
   X(AttentionGrad, attention_grad)                       \
   X(CacheWrite, cache_write)                             \
@@ -34,5 +49,6 @@
   X(AdamW8bit, adamw_8bit)                               \
   X(DequantizeNf4, dequantize_nf4)                       \
   X(MatmulNf4, matmul_nf4)                               \
+  X(Copy, copy)                                          \
   X(Transfer, transfer)                                  \
   X(Await, await)

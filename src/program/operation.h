@@ -5,22 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "program/kinds.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/embedding.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/nf4.h"
-#include "program/kinds/optimizer.h"
-#include "program/kinds/rms_norm.h"
-#include "program/kinds/rope.h"
-#include "program/kinds/silu_mul.h"
-#include "program/kinds/traits.h"
-#include "program/kinds/transfer.h"
 #include "program/tensor.h"
 
 namespace snug::program {
@@ -57,6 +46,8 @@ struct Operation {
   std::vector<TensorId> updates;       // read and written in place
   TensorId workspace = kNone;          // scratch, undefined before and after
   Channel channel = Channel::compute;  // another one only of what begins a copy
+  // Done in one go with the operation before it, as the target decided: one launch for both.
+  bool joined = false;
   Phase phase = Phase::forward;
   int32_t layer = -1;  // -1: belongs to no layer
 

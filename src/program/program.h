@@ -2,14 +2,14 @@
 //
 // Meaning. Operations run in list order, one after the other, except transfers: a transfer begins
 // when all before it that computes is done, and goes on next to what follows until an await of it
-// has run. An
-// operation reads `reads`, overwrites `writes` (whatever they held is undefined before), reads and
-// writes `updates` in place, and may scribble on its workspace; it touches nothing else and
+// has run. Joined operations may run together with the one before them.
+// An operation reads `reads`, overwrites `writes` (whatever they held is undefined before), reads
+// and writes `updates` in place, and may scribble on its workspace; it touches nothing else and
 // allocates nothing. Two tensors share bytes only if one is a view of the other, or if layout
 // proved that the last reader of one comes before the first writer of the next.
 //
 // What a program does not write it expects: tensors of lifetime run (weights, moments), of lifetime
-// step (batch and scalar tensors the host fills; gradients that an earlier micro-batch began).
+// step (batch tensors, before their copy; gradients that an earlier micro-batch began).
 // Tensors of lifetime run and step are shared between programs of one job by name.
 //
 // The memory reader, the clock and the executor all read this structure; nothing else describes a
@@ -29,7 +29,7 @@
 namespace snug::program {
 
 struct Program {
-  std::string name;  // "micro_first", "update", ...
+  std::string name;  // of a job's: a word of ProgramName
   std::vector<Tensor> tensors;
   std::vector<Operation> operations;
 

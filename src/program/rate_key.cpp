@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <type_traits>
 
-#include "base/error.h"
-#include "program/kinds/overloads.h"
+#include "program/dispatch.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 
 namespace snug::program {
@@ -36,9 +35,8 @@ std::string typed_name(const OperationView& view) {
 
 namespace {
 
-// Taken by kinds without an overload of their own: the bytes that it moves are its shape.
-template <typename Attributes>
-RateKey rate_key(const Attributes&, const OperationView& view, const Load& load) {
+// Of a kind that does not say otherwise.
+RateKey key_of_bytes(const OperationView& view, const Load& load) {
   RateKey key;
   key.name = typed_name(view);
   key.shape = {std::max(1.0, cost(view, load).bytes)};
@@ -53,12 +51,11 @@ std::string line_of(const RateKey& key) {
 }
 
 RateKey rate_key(const OperationView& view, const Load& load) {
-  RateKey key = std::visit(
-      [&]<typename Struct>(const Struct& attributes) -> RateKey {
-        SNUG_CHECK((!std::is_same_v<Struct, EndOfKinds>), "an operation has a kind");
-        return rate_key(attributes, view, load);
-      },
-      view.operation.attributes);
+  RateKey key =
+      dispatch<RateKey>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+        const auto rate_key = FunctionsOf<Struct>::kDefined.rate_key;
+        return rate_key != nullptr ? rate_key(attributes, view, load) : key_of_bytes(view, load);
+      });
   key.is_product = traits_of(view.operation).is_product;
   const Cost work = cost(view, load);
   key.work = key.unit == Work::flops ? work.flops : work.bytes;

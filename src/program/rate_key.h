@@ -1,16 +1,17 @@
 // What the speed of an operation depends on: a name that must be equal for two operations to be
 // compared (kind, element types, transposes, what it adds to, whether a library does it), and a
 // shape in which they may differ. Most kinds are bound by memory and have the bytes that they move
-// as their shape; one with another rule has an overload in its file under kinds/:
+// as their shape; one with another rule states it in its file under kinds/:
 //
 //   matmul            "matmul n t bf16 bf16 > bf16"        (m, n, k)                  FLOPs
 //   attention         "attention bf16 ..."                 (segment tokens, tokens x heads,
 //                                                          head_dim, heads / kv_heads) FLOPs
 //                     "... by library"           the same, of a library's kernels
+//                     "... on tensor cores"      the same, of own kernels there
 //   linear losses     "linear_cross_entropy_train bf16 .." (trained rows, vocab, hidden) FLOPs
 //   global_norm       "global_norm f32"                    (bytes of a mean tensor)   bytes
-//   transfer          "transfer bf16 > bf16"               (bytes)                    bytes of the
-//   link all other kinds   "rms_norm bf16 bf16 > bf16"          (bytes)                    bytes
+//   copy, transfer    "transfer bf16 > bf16"               (bytes)                    link bytes
+//   all other kinds   "rms_norm bf16 bf16 > bf16"          (bytes)                    bytes
 //
 // Pure functions.
 #pragma once
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "program/kind.h"
 
 namespace snug::program {
@@ -27,10 +29,16 @@ namespace snug::program {
 // Which resource an operation's work counts: arithmetic, the memory's bandwidth, or that of the
 // link between host and device.
 enum class Work : uint8_t { flops, bytes, link_bytes };
+// What it is counted in.
+constexpr auto words_of(Work /*type*/) {
+  return base::words<Work>(
+      {{Work::flops, "flops"}, {Work::bytes, "bytes"}, {Work::link_bytes, "link_bytes"}});
+}
 
 // What is asked of a rate table for attention.
 struct AttentionRate {
   bool by_library = false;
+  bool tensor_cores = false;
   bool is_gradient = false;
   double segment_tokens = 0;
   double head_dim = 0;

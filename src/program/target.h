@@ -26,7 +26,7 @@ class Target {
   // Bytes a job's arena may take in a space; what the machine has when the user set no budget. 0:
   // not known.
   virtual int64_t capacity_bytes(Space space) const = 0;
-  // Of a device with memory of its own, asked anew; nothing where the host's is the device's.
+  // Of a device with memory of its own, asked again; nothing where the host's is the device's.
   virtual std::optional<DeviceFacts> device() const { return std::nullopt; }
   // Whether the host may read and write device tensors at their addresses. If not, what it loads
   // and saves passes through pinned staging memory that the plan counts.
@@ -39,6 +39,9 @@ class Target {
   // and the size of the pieces in which it works. What is written here is what runs: the clock
   // prices it, workspace() sizes it, and a backend that cannot do it refuses in prepare().
   virtual Attributes decide(const OperationView& view) const { return view.operation.attributes; }
+  // How many operations, from this one of the list on, it does in one go: what follows the first is
+  // written as joined. At least 1.
+  virtual size_t launched_together(const Program& /*program*/, size_t /*first*/) const { return 1; }
   virtual Workspace workspace(const OperationView& view) const = 0;
 };
 

@@ -55,8 +55,8 @@ enum class Role : uint8_t {
   kv_cache,     // keys and values of generated sequences
   workspace,    // scratch of one operation
   staging,      // slot of a load or save ring
-  batch,        // tokens, targets, positions, segment bounds
-  scalar,       // what changes from step to step
+  batch,        // what the host gives each run: tokens, targets, bounds, the learning rate
+  scalar,       // single numbers and rows of them: losses, norms, rotary frequencies
   comm_buffer,  // of a collective
 };
 

@@ -1,4 +1,4 @@
-// Folding: layers that print alike but for numbers that grow with their index become one block.
+// Folding: layers that print alike except for numbers that grow with their index become one block.
 //
 //   layer x2 from 1 {
 //     layers.*.y (8, 4) bf16 = matmul(layers.<*-1>.y, layers.*.w) layer *

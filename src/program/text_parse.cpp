@@ -250,20 +250,22 @@ class LineParser {
     if (cursor_.accept('{')) return parse_attributes(cursor_, statement.operation.attributes);
     const size_t begin = cursor_.position();
     const std::string word =
-        cursor_.word("attributes, updates, workspace, phase, channel or layer");
+        cursor_.word("attributes, updates, workspace, phase, channel, joined or layer");
     if (word == "updates") {
       statement.updates = references();
     } else if (word == "workspace") {
       statement.workspace = workspace(declarations);
     } else if (word == "channel") {
       statement.operation.channel = channel();
+    } else if (word == "joined") {
+      statement.operation.joined = true;
     } else if (word == "layer") {
       statement.operation.layer = layer();
     } else if (const auto phase = phase_from_name(word)) {
       statement.operation.phase = *phase;
     } else {
       cursor_.fail_at(begin, fmt::format("'{}' is no phase, and none of updates, workspace, "
-                                         "channel and layer",
+                                         "channel, joined and layer",
                                          word));
     }
   }

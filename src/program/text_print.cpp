@@ -142,6 +142,7 @@ class Printer {
     if (operation.phase != Phase::forward) text += fmt::format(" {}", name_of(operation.phase));
     if (operation.channel != Channel::compute)
       text += fmt::format(" channel {}", name_of(operation.channel));
+    if (operation.joined) text += " joined";
     if (operation.layer != -1) text += layer_text(operation.layer);
     return text;
   }

@@ -58,7 +58,7 @@ class Unfolder {
   }
 
  private:
-  // Reads <a*+b> from offset i and moves i behind it.
+  // Reads <a*+b> from offset i and moves i after it.
   int64_t scaled(size_t& i, int64_t index) {
     const std::string& text = line_.text;
     const size_t begin = i++;

@@ -1,6 +1,6 @@
 // Two stages: the tables first (names, sizes, views, ids), then, only when those hold, each
 // operation in list order. Operations are taken to run one after the other; of transfers, which go
-// on beside them, verify_transfers.h takes care.
+// on next to them, verify_transfers.h takes care.
 #include "program/verify.h"
 
 #include <fmt/format.h>
@@ -155,13 +155,23 @@ class Verifier {
     for (const Touched& operand : operands) check_place(i, operand);
     check_conflicts(i, operands);
     check_order(i, operands);
+    check_joined(i);
   }
 
-  // Every kind runs on the device and reaches nothing else, but for copies between spaces.
+  // Only steps of optimizers run together, and only of one kind.
+  void check_joined(size_t i) {
+    const Operation& operation = program_.operations[i];
+    if (!operation.joined) return;
+    const bool fits = i > 0 && traits_of(operation).is_optimizer &&
+                      operation.kind() == program_.operations[i - 1].kind();
+    if (!fits) report(i, "is joined to what it cannot run with");
+  }
+
+  // Every kind runs on the device and reaches nothing else, except for copies between spaces.
   void check_place(size_t i, const Touched& operand) {
     const Tensor& tensor = program_.tensor(operand.id);
     const Traits& traits = traits_of(program_.operations[i]);
-    const bool copies = traits.begins_copy || traits.ends_copy;
+    const bool copies = traits.begins_copy || traits.ends_copy || traits.is_host_copy;
     if (tensor.space != Space::device && !copies)
       report(i,
              fmt::format("{} '{}', which lies in {} memory and cannot be reached from the device",

@@ -25,7 +25,7 @@ struct Region {
   TensorId owner = kNone;
   bool exact = true;
   Rectangle rectangle;  // when exact
-  int64_t begin = 0;    // elements of the owner, from the first to behind the last
+  int64_t begin = 0;    // elements of the owner, from the first to after the last
   int64_t end = 0;
 };
 

@@ -32,7 +32,7 @@ std::string nearest_tensor(const TensorIndex& index, const std::string& name) {
   const auto missing = std::count_if(weights.begin(), weights.end(), [&](const Weight& weight) {
     return index.find(weight.name) == nullptr;
   });
-  const bool is_head = first.name == "lm_head.weight" && !config.tied_embeddings && missing == 1;
+  const bool is_head = first.name == models::kHeadWeight && !config.tied_embeddings && missing == 1;
   base::throw_user_error(
       "{}: tensor '{}' is missing{}, which config.json asks for{}. {}", index.folder().string(),
       first.name, missing > 1 ? fmt::format(" and {} more", missing - 1) : std::string(),
@@ -70,7 +70,7 @@ void check_surplus(const TensorIndex& index, const ModelConfig& config,
 void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor,
                       const ModelConfig& config) {
   const formats::TensorInfo& info = *tensor.info;
-  const bool has_rows = info.name == "model.embed_tokens.weight" || info.name == "lm_head.weight";
+  const bool has_rows = info.name == models::kEmbeddingWeight || info.name == models::kHeadWeight;
   if (!has_rows || info.shape.size() != 2 || info.shape[1] != config.hidden_size) return;
   if (info.shape[0] == config.vocab_size) return;
   base::throw_user_error(

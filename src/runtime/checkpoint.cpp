@@ -1,4 +1,5 @@
 #include "runtime/checkpoint.h"
+#include "formats/choices.h"
 
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include "formats/peft_adapter.h"
 #include "formats/tensor_index.h"
 #include "methods/update.h"
+#include "program/tensor_names.h"
 #include "runtime/adapter.h"
 #include "runtime/checkpoint_folders.h"
 #include "runtime/load_weights.h"
@@ -34,14 +36,14 @@ constexpr const char* kStateName = "trainer_state.json";
 constexpr const char* kChecksumsName = "checksums.json";
 constexpr const char* kOptimizerStem = "optimizer";
 
-// Names of what the optimizer keeps beside its tensors, in the order of the update.
+// Names of what the optimizer keeps next to its tensors, in the order of the update.
 std::vector<std::string> optimizer_names(const Executor& executor) {
   std::vector<std::string> names;
   for (const program::Tensor& trainable : executor.job().trainables)
     for (const std::string& name :
-         {methods::master_name(trainable.name), methods::first_moment_name(trainable.name),
-          methods::second_moment_name(trainable.name), methods::first_scale_name(trainable.name),
-          methods::second_scale_name(trainable.name)})
+         {program::master_name(trainable.name), program::first_moment_name(trainable.name),
+          program::second_moment_name(trainable.name), program::first_scale_name(trainable.name),
+          program::second_scale_name(trainable.name)})
       if (executor.has(name)) names.push_back(name);
   return names;
 }
@@ -55,7 +57,8 @@ formats::TensorChecksums write_optimizer(const fs::path& folder, Executor& execu
 
 // Through which files pass that are not streamed to the arenas.
 std::span<std::byte> buffer_of(Executor& executor) {
-  const backends::Buffer& slot = executor.tensor("load", "load.slot.0");
+  const backends::Buffer& slot =
+      executor.tensor(program::ProgramName::load, program::load_slot_name(0));
   return {slot.data, static_cast<size_t>(slot.bytes())};
 }
 
@@ -134,7 +137,7 @@ std::string key_of(const program::Tensor& trainable) {
 std::vector<Named> tensors_without_master(const Executor& executor) {
   std::vector<Named> tensors;
   for (const program::Tensor& trainable : executor.job().trainables)
-    if (!executor.has(methods::master_name(trainable.name)))
+    if (!executor.has(program::master_name(trainable.name)))
       tensors.push_back({key_of(trainable), trainable.name});
   return tensors;
 }
@@ -152,8 +155,9 @@ TensorIndex open_trainables(const fs::path& folder, const Executor& executor) {
   if (!fs::exists(config))
     base::throw_user_error(
         "{}: the checkpoint has no {}; it was made with method={}, and this job has method={}",
-        folder.string(), config.filename().string(), adapter ? "full" : "lora",
-        adapter ? "lora" : "full");
+        folder.string(), config.filename().string(),
+        base::word_of(adapter ? formats::Method::full : formats::Method::lora),
+        base::word_of(adapter ? formats::Method::lora : formats::Method::full));
   return TensorIndex(folder, adapter ? "adapter_model" : "model");
 }
 
@@ -172,7 +176,7 @@ std::vector<Transfer> verified(const TensorIndex& index, std::vector<Transfer> r
   return transfers;
 }
 
-// A folder that was renamed or copied to the name of another step would count steps anew.
+// A folder that was renamed or copied to the name of another step would count steps again.
 void check_name(const fs::path& folder, const TrainerState& state) {
   std::error_code error;
   const fs::path name = fs::weakly_canonical(folder, error).filename();

@@ -8,8 +8,8 @@
 //   trainer_state.json       TrainerState, with the other files' sizes and the checksum of the
 //   former
 //
-// A checkpoint is written beside, synced and renamed: it is there whole or not at all. What users
-// may carry away, the model or adapter, is read back and compared before. Every byte of it is
+// A checkpoint is written next to it, synced and renamed: it is there whole or not at all. What
+// users may carry away, the model or adapter, is read back and compared before. Every byte of it is
 // verified before a run goes on from it.
 #pragma once
 

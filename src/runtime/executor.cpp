@@ -1,11 +1,16 @@
 #include "runtime/executor.h"
+#include "program/tensor_names.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "program/inputs.h"
 #include "program/kind.h"
+#include "program/operands.h"
+#include "runtime/stretches.h"
 
 namespace snug::runtime {
 namespace {
@@ -28,53 +33,38 @@ struct Resolved {
   backends::Invocation invocation;
 };
 
-// Operations [begin, end) of a program, which are recorded together or not at all.
-struct Stretch {
-  size_t begin;
-  size_t end;
-  bool depends_on_batch;
-  std::unique_ptr<backends::Recording> recording;  // null: they are run one by one
+// What operations of a stretch copy from and to memory of the host.
+struct HostCopies {
+  std::vector<std::string_view> inputs;  // by the names of their host sides
+  bool has_results = false;
 };
 
-// How much of it is queued depends on the batch: Invocation::extent.
-bool depends_on_batch(const program::Operation& operation) {
-  return !program::traits_of(operation).extent.empty();
-}
-
-// A recording ends what it begins: no copy is under way where one stretch ends.
-std::vector<Stretch> stretches_of(const Program& program) {
-  std::vector<Stretch> stretches;
-  int64_t under_way = 0;
-  for (size_t i = 0; i < program.operations.size(); ++i) {
-    const bool depends = depends_on_batch(program.operations[i]);
-    if (stretches.empty() || stretches.back().depends_on_batch || depends) {
-      SNUG_CHECK(under_way == 0, "{} copies are under way at operation {} of {}", under_way, i,
-                 program.name);
-      stretches.push_back({i, i, depends, nullptr});
-    }
-    stretches.back().end = i + 1;
-    const program::Traits& traits = program::traits_of(program.operations[i]);
-    under_way += traits.begins_copy ? 1 : 0;
-    under_way -= traits.ends_copy ? 1 : 0;
+HostCopies host_copies_of(const Program& program, const Stretch& stretch) {
+  HostCopies copies;
+  for (size_t i = stretch.begin; i < stretch.end; ++i) {
+    const program::Operation& operation = program.operations[i];
+    if (!program::traits_of(operation).is_host_copy) continue;
+    const Tensor& x = program.tensor(find_operand(operation, "x"));
+    if (x.space == Space::device)
+      copies.has_results = true;
+    else
+      copies.inputs.push_back(x.name);
   }
-  return stretches;
+  return copies;
 }
-
-struct BatchCopy {
-  const Buffer* host;
-  const Buffer* device;
-};
 
 }  // namespace
 
 struct Executor::Loaded {
   const Program* program = nullptr;
+  size_t index = 0;  // of the program in the job
   std::vector<Buffer> tensors;
   std::unordered_map<std::string_view, size_t> by_name;
   std::vector<Resolved> operations;
-  std::vector<backends::Invocation> invocations;  // of the operations
-  std::vector<BatchCopy> batch;
-  std::vector<Stretch> stretches;  // in order; recorded after their first run
+  std::vector<backends::Invocation> invocations;                 // of the operations
+  std::vector<Stretch> stretches;                                // in order
+  std::vector<HostCopies> host_copies;                           // by stretch
+  std::vector<std::unique_ptr<backends::Recording>> recordings;  // likewise; null: one by one
   bool ran = false;
   bool is_recorded = false;  // as far as the backend does
 
@@ -82,9 +72,8 @@ struct Executor::Loaded {
   Buffer extent_of(const program::Operation& operation) const {
     const std::string_view operand = program::traits_of(operation).extent;
     if (operand.empty()) return {};
-    const Tensor& tensor = program->tensor(find_operand(operation, operand));
-    const auto host = by_name.find("host." + tensor.name);
-    return host == by_name.end() ? Buffer{} : tensors[host->second];
+    const TensorId host = host_side(*program, find_operand(operation, operand));
+    return host == program::kNone ? Buffer{} : tensors[static_cast<size_t>(host)];
   }
 };
 
@@ -111,12 +100,13 @@ void resolve_operation(const Program& program, const program::Operation& operati
   resolved.prepared = backend.prepare({program, operation});
   resolved.invocation.prepared = resolved.prepared.get();
   resolved.invocation.channel = operation.channel;
+  resolved.invocation.joined = operation.joined;
 }
 
 }  // namespace
 
 Executor::Executor(const plan::Job& job, backends::Backend& backend)
-    : job_(job), backend_(backend), uploads_(backend.timeline(1)) {
+    : job_(job), backend_(backend), moments_(backend.timeline(job.programs.size() + 1)) {
   std::vector<std::byte*> bases;
   for (size_t space = 0; space < job.layout.spaces.size(); ++space) {
     const int64_t bytes = job.layout.spaces[space].arena_bytes;
@@ -127,6 +117,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
     const Program& program = job.programs[p];
     auto loaded = std::make_unique<Loaded>();
     loaded->program = &program;
+    loaded->index = p;
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
       std::byte* base = bases[static_cast<size_t>(tensor.space)];
@@ -134,10 +125,6 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
           {base + job.layout.offsets[p][id], tensor.dtype, tensor.shape, strides_of(tensor)});
       loaded->by_name.emplace(tensor.name, id);
     }
-    for (const auto& [name, id] : loaded->by_name)
-      if (const auto host = loaded->by_name.find("host." + std::string(name));
-          host != loaded->by_name.end())
-        loaded->batch.push_back({&loaded->tensors[host->second], &loaded->tensors[id]});
     loaded->operations.resize(program.operations.size());
     for (size_t i = 0; i < program.operations.size(); ++i) {
       resolve_operation(program, program.operations[i], loaded->tensors, backend,
@@ -146,6 +133,9 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
       loaded->invocations.push_back(loaded->operations[i].invocation);
     }
     loaded->stretches = stretches_of(program);
+    for (const Stretch& stretch : loaded->stretches)
+      loaded->host_copies.push_back(host_copies_of(program, stretch));
+    loaded->recordings.resize(loaded->stretches.size());
     programs_.push_back(std::move(loaded));
   }
   for (const auto& list : programs_)
@@ -154,23 +144,49 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
 
 Executor::~Executor() = default;
 
-void Executor::run(std::string_view program) {
+void Executor::run(program::ProgramName program) {
   Loaded& list = loaded(program);
   if (list.ran && !list.is_recorded && observer_ == nullptr) record(list);
   list.ran = true;
-  for (const Stretch& stretch : list.stretches) {
-    if (stretch.recording != nullptr && observer_ == nullptr)
-      stretch.recording->replay();
-    else
-      run_operations(list, stretch.begin, stretch.end);
+  for (size_t i = 0; i < list.stretches.size(); ++i) {
+    run_stretch(list, i);
+    mark_copies(list, i);
   }
 }
 
+std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) {
+  Loaded& list = loaded(program);
+  std::vector<backends::Trace> traces(list.invocations.size());
+  std::vector<backends::Invocation> traced = list.invocations;
+  for (size_t i = 0; i < traced.size(); ++i) traced[i].trace = &traces[i];
+  const std::span<const backends::Invocation> all(traced);
+  for (size_t i = 0; i < list.stretches.size(); ++i) {
+    const Stretch& stretch = list.stretches[i];
+    backend_.run_list(all.subspan(stretch.begin, stretch.end - stretch.begin));
+    mark_copies(list, i);
+  }
+  list.ran = true;
+  return traces;
+}
+
+void Executor::mark_copies(const Loaded& list, size_t stretch) {
+  if (!list.host_copies[stretch].inputs.empty()) moments_->mark(list.index);
+  if (list.host_copies[stretch].has_results) moments_->mark(results_copied());
+}
+
+void Executor::run_stretch(const Loaded& list, size_t index) {
+  backends::Recording* recording = list.recordings[index].get();
+  if (recording != nullptr && observer_ == nullptr) return recording->replay();
+  run_operations(list, list.stretches[index].begin, list.stretches[index].end);
+}
+
 void Executor::record(Loaded& list) {
-  for (Stretch& stretch : list.stretches)
-    if (!stretch.depends_on_batch)
-      stretch.recording =
+  for (size_t i = 0; i < list.stretches.size(); ++i) {
+    const Stretch& stretch = list.stretches[i];
+    if (stretch.is_recordable)
+      list.recordings[i] =
           backend_.record([&] { run_operations(list, stretch.begin, stretch.end); });
+  }
   list.is_recorded = true;
 }
 
@@ -184,10 +200,10 @@ void Executor::run_operations(const Loaded& list, size_t begin, size_t end) {
   }
 }
 
-const Buffer& Executor::tensor(std::string_view program, std::string_view name) const {
+const Buffer& Executor::tensor(program::ProgramName program, std::string_view name) const {
   const Loaded& list = loaded(program);
   const auto found = list.by_name.find(name);
-  SNUG_CHECK(found != list.by_name.end(), "program {} has no tensor {}", program, name);
+  SNUG_CHECK(found != list.by_name.end(), "program {} has no tensor {}", name_of(program), name);
   return list.tensors[found->second];
 }
 
@@ -208,17 +224,6 @@ bool Executor::has(std::string_view name) const {
                      [&](const auto& list) { return list->by_name.contains(name); });
 }
 
-void Executor::upload_batch(std::string_view program) {
-  for (const BatchCopy& copy : loaded(program).batch)
-    backend_.queue_copy(copy.device->data, copy.host->data, copy.host->bytes());
-  uploads_->mark(0);
-}
-
-int64_t Executor::arena_bytes(program::Space space) const {
-  const auto& arena = arenas_[static_cast<size_t>(space)];
-  return arena == nullptr ? 0 : arena->bytes();
-}
-
 std::vector<bool> Executor::ran() const {
   std::vector<bool> result;
   for (const auto& list : programs_)
@@ -226,23 +231,36 @@ std::vector<bool> Executor::ran() const {
   return result;
 }
 
-Executor::Loaded& Executor::loaded(std::string_view program) const {
+Executor::Loaded& Executor::loaded(program::ProgramName program) const {
   for (const auto& list : programs_)
-    if (list->program->name == program) return *list;
-  SNUG_CHECK(false, "the job has no program {}", program);
+    if (list->program->name == name_of(program)) return *list;
+  SNUG_CHECK(false, "the job has no program {}", name_of(program));
   std::abort();
 }
 
-void Executor::write_scalar(std::string_view name, const void* value, int64_t bytes) {
-  const Buffer& buffer = tensor(name);
-  SNUG_CHECK_EQ(buffer.bytes(), bytes);
-  backend_.write_value(buffer.data, value, bytes);
+void Executor::await_inputs(program::ProgramName program) const {
+  for (const HostCopies& copies : loaded(program).host_copies)
+    for (const std::string_view host_name : copies.inputs) await_input(host_name);
 }
 
-void Executor::read_scalar(std::string_view name, void* value, int64_t bytes) {
-  const Buffer& buffer = tensor(name);
+void Executor::await_input(std::string_view host_name) const {
+  for (const auto& list : programs_)
+    if (list->by_name.contains(host_name)) moments_->wait(list->index);
+}
+
+void Executor::write_input(std::string_view name, const void* value, int64_t bytes) {
+  const std::string host_name = program::host_name(name);
+  const Buffer& buffer = tensor(host_name);
   SNUG_CHECK_EQ(buffer.bytes(), bytes);
-  backend_.copy(value, buffer.data, bytes);
+  await_input(host_name);
+  std::memcpy(buffer.data, value, static_cast<size_t>(bytes));
+}
+
+void Executor::read_result(std::string_view name, void* value, int64_t bytes) {
+  const Buffer& buffer = tensor(program::host_name(name));
+  SNUG_CHECK_EQ(buffer.bytes(), bytes);
+  moments_->wait(results_copied());
+  std::memcpy(value, buffer.data, static_cast<size_t>(bytes));
 }
 
 }  // namespace snug::runtime

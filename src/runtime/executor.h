@@ -1,5 +1,5 @@
 // The executor: allocates a job's arenas once, resolves every operation to addresses, and runs the
-// programs' lists. It allocates nothing afterwards, but for a backend's recordings. One thread
+// programs' lists. It allocates nothing afterwards, except for a backend's recordings. One thread
 // drives it.
 #pragma once
 
@@ -23,37 +23,39 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs one program's operations in order; returns when they are queued (done, on cpu). From the
-  // second time on as recordings, where the backend makes them and nobody observes: one of all
-  // operations up to the loss and one of those behind it. How much of the loss is computed depends
-  // on the batch, so it is queued anew each time.
-  void run(std::string_view program);
+  // Runs one program's operations in order, the copies of its inputs (host.NAME) and results among
+  // them; returns when they are queued (done, on cpu). From the second time on as recordings, where
+  // the backend makes them and nobody observes (runtime/stretches.h).
+  void run(program::ProgramName program);
+  // The same without recordings: what the backend did with each operation.
+  std::vector<backends::Trace> run_traced(program::ProgramName program);
 
   // A tensor of lifetime run or step, or a program tensor of the named program, by name. CHECKs
   // that it exists.
-  const backends::Buffer& tensor(std::string_view program, std::string_view name) const;
+  const backends::Buffer& tensor(program::ProgramName program, std::string_view name) const;
   // A shared tensor (run or step) by name, whichever program has it.
   const backends::Buffer& tensor(std::string_view name) const;
   bool has(std::string_view name) const;
 
-  // Copies the host side (host.NAME) of every batch tensor of a program to the device, after what
-  // was run before; may return before it is done. Where the host side of an operation's extent is
-  // one of them, the next run does what that says.
-  void upload_batch(std::string_view program);
-  // Returns when the host side of batches may be written again.
-  void await_upload() { uploads_->wait(0); }
+  // Returns when the host side of the program's inputs may be written again: when every run so far,
+  // of this program or of one that shares an input with it, has copied them.
+  void await_inputs(program::ProgramName program) const;
+  // Writes the host side of an input that is `value` alone, for the runs that follow; waits for
+  // what earlier runs copy of it.
   template <typename T>
-  void set_scalar(std::string_view name, T value) {
-    write_scalar(name, &value, sizeof(T));
+  void set_input(std::string_view name, T value) {
+    write_input(name, &value, sizeof(T));
   }
+  // Whether result() would return at once.
+  bool has_results() const { return moments_->is_reached(results_copied()); }
+  // What the last run of a program with this result left in it.
   template <typename T>
-  T scalar(std::string_view name) {
+  T result(std::string_view name) {
     T value{};
-    read_scalar(name, &value, sizeof(T));
+    read_result(name, &value, sizeof(T));
     return value;
   }
 
-  int64_t arena_bytes(program::Space space) const;
   // Which of the job's programs have run so far, by their index. One without operations (load) is
   // there for its tensors and counts from the start.
   std::vector<bool> ran() const;
@@ -71,17 +73,24 @@ class Executor {
 
  private:
   struct Loaded;  // a program with its resolved operations
+  // Points of moments_: when a program's last run had copied its inputs, by the program's index;
+  // and when the last results were copied.
+  size_t results_copied() const { return job_.programs.size(); }
+
   void record(Loaded& list);
+  void run_stretch(const Loaded& list, size_t index);
+  void mark_copies(const Loaded& list, size_t stretch);
   void run_operations(const Loaded& list, size_t begin, size_t end);
-  Loaded& loaded(std::string_view program) const;
-  void write_scalar(std::string_view name, const void* value, int64_t bytes);
-  void read_scalar(std::string_view name, void* value, int64_t bytes);
+  Loaded& loaded(program::ProgramName program) const;
+  void await_input(std::string_view host_name) const;
+  void write_input(std::string_view name, const void* value, int64_t bytes);
+  void read_result(std::string_view name, void* value, int64_t bytes);
 
   const plan::Job& job_;
   backends::Backend& backend_;
   std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one a space; null where empty
   std::vector<std::unique_ptr<Loaded>> programs_;
-  std::unique_ptr<backends::Timeline> uploads_;  // one point: after the last
+  std::unique_ptr<backends::Timeline> moments_;
   Observer* observer_ = nullptr;
 };
 

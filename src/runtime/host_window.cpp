@@ -3,12 +3,13 @@
 #include <limits>
 
 #include "base/error.h"
+#include "program/tensor_names.h"
 
 namespace snug::runtime {
 
 HostWindow::HostWindow(Executor& executor, int slot) : backend_(executor.backend()) {
   if (backend_.host_reaches_device()) return;
-  stages_ = executor.tensor("load", fmt::format("load.stage.{}", slot)).data;
+  stages_ = executor.tensor(program::ProgramName::load, program::load_stage_name(slot)).data;
   copied_ = backend_.timeline(plan::kLoadStages);
 }
 

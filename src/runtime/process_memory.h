@@ -13,7 +13,7 @@ struct ProcessMemory {
 // Zeros where /proc is not there.
 ProcessMemory process_memory();
 
-// What the process will hold beside the arenas during a run that is not rehearsed (rehearsal.h),
+// What the process will hold next to the arenas during a run that is not rehearsed (rehearsal.h),
 // asked before anything is allocated: what is resident now, and what libraries will add.
 int64_t outside_bytes();
 

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "models/weights.h"
+#include "program/tensor_names.h"
 #include "runtime/load_weights.h"
 #include "runtime/read_tensors.h"
 #include "runtime/stored_weight.h"
@@ -31,7 +32,9 @@ void fill_stored(const models::Weight& weight, const RandomValues& values, Execu
   WeightQuantizer quantizer(executor, 0);
   const StoredWeight stored = stored_weight(executor, weight.name);
   float* const gathered =
-      stored.nested() ? executor.tensor("load", "load.absmax.0").as<float>() : nullptr;
+      stored.nested()
+          ? executor.tensor(program::ProgramName::load, program::load_absmax_name(0)).as<float>()
+          : nullptr;
   const int64_t elements = weight.shape.elements();
   const int64_t most = plan::kLoadSlotBytes / base::size_of(stored.compute);
   for (int64_t first = 0; first < elements; first += most) {

@@ -20,6 +20,7 @@
 #include "base/finite.h"
 #include "formats/checksums.h"
 #include "methods/update.h"
+#include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/convert.h"
 #include "runtime/weight_quantizer.h"
@@ -121,8 +122,8 @@ class Work {
   // Where the host does not reach the device it sees the absmax only here.
   static float* absmax_of(const StoredWeight& stored, size_t& gathered, Executor& executor) {
     if (!stored.nested() && executor.backend().host_reaches_device()) return nullptr;
-    const auto slot = gathered++ % plan::kLoadSlots;
-    return executor.tensor("load", fmt::format("load.absmax.{}", slot)).as<float>();
+    const auto slot = static_cast<int>(gathered++ % plan::kLoadSlots);
+    return executor.tensor(program::ProgramName::load, program::load_absmax_name(slot)).as<float>();
   }
 
   // Of the two tensors before this one at least one has ended, so one waits for them at most.
@@ -162,7 +163,7 @@ void round_in_place(std::byte* values, base::DType from, base::DType to, int64_t
 // What one thread reads with.
 struct Reader {
   Reader(Executor& executor, int number, bool quantizes)
-      : slot(executor.tensor("load", fmt::format("load.slot.{}", number)).data),
+      : slot(executor.tensor(program::ProgramName::load, program::load_slot_name(number)).data),
         window(executor, number) {
     if (quantizes) quantizer.emplace(executor, number);
   }
@@ -298,7 +299,7 @@ std::string shape_text(const program::Shape& shape) {
 }  // namespace
 
 const Buffer& original_of(const Executor& executor, const std::string& name) {
-  const std::string master = methods::master_name(name);
+  const std::string master = program::master_name(name);
   return executor.tensor(executor.has(master) ? master : name);
 }
 

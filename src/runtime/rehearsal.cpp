@@ -20,10 +20,11 @@ using program::OperationView;
 // Addresses that nobody reads or writes.
 class ArenaOfNothing : public Arena {
  public:
-  explicit ArenaOfNothing(int64_t bytes) : bytes_(bytes) {}
+  ArenaOfNothing(program::Space space, int64_t bytes) : Arena(space), bytes_(bytes) {}
   // Not null, and aligned as any backend asks.
   std::byte* data() const override { return reinterpret_cast<std::byte*>(uintptr_t{1} << 16); }
   int64_t bytes() const override { return bytes_; }
+  int64_t allocated_bytes() const override { return 0; }
 
  private:
   int64_t bytes_;
@@ -47,8 +48,8 @@ class RehearsalBackend : public Backend {
   program::Attributes decide(const OperationView& view) const override {
     return backend_.decide(view);
   }
-  std::unique_ptr<Arena> allocate(program::Space /*space*/, int64_t bytes) override {
-    return std::make_unique<ArenaOfNothing>(bytes);
+  std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override {
+    return std::make_unique<ArenaOfNothing>(space, bytes);
   }
   std::unique_ptr<backends::Prepared> prepare(const OperationView& view) override {
     return backend_.prepare(view);
@@ -83,8 +84,6 @@ int read_code(dl_phdr_info* object, size_t /*size*/, void* /*data*/) {
   return 1;
 }
 
-}  // namespace
-
 int64_t rehearsed_outside_bytes(const plan::Job& job, program::Target& target) {
   auto* const backend = dynamic_cast<Backend*>(&target);
   if (backend == nullptr || backend->device()) return outside_bytes();
@@ -99,6 +98,14 @@ int64_t rehearsed_outside_bytes(const plan::Job& job, program::Target& target) {
   // What the plan does not keep is not part of the run's peak.
   release_freed_memory();
   return resident_bytes;
+}
+
+}  // namespace
+
+plan::ProcessBytes rehearse(const plan::Job& job, program::Target& target) {
+  const int64_t outside_bytes = rehearsed_outside_bytes(job, target);
+  return {.outside_bytes = outside_bytes,
+          .resident_peak_bytes = process_memory().resident_peak_bytes};
 }
 
 }  // namespace snug::runtime

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/finite.h"
 #include "formats/tensor_index.h"
+#include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/file_shape.h"
 #include "runtime/host_window.h"
@@ -100,7 +101,7 @@ formats::TensorChecksums write_tensors(const fs::path& folder, const std::string
 void read_back(const fs::path& folder, const std::string& stem,
                std::span<const SavedTensor> tensors, Executor& executor) {
   const formats::TensorIndex index(folder, stem);
-  std::byte* slot = executor.tensor("load", "load.slot.0").data;
+  std::byte* slot = executor.tensor(program::ProgramName::load, program::load_slot_name(0)).data;
   HostWindow window(executor, 0);
   for (const SavedTensor& tensor : tensors) compare(index, tensor, slot, window);
 }

@@ -1,6 +1,6 @@
-// trainer_state.json: where a run stood when its checkpoint was written, beside the tensors. Random
-// numbers are counter-based, so the seed and the step are all of the random state. The file carries
-// a checksum of what it says, so that a number which was changed is not believed.
+// trainer_state.json: where a run stood when its checkpoint was written, next to the tensors.
+// Random numbers are counter-based, so the seed and the step are all of the random state. The file
+// carries a checksum of what it says, so that a number which was changed is not believed.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct TrainerState {
   int64_t max_steps = 0;      // of the whole run
   double epoch = 0;           // passes over the data, with a fraction
   int64_t rows_consumed = 0;  // data position: the next row of the whole run
-  int64_t rows_per_step = 1;  // of the process that wrote this, which began behind these two
+  int64_t rows_per_step = 1;  // of the process that wrote this, which began after these two
   int64_t resumed_step = 0;
   int64_t resumed_rows = 0;
   int64_t seed = 0;

@@ -1,17 +1,18 @@
 #include "runtime/weight_quantizer.h"
 
-#include <fmt/format.h>
+#include "program/tensor_names.h"
 
 namespace snug::runtime {
 
 using backends::Buffer;
 
 WeightQuantizer::WeightQuantizer(Executor& executor, int slot) : backend_(executor.backend()) {
-  const auto name = [&](const char* what) { return fmt::format("load.{}.{}", what, slot); };
-  slot_ = values_ = executor.tensor("load", name("slot")).data;
+  using program::ProgramName;
+  slot_ = values_ = executor.tensor(ProgramName::load, program::load_slot_name(slot)).data;
   if (backend_.host_reaches_device()) return;
-  values_ = executor.tensor("load", name("values")).data;
-  if (executor.has(name("scales"))) scales_ = executor.tensor("load", name("scales")).as<float>();
+  values_ = executor.tensor(ProgramName::load, program::load_values_name(slot)).data;
+  if (const std::string scales = program::load_scales_name(slot); executor.has(scales))
+    scales_ = executor.tensor(ProgramName::load, scales).as<float>();
   done_ = backend_.timeline(1);
 }
 

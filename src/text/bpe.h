@@ -31,9 +31,9 @@ class Bpe {
 
   // A word, or a stretch of it, takes 40 bytes a byte while it is merged, 20 MiB in all: long ones
   // take turns.
-  static constexpr size_t kMostBytes = size_t{512} << 10;
+  static constexpr size_t kMaxBytes = size_t{512} << 10;
 
-  // Appends the ids of `word` (valid UTF-8). Throws UserError for one longer than kMostBytes.
+  // Appends the ids of `word` (valid UTF-8). Throws UserError for one longer than kMaxBytes.
   void encode(std::string_view word, std::vector<int32_t>& ids) const;
 
   // Whether each stretch of a word that a space's marker (U+2581) begins can be encoded apart.

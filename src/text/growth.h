@@ -9,11 +9,11 @@
 namespace snug::text {
 
 // Compatibility forms of single characters grow by a factor of 11, the largest in Unicode.
-inline constexpr size_t kMostGrowth = 16;
+inline constexpr size_t kMaxGrowth = 16;
 inline constexpr size_t kGrowthOfShortTexts = size_t{64} << 10;
 
 // The bytes that may come of so many.
-constexpr size_t most_bytes_from(size_t bytes) { return bytes * kMostGrowth + kGrowthOfShortTexts; }
+constexpr size_t most_bytes_from(size_t bytes) { return bytes * kMaxGrowth + kGrowthOfShortTexts; }
 
 // Throws UserError for more bytes than `most`.
 inline void require_bounded(size_t bytes, size_t most) {
@@ -21,7 +21,7 @@ inline void require_bounded(size_t bytes, size_t most) {
     base::throw_user_error(
         "the tokenizer's rules make more than {} bytes of a text, over {} times its size; is "
         "tokenizer.json damaged? Its replacements should add little",
-        most, kMostGrowth);
+        most, kMaxGrowth);
 }
 
 }  // namespace snug::text

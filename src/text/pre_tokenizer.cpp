@@ -58,7 +58,7 @@ class Divider {
   }
 
   // Up to the last certain match all parts are certain but the last, which what follows may join.
-  // Dividing can begin anew there: matches do not look back (Regex::looks_back).
+  // Dividing can begin again there: matches do not look back (Regex::looks_back).
   void divide_open(const Words::Word& word) {
     const size_t certain = find_(text_of(word), true, matches_);
     size_t begin = 0;

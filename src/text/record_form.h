@@ -4,9 +4,9 @@
 //   sharegpt          conversations: [{from, value}, ...]
 //   prompt/completion prompt, completion (or response)
 //   text              text
-//   tokens            input_ids, and beside it labels, attention_mask, position_ids where present
-// Other fields are left alone: data sets carry ids, scores and sources beside the text. Where
-// input_ids stands beside text, the tokens count: somebody made them of it.
+//   tokens            input_ids, and next to it labels, attention_mask, position_ids where present
+// Other fields are left alone: data sets carry ids, scores and sources next to the text. Where
+// input_ids stands next to text, the tokens count: somebody made them of it.
 #pragma once
 
 #include <cstdint>

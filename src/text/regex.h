@@ -36,8 +36,8 @@ class Regex {
   // follows. Returns where the next one may begin at the earliest.
   size_t find_certain(std::string_view text, std::vector<Range>& matches) const;
 
-  // Whether a match depends on what stands before it. Else matching may begin anew wherever a match
-  // ended.
+  // Whether a match depends on what stands before it. Else matching may begin again wherever a
+  // match ended.
   bool looks_back() const { return looks_back_; }
 
  private:

@@ -8,7 +8,7 @@ namespace snug::text {
 namespace {
 
 // Rows are counted exactly in a double, too.
-constexpr int64_t kMostRows = int64_t{1} << 53;
+constexpr int64_t kMaxRows = int64_t{1} << 53;
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void RowSource::remember(const Start& start) {
 
 int64_t RowSource::most_epochs() {
   const int64_t rows = rows_of_each();
-  return rows > 0 ? kMostRows / rows : kMaxPacked / documents_.size();
+  return rows > 0 ? kMaxRows / rows : kMaxPacked / documents_.size();
 }
 
 void RowSource::check_distance(int64_t epochs) const {
@@ -87,7 +87,7 @@ int64_t RowSource::rows_until(int64_t epochs) {
   SNUG_CHECK(epochs >= 0, "{} epochs", epochs);
   if (epochs == 1 && first_rows_ > 0) return first_rows_;
   if (const int64_t rows = rows_of_each(); rows > 0) {
-    if (epochs > kMostRows / rows)
+    if (epochs > kMaxRows / rows)
       base::throw_user_error("{} epochs of {} rows cannot be counted", epochs, rows);
     return epochs * rows;
   }

@@ -3,8 +3,8 @@
 // the options and k, so a run resumes anywhere and the micro-batch does not matter.
 //
 // The memory is taken when the object is made; fill and the counts allocate nothing more. Moving to
-// another epoch shuffles and packs anew, which takes time in proportion to the documents; a row far
-// off takes as long for each epoch that lies between, unless all epochs have as many rows. One
+// another epoch shuffles and packs again, which takes time in proportion to the documents; a row
+// far off takes as long for each epoch that lies between, unless all epochs have as many rows. One
 // loader, one thread. The documents must outlive it.
 #pragma once
 

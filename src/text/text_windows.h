@@ -43,7 +43,7 @@ class TextWindows {
   Store store_;
   std::optional<TextEncoder> encoder_;
   std::vector<int32_t> encoded_;  // of a piece
-  std::vector<int32_t> ids_;      // that are in no complete window, but for the one that overlaps
+  std::vector<int32_t> ids_;  // that are in no complete window, except for the one that overlaps
   std::vector<uint8_t> trained_;
   int64_t tokens_ = 0;
   int64_t own_tokens_ = 0;

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 // Ten times the largest tokenizer.json there is (Gemma's).
-constexpr int64_t kMostBytes = int64_t{384} << 20;
+constexpr int64_t kMaxBytes = int64_t{384} << 20;
 
 // Takes vocabulary and merges out of the parser's hands, so that they are never a document.
 class Collector {
@@ -126,7 +126,7 @@ bool read_text_file(const std::string& path, std::string& text) {
   std::error_code error;
   if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found)
     return false;
-  text = base::read_text_file(path, kMostBytes);
+  text = base::read_text_file(path, kMaxBytes);
   return true;
 }
 

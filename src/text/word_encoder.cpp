@@ -49,7 +49,7 @@ size_t encode_words(const Tokenizer::Parts& parts, std::string_view text, WordPl
     for (const Words::Word& word : words.list)
       parts.model->encode(buffer.substr(word.begin, word.end - word.begin), ids);
     const size_t taken = was_open ? words.done : window.size();
-    if (taken == 0 && window.size() > Bpe::kMostBytes)
+    if (taken == 0 && window.size() > Bpe::kMaxBytes)
       base::throw_user_error(
           "the tokenizer finds no place in {} bytes of text where tokens certainly end; split the "
           "text",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "program/tensor_names.h"
+
 namespace snug::train {
 namespace {
 
@@ -34,12 +36,12 @@ BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
   return counts;
 }
 
-void BatchLoader::load(std::string_view program, int64_t first_row, int64_t end_row) {
-  const auto& ids = executor_.tensor(program, "host.tokens");
-  const auto& targets = executor_.tensor(program, "host.targets");
-  const auto& positions = executor_.tensor(program, "host.positions");
-  const auto& bounds = executor_.tensor(program, "host.query_bounds");
-  executor_.await_upload();
+void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t end_row) {
+  const auto& ids = executor_.tensor(program, program::host_name(program::kTokensName));
+  const auto& targets = executor_.tensor(program, program::host_name(program::kTargetsName));
+  const auto& positions = executor_.tensor(program, program::host_name(program::kPositionsName));
+  const auto& bounds = executor_.tensor(program, program::host_name(program::kQueryBoundsName));
+  executor_.await_inputs(program);
   for (int64_t row = 0; row < rows_; ++row) {
     const text::RowBuffers buffers{
         row_of<int32_t>(ids, row, rows_), row_of<int32_t>(targets, row, rows_),
@@ -55,7 +57,6 @@ void BatchLoader::load(std::string_view program, int64_t first_row, int64_t end_
       segment.end += offset;
     }
   }
-  executor_.upload_batch(program);
 }
 
 int64_t BatchLoader::rows_per_epoch() { return source_.rows_until(1); }

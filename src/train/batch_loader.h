@@ -25,7 +25,7 @@ class BatchLoader {
   BatchCounts count(int64_t first_row, int64_t rows);
   // Fills the batch tensors of `program` with rows [first_row, first_row + rows) of the run; beyond
   // `end_row` rows are empty (evaluation's last micro-batch). Allocates nothing.
-  void load(std::string_view program, int64_t first_row, int64_t end_row);
+  void load(program::ProgramName program, int64_t first_row, int64_t end_row);
 
   int64_t rows_per_epoch();
 

@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "plan/fit.h"
 #include "runtime/process_memory.h"
+#include "train/row_load.h"
 
 namespace snug::train {
 namespace {
@@ -113,6 +114,10 @@ plan::RowShape RunData::shape() const {
     spec.longest_document = std::min(longest, spec.row_tokens);
     spec.row_segments = std::min(spec.row_segments, segments->second);
   };
+}
+
+plan::DataFacts RunData::facts() const {
+  return {.shape = shape(), .load = load_of(training->rows), .reading_bytes = reading_bytes};
 }
 
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,

@@ -6,7 +6,7 @@
 
 #include "formats/recipe.h"
 #include "models/config.h"
-#include "plan/spec.h"
+#include "plan/assembly.h"
 #include "text/dataset.h"
 #include "text/row_source.h"
 #include "text/tokenizer.h"
@@ -32,6 +32,8 @@ struct RunData {
   // Makes a job's rows those of the data: how long a document is, how many a row may have. The
   // data must outlive it.
   plan::RowShape shape() const;
+  // All that a plan asks of them; reads the first rows.
+  plan::DataFacts facts() const;
 };
 
 // Reads recipe.data and recipe.eval_data, with the model's tokenizer unless their records are

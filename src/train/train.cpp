@@ -12,9 +12,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "plan/document.h"
-#include "plan/fit.h"
-#include "plan/spec.h"
+#include "plan/assembly.h"
 #include "runtime/adapter.h"
 #include "runtime/checkpoint_folders.h"
 #include "runtime/load_weights.h"
@@ -25,7 +23,6 @@
 #include "runtime/save_model.h"
 #include "train/data.h"
 #include "train/resume.h"
-#include "train/row_load.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
 #include "train/stop_signal.h"
@@ -76,7 +73,7 @@ class Session {
         model_(runtime::open_model(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
         backend_(backends::open_backend(recipe_)),
-        spec_(plan::training_spec(recipe_, model_.config, *backend_)) {}
+        row_segments_(plan::training_spec(recipe_, model_.config, *backend_).row_segments) {}
 
   int run() {
     read_data();
@@ -100,26 +97,28 @@ class Session {
   }
 
  private:
+  bool is_adapted() const { return planned_->spec.method == plan::MethodKind::lora; }
+
   void read_data() {
-    data_ = load_data(recipe_, model_, spec_.row_segments);
+    data_ = load_data(recipe_, model_, row_segments_);
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
-    data_.shape()(spec_);
     steps_ = total_steps(recipe_, data_.training->rows);
     runtime::release_freed_memory();
   }
 
   void make_plan() {
-    job_ = plan::plan_training(spec_, *backend_);
-    plan_ = plan::describe_training(recipe_, spec_, job_, *backend_, load_of(data_.training->rows));
-    plan::set_outside(plan_, runtime::rehearsed_outside_bytes(job_, *backend_));
-    reading_peak_bytes_ = runtime::process_memory().resident_peak_bytes;
-    plan_.reading_bytes = std::max(data_.reading_bytes, reading_peak_bytes_);
-    plan::require_fit(recipe_, model_, plan_, *backend_, data_.shape());
-    if (spec_.method == plan::MethodKind::lora && !recipe_.adapter.empty())
-      runtime::check_adapter(recipe_.adapter, spec_.lora, job_);
-    base::say("{}\n{}", plan::parameter_line(plan_), plan::summary(plan_));
+    const plan::TrainingInputs inputs{
+        .recipe = recipe_, .model = model_, .target = *backend_, .data = data_.facts()};
+    planned_.emplace(plan::assemble_training(
+        inputs, [&](const plan::Job& job) { return runtime::rehearse(job, *backend_); }));
+    if (const plan::Verdict verdict = planned_->verdict(); !verdict.fits)
+      plan::refuse(recipe_, verdict);
+    if (is_adapted() && !recipe_.adapter.empty())
+      runtime::check_adapter(recipe_.adapter, planned_->spec.lora, planned_->job);
+    base::say("{}\n{}", plan::parameter_line(planned_->document),
+              plan::summary(planned_->document));
   }
 
   // A run that goes on computes with the algorithms it had, and so to the same bits. One that is
@@ -133,7 +132,7 @@ class Session {
   }
 
   void write_plan(const RunFolder& folder) const {
-    base::write_file_atomically(folder.path / RunFolder::kPlan, plan::to_json(plan_));
+    base::write_file_atomically(folder.path / RunFolder::kPlan, plan::to_json(planned_->document));
     const backends::Choices choices = backend_->choices();
     if (choices.text.empty()) return;
     base::write_file_atomically(folder.algorithms(), choices.text);
@@ -149,27 +148,28 @@ class Session {
 
   static void say_timed_anew(const std::string& reason) {
     base::say(
-        "{}. Algorithms are timed anew, so the last bits of numbers may differ from a run that was "
+        "{}. Algorithms are timed again, so the last bits of numbers may differ from a run that "
+        "was "
         "not interrupted",
         reason);
   }
 
   void load() {
     take_choices();
-    executor_ = std::make_unique<runtime::Executor>(job_, *backend_);
+    executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_);
     if (recipe_.init == formats::Init::random)
       runtime::random_weights(model_.config, recipe_.seed, *executor_);
     else
       read_weights();
-    if (spec_.method == plan::MethodKind::lora) {
+    if (is_adapted()) {
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(recipe_.seed, *executor_);
       else
         add_adapter(state_.identity,
-                    runtime::load_adapter(recipe_.adapter, spec_.lora, *executor_));
+                    runtime::load_adapter(recipe_.adapter, planned_->spec.lora, *executor_));
     }
     if (folder_.checkpoint) restore();
-    executor_->run("prepare");
+    executor_->run(program::ProgramName::prepare);
   }
 
   void read_weights() {
@@ -179,7 +179,7 @@ class Session {
     const double gigabytes = static_cast<double>(report.bytes_read) / 1e9;
     base::say("read {:.2f} GB of weights in {:.2f} s ({:.2f} GB/s){}", gigabytes, report.seconds,
               gigabytes / report.seconds,
-              spec_.quantization && !model_.config.stored ? ", quantised on the way" : "");
+              planned_->spec.quantization && !model_.config.stored ? ", quantised on the way" : "");
   }
 
   // Before anything large is allocated: another run's checkpoint is refused.
@@ -187,10 +187,10 @@ class Session {
     state_.seed = recipe_.seed;
     state_.max_steps = steps_;
     state_.identity = identity_of(recipe_, model_, data_.training->dataset.documents);
-    state_.identity.fixed["compute_dtype"] = plan_.compute_dtype;
+    state_.identity.fixed["compute_dtype"] = planned_->document.compute_dtype;
     state_.identity.free["backend"] = backend_->name();
     state_.identity.free["library"] = backend_->library_versions();
-    state_.rows_per_step = spec_.rows * spec_.accumulation;
+    state_.rows_per_step = planned_->spec.rows * planned_->spec.accumulation;
     if (folder_.checkpoint) check_checkpoint(folder_, state_.identity, data_.training->rows);
   }
 
@@ -214,16 +214,16 @@ class Session {
     runtime::CheckpointOptions options;
     options.output_dir = output_dir;
     options.model = model_;
-    if (spec_.method == plan::MethodKind::lora) options.adapter = adapter_config(recipe_);
+    if (is_adapted()) options.adapter = adapter_config(recipe_);
     options.save_total_limit = recipe_.save_total_limit;
     return options;
   }
 
   TrainerOutcome train(const StopSignal& signal) {
     const TrainerOptions options{.total_steps = steps_,
-                                 .rows = spec_.rows,
-                                 .accumulation = spec_.accumulation,
-                                 .update_in_backward = spec_.update_in_backward,
+                                 .rows = planned_->spec.rows,
+                                 .accumulation = planned_->spec.accumulation,
+                                 .update_in_backward = planned_->spec.update_in_backward,
                                  .logging_steps = recipe_.logging_steps,
                                  .eval_steps = recipe_.eval_steps,
                                  .save_steps = recipe_.save_steps,
@@ -233,10 +233,12 @@ class Session {
                                               .total_steps = steps_},
                                  .checkpoint = checkpoint_options(folder_.path),
                                  .lock = &*folder_.lock};
-    BatchLoader training(data_.training->rows, spec_.rows, spec_.row_tokens, *executor_);
+    BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
+                         *executor_);
     std::optional<BatchLoader> evaluation;
     if (data_.evaluation != nullptr)
-      evaluation.emplace(data_.evaluation->rows, spec_.rows, spec_.row_tokens, *executor_);
+      evaluation.emplace(data_.evaluation->rows, planned_->spec.rows, planned_->spec.row_tokens,
+                         *executor_);
     const fs::path path = folder_.path / RunFolder::kMetrics;
     formats::JsonLines metrics =
         folder_.goes_on ? resume_metrics(path, state_.step) : formats::JsonLines::create(path);
@@ -280,7 +282,7 @@ class Session {
   }
 
   void save_result() {
-    if (spec_.method == plan::MethodKind::lora)
+    if (is_adapted())
       runtime::save_adapter(folder_.path / RunFolder::kAdapter, adapter_config(recipe_),
                             model_.folder, *executor_);
     else
@@ -288,37 +290,38 @@ class Session {
   }
 
   void measure(const TrainerOutcome& outcome) {
-    plan::PlanDocument measured = plan_;
-    plan::set_memory(measured, plan::read_memory(job_, executor_->ran()));
-    measured.device.report.peak_bytes = executor_->arena_bytes(program::Space::device);
-    measured.host.report.peak_bytes = executor_->arena_bytes(program::Space::pinned_host) +
-                                      executor_->arena_bytes(program::Space::host);
+    plan::PlanDocument measured = planned_->document;
+    plan::set_memory(measured, plan::read_memory(planned_->job, executor_->ran()));
+    // As the system counts them.
+    using backends::allocated_arena_bytes;
+    measured.device.report.peak_bytes = allocated_arena_bytes(program::Space::device);
+    measured.host.report.peak_bytes = allocated_arena_bytes(program::Space::pinned_host) +
+                                      allocated_arena_bytes(program::Space::host);
     measured.card = backend_->device();
     // Where the peak came before the job, what lay outside the arenas during it is not known; what
     // does now is.
     const runtime::ProcessMemory memory = runtime::process_memory();
-    measured.reading_bytes = reading_peak_bytes_;
+    const int64_t reading_bytes = planned_->process.resident_peak_bytes;
+    measured.reading_bytes = reading_bytes;
     measured.outside_bytes =
-        (memory.resident_peak_bytes > reading_peak_bytes_ ? memory.resident_peak_bytes
-                                                          : memory.resident_bytes) -
+        (memory.resident_peak_bytes > reading_bytes ? memory.resident_peak_bytes
+                                                    : memory.resident_bytes) -
         measured.arena_bytes_on_host();
     measured.tokens_per_step = std::llround(outcome.mean_step_tokens);
     measured.step_seconds = outcome.median_step_seconds;
     measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
-    base::say("{}", plan::comparison(plan_, measured));
+    base::say("{}", plan::comparison(planned_->document, measured));
   }
 
   RunFolder folder_;
   models::ModelSource model_;
   formats::Recipe recipe_;
   std::unique_ptr<backends::Backend> backend_;
-  plan::TrainingSpec spec_;
+  int64_t row_segments_;  // before the data are known
   RunData data_;
   int64_t steps_ = 0;
-  int64_t reading_peak_bytes_ = 0;  // the process's until the job began
-  plan::Job job_;
-  plan::PlanDocument plan_;
+  std::optional<plan::PlannedTraining> planned_;
   std::unique_ptr<runtime::Executor> executor_;
   runtime::TrainerState state_;
 };

@@ -12,13 +12,16 @@
 #include <thread>
 
 #include "base/file.h"
+#include "program/tensor_names.h"
 #include "runtime/process_memory.h"
 
 namespace snug::train {
 namespace {
 
 // Whose times are kept for the median, in 8 MiB.
-constexpr int64_t kMostTimedSteps = 1 << 20;
+constexpr int64_t kMaxTimedSteps = 1 << 20;
+
+using program::ProgramName;
 
 using Clock = std::chrono::steady_clock;
 
@@ -45,7 +48,7 @@ Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, Bat
       evaluation_(evaluation),
       metrics_(metrics),
       progress_(progress) {
-  step_seconds_.reserve(static_cast<size_t>(std::min(options.total_steps, kMostTimedSteps)));
+  step_seconds_.reserve(static_cast<size_t>(std::min(options.total_steps, kMaxTimedSteps)));
 }
 
 TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>& stop_signal) {
@@ -53,16 +56,17 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   saved_step_ = state.step;
   const runtime::TrainerState before = state;
   bool saved = true;
-  while (state.step < options_.total_steps && stop_signal == 0 && saved && !metrics_error_ &&
-         has_folder()) {
-    const std::optional<StepMetrics> metrics = step(state, stop_signal);
-    if (!metrics) break;
-    outcome.last_loss = metrics->loss;
-    log(*metrics);
-    if (evaluation_ != nullptr && !metrics_error_ && due(metrics->step, options_.eval_steps))
-      evaluate_and_log(metrics->step);
-    if (!metrics_error_ && due(metrics->step, options_.save_steps)) saved = save(state);
+  while (state.step + (begun_ ? 1 : 0) < options_.total_steps && stop_signal == 0 && saved &&
+         !metrics_error_ && has_folder()) {
+    if (!begin_step(state, stop_signal)) break;
+    if (!is_awaited(begun_->step) && !executor_.has_results()) continue;
+    finish_step(state);
+    if (evaluation_ != nullptr && !metrics_error_ && due(state.step, options_.eval_steps))
+      evaluate_and_log(state.step);
+    if (!metrics_error_ && due(state.step, options_.save_steps)) saved = save(state);
   }
+  if (begun_) finish_step(state);
+  outcome.last_loss = last_loss_;
   const bool is_complete =
       state.step == options_.total_steps && stop_signal == 0 && !metrics_error_;
   if (evaluation_ != nullptr && is_complete && !due(state.step, options_.eval_steps))
@@ -125,57 +129,92 @@ bool Trainer::save_without_metrics(const runtime::TrainerState& state) {
       metrics_error_->what(), state.step);
 }
 
-std::optional<StepMetrics> Trainer::step(runtime::TrainerState& state,
-                                         const std::atomic<int>& stop_signal) {
-  const auto start = Clock::now();
-  const int64_t step = state.step + 1;
-  const int64_t first_row = state.rows_consumed;
+bool Trainer::is_awaited(int64_t step) const {
+  return step == options_.total_steps || due(step, options_.save_steps) ||
+         (evaluation_ != nullptr && due(step, options_.eval_steps));
+}
+
+bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& stop_signal) {
   const int64_t step_rows = options_.rows * options_.accumulation;
-  const BatchCounts counts = data_.count(first_row, step_rows);
-  executor_.set_scalar("inverse_tokens",
-                       1.0F / static_cast<float>(std::max<int64_t>(1, counts.trained_tokens)));
-  const double learning_rate = options_.schedule.at(step);
-  executor_.set_scalar("learning_rate", static_cast<float>(learning_rate));
-  executor_.set_scalar("step", static_cast<int32_t>(step));
+  const int64_t before = begun_ ? 1 : 0;  // steps that `state` does not count yet
+  const int64_t first_row = state.rows_consumed + before * step_rows;
+  BegunStep begun;
+  begun.start = Clock::now();
+  begun.step = state.step + before + 1;
+  begun.learning_rate = options_.schedule.at(begun.step);
+  begun.counts = data_.count(first_row, step_rows);
+  // What the program `update` alone copies is written when the step before has been copied.
+  if (options_.update_in_backward) set_update_inputs(begun);
+  if (!queue_micro_batches(begun, first_row, state, stop_signal)) return false;
+  if (begun_) finish_step(state);
+  // An update in the backward pass is done already, so the step is.
+  if (metrics_error_ && !options_.update_in_backward) return false;
+  if (!options_.update_in_backward) set_update_inputs(begun);
+  executor_.run(ProgramName::update);
+  begun_ = begun;
+  return true;
+}
+
+void Trainer::set_update_inputs(const BegunStep& begun) {
+  executor_.set_input(program::kLearningRateName, static_cast<float>(begun.learning_rate));
+  executor_.set_input(program::kStepName, static_cast<int32_t>(begun.step));
+}
+
+bool Trainer::queue_micro_batches(const BegunStep& begun, int64_t first_row,
+                                  runtime::TrainerState& state,
+                                  const std::atomic<int>& stop_signal) {
+  executor_.set_input(program::kInverseTokensName,
+                      1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.trained_tokens)));
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
-    if (stop_signal != 0) return std::nullopt;
-    const char* program = micro == 0 ? "micro_first" : "micro_next";
+    if (stop_signal != 0) return false;
+    const ProgramName program = micro == 0 ? ProgramName::micro_first : ProgramName::micro_next;
     const int64_t row = micro * options_.rows;
-    if (executor_.has("random"))
-      executor_.set_scalar(
-          "random", std::array<int32_t, 2>{static_cast<int32_t>(step), static_cast<int32_t>(row)});
+    if (executor_.has(program::kRandomName))
+      executor_.set_input(
+          program::kRandomName,
+          std::array<int32_t, 2>{static_cast<int32_t>(begun.step), static_cast<int32_t>(row)});
     data_.load(program, first_row + row, std::numeric_limits<int64_t>::max());
+    // Loading waits for the micro-batch before, which comes after the update of the step before.
+    if (begun_ && micro > 0 && executor_.has_results()) finish_step(state);
     executor_.run(program);
   }
-  executor_.run("update");
+  return true;
+}
 
+void Trainer::finish_step(runtime::TrainerState& state) {
+  const BegunStep& begun = *begun_;
   StepMetrics metrics;
-  metrics.step = step;
-  metrics.loss = executor_.scalar<float>("loss");
-  metrics.grad_norm = executor_.scalar<float>("gradient_norm");
-  metrics.learning_rate = learning_rate;
-  metrics.tokens = counts.tokens;
-  metrics.trained_tokens = counts.trained_tokens;
-  metrics.step_seconds = seconds_since(start);
-  metrics.tokens_per_second = static_cast<double>(counts.tokens) / metrics.step_seconds;
+  metrics.step = begun.step;
+  metrics.loss = executor_.result<float>(program::kLossName);
+  metrics.grad_norm = executor_.result<float>(program::kGradientNormName);
+  metrics.learning_rate = begun.learning_rate;
+  metrics.tokens = begun.counts.tokens;
+  metrics.trained_tokens = begun.counts.trained_tokens;
+  // The device did not begin before it had finished the step before.
+  metrics.step_seconds = seconds_since(std::max(begun.start, finished_));
+  finished_ = Clock::now();
+  metrics.tokens_per_second = static_cast<double>(metrics.tokens) / metrics.step_seconds;
   metrics.resident_bytes = runtime::process_memory().resident_bytes;
   if (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss))
     throw base::UserError(bad_step_message(metrics, options_.update_in_backward, saved_step_));
 
   if (step_seconds_.size() < step_seconds_.capacity())
     step_seconds_.push_back(metrics.step_seconds);
-  state.step = step;
-  state.rows_consumed += step_rows;
+  last_loss_ = metrics.loss;
+  state.step = begun.step;
+  state.rows_consumed += options_.rows * options_.accumulation;
   state.epoch =
       static_cast<double>(state.rows_consumed) / static_cast<double>(data_.rows_per_epoch());
-  state.total_tokens += counts.tokens;
-  state.trained_tokens += counts.trained_tokens;
+  state.total_tokens += metrics.tokens;
+  state.trained_tokens += metrics.trained_tokens;
   state.train_seconds += metrics.step_seconds;
   metrics.epoch = state.epoch;
-  return metrics;
+  begun_.reset();
+  log(metrics);
 }
 
 void Trainer::record(std::string_view line) {
+  if (metrics_error_) return;  // a file without this line, but with later ones, would have a hole
   try {
     metrics_.append(line);
   } catch (const base::UserError& error) {
@@ -192,12 +231,12 @@ void Trainer::log(const StepMetrics& metrics) {
 
 double Trainer::evaluate() {
   const int64_t rows = evaluation_->rows_per_epoch();
-  executor_.set_scalar("inverse_tokens", 1.0F);
+  executor_.set_input(program::kInverseTokensName, 1.0F);
   double sum = 0;
   for (int64_t row = 0; row < rows; row += options_.rows) {
-    evaluation_->load("evaluate", row, rows);
-    executor_.run("evaluate");
-    sum += executor_.scalar<float>("loss");
+    evaluation_->load(ProgramName::evaluate, row, rows);
+    executor_.run(ProgramName::evaluate);
+    sum += executor_.result<float>(program::kLossName);
   }
   return sum /
          static_cast<double>(std::max<int64_t>(1, evaluation_->count(0, rows).trained_tokens));

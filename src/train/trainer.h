@@ -1,8 +1,10 @@
 // The training loop: micro-batches, update, metrics, evaluation, checkpoints. Between two steps
-// nothing is allocated; whatever changes from step to step is a scalar tensor.
+// nothing is allocated. A step's loss and norm are read when they are there: on a device that works
+// by itself, while it already runs the next step's micro-batches.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -57,14 +59,32 @@ class Trainer {
   // checkpoint is intact. Also when a line of metrics cannot be written, after saving a checkpoint.
   TrainerOutcome run(runtime::TrainerState& state, const std::atomic<int>& stop_signal);
 
-  // One optimizer step, and its line in metrics.jsonl and on the terminal. Neither allocates.
-  // Nothing when the signal came between its micro-batches: the weights are as they were before.
-  std::optional<StepMetrics> step(runtime::TrainerState& state,
-                                  const std::atomic<int>& stop_signal);
-  // A line that cannot be written ends run().
-  void log(const StepMetrics& metrics);
+  // Gives the device the step after the last one begun, and finishes that one, if it is not
+  // finished, before `update` changes the weights again: no update comes after a step whose numbers
+  // are not finite, except with update_in_backward, where each tensor leaves itself alone then.
+  // False when the step was not begun, because the signal came between its micro-batches or a line
+  // of metrics could not be written: the weights are as the step before left them.
+  bool begin_step(runtime::TrainerState& state, const std::atomic<int>& stop_signal);
+  // Reads the loss and norm of the step that was begun last, counts it in `state`, and writes its
+  // line in metrics.jsonl and on the terminal. Neither this nor begin_step allocates more than
+  // a name.
+  void finish_step(runtime::TrainerState& state);
 
  private:
+  // A step that the device was given and whose results were not read.
+  struct BegunStep {
+    int64_t step = 0;
+    double learning_rate = 0;
+    BatchCounts counts;
+    std::chrono::steady_clock::time_point start;
+  };
+  void set_update_inputs(const BegunStep& begun);
+  bool queue_micro_batches(const BegunStep& begun, int64_t first_row, runtime::TrainerState& state,
+                           const std::atomic<int>& stop_signal);
+  // What is done after this step needs its results.
+  bool is_awaited(int64_t step) const;
+  // A line that cannot be written ends run().
+  void log(const StepMetrics& metrics);
   double evaluate();
   void evaluate_and_log(int64_t step);
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
@@ -79,6 +99,9 @@ class Trainer {
   BatchLoader* evaluation_;
   formats::JsonLines& metrics_;
   Progress& progress_;
+  std::optional<BegunStep> begun_;
+  std::chrono::steady_clock::time_point finished_;  // the last step
+  double last_loss_ = 0;
   std::vector<double> step_seconds_;
   std::optional<double> eval_loss_;
   int64_t saved_step_ = 0;                        // of the newest checkpoint; 0: none

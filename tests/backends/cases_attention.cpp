@@ -83,7 +83,7 @@ struct Form {
 // How a case lies in memory, and what its operation is told.
 struct Variant {
   bool views = false;
-  int64_t left = 3;  // columns beside a view
+  int64_t left = 3;  // columns next to a view
   int64_t right = 2;
   bool knows_segments = false;  // their greatest length
 };
@@ -231,8 +231,6 @@ void add_decoding_cases(CaseList& list) {
   }
 }
 
-}  // namespace
-
 void add_attention_cases(CaseList& list) {
   for (const Form& form : kForms) {
     std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
@@ -267,5 +265,14 @@ void add_cache_cases(CaseList& list) {
                               {x, where}, {}, {cache}));
     }
 }
+
+}  // namespace
+
+CaseTable attention_cases() {
+  using program::Kind;
+  return {{Kind::attention, Kind::attention_grad}, add_attention_cases};
+}
+
+CaseTable cache_cases() { return {{program::Kind::cache_write}, add_cache_cases}; }
 
 }  // namespace snug::backends::test

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "operation_case.h"
 
 namespace snug::backends::test {
@@ -92,17 +94,72 @@ void add_casts(CaseList& list, const Size& size) {
   }
 }
 
-}  // namespace
+void add_gelus(CaseList& list, const Size& size, double deviation, bool views) {
+  const Shape shape{size.rows, size.columns};
+  const double mean = size.columns < 32 ? 2.0 : 0.0;
+  for (const bool tanh : {false, true}) {
+    const std::string name =
+        fmt::format("{} deviation {}{}", name_of(size), deviation, tanh ? " tanh" : "");
+    CaseBuilder forward = list.builder();
+    if (views) forward.use_views();
+    const auto x = forward.activation(shape, mean, deviation);
+    const auto y = forward.output_activation(shape);
+    list.add(forward.finish(name, program::Gelu{tanh}, {x}, {y}));
+    CaseBuilder backward = list.builder();
+    if (views) backward.use_views();
+    const auto dy = backward.activation(shape);
+    const auto x_again = backward.activation(shape, mean, deviation);
+    const auto dx = backward.output_activation(shape);
+    list.add(backward.finish(name, program::GeluGrad{tanh}, {dy, x_again}, {dx}));
+  }
+}
 
-void add_elementwise_cases(CaseList& list) {
+// Every mixture of f32 and the activations' type.
+void add_mixed_gelus(CaseList& list, const Size& size) {
+  const Shape shape{size.rows, size.columns};
+  const auto drawn = [&] { return normal(list.random, shape.elements()); };
+  const std::array types{DType::f32, list.types.activation};
+  for (const bool tanh : {false, true})
+    for (const DType x_type : types)
+      for (const DType y_type : types) {
+        CaseBuilder forward = list.builder();
+        const auto x = forward.input(shape, x_type, drawn());
+        const auto y = forward.output(shape, y_type);
+        const std::string name = name_of(size) + (tanh ? " tanh" : "");
+        list.add(forward.finish(name, program::Gelu{tanh}, {x}, {y}));
+        for (const DType dy_type : types) {
+          CaseBuilder backward = list.builder();
+          const auto dy = backward.input(shape, dy_type, drawn());
+          const auto x_again = backward.input(shape, x_type, drawn());
+          const auto dx = backward.output(shape, y_type);
+          list.add(backward.finish(name, program::GeluGrad{tanh}, {dy, x_again}, {dx}));
+        }
+      }
+}
+
+void add_cases(CaseList& list) {
   for (const Size& size : kSizes) {
     add_sums(list, size, false);
     add_accumulates(list, size);
     add_dropouts(list, size, false);
     add_casts(list, size);
+    add_gelus(list, size, 1.0, false);
+    // Where it is 0 or x.
+    if (size.rows * size.columns > 1000) add_gelus(list, size, 40.0, false);
   }
   add_sums(list, {17, 65}, true);
   add_dropouts(list, {17, 65}, true);
+  add_gelus(list, {17, 65}, 1.0, true);
+  add_mixed_gelus(list, {17, 65});
+}
+
+}  // namespace
+
+CaseTable elementwise_cases() {
+  using program::Kind;
+  return {{Kind::add, Kind::accumulate, Kind::add_bias, Kind::sum_rows, Kind::dropout, Kind::cast,
+           Kind::gelu, Kind::gelu_grad},
+          add_cases};
 }
 
 }  // namespace snug::backends::test

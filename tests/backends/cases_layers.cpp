@@ -132,9 +132,7 @@ void add_gates(CaseList& list, const Size& size, double deviation, bool views) {
   list.add(backward.finish(name, program::SiluMulGrad{}, {dy, gate_again, up_again}, {dgate, dup}));
 }
 
-}  // namespace
-
-void add_layer_cases(CaseList& list) {
+void add_cases(CaseList& list) {
   for (const Size& size : kSizes) {
     add_embeddings(list, size);
     add_norms(list, size, 1.0, false);
@@ -151,6 +149,15 @@ void add_layer_cases(CaseList& list) {
       add_rotations(list, tokens, 3, head_dim, false);
     }
   add_rotations(list, 17, 3, 16, true);
+}
+
+}  // namespace
+
+CaseTable layer_cases() {
+  using program::Kind;
+  return {{Kind::embedding, Kind::embedding_grad, Kind::rms_norm, Kind::rms_norm_grad,
+           Kind::rotary_table, Kind::rope, Kind::silu_mul, Kind::silu_mul_grad},
+          add_cases};
 }
 
 }  // namespace snug::backends::test

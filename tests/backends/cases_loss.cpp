@@ -87,13 +87,11 @@ void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained
   }
 }
 
-}  // namespace
-
-void add_loss_cases(CaseList& list) {
+void add_cases(CaseList& list) {
   for (const Size& size : kSizes)
     for (const Trained trained : {Trained::none, Trained::some, Trained::all}) {
       add_plain(list, size, trained, 1.0, list.types.activation);
-      // Steep logits; a lone row might have a loss of zero but for rounding.
+      // Steep logits; a lone row might have a loss of zero except for rounding.
       if (size.tokens >= 17) add_plain(list, size, trained, 20.0, DType::f32);
     }
   for (const Trained trained : {Trained::none, Trained::some, Trained::all}) {
@@ -103,6 +101,15 @@ void add_loss_cases(CaseList& list) {
     add_linear(list, {130, 300}, 64, trained, 64);
     add_linear(list, {33, 1000}, 24, trained, 256);
   }
+}
+
+}  // namespace
+
+CaseTable loss_cases() {
+  using program::Kind;
+  return {{Kind::cross_entropy, Kind::cross_entropy_grad, Kind::linear_cross_entropy,
+           Kind::linear_cross_entropy_train},
+          add_cases};
 }
 
 }  // namespace snug::backends::test

@@ -84,9 +84,7 @@ void add_case(CaseList& list, const Size& size, const Matmul& form, bool views) 
   }
 }
 
-}  // namespace
-
-void add_matmul_cases(CaseList& list) {
+void add_cases(CaseList& list) {
   for (const Size& size : kSizes)
     for (const Matmul& form : kForms) add_case(list, size, form, false);
   for (const Size& size : kThinSizes)
@@ -94,6 +92,13 @@ void add_matmul_cases(CaseList& list) {
   for (const Size& size :
        {Size{17, 65, 33}, Size{16, 257, 145}, Size{145, 33, 257}, Size{145, 257, 24}})
     for (const Matmul& form : kForms) add_case(list, size, form, true);
+}
+
+}  // namespace
+
+CaseTable matmul_cases() {
+  using program::Kind;
+  return {{Kind::matmul}, add_cases};
 }
 
 }  // namespace snug::backends::test

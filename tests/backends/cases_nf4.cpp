@@ -29,9 +29,7 @@ std::vector<TensorId> stored_weight(CaseBuilder& builder, const Size& size, bool
           builder.measure({256}, normal(random, 256)), builder.measure({1}, {0.25})};
 }
 
-}  // namespace
-
-void add_nf4_cases(CaseList& list) {
+void add_cases(CaseList& list) {
   for (const Size& size : kSizes)
     for (const bool nested : {false, true}) {
       const std::string name =
@@ -46,6 +44,13 @@ void add_nf4_cases(CaseList& list) {
       const auto y = product.output_activation({size.rows, size.out});
       list.add(product.finish(name, program::MatmulNf4{nested}, reads, {y}));
     }
+}
+
+}  // namespace
+
+CaseTable nf4_cases() {
+  using program::Kind;
+  return {{Kind::dequantize_nf4, Kind::matmul_nf4}, add_cases};
 }
 
 }  // namespace snug::backends::test

@@ -103,9 +103,7 @@ void add_adamw_8bit(CaseList& list, const Shape& shape, double factor, int32_t s
                      reads, {}, updates));
 }
 
-}  // namespace
-
-void add_optimizer_cases(CaseList& list) {
+void add_cases(CaseList& list) {
   add_norms(list);
   for (const Shape& shape : {Shape{2}, Shape{17}, Shape{256}, Shape{300}, Shape{65, 129},
                              Shape{257, 192}, Shape{3, 16385}})
@@ -120,6 +118,13 @@ void add_optimizer_cases(CaseList& list) {
       for (const auto& [factor, step] :
            {std::pair{1.0, 1}, std::pair{0.25, 2}, std::pair{1.0, 1000}, std::pair{double(NAN), 3}})
         add_adamw(list, shape, state, factor, step);
+}
+
+}  // namespace
+
+CaseTable optimizer_cases() {
+  using program::Kind;
+  return {{Kind::global_norm, Kind::clip_factor, Kind::adamw, Kind::adamw_8bit}, add_cases};
 }
 
 }  // namespace snug::backends::test

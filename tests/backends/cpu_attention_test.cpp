@@ -224,7 +224,7 @@ TEST(CpuAttention, agrees_with_naive_loops) {
     }
 }
 
-// The same rows, behind `before` others, in a matrix as long as both.
+// The same rows, after `before` others, in a matrix as long as both.
 Matrix moved(const Matrix& matrix, int64_t before) {
   Matrix result = random_matrix(before + matrix.rows, matrix.columns, matrix.dtype);
   for (int64_t i = 0; i < matrix.rows; ++i)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "../base/captured_stream.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device.cuh"
 #include "backends/cuda/device_timeline.h"
@@ -24,6 +25,8 @@
 
 namespace snug::backends::test {
 namespace {
+
+using testing::dies;
 
 constexpr uint32_t kThreads = 64;
 
@@ -96,14 +99,14 @@ TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
   const auto run = [&](auto kernel, auto... arguments) {
     cuda::launch(kernel, shape, nullptr, arguments...);
   };
-  EXPECT_DEATH(run(half_reaches_the_barrier), "others never reach");
-  EXPECT_DEATH(run(half_a_warp_votes), "others never reach");
-  EXPECT_DEATH(run(lanes_meet_in_unlike_operations), "unlike operations");
-  EXPECT_DEATH(run(writes_beyond_shared_memory), "beyond the block's shared memory");
+  EXPECT_TRUE(dies([&] { run(half_reaches_the_barrier); }, "others never reach"));
+  EXPECT_TRUE(dies([&] { run(half_a_warp_votes); }, "others never reach"));
+  EXPECT_TRUE(dies([&] { run(lanes_meet_in_unlike_operations); }, "unlike operations"));
+  EXPECT_TRUE(dies([&] { run(writes_beyond_shared_memory); }, "beyond the block's shared memory"));
   alignas(16) const float values[8] = {};
   alignas(16) const uint16_t words[8] = {};
-  EXPECT_DEATH(run(ends_with_a_copy_under_way, &words[0]), "copies under way");
-  EXPECT_DEATH(run(loads_a_crooked_vector, &values[0]), "no multiple of 16");
+  EXPECT_TRUE(dies([&] { run(ends_with_a_copy_under_way, &words[0]); }, "copies under way"));
+  EXPECT_TRUE(dies([&] { run(loads_a_crooked_vector, &values[0]); }, "no multiple of 16"));
 }
 
 TEST(EmulatedDevice, has_the_limits_of_a_grid) {
@@ -111,12 +114,12 @@ TEST(EmulatedDevice, has_the_limits_of_a_grid) {
   const auto run = [](const cuda::Extent3& grid) {
     cuda::launch(does_nothing, {.grid = grid, .block = {}}, nullptr);
   };
-  constexpr uint32_t kMostX = 0x7fffffff;
-  run({kMostX, cuda::kMaxGridY, cuda::kMaxGridY});
-  EXPECT_DEATH(run({kMostX + 1, 1, 1}), "2147483647 blocks in x");
-  EXPECT_DEATH(run({1, cuda::kMaxGridY + 1, 1}), "65535 blocks in y or z");
-  EXPECT_DEATH(run({1, 1, cuda::kMaxGridY + 1}), "65535 blocks in y or z");
-  EXPECT_DEATH(run({1, 0, 1}), "without blocks");
+  constexpr uint32_t kMaxX = 0x7fffffff;
+  run({kMaxX, cuda::kMaxGridY, cuda::kMaxGridY});
+  EXPECT_TRUE(dies([&] { run({kMaxX + 1, 1, 1}); }, "2147483647 blocks in x"));
+  EXPECT_TRUE(dies([&] { run({1, cuda::kMaxGridY + 1, 1}); }, "65535 blocks in y or z"));
+  EXPECT_TRUE(dies([&] { run({1, 1, cuda::kMaxGridY + 1}); }, "65535 blocks in y or z"));
+  EXPECT_TRUE(dies([&] { run({1, 0, 1}); }, "without blocks"));
 }
 
 TEST(EmulatedDevice, shows_a_copy_that_is_not_waited_for) {
@@ -186,7 +189,7 @@ TEST(CudaGraph, repeats_what_was_recorded_which_did_not_run_meanwhile) {
   cuda::launch(increment, {}, stream.get(), &value);
   wait();
   EXPECT_EQ(value, 3);
-  EXPECT_DEATH(cuda::record_graph(wait, stream.get()), "cudaStreamSynchronize");
+  EXPECT_TRUE(dies([&] { cuda::record_graph(wait, stream.get()); }, "cudaStreamSynchronize"));
 }
 
 // A copy that nobody awaits is not there, and a recording that leaves one out is refused.
@@ -204,8 +207,8 @@ TEST(EmulatedDevice, shows_a_side_copy_that_is_not_awaited) {
   copies.await(&to, stream.get());
   CUDA_CHECK(cudaStreamSynchronize(stream.get()));
   EXPECT_EQ(to, 7);
-  EXPECT_DEATH(cuda::record_graph(begin, stream.get()), "cudaStreamEndCapture");
-  EXPECT_DEATH(copies.await(&from, stream.get()), "was not begun");
+  EXPECT_TRUE(dies([&] { cuda::record_graph(begin, stream.get()); }, "cudaStreamEndCapture"));
+  EXPECT_TRUE(dies([&] { copies.await(&from, stream.get()); }, "was not begun"));
 }
 
 // Of two copies under way, in one direction or in both, the one that is named is waited for.
@@ -249,7 +252,7 @@ TEST(EmulatedDevice, shows_a_side_copy_that_begins_too_early) {
   }
 }
 
-TEST(CudaBackend, copies_beside_its_work_also_in_a_graph) {
+TEST(CudaBackend, copies_next_to_its_work_also_in_a_graph) {
   cuda::CudaBackend backend({});
   check_transfers(backend);
 }
@@ -268,7 +271,7 @@ TEST(CudaGraph, is_given_up_where_the_device_has_no_memory_for_it) {
   EXPECT_EQ(value, 1);
 }
 
-// What is waited for is done, what was queued behind it is not.
+// What is waited for is done, what was queued after it is not.
 TEST(DeviceTimeline, waits_for_a_point_and_no_further) {
   int value = 0;
   const cuda::Stream stream;
@@ -345,7 +348,7 @@ TEST(CudaBackend, steps_many_tensors_in_one_launch) {
   EXPECT_EQ(static_cast<int64_t>(launches), launches_of_steps());
 }
 
-class CudaEmulator : public testing::TestWithParam<program::Kind> {};
+class CudaEmulator : public ::testing::TestWithParam<program::Kind> {};
 
 TEST_P(CudaEmulator, agrees_with_fp64) {
   setenv("SNUG_CUDA_TIMING", "off", 1);  // cuda_products_test has it on
@@ -354,7 +357,7 @@ TEST_P(CudaEmulator, agrees_with_fp64) {
   check_kind(backend, GetParam(), cuda_must_run, true);
 }
 
-INSTANTIATE_TEST_SUITE_P(, CudaEmulator, testing::ValuesIn(all_kinds()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(, CudaEmulator, ::testing::ValuesIn(all_kinds()), [](const auto& test) {
   return std::string(program::name_of(test.param));
 });
 

@@ -50,7 +50,7 @@ class LongRow {
   // `ends`: blocks that run at either end of each axis of a grid.
   explicit LongRow(unsigned ends) : ends_(ends) {}
 
-  // A row for each token, `gap` elements behind the one before.
+  // A row for each token, `gap` elements after the one before.
   Operand by_token(int64_t columns, program::DType dtype, int64_t gap = 0);
   // A row of tokens for each head; for one alone without heads.
   Operand by_head(int64_t heads, program::DType dtype);

@@ -71,7 +71,7 @@ class OneProduct {
     invocation.prepared = prepared.get();
     backend_.tune(invocation);
     for (size_t i = 0; i < values_.size(); ++i) {
-      EXPECT_EQ(read(buffers[i]), Floats(values_[i].size())) << "left behind by tuning";
+      EXPECT_EQ(read(buffers[i]), Floats(values_[i].size())) << "left by tuning";
       backend_.copy(buffers[i].data, values_[i].data(), buffers[i].bytes());
     }
     backend_.run(invocation);
@@ -192,8 +192,8 @@ bool is_thin(const test::OperationCase& operation_case) {
   };
   if (!is_whole(view[program::Matmul::kA]) || !is_whole(view[program::Matmul::kB])) return false;
   const Shape& c = view[program::Matmul::kC].shape;
-  if (matmul.transpose_a) return !matmul.transpose_b && std::min(c[0], c[1]) <= kMostThin;
-  return c[1] <= kMostThin;
+  if (matmul.transpose_a) return !matmul.transpose_b && std::min(c[0], c[1]) <= kMaxThin;
+  return c[1] <= kMaxThin;
 }
 
 TEST_F(CudaProducts, TakeTheOwnKernelForThinOnesWhereItIsTheFastest) {

@@ -1,6 +1,7 @@
 // Attention that the library refuses: before the plan, and after it.
 #include <gtest/gtest.h>
 
+#include "../base/captured_stream.h"
 #include "backends/cuda/cuda_backend.h"
 #include "base/error.h"
 #include "operation_check.h"
@@ -10,7 +11,7 @@ namespace snug::backends::test {
 namespace {
 
 // Own kernels are planned for it then, and a line says so.
-class RefusedAttention : public testing::TestWithParam<bool> {
+class RefusedAttention : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     cuda_emulator::refuses_attention = GetParam();
@@ -24,17 +25,15 @@ class RefusedAttention : public testing::TestWithParam<bool> {
 
 TEST_P(RefusedAttention, runs_on_own_kernels) {
   cuda::CudaBackend backend({});
-  testing::internal::CaptureStderr();
+  const snug::testing::CapturedStream said(stderr);
   for (const program::Kind kind : {program::Kind::attention, program::Kind::attention_grad})
     check_kind(backend, kind, cuda_must_run, true);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(
-      said.find(GetParam() ? "cuDNN has no kernel; own kernels are planned for it" : "of scratch"),
-      std::string::npos)
-      << said;
+  EXPECT_TRUE(snug::testing::contains(
+      said.text(),
+      GetParam() ? "cuDNN has no kernel; own kernels are planned for it" : "of scratch"));
 }
 
-INSTANTIATE_TEST_SUITE_P(NoKernelOrNoScratch, RefusedAttention, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(NoKernelOrNoScratch, RefusedAttention, ::testing::Bool());
 
 // What was given to the library is done by the library or not at all.
 TEST(CudaBackend, refuses_an_attention_that_was_planned_for_the_library) {

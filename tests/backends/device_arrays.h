@@ -35,7 +35,7 @@ class DeviceArray {
     backend_.copy(all.data(), arena_->data(), arena_->bytes());
     for (int64_t i = 0; i < kGuard; ++i) {
       EXPECT_EQ(all[static_cast<size_t>(i)], kPattern) << "before the array";
-      EXPECT_EQ(all[static_cast<size_t>(kGuard + bytes() + i)], kPattern) << "behind the array";
+      EXPECT_EQ(all[static_cast<size_t>(kGuard + bytes() + i)], kPattern) << "after the array";
     }
     std::vector<T> values(count_);
     if (count_ > 0) std::memcpy(values.data(), all.data() + kGuard, count_ * sizeof(T));

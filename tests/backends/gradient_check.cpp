@@ -6,6 +6,7 @@
 #include "backends/reference/reference_backend.h"
 #include "backends/reference/with_float_type.h"
 #include "base/error.h"
+#include "operation_check.h"
 #include "program/kind.h"
 #include "program/tape.h"
 
@@ -75,6 +76,28 @@ class OneOperationTape : public program::Tape {
 };
 
 }  // namespace
+
+bool is_loss(program::Kind kind) {
+  return kind == program::Kind::cross_entropy || kind == program::Kind::linear_cross_entropy;
+}
+
+std::vector<program::Kind> differentiable_kinds() {
+  std::vector<program::Kind> kinds = all_kinds();
+  std::erase_if(kinds, [](program::Kind kind) { return !program::has_derivative(kind); });
+  return kinds;
+}
+
+std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case) {
+  const program::Operation& operation = operation_case.operation();
+  std::vector<TensorId> ids;
+  for (size_t i = 0; i < operation.reads.size(); ++i) {
+    const bool is_constant = (operation.kind() == program::Kind::rope && i == 1) ||
+                             (is_loss(operation.kind()) && i + 1 == operation.reads.size());
+    if (base::is_float(operation_case.program.tensor(operation.reads[i]).dtype) && !is_constant)
+      ids.push_back(operation.reads[i]);
+  }
+  return ids;
+}
 
 Inputs finite_differences(const GradientCase& gradient_case) {
   const program::Program program =

@@ -17,6 +17,14 @@ struct GradientCase {
   Inputs output_gradients;
 };
 
+// Whether the kind's last output is the loss, its last input the loss's scale.
+bool is_loss(program::Kind kind);
+// Of all kinds.
+std::vector<program::Kind> differentiable_kinds();
+// Inputs that the case's kind is differentiable in: float ones, but no table of angles and no
+// scale.
+std::vector<program::TensorId> differentiable_inputs(const OperationCase& operation_case);
+
 // The derivatives in those elements, by central differences.
 Inputs finite_differences(const GradientCase& gradient_case);
 

@@ -23,28 +23,11 @@ constexpr double kNoise = 1e-8;
 constexpr size_t kElements = 24;
 constexpr int64_t kLargestCase = 6000;
 
-bool is_loss(Kind kind) {
-  return kind == Kind::cross_entropy || kind == Kind::linear_cross_entropy;
-}
-
 int64_t float_elements(const OperationCase& operation_case) {
   int64_t count = 0;
   for (const program::Tensor& tensor : operation_case.program.tensors)
     if (base::is_float(tensor.dtype) && !tensor.is_view()) count += tensor.shape.elements();
   return count;
-}
-
-// Inputs that a kind is differentiable in: float ones, but no table of angles and no scale.
-std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case) {
-  std::vector<TensorId> ids;
-  const auto& reads = operation_case.operation().reads;
-  for (size_t i = 0; i < reads.size(); ++i) {
-    const bool is_constant = (operation_case.operation().kind() == Kind::rope && i == 1) ||
-                             (is_loss(operation_case.operation().kind()) && i + 1 == reads.size());
-    if (base::is_float(operation_case.program.tensor(reads[i]).dtype) && !is_constant)
-      ids.push_back(reads[i]);
-  }
-  return ids;
 }
 
 // Up to kElements of each input, drawn at random.
@@ -118,11 +101,7 @@ TEST_P(Gradients, of_one_input_need_no_other) {
   EXPECT_GE(checked, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Gradients,
-                         testing::Values(Kind::matmul, Kind::add, Kind::add_bias, Kind::dropout,
-                                         Kind::cast, Kind::embedding, Kind::rms_norm, Kind::rope,
-                                         Kind::silu_mul, Kind::attention, Kind::cross_entropy,
-                                         Kind::linear_cross_entropy),
+INSTANTIATE_TEST_SUITE_P(, Gradients, testing::ValuesIn(differentiable_kinds()),
                          [](const auto& test) {
                            return std::string(program::name_of(test.param));
                          });

@@ -32,7 +32,7 @@ inline CpuBackend& backend() {
   return instance;
 }
 
-// A matrix with `gap` unused elements behind each row, which nobody may touch.
+// A matrix with `gap` unused elements after each row, which nobody may touch.
 struct Matrix {
   std::vector<std::byte> bytes;
   int64_t rows = 0;
@@ -172,7 +172,7 @@ class OneOperation {
     backend().run(invocation);
     for (int64_t i = 0; i < kGuard; ++i) {
       ASSERT_EQ(arena->data()[i], std::byte{0xff}) << "before the workspace";
-      ASSERT_EQ(arena->data()[kGuard + bytes + i], std::byte{0xff}) << "behind the workspace";
+      ASSERT_EQ(arena->data()[kGuard + bytes + i], std::byte{0xff}) << "after the workspace";
     }
   }
 

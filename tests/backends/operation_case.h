@@ -111,14 +111,21 @@ struct CaseList {
   void add(OperationCase operation_case) { cases.push_back(std::move(operation_case)); }
 };
 
-void add_matmul_cases(CaseList& list);
-void add_elementwise_cases(CaseList& list);
-void add_layer_cases(CaseList& list);  // embedding, rms_norm, rope, silu_mul
-void add_attention_cases(CaseList& list);
-void add_cache_cases(CaseList& list);
-void add_loss_cases(CaseList& list);
-void add_nf4_cases(CaseList& list);
-void add_optimizer_cases(CaseList& list);
+// The kinds that a table has cases of, and the function that adds them.
+struct CaseTable {
+  std::vector<program::Kind> kinds;
+  void (*add_cases)(CaseList&);
+};
+
+// One in each cases_*.cpp, two for attention.
+CaseTable attention_cases();
+CaseTable cache_cases();
+CaseTable elementwise_cases();
+CaseTable layer_cases();
+CaseTable loss_cases();
+CaseTable matmul_cases();
+CaseTable nf4_cases();
+CaseTable optimizer_cases();
 
 // All cases of a kind in these types.
 std::vector<OperationCase> cases_of(program::Kind kind, const Types& types);

@@ -114,7 +114,8 @@ std::vector<program::Kind> all_kinds() {
   std::vector<program::Kind> kinds;
   for (int i = 0; i < program::kKindCount; ++i) {
     const auto kind = static_cast<program::Kind>(i);
-    if (kind != program::Kind::transfer && kind != program::Kind::await) kinds.push_back(kind);
+    const program::Traits& traits = program::traits_of(kind);
+    if (!traits.is_host_copy && !traits.begins_copy && !traits.ends_copy) kinds.push_back(kind);
   }
   return kinds;
 }

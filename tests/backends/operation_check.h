@@ -24,7 +24,7 @@ void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run,
 // where there are many rows or one ends within a block.
 bool cuda_must_run(const OperationCase& operation_case);
 
-// But for the two halves of a copy, which are checked together (transfers_check.h).
+// Except for copies, whose two halves are checked together (transfers_check.h).
 std::vector<program::Kind> all_kinds();
 
 }  // namespace snug::backends::test

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "operation_case.h"
 #include "weights_check.h"
@@ -67,6 +69,7 @@ class Steps {
       invocation.updates = step.updates;
       invocations_.push_back(invocation);
     }
+    join();
     backend.copy(arena_->data(), image_.data(), kArenaBytes);
   }
 
@@ -81,6 +84,39 @@ class Steps {
 
  private:
   static constexpr int64_t kArenaBytes = 16 << 20;
+
+  // Marks what the target does in one launch, as lower does in a program of these steps.
+  void join() {
+    program::Program program;
+    std::map<const std::byte*, program::TensorId> ids;
+    const auto ids_of = [&](const std::vector<Buffer>& buffers) {
+      std::vector<program::TensorId> found;
+      for (const Buffer& buffer : buffers) {
+        const auto id = static_cast<program::TensorId>(program.tensors.size());
+        const auto [entry, is_new] = ids.try_emplace(buffer.data, id);
+        if (is_new) {
+          program::Tensor tensor;
+          tensor.name = std::to_string(id);
+          tensor.shape = buffer.shape;
+          tensor.dtype = buffer.dtype;
+          program.tensors.push_back(std::move(tensor));
+        }
+        found.push_back(entry->second);
+      }
+      return found;
+    };
+    for (const Stepped& step : steps_) {
+      program::Operation operation;
+      operation.attributes = step.attributes;
+      operation.reads = ids_of(step.reads);
+      operation.updates = ids_of(step.updates);
+      program.operations.push_back(std::move(operation));
+    }
+    for (size_t first = 0; first < steps_.size();) {
+      const size_t end = first + backend_.launched_together(program, first);
+      while (++first < end) invocations_[first].joined = true;
+    }
+  }
 
   // The next place of the arena, and of its image.
   Buffer place(DType dtype, int64_t count, const void* bytes) {

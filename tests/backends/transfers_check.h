@@ -1,5 +1,5 @@
-// Copies between spaces that go on beside other operations: what is awaited is there, also when
-// what was copied from is overwritten behind the await, and in a recording. Records failures of the
+// Copies between spaces that go on next to other operations: what is awaited is there, also when
+// what was copied from is overwritten after the await, and in a recording. Records failures of the
 // current test.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a backend does beside single operations, against the reference, bit for bit: values of
+// What a backend does next to single operations, against the reference, bit for bit: values of
 // weights, their quantisation, and lists of optimizer steps. Record failures of the current test.
 #pragma once
 

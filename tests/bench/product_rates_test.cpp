@@ -5,6 +5,7 @@
 
 #include "backends/backend.h"
 #include "bench/read_bandwidth.h"
+#include "small_model.h"
 
 namespace snug::bench {
 namespace {
@@ -13,16 +14,8 @@ constexpr int64_t kTokens = 256;
 
 plan::TrainingSpec small_spec(plan::MethodKind method) {
   plan::TrainingSpec spec;
-  models::ModelConfig& model = spec.model;
-  model.model_type = "llama";
-  model.hidden_size = 128;
-  model.num_layers = 3;
-  model.num_heads = 2;
-  model.num_kv_heads = 1;
-  model.head_dim = 64;
-  model.intermediate_size = 192;
-  model.vocab_size = 512;
-  model.max_position = 1024;
+  spec.model = small_model(
+      {.hidden = 128, .layers = 3, .heads = 2, .kv_heads = 1, .mlp = 192, .vocab = 512});
   spec.method = method;
   spec.compute = program::DType::f32;
   spec.lora.r = 8;

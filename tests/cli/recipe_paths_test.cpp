@@ -72,6 +72,15 @@ TEST_F(RecipePaths, AnErrorNamesBothPlaces) {
   }
 }
 
+// What is at neither place may have been meant as a name of the hub.
+TEST_F(RecipePaths, AnErrorSaysHowAModelIsFetched) {
+  folder_.write("job.yaml", "model: org/name\ndata: data/train.jsonl\n");
+  const BinaryRun run = train();
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(contains(run.err, "there is no org/name")) << run.err;
+  EXPECT_TRUE(contains(run.err, "'hf download org/name'")) << run.err;
+}
+
 TEST_F(RecipePaths, OnTheCommandLineLeadToTheCurrentFolder) {
   const BinaryRun run = train({"data=data/train.jsonl"});
   EXPECT_EQ(run.exit_code, 2);

@@ -1,4 +1,4 @@
-// How the words behind a verb become a recipe.
+// How the words after a verb become a recipe.
 #include "cli/request.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // Each verb of the built binary, on a tiny model that it trained itself.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -175,6 +176,27 @@ TEST_F(Verbs, ExplainPrintsProgramsPassesWhatIsLiveAndWhatTakesTheTime) {
 }
 
 #ifdef SNUG_WITH_GENERATE
+TEST_F(Verbs, BenchTraceSaysWhatEachOperationDid) {
+  const BinaryRun run = run_snug(joined({"bench", "trace", model(), "method=lora"}, kRun));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::map<std::string, int> kinds;
+  for (std::string line; std::getline(lines, line);) {
+    const auto ran = json::parse(line);
+    EXPECT_FALSE(ran.contains("differences")) << line;
+    EXPECT_GE(ran["seconds"].get<double>(), 0) << line;
+    EXPECT_GE(ran["planned_seconds"].get<double>(), 0) << line;
+    ++kinds[ran["kind"].get<std::string>()];
+    if (ran["kind"] == "linear_cross_entropy_train") {
+      EXPECT_GT(ran["decisions"]["chunk_rows"].get<int64_t>(), 0);
+      EXPECT_EQ(ran["extent"], 512) << "a full batch of 2 x 256";
+    }
+  }
+  EXPECT_EQ(kinds["linear_cross_entropy_train"], 1);
+  EXPECT_GT(kinds["copy"], 0);
+  EXPECT_GT(kinds["adamw"], 0);
+}
+
 TEST_F(Verbs, GenerateAndScoreUseTheModel) {
   const BinaryRun generated =
       run_snug({"generate", model(), "prompt=ab", "max_new_tokens=3", "temperature=0", "--json"});
@@ -272,7 +294,7 @@ TEST(Binary, PlansAPresetWithoutAnyFile) {
   EXPECT_EQ(plan["tokens_per_step"], 16384);
 }
 
-// The change is put behind the line that did not fit, as a user would.
+// The change is put after the line that did not fit, as a user would.
 TEST(Binary, ChangeAppliedVerbatimFits) {
   const int64_t bytes =
       json::parse(run_snug(joined(kLargePlan, {"device_memory=1TiB"})).out)["device"]["peak_bytes"]

@@ -30,7 +30,7 @@ struct Scene {
 
 struct WrongInput {
   const char* name;
-  // Breaks something; returns words that are put behind those of a sound training run.
+  // Breaks something; returns words that are put after those of a sound training run.
   std::function<std::vector<std::string>(const Scene&)> words;
   std::vector<std::string> parts;  // of the message
   int exit_code = 2;

@@ -1,6 +1,6 @@
 #include "formats/directory_transaction.h"
 
-#include "../base/temporary_folder.h"
+#include "../base/captured_stream.h"
 #include "formats/file_list.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@ namespace snug::formats {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::CapturedStream;
 using testing::contains;
 using testing::TemporaryFolder;
 using testing::user_error_of;
@@ -245,9 +246,12 @@ TEST(DirectoryTransaction, WhatCannotBePutBackIsNamed) {
     ASSERT_EQ(::seteuid(0), 0);
     GTEST_SKIP() << folder.path() << " cannot be reached by another user";
   }
-  ::testing::internal::CaptureStderr();
-  remove_leftovers(folder.path());
-  const std::string said = ::testing::internal::GetCapturedStderr();
+  std::string said;
+  {
+    const CapturedStream stream(stderr);
+    remove_leftovers(folder.path());
+    said = stream.text();
+  }
   ASSERT_EQ(::seteuid(is_root ? 0 : ::geteuid()), 0);
   EXPECT_TRUE(contains(said, (leftover / "old").string())) << said;
   EXPECT_TRUE(contains(said, "Permission denied")) << said;

@@ -95,9 +95,9 @@ constexpr BadRecipe kBadRecipes[] = {
     {"ids_negative", "ids: [1, -5]", "'ids' is the list [1, -5]; expected a list of whole numbers"},
     {"targets_empty", "target_modules: []", "expected a list of names"},
     {"targets_twice", "target_modules: [q_proj, q_proj]", "each once"},
-    {"targets_mixed", "target_modules: [all-linear, q_proj]", "names 'all-linear' beside other"},
+    {"targets_mixed", "target_modules: [all-linear, q_proj]", "names 'all-linear' next to other"},
     {"qlora_in_16_bit", "method: qlora\nload_in_4bit: false",
-     "r.yaml:2:1: 'load_in_4bit' is false beside method: qlora"},
+     "r.yaml:2:1: 'load_in_4bit' is false next to method: qlora"},
     {"full_in_4_bit", "method: full\nload_in_4bit: true", "weights stored in 4 bits do not train"},
     {"adapter_method", "method: adapter", "the method adapter is not built yet"},
     {"adapter_v2", "method: adapter_v2", "the method adapter_v2 is not built yet"},
@@ -142,7 +142,7 @@ TEST(RecipeError, DeepNestingAndAliasesTakeNoMemory) {
   EXPECT_TRUE(contains(user_error_of([&] { parse_recipe(bomb + "a]", "r.yaml"); }), "no aliases"));
 }
 
-// A number beyond them would overflow somewhere behind.
+// A number beyond them would overflow somewhere after.
 TEST(RecipeKeys, EveryNumberHasBounds) {
   for (const RecipeKey& key : recipe_keys()) {
     const ValueType type = key.field.type;

@@ -1,7 +1,7 @@
 #include "formats/safetensors_writer.h"
 
+#include "../base/captured_stream.h"
 #include "../base/small_disk.h"
-#include "../base/temporary_folder.h"
 #include "formats/model_writer.h"
 #include "formats/safetensors_file.h"
 #include "formats/tensor_index.h"
@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using base::DType;
 using testing::contains;
+using testing::dies;
 using testing::TemporaryFolder;
 using testing::user_error_of;
 
@@ -141,12 +142,13 @@ TEST(SafetensorsWriter, MissingFolder) {
 TEST(SafetensorsWriterDeath, BugsAreCaught) {
   const TemporaryFolder folder;
   const std::vector<TensorSpec> tensors = {{"a", DType::u8, {6}}};
-  EXPECT_DEATH(SafetensorsWriter(folder / "f", tensors).write("b", "1", 1), "b was not declared");
-  EXPECT_DEATH(SafetensorsWriter(folder / "f", tensors).write("a", "1234567", 7),
-               "7 bytes for tensor a");
-  EXPECT_DEATH(SafetensorsWriter(folder / "f", tensors).finish(), "0 of 6 bytes");
-  EXPECT_DEATH(SafetensorsWriter(folder / "f", {{"a", DType::u8, {1}}, {"a", DType::u8, {1}}}),
-               "declared twice");
+  EXPECT_TRUE(dies([&] { SafetensorsWriter(folder / "f", tensors).write("b", "1", 1); },
+                   "b was not declared"));
+  EXPECT_TRUE(dies([&] { SafetensorsWriter(folder / "f", tensors).write("a", "1234567", 7); },
+                   "7 bytes for tensor a"));
+  EXPECT_TRUE(dies([&] { SafetensorsWriter(folder / "f", tensors).finish(); }, "0 of 6 bytes"));
+  const std::vector<TensorSpec> twice = {{"a", DType::u8, {1}}, {"a", DType::u8, {1}}};
+  EXPECT_TRUE(dies([&] { SafetensorsWriter(folder / "f", twice); }, "declared twice"));
 }
 
 void write_model(const TemporaryFolder& folder, int64_t max_shard_bytes) {

@@ -1,7 +1,7 @@
 // The verbs from recipe to printed JSON.
 #include <nlohmann/json.hpp>
 
-#include "base/temporary_folder.h"
+#include "base/captured_stream.h"
 #include "generate/generate.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
@@ -14,10 +14,9 @@ using Json = nlohmann::json;
 
 template <typename Verb>
 std::string output_of(Verb verb, const formats::Recipe& recipe, bool json) {
-  ::testing::internal::CaptureStdout();
+  const CapturedStream output(stdout);
   EXPECT_EQ(verb(recipe, json), 0);
-  std::fflush(stdout);
-  return ::testing::internal::GetCapturedStdout();
+  return output.text();
 }
 
 // The example's tokenizer and shape, with random weights: what it says is nonsense, always the
@@ -96,8 +95,8 @@ TEST(Score, PrintsLogProbabilitiesAndWritesLogits) {
 TEST(Score, ChunksAgree) {
   const formats::Recipe recipe = golden_recipe("rope_llama3");
   const Ids ids = random_ids(600, 131, 5);
-  generate::InferenceShape shape = generate::score_shape(600);
-  EXPECT_EQ(shape.prefill_tokens, generate::kPrefillTokens);
+  plan::InferenceShape shape = generate::score_shape(600);
+  EXPECT_EQ(shape.prefill_tokens, plan::kPrefillTokens);
   generate::Inference chunks(recipe, runtime::open_model(recipe), shape);
   shape.prefill_tokens = 600;
   generate::Inference whole(recipe, runtime::open_model(recipe), shape);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/temporary_folder.h"
+#include "base/captured_stream.h"
 #include "generate/exact_match.h"
 #include "generate/prompt.h"
 #include "generate/questions.h"
@@ -21,10 +21,9 @@ formats::Recipe evaluation(const std::filesystem::path& data, std::vector<std::s
 }
 
 std::string output_of(const formats::Recipe& recipe, bool json) {
-  ::testing::internal::CaptureStdout();
+  const CapturedStream output(stdout);
   EXPECT_EQ(generate::evaluate(recipe, json), 0);
-  std::fflush(stdout);
-  return ::testing::internal::GetCapturedStdout();
+  return output.text();
 }
 
 std::string lines_of(const std::vector<Json>& records) {

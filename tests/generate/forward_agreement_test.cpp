@@ -29,10 +29,9 @@ std::vector<float> training_logits(const std::string& name, const Ids& ids,
                                                .capacity = 1,
                                                .prefill_tokens = 1},
                                               *backend);
-  std::vector<program::Program> programs{*load.find("load")};
+  std::vector<program::Program> programs{*load.find(program::ProgramName::load)};
   programs.push_back(pipeline.plain(
-      models::forward(model.config, {.program_name = "forward",
-                                     .input_prefix = "",
+      models::forward(model.config, {.program = program::ProgramName::prefill,
                                      .tokens = tokens,
                                      .segments = static_cast<int64_t>(lengths.size()),
                                      .sequence_tokens = tokens,
@@ -41,18 +40,18 @@ std::vector<float> training_logits(const std::string& name, const Ids& ids,
   const plan::Job job = plan::make_job(std::move(programs), *backend);
   runtime::Executor executor(job, *backend);
   runtime::load_weights(model.folder, model.config, executor);
-  std::copy(ids.begin(), ids.end(), executor.tensor("tokens").as<int32_t>());
+  std::copy(ids.begin(), ids.end(), executor.tensor("host.tokens").as<int32_t>());
   int32_t begin = 0;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    int32_t* bounds = executor.tensor("query_bounds").as<int32_t>() + 2 * i;
+    int32_t* bounds = executor.tensor("host.query_bounds").as<int32_t>() + 2 * i;
     bounds[0] = begin;
     bounds[1] = begin + lengths[i];
     for (int32_t position = 0; position < lengths[i]; ++position, ++begin) {
-      executor.tensor("positions").as<int32_t>()[begin] = position;
-      executor.tensor("output_rows").as<int32_t>()[begin] = begin;
+      executor.tensor("host.positions").as<int32_t>()[begin] = position;
+      executor.tensor("host.output_rows").as<int32_t>()[begin] = begin;
     }
   }
-  executor.run("forward");
+  executor.run(program::ProgramName::prefill);
   const backends::Buffer& logits = executor.tensor("logits");
   return {logits.as<float>(), logits.as<float>() + logits.elements()};
 }

@@ -35,7 +35,7 @@ Ids repeated_argmax(const formats::Recipe& recipe, Ids ids, int64_t count) {
 std::vector<Generation> generate_all(const formats::Recipe& recipe, const std::vector<Ids>& prompts,
                                      const GenerationOptions& options, int64_t batch,
                                      int64_t chunk = 0) {
-  generate::InferenceShape shape = generate::shape_for(prompts, options.max_new_tokens, batch);
+  plan::InferenceShape shape = generate::shape_for(prompts, options.max_new_tokens, batch);
   if (chunk > 0) shape.prefill_tokens = chunk;
   Inference inference(recipe, runtime::open_model(recipe), shape);
   return Generator(inference).run(prompts, options);

@@ -1,27 +1,31 @@
 // Inference runs in exactly the planned memory, and within the budget.
 #include "base/temporary_folder.h"
-#include "generate/inference_plan.h"
 #include "golden_recipe.h"
+#include "plan/assembly.h"
+#include "runtime/rehearsal.h"
 
 namespace snug::testing {
 namespace {
 
-using generate::InferenceShape;
+using plan::InferenceShape;
 using program::Space;
 
 constexpr InferenceShape kShape{.sequences = 8, .capacity = 64, .prefill_tokens = 128};
 
-int64_t device_bytes(const generate::InferencePlan& plan) {
+int64_t device_bytes(const plan::PlannedInference& plan) {
   return plan.job.layout.spaces[static_cast<size_t>(Space::device)].arena_bytes;
 }
 
-generate::InferencePlan plan_with(int64_t budget, const InferenceShape& shape = kShape,
-                                  const std::vector<std::string>& more = {}) {
+plan::PlannedInference plan_with(int64_t budget, const InferenceShape& shape = kShape,
+                                 const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{"device_memory=" + std::to_string(budget)};
   words.insert(words.end(), more.begin(), more.end());
   const formats::Recipe recipe = golden_recipe("basic", words);
   const auto backend = backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = budget});
-  return generate::plan_in_budget(recipe, runtime::open_model(recipe).config, shape, *backend);
+  const models::ModelSource model = runtime::open_model(recipe);
+  return plan::assemble_inference(
+      {recipe, model.config, *backend, shape},
+      [&](const plan::Job& job) { return runtime::rehearse(job, *backend); });
 }
 
 TEST(InferencePlan, TheArenaIsWhatWasPlanned) {
@@ -34,14 +38,14 @@ TEST(InferencePlan, TheArenaIsWhatWasPlanned) {
 TEST(InferencePlan, TakesSmallerChunksInLessMemory) {
   const int64_t whole = device_bytes(plan_with(0));
   EXPECT_EQ(plan_with(whole).spec.prefill_tokens, kShape.prefill_tokens);
-  const generate::InferencePlan less = plan_with(whole - 1);
+  const plan::PlannedInference less = plan_with(whole - 1);
   EXPECT_EQ(less.spec.prefill_tokens, kShape.prefill_tokens / 2);
   EXPECT_LE(device_bytes(less), whole - 1);
 }
 
 TEST(InferencePlan, RefusesWhatDoesNotFitAndNamesAChangeThatDoes) {
   InferenceShape least = kShape;
-  least.prefill_tokens = generate::kLeastPrefillTokens;
+  least.prefill_tokens = plan::kMinPrefillTokens;
   const int64_t bytes = device_bytes(plan_with(0, least));
   try {
     plan_with(bytes - 1);

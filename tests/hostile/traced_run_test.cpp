@@ -22,7 +22,7 @@ class TracedShell : public ::testing::Test {
   }
   TracedRun run(const Disturbance& disturbance) {
     const std::string script =
-        "cd '" + folder_.path().string() + "' && echo before >a && echo behind >b && mv a c";
+        "cd '" + folder_.path().string() + "' && echo before >a && echo after >b && mv a c";
     return run_traced({.words = {"/bin/sh", "-c", script}, .streams = streams_.path()},
                       folder_.path(), disturbance);
   }
@@ -43,7 +43,7 @@ class TracedShell : public ::testing::Test {
 TEST_F(TracedShell, IsLeftAlone) {
   EXPECT_EQ(run({}).end.exit_code, 0);
   EXPECT_EQ(contents_of(folder_ / "c"), "before\n");
-  EXPECT_EQ(contents_of(folder_ / "b"), "behind\n");
+  EXPECT_EQ(contents_of(folder_ / "b"), "after\n");
 }
 
 TEST_F(TracedShell, IsKilledBeforeACall) {
@@ -59,7 +59,7 @@ TEST_F(TracedShell, IsKilledInTheMiddleOfAWrite) {
   const int64_t at = call("write", "b");
   ASSERT_GE(at, 0);
   EXPECT_EQ(run({.way = Way::torn, .call = at}).end.exit_code, 128 + SIGKILL);
-  EXPECT_EQ(contents_of(folder_ / "b"), "beh");
+  EXPECT_EQ(contents_of(folder_ / "b"), "aft");
 }
 
 TEST_F(TracedShell, IsToldOfAnErrorThatDidNotHappen) {

@@ -16,14 +16,14 @@ using program::Program;
 using program::Role;
 
 Program forward() {
-  return models::forward(*models::preset("smollm2-135m"), {.program_name = "forward",
-                                                           .input_prefix = "",
-                                                           .compute = program::DType::f32,
-                                                           .tokens = 16,
-                                                           .segments = 2,
-                                                           .head = models::Head::loss,
-                                                           .outputs = 0,
-                                                           .cache_capacity = 0});
+  return models::forward(*models::preset("smollm2-135m"),
+                         {.program = program::ProgramName::evaluate,
+                          .compute = program::DType::f32,
+                          .tokens = 16,
+                          .segments = 2,
+                          .head = models::Head::loss,
+                          .outputs = 0,
+                          .cache_capacity = 0});
 }
 
 int64_t count_role(const Program& program, Role role) {

@@ -9,9 +9,8 @@
 
 #include "backends/cuda/planned_card.h"
 #include "formats/recipe.h"
-#include "plan/document.h"
-#include "plan/fit.h"
-#include "plan/spec.h"
+#include "plan/assembly.h"
+#include "plan/clock.h"
 
 namespace snug::plan {
 namespace {
@@ -29,11 +28,10 @@ struct Judged {
 Judged judged(const Words& words, const program::Target& target, const RowShape& shape = {}) {
   const formats::Recipe recipe = formats::load_recipe("", words);
   const models::ModelSource model = models::find_model(recipe.model);
-  TrainingSpec spec = training_spec(recipe, model.config, target);
-  if (shape) shape(spec);
-  const PlanDocument document =
-      describe_training(recipe, spec, plan_training(spec, target), target);
-  return {document, judge_fit(recipe, model, document, target, shape)};
+  TrainingInputs inputs{recipe, model, target};
+  if (shape) inputs.data = DataFacts{shape, full_load(recipe.max_length)};
+  const PlannedTraining planned = assemble_training(inputs);
+  return {planned.document, planned.verdict()};
 }
 
 // With the words of the change in the place of those of the same keys.

@@ -28,7 +28,8 @@ class CalibrationFile : public ::testing::Test {
   Calibration measured() const {
     return {.machine = identify_machine(target_),
             .samples = {{"cast f32 > bf16", {600}, Work::bytes, 600, 1.25e-6},
-                        {"matmul n t f32 f32 > f32", {8, 4, 2}, Work::flops, 128, 3e-7}}};
+                        {"matmul n t f32 f32 > f32", {8, 4, 2}, Work::flops, 128, 3e-7},
+                        {"copy", {32}, Work::link_bytes, 32, 2e-7}}};
   }
   void write(const fs::path& path, const Calibration& calibration) const {
     base::write_file_atomically(path, to_json(calibration));
@@ -54,14 +55,21 @@ TEST_F(CalibrationFile, ReadsWhatItWrote) {
   const Calibration read = read_calibration(folder_ / "c.json");
   EXPECT_TRUE(read.machine.same_machine(written.machine));
   EXPECT_EQ(read.machine.date, written.machine.date);
-  ASSERT_EQ(read.samples.size(), 2U);
-  for (size_t i = 0; i < 2; ++i) {
+  ASSERT_EQ(read.samples.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(read.samples[i].name, written.samples[i].name);
     EXPECT_EQ(read.samples[i].shape, written.samples[i].shape);
     EXPECT_EQ(read.samples[i].unit, written.samples[i].unit);
     EXPECT_EQ(read.samples[i].work, written.samples[i].work);
     EXPECT_EQ(read.samples[i].seconds, written.samples[i].seconds);
   }
+}
+
+// Small as it is, a copy says nothing of what it costs to start an operation.
+TEST_F(CalibrationFile, CopiesInItAreNoLaunches) {
+  write(folder_ / "c.json", measured());
+  const Rates rates(read_calibration(folder_ / "c.json").samples);
+  EXPECT_DOUBLE_EQ(rates.roofline().launch_seconds, 3e-7);
 }
 
 TEST_F(CalibrationFile, IsFoundInTheCacheOfThisMachine) {
@@ -74,6 +82,26 @@ TEST_F(CalibrationFile, IsFoundInTheCacheOfThisMachine) {
   calibration.machine.libraries = "others";
   write(path, calibration);
   EXPECT_EQ(rates_for(recipe_, target_).basis(), "assumed");
+}
+
+TEST_F(CalibrationFile, QuickOneIsUsedWhereThereIsNoFullOne) {
+  Calibration quick = measured();
+  quick.quick = true;
+  const fs::path path = quick_calibration_path(quick.machine);
+  EXPECT_EQ(path.parent_path(), folder_ / "snug");
+  write(path, quick);
+  EXPECT_TRUE(read_calibration(path).quick);
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated quickly");
+  write(calibration_path(recipe_, quick.machine), measured());
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated");
+}
+
+// Nobody made it who could be told to make it again.
+TEST_F(CalibrationFile, DamagedQuickOneIsAsGoodAsNone) {
+  base::write_file_atomically(quick_calibration_path(measured().machine), "not JSON");
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), "assumed");
+  base::write_file_atomically(calibration_path(recipe_, measured().machine), "not JSON");
+  EXPECT_THROW(find_calibration(recipe_, target_), base::UserError);
 }
 
 TEST_F(CalibrationFile, NamedFileIsUsedWhateverItsMachine) {

@@ -66,7 +66,7 @@ TEST(Clock, SharedScratchOrdersChannels) {
   EXPECT_NEAR(timeline.seconds, 6e-3, 1e-9);
 }
 
-// It goes on beside what follows, but begins when what comes before it in the list is done.
+// It goes on next to what follows, but begins when what comes before it in the list is done.
 TEST(Clock, TransfersBeginInListOrderAndOverlapWhatFollows) {
   const Timeline timeline = timeline_of(
       "tensor a (10) f32\ntensor b (4) f32\n"
@@ -92,10 +92,12 @@ TEST(Clock, BothDirectionsRunSideBySide) {
 
 TEST(Clock, AStepIsFirstThenNextThenUpdate) {
   Job job;
-  for (const auto& [name, elements] :
-       {std::pair{"micro_first", 1}, {"micro_next", 2}, {"update", 10}, {"evaluate", 3}}) {
+  for (const auto& [name, elements] : {std::pair{program::ProgramName::micro_first, 1},
+                                       {program::ProgramName::micro_next, 2},
+                                       {program::ProgramName::update, 10},
+                                       {program::ProgramName::evaluate, 3}}) {
     Program program = parse_text(fmt::format("program {}\ntensor a ({}) f32\nx ({}) bf16 = cast(a)",
-                                             name, elements, elements));
+                                             name_of(name), elements, elements));
     job.programs.push_back(std::move(program));
   }
   EXPECT_NEAR(step_seconds(job, 1, rates(), {}), 11e-3, 1e-9);

@@ -6,8 +6,7 @@
 
 #include "formats/recipe.h"
 #include "null_target.h"
-#include "plan/document.h"
-#include "plan/spec.h"
+#include "plan/assembly.h"
 
 namespace snug::plan {
 namespace {
@@ -16,8 +15,7 @@ PlanDocument document_of(const std::vector<std::string>& words) {
   const NullTarget target(int64_t{80} << 30);
   const formats::Recipe recipe = formats::load_recipe("", words);
   const models::ModelSource model = models::find_model(recipe.model);
-  const TrainingSpec spec = training_spec(recipe, model.config, target);
-  return describe_training(recipe, spec, plan_training(spec, target), target);
+  return assemble_training({recipe, model, target}).document;
 }
 
 const std::vector<std::string> kWords{"model=smollm2-135m",

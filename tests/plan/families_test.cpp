@@ -1,4 +1,4 @@
-// What the plans of families promise beside llama's: fused projections and norms of heads cost no
+// What the plans of families promise next to llama's: fused projections and norms of heads cost no
 // memory that three projections would not, windows cost no time that they save, and longrope's
 // factors follow the job's capacity.
 #include <fmt/format.h>
@@ -7,9 +7,8 @@
 #include "formats/recipe.h"
 #include "models/rope.h"
 #include "null_target.h"
+#include "plan/assembly.h"
 #include "plan/clock.h"
-#include "plan/document.h"
-#include "plan/spec.h"
 
 namespace snug::plan {
 namespace {
@@ -54,7 +53,7 @@ TEST(NormsOfHeads, KeepNothingMore) {
 TEST(Windows, CostWhatTheyShow) {
   const auto attention_flops = [](const TrainingSpec& spec) {
     const Job job = plan_training(spec, NullTarget());
-    const program::Program& micro = *job.find("micro_first");
+    const program::Program& micro = *job.find(program::ProgramName::micro_first);
     double flops = 0;
     for (const program::Operation& operation : micro.operations)
       if (operation.kind() == program::Kind::attention)
@@ -64,7 +63,7 @@ TEST(Windows, CostWhatTheyShow) {
   TrainingSpec spec = spec_of("mistral-7b-v0.1", {"max_length=16384"});
   const double windowed = attention_flops(spec);
   spec.model.windows.clear();
-  // 16384 queries see 4096 keys each but for the first 4096, in place of 8192 on average.
+  // 16384 queries see 4096 keys each except for the first 4096, in place of 8192 on average.
   const double pairs = 4096.0 * 4097 / 2 + 12288.0 * 4096;
   const double all_pairs = 16384.0 * 16385 / 2;
   EXPECT_NEAR(windowed / attention_flops(spec), pairs / all_pairs, 1e-6);
@@ -73,21 +72,25 @@ TEST(Windows, CostWhatTheyShow) {
 TEST(Longrope, FactorsFollowTheCapacityOfTheJob) {
   const models::ModelConfig model = *models::preset("phi-3-mini-128k");
   for (const auto& [length, factors] : {std::pair{4096, "short"}, std::pair{4097, "long"}}) {
-    const TrainingSpec spec =
-        spec_of("phi-3-mini-128k", {fmt::format("max_length={}", length), "method=lora"});
-    const Job job = plan_training(spec, NullTarget());
+    const formats::Recipe recipe = formats::load_recipe(
+        "", {"model=phi-3-mini-128k", fmt::format("max_length={}", length), "method=lora"});
+    const models::ModelSource source = models::find_model(recipe.model);
+    const NullTarget target;
+    const PlannedTraining planned = assemble_training({recipe, source, target});
     const bool is_long = std::string(factors) == "long";
     const char* name = is_long ? "inverse_frequencies.long" : "inverse_frequencies";
-    EXPECT_NE(job.find("micro_first")->find(name), program::kNone) << length;
-    const formats::Recipe recipe = formats::load_recipe("", {"model=phi-3-mini-128k"});
-    const PlanDocument document = describe_training(recipe, spec, job, NullTarget());
+    const program::Program& micro = *planned.job.find(program::ProgramName::micro_first);
+    EXPECT_NE(micro.find(name), program::kNone) << length;
+    const PlanDocument& document = planned.document;
     EXPECT_EQ(document.rotary_factors, factors);
     EXPECT_NE(summary(document).find(fmt::format("longrope's {} factors", factors)),
               std::string::npos);
   }
   TrainingSpec spec = spec_of("phi-3-mini-128k", {"max_length=8192", "method=lora"});
   spec.longest_document = 4096;
-  EXPECT_NE(plan_training(spec, NullTarget()).find("micro_first")->find("inverse_frequencies"),
+  EXPECT_NE(plan_training(spec, NullTarget())
+                .find(program::ProgramName::micro_first)
+                ->find("inverse_frequencies"),
             program::kNone);
   const auto shorter = models::inverse_frequencies(model, 4096);
   const auto longer = models::inverse_frequencies(model, 4097);
@@ -103,7 +106,7 @@ TEST(Longrope, InferenceCountsPromptAndNewTokens) {
                              .capacity = capacity,
                              .prefill_tokens = 64};
     const Job job = plan_inference(spec, NullTarget());
-    for (const char* name : {"prefill", "decode"})
+    for (const auto name : {program::ProgramName::prefill, program::ProgramName::decode})
       EXPECT_EQ(job.find(name)->find("inverse_frequencies.long") != program::kNone,
                 capacity > 4096);
   }

@@ -61,7 +61,7 @@ void expect_below_bars(const program::Target& target) {
     words.insert(words.end(), bar.words.begin(), bar.words.end());
     const Job job = plan_of(words, target);
     EXPECT_LE(gigabytes(job), bar.gigabytes) << bar.name << " on " << target.name();
-    // Weights alone are 16 GB, or 3.6 in 4 bits beside 2.1 of embedding and head: a plan that
+    // Weights alone are 16 GB, or 3.6 in 4 bits next to 2.1 of embedding and head: a plan that
     // forgot them is no plan.
     const bool is_quantized = bar.words[0] == "method=qlora";
     EXPECT_GE(gigabytes(job), is_quantized ? 5.7 : 16.06) << bar.name;
@@ -209,7 +209,7 @@ TEST(MemoryReport, AddsUpToThePeak) {
   EXPECT_LE(roles, device.lower_bound_bytes);
   // What is missing is padding to the alignment.
   EXPECT_GE(roles, device.lower_bound_bytes - 256 * static_cast<int64_t>(device.live.size()));
-  EXPECT_EQ(device.peak_program, "micro_first");
+  EXPECT_EQ(device.peak_program, name_of(program::ProgramName::micro_first));
   EXPECT_GE(device.peak_index, 0);
 }
 
@@ -217,10 +217,10 @@ TEST(MemoryReport, OfProgramsThatRanLeavesOutTheOthers) {
   const Job job = plan_of({"model=smollm2-135m", "method=lora"}, NullTarget());
   std::vector<bool> ran(job.programs.size(), true);
   EXPECT_EQ(read_memory(job, ran).device().by_role, read_memory(job).device().by_role);
-  ran[static_cast<size_t>(job.index_of("micro_first"))] = false;
+  ran[static_cast<size_t>(job.index_of(program::ProgramName::micro_first))] = false;
   const MemoryReport without = read_memory(job, ran);
   EXPECT_EQ(without.device().by_role.count("activation"), 0U);
-  EXPECT_NE(without.device().peak_program, "micro_first");
+  EXPECT_NE(without.device().peak_program, name_of(program::ProgramName::micro_first));
   EXPECT_EQ(without.device().peak_bytes, read_memory(job).device().peak_bytes);
 }
 

@@ -87,9 +87,10 @@ std::string attention_grad(int head_dim, const char* more) {
       32 * head_dim, 8 * head_dim, head_dim, more);
 }
 
-TEST(RateKey, TellsOwnAttentionFromALibrarys) {
+TEST(RateKey, TellsKindsOfAttentionApart) {
   for (const auto& form : {attention, attention_grad}) {
     const RateKey own = key_of(form(128, ""));
+    EXPECT_EQ(key_of(form(128, ", tensor_cores")).name, own.name + " on tensor cores");
     const RateKey library = key_of(form(128, ", by_library"));
     EXPECT_EQ(library.name, own.name + " by library");
     EXPECT_EQ(library.shape, own.shape);
@@ -112,7 +113,7 @@ TEST(Rates, MeasuredShapeIsReturnedAsMeasured) {
 }
 
 // A product with a narrow factor runs at a rate that grows with its width, and with the tokens a
-// little: a law of powers, which interpolation has to find between and beside the samples.
+// little: a law of powers, which interpolation has to find between and next to the samples.
 TEST(Rates, InterpolatesALawOfPowers) {
   const auto rate = [](double m, double n, double k) {
     return 1e8 * n * std::pow(m, 0.1) * std::pow(k, 0.05);
@@ -174,8 +175,9 @@ double planned_rate(const std::string& text, double segment_tokens) {
 
 TEST(Rates, OfADataSheetHaveOneShareForOwnAttention) {
   for (const double length : {256.0, 2048.0, 8192.0, 16384.0}) {
-    EXPECT_NEAR(planned_rate(attention(128, ""), length), 0.3 * 989, 1e-6);
-    EXPECT_NEAR(planned_rate(attention_grad(64, ""), length), 0.3 * 989, 1e-6);
+    EXPECT_NEAR(planned_rate(attention(128, ", tensor_cores"), length), 0.3 * 989, 1e-6);
+    EXPECT_NEAR(planned_rate(attention_grad(64, ", tensor_cores"), length), 0.3 * 989, 1e-6);
+    EXPECT_NEAR(planned_rate(attention(128, ""), length), 0.3 * 67, 1e-6);
   }
 }
 
@@ -226,6 +228,39 @@ TEST(Rates, OfTransfersAreTheLinks) {
   EXPECT_NEAR(seconds(Rates::of_data_sheet(peaks)), 4e6 / (0.85 * 64e9), 1e-12);
   EXPECT_NEAR(seconds(Rates(samples, peaks)), 4e6 / (0.85 * 64e9), 1e-12);
   EXPECT_NEAR(seconds(Rates(samples)), 4e6 / (1e9 / 2), 1e-12);
+}
+
+// What the low product of an augmented one leaves is written and read by itself.
+TEST(Rates, OfTwoProductsAddWhatGoesBetweenThem) {
+  const program::DataSheetRates peaks{.bf16_flops_a_second = 1e15,
+                                      .f32_flops_a_second = 1e14,
+                                      .bytes_a_second = 4e12,
+                                      .host_bytes_a_second = 64e9};
+  const Rates rates = Rates::of_data_sheet(peaks);
+  const std::string augmented =
+      "tensor x (4096, 4096) bf16\ntensor w (4096, 4096) bf16\ntensor low (4096, 16) bf16\n"
+      "tensor up (4096, 16) bf16\ny (4096, 4096) bf16 = matmul(x, w, low, up) "
+      "{transpose_b, augmented, low_transpose_b";
+  const double between = 2.0 * (4096.0 * 4096 + 2 * 4096 * 16) / (0.8 * 4e12);
+  EXPECT_NEAR(seconds_of(rates, augmented + ", products 2}") - seconds_of(rates, augmented + "}"),
+              between + rates.roofline().launch_seconds, 1e-9);
+}
+
+// A timed launch is taken off again, down to what the bytes take.
+TEST(Rates, OfAJoinedStepLeaveTheLaunchOut) {
+  const std::string step =
+      "tensor g (1000) f32\ntensor factor (1) f32\ntensor rate (1) f32\ntensor step (1) i32\n"
+      "tensor w (1000) f32\ntensor m (1000) f32\ntensor v (1000) f32\n"
+      "adamw(g, factor, rate, step) updates (w, m, v)";
+  const Rates assumed = Rates::assumed(1);
+  EXPECT_NEAR(seconds_of(assumed, step) - seconds_of(assumed, step + " joined"),
+              assumed.roofline().launch_seconds, 1e-12);
+  // The launch is the fastest sample's time, and memory is as fast as most samples say.
+  std::vector<RateSample> samples(10, {"add f32 f32 > f32", {1e6}, Work::bytes, 1e6, 1e-5});
+  samples.push_back(sample_of(step, 1e9));
+  const Rates measured(samples);
+  const double saved = seconds_of(measured, step) - seconds_of(measured, step + " joined");
+  EXPECT_NEAR(saved, measured.roofline().launch_seconds, 1e-9);
 }
 
 TEST(Rates, AssumedRowGrowsWithThreads) {

@@ -28,6 +28,33 @@ TEST(Cost, Matmul) {
   EXPECT_EQ(update.bytes, 2.0 * (100 * 70 + 100 * 30) + 4.0 * 70 * 30);
 }
 
+// As two products: the low one writes c and the other reads it, which nothing hides.
+TEST(Cost, OfAnAugmentedMatmulFollowsItsProducts) {
+  const std::string tensors =
+      "tensor x (100, 30) bf16\ntensor w (70, 30) bf16\ntensor low (100, 8) bf16\n"
+      "tensor up (70, 8) bf16\n"
+      "y (100, 70) bf16 = matmul(x, w, low, up) {transpose_b, augmented, low_transpose_b";
+  const Cost one = cost_of(tensors + "}");
+  const Cost two = cost_of(tensors + ", products 2}");
+  EXPECT_EQ(one.flops, 2.0 * 100 * 70 * (30 + 8));
+  EXPECT_EQ(two.flops, one.flops);
+  EXPECT_EQ(one.serial_bytes, 0);
+  EXPECT_EQ(two.serial_bytes, 2.0 * (100 * 8 + 70 * 8 + 100 * 70));
+  EXPECT_EQ(two.bytes, one.bytes + 2 * 2.0 * 100 * 70);
+  EXPECT_EQ(one.launches, 1);
+  EXPECT_EQ(two.launches, 2);
+}
+
+TEST(Cost, OfAJoinedStepHasNoLaunch) {
+  const std::string step =
+      "tensor g (8) f32\ntensor factor (1) f32\ntensor rate (1) f32\ntensor step (1) i32\n"
+      "tensor w (8) f32\ntensor m (8) f32\ntensor v (8) f32\n"
+      "adamw(g, factor, rate, step) updates (w, m, v)";
+  EXPECT_EQ(cost_of(step).launches, 1);
+  EXPECT_EQ(cost_of(step + " joined").launches, 0);
+  EXPECT_EQ(cost_of(step + " joined").bytes, cost_of(step).bytes);
+}
+
 TEST(Cost, CountsEachTensorOnceAndNoWorkspace) {
   const Cost cost = cost_of(
       "tensor x (10, 4) f32\ntensor scratch (1000) u8 workspace\n"

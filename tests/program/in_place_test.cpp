@@ -34,16 +34,6 @@ TEST(InPlace, ListsEachKindsPairs) {
   EXPECT_EQ(pairs_of(RmsNorm{}), (Pairs{{0, 0}}));
 }
 
-// Outputs that backward keeps are never counted as cheap.
-TEST(Kinds, ElementwiseAreThoseWhoseOutputIsNeverKept) {
-  for (int i = 0; i < kKindCount; ++i) {
-    const auto kind = static_cast<Kind>(i);
-    const bool expected = kind == Kind::rms_norm || kind == Kind::silu_mul ||
-                          kind == Kind::dropout || kind == Kind::cast;
-    EXPECT_EQ(traits_of(kind).is_cheap, expected) << name_of(kind);
-  }
-}
-
 TEST(Kinds, NamesReadBack) {
   for (int i = 0; i < kKindCount; ++i) {
     const auto kind = static_cast<Kind>(i);

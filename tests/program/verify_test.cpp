@@ -57,6 +57,24 @@ TEST(Verify, ShapeRules) {
             Problems{"operation 0 (matmul) c 'y' has shape (8, 6), expected (8, 4)"});
 }
 
+TEST(Verify, OnlyNeighbouringStepsAreJoined) {
+  const std::string scalars =
+      "tensor factor (1) f32 scalar step\ntensor rate (1) f32 batch step\n"
+      "tensor step (1) i32 batch step\n";
+  const auto step = [](const std::string& n, const char* joined) {
+    return "tensor g" + n + " (4) f32 gradient step\ntensor p" + n + " (4) f32 weight run\n" +
+           "tensor m" + n + " (4) f32 moment run\ntensor v" + n + " (4) f32 moment run\n" +
+           "adamw(g" + n + ", factor, rate, step) updates (p" + n + ", m" + n + ", v" + n + ")" +
+           joined + "\n";
+  };
+  EXPECT_EQ(problems_of(scalars + step("1", "") + step("2", " joined")), Problems{});
+  const char* problem = "is joined to what it cannot run with";
+  EXPECT_EQ(problems_of(scalars + step("1", " joined")),
+            Problems{std::string("operation 0 (adamw) ") + problem});
+  EXPECT_EQ(problems_of("y (8, 4) bf16 = add(x, x)\nz (8, 4) bf16 = add(x, y) joined\n"),
+            Problems{std::string("operation 1 (add) ") + problem});
+}
+
 TEST(Verify, Sizes) {
   EXPECT_EQ(problems_of("tensor huge (4294967296, 4294967296) f32"),
             Problems{"tensor 'huge' of shape (4294967296, 4294967296) is larger than any memory"});

@@ -1,4 +1,4 @@
-// What must hold of copies that go on beside other operations, one broken rule at a time.
+// What must hold of copies that go on next to other operations, one broken rule at a time.
 #include <gtest/gtest.h>
 
 #include "program/text.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/temporary_folder.h"
+#include "program/tensor_names.h"
 #include "tiny_checkpoint.h"
 
 namespace snug::runtime {
@@ -85,7 +86,7 @@ class FlippedBits : public CheckpointErrors {
   }
   static std::string state_of(const fs::path& saved, TinyRun& run) {
     const TrainerState state = restore_checkpoint(saved, run.spec().model, run.executor());
-    run.executor().run("prepare");
+    run.executor().run(program::ProgramName::prepare);
     std::string bits = to_json(state);
     for (const std::string& name : run.state_names()) bits += run.bytes(name);
     return bits;
@@ -142,7 +143,7 @@ TEST_F(CheckpointErrors, MomentsThatAreNotFiniteAreNotSaved) {
   const TinyOptions options = tiny(plan::MethodKind::lora);
   TinyRun run(options);
   fill_state(run, 5);
-  const std::string moment = methods::second_moment_name(run.job().trainables.front().name);
+  const std::string moment = program::second_moment_name(run.job().trainables.front().name);
   run.set(run.executor().tensor(moment), 1, INFINITY);
   const std::string text = user_error_of(
       [&] { save_checkpoint(options_for(run, folder_.path()), state_at(1), run.executor()); });

@@ -66,7 +66,7 @@ TEST(CheckpointFolders, IncompleteAndForeignOnesArePassedOver) {
   EXPECT_EQ(find_latest_checkpoint(folder.path()), folder / "checkpoint-10");
 }
 
-// Renamed or copied, it would count its steps anew.
+// Renamed or copied, it would count its steps again.
 TEST(CheckpointFolders, TheNameIsThatOfTheStep) {
   TemporaryFolder folder;
   make_checkpoint(folder, 10);

@@ -1,4 +1,5 @@
 #include "runtime/checkpoint.h"
+#include "program/tensor_names.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,7 +52,7 @@ TEST_F(Checkpoint, RestoresEveryBitForEveryMethodAndOptimizer) {
 
       TinyRun again(options);
       const TrainerState state = restore_checkpoint(saved, run.spec().model, again.executor());
-      again.executor().run("prepare");
+      again.executor().run(program::ProgramName::prepare);
       EXPECT_EQ(state.step, 7);
       EXPECT_EQ(state.rows_consumed, 56);
       EXPECT_EQ(state.train_seconds, 0.1 * 7);
@@ -83,7 +84,7 @@ TEST_F(Checkpoint, SavingTheSameStepAgainReplacesIt) {
   EXPECT_EQ(folder_.count(), 1U);
   TinyRun again(tiny(plan::MethodKind::lora));
   restore_checkpoint(saved, run.spec().model, again.executor());
-  again.executor().run("prepare");
+  again.executor().run(program::ProgramName::prepare);
   for (const std::string& name : run.state_names())
     EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
 }
@@ -129,8 +130,8 @@ TEST_F(Checkpoint, WeightsThatAreNotFiniteAreRefusedAndOlderOnesStay) {
     options.save_total_limit = 1;
     save_checkpoint(options, state_at(1), run.executor());
     const std::string& name = run.job().trainables.back().name;
-    run.set(run.executor().tensor(methods::master_name(name)), 0, INFINITY);
-    run.executor().run("prepare");
+    run.set(run.executor().tensor(program::master_name(name)), 0, INFINITY);
+    run.executor().run(program::ProgramName::prepare);
     const std::string text =
         user_error_of([&] { save_checkpoint(options, state_at(2), run.executor()); });
     EXPECT_TRUE(contains(text, name));
@@ -170,7 +171,7 @@ TEST_F(Checkpoint, SurvivesAKillAtAnyInstant) {
     TinyRun again(options);
     const int64_t step = restore_checkpoint(*latest, again.spec().model, again.executor()).step;
     EXPECT_GE(step, next + 2);
-    again.executor().run("prepare");
+    again.executor().run(program::ProgramName::prepare);
     TinyRun expected(options);
     fill_state(expected, static_cast<unsigned>(step));
     for (const std::string& name : expected.state_names())

@@ -19,14 +19,14 @@ TEST(CudaLaunches, AnUpdateStepsItsTensorsTogether) {
         {.method = plan::MethodKind::lora, .compute = base::DType::bf16, .optimizer = optimizer});
     random_weights(run.spec().model, 1, run.executor());
     initialise_adapter(1, run.executor());
-    run.executor().run("prepare");
-    run.executor().set_scalar("learning_rate", 1e-3F);
-    run.executor().set_scalar("step", int32_t{1});
+    run.executor().run(program::ProgramName::prepare);
+    run.executor().set_input("learning_rate", 1e-3F);
+    run.executor().set_input("step", int32_t{1});
     run.executor().backend().synchronise();
     const uint64_t before = cuda_emulator::launches();
-    run.executor().run("update");
+    run.executor().run(program::ProgramName::update);
     run.executor().backend().synchronise();
-    EXPECT_GE(run.job().find("update")->operations.size(), 28U);
+    EXPECT_GE(run.job().find(program::ProgramName::update)->operations.size(), 28U);
     EXPECT_EQ(cuda_emulator::launches() - before, 4U);
   }
 }

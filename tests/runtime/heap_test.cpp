@@ -51,7 +51,7 @@ TEST(Heap, SavingAndLoadingStayOutOfIt) {
   TemporaryFolder folder;
   TinyRun run({.model = config, .compute = DType::bf16});
   random_weights(config, 1, run.executor());
-  run.executor().run("prepare");
+  run.executor().run(program::ProgramName::prepare);
   CheckpointOptions options;
   options.output_dir = folder / "run";
   options.model.config = config;

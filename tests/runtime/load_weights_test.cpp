@@ -90,7 +90,7 @@ TEST(LoadWeights, FillsTheMasterThatPrepareCasts) {
   const models::ModelConfig config = golden_config("basic");
   TinyRun run({.model = config, .compute = DType::bf16});
   load_weights(golden("basic") / "model", config, run.executor());
-  run.executor().run("prepare");
+  run.executor().run(program::ProgramName::prepare);
   const formats::TensorIndex index(golden("basic") / "model");
   for (const models::Weight& weight : models::weights_of(config)) {
     EXPECT_TRUE(run.bytes("master." + weight.name) == stored(index, weight.name)) << weight.name;

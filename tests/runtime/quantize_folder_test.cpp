@@ -162,7 +162,7 @@ TEST(QuantizeFolder, EveryByteIsThatOfTransformers) {
     EXPECT_EQ(base::read_json_file(folder / "out/config.json"),
               base::read_json_file(golden(name) / "config.json"));
     EXPECT_TRUE(fs::exists(folder / "out/generation_config.json"));
-    EXPECT_EQ(folder.count(), 1U) << "nothing is left beside the result";
+    EXPECT_EQ(folder.count(), 1U) << "nothing is left next to the result";
   }
 }
 

@@ -99,7 +99,7 @@ TEST(RandomWeights, MasterKeepsWhatTheWeightRounds) {
   random_weights(config, 5, plain.executor());
   random_weights(config, 5, mastered.executor());
   random_weights(config, 5, frozen.executor());
-  mastered.executor().run("prepare");
+  mastered.executor().run(program::ProgramName::prepare);
   for (const models::Weight& weight : models::weights_of(config)) {
     EXPECT_TRUE(mastered.bytes("master." + weight.name) == plain.bytes(weight.name));
     EXPECT_TRUE(mastered.bytes(weight.name) == frozen.bytes(weight.name));

@@ -1,5 +1,5 @@
-// What the executor records and what it queues anew: a loss between other operations, on the CUDA
-// backend and its emulated device.
+// What the executor records and what it queues in every run: a loss between other operations, on
+// the CUDA backend and its emulated device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,8 +8,10 @@
 
 #include "backends/cuda/cuda_backend.h"
 #include "backends/loss_operands.h"
+#include "passes/host_copies.h"
 #include "plan/job.h"
 #include "program/builder.h"
+#include "program/verify.h"
 #include "runtime/executor.h"
 
 namespace snug::testing {
@@ -57,11 +59,12 @@ TensorId add_tensor(program::Builder& builder, const std::string& name, const pr
 
 // sum = x + x; the loss of sum; twice = losses + losses; four = twice + twice.
 program::Program loss_program(const program::Target& target) {
-  program::Builder builder("micro_first");
+  program::Builder builder(program::ProgramName::micro_first);
   const TensorId x = add_tensor(builder, "x", {kTokens, kWidth});
   const TensorId weight = add_tensor(builder, "weight", {kVocab, kWidth});
   const TensorId targets = add_tensor(builder, "targets", {kTokens}, DType::i32, Role::batch);
-  const TensorId inverse_tokens = add_tensor(builder, "inverse_tokens", {1});
+  const TensorId inverse_tokens =
+      add_tensor(builder, "inverse_tokens", {1}, DType::f32, Role::batch);
   const TensorId sum = add_tensor(builder, "sum", {kTokens, kWidth});
   const TensorId losses = add_tensor(builder, "losses", {kTokens});
   const TensorId loss = add_tensor(builder, "loss", {1});
@@ -72,17 +75,16 @@ program::Program loss_program(const program::Target& target) {
                {losses, loss});
   builder.emit(program::Add{}, {losses, losses}, {twice});
   builder.emit(program::Add{}, {twice, twice}, {four});
-  program::Program program = builder.take();
-  program::Tensor host = program.tensor(targets);
-  host.name = "host.targets";
-  host.space = program::Space::pinned_host;
-  program.tensors.push_back(host);
+  program::Program program = passes::host_copies(builder.take(), {});
+  const auto with_loss = std::find_if(
+      program.operations.begin(), program.operations.end(),
+      [](const auto& operation) { return operation.kind() == Kind::linear_cross_entropy; });
   program::Tensor workspace;
   workspace.name = "workspace";
   workspace.dtype = DType::u8;
   workspace.role = Role::workspace;
-  workspace.shape = {target.workspace({program, program.operations[1]}).bytes};
-  program.operations[1].workspace = static_cast<TensorId>(program.tensors.size());
+  workspace.shape = {target.workspace({program, *with_loss}).bytes};
+  with_loss->workspace = static_cast<TensorId>(program.tensors.size());
   program.tensors.push_back(workspace);
   return program;
 }
@@ -92,17 +94,16 @@ class LossJob {
   LossJob() : job_(plan::make_job({loss_program(backend_)}, backend_)), executor_(job_, backend_) {
     fill("x", 3);
     fill("weight", 5);
-    executor_.set_scalar("inverse_tokens", 1.0F);
+    executor_.set_input("inverse_tokens", 1.0F);
   }
 
   // Four times the losses of a batch in which every `stride`-th row is trained.
   std::vector<float> step(int64_t stride) {
-    executor_.await_upload();
+    executor_.await_inputs(program::ProgramName::micro_first);
     auto* targets = executor_.tensor("host.targets").as<int32_t>();
     for (int64_t t = 0; t < kTokens; ++t)
       targets[t] = t % stride == 0 ? static_cast<int32_t>(t) : -1;
-    executor_.upload_batch("micro_first");
-    executor_.run("micro_first");
+    executor_.run(program::ProgramName::micro_first);
     std::vector<float> four(kTokens);
     backend_.copy(four.data(), executor_.tensor("four").data, kTokens * int64_t{sizeof(float)});
     return four;
@@ -138,6 +139,68 @@ TEST(Recordings, leave_the_loss_out_whose_rows_change) {
   EXPECT_EQ(job.backend().runs[Kind::linear_cross_entropy], 6);
   EXPECT_EQ(job.backend().runs[Kind::add], 6)
       << "each of three: once one by one, once for the recording";
+}
+
+// sum = x + x, copied to the host and back while the loss of sum is computed; back2 = back + back.
+program::Program program_with_copies(const program::Target& target) {
+  program::Program program = loss_program(target);
+  const auto add = [&](const std::string& name, program::Space space) {
+    program::Tensor tensor = program.tensor(program.find("sum"));
+    tensor.name = name;
+    tensor.space = space;
+    program.tensors.push_back(tensor);
+    return static_cast<TensorId>(program.tensors.size() - 1);
+  };
+  const TensorId sum = program.find("sum");
+  const TensorId out = add("out", program::Space::pinned_host);
+  const TensorId back = add("back", program::Space::device);
+  const TensorId twice = add("back2", program::Space::device);
+  const auto operation = [](program::Attributes attributes, TensorId from, TensorId to) {
+    program::Operation made;
+    made.attributes = std::move(attributes);
+    made.reads = {from};
+    const bool is_await = std::holds_alternative<program::Await>(made.attributes);
+    (is_await ? made.updates : made.writes) = {to};
+    return made;
+  };
+  const auto transfer = [&](TensorId from, TensorId to, program::Channel channel) {
+    program::Operation made = operation(program::Transfer{}, from, to);
+    made.channel = channel;
+    return made;
+  };
+  std::vector<program::Operation>& list = program.operations;
+  const auto at_loss = [&] {
+    return std::find_if(list.begin(), list.end(),
+                        [](const auto& each) { return each.kind() == Kind::linear_cross_entropy; });
+  };
+  list.insert(at_loss(), transfer(sum, out, program::Channel::device_to_host));
+  list.insert(at_loss() + 1, {operation(program::Await{}, sum, out),
+                              transfer(out, back, program::Channel::host_to_device)});
+  list.push_back(operation(program::Await{}, out, back));
+  program::Operation doubled = operation(program::Add{}, back, twice);
+  doubled.reads = {back, back};
+  list.push_back(doubled);
+  return program;
+}
+
+TEST(Recordings, LetCopiesGoOnAcrossTheLoss) {
+  Watched backend;
+  const plan::Job job = plan::make_job({program_with_copies(backend)}, backend);
+  EXPECT_EQ(program::verify(job.programs[0]), std::vector<std::string>{});
+  runtime::Executor executor(job, backend);
+  executor.set_input("inverse_tokens", 1.0F);
+  const backends::Buffer& x = executor.tensor("x");
+  for (int run = 0; run < 3; ++run) {
+    std::vector<float> values(static_cast<size_t>(x.elements()), 1.5F + static_cast<float>(run));
+    backend.copy(x.data, values.data(), x.bytes());
+    executor.run(program::ProgramName::micro_first);
+    std::vector<float> twice(values.size());
+    backend.copy(twice.data(), executor.tensor("back2").data, x.bytes());
+    EXPECT_EQ(twice, std::vector<float>(values.size(), 4 * values[0])) << "run " << run;
+  }
+  EXPECT_EQ(backend.runs[Kind::transfer], 5)
+      << "across the loss once in each run; the other once one by one, once for the recording";
+  EXPECT_EQ(backend.runs[Kind::await], 5);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST(SaveModel, CarriesConfigAndCompanionsOfTheBase) {
               base::read_text_file(folder / "base" / name))
         << name;
   EXPECT_FALSE(std::filesystem::exists(folder / "out/model.safetensors.index.json"));
-  EXPECT_EQ(folder.count(), 2U) << "nothing is left beside";
+  EXPECT_EQ(folder.count(), 2U) << "nothing is left next to it";
 }
 
 TEST(SaveModel, UpdatesTheOlderTypeKeyToo) {
@@ -78,7 +78,7 @@ TEST(SaveModel, UpdatesTheOlderTypeKeyToo) {
   const models::ModelSource source = models::find_model((folder / "base").string());
   TinyRun run({.model = source.config, .compute = DType::bf16});
   random_weights(source.config, 3, run.executor());
-  run.executor().run("prepare");
+  run.executor().run(program::ProgramName::prepare);
   save_model(folder / "out", source, run.executor());
   const auto config = base::read_json_file(folder / "out/config.json");
   EXPECT_EQ(config["torch_dtype"], "bfloat16");
@@ -105,7 +105,7 @@ TEST(SaveModel, RefusesWhatIsNotFinite) {
       TemporaryFolder folder;
       TinyRun run({.compute = compute});
       random_weights(run.spec().model, 3, run.executor());
-      run.executor().run("prepare");
+      run.executor().run(program::ProgramName::prepare);
       save_model(folder / "out", {run.spec().model, {}}, run.executor());
       const std::string before = base::read_text_file(folder / "out/model.safetensors");
       run.set(run.executor().tensor("model.norm.weight"), 5, wrong);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "methods/update.h"
+#include "program/tensor_names.h"
 #include "runtime/checkpoint.h"
 #include "runtime/random_weights.h"
 #include "tiny_run.h"
@@ -62,12 +63,12 @@ inline void fill_state(TinyRun& run, unsigned salt) {
   run.scribble(run.state_names(), salt);
   for (const std::string& name : run.state_names()) make_finite(run.executor().tensor(name), run);
   for (const program::Tensor& tensor : run.job().trainables) {
-    const std::string master = methods::master_name(tensor.name);
+    const std::string master = program::master_name(tensor.name);
     const bool has_master = run.executor().has(master);
     runtime::fill_normal({run.executor().tensor(has_master ? master : tensor.name), tensor.name},
                          salt, 0.02F, run.executor());
   }
-  run.executor().run("prepare");
+  run.executor().run(program::ProgramName::prepare);
 }
 
 }  // namespace snug::testing

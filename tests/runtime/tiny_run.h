@@ -16,6 +16,7 @@
 #include "models/weights.h"
 #include "passes/quantize.h"
 #include "plan/job.h"
+#include "program/tensor_names.h"
 #include "runtime/convert.h"
 #include "runtime/executor.h"
 
@@ -110,8 +111,8 @@ class TinyRun {
     std::vector<std::string> names;
     for (const program::Tensor& tensor : job_.trainables)
       for (const std::string& name :
-           {tensor.name, methods::master_name(tensor.name), methods::first_moment_name(tensor.name),
-            methods::second_moment_name(tensor.name)})
+           {tensor.name, program::master_name(tensor.name), program::first_moment_name(tensor.name),
+            program::second_moment_name(tensor.name)})
         if (executor_.has(name)) names.push_back(name);
     return names;
   }

@@ -131,6 +131,28 @@ TEST(Style, GeneralCodeNamesNoKind) {
     }
 }
 
+// Programs of a job, and tensors that code refers to without having made them: program_name.h and
+// tensor_names.h. Operands of a kind have names of their own.
+TEST(Style, ProgramsAndTensorsAreNamedOnce) {
+  const std::set<std::string> namers{"program_name.h", "tensor_names.h", "tensor_names.cpp"};
+  const std::regex means_nothing_else(
+      "\"(micro_first|micro_next|prefill|decode|query_bounds|key_bounds|output_rows|"
+      "inverse_tokens|gradient_norm|clip_factor|(host|gradient|master|moment1|moment2|scale1|"
+      "scale2)\\.[^\"]*|load\\.(slot|stage|absmax|values|scales)[^\"]*)\"");
+  const std::regex looked_up(
+      "(find|tensor|has|set_input|result<[a-z0-9_]+>|run|load|index_of|Builder [a-z]+|batch|"
+      "declare)\\(\"(load|prepare|update|evaluate|tokens|targets|positions|slots|learning_rate|"
+      "step|random|loss|logits)\"");
+  for (const fs::path& path : sources("src")) {
+    if (path.parent_path() == kRoot / "src/program/kinds") continue;
+    if (namers.contains(path.filename().string())) continue;
+    for (const std::string& line : lines_of(path)) {
+      EXPECT_FALSE(std::regex_search(line, means_nothing_else)) << path << ": " << line;
+      EXPECT_FALSE(std::regex_search(line, looked_up)) << path << ": " << line;
+    }
+  }
+}
+
 TEST(Style, EverySourceIsListed) {
   for (const char* folder : {"src", "tests"})
     for (const fs::path& path : sources(folder)) {
@@ -166,6 +188,17 @@ TEST(Style, TestsHaveNoFixedPlaces) {
     for (const std::string& line : lines_of(path))
       for (const char* place : {"temp_directory_path", "\"/tmp", "tmpnam"})
         EXPECT_EQ(line.find(place), std::string::npos) << path << ": " << line;
+  }
+}
+
+// GoogleTest's own ways write to /tmp, which may be full.
+TEST(Style, StreamsAreCapturedInMemory) {
+  const std::regex own("(EXPECT|ASSERT)_(DEATH|EXIT)|CapturedStd|CaptureStd");
+  for (const fs::path& path : sources("tests")) {
+    if (path == kRoot / kThisFile) continue;
+    for (const std::string& line : lines_of(path))
+      EXPECT_FALSE(std::regex_search(line, own))
+          << path << ": " << line << ": use tests/base/captured_stream.h";
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "../base/temporary_folder.h"
+#include "../base/captured_stream.h"
 #include "algorithms.h"
 #include "base/file.h"
 #include "formats/recipe.h"
@@ -36,9 +36,9 @@ std::string adapter_of(const fs::path& output) {
 
 // What a run said.
 std::string log_of(const fs::path& output) {
-  ::testing::internal::CaptureStderr();
+  const testing::CapturedStream said(stderr);
   run(output);
-  return ::testing::internal::GetCapturedStderr();
+  return said.text();
 }
 
 // What a run leaves that was killed after step 2.
@@ -69,11 +69,11 @@ TEST(CudaResume, ComputesWithTheAlgorithmsOfTheRunBefore) {
 
   cut_short(output);
   fs::remove(output / "algorithms.json");
-  EXPECT_NE(log_of(output).find("algorithms.json is not there. Algorithms are timed anew"),
+  EXPECT_NE(log_of(output).find("algorithms.json is not there. Algorithms are timed again"),
             std::string::npos);
   EXPECT_TRUE(fs::exists(output / "algorithms.json"));
 
-  // One that was killed before its first checkpoint starts afresh in its folder, and times anew.
+  // One that was killed before its first checkpoint starts afresh in its folder, and times again.
   cut_short(output);
   fs::remove_all(output / "checkpoint-2");
   base::write_file_atomically(output / "algorithms.json", choices);

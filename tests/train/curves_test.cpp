@@ -65,9 +65,10 @@ void follow(const std::string& backend, const std::string& name) {
   auto& executor = loaded.executor();
   for (int64_t step = 0; step < 20; ++step) {
     const auto of_step = slice(targets, step, micro_tokens * spec.accumulation);
-    executor.set_scalar("inverse_tokens", 1.0F / static_cast<float>(count_trained(of_step)));
+    executor.set_input("inverse_tokens", 1.0F / static_cast<float>(count_trained(of_step)));
     for (int64_t micro = 0; micro < spec.accumulation; ++micro) {
-      const char* program = micro == 0 ? "micro_first" : "micro_next";
+      const auto program =
+          micro == 0 ? program::ProgramName::micro_first : program::ProgramName::micro_next;
       const int64_t index = step * spec.accumulation + micro;
       loaded.put_batch(program, slice(ids, index, micro_tokens),
                        slice(targets, index, micro_tokens));
@@ -75,11 +76,11 @@ void follow(const std::string& backend, const std::string& name) {
     }
     const auto at = static_cast<size_t>(step);
     EXPECT_NEAR(schedule.at(step + 1), rates[at], 1e-9);
-    executor.set_scalar("learning_rate", static_cast<float>(schedule.at(step + 1)));
-    executor.set_scalar("step", static_cast<int32_t>(step + 1));
-    executor.run("update");
-    EXPECT_NEAR(executor.scalar<float>("loss"), losses[at], 1e-3 * losses[at]) << "step " << step;
-    EXPECT_NEAR(executor.scalar<float>("gradient_norm"), norms[at], 1e-3 * norms[at])
+    executor.set_input("learning_rate", static_cast<float>(schedule.at(step + 1)));
+    executor.set_input("step", static_cast<int32_t>(step + 1));
+    executor.run(program::ProgramName::update);
+    EXPECT_NEAR(executor.result<float>("loss"), losses[at], 1e-3 * losses[at]) << "step " << step;
+    EXPECT_NEAR(executor.result<float>("gradient_norm"), norms[at], 1e-3 * norms[at])
         << "step " << step;
   }
 }

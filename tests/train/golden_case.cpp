@@ -21,7 +21,7 @@ std::vector<T> read(const formats::SafetensorsFile& file, const std::string& nam
   return values;
 }
 
-void put(runtime::Executor& executor, const std::string& program, const std::string& name,
+void put(runtime::Executor& executor, program::ProgramName program, const std::string& name,
          std::vector<int32_t> values, int32_t filler) {
   const auto& buffer = executor.tensor(program, name);
   values.resize(static_cast<size_t>(buffer.elements()), filler);
@@ -81,10 +81,10 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
   executor_ = std::make_unique<runtime::Executor>(job_, *backend_);
   runtime::load_weights(source.folder, source.config, *executor_);
   if (!adapter.empty()) runtime::load_adapter(adapter, spec_.lora, *executor_);
-  executor_->run("prepare");
+  executor_->run(program::ProgramName::prepare);
 }
 
-void LoadedCase::put_batch(const std::string& program, const std::vector<int32_t>& ids,
+void LoadedCase::put_batch(program::ProgramName program, const std::vector<int32_t>& ids,
                            std::vector<int32_t> targets, std::vector<int32_t> bounds,
                            std::vector<int32_t> positions) {
   for (int32_t& target : targets) target = std::max(target, -1);
@@ -94,12 +94,11 @@ void LoadedCase::put_batch(const std::string& program, const std::vector<int32_t
       bounds.insert(bounds.end(), {r * row, (r + 1) * row});
   if (positions.empty())
     for (size_t i = 0; i < ids.size(); ++i) positions.push_back(static_cast<int32_t>(i) % row);
-  executor_->await_upload();
+  executor_->await_inputs(program);
   put(*executor_, program, "host.tokens", ids, 0);
   put(*executor_, program, "host.targets", std::move(targets), -1);
   put(*executor_, program, "host.positions", std::move(positions), 0);
   put(*executor_, program, "host.query_bounds", std::move(bounds), 0);
-  executor_->upload_batch(program);
 }
 
 int64_t count_trained(const std::vector<int32_t>& targets) {

@@ -43,7 +43,7 @@ class LoadedCase {
 
   // One micro-batch into the batch tensors of a program; rows of row_tokens, one document each
   // unless `bounds` (pairs of begin, end) and `positions` say otherwise.
-  void put_batch(const std::string& program, const std::vector<int32_t>& ids,
+  void put_batch(program::ProgramName program, const std::vector<int32_t>& ids,
                  std::vector<int32_t> targets, std::vector<int32_t> bounds = {},
                  std::vector<int32_t> positions = {});
 

@@ -68,11 +68,11 @@ class Goldens : public ::testing::TestWithParam<GoldenParameter> {
             parameter.adapter.empty() ? "" : golden_folder(parameter.adapter), std::move(spec)};
   }
 
-  void run(LoadedCase& loaded, const char* program) const {
+  void run(LoadedCase& loaded, program::ProgramName program) const {
     const auto targets = integers(golden_, "targets");
     loaded.put_batch(program, integers(golden_, "ids"), targets);
-    loaded.executor().set_scalar("inverse_tokens",
-                                 1.0F / static_cast<float>(count_trained(targets)));
+    loaded.executor().set_input("inverse_tokens",
+                                1.0F / static_cast<float>(count_trained(targets)));
     loaded.executor().run(program);
   }
 
@@ -82,8 +82,8 @@ class Goldens : public ::testing::TestWithParam<GoldenParameter> {
     auto spec = golden_spec(compute);
     spec.recompute = mode;
     LoadedCase loaded = load(spec);
-    run(loaded, "micro_first");
-    EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden_, "loss")[0], loss_bound);
+    run(loaded, program::ProgramName::micro_first);
+    EXPECT_NEAR(values_of(loaded.executor(), "loss")[0], floats(golden_, "loss")[0], loss_bound);
     int compared = 0;
     for (const auto& tensor : golden_.tensors()) {
       if (!tensor.name.starts_with("grad.")) continue;
@@ -107,8 +107,8 @@ TEST_P(Goldens, LossAndEveryGradient) {
 
 TEST_P(Goldens, EvaluationGivesTheTrainingLoss) {
   LoadedCase loaded = load(golden_spec(program::DType::f32));
-  run(loaded, "evaluate");
-  EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden_, "loss")[0], 1e-5);
+  run(loaded, program::ProgramName::evaluate);
+  EXPECT_NEAR(values_of(loaded.executor(), "loss")[0], floats(golden_, "loss")[0], 1e-5);
 }
 
 // Against the goldens, which are computed in fp32, so the bounds hold every rounding to bf16, that
@@ -163,12 +163,12 @@ TEST(Packing, PackedRowsEqualDocumentsAlone) {
     spec.row_segments = 4;
     LoadedCase loaded(backend, golden_folder("rope_llama3/model"), "", spec);
     const auto targets = integers(golden, "targets");
-    loaded.put_batch("micro_first", integers(golden, "ids"), targets, bounds,
+    loaded.put_batch(program::ProgramName::micro_first, integers(golden, "ids"), targets, bounds,
                      integers(golden, "positions"));
-    loaded.executor().set_scalar("inverse_tokens",
-                                 1.0F / static_cast<float>(count_trained(targets)));
-    loaded.executor().run("micro_first");
-    EXPECT_NEAR(loaded.executor().scalar<float>("loss"), floats(golden, "loss")[0], 1e-5);
+    loaded.executor().set_input("inverse_tokens",
+                                1.0F / static_cast<float>(count_trained(targets)));
+    loaded.executor().run(program::ProgramName::micro_first);
+    EXPECT_NEAR(values_of(loaded.executor(), "loss")[0], floats(golden, "loss")[0], 1e-5);
     for (const auto& tensor : golden.tensors()) {
       if (!tensor.name.starts_with("grad.")) continue;
       const auto gradient = values_of(loaded.executor(), gradient_of(tensor.name));

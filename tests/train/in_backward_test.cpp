@@ -1,4 +1,4 @@
-// An update in the backward pass gives the bits of one behind it, and its norm, and leaves alone
+// An update in the backward pass gives the bits of one after it, and its norm, and leaves alone
 // what has no finite gradient.
 #include <gtest/gtest.h>
 
@@ -75,13 +75,14 @@ State trained(const Scenario& run, bool in_backward, float inverse_tokens) {
   auto& executor = loaded->executor();
   std::vector<float> norms;
   for (uint32_t step = 1; step <= 3; ++step) {
-    executor.set_scalar("inverse_tokens", inverse_tokens);
-    executor.set_scalar("learning_rate", 1e-2F);
-    executor.set_scalar("step", static_cast<int32_t>(step));
-    loaded->put_batch("micro_first", random_ids(2 * step), random_ids(2 * step + 1));
-    executor.run("micro_first");
-    executor.run("update");
-    norms.push_back(executor.scalar<float>("gradient_norm"));
+    executor.set_input("inverse_tokens", inverse_tokens);
+    executor.set_input("learning_rate", 1e-2F);
+    executor.set_input("step", static_cast<int32_t>(step));
+    loaded->put_batch(program::ProgramName::micro_first, random_ids(2 * step),
+                      random_ids(2 * step + 1));
+    executor.run(program::ProgramName::micro_first);
+    executor.run(program::ProgramName::update);
+    norms.push_back(executor.result<float>("gradient_norm"));
   }
   State state = state_of(executor);
   state.norms = norms;
@@ -90,14 +91,14 @@ State trained(const Scenario& run, bool in_backward, float inverse_tokens) {
 
 void expect_same(const Scenario& run) {
   constexpr float kInverseTokens = 1.0F / (kRows * kRowTokens);
-  const State behind = trained(run, false, kInverseTokens);
+  const State after = trained(run, false, kInverseTokens);
   const State within = trained(run, true, kInverseTokens);
-  EXPECT_EQ(behind.tensors, within.tensors);
-  for (size_t i = 0; i < behind.norms.size(); ++i) {
-    EXPECT_GT(behind.norms[i], 0);
-    EXPECT_NEAR(within.norms[i], behind.norms[i], 1e-5F * behind.norms[i]);
+  EXPECT_EQ(after.tensors, within.tensors);
+  for (size_t i = 0; i < after.norms.size(); ++i) {
+    EXPECT_GT(after.norms[i], 0);
+    EXPECT_NEAR(within.norms[i], after.norms[i], 1e-5F * after.norms[i]);
   }
-  EXPECT_NE(behind.tensors, state_of(load(run, false)->executor()).tensors) << "nothing trained";
+  EXPECT_NE(after.tensors, state_of(load(run, false)->executor()).tensors) << "nothing trained";
 }
 
 using methods::OptimizerKind;

@@ -40,15 +40,16 @@ std::vector<std::vector<float>> step_gradients(int64_t rows, double dropout,
   const auto ids = random_ids(1, kRows * kRowTokens, 137);
   auto targets = random_ids(2, kRows * kRowTokens, 137);
   for (size_t i = 0; i < targets.size(); i += 3) targets[i] = -1;
-  executor.set_scalar("inverse_tokens", 1.0F / static_cast<float>(count_trained(targets)));
+  executor.set_input("inverse_tokens", 1.0F / static_cast<float>(count_trained(targets)));
   for (int64_t micro = 0; micro < spec.accumulation; ++micro) {
-    const char* program = micro == 0 ? "micro_first" : "micro_next";
+    const auto program =
+        micro == 0 ? program::ProgramName::micro_first : program::ProgramName::micro_next;
     const auto begin = micro * rows * kRowTokens;
     const auto end = begin + rows * kRowTokens;
     loaded.put_batch(program, {ids.begin() + begin, ids.begin() + end},
                      {targets.begin() + begin, targets.begin() + end});
     if (executor.has("random"))
-      executor.set_scalar("random", std::array<int32_t, 2>{3, static_cast<int32_t>(micro * rows)});
+      executor.set_input("random", std::array<int32_t, 2>{3, static_cast<int32_t>(micro * rows)});
     executor.run(program);
   }
   std::vector<std::vector<float>> gradients;

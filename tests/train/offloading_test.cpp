@@ -55,13 +55,14 @@ Trained run_steps(const std::string& backend, const Method& method, passes::Reco
   LoadedCase loaded(backend, golden_folder("grouped_tied/model"),
                     *method.adapter == 0 ? "" : golden_folder(method.adapter), spec);
   auto& executor = loaded.executor();
-  executor.set_scalar("inverse_tokens", 0.5F / static_cast<float>(kRowTokens));
+  executor.set_input("inverse_tokens", 0.5F / static_cast<float>(kRowTokens));
   Trained run;
   for (uint32_t step = 0; step < 3; ++step) {
     uint32_t stream = 10 * step;
-    for (const char* program : {"micro_first", "micro_next"}) {
+    for (const auto program :
+         {program::ProgramName::micro_first, program::ProgramName::micro_next}) {
       if (executor.has("random"))
-        executor.set_scalar("random", std::array<int32_t, 2>{static_cast<int32_t>(step), 0});
+        executor.set_input("random", std::array<int32_t, 2>{static_cast<int32_t>(step), 0});
       loaded.put_batch(program, random_ids(stream), random_ids(stream + 1));
       executor.run(program);
       stream += 2;
@@ -70,8 +71,9 @@ Trained run_steps(const std::string& backend, const Method& method, passes::Reco
     for (const program::Tensor& trainable : executor.job().trainables)
       run.values.push_back(values_of(executor, "gradient." + trainable.name));
   }
-  run.transfers = std::ranges::count(executor.job().find("micro_next")->operations,
-                                     program::Kind::transfer, &program::Operation::kind);
+  run.transfers =
+      std::ranges::count(executor.job().find(program::ProgramName::micro_next)->operations,
+                         program::Kind::transfer, &program::Operation::kind);
   return run;
 }
 

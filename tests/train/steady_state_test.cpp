@@ -103,11 +103,12 @@ void expect_steady(const std::vector<std::string>& overrides) {
   runtime::Executor executor(job, *backend);
   runtime::random_weights(model.config, 1, executor);
   if (spec.method == plan::MethodKind::lora) runtime::initialise_adapter(1, executor);
-  executor.run("prepare");
+  executor.run(program::ProgramName::prepare);
 
   const TrainerOptions options{.total_steps = 8,
                                .rows = spec.rows,
                                .accumulation = spec.accumulation,
+                               .update_in_backward = spec.update_in_backward,
                                .schedule = {.learning_rate = 1e-3, .total_steps = 8},
                                .checkpoint = {}};
   BatchLoader loader(data.training->rows, spec.rows, spec.row_tokens, executor);
@@ -117,10 +118,14 @@ void expect_steady(const std::vector<std::string>& overrides) {
   Trainer trainer(options, executor, loader, nullptr, metrics, progress);
   runtime::TrainerState state;
   const std::atomic<int> no_signal{0};
-  for (int warm = 0; warm < 2; ++warm) trainer.log(trainer.step(state, no_signal).value());
+  const auto step = [&] {
+    ASSERT_TRUE(trainer.begin_step(state, no_signal));
+    trainer.finish_step(state);
+  };
+  for (int warm = 0; warm < 2; ++warm) step();
   g_largest = g_growth = g_calls = 0;
   g_watching = true;
-  for (int step = 0; step < 3; ++step) trainer.log(trainer.step(state, no_signal).value());
+  for (int count = 0; count < 3; ++count) step();
   g_watching = false;
   EXPECT_LE(g_largest, 4096);
   EXPECT_EQ(g_growth, 0);

@@ -140,8 +140,6 @@ class ForwardTasks {
   int64_t queries_of_tile_;
 };
 
-}  // namespace
-
 bool supports(const Attention&, const program::OperationView& view, const CpuContext&) {
   return of_one_type(view, {Attention::kK, Attention::kV, Attention::kO});
 }
@@ -154,8 +152,6 @@ int64_t workspace_bytes(const Attention& attention, const program::OperationView
   return context.threads * context.kernels.attention_tile->scratch_bytes[element_of(q.dtype)](
                                group, attention.head_dim);
 }
-
-namespace {
 
 // The operands of a forward pass.
 struct ForwardTensors {
@@ -234,10 +230,11 @@ struct BackwardTensors {
   }
 };
 
-}  // namespace
-
 void run(const Attention& attention, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(attention.scale > 0, "attention's scale is {}", attention.scale);
+  invocation.note_decision("by_library", 0);
+  invocation.note_decision("splits", 0);
+  invocation.note_decision("tensor_cores", 0);
   const ForwardTensors tensors(invocation);
   const Element element = tensors.q.element;
   const Segments segments(attention, invocation);
@@ -272,6 +269,8 @@ int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView&
 }
 
 void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {
+  invocation.note_decision("by_library", 0);
+  invocation.note_decision("tensor_cores", 0);
   const BackwardTensors tensors(invocation);
   const Element element = tensors.q.element;
   const Segments segments(grad, invocation);
@@ -306,5 +305,11 @@ void run(const program::CacheWrite&, const Invocation& invocation, CpuContext& c
     }
   });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(Attention, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(AttentionGrad, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(CacheWrite);
 
 }  // namespace snug::backends::cpu

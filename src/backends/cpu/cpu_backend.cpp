@@ -8,12 +8,12 @@
 #include "backends/cpu/loss_plan.h"
 #include "backends/cpu/onednn_matmul.h"
 #include "backends/cpu/parallel.h"
-#include "backends/dispatch.h"
 #include "backends/host_fill.h"
 #include "backends/operation_checks.h"
 #include "base/available_memory.h"
 #include "base/error.h"
 #include "formats/nf4.h"
+#include "program/dispatch.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -45,6 +45,14 @@ const Kernels& kernels_of(Isa isa) {
   return isa_v2::kKernels;
 }
 
+// Calls f(attributes, what their kind does here).
+template <typename Result, typename F>
+Result ask(const program::Attributes& attributes, F&& f) {
+  return program::dispatch<Result>(attributes, [&]<typename Struct>(const Struct& concrete) {
+    return f(concrete, FunctionsOf<Struct>::kDefined);
+  });
+}
+
 }  // namespace
 
 CpuContext context_of(Isa isa, int threads) {
@@ -74,23 +82,26 @@ int64_t CpuBackend::capacity_bytes(program::Space space) const {
 
 bool CpuBackend::runs(const program::OperationView& view) const {
   return has_known_types(view) &&
-         dispatch<bool>(view.operation.attributes, [&](const auto& attributes) {
-           return supports(attributes, view, context_);
+         ask<bool>(view.operation.attributes, [&](const auto& attributes, const auto& kind) {
+           return kind.supports == nullptr || kind.supports(attributes, view, context_);
          });
 }
 
 program::Workspace CpuBackend::workspace(const program::OperationView& view) const {
   omp_set_num_threads(context_.threads);
-  const auto bytes = dispatch<int64_t>(view.operation.attributes, [&](const auto& attributes) {
-    return workspace_bytes(attributes, view, context_);
-  });
+  const auto bytes =
+      ask<int64_t>(view.operation.attributes, [&](const auto& attributes, const auto& kind) {
+        return kind.workspace_bytes != nullptr ? kind.workspace_bytes(attributes, view, context_)
+                                               : 0;
+      });
   return {.bytes = bytes, .exact = true};
 }
 
 program::Attributes CpuBackend::decide(const program::OperationView& view) const {
-  return dispatch<program::Attributes>(view.operation.attributes, [&](const auto& attributes) {
-    return program::Attributes(cpu::decide(attributes, view, context_));
-  });
+  return ask<program::Attributes>(
+      view.operation.attributes, [&](const auto& attributes, const auto& kind) {
+        return kind.decide != nullptr ? kind.decide(attributes, view, context_) : attributes;
+      });
 }
 
 std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes) {
@@ -100,15 +111,18 @@ std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes)
 std::unique_ptr<Prepared> CpuBackend::prepare(const program::OperationView& view) {
   omp_set_num_threads(context_.threads);
   check_workspace(view, workspace(view).bytes, library_versions());
-  return dispatch<std::unique_ptr<Prepared>>(
-      view.operation.attributes,
-      [&](const auto& attributes) { return cpu::prepare(attributes, view, context_); });
+  return ask<std::unique_ptr<Prepared>>(
+      view.operation.attributes, [&](const auto& attributes, const auto& kind) {
+        return kind.prepare != nullptr ? kind.prepare(attributes, view, context_) : nullptr;
+      });
 }
 
 void CpuBackend::run(const Invocation& invocation) {
+  invocation.note_run();
   omp_set_num_threads(context_.threads);
-  dispatch<void>(*invocation.attributes,
-                 [&](const auto& attributes) { cpu::run(attributes, invocation, context_); });
+  ask<void>(*invocation.attributes, [&](const auto& attributes, const auto& kind) {
+    kind.run(attributes, invocation, context_);
+  });
 }
 
 void CpuBackend::copy(void* destination, const void* source, int64_t bytes) {

@@ -6,6 +6,7 @@
 #include "backends/cpu/softmax_rows.h"
 
 namespace snug::backends::cpu {
+namespace {
 
 void run(const program::CrossEntropy&, const Invocation& invocation, CpuContext& context) {
   const Rows logits = rows_of(invocation[program::CrossEntropy::kLogits]);
@@ -44,5 +45,10 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuCont
                   kernels);
   });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(CrossEntropy);
+SNUG_CPU_KIND(CrossEntropyGrad);
 
 }  // namespace snug::backends::cpu

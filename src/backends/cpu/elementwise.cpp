@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 namespace snug::backends::cpu {
+namespace {
 
 void run(const program::Add&, const Invocation& invocation, CpuContext& context) {
   const std::array tensors{rows_of(invocation[program::Add::kA]),
@@ -93,5 +94,14 @@ void run(const program::Cast&, const Invocation& invocation, CpuContext& context
   const auto convert = context.kernels.elementwise->convert[tensors[0].element][tensors[1].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { convert(at[0], at[1], n); });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(Add);
+SNUG_CPU_KIND(Accumulate);
+SNUG_CPU_KIND(AddBias);
+SNUG_CPU_KIND(SumRows, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(Dropout);
+SNUG_CPU_KIND(Cast);
 
 }  // namespace snug::backends::cpu

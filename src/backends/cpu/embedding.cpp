@@ -43,8 +43,6 @@ void add_token_rows(const ElementwiseKernels& kernels, const Rows& dy, const Row
   }
 }
 
-}  // namespace
-
 void run(const program::Embedding&, const Invocation& invocation, CpuContext& context) {
   const Rows table = rows_of(invocation[program::Embedding::kTable]);
   const int32_t* ids = integers_of(invocation[program::Embedding::kIds]);
@@ -92,5 +90,10 @@ void run(const program::EmbeddingGrad& grad, const Invocation& invocation, CpuCo
     }
   });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(Embedding);
+SNUG_CPU_KIND(EmbeddingGrad, .workspace_bytes = workspace_bytes);
 
 }  // namespace snug::backends::cpu

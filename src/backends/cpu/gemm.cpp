@@ -9,7 +9,7 @@ namespace {
 
 // A packed block of b, 256 x 192 floats, fills 192 KiB of the second-level cache; the panel of a
 // that the inner loop reads, 6 KiB, stays in the first. Rows are many, since each tile packs b
-// anew.
+// again.
 constexpr int64_t kTileRows = 32 * kGemmRows;
 constexpr int64_t kTileColumns = 12 * kGemmColumns;
 constexpr int64_t kStep = 256;

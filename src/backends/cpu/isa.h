@@ -23,7 +23,7 @@ constexpr bool has_bf16_products(Isa isa) { return isa >= Isa::v4_bf16; }
 // The level that a job holds oneDNN to on a processor of `isa`: never the tiles. Its tile kernels
 // want inner dimensions of whole pairs, and round up others by rules that miss some: 2.6.3
 // and 2.7.3 die of an illegal instruction for bf16 products with k = 63. Newer ones read what lies
-// behind a row whose length is no multiple of 32, so that a NaN there reaches other rows. On tiles
+// after a row whose length is no multiple of 32, so that a NaN there reaches other rows. On tiles
 // oneDNN is left with bf16 products of which a dimension is below a tile's (product.h): too little
 // to sort the shapes that are safe from those that are not.
 constexpr Isa onednn_isa(Isa isa) { return isa < Isa::amx ? isa : Isa::v4_bf16; }

@@ -6,7 +6,7 @@
 // others.
 //
 // A group of kernels is a struct of function pointers in kernels/<group>.h, filled in
-// kernels/<group>.cpp and named here and in kernels/table.cpp.
+// kernels/<group>.cpp as the constant k<Struct>, and named here.
 #pragma once
 
 #include "backends/cpu/kernels/attention.h"
@@ -26,23 +26,29 @@
 
 namespace snug::backends::cpu {
 
+// X(Struct, name)
+#define SNUG_KERNEL_GROUPS(X)             \
+  X(AttentionFewKernels, attention_few)   \
+  X(AttentionGradKernels, attention_grad) \
+  X(AttentionTileKernels, attention_tile) \
+  X(ElementwiseKernels, elementwise)      \
+  X(FewRowsKernels, few_rows)             \
+  X(GemmKernels, gemm)                    \
+  X(Nf4Kernels, nf4)                      \
+  X(OnlineSoftmaxKernels, online_softmax) \
+  X(OptimizerKernels, optimizer)          \
+  X(Optimizer8bitKernels, optimizer_8bit) \
+  X(RmsNormKernels, rms_norm)             \
+  X(RopeKernels, rope)                    \
+  X(SiluMulKernels, silu_mul)             \
+  X(SoftmaxKernels, softmax)              \
+  X(ThinKernels, thin_product)            \
+  X(WideKernels, wide_product)
+
 struct Kernels {
-  const AttentionFewKernels* attention_few;
-  const AttentionGradKernels* attention_grad;
-  const AttentionTileKernels* attention_tile;
-  const ElementwiseKernels* elementwise;
-  const FewRowsKernels* few_rows;
-  const GemmKernels* gemm;
-  const Nf4Kernels* nf4;
-  const OnlineSoftmaxKernels* online_softmax;
-  const OptimizerKernels* optimizer;
-  const Optimizer8bitKernels* optimizer_8bit;
-  const RmsNormKernels* rms_norm;
-  const RopeKernels* rope;
-  const SiluMulKernels* silu_mul;
-  const SoftmaxKernels* softmax;
-  const ThinKernels* thin_product;
-  const WideKernels* wide_product;
+#define SNUG_GROUP(Struct, name) const Struct* name;
+  SNUG_KERNEL_GROUPS(SNUG_GROUP)
+#undef SNUG_GROUP
 };
 
 // One table an instruction set, defined in kernels/table.cpp.

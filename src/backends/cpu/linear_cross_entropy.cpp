@@ -18,7 +18,7 @@ void clear(std::byte* data, int64_t bytes) { std::memset(data, 0, static_cast<si
 // One run of a linear cross-entropy.
 class LossRun {
  public:
-  LossRun(const LossPlan& plan, const LossOperands& operands, const Invocation& invocation,
+  LossRun(const LossPlan& plan, const LossOperands<Buffer>& operands, const Invocation& invocation,
           CpuContext& context)
       : plan_(plan),
         shape_(plan.shape()),
@@ -36,6 +36,9 @@ class LossRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
+    invocation_.note_decision("chunk_rows", shape_.chunk_rows);
+    invocation_.note_decision("online", 0);
+    invocation_.note_extent(trained);
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);
@@ -186,7 +189,7 @@ class LossRun {
 
   const LossPlan& plan_;
   const LossShape& shape_;
-  const LossOperands& operands_;
+  const LossOperands<Buffer>& operands_;
   const Invocation& invocation_;
   CpuContext& context_;
   const SoftmaxKernels& kernels_;
@@ -259,15 +262,13 @@ Loss decide_loss(Loss loss, bool weight_gradient, const program::OperationView& 
 
 template <typename Loss>
 void run_loss(const Loss& loss, const Invocation& invocation, CpuContext& context) {
-  const LossOperands operands = loss_operands(loss, invocation);
+  const LossOperands<Buffer> operands = loss_operands(loss, invocation);
   SNUG_CHECK(invocation.prepared != nullptr, "a linear cross-entropy that was not prepared");
   if (loss.online)
     return run_online_loss(static_cast<const OnlineLossPlan&>(*invocation.prepared), operands,
                            invocation, context);
   LossRun(static_cast<const LossPlan&>(*invocation.prepared), operands, invocation, context).run();
 }
-
-}  // namespace
 
 program::LinearCrossEntropy decide(const program::LinearCrossEntropy& loss,
                                    const program::OperationView& view, const CpuContext& context) {
@@ -326,5 +327,12 @@ std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain& loss,
                                   const program::OperationView& view, CpuContext& context) {
   return prepare_loss(loss, view, context);
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(LinearCrossEntropy, .supports = supports, .decide = decide,
+              .workspace_bytes = workspace_bytes, .prepare = prepare);
+SNUG_CPU_KIND(LinearCrossEntropyTrain, .supports = supports, .decide = decide,
+              .workspace_bytes = workspace_bytes, .prepare = prepare);
 
 }  // namespace snug::backends::cpu

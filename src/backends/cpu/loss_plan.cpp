@@ -10,7 +10,7 @@ namespace {
 
 // Below this many rows a product with the head runs at the speed of reading the weight, so smaller
 // chunks save nothing but bytes.
-constexpr int64_t kLeastRows = 64;
+constexpr int64_t kMinRows = 64;
 
 // A block's logits, 1 KiB wide in bf16, and its part of the weight stay in the second-level cache.
 constexpr int64_t kBlockColumns = 1024;
@@ -98,9 +98,9 @@ void for_each_product(const std::vector<LossChunk>& chunks, F&& f) {
 // Logits of a chunk stay below 128 MiB; rows are a power of two, so that few shapes arise.
 int64_t default_chunk_rows(int64_t vocab, int64_t tokens) {
   constexpr int64_t kLogitsBytes = int64_t{128} << 20;
-  constexpr int64_t kMostRows = 2048;
-  int64_t rows = kLeastRows;
-  while (rows < std::min(kMostRows, tokens) && rows * 2 * vocab * 4 <= kLogitsBytes) rows *= 2;
+  constexpr int64_t kMaxRows = 2048;
+  int64_t rows = kMinRows;
+  while (rows < std::min(kMaxRows, tokens) && rows * 2 * vocab * 4 <= kLogitsBytes) rows *= 2;
   return rows;
 }
 
@@ -112,7 +112,7 @@ LossPlan::LossPlan(const LossShape& shape, const CpuContext& context)
     LossChunk chunk{rows, products_of(shape_, {rows, block_columns_}, context), {}};
     if (rest > 0) chunk.rest = products_of(shape_, {rows, rest}, context);
     chunks_.push_back(std::move(chunk));
-    if (rows / 2 < kLeastRows) break;
+    if (rows / 2 < kMinRows) break;
   }
   lay_out();
 }

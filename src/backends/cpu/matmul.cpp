@@ -107,6 +107,7 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
 
 void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
                     const Invocation& invocation, CpuContext& context) {
+  invocation.note_decision("products", 1);
   const MatmulSpec& spec = prepared.spec();
   const auto* random = invocation[Matmul::kRandom].as<int32_t>();
   const base::PhiloxKey key = stream_key(
@@ -135,8 +136,6 @@ const PreparedMatmul& prepared_of(const Invocation& invocation) {
   return static_cast<const PreparedMatmul&>(*invocation.prepared);
 }
 
-}  // namespace
-
 void run(const Matmul& matmul, const Invocation& invocation, CpuContext& context) {
   const PreparedMatmul& prepared = prepared_of(invocation);
   if (matmul.stochastic) return run_stochastic(matmul, prepared, invocation, context);
@@ -145,6 +144,7 @@ void run(const Matmul& matmul, const Invocation& invocation, CpuContext& context
                           .b = invocation[Matmul::kB].data,
                           .c = c.data,
                           .addend = matmul.addend ? invocation[Matmul::kAddend].data : nullptr};
+  invocation.note_decision("products", 1);
   if (matmul.augmented) {
     operands.low_a = invocation[Matmul::kLowA].data;
     operands.low_b = invocation[Matmul::kLowB].data;
@@ -169,5 +169,9 @@ std::unique_ptr<Prepared> prepare(const Matmul& matmul, const program::Operation
   prepared->create();
   return prepared;
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(Matmul, .supports = supports, .workspace_bytes = workspace_bytes, .prepare = prepare);
 
 }  // namespace snug::backends::cpu

@@ -28,8 +28,6 @@ Nf4Weight weight_of(const Kind& kind, const Invocation& invocation) {
   return weight;
 }
 
-}  // namespace
-
 void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
          CpuContext& context) {
   static_assert(kElementsPerTask % program::kNf4BlockSize == 0);
@@ -80,5 +78,10 @@ void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuCont
     kernels.multiply[x.element][y.element](part);
   });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(DequantizeNf4);
+SNUG_CPU_KIND(MatmulNf4, .supports = supports, .workspace_bytes = workspace_bytes);
 
 }  // namespace snug::backends::cpu

@@ -18,11 +18,11 @@ using base::DType;
 // of the time of the products.
 constexpr int64_t kChunkRows = 1024;
 // Of a packed block of the weight, in one of its two forms: both stay in a second-level cache of
-// 2 MiB beside the logits and sums of some rows.
+// 2 MiB next to the logits and sums of some rows.
 constexpr int64_t kBlockBytes = int64_t{448} << 10;
 // A block's exponentials are multiplied along its entries, and the sums read and written once:
 // fewer entries make that a large part.
-constexpr int64_t kLeastEntries = 192;
+constexpr int64_t kMinEntries = 192;
 // Rows that a thread takes through both products.
 constexpr int64_t kRows = 128;
 // Between rows of exponentials: strides of a power of two would fall into few sets of a cache.
@@ -38,8 +38,8 @@ struct RowState {
 
 class OnlineRun {
  public:
-  OnlineRun(const OnlineLossPlan& plan, const LossOperands& operands, const Invocation& invocation,
-            const CpuContext& context)
+  OnlineRun(const OnlineLossPlan& plan, const LossOperands<Buffer>& operands,
+            const Invocation& invocation, const CpuContext& context)
       : plan_(plan),
         shape_(plan.shape()),
         invocation_(invocation),
@@ -57,6 +57,9 @@ class OnlineRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
+    invocation_.note_decision("chunk_rows", plan_.chunk_rows);
+    invocation_.note_decision("online", 1);
+    invocation_.note_extent(trained);
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows)
       run_chunk(row, std::min(plan_.chunk_rows, trained - row));
     sum_losses(losses_, shape_.tokens, inverse_tokens_, loss_);
@@ -211,7 +214,7 @@ OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context
   chunk_rows = shape.chunk_rows;
   const int64_t fitting = kBlockBytes / (2 * depth) / kWidePanel * kWidePanel;
   block_entries =
-      std::min(std::clamp<int64_t>(fitting, kLeastEntries, 512), round_up(shape.vocab, kWidePanel));
+      std::min(std::clamp<int64_t>(fitting, kMinEntries, 512), round_up(shape.vocab, kWidePanel));
   const int64_t rows = std::min(kRows, chunk_rows);
   const int64_t stride = block_entries + kGap;
   exponentials_offset = rows * stride * kFloat;
@@ -226,7 +229,7 @@ OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context
   workspace_bytes_ = threads_offset + context.threads * thread_bytes;
 }
 
-void run_online_loss(const OnlineLossPlan& plan, const LossOperands& operands,
+void run_online_loss(const OnlineLossPlan& plan, const LossOperands<Buffer>& operands,
                      const Invocation& invocation, const CpuContext& context) {
   OnlineRun(plan, operands, invocation, context).run();
 }

@@ -56,7 +56,7 @@ class OnlineLossPlan : public Prepared {
 };
 
 // `operands`: of the invocation.
-void run_online_loss(const OnlineLossPlan& plan, const LossOperands& operands,
+void run_online_loss(const OnlineLossPlan& plan, const LossOperands<Buffer>& operands,
                      const Invocation& invocation, const CpuContext& context);
 
 }  // namespace snug::backends::cpu

@@ -46,8 +46,6 @@ Rows whole(const Buffer& buffer) {
   return flat;
 }
 
-}  // namespace
-
 // One double a block of elements of each gradient.
 int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView& view,
                         const CpuContext&) {
@@ -117,5 +115,11 @@ void run(const AdamW& adamw, const Invocation& invocation, CpuContext& context) 
                    .n = n});
   });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(GlobalNorm, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(ClipFactor);
+SNUG_CPU_KIND(AdamW, .supports = supports);
 
 }  // namespace snug::backends::cpu

@@ -78,8 +78,6 @@ Rows whole(const Buffer& buffer) {
   return flat;
 }
 
-}  // namespace
-
 bool supports(const AdamW8bit&, const program::OperationView& view, const CpuContext&) {
   const program::Tensor& first_scale = view[AdamW8bit::kFirstScale];
   const program::Tensor& second_scale = view[AdamW8bit::kSecondScale];
@@ -109,5 +107,9 @@ void run(const AdamW8bit& adamw, const Invocation& invocation, CpuContext& conte
                    .n = end - begin});
   });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(AdamW8bit, .supports = supports);
 
 }  // namespace snug::backends::cpu

@@ -3,6 +3,7 @@
 #include "backends/cpu/rows.h"
 
 namespace snug::backends::cpu {
+namespace {
 
 bool supports(const program::RmsNorm&, const program::OperationView& view, const CpuContext&) {
   return view[program::RmsNorm::kX].dtype == view[program::RmsNorm::kY].dtype;
@@ -64,5 +65,10 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation, CpuCont
   const Rows dw = rows_of(invocation[program::RmsNormGrad::kDW]);
   add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), dw, grad.accumulate);
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(RmsNorm, .supports = supports);
+SNUG_CPU_KIND(RmsNormGrad, .supports = supports, .workspace_bytes = workspace_bytes);
 
 }  // namespace snug::backends::cpu

@@ -6,6 +6,7 @@
 #include "backends/cpu/rows.h"
 
 namespace snug::backends::cpu {
+namespace {
 
 bool supports(const program::RotaryTable&, const program::OperationView& view, const CpuContext&) {
   return view[program::RotaryTable::kInverseFrequency].dtype == base::DType::f32 &&
@@ -57,5 +58,10 @@ void run(const program::Rope& rope, const Invocation& invocation, CpuContext& co
     }
   });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(RotaryTable, .supports = supports);
+SNUG_CPU_KIND(Rope, .supports = supports);
 
 }  // namespace snug::backends::cpu

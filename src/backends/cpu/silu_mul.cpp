@@ -17,8 +17,6 @@ bool of_type(const program::OperationView& view, base::DType dtype) {
   return same;
 }
 
-}  // namespace
-
 bool supports(const SiluMul&, const program::OperationView& view, const CpuContext&) {
   return of_type(view, view[SiluMul::kY].dtype);
 }
@@ -44,5 +42,10 @@ void run(const SiluMulGrad&, const Invocation& invocation, CpuContext& context) 
     backward({at[0], at[1], at[2], at[3], at[4], n});
   });
 }
+
+}  // namespace
+
+SNUG_CPU_KIND(SiluMul, .supports = supports);
+SNUG_CPU_KIND(SiluMulGrad, .supports = supports);
 
 }  // namespace snug::backends::cpu

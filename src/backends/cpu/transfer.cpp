@@ -6,17 +6,29 @@
 #include "backends/cpu/parallel.h"
 
 namespace snug::backends::cpu {
+namespace {
+
+void copy_with_all_threads(const Buffer& x, const Buffer& y) {
+  constexpr int64_t kBytesPerTask = int64_t{1} << 20;
+  parallel_ranges(x.bytes(), kBytesPerTask, [&](int64_t begin, int64_t end) {
+    std::memcpy(y.data + begin, x.data + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+void run(const program::Copy&, const Invocation& invocation, CpuContext&) {
+  copy_with_all_threads(invocation[program::Copy::kX], invocation[program::Copy::kY]);
+}
 
 void run(const program::Transfer&, const Invocation& invocation, CpuContext&) {
-  constexpr int64_t kBytesATask = int64_t{1} << 20;
-  const std::byte* from = invocation[program::Transfer::kX].data;
-  std::byte* to = invocation[program::Transfer::kY].data;
-  parallel_ranges(invocation[program::Transfer::kX].bytes(), kBytesATask,
-                  [&](int64_t begin, int64_t end) {
-                    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-                  });
+  copy_with_all_threads(invocation[program::Transfer::kX], invocation[program::Transfer::kY]);
 }
 
 void run(const program::Await&, const Invocation&, CpuContext&) {}
+
+}  // namespace
+
+SNUG_CPU_KIND(Copy);
+SNUG_CPU_KIND(Transfer);
+SNUG_CPU_KIND(Await);
 
 }  // namespace snug::backends::cpu

@@ -13,12 +13,12 @@ using base::DType;
 using Add = MatmulSpec::Add;
 
 // Below, squares of tiles are mostly padding, and the library is as fast.
-constexpr int64_t kLeast = kWidePanel;
+constexpr int64_t kMinColumns = kWidePanel;
 // Of a part of b and a block of a: together with a block of c they stay in a second-level cache of
 // 2 MiB.
 constexpr int64_t kPartBytes = int64_t{1280} << 10;
 constexpr int64_t kBlockBytes = int64_t{384} << 10;
-constexpr int64_t kMostRows = 256;
+constexpr int64_t kMaxRows = 256;
 // Blocks of rows, where there are so many: enough to keep a few threads equally busy.
 constexpr int64_t kManyBlocks = 8;
 // Steps of k through c: as long as a part of b that is half as wide as it is deep may be.
@@ -55,7 +55,7 @@ Wide wide_of(const MatmulSpec& spec) {
   const int64_t depth = round_up(wide.step, kWidePanel) + wide.low_depth;
   wide.part_columns = piece_of(spec.n, kPartBytes / (2 * depth));
   const int64_t share = round_up(ceil_div(spec.m, kManyBlocks), kWidePanel);
-  wide.block_rows = piece_of(spec.m, std::min({share, kMostRows, kBlockBytes / (2 * depth)}));
+  wide.block_rows = piece_of(spec.m, std::min({share, kMaxRows, kBlockBytes / (2 * depth)}));
   wide.packs_a = transposed || spec.k % kWidePanel != 0 || spec.a_strides[0] * 2 % kBadStride == 0;
   wide.part_bytes = wide.part_columns * depth * 2;
   wide.packed_stride = round_up(wide.step, kWidePanel) + kWidePanel;
@@ -182,7 +182,7 @@ void multiply_block(const Part& part, int64_t begin, int64_t end) {
 
 bool is_wide_product(const MatmulSpec& spec, const CpuContext& context) {
   return context.kernels.wide_product->multiply != nullptr && spec.a_type == DType::bf16 &&
-         std::min({spec.m, spec.n, spec.k}) >= kLeast;
+         std::min({spec.m, spec.n, spec.k}) >= kMinColumns;
 }
 
 bool wide_takes_low_rank(const MatmulSpec& spec) {

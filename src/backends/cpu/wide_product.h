@@ -7,7 +7,7 @@
 // Every element of c is summed over all of k in one order, whatever the blocks and whichever thread
 // makes them; only sums in fp32 with a transposed a go through c in steps of k. Matrices may have
 // gaps between their rows. A low-rank product that is added is a few more steps of k: its factors
-// are packed behind the others.
+// are packed after the others.
 #pragma once
 
 #include "backends/cpu/context.h"

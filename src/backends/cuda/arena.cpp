@@ -16,31 +16,35 @@ std::atomic<int64_t> device_arena_bytes{0};
 
 class DeviceArena : public Arena {
  public:
-  DeviceArena(void* data, int64_t bytes) : data_(data), bytes_(bytes) {
+  DeviceArena(void* data, int64_t bytes, int64_t given_bytes)
+      : Arena(program::Space::device), data_(data), bytes_(bytes), given_bytes_(given_bytes) {
     device_arena_bytes += bytes;
   }
-  DeviceArena(const DeviceArena&) = delete;
-  DeviceArena& operator=(const DeviceArena&) = delete;
   ~DeviceArena() override {
     cudaFree(data_);
     device_arena_bytes -= bytes_;
   }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
+  int64_t allocated_bytes() const override { return given_bytes_; }
 
  private:
   void* data_;
   int64_t bytes_;
+  // By which the driver's free memory fell: the arena, rounded up as the driver does, and what
+  // other processes took or gave back in between.
+  int64_t given_bytes_;
 };
 
 class PinnedArena : public Arena {
  public:
-  PinnedArena(void* data, int64_t bytes) : data_(data), bytes_(bytes) {}
-  PinnedArena(const PinnedArena&) = delete;
-  PinnedArena& operator=(const PinnedArena&) = delete;
+  PinnedArena(program::Space space, void* data, int64_t bytes)
+      : Arena(space), data_(data), bytes_(bytes) {}
   ~PinnedArena() override { cudaFreeHost(data_); }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
+  // What the driver was asked for: it does not say how much pinned memory there is.
+  int64_t allocated_bytes() const override { return bytes_; }
 
  private:
   void* data_;
@@ -70,6 +74,7 @@ std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaS
   const bool on_device = space == program::Space::device;
   void* data = nullptr;
   const auto size = static_cast<size_t>(bytes);
+  const int64_t free_before = on_device ? device_memory().free_bytes : 0;
   if (size > 0) {
     const cudaError_t error =
         on_device ? cudaMalloc(&data, size) : cudaHostAlloc(&data, size, cudaHostAllocDefault);
@@ -81,8 +86,9 @@ std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaS
       std::memset(data, 0, size);
     }
   }
-  if (on_device) return std::make_unique<DeviceArena>(data, bytes);
-  return std::make_unique<PinnedArena>(data, bytes);
+  if (on_device)
+    return std::make_unique<DeviceArena>(data, bytes, free_before - device_memory().free_bytes);
+  return std::make_unique<PinnedArena>(space, data, bytes);
 }
 
 }  // namespace snug::backends::cuda

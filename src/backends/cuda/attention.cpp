@@ -6,6 +6,7 @@
 #include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -37,16 +38,10 @@ RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, 
           .queries = ranges + q_tokens};
 }
 
-// Whether the tensor cores take these operands; else the tiles in f32 do.
-bool fits_matrices(const AttentionForm& form, int32_t shared_bytes, const CudaContext& context,
-                   std::initializer_list<const Matrix*> operands) {
-  bool is_bf16 = true;
-  for (const Matrix* operand : operands) is_bf16 = is_bf16 && operand->operand.is_bf16;
-  return is_bf16 && form.head_dim % kVectorElements == 0 && form.head_dim <= kMaxMatrixDims &&
-         walk_rows(operands).vectors && shared_bytes <= context.device.card.shared_bytes;
+// What was decided of the operands' places in the arena holds of their addresses.
+void check_vectors(std::initializer_list<const Matrix*> operands) {
+  SNUG_CHECK(walk_rows(operands).vectors, "attention on tensor cores reads rows out of line");
 }
-
-}  // namespace
 
 std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationView& view,
                                   CudaContext& context) {
@@ -64,6 +59,8 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   const Matrix k = matrix_of(invocation[Attention::kK]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   if (attributes.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
+  invocation.note_decision("by_library", 0);
+  invocation.note_decision("splits", 0);
   find_ranges(ranges, context.stream.get());
   const Matrix v = matrix_of(invocation[Attention::kV]);
   const AttentionRun run{.shape = ranges.shape,
@@ -74,11 +71,13 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
                          .v = v.operand,
                          .o = matrix_of(invocation[Attention::kO]).operand,
                          .lse = floats_of(invocation[Attention::kLse])};
-  const AttentionForm& form = run.shape.form;
-  if (fits_matrices(form, attention_matrix_shared_bytes(form.head_dim), context, {&q, &k, &v}))
-    attention_matrix(run, context.stream.get());
-  else
-    attention(run, context.stream.get());
+  if (!attributes.tensor_cores) {
+    invocation.note_decision("tensor_cores", 0);
+    return attention(run, context.stream.get());
+  }
+  invocation.note_decision("tensor_cores", 1);
+  check_vectors({&q, &k, &v});
+  attention_matrix(run, context.stream.get());
 }
 
 void run(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
@@ -86,6 +85,7 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
   const Matrix q = matrix_of(invocation[AttentionGrad::kQ]);
   const Matrix k = matrix_of(invocation[AttentionGrad::kK]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  invocation.note_decision("by_library", 0);
   find_ranges(ranges, context.stream.get());
   const Matrix d_o = matrix_of(invocation[AttentionGrad::kDO]);
   const Matrix v = matrix_of(invocation[AttentionGrad::kV]);
@@ -102,12 +102,18 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
                              .dq = matrix_of(invocation[AttentionGrad::kDQ]).operand,
                              .dk = matrix_of(invocation[AttentionGrad::kDK]).operand,
                              .dv = matrix_of(invocation[AttentionGrad::kDV]).operand};
-  const AttentionForm& form = run.shape.form;
-  if (fits_matrices(form, attention_grad_matrix_shared_bytes(form.head_dim), context,
-                    {&d_o, &q, &k, &v}))
-    attention_grad_matrix(run, context.stream.get());
-  else
-    attention_grad(run, context.stream.get());
+  if (!attributes.tensor_cores) {
+    invocation.note_decision("tensor_cores", 0);
+    return attention_grad(run, context.stream.get());
+  }
+  invocation.note_decision("tensor_cores", 1);
+  check_vectors({&d_o, &q, &k, &v});
+  attention_grad_matrix(run, context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(Attention, .prepare = prepare);
+SNUG_CUDA_KIND(AttentionGrad, .prepare = prepare);
 
 }  // namespace snug::backends::cuda

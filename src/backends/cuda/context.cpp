@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "backends/cuda/kernels/small_value.h"
+#include "backends/cuda/kernels/has_kernels.h"
 #include "base/console.h"
 #include "base/error.h"
 
@@ -39,8 +39,8 @@ Device open_device() {
   device.name = properties.name;
   CUDA_CHECK(cudaRuntimeGetVersion(&device.runtime_version));
   CUDA_CHECK(cudaDriverGetVersion(&device.driver_version));
-  constexpr int kLeastCapability = 80;
-  if (card.compute_capability < kLeastCapability)
+  constexpr int kMinCapability = 80;
+  if (card.compute_capability < kMinCapability)
     base::throw_user_error(
         "The CUDA device has compute capability {}.{}; Snug needs 8.0 or later. Set 'backend: "
         "cpu'.",

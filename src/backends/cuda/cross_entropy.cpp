@@ -22,8 +22,6 @@ SoftmaxRun softmax_run(const Invocation& invocation) {
           .dlogits = {}};
 }
 
-}  // namespace
-
 void run(const CrossEntropy&, const Invocation& invocation, CudaContext& context) {
   SoftmaxRun run = softmax_run<CrossEntropy>(invocation);
   run.losses = floats_of(invocation[CrossEntropy::kLosses]);
@@ -37,5 +35,10 @@ void run(const CrossEntropyGrad&, const Invocation& invocation, CudaContext& con
   run.dlogits = matrix_of(invocation[CrossEntropyGrad::kDLogits]).operand;
   softmax_rows(run, context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(CrossEntropy);
+SNUG_CUDA_KIND(CrossEntropyGrad);
 
 }  // namespace snug::backends::cuda

@@ -40,7 +40,7 @@ class Product;
 
 class CublasLt {
  public:
-  // Of a device with so many multiprocessors; its name and their number stand beside what is
+  // Of a device with so many multiprocessors; its name and their number stand next to what is
   // chosen.
   CublasLt(const std::string& device, int64_t multiprocessors);
   CublasLt(const CublasLt&) = delete;

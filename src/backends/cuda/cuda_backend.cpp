@@ -8,15 +8,25 @@
 #include "backends/cuda/device_timeline.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
-#include "backends/cuda/kernels/small_value.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/needs/kind_needs.h"
-#include "backends/dispatch.h"
 #include "backends/operation_checks.h"
 #include "base/available_memory.h"
 #include "base/error.h"
+#include "program/dispatch.h"
 
 namespace snug::backends::cuda {
+namespace {
+
+// Calls f(attributes, what their kind does here).
+template <typename Result, typename F>
+Result ask(const program::Attributes& attributes, F&& f) {
+  return program::dispatch<Result>(attributes, [&]<typename Struct>(const Struct& concrete) {
+    return f(concrete, FunctionsOf<Struct>::kDefined);
+  });
+}
+
+}  // namespace
 
 bool has_device() {
   int count = 0;
@@ -86,14 +96,16 @@ std::unique_ptr<Arena> CudaBackend::allocate(program::Space space, int64_t bytes
 
 std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& view) {
   check_workspace(view, workspace(view).bytes, library_versions());
-  return dispatch<std::unique_ptr<Prepared>>(
-      view.operation.attributes,
-      [&](const auto& attributes) { return cuda::prepare(attributes, view, *context_); });
+  return ask<std::unique_ptr<Prepared>>(
+      view.operation.attributes, [&](const auto& attributes, const auto& kind) {
+        return kind.prepare != nullptr ? kind.prepare(attributes, view, *context_) : nullptr;
+      });
 }
 
 void CudaBackend::tune(const Invocation& invocation) {
-  dispatch<void>(*invocation.attributes,
-                 [&](const auto& attributes) { cuda::tune(attributes, invocation, *context_); });
+  ask<void>(*invocation.attributes, [&](const auto& attributes, const auto& kind) {
+    if (kind.tune != nullptr) kind.tune(attributes, invocation, *context_);
+  });
 }
 
 Choices CudaBackend::choices() const {
@@ -104,16 +116,25 @@ std::string CudaBackend::take_choices(std::string_view text, const std::string& 
   return context_->cublas_lt.choices().take(text, file);
 }
 
-void CudaBackend::run(const Invocation& invocation) {
-  dispatch<void>(*invocation.attributes,
-                 [&](const auto& attributes) { cuda::run(attributes, invocation, *context_); });
+void CudaBackend::run(const Invocation& invocation) { run_list({&invocation, 1}); }
+
+size_t CudaBackend::launched_together(const program::Program& program, size_t first) const {
+  return cuda::launched_together(program, first);
 }
 
 void CudaBackend::run_list(std::span<const Invocation> invocations) {
-  while (!invocations.empty())
-    invocations = invocations.subspan(dispatch<size_t>(
-        *invocations[0].attributes,
-        [&](const auto& attributes) { return run_first(attributes, invocations, *context_); }));
+  while (!invocations.empty()) {
+    size_t count = 1;
+    while (count < invocations.size() && invocations[count].joined) ++count;
+    const std::span<const Invocation> together = invocations.first(count);
+    ask<void>(*together[0].attributes, [&](const auto& attributes, const auto& kind) {
+      if (kind.run_together != nullptr) return kind.run_together(attributes, together, *context_);
+      SNUG_CHECK(count == 1, "{} operations joined that run one by one", count);
+      together[0].note_run();
+      kind.run(attributes, together[0], *context_);
+    });
+    invocations = invocations.subspan(count);
+  }
 }
 
 std::unique_ptr<Recording> CudaBackend::record(const std::function<void()>& operations) {
@@ -129,13 +150,6 @@ void CudaBackend::copy(void* destination, const void* source, int64_t bytes) {
 void CudaBackend::queue_copy(void* destination, const void* source, int64_t bytes) {
   CUDA_CHECK(cudaMemcpyAsync(destination, source, static_cast<size_t>(bytes), cudaMemcpyDefault,
                              context_->stream.get()));
-}
-
-void CudaBackend::write_value(void* destination, const void* value, int64_t bytes) {
-  SNUG_CHECK(bytes <= kSmallValueBytes, "a value of {} bytes", bytes);
-  SmallValueRun run{static_cast<std::byte*>(destination), {}, static_cast<int32_t>(bytes)};
-  std::memcpy(run.value, value, static_cast<size_t>(bytes));
-  write_small_value(run, context_->stream.get());
 }
 
 void CudaBackend::synchronise() { CUDA_CHECK(cudaStreamSynchronize(context_->stream.get())); }

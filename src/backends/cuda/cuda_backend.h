@@ -29,6 +29,7 @@ class CudaBackend : public Backend {
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
   program::Attributes decide(const program::OperationView& view) const override;
+  size_t launched_together(const program::Program& program, size_t first) const override;
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
@@ -37,14 +38,13 @@ class CudaBackend : public Backend {
   Choices choices() const override;
   std::string take_choices(std::string_view text, const std::string& file) override;
   void run(const Invocation& invocation) override;
-  // One launch for many neighbouring steps of AdamW.
+  // One launch for steps of an optimizer that are joined.
   void run_list(std::span<const Invocation> invocations) override;
   // A CUDA graph; null where the environment has SNUG_CUDA_GRAPHS=off, or the device no memory for
   // it.
   std::unique_ptr<Recording> record(const std::function<void()>& operations) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
   void queue_copy(void* destination, const void* source, int64_t bytes) override;
-  void write_value(void* destination, const void* value, int64_t bytes) override;
   void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
   void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
   void synchronise() override;

@@ -149,6 +149,9 @@ std::unique_ptr<Prepared> prepare_cudnn(const AttentionGrad& grad, const Operati
 }
 
 void run_cudnn(const Attention& attention, const Invocation& invocation, CudaContext& context) {
+  invocation.note_decision("by_library", 1);
+  invocation.note_decision("splits", 0);
+  invocation.note_decision("tensor_cores", 0);
   cudaStream_t stream = context.stream.get();
   const Segments segments(invocation, invocation[Attention::kKBounds]);
   const Matrix o = matrix_of(invocation[Attention::kO]);
@@ -174,6 +177,8 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
 }
 
 void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaContext& context) {
+  invocation.note_decision("by_library", 1);
+  invocation.note_decision("tensor_cores", 0);
   cudaStream_t stream = context.stream.get();
   const Segments segments(invocation, invocation[AttentionGrad::kKBounds]);
   const Matrix dq = matrix_of(invocation[AttentionGrad::kDQ]);

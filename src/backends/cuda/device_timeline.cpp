@@ -13,6 +13,16 @@ DeviceTimeline::~DeviceTimeline() {
 
 void DeviceTimeline::mark(size_t index) { CUDA_CHECK(cudaEventRecord(events_[index], stream_)); }
 
+bool DeviceTimeline::is_reached(size_t index) {
+  const cudaError_t state = cudaEventQuery(events_[index]);
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // takes the answer back: it is no error
+    return false;
+  }
+  CUDA_CHECK(state);
+  return true;
+}
+
 void DeviceTimeline::wait(size_t index) { CUDA_CHECK(cudaEventSynchronize(events_[index])); }
 
 double DeviceTimeline::seconds(size_t begin, size_t end) {

@@ -18,6 +18,7 @@ class DeviceTimeline final : public Timeline {
   ~DeviceTimeline() override;
 
   void mark(size_t index) override;
+  bool is_reached(size_t index) override;
   void wait(size_t index) override;
   double seconds(size_t begin, size_t end) override;
 

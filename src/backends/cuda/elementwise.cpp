@@ -5,6 +5,7 @@
 #include "backends/cuda/matrices.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 using program::Accumulate;
 using program::Add;
@@ -69,5 +70,14 @@ void run(const Cast&, const Invocation& invocation, CudaContext& context) {
   const Walk walk = walk_flat({&x, &y});
   cast({walk, x.operand, y.operand}, context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(Add);
+SNUG_CUDA_KIND(Accumulate);
+SNUG_CUDA_KIND(AddBias);
+SNUG_CUDA_KIND(SumRows);
+SNUG_CUDA_KIND(Dropout);
+SNUG_CUDA_KIND(Cast);
 
 }  // namespace snug::backends::cuda

@@ -5,6 +5,7 @@
 #include "backends/cuda/matrices.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 using program::CacheWrite;
 using program::Embedding;
@@ -38,5 +39,11 @@ void run(const CacheWrite&, const Invocation& invocation, CudaContext& context) 
                integers_of(invocation[CacheWrite::kSlots]), cache.rows},
               context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(Embedding);
+SNUG_CUDA_KIND(EmbeddingGrad);
+SNUG_CUDA_KIND(CacheWrite);
 
 }  // namespace snug::backends::cuda

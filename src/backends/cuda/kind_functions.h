@@ -1,9 +1,10 @@
-// One overload a kind, defined in the kind's file of this folder. CudaBackend dispatches to them.
+// What this backend does with every kind. A kind's file in this folder defines functions by the
+// names below, in an anonymous namespace, and states at its end which ones; CudaBackend calls them.
 //
-// run: queues the operation on the context's stream and returns; looks at no value on the device.
-// Scratch is invocation.workspace, whose size is what needs/kind_needs.h says of the same shapes.
-// run_first, prepare and tune have defaults; a kind with something to say declares an overload
-// here.
+//   SNUG_CUDA_KIND(Matmul, .prepare = prepare, .tune = tune);
+//
+// Every kind has run, which the macro puts in. What a kind leaves out is null. What an
+// operation needs of a card is said in needs/kind_needs.h, which asks for no toolkit.
 #pragma once
 
 #include <memory>
@@ -11,48 +12,44 @@
 
 #include "backends/backend.h"
 #include "backends/cuda/context.h"
+#include "base/error.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {
 
+template <typename Struct>
+struct KindFunctions {
+  using View = program::OperationView;
+  using List = std::span<const Invocation>;
+
+  // Queues the operation on the context's stream and returns; looks at no value on the device.
+  // Scratch is invocation.workspace, whose size is what needs/kind_needs.h says of the same shapes.
+  void (*run)(const Struct&, const Invocation&, CudaContext&);
+  // Runs operations that were joined, the first of which has these attributes. Null: none are.
+  void (*run_together)(const Struct&, List, CudaContext&) = nullptr;
+  // What is kept of an operation between runs. Null: nothing.
+  std::unique_ptr<Prepared> (*prepare)(const Struct&, const View&, CudaContext&) = nullptr;
+  // Chooses between ways to do it by timing them on its tensors, before anything is loaded
+  // (Backend::tune). Null: there is one way.
+  void (*tune)(const Struct&, const Invocation&, CudaContext&) = nullptr;
+};
+
+// Of the kind, stated in its file.
+template <typename Struct>
+struct FunctionsOf {
+  static const KindFunctions<Struct> kDefined;
+};
+
 #define SNUG_KIND(Struct, name) \
-  void run(const program::Struct& attributes, const Invocation& invocation, CudaContext& context);
+  template <>                   \
+  const KindFunctions<program::Struct> FunctionsOf<program::Struct>::kDefined;
 SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
 
-// Runs the first operation of the list, which has these attributes, and those behind it that may be
-// run with it; returns how many.
-template <typename Attributes>
-size_t run_first(const Attributes& attributes, std::span<const Invocation> list,
-                 CudaContext& context) {
-  run(attributes, list[0], context);
-  return 1;
-}
-size_t run_first(const program::AdamW&, std::span<const Invocation>, CudaContext&);
-size_t run_first(const program::AdamW8bit&, std::span<const Invocation>, CudaContext&);
-
-// What is kept of an operation between runs, or null.
-template <typename Attributes>
-std::unique_ptr<Prepared> prepare(const Attributes&, const program::OperationView&, CudaContext&) {
-  return nullptr;
-}
-std::unique_ptr<Prepared> prepare(const program::Attention&, const program::OperationView&,
-                                  CudaContext&);
-std::unique_ptr<Prepared> prepare(const program::AttentionGrad&, const program::OperationView&,
-                                  CudaContext&);
-std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropy&, const program::OperationView&,
-                                  CudaContext&);
-std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain&,
-                                  const program::OperationView&, CudaContext&);
-std::unique_ptr<Prepared> prepare(const program::Matmul&, const program::OperationView&,
-                                  CudaContext&);
-
-// Chooses between ways to do it by timing them on its tensors, before anything is loaded
-// (Backend::tune).
-template <typename Attributes>
-void tune(const Attributes&, const Invocation&, CudaContext&) {}
-void tune(const program::LinearCrossEntropy&, const Invocation&, CudaContext&);
-void tune(const program::LinearCrossEntropyTrain&, const Invocation&, CudaContext&);
-void tune(const program::Matmul&, const Invocation&, CudaContext&);
+#define SNUG_CUDA_KIND(Struct, ...)                                             \
+  template <>                                                                   \
+  const KindFunctions<program::Struct> FunctionsOf<program::Struct>::kDefined { \
+    .run = run __VA_OPT__(, ) __VA_ARGS__                                       \
+  }
 
 }  // namespace snug::backends::cuda

@@ -17,7 +17,7 @@ struct LaunchShape {
   int32_t shared_bytes = 0;
 };
 
-// A bound on the shared memory that a kernel declares beside what its launch gives it.
+// A bound on the shared memory that a kernel declares next to what its launch gives it.
 inline constexpr int32_t kDeclaredSharedBytes = 8 << 10;
 inline constexpr uint32_t kMaxGridY = 65535;
 inline constexpr int32_t kLanes = 32;  // of a warp

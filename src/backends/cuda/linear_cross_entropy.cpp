@@ -86,6 +86,9 @@ class LossRun {
     auto* losses = floats_of(form_.losses);
     // One at least: the weight's gradient is written by the first chunk.
     const int64_t rows = std::max<int64_t>(1, rows_with_loss(invocation_, layout.tokens));
+    invocation_.note_decision("chunk_rows", layout.chunk_rows);
+    invocation_.note_decision("online", 0);
+    invocation_.note_extent(rows);
     find_trained_rows({.targets = integers_of(form_.targets),
                        .tokens = layout.tokens,
                        .numbers = at<int32_t>(layout.numbers()),
@@ -192,8 +195,6 @@ class LossRun {
   cudaStream_t stream_;
 };
 
-}  // namespace
-
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const OperationView& view,
                                   CudaContext& context) {
   return std::make_unique<LossPlan>(form_of(loss, view), context.cublas_lt);
@@ -216,5 +217,10 @@ void run(const LinearCrossEntropy& loss, const Invocation& invocation, CudaConte
 void run(const LinearCrossEntropyTrain& loss, const Invocation& invocation, CudaContext& context) {
   LossRun(form_of(loss, invocation), invocation, context).run();
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(LinearCrossEntropy, .prepare = prepare, .tune = tune);
+SNUG_CUDA_KIND(LinearCrossEntropyTrain, .prepare = prepare, .tune = tune);
 
 }  // namespace snug::backends::cuda

@@ -86,7 +86,9 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
   const Matrix y = matrix_of(invocation[Matmul::kC]);
   Operand addend = matmul.accumulate ? y.operand : Operand{};
   if (matmul.addend) addend = matrix_of(invocation[Matmul::kAddend]).operand;
+  int64_t products = 0;
   const auto multiply = [&](const Matrix& x, const Matrix& weight, float alpha) {
+    ++products;
     multiply_few_rows({.inputs = walk_rows({&x, &weight}),
                        .outputs = y.columns,
                        .x = x.operand,
@@ -101,9 +103,8 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
     multiply(matrix_of(invocation[Matmul::kLowA]), matrix_of(invocation[Matmul::kLowB]),
              matmul.low_alpha);
   multiply(matrix_of(invocation[Matmul::kA]), matrix_of(invocation[Matmul::kB]), matmul.alpha);
+  invocation.note_decision("products", products);
 }
-
-}  // namespace
 
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& view,
                                   CudaContext& context) {
@@ -121,11 +122,14 @@ void tune(const Matmul& matmul, const Invocation& invocation, CudaContext& conte
 
 void run(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
   if (invocation.prepared == nullptr) return run_few_rows(matmul, invocation, context);
+  int64_t products = 0;
   static_cast<const PreparedMatmul&>(*invocation.prepared)
       .for_each(matmul, invocation,
                 [&](const Product& product, const auto& addresses, void* scratch) {
                   product.multiply(addresses, scratch, context.stream.get());
+                  ++products;
                 });
+  invocation.note_decision("products", products);
   if (!matmul.stochastic) return;
   const Matrix sum = matrix_of(invocation[Matmul::kC]);
   add_rounded({.walk = walk_rows({&sum}),
@@ -134,5 +138,9 @@ void run(const Matmul& matmul, const Invocation& invocation, CudaContext& contex
                .key = {matmul.seed, matmul.site, integers_of(invocation[Matmul::kRandom])}},
               context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(Matmul, .prepare = prepare, .tune = tune);
 
 }  // namespace snug::backends::cuda

@@ -29,8 +29,6 @@ StoredNf4 stored_weight(const Attributes& attributes, const Invocation& invocati
   return stored;
 }
 
-}  // namespace
-
 void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaContext& context) {
   Matrix w = matrix_of(invocation[DequantizeNf4::kW]);
   const Walk walk = walk_flat({&w});
@@ -47,5 +45,10 @@ void run(const MatmulNf4& matmul, const Invocation& invocation, CudaContext& con
                          .y = y.operand},
                         context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(DequantizeNf4);
+SNUG_CUDA_KIND(MatmulNf4);
 
 }  // namespace snug::backends::cuda

@@ -1,5 +1,5 @@
 // Opens NVIDIA's shared libraries when they are needed, wherever they lie: where the loader looks
-// (LD_LIBRARY_PATH, the distribution), beside the toolkit that Snug was built with, or in the
+// (LD_LIBRARY_PATH, the distribution), next to the toolkit that Snug was built with, or in the
 // Python environment that is active.
 #pragma once
 

@@ -59,6 +59,8 @@ bool is_independent(const Invocation& invocation, std::span<const Invocation> be
                       [&](const Buffer& b) { return is_changed(b) || is_read(b); });
 }
 
+namespace {
+
 void run(const GlobalNorm&, const Invocation& invocation, CudaContext& context) {
   auto* partials = invocation.workspace.as<float>();
   int64_t used = 0;
@@ -86,22 +88,26 @@ void run(const ClipFactor& clip, const Invocation& invocation, CudaContext& cont
               floats_of(invocation[ClipFactor::kFactor]), context.stream.get());
 }
 
-size_t run_first(const AdamW& first, std::span<const Invocation> list, CudaContext& context) {
-  size_t count = 0;
+void run_together(const AdamW& first, std::span<const Invocation> list, CudaContext& context) {
   if (first.stochastic) {
     AdamWStochastic launch;
-    count = gather<AdamW>(list, launch, stochastic_tensor);
+    gather<AdamW>(list, launch, stochastic_tensor);
     adamw(launch, context.stream.get());
   } else {
     AdamWMaster launch;
-    count = gather<AdamW>(list, launch, master_tensor);
+    gather<AdamW>(list, launch, master_tensor);
     adamw(launch, context.stream.get());
   }
-  return count;
 }
 
 void run(const AdamW& adamw, const Invocation& invocation, CudaContext& context) {
-  run_first(adamw, {&invocation, 1}, context);
+  run_together(adamw, {&invocation, 1}, context);
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(GlobalNorm);
+SNUG_CUDA_KIND(ClipFactor);
+SNUG_CUDA_KIND(AdamW, .run_together = run_together);
 
 }  // namespace snug::backends::cuda

@@ -26,17 +26,18 @@ CodedTensor coded_tensor(const AdamW8bit& adamw, const Invocation& invocation) {
   return tensor;
 }
 
-}  // namespace
-
-size_t run_first(const AdamW8bit&, std::span<const Invocation> list, CudaContext& context) {
+void run_together(const AdamW8bit&, std::span<const Invocation> list, CudaContext& context) {
   AdamW8bitCodes launch;
-  const size_t count = gather<AdamW8bit>(list, launch, coded_tensor);
+  gather<AdamW8bit>(list, launch, coded_tensor);
   adamw(launch, dynamic_maps(), context.stream.get());
-  return count;
 }
 
 void run(const AdamW8bit& adamw, const Invocation& invocation, CudaContext& context) {
-  run_first(adamw, {&invocation, 1}, context);
+  run_together(adamw, {&invocation, 1}, context);
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(AdamW8bit, .run_together = run_together);
 
 }  // namespace snug::backends::cuda

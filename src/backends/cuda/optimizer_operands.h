@@ -41,31 +41,23 @@ AdamWTensor adamw_tensor(const Attributes& adamw, const Matrix& gradient, const 
           .weight = weight.operand.data};
 }
 
-inline bool same_form(const program::AdamW& a, const program::AdamW& b) {
-  return a.stochastic == b.stochastic;
-}
-inline bool same_form(const program::AdamW8bit&, const program::AdamW8bit&) { return true; }
-
 // Whether an operation touches nothing that one before it changes.
 bool is_independent(const Invocation& invocation, std::span<const Invocation> before);
 
-// Puts the first operation and those behind it that may be stepped with it into a launch; returns
-// how many. `tensor_of(attributes, invocation)` gives an operation's part of it.
+// Puts operations that were joined into a launch. `tensor_of(attributes, invocation)` gives an
+// operation's part of it.
 template <typename Attributes, typename Launch, typename TensorOf>
-size_t gather(std::span<const Invocation> list, Launch& launch, const TensorOf& tensor_of) {
-  const auto& first = std::get<Attributes>(*list[0].attributes);
-  launch.constants = adamw_constants(first, list[0]);
-  size_t count = 0;
-  for (const Invocation& invocation : list) {
-    const auto* adamw = std::get_if<Attributes>(invocation.attributes);
-    if (adamw == nullptr || !same_form(*adamw, first) || launch.tensors.is_full()) break;
-    if (adamw_constants(*adamw, invocation) != launch.constants) break;
-    if (!is_independent(invocation, list.first(count))) break;
-    const auto tensor = tensor_of(*adamw, invocation);
+void gather(std::span<const Invocation> list, Launch& launch, const TensorOf& tensor_of) {
+  launch.constants = adamw_constants(std::get<Attributes>(*list[0].attributes), list[0]);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto& adamw = std::get<Attributes>(*list[i].attributes);
+    SNUG_CHECK(!launch.tensors.is_full() && adamw_constants(adamw, list[i]) == launch.constants &&
+                   is_independent(list[i], list.first(i)),
+               "step {} of {} cannot be joined to the first", i, list.size());
+    const auto tensor = tensor_of(adamw, list[i]);
     launch.tensors.add(tensor, adamw_blocks(tensor));
-    ++count;
+    list[i].note_run(i > 0);
   }
-  return count;
 }
 
 }  // namespace snug::backends::cuda

@@ -28,6 +28,10 @@ program::Workspace PlannedCard::workspace(const program::OperationView& view) co
   return cuda::workspace(view, card_);
 }
 
+size_t PlannedCard::launched_together(const program::Program& program, size_t first) const {
+  return cuda::launched_together(program, first);
+}
+
 program::Attributes PlannedCard::decide(const program::OperationView& view) const {
   return cuda::decide(view, card_);
 }

@@ -12,7 +12,7 @@ namespace snug::backends::cuda {
 namespace {
 
 // Of so many the fastest is among the first by all that is published; each costs a few runs.
-constexpr int kMostOffers = 8;
+constexpr int kMaxOffers = 8;
 
 cudaDataType_t data_type(base::DType dtype) {
   return dtype == base::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -95,11 +95,11 @@ void Product::find_offers() {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(shape_.a));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(shape_.addend));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(shape_.c));
-  std::vector<cublasLtMatmulHeuristicResult_t> results(kMostOffers);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(kMaxOffers);
   int found = 0;
   const cublasStatus_t status =
       functions.find_algorithms(library_.handle(), description_, first_, second_, addend_, result_,
-                                preference, kMostOffers, results.data(), &found);
+                                preference, kMaxOffers, results.data(), &found);
   functions.preference_destroy(preference);
   results.resize(static_cast<size_t>(std::max(found, 0)));
   for (const cublasLtMatmulHeuristicResult_t& result : results)

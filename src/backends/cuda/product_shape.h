@@ -1,4 +1,4 @@
-// What a matrix product of cuBLASLt depends on, beside its addresses: the key under which its
+// What a matrix product of cuBLASLt depends on, next to its addresses: the key under which its
 // algorithm is kept.
 #pragma once
 

@@ -4,6 +4,7 @@
 #include "backends/cuda/matrices.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 using program::RmsNorm;
 using program::RmsNormGrad;
@@ -39,5 +40,10 @@ void run(const RmsNormGrad& grad, const Invocation& invocation, CudaContext& con
                         .accumulate = grad.accumulate},
                        context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(RmsNorm);
+SNUG_CUDA_KIND(RmsNormGrad);
 
 }  // namespace snug::backends::cuda

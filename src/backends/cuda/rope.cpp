@@ -4,6 +4,7 @@
 #include "backends/cuda/matrices.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 using program::Rope;
 using program::RotaryTable;
@@ -28,5 +29,10 @@ void run(const Rope& rotation, const Invocation& invocation, CudaContext& contex
         rotation.turned_heads > 0 ? rotation.turned_heads : heads, rotation.inverse},
        context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(RotaryTable);
+SNUG_CUDA_KIND(Rope);
 
 }  // namespace snug::backends::cuda

@@ -21,7 +21,7 @@ enum class SegmentOperand : uint8_t { q, k, v, o, lse, d_o, dq, dk, dv };
 inline constexpr size_t kSegmentOperands = kSegmentTables;
 inline constexpr size_t kForwardOperands = kForwardTables;
 
-// What a plan depends on, beside addresses.
+// What a plan depends on, next to addresses.
 struct SegmentAttention {
   bool is_gradient = false;
   int64_t segments = 0;        // capacity of the tables

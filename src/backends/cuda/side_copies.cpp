@@ -30,7 +30,7 @@ cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
   return nullptr;
 }
 
-void SideCopies::begin(Channel channel, const Copy& copy, cudaStream_t work) {
+program::Channel SideCopies::begin(Channel channel, const Copy& copy, cudaStream_t work) {
   const cudaStream_t copies = stream_of(channel, work);
   if (copies != work) {
     CUDA_CHECK(cudaEventRecord(reached_, work));
@@ -41,6 +41,8 @@ void SideCopies::begin(Channel channel, const Copy& copy, cudaStream_t work) {
   const auto [entry, is_new] = finished_.try_emplace(copy.to, nullptr);
   if (is_new) CUDA_CHECK(cudaEventCreateWithFlags(&entry->second, cudaEventDisableTiming));
   CUDA_CHECK(cudaEventRecord(entry->second, copies));
+  if (copies == work) return Channel::compute;
+  return copies == to_device_.get() ? Channel::host_to_device : Channel::device_to_host;
 }
 
 void SideCopies::await(const void* to, cudaStream_t work) {

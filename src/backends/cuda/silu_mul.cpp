@@ -4,6 +4,7 @@
 #include "backends/cuda/matrices.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 using program::SiluMul;
 using program::SiluMulGrad;
@@ -26,5 +27,10 @@ void run(const SiluMulGrad&, const Invocation& invocation, CudaContext& context)
   silu_mul_grad({walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand},
                 context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(SiluMul);
+SNUG_CUDA_KIND(SiluMulGrad);
 
 }  // namespace snug::backends::cuda

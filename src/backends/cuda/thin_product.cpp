@@ -12,7 +12,7 @@ bool allows_vectors(const StoredMatrix& matrix) {
          matrix.columns % kVectorElements == 0 && matrix.stride % kVectorElements == 0;
 }
 
-bool is_thin(int64_t size) { return size <= kMostThin && size % kVectorElements == 0; }
+bool is_thin(int64_t size) { return size <= kMaxThin && size % kVectorElements == 0; }
 
 Operand operand_of(const StoredMatrix& matrix) {
   return {nullptr, matrix.stride, matrix.dtype == base::DType::bf16};

@@ -1,18 +1,33 @@
 #include "backends/cuda/kind_functions.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 using program::Await;
+using program::Copy;
 using program::Transfer;
+
+void run(const Copy&, const Invocation& invocation, CudaContext& context) {
+  const Buffer& x = invocation[Copy::kX];
+  CUDA_CHECK(cudaMemcpyAsync(invocation[Copy::kY].data, x.data, static_cast<size_t>(x.bytes()),
+                             cudaMemcpyDefault, context.stream.get()));
+}
 
 void run(const Transfer&, const Invocation& invocation, CudaContext& context) {
   const Buffer& x = invocation[Transfer::kX];
   const Buffer& y = invocation[Transfer::kY];
-  context.side_copies.begin(invocation.channel, {y.data, x.data, x.bytes()}, context.stream.get());
+  invocation.note_channel(context.side_copies.begin(invocation.channel, {y.data, x.data, x.bytes()},
+                                                    context.stream.get()));
 }
 
 void run(const Await&, const Invocation& invocation, CudaContext& context) {
   context.side_copies.await(invocation[Await::kY].data, context.stream.get());
 }
+
+}  // namespace
+
+SNUG_CUDA_KIND(Copy);
+SNUG_CUDA_KIND(Transfer);
+SNUG_CUDA_KIND(Await);
 
 }  // namespace snug::backends::cuda

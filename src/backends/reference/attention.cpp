@@ -184,10 +184,11 @@ void key_gradient(const Segment<AttentionGrad>& segment, const GradientTensors<T
   }
 }
 
-}  // namespace
-
 template <typename T>
 void run(const Attention& attention, const Invocation& invocation) {
+  invocation.note_decision("by_library", 0);
+  invocation.note_decision("splits", 0);
+  invocation.note_decision("tensor_cores", 0);
   fill_zero(Floats<T>(invocation[Attention::kO]));
   fill_zero(Floats<T>(invocation[Attention::kLse]));
   const int64_t segments = invocation[Attention::kQBounds].shape.rows();
@@ -205,6 +206,8 @@ int64_t scratch_elements(const Attention&, const program::OperationView& view) {
 
 template <typename T>
 void run(const AttentionGrad& grad, const Invocation& invocation) {
+  invocation.note_decision("by_library", 0);
+  invocation.note_decision("tensor_cores", 0);
   const GradientTensors<T> tensors(invocation);
   const auto width = static_cast<size_t>(grad.head_dim);
   const std::span<T> memory = scratch<T>(invocation);
@@ -239,8 +242,10 @@ void run(const program::CacheWrite&, const Invocation& invocation) {
   }
 }
 
-SNUG_INSTANTIATE(Attention);
-SNUG_INSTANTIATE(AttentionGrad);
-SNUG_INSTANTIATE(CacheWrite);
+}  // namespace
+
+SNUG_REFERENCE_KIND(Attention, .scratch_elements = scratch_elements);
+SNUG_REFERENCE_KIND(AttentionGrad, .scratch_elements = scratch_elements);
+SNUG_REFERENCE_KIND(CacheWrite);
 
 }  // namespace snug::backends::reference

@@ -40,13 +40,20 @@ void run_step(const Struct& attributes, std::span<const Buffer> reads,
   invocation.reads = reads;
   invocation.writes = writes;
   invocation.updates = updates;
-  run<T>(attributes, invocation);
+  run_kind<T>(attributes, invocation);
 }
 
+// The logits of all rows at once, whatever they carry.
 template <typename T>
-Buffer whole_logits(const LossOperands& operands, const Invocation& invocation) {
+Buffer whole_logits(const LossOperands<Buffer>& operands, const Invocation& invocation) {
   return scratch_buffer(scratch<T>(invocation), operands.hidden.shape.rows(),
                         operands.weight.shape.rows());
+}
+
+void note(const LossOperands<Buffer>& operands, const Invocation& invocation) {
+  invocation.note_decision("chunk_rows", 0);
+  invocation.note_decision("online", 0);
+  invocation.note_extent(operands.hidden.shape.rows());
 }
 
 template <typename Loss>
@@ -56,15 +63,13 @@ int64_t logits_elements(const Loss&, const program::OperationView& view) {
 
 // losses and loss from logits = hidden weight^T.
 template <typename T>
-void plain_loss(const LossOperands& operands, const Buffer& logits) {
+void plain_loss(const LossOperands<Buffer>& operands, const Buffer& logits) {
   const Buffer factors[]{operands.hidden, operands.weight};
   run_step<T>(program::Matmul{.transpose_b = true}, factors, {&logits, 1});
   const Buffer inputs[]{logits, operands.targets, operands.inverse_tokens};
   const Buffer outputs[]{operands.losses, operands.loss};
   run_step<T>(program::CrossEntropy{}, inputs, outputs);
 }
-
-}  // namespace
 
 template <typename T>
 void run(const program::CrossEntropy&, const Invocation& invocation) {
@@ -108,13 +113,15 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
 
 template <typename T>
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation) {
-  const LossOperands operands = loss_operands(loss, invocation);
+  const LossOperands<Buffer> operands = loss_operands(loss, invocation);
+  note(operands, invocation);
   plain_loss<T>(operands, whole_logits<T>(operands, invocation));
 }
 
 template <typename T>
 void run(const program::LinearCrossEntropyTrain& train, const Invocation& invocation) {
-  const LossOperands operands = loss_operands(train, invocation);
+  const LossOperands<Buffer> operands = loss_operands(train, invocation);
+  note(operands, invocation);
   const Buffer logits = whole_logits<T>(operands, invocation);
   plain_loss<T>(operands, logits);
   const Buffer loss_inputs[]{logits, operands.targets, operands.inverse_tokens};
@@ -141,9 +148,11 @@ int64_t scratch_elements(const program::LinearCrossEntropyTrain& train,
   return logits_elements(train, view);
 }
 
-SNUG_INSTANTIATE(CrossEntropy);
-SNUG_INSTANTIATE(CrossEntropyGrad);
-SNUG_INSTANTIATE(LinearCrossEntropy);
-SNUG_INSTANTIATE(LinearCrossEntropyTrain);
+}  // namespace
+
+SNUG_REFERENCE_KIND(CrossEntropy);
+SNUG_REFERENCE_KIND(CrossEntropyGrad);
+SNUG_REFERENCE_KIND(LinearCrossEntropy, .scratch_elements = scratch_elements);
+SNUG_REFERENCE_KIND(LinearCrossEntropyTrain, .scratch_elements = scratch_elements);
 
 }  // namespace snug::backends::reference

@@ -2,6 +2,7 @@
 #include "backends/reference/kinds.h"
 
 namespace snug::backends::reference {
+namespace {
 
 template <typename T>
 void run(const program::Add&, const Invocation& invocation) {
@@ -75,11 +76,13 @@ void run(const program::Cast&, const Invocation& invocation) {
   for (int64_t i = 0; i < y.count(); ++i) y.set(i, x[i]);
 }
 
-SNUG_INSTANTIATE(Add);
-SNUG_INSTANTIATE(Accumulate);
-SNUG_INSTANTIATE(AddBias);
-SNUG_INSTANTIATE(SumRows);
-SNUG_INSTANTIATE(Dropout);
-SNUG_INSTANTIATE(Cast);
+}  // namespace
+
+SNUG_REFERENCE_KIND(Add);
+SNUG_REFERENCE_KIND(Accumulate);
+SNUG_REFERENCE_KIND(AddBias);
+SNUG_REFERENCE_KIND(SumRows);
+SNUG_REFERENCE_KIND(Dropout);
+SNUG_REFERENCE_KIND(Cast);
 
 }  // namespace snug::backends::reference

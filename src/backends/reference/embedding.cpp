@@ -4,6 +4,7 @@
 #include "backends/reference/kinds.h"
 
 namespace snug::backends::reference {
+namespace {
 
 template <typename T>
 void run(const program::Embedding&, const Invocation& invocation) {
@@ -39,7 +40,9 @@ int64_t scratch_elements(const program::EmbeddingGrad&, const program::Operation
   return view[program::EmbeddingGrad::kDY].shape.columns();
 }
 
-SNUG_INSTANTIATE(Embedding);
-SNUG_INSTANTIATE(EmbeddingGrad);
+}  // namespace
+
+SNUG_REFERENCE_KIND(Embedding);
+SNUG_REFERENCE_KIND(EmbeddingGrad, .scratch_elements = scratch_elements);
 
 }  // namespace snug::backends::reference

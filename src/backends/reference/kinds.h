@@ -1,32 +1,49 @@
-// The meaning of every kind: run<T>(attributes, invocation), computing in T = float or double.
-// Defined in the file of the kind's group; what a kind means is written in program/kinds/.
+// The meaning of every kind: run<T>(attributes, invocation), computing in T = float or double, in
+// an anonymous namespace of the file of the kind's group, which states it at its end; what a kind
+// means is written in program/kinds/.
+//
+//   SNUG_REFERENCE_KIND(RmsNormGrad, .scratch_elements = scratch_elements);
 #pragma once
+
+#include <type_traits>
 
 #include "backends/backend.h"
 
 namespace snug::backends::reference {
 
+template <typename Struct>
+struct KindMeaning {
+  void (*run_in_float)(const Struct&, const Invocation&);
+  void (*run_in_double)(const Struct&, const Invocation&);
+  // Scratch, in elements of T. Null: none.
+  int64_t (*scratch_elements)(const Struct&, const program::OperationView&) = nullptr;
+};
+
+// Of the kind, stated in its file.
+template <typename Struct>
+struct MeaningOf {
+  static const KindMeaning<Struct> kDefined;
+};
+
 #define SNUG_KIND(Struct, name) \
-  template <typename T>         \
-  void run(const program::Struct& attributes, const Invocation& invocation);
+  template <>                   \
+  const KindMeaning<program::Struct> MeaningOf<program::Struct>::kDefined;
 SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
 
-// Scratch a kind needs, in elements of T. Most need none.
-template <typename Struct>
-int64_t scratch_elements(const Struct&, const program::OperationView&) {
-  return 0;
+#define SNUG_REFERENCE_KIND(Struct, ...)                                                \
+  template <>                                                                           \
+  const KindMeaning<program::Struct> MeaningOf<program::Struct>::kDefined {             \
+    .run_in_float = run<float>, .run_in_double = run<double> __VA_OPT__(, ) __VA_ARGS__ \
+  }
+
+template <typename T, typename Struct>
+void run_kind(const Struct& attributes, const Invocation& invocation) {
+  const KindMeaning<Struct>& kind = MeaningOf<Struct>::kDefined;
+  if constexpr (std::is_same_v<T, double>)
+    kind.run_in_double(attributes, invocation);
+  else
+    kind.run_in_float(attributes, invocation);
 }
-int64_t scratch_elements(const program::Attention&, const program::OperationView&);
-int64_t scratch_elements(const program::AttentionGrad&, const program::OperationView&);
-int64_t scratch_elements(const program::EmbeddingGrad&, const program::OperationView&);
-int64_t scratch_elements(const program::LinearCrossEntropy&, const program::OperationView&);
-int64_t scratch_elements(const program::LinearCrossEntropyTrain&, const program::OperationView&);
-int64_t scratch_elements(const program::RmsNormGrad&, const program::OperationView&);
 
 }  // namespace snug::backends::reference
-
-// At the end of a kind's file: its two instances.
-#define SNUG_INSTANTIATE(Struct)                                       \
-  template void run<float>(const program::Struct&, const Invocation&); \
-  template void run<double>(const program::Struct&, const Invocation&)

@@ -28,10 +28,9 @@ T low_rank_product(const Matmul& matmul, const Invocation& invocation, int64_t i
   return product(low, a, b, i, j);
 }
 
-}  // namespace
-
 template <typename T>
 void run(const Matmul& matmul, const Invocation& invocation) {
+  invocation.note_decision("products", 1);
   const Floats<T> a(invocation[Matmul::kA]);
   const Floats<T> b(invocation[Matmul::kB]);
   const Floats<T> c(invocation[Matmul::kC]);
@@ -54,6 +53,8 @@ void run(const Matmul& matmul, const Invocation& invocation) {
     }
 }
 
-SNUG_INSTANTIATE(Matmul);
+}  // namespace
+
+SNUG_REFERENCE_KIND(Matmul);
 
 }  // namespace snug::backends::reference

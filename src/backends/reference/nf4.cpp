@@ -43,8 +43,6 @@ class StoredWeight {
   const Buffer* nested_offset_ = nullptr;
 };
 
-}  // namespace
-
 template <typename T>
 void run(const program::DequantizeNf4& dequantize, const Invocation& invocation) {
   const StoredWeight<T> weight(dequantize, invocation);
@@ -66,7 +64,9 @@ void run(const program::MatmulNf4& matmul, const Invocation& invocation) {
     }
 }
 
-SNUG_INSTANTIATE(DequantizeNf4);
-SNUG_INSTANTIATE(MatmulNf4);
+}  // namespace
+
+SNUG_REFERENCE_KIND(DequantizeNf4);
+SNUG_REFERENCE_KIND(MatmulNf4);
 
 }  // namespace snug::backends::reference

@@ -38,8 +38,6 @@ State<T> step_element(const AdamW& adamw, const Step<T>& step, State<T> state, T
   return state;
 }
 
-}  // namespace
-
 template <typename T>
 void run(const program::GlobalNorm&, const Invocation& invocation) {
   T squares = 0;
@@ -93,8 +91,10 @@ void run(const AdamW& adamw, const Invocation& invocation) {
   }
 }
 
-SNUG_INSTANTIATE(GlobalNorm);
-SNUG_INSTANTIATE(ClipFactor);
-SNUG_INSTANTIATE(AdamW);
+}  // namespace
+
+SNUG_REFERENCE_KIND(GlobalNorm);
+SNUG_REFERENCE_KIND(ClipFactor);
+SNUG_REFERENCE_KIND(AdamW);
 
 }  // namespace snug::backends::reference

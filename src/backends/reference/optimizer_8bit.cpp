@@ -67,8 +67,6 @@ class Moment {
   int64_t block_;
 };
 
-}  // namespace
-
 template <typename T>
 void run(const AdamW8bit& adamw, const Invocation& invocation) {
   const Step<T> step = step_of<T>(adamw, invocation);
@@ -106,6 +104,8 @@ void run(const AdamW8bit& adamw, const Invocation& invocation) {
   }
 }
 
-SNUG_INSTANTIATE(AdamW8bit);
+}  // namespace
+
+SNUG_REFERENCE_KIND(AdamW8bit);
 
 }  // namespace snug::backends::reference

@@ -1,23 +1,24 @@
 #include "backends/reference/reference_backend.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
-#include "backends/dispatch.h"
 #include "backends/host_fill.h"
 #include "backends/reference/kinds.h"
 #include "base/error.h"
 #include "formats/nf4.h"
+#include "program/dispatch.h"
 
 namespace snug::backends::reference {
 namespace {
 
 class HeapArena : public Arena {
  public:
-  HeapArena(program::Space space, int64_t bytes) : bytes_(bytes) {
+  HeapArena(program::Space space, int64_t bytes) : Arena(space), bytes_(bytes) {
     if (bytes == 0) return;
     const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     data_.reset(static_cast<std::byte*>(
@@ -31,8 +32,14 @@ class HeapArena : public Arena {
   }
   std::byte* data() const override { return data_.get(); }
   int64_t bytes() const override { return bytes_; }
+  // What the allocator has set aside, without what it rounds up by.
+  int64_t allocated_bytes() const override {
+    const auto usable = static_cast<int64_t>(malloc_usable_size(data_.get()));
+    return usable - (usable - bytes_) % kPageBytes;
+  }
 
  private:
+  static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kAlignment = 64;
   struct Free {
     void operator()(std::byte* data) const { std::free(data); }
@@ -78,9 +85,11 @@ bool ReferenceBackend::runs(const program::OperationView& view) const {
 }
 
 program::Workspace ReferenceBackend::workspace(const program::OperationView& view) const {
-  const auto elements = dispatch<int64_t>(view.operation.attributes, [&](const auto& attributes) {
-    return scratch_elements(attributes, view);
-  });
+  const auto elements = program::dispatch<int64_t>(
+      view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+        const KindMeaning<Struct>& kind = MeaningOf<Struct>::kDefined;
+        return kind.scratch_elements != nullptr ? kind.scratch_elements(attributes, view) : 0;
+      });
   const int64_t size = computes_in_double(view) ? sizeof(double) : sizeof(float);
   return {.bytes = elements * size, .exact = true};
 }
@@ -90,11 +99,12 @@ std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t 
 }
 
 void ReferenceBackend::run(const Invocation& invocation) {
-  dispatch<void>(*invocation.attributes, [&](const auto& attributes) {
+  invocation.note_run();
+  program::dispatch<void>(*invocation.attributes, [&](const auto& attributes) {
     if (computes_in_double(invocation))
-      reference::run<double>(attributes, invocation);
+      run_kind<double>(attributes, invocation);
     else
-      reference::run<float>(attributes, invocation);
+      run_kind<float>(attributes, invocation);
   });
 }
 

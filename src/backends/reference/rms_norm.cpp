@@ -26,8 +26,6 @@ void weight_gradient(const program::RmsNormGrad& grad, const Floats<T>& dy, cons
   }
 }
 
-}  // namespace
-
 template <typename T>
 void run(const program::RmsNorm& norm, const Invocation& invocation) {
   const Floats<T> x(invocation[program::RmsNorm::kX]);
@@ -69,7 +67,9 @@ int64_t scratch_elements(const program::RmsNormGrad&, const program::OperationVi
   return view[program::RmsNormGrad::kX].shape.rows();
 }
 
-SNUG_INSTANTIATE(RmsNorm);
-SNUG_INSTANTIATE(RmsNormGrad);
+}  // namespace
+
+SNUG_REFERENCE_KIND(RmsNorm);
+SNUG_REFERENCE_KIND(RmsNormGrad, .scratch_elements = scratch_elements);
 
 }  // namespace snug::backends::reference

@@ -4,6 +4,7 @@
 #include "backends/reference/kinds.h"
 
 namespace snug::backends::reference {
+namespace {
 
 template <typename T>
 void run(const program::RotaryTable& rotary, const Invocation& invocation) {
@@ -41,7 +42,9 @@ void run(const program::Rope& rope, const Invocation& invocation) {
   }
 }
 
-SNUG_INSTANTIATE(RotaryTable);
-SNUG_INSTANTIATE(Rope);
+}  // namespace
+
+SNUG_REFERENCE_KIND(RotaryTable);
+SNUG_REFERENCE_KIND(Rope);
 
 }  // namespace snug::backends::reference

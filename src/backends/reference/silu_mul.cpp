@@ -11,8 +11,6 @@ T sigmoid(T x) {
   return T{1} / (T{1} + std::exp(-x));
 }
 
-}  // namespace
-
 template <typename T>
 void run(const program::SiluMul&, const Invocation& invocation) {
   const Floats<T> gate(invocation[program::SiluMul::kGate]);
@@ -39,7 +37,9 @@ void run(const program::SiluMulGrad&, const Invocation& invocation) {
   }
 }
 
-SNUG_INSTANTIATE(SiluMul);
-SNUG_INSTANTIATE(SiluMulGrad);
+}  // namespace
+
+SNUG_REFERENCE_KIND(SiluMul);
+SNUG_REFERENCE_KIND(SiluMulGrad);
 
 }  // namespace snug::backends::reference

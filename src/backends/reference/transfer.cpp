@@ -3,6 +3,13 @@
 #include "backends/reference/kinds.h"
 
 namespace snug::backends::reference {
+namespace {
+
+template <typename T>
+void run(const program::Copy&, const Invocation& invocation) {
+  const Buffer& x = invocation[program::Copy::kX];
+  std::memcpy(invocation[program::Copy::kY].data, x.data, static_cast<size_t>(x.bytes()));
+}
 
 // Done at once, which is as early as it may be.
 template <typename T>
@@ -14,7 +21,10 @@ void run(const program::Transfer&, const Invocation& invocation) {
 template <typename T>
 void run(const program::Await&, const Invocation&) {}
 
-SNUG_INSTANTIATE(Transfer);
-SNUG_INSTANTIATE(Await);
+}  // namespace
+
+SNUG_REFERENCE_KIND(Copy);
+SNUG_REFERENCE_KIND(Transfer);
+SNUG_REFERENCE_KIND(Await);
 
 }  // namespace snug::backends::reference

@@ -6,7 +6,7 @@
 namespace snug::backends::reference {
 
 // The same program with every float tensor in `type`. Workspaces are left alone: they are bytes,
-// whose number the target states anew.
+// whose number the target states again.
 program::Program with_float_type(program::Program program, program::DType type);
 
 }  // namespace snug::backends::reference

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
@@ -105,8 +105,6 @@ double bytes_of(const Attention& attention, const OperationView& view, const Seg
   return operand_bytes(view) - 2.0 * (whole - row_bytes(k, segments.count * keys));
 }
 
-}  // namespace
-
 std::string shape_error(const Attention& attention, const OperationView& view) {
   ShapeRule rule;
   check_attributes(attention, rule);
@@ -201,8 +199,6 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
             {dq, dk, dv});
 }
 
-namespace {
-
 // As many queries as keys: a whole row of segments. Otherwise a cache is read.
 template <typename Struct>
 RateKey attention_key(const Struct& attention, const OperationView& view, const Load& load) {
@@ -213,18 +209,18 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
   segment = std::clamp(segment, 1.0, keys);
   RateKey key;
   key.name = typed_name(view) + (queries == keys ? "" : " cached") +
-             (attention.by_library ? " by library" : "");
+             (attention.by_library ? " by library" : "") +
+             (attention.tensor_cores ? " on tensor cores" : "");
   key.shape = {segment, queries * rate_size(attention.heads), rate_size(attention.head_dim),
                rate_size(attention.heads) / rate_size(attention.kv_heads)};
   key.unit = Work::flops;
   key.attention = {.by_library = attention.by_library,
+                   .tensor_cores = attention.tensor_cores,
                    .is_gradient = std::is_same_v<Struct, AttentionGrad>,
                    .segment_tokens = segment,
                    .head_dim = rate_size(attention.head_dim)};
   return key;
 }
-
-}  // namespace
 
 RateKey rate_key(const Attention& attention, const OperationView& view, const Load& load) {
   return attention_key(attention, view, load);
@@ -233,5 +229,11 @@ RateKey rate_key(const Attention& attention, const OperationView& view, const Lo
 RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Load& load) {
   return attention_key(grad, view, load);
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .rate_key = rate_key);
+SNUG_DEFINE_KIND(AttentionGrad, .rate_key = rate_key);
+SNUG_DEFINE_KIND(CacheWrite);
 
 }  // namespace snug::program

@@ -19,7 +19,8 @@ namespace snug::program {
 // With segment_tokens > 0 no segment is longer, and each begins where the one before it has ended,
 // or later. A target may answer a gradient that need not be deterministic with sums in any order.
 // The target decides by_library (a library does it, not the target's own kernels) and splits (the
-// parts into which the keys of a query are dealt while decoding; 0: one pass over them).
+// parts into which the keys of a query are dealt while decoding; 0: one pass over them) and
+// tensor_cores (the target's own kernels multiply on them; otherwise, and elsewhere, they do not).
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -31,6 +32,7 @@ struct Attention {
   bool deterministic = true;
   bool by_library = false;
   int64_t splits = 0;
+  bool tensor_cores = false;
   bool operator==(const Attention&) const = default;
   static constexpr auto kFields = std::tuple{Field{"heads", &Attention::heads},
                                              Field{"kv_heads", &Attention::kv_heads},
@@ -41,7 +43,8 @@ struct Attention {
                                              Field{"segment_tokens", &Attention::segment_tokens},
                                              Field{"deterministic", &Attention::deterministic},
                                              Field{"by_library", &Attention::by_library},
-                                             Field{"splits", &Attention::splits}};
+                                             Field{"splits", &Attention::splits},
+                                             Field{"tensor_cores", &Attention::tensor_cores}};
   static constexpr auto kQ = read<Attention>(0, "q");
   static constexpr auto kK = read<Attention>(1, "k");
   static constexpr auto kV = read<Attention>(2, "v");
@@ -50,7 +53,8 @@ struct Attention {
   static constexpr auto kO = write<Attention>(5, "o");
   static constexpr auto kLse = write<Attention>(6, "lse");
   static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kO, kLse};
-  static constexpr Traits kTraits{.is_attention = true};
+  static constexpr Traits kTraits{.is_attention = true,
+                                  .decisions = {"by_library", "splits", "tensor_cores"}};
 };
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
@@ -64,6 +68,7 @@ struct AttentionGrad {
   int64_t segment_tokens = 0;
   bool deterministic = true;
   bool by_library = false;
+  bool tensor_cores = false;
   bool operator==(const AttentionGrad&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"heads", &AttentionGrad::heads},
@@ -74,7 +79,8 @@ struct AttentionGrad {
                  Field{"window", &AttentionGrad::window},
                  Field{"segment_tokens", &AttentionGrad::segment_tokens},
                  Field{"deterministic", &AttentionGrad::deterministic},
-                 Field{"by_library", &AttentionGrad::by_library}};
+                 Field{"by_library", &AttentionGrad::by_library},
+                 Field{"tensor_cores", &AttentionGrad::tensor_cores}};
   static constexpr auto kDO = read<AttentionGrad>(0, "do");
   static constexpr auto kQ = read<AttentionGrad>(1, "q");
   static constexpr auto kK = read<AttentionGrad>(2, "k");
@@ -88,6 +94,7 @@ struct AttentionGrad {
   static constexpr auto kDV = write<AttentionGrad>(10, "dv");
   static constexpr std::array kOperands{kDO,      kQ,       kK,  kV,  kO, kLse,
                                         kQBounds, kKBounds, kDQ, kDK, kDV};
+  static constexpr Traits kTraits{.decisions = {"by_library", "tensor_cores"}};
 };
 
 // reads: x (tokens, width), slots (tokens) i32. updates: cache (capacity, width): row slots[t]

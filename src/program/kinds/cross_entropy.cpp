@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "program/builder.h"
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
@@ -12,7 +12,7 @@
 namespace snug::program {
 namespace {
 
-// Operations a logit beside the products: maximum, exponential (2), sum; the gradient's division
+// Operations a logit next to the products: maximum, exponential (2), sum; the gradient's division
 // and scale.
 constexpr double kLossFlops = 4;
 constexpr double kGradFlops = 6;
@@ -71,8 +71,6 @@ Matmul linear() {
   matmul.transpose_b = true;
   return matmul;
 }
-
-}  // namespace
 
 std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
   ShapeRule rule;
@@ -198,8 +196,6 @@ void expand(const LinearCrossEntropyTrain& loss, const OperationView& view, Buil
     builder.emit(weight_product, {dlogits, id(Loss::kHidden)}, {dweight});
 }
 
-namespace {
-
 template <typename Struct>
 RateKey loss_key(const Struct&, const OperationView& view, const Load& load) {
   const Shape& weight = view[Struct::kWeight].shape;
@@ -211,8 +207,6 @@ RateKey loss_key(const Struct&, const OperationView& view, const Load& load) {
   return key;
 }
 
-}  // namespace
-
 RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, const Load& load) {
   return loss_key(loss, view, load);
 }
@@ -220,5 +214,13 @@ RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, cons
 RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view, const Load& load) {
   return loss_key(loss, view, load);
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate);
+SNUG_DEFINE_KIND(CrossEntropyGrad);
+SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand,
+                 .rate_key = rate_key);
+SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand, .rate_key = rate_key);
 
 }  // namespace snug::program

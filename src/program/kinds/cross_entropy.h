@@ -55,8 +55,10 @@ struct LinearCrossEntropy {
   static constexpr auto kLosses = write<LinearCrossEntropy>(4, "losses");
   static constexpr auto kLoss = write<LinearCrossEntropy>(5, "loss");
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kLosses, kLoss};
-  static constexpr Traits kTraits{
-      .has_training_form = true, .is_fused = true, .extent = kTargets.name};
+  static constexpr Traits kTraits{.has_training_form = true,
+                                  .is_fused = true,
+                                  .extent = kTargets.name,
+                                  .decisions = {"chunk_rows", "online"}};
 };
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
@@ -85,7 +87,8 @@ struct LinearCrossEntropyTrain {
                                                &LinearCrossEntropyTrain::weight_gradient);
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
                                         kLosses, kLoss,   kDHidden, kDWeight};
-  static constexpr Traits kTraits{.is_fused = true, .extent = kTargets.name};
+  static constexpr Traits kTraits{
+      .is_fused = true, .extent = kTargets.name, .decisions = {"chunk_rows", "online"}};
 };
 
 }  // namespace snug::program

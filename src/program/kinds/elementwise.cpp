@@ -1,12 +1,13 @@
 #include "program/kinds/elementwise.h"
 
 #include "base/error.h"
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
 
 namespace snug::program {
+namespace {
 
 std::string shape_error(const Add&, const OperationView& view) {
   ShapeRule rule;
@@ -133,5 +134,14 @@ InPlacePairs in_place_pairs(const AddBias& add_bias) {
 InPlacePairs in_place_pairs(const Dropout& dropout) {
   return in_place(dropout, {{Dropout::kY, Dropout::kX}});
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(Add, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(Accumulate);
+SNUG_DEFINE_KIND(AddBias, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(SumRows);
+SNUG_DEFINE_KIND(Dropout, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(Cast, .differentiate = differentiate);
 
 }  // namespace snug::program

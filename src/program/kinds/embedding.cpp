@@ -1,11 +1,12 @@
 #include "program/kinds/embedding.h"
 
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
 
 namespace snug::program {
+namespace {
 
 std::string shape_error(const Embedding&, const OperationView& view) {
   ShapeRule rule;
@@ -54,5 +55,10 @@ void differentiate(const Embedding&, const Operation& operation, Tape& tape) {
   if (dy == kNone || !tape.wants(table)) return;
   tape.emit(EmbeddingGrad{}, {dy, id_of(operation, Embedding::kIds)}, {tape.contribute(table)});
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(Embedding, .differentiate = differentiate);
+SNUG_DEFINE_KIND(EmbeddingGrad);
 
 }  // namespace snug::program

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
@@ -58,8 +58,6 @@ void differentiate_product(const Matmul& matmul, TensorId a, TensorId b, TensorI
   }
 }
 
-}  // namespace
-
 std::string shape_error(const Matmul& matmul, const OperationView& view) {
   ShapeRule rule;
   rule.require(!(matmul.addend && matmul.accumulate),
@@ -70,6 +68,8 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   rule.require(std::isfinite(matmul.low_alpha), "has a low_alpha that is not finite");
   rule.require(!(matmul.augmented && matmul.stochastic),
                "is augmented and stochastic; only gradients of weights round stochastically");
+  rule.require(matmul.products == 1 || (matmul.products == 2 && matmul.augmented),
+               "is made of more products than it has");
   const Tensor& a = view[Matmul::kA];
   const Tensor& b = view[Matmul::kB];
   const Tensor& c = view[Matmul::kC];
@@ -97,8 +97,19 @@ Cost cost(const Matmul& matmul, const OperationView& view, const Load&) {
   const Tensor& c = view[Matmul::kC];
   int64_t k = inner_size(matmul, view[Matmul::kA]);
   if (matmul.augmented) k += view[Matmul::kLowA].shape.columns();
-  return {2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
-          operand_bytes(view)};
+  Cost cost{2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
+            operand_bytes(view)};
+  if (matmul.products > 1) {
+    // The low product reads its factors and what is added, and writes c; the other reads c again.
+    const double between = static_cast<double>(c.bytes());
+    double added = matmul.accumulate ? between : 0;
+    if (matmul.addend) added = static_cast<double>(view[Matmul::kAddend].bytes());
+    cost.bytes += 2 * between;
+    cost.serial_bytes = between + added + static_cast<double>(view[Matmul::kLowA].bytes()) +
+                        static_cast<double>(view[Matmul::kLowB].bytes());
+    cost.launches = matmul.products;
+  }
+  return cost;
 }
 
 void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape) {
@@ -132,5 +143,10 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Load&) {
   key.unit = Work::flops;
   return key;
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(Matmul, .differentiate = differentiate, .in_place_pairs = in_place_pairs,
+                 .rate_key = rate_key);
 
 }  // namespace snug::program

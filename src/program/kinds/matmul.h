@@ -31,6 +31,9 @@ struct Matmul {
   bool augmented = false;
   bool low_transpose_b = false;
   float low_alpha = 1.0F;
+  // Library calls or passes over c that an augmented product takes, decided by the target: 1, or 2
+  // where the second adds to what the first left in c.
+  int32_t products = 1;
   bool operator==(const Matmul&) const = default;
   static constexpr auto kFields = std::tuple{Field{"transpose_a", &Matmul::transpose_a},
                                              Field{"transpose_b", &Matmul::transpose_b},
@@ -42,7 +45,8 @@ struct Matmul {
                                              Field{"site", &Matmul::site},
                                              Field{"augmented", &Matmul::augmented},
                                              Field{"low_transpose_b", &Matmul::low_transpose_b},
-                                             Field{"low_alpha", &Matmul::low_alpha}};
+                                             Field{"low_alpha", &Matmul::low_alpha},
+                                             Field{"products", &Matmul::products}};
   static constexpr auto kA = read<Matmul>(0, "a");
   static constexpr auto kB = read<Matmul>(1, "b");
   static constexpr auto kAddend = read<Matmul>(2, "addend", &Matmul::addend);
@@ -51,7 +55,7 @@ struct Matmul {
   static constexpr auto kLowB = read<Matmul>(5, "low_b", &Matmul::augmented);
   static constexpr auto kC = write_or_update<Matmul>(6, "c", &Matmul::accumulate);
   static constexpr std::array kOperands{kA, kB, kAddend, kRandom, kLowA, kLowB, kC};
-  static constexpr Traits kTraits{.is_product = true};
+  static constexpr Traits kTraits{.is_product = true, .decisions = {"products"}};
 };
 
 }  // namespace snug::program

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "program/builder.h"
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 
@@ -25,8 +25,6 @@ void stored_weight(ShapeRule& rule, const Struct& attributes, const OperationVie
   rule.measure({"nested_map", view[Struct::kNestedMap]}, Shape{kNf4MapSize});
   rule.measure({"nested_offset", view[Struct::kNestedOffset]}, Shape{1});
 }
-
-}  // namespace
 
 std::string shape_error(const DequantizeNf4& dequantize, const OperationView& view) {
   ShapeRule rule;
@@ -74,5 +72,10 @@ void expand(const MatmulNf4& matmul, const OperationView& view, Builder& builder
   builder.emit(DequantizeNf4{matmul.nested}, std::move(stored), {w});
   builder.emit(Matmul{.transpose_b = true}, {factor, w}, {product});
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(DequantizeNf4);
+SNUG_DEFINE_KIND(MatmulNf4, .expand = expand);
 
 }  // namespace snug::program

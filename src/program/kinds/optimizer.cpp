@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 
 namespace snug::program {
+namespace {
 
 std::string shape_error(const GlobalNorm&, const OperationView& view) {
   ShapeRule rule;
@@ -24,8 +25,6 @@ std::string shape_error(const ClipFactor& clip, const OperationView& view) {
   rule.measure({"factor", view[ClipFactor::kFactor]}, Shape{1});
   return rule.error();
 }
-
-namespace {
 
 template <typename Attributes>
 void require_constants(ShapeRule& rule, const Attributes& adamw) {
@@ -47,7 +46,12 @@ void check_reads(ShapeRule& rule, const Struct&, const OperationView& view) {
   rule.shape({"gradient", gradient}, weight.shape);
 }
 
-}  // namespace
+// Of a tensor's step; what is joined needs no launch of its own.
+Cost step_cost(const OperationView& view, int64_t elements, double flops_an_element) {
+  Cost cost = streaming_cost(view, elements, flops_an_element);
+  if (view.operation.joined) cost.launches = 0;
+  return cost;
+}
 
 std::string shape_error(const AdamW& adamw, const OperationView& view) {
   ShapeRule rule;
@@ -97,12 +101,12 @@ Cost cost(const ClipFactor&, const OperationView& view, const Load&) {
 
 // Clip (1), decay (2), moments (3 + 4), root and division (5), step (2).
 Cost cost(const AdamW&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view[AdamW::kWeight].shape.elements(), 17);
+  return step_cost(view, view[AdamW::kWeight].shape.elements(), 17);
 }
 
 // The same, and a moment decoded (1), measured (1), divided (1) and encoded (2): twice.
 Cost cost(const AdamW8bit&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view[AdamW8bit::kWeight].shape.elements(), 17 + 2 * 5);
+  return step_cost(view, view[AdamW8bit::kWeight].shape.elements(), 17 + 2 * 5);
 }
 
 // Goes through its tensors one after the other, so the size of one decides, not how many there are.
@@ -113,5 +117,12 @@ RateKey rate_key(const GlobalNorm& norm, const OperationView& view, const Load& 
   key.shape = {std::max(1.0, cost(norm, view, load).bytes / rate_size(tensors))};
   return key;
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(GlobalNorm, .rate_key = rate_key);
+SNUG_DEFINE_KIND(ClipFactor);
+SNUG_DEFINE_KIND(AdamW);
+SNUG_DEFINE_KIND(AdamW8bit);
 
 }  // namespace snug::program

@@ -1,11 +1,12 @@
 #include "program/kinds/rms_norm.h"
 
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
 
 namespace snug::program {
+namespace {
 
 std::string shape_error(const RmsNorm& norm, const OperationView& view) {
   ShapeRule rule;
@@ -80,5 +81,10 @@ InPlacePairs in_place_pairs(const RmsNorm& norm) {
 InPlacePairs in_place_pairs(const RmsNormGrad& norm) {
   return in_place(norm, {{RmsNormGrad::kDX, RmsNormGrad::kAddend}});
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(RmsNorm, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(RmsNormGrad, .in_place_pairs = in_place_pairs);
 
 }  // namespace snug::program

@@ -2,12 +2,13 @@
 
 #include <cmath>
 
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
 
 namespace snug::program {
+namespace {
 
 std::string shape_error(const RotaryTable& rotary, const OperationView& view) {
   ShapeRule rule;
@@ -60,5 +61,10 @@ void differentiate(const Rope& rope, const Operation& operation, Tape& tape) {
 }
 
 InPlacePairs in_place_pairs(const Rope& rope) { return in_place(rope, {{Rope::kY, Rope::kX}}); }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(RotaryTable);
+SNUG_DEFINE_KIND(Rope, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
 
 }  // namespace snug::program

@@ -50,7 +50,7 @@ void ShapeRule::mixed_types(std::initializer_list<Operand> operands) {
     if (!is_computed_with(type))
       fail(operand, fmt::format("is {}, expected f32, bf16 or f64", name_of(type)));
     if ((type == DType::f64) != (first.tensor.dtype == DType::f64))
-      fail(operand, fmt::format("is {} beside {} '{}' of {}; f64 stands alone", name_of(type),
+      fail(operand, fmt::format("is {} next to {} '{}' of {}; f64 stands alone", name_of(type),
                                 first.what, first.tensor.name, name_of(first.tensor.dtype)));
   }
 }

@@ -1,11 +1,12 @@
 #include "program/kinds/silu_mul.h"
 
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
 
 namespace snug::program {
+namespace {
 
 std::string shape_error(const SiluMul&, const OperationView& view) {
   ShapeRule rule;
@@ -65,5 +66,10 @@ InPlacePairs in_place_pairs(const SiluMulGrad& grad) {
   return in_place(
       grad, {{SiluMulGrad::kDGate, SiluMulGrad::kGate}, {SiluMulGrad::kDUp, SiluMulGrad::kUp}});
 }
+
+}  // namespace
+
+SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(SiluMulGrad, .in_place_pairs = in_place_pairs);
 
 }  // namespace snug::program

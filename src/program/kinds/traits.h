@@ -2,6 +2,7 @@
 // struct states them in kTraits; one without kTraits has the defaults.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace snug::program {
@@ -27,12 +28,18 @@ struct Traits {
   bool is_fused = false;
   // Steps a weight by its gradient; has the operands weight, gradient and factor.
   bool is_optimizer = false;
+  // Copies what the host has written, or what it will read: never part of a recording, so that the
+  // host knows when its memory is free or filled.
+  bool is_host_copy = false;
   // Begins a copy between two spaces that goes on during what follows; ends one.
   bool begins_copy = false;
   bool ends_copy = false;
   // The operand whose values say how much of the work is done. Shapes of library calls depend on
   // them, so the host holds a copy.
   std::string_view extent = {};
+  // Attributes that say how it is done, and are left to lower and to the target. A backend notes
+  // what it did under the same names (backends/trace.h).
+  std::array<std::string_view, 3> decisions = {};
 };
 
 template <typename Struct>

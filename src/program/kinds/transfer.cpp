@@ -1,6 +1,6 @@
 #include "program/kinds/transfer.h"
 
-#include "program/kinds/overloads.h"
+#include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 
@@ -21,7 +21,19 @@ void check_ends(ShapeRule& rule, const Tensor& x, const Tensor& y) {
   rule.require(is_dense(x) && is_dense(y), "copies a view that is not dense");
 }
 
-}  // namespace
+RateKey link_key(const OperationView& view, const Cost& cost) {
+  RateKey key;
+  key.name = typed_name(view);
+  key.shape = {std::max(1.0, cost.bytes)};
+  key.unit = Work::link_bytes;
+  return key;
+}
+
+std::string shape_error(const Copy&, const OperationView& view) {
+  ShapeRule rule;
+  check_ends(rule, view[Copy::kX], view[Copy::kY]);
+  return rule.error();
+}
 
 std::string shape_error(const Transfer&, const OperationView& view) {
   ShapeRule rule;
@@ -41,18 +53,26 @@ std::string shape_error(const Await&, const OperationView& view) {
 }
 
 // What crosses the link, once.
+Cost cost(const Copy&, const OperationView& view, const Load&) {
+  return {.flops = 0, .bytes = static_cast<double>(view[Copy::kX].bytes())};
+}
 Cost cost(const Transfer&, const OperationView& view, const Load&) {
   return {.flops = 0, .bytes = static_cast<double>(view[Transfer::kX].bytes())};
 }
 
 Cost cost(const Await&, const OperationView&, const Load&) { return {}; }
 
-RateKey rate_key(const Transfer& transfer, const OperationView& view, const Load& load) {
-  RateKey key;
-  key.name = typed_name(view);
-  key.shape = {std::max(1.0, cost(transfer, view, load).bytes)};
-  key.unit = Work::link_bytes;
-  return key;
+RateKey rate_key(const Copy& copy, const OperationView& view, const Load& load) {
+  return link_key(view, cost(copy, view, load));
 }
+RateKey rate_key(const Transfer& transfer, const OperationView& view, const Load& load) {
+  return link_key(view, cost(transfer, view, load));
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(Copy, .rate_key = rate_key);
+SNUG_DEFINE_KIND(Transfer, .rate_key = rate_key);
+SNUG_DEFINE_KIND(Await);
 
 }  // namespace snug::program

@@ -1,5 +1,6 @@
-// A copy between two spaces in two halves, so that it goes on beside what is computed meanwhile:
-// transfer begins it, await ends it.
+// Copies between two spaces. copy runs in order with what computes. transfer and await are one in
+// two halves, so that it goes on next to what is computed meanwhile: the first begins it, the
+// second ends it.
 #pragma once
 
 #include <array>
@@ -9,6 +10,18 @@
 #include "program/kinds/traits.h"
 
 namespace snug::program {
+
+// reads: x in one space. writes: y, the same values in another space; both dense, of one shape and
+// element type. The end in host memory is the host's between runs: what it gives a program (a
+// batch) or takes from it (a loss). Each run of the program copies once.
+struct Copy {
+  bool operator==(const Copy&) const = default;
+  static constexpr std::tuple<> kFields{};
+  static constexpr auto kX = read<Copy>(0, "x");
+  static constexpr auto kY = write<Copy>(1, "y");
+  static constexpr std::array kOperands{kX, kY};
+  static constexpr Traits kTraits{.is_host_copy = true};
+};
 
 // reads: x in one space. writes: y, the same values in another space; both dense, of one shape and
 // element type. Begins once all operations before it that compute are done. Until an await of y has

@@ -43,13 +43,16 @@ void finish_all_streams() {
   for (const cudaStream_t stream : streams) snug::cuda_emulator::finish(stream);
 }
 
+thread_local cudaError_t last_error = cudaSuccess;
+
 }  // namespace
 
 const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaSuccess ? "success" : "error";
 }
 const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+// As CUDA has it, what an event has not reached counts as the last error until it is asked for.
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
@@ -255,6 +258,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
                                            },
                                            is_reached});
   return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const bool is_reached = event->stream == nullptr || event->last->reached.has_value();
+  if (!is_reached) last_error = cudaErrorNotReady;
+  return is_reached ? cudaSuccess : cudaErrorNotReady;
 }
 
 // As CUDA has it, there is nothing to wait for where nothing was recorded.

@@ -3,7 +3,7 @@
 // old bytes or overwrites what is still to be copied. Every second does it at the first moment, so
 // that what should have waited for another stream reads what is not there yet; only at a wait for
 // what was not reached it stops, until somebody waits for it. What a stream records for a graph it
-// does not do at all. Thread-safe, but for recording.
+// does not do at all. Thread-safe, except for recording.
 #pragma once
 
 #include <deque>

@@ -24,7 +24,7 @@ constexpr int64_t kKeyBlock = 32;
 static_assert(kRowStep <= kKeyBlock, "q is packed by way of a block of keys");
 // How far, in powers of two, a row's scores may rise above the largest that its weights are taken
 // against before its sums are brought down: nearly never after the first block.
-constexpr float kMostGrowth = 8.0F;
+constexpr float kMaxGrowth = 8.0F;
 // Scores that a mask hides, and the largest score of a row that has seen nothing: below any score,
 // and far enough apart that a hidden one weighs nothing.
 constexpr float kHidden = -__FLT_MAX__;
@@ -155,7 +155,7 @@ void soften(const Blocks<Compute>& blocks, const Step& step, int64_t i, int64_t 
   const Float16Lanes now = maximum(maximum(block_largest[0], block_largest[1]),
                                    maximum(block_largest[2], block_largest[3])) *
                            factor;
-  const Int16Lanes grew = now > before + kMostGrowth;
+  const Int16Lanes grew = now > before + kMaxGrowth;
   const Float16Lanes largest = select(grew, now, before);
   Float16Lanes total[2] = {};
   Compute* weights = blocks.weights + i * kUnit<Compute>;

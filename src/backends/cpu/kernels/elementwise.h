@@ -1,4 +1,4 @@
-// Kernels over runs of elements: conversion, addition, sums over rows, dropout, stochastic
+// Kernels over runs of elements: conversion, addition, sums over rows, dropout, gelu, stochastic
 // rounding.
 #pragma once
 
@@ -46,6 +46,11 @@ struct ElementwiseKernels {
   // One token's columns; y may be x.
   void (*dropout[kElements][kElements])(const void* x, void* y, int64_t n,
                                         const DropoutStream& stream);
+  // y = gelu(x), the exact form and the one with tanh; y may be x.
+  void (*gelu[2][kElements][kElements])(const void* x, void* y, int64_t n);
+  // dx = dy gelu'(x); dx may be dy or x.
+  void (*gelu_grad[2][kElements][kElements][kElements])(const void* dy, const void* x, void* dx,
+                                                        int64_t n);
 };
 
 }  // namespace snug::backends::cpu

@@ -24,7 +24,7 @@ struct Nf4Product {
   int64_t in;
   int64_t begin;
   int64_t end;
-  const void* x;  // rows as arrange_x makes them, one behind the other
+  const void* x;  // rows as arrange_x makes them, one after the other
   int64_t rows;   // at most kNf4Rows
   void* y;
   int64_t y_stride;  // elements

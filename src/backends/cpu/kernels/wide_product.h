@@ -32,7 +32,7 @@ struct WideBlock {
   int64_t columns;
   int64_t k;  // a multiple of kWidePanel
   WideResult result;
-  // More of k, whose rows of a lie elsewhere; b has them behind the others.
+  // More of k, whose rows of a lie elsewhere; b has them after the others.
   const uint16_t* low_a = nullptr;
   int64_t low_a_stride = 0;
   int64_t low_k = 0;  // a multiple of kWidePanel; 0: none

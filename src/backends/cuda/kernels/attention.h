@@ -60,13 +60,7 @@ void find_delta(const AttentionGradRun& run, cudaStream_t stream);
 
 // The same on the tensor cores. Require bf16, heads of a multiple of 8 and at most kMaxMatrixDims,
 // and q, k, v and d_o whose rows begin at multiples of 16 bytes.
-inline constexpr int32_t kMaxMatrixDims = 128;
 void attention_matrix(const AttentionRun& run, cudaStream_t stream);
 void attention_grad_matrix(const AttentionGradRun& run, cudaStream_t stream);
-int32_t attention_matrix_shared_bytes(int64_t head_dim);
-int32_t attention_grad_matrix_shared_bytes(int64_t head_dim);
-
-// Columns that a head takes there.
-constexpr int32_t matrix_dims(int64_t head_dim) { return head_dim <= 64 ? 64 : kMaxMatrixDims; }
 
 }  // namespace snug::backends::cuda

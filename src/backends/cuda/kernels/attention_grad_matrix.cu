@@ -6,7 +6,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int kColumns = 32;  // of a tile of the other side
+constexpr int kColumns = kMatrixGradColumns;  // of a tile of the other side
 constexpr int kTiles = kColumns / 8;
 
 template <int kDims>
@@ -199,10 +199,6 @@ void launch_matrix(const AttentionGradRun& run, cudaStream_t stream) {
 }
 
 }  // namespace
-
-int32_t attention_grad_matrix_shared_bytes(int64_t head_dim) {
-  return matrix_shared_bytes(2, kColumns, matrix_dims(head_dim));
-}
 
 void attention_grad_matrix(const AttentionGradRun& run, cudaStream_t stream) {
   find_delta(run, stream);

@@ -4,7 +4,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int kKeys = 64;  // of a tile
+constexpr int kKeys = kMatrixKeys;  // of a tile
 constexpr int kTiles = kKeys / 8;
 
 // The four lanes that share rows g and g + 8 agree.
@@ -120,10 +120,6 @@ void launch_matrix(const AttentionRun& run, cudaStream_t stream) {
 }
 
 }  // namespace
-
-int32_t attention_matrix_shared_bytes(int64_t head_dim) {
-  return matrix_shared_bytes(1, kKeys, matrix_dims(head_dim));
-}
 
 void attention_matrix(const AttentionRun& run, cudaStream_t stream) {
   if (run.shape.q_tokens == 0) return;

@@ -11,13 +11,8 @@
 
 namespace snug::backends::cuda {
 
-inline constexpr int kBlockRows = 64;
 inline constexpr int kMatrixRows = 16;  // of a warp
 inline constexpr uint32_t kMatrixThreads = kBlockRows / kMatrixRows * kLanes;
-
-// Elements from one row of a tile to the next: 16 bytes more than the head, so that eight rows that
-// are read together lie in different banks.
-constexpr int matrix_stride(int dims) { return dims + 8; }
 
 // Of a lane: g and t of warp_matrix.cuh, and the first row of its warp in the block's.
 struct LanePlace {
@@ -191,12 +186,6 @@ struct TileRing {
   __device__ uint16_t* first(int stage) const { return memory + 2 * stage * kTileElements; }
   __device__ uint16_t* second(int stage) const { return first(stage) + kTileElements; }
 };
-
-// Bytes of shared memory: `kept` tiles of 64 rows and a ring of two pairs of tiles of `columns`
-// rows.
-constexpr int32_t matrix_shared_bytes(int kept, int columns, int dims) {
-  return (kept * kBlockRows + 4 * columns) * matrix_stride(dims) * int32_t{sizeof(uint16_t)};
-}
 
 inline LaunchShape matrix_tiles_of(int64_t tokens, int64_t heads, int32_t shared_bytes) {
   LaunchShape shape;

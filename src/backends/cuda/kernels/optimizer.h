@@ -78,9 +78,9 @@ struct AdamWLaunch {
   AdamWConstants constants;
   TensorList<Tensor, kCapacity> tensors;
 };
-using AdamWMaster = AdamWLaunch<MasterTensor, 56>;
-using AdamWStochastic = AdamWLaunch<StochasticTensor, 56>;
-using AdamW8bitCodes = AdamWLaunch<CodedTensor, 24>;
+using AdamWMaster = AdamWLaunch<MasterTensor, kTensorsPerStep>;
+using AdamWStochastic = AdamWLaunch<StochasticTensor, kTensorsPerStep>;
+using AdamW8bitCodes = AdamWLaunch<CodedTensor, kTensorsPer8bitStep>;
 
 // What each value of a code stands for.
 struct DynamicMaps {

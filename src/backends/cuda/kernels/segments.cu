@@ -68,8 +68,8 @@ void turn_lse(const LseRun& run, cudaStream_t stream) {
 
 void clear_outside(const OutsideRun& run, cudaStream_t stream) {
   if (run.tokens == 0) return;
-  constexpr int64_t kMostBlocks = 65535;
-  const auto blocks = static_cast<uint32_t>(run.tokens < kMostBlocks ? run.tokens : kMostBlocks);
+  constexpr int64_t kMaxBlocks = 65535;
+  const auto blocks = static_cast<uint32_t>(run.tokens < kMaxBlocks ? run.tokens : kMaxBlocks);
   launch(outside, {.grid = {blocks}, .block = {kThreads}}, stream, run);
 }
 

@@ -12,7 +12,7 @@ namespace snug::backends::cuda {
 inline constexpr int kFewRows = 4;
 
 // Products with a thin side (thin_product.h): of a block, and of one step of its sum.
-inline constexpr int kMostThin = 64;
+inline constexpr int kMaxThin = 64;
 inline constexpr int kThinWide = 64;
 inline constexpr int kThinDepth = 64;
 
@@ -67,6 +67,10 @@ constexpr int64_t norm_partials(int64_t rows, int64_t columns) {
   return rows * ceil_div(columns, kNormElements);
 }
 
+// Tensors that one launch of an optimizer steps: what fits into a kernel's arguments.
+inline constexpr int kTensorsPerStep = 56;
+inline constexpr int kTensorsPer8bitStep = 24;
+
 // Attention (attention.h). Tokens [begin, end); empty is (0, 0).
 struct TokenRange {
   int32_t begin = 0;
@@ -77,7 +81,7 @@ struct TokenRange {
 // alone; and of how many segments.
 inline constexpr int kSegmentTables = 9;
 inline constexpr int kForwardTables = 5;
-inline constexpr int64_t kMostSegments = 1024;
+inline constexpr int64_t kMaxSegments = 1024;
 
 inline constexpr int32_t kMaxHeadDim = 256;
 inline constexpr int kTileRows = 32;
@@ -94,6 +98,29 @@ constexpr int32_t lane_columns(int64_t head_dim) {
 constexpr int tile_stride(int columns) { return columns * kLanes + 1; }
 constexpr int tile_floats(int columns) { return kTileRows * tile_stride(columns); }
 inline constexpr int kWeightFloats = kTileRows * kLanes;  // of a tile of scores
+
+// Attention on the tensor cores: bf16 heads of a multiple of 8 columns and at most so many, rows of
+// the block's own side, and columns of a tile of the other side.
+inline constexpr int32_t kMaxMatrixDims = 128;
+inline constexpr int kBlockRows = 64;
+inline constexpr int kMatrixKeys = 64;
+inline constexpr int kMatrixGradColumns = 32;
+
+// Columns that a head takes there.
+constexpr int32_t matrix_dims(int64_t head_dim) { return head_dim <= 64 ? 64 : kMaxMatrixDims; }
+// Elements from one row of a tile to the next: 16 bytes more than the head, so that eight rows that
+// are read together lie in different banks.
+constexpr int matrix_stride(int dims) { return dims + 8; }
+// Of `kept` tiles of the block's own rows and four of the other side.
+constexpr int32_t matrix_shared_bytes(int kept, int columns, int dims) {
+  return (kept * kBlockRows + 4 * columns) * matrix_stride(dims) * int32_t{sizeof(uint16_t)};
+}
+constexpr int32_t attention_matrix_shared_bytes(int64_t head_dim) {
+  return matrix_shared_bytes(1, kMatrixKeys, matrix_dims(head_dim));
+}
+constexpr int32_t attention_grad_matrix_shared_bytes(int64_t head_dim) {
+  return matrix_shared_bytes(2, kMatrixGradColumns, matrix_dims(head_dim));
+}
 
 // Shared memory that a block takes.
 constexpr int32_t attention_shared_bytes(int64_t head_dim) {

@@ -201,7 +201,7 @@ void multiply_thin(const ThinRun& run, cudaStream_t stream) {
   else if (run.thin <= 32)
     launch_form<32>(run, stream);
   else
-    launch_form<kMostThin>(run, stream);
+    launch_form<kMaxThin>(run, stream);
   if (run.parts > 1) over_items(AddParts{run}, run.wide, run.thin, stream);
 }
 

@@ -13,7 +13,7 @@ namespace snug::backends::cuda {
 struct ThinRun {
   int64_t wide = 0;
   int64_t depth = 0;
-  int64_t thin = 0;  // at most kMostThin, a multiple of 8
+  int64_t thin = 0;  // at most kMaxThin, a multiple of 8
   Operand large;     // (wide, depth), or (depth, wide) if `across`
   Operand small;     // (thin, depth), or (depth, thin) if `small_by_depth`, as it is if `across`
   bool across = false;

@@ -37,13 +37,13 @@ bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
   const int64_t tokens = view[Attributes::kQ].shape[0];
   // Blocks are made as if every segment were of the longest kind: at most so many for each that has
   // work.
-  constexpr int64_t kMostIdle = 8;
+  constexpr int64_t kMaxIdle = 8;
   const bool has_segments =
-      attention.segment_tokens > 0 && segments <= kMostSegments &&
+      attention.segment_tokens > 0 && segments <= kMaxSegments &&
       id_of(view.operation, Attributes::kQBounds) == id_of(view.operation, Attributes::kKBounds) &&
-      segments * attention.segment_tokens <= kMostIdle * tokens;
-  constexpr int64_t kMostDims = 128;
-  return has_segments && attention.head_dim % 32 == 0 && attention.head_dim <= kMostDims &&
+      segments * attention.segment_tokens <= kMaxIdle * tokens;
+  constexpr int64_t kMaxDims = 128;
+  return has_segments && attention.head_dim % 32 == 0 && attention.head_dim <= kMaxDims &&
          std::all_of(tensors.begin(), tensors.end(),
                      [](const Tensor* tensor) { return has_bf16_vectors(*tensor); });
 }
@@ -61,6 +61,16 @@ SegmentScratch scratch_of(const Attributes& attention, const OperationView& view
   scratch.library_bytes = cudnn_workspace_bytes(is_gradient, segments, tokens, attention.heads,
                                                 attention.kv_heads, attention.head_dim);
   return scratch;
+}
+
+// Own kernels on the tensor cores read these operands as vectors of bf16.
+template <typename Attributes>
+bool fits_tensor_cores(const Attributes& attention, int32_t shared_bytes, const Card& card,
+                       std::initializer_list<const Tensor*> operands) {
+  return attention.head_dim % kVectorElements == 0 && attention.head_dim <= kMaxMatrixDims &&
+         shared_bytes <= card.shared_bytes &&
+         std::all_of(operands.begin(), operands.end(),
+                     [](const Tensor* operand) { return has_bf16_vectors(*operand); });
 }
 
 }  // namespace
@@ -88,19 +98,6 @@ bool is_by_cudnn(const OperationView& view) {
   return grad != nullptr && grad->by_library;
 }
 
-Attention decide(const Attention& attention, const OperationView& view, const Card& card) {
-  Attention decided = attention;
-  decided.splits = attention_splits(split_shape(attention, view), card);
-  decided.by_library = decided.splits == 0 && suits_cudnn(attention, view, card);
-  return decided;
-}
-
-AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const Card& card) {
-  AttentionGrad decided = grad;
-  decided.by_library = suits_cudnn(grad, view, card);
-  return decided;
-}
-
 SegmentScratch segment_scratch(const Attention& attention, const OperationView& view) {
   return scratch_of(attention, view);
 }
@@ -117,6 +114,8 @@ int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens
   return tokens * heads * (sums * head_dim + 1) * int64_t{sizeof(float)} + 448 * segments + kTables;
 }
 
+namespace {
+
 bool supports(const Attention& attention, const OperationView&, const Card& card) {
   return attention.head_dim <= kMaxHeadDim &&
          attention_shared_bytes(attention.head_dim) <= card.shared_bytes;
@@ -125,6 +124,28 @@ bool supports(const Attention& attention, const OperationView&, const Card& card
 bool supports(const AttentionGrad& grad, const OperationView&, const Card& card) {
   return grad.head_dim <= kMaxHeadDim &&
          attention_grad_shared_bytes(grad.head_dim) <= card.shared_bytes;
+}
+
+Attention decide(const Attention& attention, const OperationView& view, const Card& card) {
+  Attention decided = attention;
+  decided.splits = attention_splits(split_shape(attention, view), card);
+  decided.by_library = decided.splits == 0 && suits_cudnn(attention, view, card);
+  decided.tensor_cores =
+      decided.splits == 0 && !decided.by_library &&
+      fits_tensor_cores(attention, attention_matrix_shared_bytes(attention.head_dim), card,
+                        {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV]});
+  return decided;
+}
+
+AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  AttentionGrad decided = grad;
+  decided.by_library = suits_cudnn(grad, view, card);
+  using Grad = AttentionGrad;
+  decided.tensor_cores =
+      !decided.by_library &&
+      fits_tensor_cores(grad, attention_grad_matrix_shared_bytes(grad.head_dim), card,
+                        {&view[Grad::kDO], &view[Grad::kQ], &view[Grad::kK], &view[Grad::kV]});
+  return decided;
 }
 
 int64_t workspace_bytes(const Attention& attention, const OperationView& view, const Card&) {
@@ -141,5 +162,13 @@ int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, co
   return ranges_bytes(q_tokens, view[AttentionGrad::kK].shape[0]) +
          grad.heads * q_tokens * int64_t{sizeof(float)};
 }
+
+}  // namespace
+
+SNUG_CARD_NEEDS(Attention, .supports = supports, .decide = decide,
+                .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(AttentionGrad, .supports = supports, .decide = decide,
+                .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(CacheWrite);
 
 }  // namespace snug::backends::cuda

@@ -14,9 +14,9 @@ using program::Attention;
 // where they keep eight heads. With four, some read while others sum.
 constexpr int64_t kBlocksPerMultiprocessor = 4;
 // Reads that a split should have to make, so that merging it is worth it.
-constexpr int64_t kLeastReads = 4;
+constexpr int64_t kMinReads = 4;
 // Splits that are added up, one after the other.
-constexpr int64_t kMostSplits = 64;
+constexpr int64_t kMaxSplits = 64;
 
 }  // namespace
 
@@ -36,8 +36,8 @@ int64_t attention_splits(const SplitShape& shape, const Card& card) {
   const int64_t wanted =
       ceil_div(kBlocksPerMultiprocessor * card.multiprocessors, std::max<int64_t>(1, blocks));
   const int64_t keys = ceil_div(shape.k_tokens, std::max<int64_t>(1, shape.q_tokens));
-  const int64_t useful = ceil_div(keys, kLeastReads * keys_in_one_go(shape.head_dim));
-  return std::min({wanted, useful, kMostSplits});
+  const int64_t useful = ceil_div(keys, kMinReads * keys_in_one_go(shape.head_dim));
+  return std::min({wanted, useful, kMaxSplits});
 }
 
 int64_t attention_splits_bytes(const SplitShape& shape, int64_t splits) {

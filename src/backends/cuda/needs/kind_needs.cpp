@@ -1,32 +1,53 @@
 #include "backends/cuda/needs/kind_needs.h"
 
 #include "backends/cuda/needs/attention.h"
-#include "backends/dispatch.h"
+#include "backends/cuda/needs/matmul.h"
 #include "backends/operation_checks.h"
+#include "program/dispatch.h"
 
 namespace snug::backends::cuda {
+namespace {
+
+// Calls f(attributes, what their kind needs).
+template <typename Result, typename F>
+Result ask(const OperationView& view, F&& f) {
+  return program::dispatch<Result>(view.operation.attributes,
+                                   [&]<typename Struct>(const Struct& attributes) {
+                                     return f(attributes, NeedsOf<Struct>::kDefined);
+                                   });
+}
+
+}  // namespace
 
 bool runs(const OperationView& view, const Card& card) {
-  return has_known_types(view) &&
-         dispatch<bool>(view.operation.attributes,
-                        [&](const auto& attributes) { return supports(attributes, view, card); });
+  return has_known_types(view) && ask<bool>(view, [&](const auto& attributes, const auto& kind) {
+           return kind.supports == nullptr || kind.supports(attributes, view, card);
+         });
 }
 
 int64_t workspace_bytes(const OperationView& view, const Card& card) {
-  return dispatch<int64_t>(view.operation.attributes, [&](const auto& attributes) {
-    return workspace_bytes(attributes, view, card);
+  return ask<int64_t>(view, [&](const auto& attributes, const auto& kind) {
+    return kind.workspace_bytes != nullptr ? kind.workspace_bytes(attributes, view, card) : 0;
   });
 }
 
 program::Attributes decide(const OperationView& view, const Card& card) {
-  return dispatch<program::Attributes>(view.operation.attributes, [&](const auto& attributes) {
-    return program::Attributes(decide(attributes, view, card));
+  return ask<program::Attributes>(view, [&](const auto& attributes, const auto& kind) {
+    return kind.decide != nullptr ? kind.decide(attributes, view, card) : attributes;
   });
 }
 
-// What a library asks for is bounded by a table; own kernels need what they say.
+size_t launched_together(const program::Program& program, size_t first) {
+  return ask<size_t>(
+      {program, program.operations[first]}, [&](const auto& /*attributes*/, const auto& kind) {
+        return kind.launched_together != nullptr ? kind.launched_together(program, first) : 1;
+      });
+}
+
+// Own kernels need what they say. What cuDNN asks for is bounded by a table, and products of
+// cuBLASLt may use less than they are given.
 program::Workspace workspace(const OperationView& view, const Card& card) {
-  return {.bytes = workspace_bytes(view, card), .exact = !is_by_cudnn(view)};
+  return {.bytes = workspace_bytes(view, card), .exact = !is_by_cudnn(view) && !is_by_cublas(view)};
 }
 
 }  // namespace snug::backends::cuda

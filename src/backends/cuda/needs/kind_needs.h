@@ -1,8 +1,11 @@
 // What each kind needs of a card: whether it runs there, and its scratch. No CUDA header and no
 // driver: the backend asks this of the card that is open, a plan of one that is not here.
 //
-// The defaults are everything and nothing; a kind with something to say declares an overload here
-// and has a file of this folder.
+// A kind's file in this folder defines functions by the names of KindNeeds, in an anonymous
+// namespace, and states at its end which ones. What a kind leaves out is null.
+//
+//   SNUG_CARD_NEEDS(RmsNorm);
+//   SNUG_CARD_NEEDS(RmsNormGrad, .supports = supports, .workspace_bytes = workspace_bytes);
 #pragma once
 
 #include <cstdint>
@@ -17,6 +20,8 @@ namespace snug::backends::cuda {
 bool runs(const program::OperationView& view, const Card& card);
 // Its attributes with what is decided for the card.
 program::Attributes decide(const program::OperationView& view, const Card& card);
+// How many operations, from this one of the list on, one launch does.
+size_t launched_together(const program::Program& program, size_t first);
 // Its scratch, exact, unless a library asks for less.
 int64_t workspace_bytes(const program::OperationView& view, const Card& card);
 // The same, as a target says it.
@@ -24,43 +29,34 @@ program::Workspace workspace(const program::OperationView& view, const Card& car
 
 using program::OperationView;
 
-template <typename Attributes>
-Attributes decide(const Attributes& attributes, const OperationView&, const Card&) {
-  return attributes;
-}
-program::Attention decide(const program::Attention&, const OperationView&, const Card&);
-program::AttentionGrad decide(const program::AttentionGrad&, const OperationView&, const Card&);
-program::LinearCrossEntropy decide(const program::LinearCrossEntropy&, const OperationView&,
-                                   const Card&);
-program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain&,
-                                        const OperationView&, const Card&);
+template <typename Struct>
+struct KindNeeds {
+  // Whether the card runs the operation. Null: it does, f32 and bf16 in any mix.
+  bool (*supports)(const Struct&, const OperationView&, const Card&) = nullptr;
+  // The attributes with what is decided for the card. Null: as they are.
+  Struct (*decide)(const Struct&, const OperationView&, const Card&) = nullptr;
+  // Null: no scratch.
+  int64_t (*workspace_bytes)(const Struct&, const OperationView&, const Card&) = nullptr;
+  // How many operations, from this one of the kind on, one launch does. Null: this one.
+  size_t (*launched_together)(const program::Program& program, size_t first) = nullptr;
+};
 
-template <typename Attributes>
-int64_t workspace_bytes(const Attributes&, const OperationView&, const Card&) {
-  return 0;
-}
-int64_t workspace_bytes(const program::Attention&, const OperationView&, const Card&);
-int64_t workspace_bytes(const program::AttentionGrad&, const OperationView&, const Card&);
-int64_t workspace_bytes(const program::GlobalNorm&, const OperationView&, const Card&);
-int64_t workspace_bytes(const program::LinearCrossEntropy&, const OperationView&, const Card&);
-int64_t workspace_bytes(const program::LinearCrossEntropyTrain&, const OperationView&, const Card&);
-int64_t workspace_bytes(const program::Matmul&, const OperationView&, const Card&);
-int64_t workspace_bytes(const program::RmsNormGrad&, const OperationView&, const Card&);
-int64_t workspace_bytes(const program::SumRows&, const OperationView&, const Card&);
+// Of the kind, stated in its file.
+template <typename Struct>
+struct NeedsOf {
+  static const KindNeeds<Struct> kDefined;
+};
 
-// By default f32 and bf16 in any mix.
-template <typename Attributes>
-bool supports(const Attributes&, const OperationView&, const Card&) {
-  return true;
-}
-bool supports(const program::AdamW&, const OperationView&, const Card&);
-bool supports(const program::AdamW8bit&, const OperationView&, const Card&);
-bool supports(const program::Attention&, const OperationView&, const Card&);
-bool supports(const program::AttentionGrad&, const OperationView&, const Card&);
-bool supports(const program::LinearCrossEntropy&, const OperationView&, const Card&);
-bool supports(const program::LinearCrossEntropyTrain&, const OperationView&, const Card&);
-bool supports(const program::Matmul&, const OperationView&, const Card&);
-bool supports(const program::MatmulNf4&, const OperationView&, const Card&);
-bool supports(const program::RmsNormGrad&, const OperationView&, const Card&);
+#define SNUG_KIND(Struct, name) \
+  template <>                   \
+  const KindNeeds<program::Struct> NeedsOf<program::Struct>::kDefined;
+SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+
+#define SNUG_CARD_NEEDS(Struct, ...)                                    \
+  template <>                                                           \
+  const KindNeeds<program::Struct> NeedsOf<program::Struct>::kDefined { \
+    __VA_ARGS__                                                         \
+  }
 
 }  // namespace snug::backends::cuda

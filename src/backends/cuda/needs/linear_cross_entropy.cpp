@@ -48,6 +48,8 @@ int64_t LossLayout::library() const {
   return logits() + aligned(chunk_rows * vocab * int64_t{sizeof(float)});
 }
 
+namespace {
+
 bool supports(const LinearCrossEntropy& loss, const OperationView& view, const Card&) {
   return supports_loss(form_of(loss, view));
 }
@@ -73,5 +75,12 @@ program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain& 
                                         const OperationView& view, const Card&) {
   return decide_chunk(loss, view);
 }
+
+}  // namespace
+
+SNUG_CARD_NEEDS(LinearCrossEntropy, .supports = supports, .decide = decide,
+                .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(LinearCrossEntropyTrain, .supports = supports, .decide = decide,
+                .workspace_bytes = workspace_bytes);
 
 }  // namespace snug::backends::cuda

@@ -4,41 +4,25 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "backends/loss_operands.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {
 
 // Either form of the kind, with its operands: tensors of a view, or buffers of an invocation.
 template <typename T>
-struct LossForm {
-  int64_t chunk_rows;
-  const T& hidden;
-  const T& weight;
-  const T& targets;
-  const T& inverse_tokens;
-  const T& losses;
-  const T& loss;
-  const T* dhidden = nullptr;  // null except in the training form
-  const T* dweight = nullptr;  // null without the weight's gradient
-  bool accumulate = false;     // adds to dweight
+struct LossForm : LossOperands<T> {
+  int64_t chunk_rows = 0;
+  bool accumulate = false;  // adds to dweight
 };
 
-// `operands`: the view, or the invocation, which the form refers to.
-template <typename Loss, typename Operands>
-auto form_of(const Loss& loss, const Operands& operands) {
-  using T = std::remove_cvref_t<decltype(operands[Loss::kHidden])>;
-  LossForm<T> form{.chunk_rows = loss.chunk_rows,
-                   .hidden = operands[Loss::kHidden],
-                   .weight = operands[Loss::kWeight],
-                   .targets = operands[Loss::kTargets],
-                   .inverse_tokens = operands[Loss::kInverseTokens],
-                   .losses = operands[Loss::kLosses],
-                   .loss = operands[Loss::kLoss]};
-  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
-    form.dhidden = &operands[Loss::kDHidden];
-    if (loss.weight_gradient) form.dweight = &operands[Loss::kDWeight];
+// `source`: the view, or the invocation, which the form refers to.
+template <typename Loss, typename Source>
+auto form_of(const Loss& loss, const Source& source) {
+  using T = std::remove_cvref_t<decltype(source[Loss::kHidden])>;
+  LossForm<T> form{loss_operands(loss, source), loss.chunk_rows};
+  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>)
     form.accumulate = loss.accumulate;
-  }
   return form;
 }
 

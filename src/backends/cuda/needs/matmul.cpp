@@ -19,10 +19,19 @@ bool has_few_rows(const Matmul& matmul, const OperationView& view) {
          view[Matmul::kA].shape[0] <= kFewRows;
 }
 
+bool is_by_cublas(const OperationView& view) {
+  const auto& attributes = view.operation.attributes;
+  if (const auto* matmul = std::get_if<Matmul>(&attributes)) return !has_few_rows(*matmul, view);
+  return std::holds_alternative<program::LinearCrossEntropy>(attributes) ||
+         std::holds_alternative<program::LinearCrossEntropyTrain>(attributes);
+}
+
 int64_t product_bytes(const Matmul& matmul, const OperationView& view) {
   if (!matmul.stochastic) return 0;
   return aligned(view[Matmul::kC].shape.elements() * int64_t{sizeof(float)});
 }
+
+namespace {
 
 bool supports(const Matmul& matmul, const OperationView& view, const Card&) {
   if (has_few_rows(matmul, view)) return true;
@@ -34,9 +43,20 @@ bool supports(const Matmul& matmul, const OperationView& view, const Card&) {
   return !matmul.addend || view[Matmul::kAddend].dtype == c;
 }
 
+// cuBLASLt adds one product, and so do own kernels.
+Matmul decide(const Matmul& matmul, const OperationView&, const Card&) {
+  Matmul decided = matmul;
+  decided.products = matmul.augmented ? 2 : 1;
+  return decided;
+}
+
 int64_t workspace_bytes(const Matmul& matmul, const OperationView& view, const Card& card) {
   if (has_few_rows(matmul, view)) return 0;
   return product_bytes(matmul, view) + card.product_workspace_bytes;
 }
+
+}  // namespace
+
+SNUG_CARD_NEEDS(Matmul, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes);
 
 }  // namespace snug::backends::cuda

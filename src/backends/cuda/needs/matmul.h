@@ -14,6 +14,9 @@ bool supports_product(base::DType a, base::DType b, base::DType c);
 // adapter's product first.
 bool has_few_rows(const program::Matmul& matmul, const program::OperationView& view);
 
+// Whether cuBLASLt makes the products of this operation, in scratch that it may not use up.
+bool is_by_cublas(const program::OperationView& view);
+
 // A stochastic sum leaves the product in f32 scratch, ahead of the library's own.
 int64_t product_bytes(const program::Matmul& matmul, const program::OperationView& view);
 

@@ -2,11 +2,17 @@
 #include "backends/cuda/needs/kind_needs.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 // Others take the expansion: the values of the weight, then a product of many rows.
 bool supports(const program::MatmulNf4&, const OperationView& view, const Card&) {
   const program::Shape& x = view[program::MatmulNf4::kX].shape;
   return x.rows() <= kFewRows && x.columns() % program::kNf4BlockSize == 0;
 }
+
+}  // namespace
+
+SNUG_CARD_NEEDS(MatmulNf4, .supports = supports);
+SNUG_CARD_NEEDS(DequantizeNf4);
 
 }  // namespace snug::backends::cuda

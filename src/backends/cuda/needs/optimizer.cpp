@@ -1,12 +1,63 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 using program::AdamW;
 using program::AdamW8bit;
+
+int64_t capacity(const AdamW&) { return kTensorsPerStep; }
+int64_t capacity(const AdamW8bit&) { return kTensorsPer8bitStep; }
+
+bool same_form(const AdamW& a, const AdamW& b) { return a.stochastic == b.stochastic; }
+bool same_form(const AdamW8bit&, const AdamW8bit&) { return true; }
+
+// What the tensors of a launch share: constants, and the numbers that the device reads.
+template <typename Struct>
+bool may_share(const OperationView& a, const OperationView& b) {
+  const auto& x = std::get<Struct>(a.operation.attributes);
+  const auto& y = std::get<Struct>(b.operation.attributes);
+  const auto same_operand = [&](const auto& operand) {
+    return id_of(a.operation, operand) == id_of(b.operation, operand);
+  };
+  return same_form(x, y) && x.beta1 == y.beta1 && x.beta2 == y.beta2 && x.epsilon == y.epsilon &&
+         x.seed == y.seed && same_operand(Struct::kFactor) && same_operand(Struct::kLearningRate) &&
+         same_operand(Struct::kStep);
+}
+
+using Owners = std::unordered_set<program::TensorId>;
+
+bool holds_any(const Owners& owners, const std::vector<program::TensorId>& ids,
+               const program::Program& program) {
+  return std::any_of(ids.begin(), ids.end(),
+                     [&](program::TensorId id) { return owners.contains(program.owner(id)); });
+}
+
+// Neighbours in the list of which none touches what another changes.
+template <typename Struct>
+size_t steps_together(const program::Program& program, size_t first) {
+  const auto& list = program.operations;
+  const auto capacity_of_launch =
+      static_cast<size_t>(capacity(std::get<Struct>(list[first].attributes)));
+  Owners read;
+  Owners changed;
+  size_t end = first;
+  for (; end < list.size() && end - first < capacity_of_launch; ++end) {
+    const program::Operation& step = list[end];
+    if (!std::holds_alternative<Struct>(step.attributes)) break;
+    if (!may_share<Struct>({program, list[first]}, {program, step})) break;
+    if (holds_any(changed, step.reads, program) || holds_any(changed, step.updates, program) ||
+        holds_any(read, step.updates, program))
+      break;
+    for (const program::TensorId id : step.reads) read.insert(program.owner(id));
+    for (const program::TensorId id : step.updates) changed.insert(program.owner(id));
+  }
+  return end - first;
+}
 
 int64_t workspace_bytes(const program::GlobalNorm&, const OperationView& view, const Card&) {
   int64_t partials = 0;
@@ -31,5 +82,12 @@ bool supports(const AdamW8bit&, const OperationView& view, const Card&) {
   return view[AdamW8bit::kFirstScale].dtype == base::DType::f32 &&
          view[AdamW8bit::kSecondScale].dtype == base::DType::f32;
 }
+
+}  // namespace
+
+SNUG_CARD_NEEDS(GlobalNorm, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(AdamW, .supports = supports, .launched_together = steps_together<AdamW>);
+SNUG_CARD_NEEDS(AdamW8bit, .supports = supports, .launched_together = steps_together<AdamW8bit>);
+SNUG_CARD_NEEDS(ClipFactor);
 
 }  // namespace snug::backends::cuda

@@ -2,6 +2,7 @@
 #include "backends/cuda/needs/kind_needs.h"
 
 namespace snug::backends::cuda {
+namespace {
 
 using program::RmsNormGrad;
 
@@ -17,5 +18,10 @@ int64_t workspace_bytes(const RmsNormGrad& grad, const OperationView& view, cons
   const program::Shape& shape = view[RmsNormGrad::kX].shape;
   return norm_weight_grad_bytes(shape.rows(), shape.columns());
 }
+
+}  // namespace
+
+SNUG_CARD_NEEDS(RmsNormGrad, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(RmsNorm);
 
 }  // namespace snug::backends::cuda

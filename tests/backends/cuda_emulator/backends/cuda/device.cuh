@@ -13,6 +13,7 @@ namespace snug::backends::cuda {
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
             const Arguments&... arguments) {
+  if (cudaGetLastError() != cudaSuccess) cuda_emulator::fail("a launch after an error");
   const cuda_emulator::Grid grid{{shape.grid.x, shape.grid.y, shape.grid.z},
                                  {shape.block.x, shape.block.y, shape.block.z},
                                  shape.shared_bytes};

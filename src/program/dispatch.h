@@ -8,14 +8,14 @@
 #include "base/error.h"
 #include "program/operation.h"
 
-namespace snug::backends {
+namespace snug::program {
 
 // Calls f(attributes) with the struct of the operation's kind.
 template <typename Result, typename F>
-Result dispatch(const program::Attributes& attributes, F&& f) {
+Result dispatch(const Attributes& attributes, F&& f) {
   return std::visit(
       [&]<typename Struct>(const Struct& concrete) -> Result {
-        if constexpr (std::is_same_v<Struct, program::EndOfKinds>) {
+        if constexpr (std::is_same_v<Struct, EndOfKinds>) {
           SNUG_CHECK(false, "an operation without a kind");
           return Result();
         } else {
@@ -25,4 +25,4 @@ Result dispatch(const program::Attributes& attributes, F&& f) {
       attributes);
 }
 
-}  // namespace snug::backends
+}  // namespace snug::program

@@ -1,0 +1,55 @@
+// The words of an enumeration: what its values are called in recipes, texts, files and messages.
+// They are written once, next to the enumeration, as a constexpr function words_of(Enum) that is
+// found by the type of its argument and gives an array of Word<Enum>, one for each value:
+//
+//   enum class Space : uint8_t { device, host };
+//   constexpr auto words_of(Space) {
+//     return base::words<Space>({{Space::device, "device"}, {Space::host, "host"}});
+//   }
+//
+// Printing, parsing, lists of choices and error messages all ask here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace snug::base {
+
+template <typename Enum>
+struct Word {
+  Enum value;
+  std::string_view text;
+};
+
+template <typename Enum, size_t N>
+constexpr std::array<Word<Enum>, N> words(const Word<Enum> (&list)[N]) {
+  return std::to_array(list);
+}
+
+// Empty for what is no value of the enumeration.
+template <typename Enum>
+constexpr std::string_view word_of(Enum value) {
+  for (const Word<Enum>& word : words_of(Enum{}))
+    if (word.value == value) return word.text;
+  return {};
+}
+
+template <typename Enum>
+constexpr std::optional<Enum> from_word(std::string_view text) {
+  for (const Word<Enum>& word : words_of(Enum{}))
+    if (word.text == text) return word.value;
+  return std::nullopt;
+}
+
+// In the order of the list.
+template <typename Enum>
+std::vector<std::string_view> all_words() {
+  std::vector<std::string_view> texts;
+  for (const Word<Enum>& word : words_of(Enum{})) texts.push_back(word.text);
+  return texts;
+}
+
+}  // namespace snug::base

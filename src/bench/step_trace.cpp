@@ -1,0 +1,78 @@
+#include "bench/step_trace.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "bench/operation_timer.h"
+#include "bench/recipe_step.h"
+#include "plan/calibration_file.h"
+#include "plan/clock.h"
+#include "program/kind.h"
+#include "runtime/trace_check.h"
+
+namespace snug::bench {
+namespace {
+
+using nlohmann::ordered_json;
+using program::Operation;
+using program::Program;
+
+ordered_json names_of(const Program& program, const Operation& operation) {
+  ordered_json names = ordered_json::array();
+  for (const auto* ids : {&operation.writes, &operation.updates})
+    for (const program::TensorId id : *ids) names.push_back(program.tensor(id).name);
+  return names;
+}
+
+struct Row {
+  const Program& program;
+  size_t index;
+  const backends::Trace& trace;
+  double seconds;
+  double planned_seconds;
+};
+
+ordered_json json_of(const Row& row, const std::vector<std::string>& differences) {
+  ordered_json decisions = ordered_json::object();
+  for (const auto& [name, value] : row.trace.decisions) decisions[std::string(name)] = value;
+  ordered_json line{{"program", row.program.name},
+                    {"operation", row.index},
+                    {"kind", program::name_of(row.trace.kind)},
+                    {"writes", names_of(row.program, row.program.operations[row.index])},
+                    {"channel", program::name_of(row.trace.channel)},
+                    {"joined", row.trace.joined},
+                    {"decisions", decisions}};
+  if (row.trace.extent >= 0) line["extent"] = row.trace.extent;
+  line["bytes"] = row.trace.bytes;
+  line["seconds"] = row.seconds;
+  line["planned_seconds"] = row.planned_seconds;
+  if (!differences.empty()) line["differences"] = differences;
+  return line;
+}
+
+}  // namespace
+
+int trace(const formats::Recipe& given) {
+  const RecipeStep traced = recipe_step(given);
+  FilledStep filled(traced.step, *traced.backend);
+  const plan::Rates rates = plan::rates_for(traced.recipe, *traced.backend);
+  bool is_as_planned = true;
+  for (const plan::StepProgram& each : plan::step_programs(filled.job(), spec.accumulation)) {
+    const Program& program = *each.program;
+    filled.executor().run(each.name);
+    const std::vector<backends::Trace> traces = filled.executor().run_traced(each.name);
+    const std::vector<double> seconds = operation_seconds(each, filled.executor());
+    const plan::Timeline timeline = plan::simulate(program, rates, full_load(traced.step));
+    for (size_t i = 0; i < traces.size(); ++i) {
+      const auto differences = runtime::differences(program, i, traces[i]);
+      is_as_planned = is_as_planned && differences.empty();
+      const Row row{program, i, traces[i], seconds[i], timeline.operations[i].seconds};
+      fmt::print("{}\n", json_of(row, differences).dump());
+    }
+  }
+  return is_as_planned ? 0 : 1;
+}
+
+}  // namespace snug::bench

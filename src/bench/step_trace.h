@@ -1,0 +1,15 @@
+// `snug bench trace`: what a training step did, operation by operation.
+#pragma once
+
+#include "formats/recipe.h"
+
+namespace snug::bench {
+
+// Runs the recipe's step with random weights and a full batch, as `snug bench step` does. Prints a
+// line of JSON for each operation of micro_first, micro_next and update: what it writes, the
+// channel, decisions, extent and bytes as the backend noted them, its seconds, those of the plan's
+// clock, and where it did not do what the program says, how ("differences"). Returns 0, or 1 where
+// there is such an operation. Throws UserError.
+int trace(const formats::Recipe& recipe);
+
+}  // namespace snug::bench

@@ -1,0 +1,100 @@
+// What a recipe lets one choose from, with the words for it: the table of keys, the passes and the
+// plans all speak of these.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/words.h"
+
+namespace snug::formats {
+
+enum class Method : uint8_t { full, lora, qlora };
+constexpr auto words_of(Method /*type*/) {
+  return base::words<Method>(
+      {{Method::full, "full"}, {Method::lora, "lora"}, {Method::qlora, "qlora"}});
+}
+
+// How the learning rate falls.
+enum class Schedule : uint8_t { constant, linear, cosine };
+constexpr auto words_of(Schedule /*type*/) {
+  return base::words<Schedule>({{Schedule::constant, "constant"},
+                                {Schedule::linear, "linear"},
+                                {Schedule::cosine, "cosine"}});
+}
+
+enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit };
+constexpr auto words_of(Optimizer /*type*/) {
+  return base::words<Optimizer>({{Optimizer::adamw, "adamw"},
+                                 {Optimizer::adamw_bf16, "adamw_bf16"},
+                                 {Optimizer::adamw_8bit, "adamw_8bit"}});
+}
+
+enum class GradientDtype : uint8_t { automatic, fp32, bf16 };
+constexpr auto words_of(GradientDtype /*type*/) {
+  return base::words<GradientDtype>({{GradientDtype::automatic, "auto"},
+                                     {GradientDtype::fp32, "fp32"},
+                                     {GradientDtype::bf16, "bf16"}});
+}
+
+enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
+constexpr auto words_of(ComputeDtype /*type*/) {
+  return base::words<ComputeDtype>({{ComputeDtype::automatic, "auto"},
+                                    {ComputeDtype::bf16, "bf16"},
+                                    {ComputeDtype::fp32, "fp32"}});
+}
+
+// What the backward pass computes again in place of keeping it.
+enum class Recompute : uint8_t {
+  none,               // nothing but elementwise outputs
+  gate_up,            // also what silu_mul reads
+  attention,          // also everything from the layer's input to attention's output
+  all_but_attention,  // everything but each layer's input and what attention writes: checkpoints
+  layer,              // everything but each layer's input, a checkpoint
+};
+constexpr auto words_of(Recompute /*type*/) {
+  return base::words<Recompute>({{Recompute::none, "none"},
+                                 {Recompute::gate_up, "gate_up"},
+                                 {Recompute::attention, "attention"},
+                                 {Recompute::all_but_attention, "all_but_attention"},
+                                 {Recompute::layer, "layer"}});
+}
+
+enum class Init : uint8_t { files, random };
+constexpr auto words_of(Init /*type*/) {
+  return base::words<Init>({{Init::files, "files"}, {Init::random, "random"}});
+}
+
+enum class BackendName : uint8_t { cpu, reference, cuda };
+constexpr auto words_of(BackendName /*type*/) {
+  return base::words<BackendName>({{BackendName::cpu, "cpu"},
+                                   {BackendName::reference, "reference"},
+                                   {BackendName::cuda, "cuda"}});
+}
+
+enum class DataFormat : uint8_t {
+  automatic,
+  alpaca,
+  messages,
+  sharegpt,
+  prompt_completion,
+  text,
+  tokens
+};
+constexpr auto words_of(DataFormat /*type*/) {
+  return base::words<DataFormat>({{DataFormat::automatic, "auto"},
+                                  {DataFormat::alpaca, "alpaca"},
+                                  {DataFormat::messages, "messages"},
+                                  {DataFormat::sharegpt, "sharegpt"},
+                                  {DataFormat::prompt_completion, "prompt_completion"},
+                                  {DataFormat::text, "text"},
+                                  {DataFormat::tokens, "tokens"}});
+}
+
+enum class PromptFormat : uint8_t { raw, alpaca, chat };
+constexpr auto words_of(PromptFormat /*type*/) {
+  return base::words<PromptFormat>(
+      {{PromptFormat::raw, "raw"}, {PromptFormat::alpaca, "alpaca"}, {PromptFormat::chat, "chat"}});
+}
+
+}  // namespace snug::formats

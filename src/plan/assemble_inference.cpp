@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "formats/lora_config.h"
+#include "plan/assembly.h"
+
+namespace snug::plan {
+namespace {
+
+InferenceSpec spec_of(const InferenceInputs& inputs) {
+  const formats::Recipe& recipe = inputs.recipe;
+  InferenceSpec spec;
+  spec.model = inputs.model;
+  spec.compute = compute_type(recipe, inputs.target);
+  spec.quantization = quantization(recipe, inputs.model);
+  spec.sequences = inputs.shape.sequences;
+  spec.capacity = inputs.shape.capacity;
+  spec.prefill_tokens = inputs.shape.prefill_tokens;
+  spec.all_logits = inputs.shape.all_logits;
+  if (recipe.adapter.empty()) return spec;
+  const formats::LoraConfig adapter = formats::read_lora_config(recipe.adapter);
+  spec.adapted = true;
+  spec.lora.r = adapter.r;
+  spec.lora.alpha = adapter.alpha;
+  spec.lora.rslora = adapter.use_rslora;
+  spec.lora.target_modules = adapter.target_modules;
+  return spec;
+}
+
+// Bytes of a job's arenas.
+Budget arenas_of(const PlanDocument& document) {
+  return {.device_bytes = document.device.report.peak_bytes,
+          .host_bytes = document.host.report.peak_bytes};
+}
+
+class Planner : public Changes {
+ public:
+  Planner(const InferenceInputs& inputs, const MeasureProcess& measure)
+      : recipe_(inputs.recipe), spec_(spec_of(inputs)), target_(inputs.target), measure_(measure) {}
+
+  PlannedInference plan() {
+    PlannedInference planned = with_largest_chunk(
+        spec_, [&](const PlanDocument& document) { return fits(recipe_, document, target_); });
+    if (fits(recipe_, planned.document, target_)) return planned;
+    keep_least({}, arenas_of(planned.document));
+    refuse(recipe_, misfit(recipe_, planned.document, target_, *this));
+  }
+
+  // Fewer sequences side by side give the same answers, only slower; weights in 4 bits nearly the
+  // same.
+  std::optional<Change> cheapest(const Budget& budget) override {
+    InferenceSpec spec = spec_;
+    if (auto change = with_fewer_sequences(spec, {}, budget)) return change;
+    if (spec.quantization) return std::nullopt;
+    spec.quantization = passes::QuantizeOptions{.nested = recipe_.double_quant, .kept = {}};
+    const Overrides in_4_bits{{"load_in_4bit", "true"}};
+    if (auto change = with(spec, in_4_bits, budget)) return change;
+    return with_fewer_sequences(spec, in_4_bits, budget);
+  }
+
+  std::optional<Change> least() const override { return least_; }
+
+ private:
+  // Where none fits, with the smallest.
+  template <typename Fits>
+  PlannedInference with_largest_chunk(InferenceSpec spec, const Fits& fits_in) {
+    while (true) {
+      PlannedInference planned = planned_with(spec);
+      if (spec.prefill_tokens <= kMinPrefillTokens || fits_in(planned.document)) return planned;
+      spec.prefill_tokens = std::max(spec.prefill_tokens / 2, kMinPrefillTokens);
+    }
+  }
+
+  // What lies outside the arenas is measured of the first job that is planned, where the host's
+  // memory is limited: the others differ in their arenas alone.
+  PlannedInference planned_with(const InferenceSpec& spec) {
+    Job job = plan_inference(spec, target_);
+    PlanDocument document = describe(job, target_);
+    if (host_limit(recipe_, target_)) {
+      if (!process_) process_ = measure_(job);
+      set_outside(document, process_->outside_bytes);
+      document.reading_bytes = process_->resident_peak_bytes;
+    }
+    return {{std::move(job), std::move(document), process_.value_or(ProcessBytes{})}, spec};
+  }
+
+  // The change to this spec, if it fits.
+  std::optional<Change> with(const InferenceSpec& spec, const Overrides& overrides,
+                             const Budget& budget) {
+    const auto fits_in = [&](const PlanDocument& document) {
+      const Budget bytes = arenas_of(document);
+      return bytes.device_bytes <= budget.device_bytes && bytes.host_bytes <= budget.host_bytes;
+    };
+    const PlanDocument document = with_largest_chunk(spec, fits_in).document;
+    const Change change = keep_least(overrides, arenas_of(document));
+    return fits_in(document) ? std::optional(change) : std::nullopt;
+  }
+
+  std::optional<Change> with_fewer_sequences(InferenceSpec spec, const Overrides& overrides,
+                                             const Budget& budget) {
+    while (spec.sequences > 1) {
+      spec.sequences /= 2;
+      Overrides fewer = overrides;
+      fewer.emplace_back("batch", std::to_string(spec.sequences));
+      if (auto change = with(spec, fewer, budget)) return change;
+    }
+    return std::nullopt;
+  }
+
+  Change keep_least(const Overrides& overrides, const Budget& bytes) {
+    Change change{overrides, bytes.device_bytes, bytes.host_bytes};
+    if (!least_ || change.device_bytes < least_->device_bytes) least_ = change;
+    return change;
+  }
+
+  const formats::Recipe& recipe_;
+  const InferenceSpec spec_;
+  const program::Target& target_;
+  const MeasureProcess& measure_;
+  std::optional<ProcessBytes> process_;
+  std::optional<Change> least_;
+};
+
+}  // namespace
+
+PlannedInference assemble_inference(const InferenceInputs& inputs, const MeasureProcess& measure) {
+  return Planner(inputs, measure).plan();
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/threads.h"
+#include "plan/assembly.h"
+#include "plan/calibration_file.h"
+#include "plan/clock.h"
+
+namespace snug::plan {
+namespace {
+
+formats::Method method_of(const TrainingSpec& spec) {
+  using formats::Method;
+  if (spec.method == MethodKind::full) return Method::full;
+  return spec.quantization ? Method::qlora : Method::lora;
+}
+
+std::string type_name(program::DType compute) {
+  using formats::ComputeDtype;
+  return std::string(
+      base::word_of(compute == program::DType::f32 ? ComputeDtype::fp32 : ComputeDtype::bf16));
+}
+
+// How the base model's linears are stored.
+std::string base_name(const TrainingSpec& spec) {
+  if (!spec.quantization) return type_name(spec.compute);
+  return spec.quantization->nested ? "nf4-dq" : "nf4";
+}
+
+// All but what lies outside the arenas. `host_memory` of the recipe is the capacity of the host
+// where it is given.
+PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec, const Job& job) {
+  PlanDocument document = describe(job, inputs.target);
+  if (inputs.recipe.host_memory > 0) document.host.capacity_bytes = inputs.recipe.host_memory;
+  document.model = inputs.recipe.model;
+  document.method = base::word_of(method_of(spec));
+  document.base = base_name(spec);
+  document.compute_dtype = type_name(spec.compute);
+  document.recompute = base::word_of(spec.recompute);
+  document.activation_offloading = spec.activation_offloading;
+  document.rows = spec.rows;
+  document.row_tokens = spec.row_tokens;
+  document.row_documents = spec.row_segments;
+  document.has_data = inputs.data.has_value();
+  if (spec.model.rope.scaling == models::RopeScaling::longrope)
+    document.rotary_factors =
+        spec.model.rope.uses_long_factors(spec.sequence_tokens()) ? "long" : "short";
+  document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation;
+  document.outside_basis = "unknown";
+  document.threads = base::thread_count(inputs.recipe.threads);
+  return document;
+}
+
+}  // namespace
+
+PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasureProcess& measure) {
+  TrainingSpec spec = training_spec(inputs.recipe, inputs.model.config, inputs.target,
+                                    inputs.data ? inputs.data->shape : RowShape{});
+  spec.verify = inputs.verify;
+  Job job = plan_training(spec, inputs.target);
+  PlanDocument document = document_of(inputs, spec, job);
+  Rates rates = rates_for(inputs.recipe, inputs.target);
+  const program::Load load = inputs.data ? inputs.data->load : full_load(spec.row_tokens);
+  document.step_seconds = step_seconds(job, spec.accumulation, rates, load);
+  document.step_basis = rates.basis();
+  ProcessBytes process;
+  if (measure) {
+    process = measure(job);
+    set_outside(document, process.outside_bytes);
+    if (inputs.data)
+      document.reading_bytes = std::max(inputs.data->reading_bytes, process.resident_peak_bytes);
+  }
+  return {{std::move(job), std::move(document), process},
+          inputs,
+          std::move(spec),
+          std::move(rates),
+          load};
+}
+
+std::vector<TimedOperations> PlannedTraining::times() const {
+  return step_times(job, spec.accumulation, rates, load);
+}
+
+Verdict PlannedTraining::verdict() const {
+  return judge_fit(inputs.recipe, inputs.model, document, inputs.target,
+                   inputs.data ? inputs.data->shape : RowShape{});
+}
+
+}  // namespace snug::plan

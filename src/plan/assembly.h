@@ -1,0 +1,101 @@
+// A job with all that is said of it before it runs. It is put together here alone, once for
+// training and once for inference: every verb takes its plan, its fit and its advice from what
+// these functions give.
+//
+//   recipe -> spec -> job -> memory, clock -> what lies outside the arenas -> fit -> advice
+//
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "formats/recipe.h"
+#include "models/config.h"
+#include "plan/document.h"
+#include "plan/fit.h"
+#include "plan/job.h"
+#include "plan/rates.h"
+#include "plan/spec.h"
+#include "plan/step_times.h"
+#include "program/target.h"
+
+namespace snug::plan {
+
+// What only the process can say of itself.
+struct ProcessBytes {
+  int64_t outside_bytes = 0;        // what it will hold next to the job's arenas
+  int64_t resident_peak_bytes = 0;  // what it held at most until now
+};
+// Of a job that is planned and not yet allocated: runtime/rehearsal.h. Empty: nobody asks, and what
+// lies outside the arenas stays unknown.
+using MeasureProcess = std::function<ProcessBytes(const Job&)>;
+
+struct PlannedJob {
+  Job job;
+  PlanDocument document;
+  ProcessBytes process;
+};
+
+// What the data of a training job say. Planned without them, rows are taken to be full.
+struct DataFacts {
+  RowShape shape;
+  program::Load load;
+  int64_t reading_bytes = 0;  // what the process may hold while they are read
+};
+
+// What is referred to must outlive what is made of it.
+struct TrainingInputs {
+  const formats::Recipe& recipe;  // resolved for the model
+  const models::ModelSource& model;
+  const program::Target& target;
+  std::optional<DataFacts> data{};
+  bool verify = false;  // check every pass and the layout
+};
+
+struct PlannedTraining : PlannedJob {
+  TrainingInputs inputs;
+  TrainingSpec spec;
+  Rates rates;
+  program::Load load;  // that the clock goes by
+
+  // Where the time of a step goes, slowest first.
+  std::vector<TimedOperations> times() const;
+  // Searches for the cheapest change only where the job does not fit.
+  Verdict verdict() const;
+};
+
+// Throws UserError as training_spec does.
+PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasureProcess& measure = {});
+
+// Sizes of an inference job; see InferenceSpec.
+struct InferenceShape {
+  int64_t sequences = 1;
+  int64_t capacity = 0;        // tokens a sequence may reach
+  int64_t prefill_tokens = 0;  // of a chunk, at most: smaller where memory is short
+  bool all_logits = false;
+};
+
+// Tokens that a prefill takes at once, if there are that many, and the least.
+inline constexpr int64_t kPrefillTokens = 512;
+inline constexpr int64_t kMinPrefillTokens = 16;
+
+struct InferenceInputs {
+  const formats::Recipe& recipe;
+  const models::ModelConfig& model;
+  const program::Target& target;
+  InferenceShape shape;
+};
+
+struct PlannedInference : PlannedJob {
+  InferenceSpec spec;
+};
+
+// Plans with the largest chunk that fits: halved, down to kMinPrefillTokens. The process is
+// measured once, and where host_memory is limited alone. Throws UserError with exit code 3 and the
+// cheapest change when none fits; other UserErrors for an adapter that is not of this model.
+PlannedInference assemble_inference(const InferenceInputs& inputs, const MeasureProcess& measure);
+
+}  // namespace snug::plan

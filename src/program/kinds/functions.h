@@ -1,0 +1,71 @@
+// What every kind defines. A kind's file in this folder defines functions by the names below, in an
+// anonymous namespace, and states at its end which ones; program/kind.cpp and program/rate_key.cpp
+// call them. Internal to program/.
+//
+//   SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+//
+// Every kind has a shape rule and a cost, which the macro puts in. What a kind leaves out is null.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program/kind.h"
+#include "program/rate_key.h"
+
+namespace snug::program {
+
+// (index into writes, index into reads).
+using InPlacePairs = std::vector<std::pair<int, int>>;
+
+template <typename Struct>
+struct KindFunctions {
+  std::string (*shape_error)(const Struct&, const OperationView&);
+  Cost (*cost)(const Struct&, const OperationView&, const Load&);
+  // Asks the tape for the gradient of the operation's output, does nothing when none flows, and
+  // writes a contribution for every input that wants one. A kind with a training form emits that:
+  // the operation's outputs are written by it. Null: no derivative; a call is a bug.
+  void (*differentiate)(const Struct&, const Operation&, Tape&) = nullptr;
+  // Null: the kind is basic.
+  void (*expand)(const Struct&, const OperationView&, Builder&) = nullptr;
+  // Null: no output may share the bytes of an input.
+  InPlacePairs (*in_place_pairs)(const Struct&) = nullptr;
+  // Null: the bytes that it moves are its shape.
+  RateKey (*rate_key)(const Struct&, const OperationView&, const Load&) = nullptr;
+};
+
+// Of the kind, stated in its file.
+template <typename Struct>
+struct FunctionsOf {
+  static const KindFunctions<Struct> kDefined;
+};
+
+#define SNUG_KIND(Struct, name) \
+  template <>                   \
+  const KindFunctions<Struct> FunctionsOf<Struct>::kDefined;
+SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+
+#define SNUG_DEFINE_KIND(Struct, ...)                                   \
+  template <>                                                           \
+  const KindFunctions<Struct> FunctionsOf<Struct>::kDefined {           \
+    .shape_error = shape_error, .cost = cost __VA_OPT__(, ) __VA_ARGS__ \
+  }
+
+// Of the pairs of an output and an input, those that an operation with these attributes has.
+template <typename Struct>
+InPlacePairs in_place(const Struct& attributes,
+                      std::initializer_list<std::pair<Operand<Struct>, Operand<Struct>>> pairs) {
+  InPlacePairs result;
+  for (const auto& [output, input] : pairs) {
+    const Slot to = slot_of(attributes, output);
+    const Slot from = slot_of(attributes, input);
+    if (to.present && from.present && to.access == Access::write)
+      result.emplace_back(static_cast<int>(to.index), static_cast<int>(from.index));
+  }
+  return result;
+}
+
+}  // namespace snug::program

@@ -1,0 +1,35 @@
+// The programs of a job by name. What each does is said in docs/architecture.md.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/words.h"
+
+namespace snug::program {
+
+enum class ProgramName : uint8_t {
+  load,
+  prepare,
+  micro_first,
+  micro_next,
+  update,
+  evaluate,
+  prefill,
+  decode,
+};
+
+constexpr auto words_of(ProgramName /*type*/) {
+  return base::words<ProgramName>({{ProgramName::load, "load"},
+                                   {ProgramName::prepare, "prepare"},
+                                   {ProgramName::micro_first, "micro_first"},
+                                   {ProgramName::micro_next, "micro_next"},
+                                   {ProgramName::update, "update"},
+                                   {ProgramName::evaluate, "evaluate"},
+                                   {ProgramName::prefill, "prefill"},
+                                   {ProgramName::decode, "decode"}});
+}
+
+constexpr std::string_view name_of(ProgramName name) { return base::word_of(name); }
+
+}  // namespace snug::program

@@ -1,0 +1,47 @@
+#include "program/tensor_names.h"
+
+#include <fmt/format.h>
+
+namespace snug::program {
+
+std::string own_name(ProgramName program, std::string_view name) {
+  return fmt::format("{}.{}", name_of(program), name);
+}
+
+std::string host_name(std::string_view tensor) { return fmt::format("host.{}", tensor); }
+
+std::string gradient_name(std::string_view trainable) {
+  return fmt::format("gradient.{}", trainable);
+}
+std::string master_name(std::string_view trainable) { return fmt::format("master.{}", trainable); }
+std::string first_moment_name(std::string_view trainable) {
+  return fmt::format("moment1.{}", trainable);
+}
+std::string second_moment_name(std::string_view trainable) {
+  return fmt::format("moment2.{}", trainable);
+}
+std::string first_scale_name(std::string_view trainable) {
+  return fmt::format("scale1.{}", trainable);
+}
+std::string second_scale_name(std::string_view trainable) {
+  return fmt::format("scale2.{}", trainable);
+}
+std::string gradient_norm_name(std::string_view trainable) {
+  return fmt::format("{}.{}", kGradientNormName, trainable);
+}
+std::string clip_factor_name(std::string_view trainable) {
+  return fmt::format("{}.{}", kClipFactorName, trainable);
+}
+
+std::string workspace_name(size_t operation, bool exact) {
+  return fmt::format("workspace.{}{}", operation, exact ? "" : ".bound");
+}
+bool is_bound(std::string_view workspace) { return workspace.ends_with(".bound"); }
+
+std::string load_slot_name(int slot) { return fmt::format("load.slot.{}", slot); }
+std::string load_stage_name(int slot) { return fmt::format("load.stage.{}", slot); }
+std::string load_absmax_name(int slot) { return fmt::format("load.absmax.{}", slot); }
+std::string load_values_name(int slot) { return fmt::format("load.values.{}", slot); }
+std::string load_scales_name(int slot) { return fmt::format("load.scales.{}", slot); }
+
+}  // namespace snug::program

@@ -1,0 +1,61 @@
+// Names of tensors that code refers to without having made them: each is written here alone.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "program/program_name.h"
+
+namespace snug::program {
+
+// A batch, as the host fills it.
+inline constexpr std::string_view kTokensName = "tokens";
+inline constexpr std::string_view kTargetsName = "targets";
+inline constexpr std::string_view kPositionsName = "positions";
+inline constexpr std::string_view kQueryBoundsName = "query_bounds";
+inline constexpr std::string_view kKeyBoundsName = "key_bounds";
+inline constexpr std::string_view kSlotsName = "slots";
+inline constexpr std::string_view kOutputRowsName = "output_rows";
+
+// What else the host sets.
+inline constexpr std::string_view kInverseTokensName = "inverse_tokens";
+inline constexpr std::string_view kLearningRateName = "learning_rate";
+inline constexpr std::string_view kStepName = "step";
+inline constexpr std::string_view kRandomName = "random";
+
+// Results.
+inline constexpr std::string_view kLossName = "loss";
+inline constexpr std::string_view kLogitsName = "logits";
+inline constexpr std::string_view kGradientNormName = "gradient_norm";
+inline constexpr std::string_view kClipFactorName = "clip_factor";
+
+// Of a tensor that a program does not share: where programs of a job differ in shape.
+std::string own_name(ProgramName program, std::string_view name);
+
+// The host's side of what it gives to a program or takes from it.
+std::string host_name(std::string_view tensor);
+
+// What belongs to a trainable tensor.
+std::string gradient_name(std::string_view trainable);
+std::string master_name(std::string_view trainable);
+std::string first_moment_name(std::string_view trainable);
+std::string second_moment_name(std::string_view trainable);
+// Of moments in 8 bits.
+std::string first_scale_name(std::string_view trainable);
+std::string second_scale_name(std::string_view trainable);
+// Where each tensor is updated on its own: of its gradient alone.
+std::string gradient_norm_name(std::string_view trainable);
+std::string clip_factor_name(std::string_view trainable);
+
+// Scratch of an operation; whether it is `exact` or an upper bound shows in its name.
+std::string workspace_name(size_t operation, bool exact);
+bool is_bound(std::string_view workspace);
+
+// The staging memory of the program `load`, for each of its slots: plan/job.h says what they hold.
+std::string load_slot_name(int slot);
+std::string load_stage_name(int slot);
+std::string load_absmax_name(int slot);
+std::string load_values_name(int slot);
+std::string load_scales_name(int slot);
+
+}  // namespace snug::program

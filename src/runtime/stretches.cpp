@@ -1,0 +1,79 @@
+#include "runtime/stretches.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "program/kind.h"
+#include "program/operands.h"
+
+namespace snug::runtime {
+namespace {
+
+using program::Operation;
+using program::Program;
+
+// The halves of one copy, by their places in the list.
+struct Halves {
+  size_t begins;
+  size_t ends;
+};
+
+std::vector<Halves> copies_of(const Program& program) {
+  std::vector<Halves> copies;
+  std::map<program::TensorId, size_t> under_way;  // by what the copy writes
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    const Operation& operation = program.operations[i];
+    const program::Traits& traits = program::traits_of(operation);
+    if (traits.begins_copy) under_way[find_operand(operation, "y")] = i;
+    if (!traits.ends_copy) continue;
+    const auto begun = under_way.find(find_operand(operation, "y"));
+    SNUG_CHECK(begun != under_way.end(), "operation {} of {} awaits a copy that was not begun", i,
+               program.name);
+    copies.push_back({begun->second, i});
+    under_way.erase(begun);
+  }
+  SNUG_CHECK(under_way.empty(), "{} copies are under way at the end of {}", under_way.size(),
+             program.name);
+  return copies;
+}
+
+// By operation: whether the host queues it in every run.
+std::vector<bool> queued_each_run(const Program& program) {
+  std::vector<bool> each_run;
+  for (const Operation& operation : program.operations) {
+    const program::Traits& traits = program::traits_of(operation);
+    each_run.push_back(traits.is_host_copy || !traits.extent.empty());
+  }
+  const std::vector<Halves> copies = copies_of(program);
+  const auto divides = [&](const Halves& copy) {
+    return std::any_of(each_run.begin() + static_cast<long>(copy.begins),
+                       each_run.begin() + static_cast<long>(copy.ends) + 1,
+                       [](bool is) { return is; });
+  };
+  // Halves that leave a recording divide it, and may part those of another copy.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Halves& copy : copies) {
+      if ((each_run[copy.begins] && each_run[copy.ends]) || !divides(copy)) continue;
+      each_run[copy.begins] = each_run[copy.ends] = true;
+      changed = true;
+    }
+  }
+  return each_run;
+}
+
+}  // namespace
+
+std::vector<Stretch> stretches_of(const Program& program) {
+  const std::vector<bool> each_run = queued_each_run(program);
+  std::vector<Stretch> stretches;
+  for (size_t i = 0; i < each_run.size(); ++i) {
+    if (stretches.empty() || stretches.back().is_recordable == each_run[i])
+      stretches.push_back({i, i, !each_run[i]});
+    stretches.back().end = i + 1;
+  }
+  return stretches;
+}
+
+}  // namespace snug::runtime

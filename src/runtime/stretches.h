@@ -1,0 +1,24 @@
+// Which operations of a program a device may keep as a recording and repeat without the host.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug::runtime {
+
+// Operations [begin, end) of a program.
+struct Stretch {
+  size_t begin = 0;
+  size_t end = 0;
+  bool is_recordable = false;  // else the host queues it in every run
+};
+
+// The program's operations in order, in as few stretches as the rules allow. The host queues in
+// every run what copies from or to memory that the host writes or reads between runs, what does an
+// amount of work that the batch decides, and both halves of a copy that such an operation comes
+// between: a recording ends what it begins.
+std::vector<Stretch> stretches_of(const program::Program& program);
+
+}  // namespace snug::runtime

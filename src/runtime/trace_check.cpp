@@ -1,0 +1,85 @@
+#include "runtime/trace_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "program/decisions.h"
+#include "program/kind.h"
+#include "program/operands.h"
+
+namespace snug::runtime {
+namespace {
+
+using backends::Trace;
+using program::Operation;
+using program::Program;
+
+int64_t operand_bytes(const Program& program, const Operation& operation) {
+  int64_t bytes = 0;
+  for (const auto* ids : {&operation.reads, &operation.writes, &operation.updates})
+    for (const program::TensorId id : *ids) bytes += program.tensor(id).bytes();
+  return bytes;
+}
+
+// How much there could be to do; -1 where the batch does not decide it.
+int64_t capacity(const Program& program, const Operation& operation) {
+  const std::string_view extent = program::traits_of(operation).extent;
+  return extent.empty() ? -1 : program.tensor(find_operand(operation, extent)).shape[0];
+}
+
+void compare_decisions(const Operation& operation, const Trace& trace,
+                       std::vector<std::string>& problems) {
+  const auto planned = program::decisions_of(operation);
+  for (const auto& [name, value] : planned) {
+    const auto matches = [wanted = name](const auto& decision) { return decision.first == wanted; };
+    const auto ran = std::find_if(trace.decisions.begin(), trace.decisions.end(), matches);
+    if (ran == trace.decisions.end())
+      problems.push_back(fmt::format("says nothing of {}, planned as {}", name, value));
+    else if (ran->second != value)
+      problems.push_back(fmt::format("ran with {} {}, planned as {}", name, ran->second, value));
+  }
+  if (trace.decisions.size() > planned.size())
+    problems.push_back(
+        fmt::format("decided {} times, planned were {}", trace.decisions.size(), planned.size()));
+}
+
+std::vector<std::string> compare(const Program& program, const Operation& operation,
+                                 const Trace& trace) {
+  if (trace.runs != 1) return {fmt::format("ran {} times", trace.runs)};
+  std::vector<std::string> problems;
+  if (trace.kind != operation.kind())
+    problems.push_back(fmt::format("ran as {}", name_of(trace.kind)));
+  if (trace.channel != operation.channel)
+    problems.push_back(fmt::format("ran on channel {}, planned on {}", name_of(trace.channel),
+                                   name_of(operation.channel)));
+  if (const int64_t bytes = operand_bytes(program, operation); trace.bytes != bytes)
+    problems.push_back(
+        fmt::format("had {} bytes of operands, planned were {}", trace.bytes, bytes));
+  if (trace.joined != operation.joined)
+    problems.push_back(trace.joined ? "ran with the operation before it" : "ran alone");
+  const int64_t most = capacity(program, operation);
+  if (trace.extent > most || (trace.extent < 0) != (most < 0))
+    problems.push_back(fmt::format("did {} rows of {}", trace.extent, most));
+  compare_decisions(operation, trace, problems);
+  return problems;
+}
+
+}  // namespace
+
+std::vector<std::string> differences(const Program& program, size_t operation, const Trace& trace) {
+  return compare(program, program.operations[operation], trace);
+}
+
+std::vector<std::string> differences(const Program& program, std::span<const Trace> traces) {
+  SNUG_CHECK_EQ(traces.size(), program.operations.size());
+  std::vector<std::string> all;
+  for (size_t i = 0; i < traces.size(); ++i)
+    for (const std::string& problem : compare(program, program.operations[i], traces[i]))
+      all.push_back(fmt::format("operation {} ({}) of {} {}", i,
+                                name_of(program.operations[i].kind()), program.name, problem));
+  return all;
+}
+
+}  // namespace snug::runtime

@@ -1,0 +1,67 @@
+// How a program is divided into what a device may repeat by itself and what the host queues in
+// every run.
+#include "runtime/stretches.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "program/text.h"
+
+namespace snug::runtime {
+namespace {
+
+// "R0-3 Q3-4": recordable operations [0, 3), then [3, 4) queued again.
+std::string stretches_in(const std::string& lines) {
+  const program::Program program = program::parse_text(
+      "program p\n"
+      "tensor host.a (8, 4) f32 batch pinned_host step\n"
+      "tensor a (8, 4) f32 batch step\n"
+      "tensor w (16, 4) f32 weight run\n"
+      "tensor targets (8) i32 batch step\n"
+      "tensor inverse (1) f32 batch step\n" +
+          lines,
+      "test");
+  std::string text;
+  for (const Stretch& stretch : stretches_of(program))
+    text += fmt::format("{}{}{}-{}", text.empty() ? "" : " ", stretch.is_recordable ? "R" : "Q",
+                        stretch.begin, stretch.end);
+  return text;
+}
+
+constexpr const char* kCopy = "a = copy(host.a)\n";
+constexpr const char* kX = "x (8, 4) f32 = add(a, a)\n";
+constexpr const char* kOut = "x.out (8, 4) f32 pinned_host = transfer(x)\n";
+constexpr const char* kAwaitOut = "await(x) updates (x.out)\n";
+constexpr const char* kLoss =
+    "losses (8) f32, loss (1) f32 = linear_cross_entropy(x, w, targets, inverse) {chunk_rows 4}\n";
+constexpr const char* kY = "y (8, 4) f32 = add(x, a)\n";
+
+TEST(Stretches, WhatTheHostGivesIsQueuedAnew) {
+  EXPECT_EQ(stretches_in(std::string(kCopy) + kX + kY), "Q0-1 R1-3");
+}
+
+TEST(Stretches, SoIsALoss) {
+  EXPECT_EQ(stretches_in(std::string(kX) + kY + kLoss + "z (8, 4) f32 = add(x, y)\n"),
+            "R0-2 Q2-3 R3-4");
+}
+
+TEST(Stretches, ACopyThatEndsWhereItBeganIsRecorded) {
+  EXPECT_EQ(stretches_in(std::string(kX) + kOut + kY + kAwaitOut + kLoss), "R0-4 Q4-5");
+}
+
+TEST(Stretches, ACopyAcrossALossIsQueuedAnewAtBothEnds) {
+  EXPECT_EQ(stretches_in(std::string(kX) + kOut + kY + kLoss + "z (8, 4) f32 = add(x, y)\n" +
+                         kAwaitOut + "u (8, 4) f32 = add(z, z)\n"),
+            "R0-1 Q1-2 R2-3 Q3-4 R4-5 Q5-6 R6-7");
+}
+
+// The await of the first copy lies between the halves of the second.
+TEST(Stretches, HalvesThatAreQueuedAnewDivideOtherCopies) {
+  EXPECT_EQ(stretches_in(std::string(kX) + kOut + kLoss + kY +
+                         "y.out (8, 4) f32 pinned_host = transfer(y)\n" + kAwaitOut +
+                         "z (8, 4) f32 = add(x, y)\n" + "await(y) updates (y.out)\n"),
+            "R0-1 Q1-3 R3-4 Q4-6 R6-7 Q7-8");
+}
+
+}  // namespace
+}  // namespace snug::runtime
