@@ -135,7 +135,8 @@ void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(lora(kMinimal, 128, 64, compute,
                        {.r = 8, .dropout = true, .accumulation = 2, .recompute = kLayer}));
   steps.push_back(full_8bit(kMinimal, 256, compute));
-  steps.push_back(quantized(lora(kTiny, 256, 256, compute, {.r = 8}), true));
+  for (const bool nested : {true, false})
+    steps.push_back(quantized(lora(kTiny, 256, 256, compute, {.r = 8}), nested));
   steps.push_back(biased(full(kTiny, 256, 64, compute)));
 }
 
@@ -155,7 +156,7 @@ std::vector<CalibrationStep> quick_steps(bool bf16) {
   const DType compute = bf16 ? DType::bf16 : DType::f32;
   std::vector<CalibrationStep> steps;
   add_kinds(compute, steps);
-  if (bf16) steps.push_back(full_bf16(kMinimal, 256, 256));
+  if (bf16) steps.push_back(biased(full_bf16(kMinimal, 256, 256)));
   add_shapes(compute, steps);
   if (bf16) add_kinds(DType::f32, steps);
   for (CalibrationStep& step : steps) {
@@ -208,7 +209,7 @@ void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
 void add_large(std::vector<CalibrationStep>& steps) {
   steps.push_back(full_8bit(kLargeVocabulary, 256, DType::bf16));
   for (const int64_t tokens : {256, 1024}) {
-    steps.push_back(full_bf16(kTiny, tokens * 2, 256));
+    steps.push_back(biased(full_bf16(kTiny, tokens * 2, 256)));
     steps.push_back(full_bf16(kMedium, tokens, 128));
     steps.push_back(full(kLarge, tokens, tokens, DType::bf16));
     steps.push_back(lora(kLarge, tokens, 256, DType::bf16, {.r = 16}));

@@ -119,6 +119,16 @@ std::optional<Change> ChangeSearch::least() const {
   return change_of(*least);
 }
 
+ChangeSearch::Effort ChangeSearch::effort() const {
+  Effort effort;
+  for (const auto& [key, candidate] : candidates_) {
+    if (!candidate) continue;
+    ++effort.sized;
+    if (candidate->is_whole) ++effort.planned_whole;
+  }
+  return effort;
+}
+
 void ChangeSearch::plan_least() {
   Candidate* least = nullptr;
   for (auto& [key, candidate] : candidates_)

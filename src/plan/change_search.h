@@ -56,6 +56,14 @@ class ChangeSearch : public Changes {
   // found nothing; nothing when none could be planned.
   std::optional<Change> least() const override;
 
+  // What the searches so far have cost: combinations sized by their layers, and those of them that
+  // were planned whole, which takes several times as long.
+  struct Effort {
+    int64_t sized = 0;
+    int64_t planned_whole = 0;
+  };
+  Effort effort() const;
+
  private:
   struct Stage {
     std::vector<Overrides> variants;  // mildest first, the last one takes the least memory

@@ -124,6 +124,9 @@ TEST(CpuMatmul, RefusesAnAugmentationThatScalingWouldRound) {
 
 TEST(CpuMatmul, OperandsWithGaps) {
   for (const Gaps& gaps : kGaps) check_every_form({37, 48, 29}, gaps);
+  // Lines of one element: their distance alone tells rows from columns.
+  for (const Sizes& sizes : {Sizes{1, 15, 63}, Sizes{15, 1, 63}, Sizes{1, 1, 63}, Sizes{17, 15, 1}})
+    for (const Gaps& gaps : {Gaps{2, 2, 2}, Gaps{1, 3, 0}}) check_every_form(sizes, gaps);
 }
 
 TEST(CpuMatmul, StochasticAccumulationRoundsByItsBits) {

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
+#include <limits>
 #include <random>
 #include <sstream>
 #include <string>
@@ -160,29 +162,38 @@ TEST(ChangeSearch, KeepsTheNumbersWhereItCan) {
 }
 
 // Of eighty layers hardly any candidate is planned whole: a user waits for a few plans, not for
-// dozens (0.3 s where planning the job takes 0.15 s). In processor time, so that neighbours do not
-// count.
+// dozens. What is counted is the same on every machine; processor time, the least of three, shows
+// that sizing by layers stays as cheap as it is meant to be (about twelve plans in all).
 TEST(ChangeSearch, TakesNoLongerThanAFewPlans) {
   const NullTarget target;
   const formats::Recipe recipe = formats::parse_recipe(
       "model: llama-65b\nmethod: full\nmax_length: 2048\nper_device_train_batch_size: 8\n",
       "recipe.yaml");
   const models::ModelSource model = models::find_model(recipe.model);
-  const auto seconds = [](const auto& work) {
+  const auto keep_least = [](double& least, const auto& work) {
     const std::clock_t start = std::clock();
     work();
-    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   };
-  const double plan =
-      seconds([&] { plan_training(training_spec(recipe, model.config, target), target); });
   for (const int64_t gigabytes : {30, 300}) {
-    ChangeSearch search(recipe, model.config, target);
-    const double spent = seconds([&] {
-      search.cheapest({.device_bytes = gigabytes << 30, .host_bytes = int64_t{1} << 50});
-    });
+    double plan = std::numeric_limits<double>::infinity();
+    double spent = plan;
+    ChangeSearch::Effort effort;
+    for (int i = 0; i < 3; ++i) {
+      keep_least(plan, [&] { plan_training(training_spec(recipe, model.config, target), target); });
+      ChangeSearch search(recipe, model.config, target);
+      keep_least(spent, [&] {
+        search.cheapest({.device_bytes = gigabytes << 30, .host_bytes = int64_t{1} << 50});
+      });
+      effort = search.effort();
+    }
+    EXPECT_LE(effort.planned_whole, 2) << gigabytes;
+    EXPECT_LE(effort.sized, 60) << gigabytes;
     RecordProperty(fmt::format("search_over_plan_{}", gigabytes),
                    fmt::format("{:.1f}", spent / plan));
-    EXPECT_LT(spent, 16 * plan) << gigabytes;
+    RecordProperty(fmt::format("effort_{}", gigabytes),
+                   fmt::format("{} {}", effort.sized, effort.planned_whole));
+    EXPECT_LT(spent, 24 * plan) << gigabytes;
   }
 }
 

@@ -30,10 +30,12 @@ bool addend_may_be_destination(const MatmulSpec& spec) {
          spec.addend_stride == spec.c_stride;
 }
 
+bool is_transposed(const int64_t (&strides)[2]) { return strides[0] == 1 && strides[1] != 1; }
+
 // Makes a factor's strides those of a matrix without gaps, as stored or transposed. Returns the
 // bytes of a copy; 0 when it had none.
 int64_t close_factor(int64_t rows, int64_t columns, DType type, int64_t (&strides)[2]) {
-  const bool transposed = strides[0] == 1 && strides[1] != 1;
+  const bool transposed = is_transposed(strides);
   const int64_t lines = transposed ? columns : rows;
   const int64_t length = transposed ? rows : columns;
   int64_t& stride = strides[transposed ? 1 : 0];
@@ -53,9 +55,8 @@ int64_t close_result(const MatmulSpec& spec, DType type, int64_t& stride) {
 // fp32.
 int64_t step_of(const MatmulSpec& spec) {
   constexpr int64_t kStep = 512;
-  const bool transposed = spec.a_strides[0] == 1 && spec.a_strides[1] != 1;
-  const bool in_steps =
-      transposed && spec.a_type == DType::bf16 && spec.c_type == DType::f32 && spec.k > kStep;
+  const bool in_steps = is_transposed(spec.a_strides) && spec.a_type == DType::bf16 &&
+                        spec.c_type == DType::f32 && spec.k > kStep;
   return in_steps ? kStep : spec.k;
 }
 
@@ -77,10 +78,11 @@ void copy_lines(const Lines& lines) {
   });
 }
 
-// A factor's lines: its rows, or its columns when it is transposed.
+// A factor's lines: its rows, or its columns when it is transposed. Where lines are of one element
+// the dense strides no longer tell which.
 Lines factor_lines(const std::byte* from, std::byte* to, const int64_t (&strides)[2],
                    const int64_t (&dense)[2], int64_t rows_columns[2], DType type) {
-  const int line = dense[0] == 1 && dense[1] != 1 ? 1 : 0;
+  const int line = is_transposed(strides) ? 1 : 0;
   const int64_t size = base::size_of(type);
   return {.to = to,
           .to_stride = dense[line] * size,
