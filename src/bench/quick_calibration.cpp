@@ -119,7 +119,7 @@ void calibrate_before_first_run(const formats::Recipe& recipe) {
   base::say(
       "measuring this machine for about {} s, once, so that the time of a step is known; 'snug "
       "bench "
-      "calibrate' does it more exactly, in two minutes",
+      "calibrate' does it more exactly, in a few minutes",
       seconds);
   run_measurement(recipe.threads, seconds);
   if (!plan::find_calibration(recipe, *backend))
