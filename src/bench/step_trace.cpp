@@ -59,7 +59,8 @@ int trace(const formats::Recipe& given) {
   FilledStep filled(traced.step, *traced.backend);
   const plan::Rates rates = plan::rates_for(traced.recipe, *traced.backend);
   bool is_as_planned = true;
-  for (const plan::StepProgram& each : plan::step_programs(filled.job(), spec.accumulation)) {
+  for (const plan::StepProgram& each :
+       plan::step_programs(filled.job(), traced.step.spec.accumulation)) {
     const Program& program = *each.program;
     filled.executor().run(each.name);
     const std::vector<backends::Trace> traces = filled.executor().run_traced(each.name);
