@@ -3,6 +3,7 @@
 
 What bf16's rounding may do to a curve is measured, not assumed: it is what it does on the processor, bf16 beside fp32.
 The card passes when it is no further from the processor's bf16 curve than three times that, in the mean and at worst.
+The processor's losses may have been made before (--write-processor-losses), so that a lent card does not wait for them.
 --dry-run puts the processor's kernels without tiles in the card's place, where it multiplies bf16 at all.
 """
 
@@ -26,6 +27,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--snug", required=True, help="the binary")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--methods", default=",".join(METHODS), help="by commas")
+    parser.add_argument("--processor-losses", default="", help="a file of them; what it lacks is computed here")
+    parser.add_argument("--write-processor-losses", default="", help="makes that file, and no more")
     parser.add_argument("--dry-run", action="store_true", help="no card: the processor with SNUG_ISA=v4_bf16 instead")
     return parser.parse_args()
 
@@ -49,9 +52,27 @@ def distances(ours: list[float], theirs: list[float]) -> tuple[float, float]:
     return statistics.mean(each), max(each)
 
 
+def key_of(arguments: argparse.Namespace, method: str, dtype: str) -> str:
+    return f"{method} {dtype} {arguments.steps} steps"
+
+
+def processor_losses(arguments: argparse.Namespace, method: str, dtype: str) -> list[float]:
+    if arguments.processor_losses:
+        kept = json.loads(pathlib.Path(arguments.processor_losses).read_text())
+        if found := kept.get(key_of(arguments, method, dtype)):
+            return found
+    return losses(arguments, method, "backend=cpu", f"compute_dtype={dtype}")
+
+
+def write_processor_losses(arguments: argparse.Namespace) -> None:
+    made = {key_of(arguments, method, dtype): processor_losses(arguments, method, dtype)
+            for method in arguments.methods.split(",") for dtype in ("fp32", "bf16")}
+    pathlib.Path(arguments.write_processor_losses).write_text(json.dumps(made, indent=1) + "\n")
+
+
 def compare(arguments: argparse.Namespace, method: str) -> bool:
-    exact = losses(arguments, method, "backend=cpu", "compute_dtype=fp32")
-    processor = losses(arguments, method, "backend=cpu", "compute_dtype=bf16")
+    exact = processor_losses(arguments, method, "fp32")
+    processor = processor_losses(arguments, method, "bf16")
     card = (losses(arguments, method, "backend=cpu", "compute_dtype=bf16", isa="v4_bf16") if arguments.dry_run else
             losses(arguments, method, "backend=cuda", "compute_dtype=bf16"))
     noise, difference = distances(processor, exact), distances(card, processor)
@@ -63,6 +84,9 @@ def compare(arguments: argparse.Namespace, method: str) -> bool:
 
 def main() -> int:
     arguments = parse_arguments()
+    if arguments.write_processor_losses:
+        write_processor_losses(arguments)
+        return 0
     if arguments.dry_run and "avx512_bf16" not in pathlib.Path("/proc/cpuinfo").read_text():
         print("skipped: this processor does not multiply bf16")
         return 0
