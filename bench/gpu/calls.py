@@ -18,9 +18,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "peer")]
 
 import card  # noqa: E402
+import jobs  # noqa: E402
 import machine_memory  # noqa: E402
 import sharded  # noqa: E402
 from provenance import commit  # noqa: E402
+from results import peer_name  # noqa: E402
 from session import Session, Stop, last_line  # noqa: E402
 
 GIB = 1 << 30
@@ -56,7 +58,7 @@ def emulated_machine(build: pathlib.Path) -> Machine:
     return Machine(build / "tests/bench/snug_emulated", build / "tests/backends/cuda_emulator_test",
                    build / "tests/train/cuda_emulator_goldens_test", sys.executable, workers=2, tiny=True,
                    parity_tests="*/rms_norm:*/silu_mul", library_tests="LibraryAttention.gives_*", golden_tests="*/grouped_tied_cuda",
-                   curve_words=("--methods", "lora", "--steps", "3"))
+                   curve_words=("--methods", "lora", "--steps", "2", "--factor", "10", "--words", "max_length=64,per_device_train_batch_size=1"))
 
 
 def environment(session: Session, machine: Machine) -> None:
@@ -255,7 +257,7 @@ def call_c(session: Session, machine: Machine) -> None:
 def call_d(session: Session, machine: Machine) -> None:
     begin(session, machine)
     if machine.python:
-        measure(session, machine, "peer", "peer", [f"{LORA} 8192 peer"], 200)
+        measure(session, machine, "peer", "peer", [peer_name(LLAMA, "lora", jobs.TINY_ROW_TOKENS if machine.tiny else 8192)], 200)
     else:
         session.left_out("peer", "--python names no Python with torch, transformers and PEFT")
     grown_memory(session, machine)

@@ -240,9 +240,9 @@ def main() -> int:
         wanted = arguments.calls.split(",")
         with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
             made = list(pool.map(lambda call: run_call(call, arguments.build, folder / call, environment), wanted))
+        if arguments.show:
+            print("\n".join(ran.text for ran in made), flush=True)
         for call, ran in zip(wanted, made):
-            if arguments.show:
-                print(ran.text)
             check_call(call, ran, folder / call)
             print(f"call {call}: ok, {ran.seconds:.0f} s", flush=True)
     return 0

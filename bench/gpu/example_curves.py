@@ -27,6 +27,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--snug", required=True, help="the binary")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--methods", default=",".join(METHODS), help="by commas")
+    parser.add_argument("--factor", type=float, default=FACTOR, help="times bf16's noise that is allowed; a few steps tell little of it")
+    parser.add_argument("--words", default="", help="of the recipe, by commas: a shorter example")
     parser.add_argument("--processor-losses", default="", help="a file of them; what it lacks is computed here")
     parser.add_argument("--write-processor-losses", default="", help="makes that file, and no more")
     parser.add_argument("--dry-run", action="store_true", help="no card: the processor with SNUG_ISA=v4_bf16 instead")
@@ -38,7 +40,7 @@ def losses(arguments: argparse.Namespace, method: str, *words: str, isa: str = "
     environment = os.environ | ({"SNUG_ISA": isa} if isa else {})
     with tempfile.TemporaryDirectory(prefix="snug-curve-") as folder:
         subprocess.run([pathlib.Path(arguments.snug).resolve(), "train", *METHODS[method], f"max_steps={arguments.steps}", "save_steps=0",
-                        f"output_dir={folder}/run", *words], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+                        f"output_dir={folder}/run", *filter(None, arguments.words.split(",")), *words], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
         lines = pathlib.Path(folder, "run", "metrics.jsonl").read_text().splitlines()
     found = [record["loss"] for record in map(json.loads, lines) if "step_seconds" in record]
     if len(found) != arguments.steps:
@@ -53,7 +55,7 @@ def distances(ours: list[float], theirs: list[float]) -> tuple[float, float]:
 
 
 def key_of(arguments: argparse.Namespace, method: str, dtype: str) -> str:
-    return f"{method} {dtype} {arguments.steps} steps"
+    return f"{method} {dtype} {arguments.steps} steps {arguments.words}".strip()
 
 
 def processor_losses(arguments: argparse.Namespace, method: str, dtype: str) -> list[float]:
@@ -76,7 +78,7 @@ def compare(arguments: argparse.Namespace, method: str) -> bool:
     card = (losses(arguments, method, "backend=cpu", "compute_dtype=bf16", isa="v4_bf16") if arguments.dry_run else
             losses(arguments, method, "backend=cuda", "compute_dtype=bf16"))
     noise, difference = distances(processor, exact), distances(card, processor)
-    good = all(one <= FACTOR * other for one, other in zip(difference, noise))
+    good = all(one <= arguments.factor * other for one, other in zip(difference, noise))
     print(f"{method}: loss {exact[0]:.3f} to {exact[-1]:.3f}; from the processor {difference[0]:.2e} in the mean, {difference[1]:.2e} at worst; "
           f"bf16's noise {noise[0]:.2e}, {noise[1]:.2e}: {'ok' if good else 'TOO FAR'}", flush=True)
     return good

@@ -126,7 +126,7 @@ def make_tiny(work: pathlib.Path) -> dict[str, pathlib.Path]:
         folders[model].mkdir()
         written = CONFIGS[model] | {"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "torch_dtype": "bfloat16"}
         (folders[model] / "config.json").write_text(json.dumps(written))
-    FIRST, THEN = (tuple(dataclasses.replace(job, rows=1, row_tokens=TINY_ROW_TOKENS) for job in each) for each in (FIRST, THEN))
+    FIRST, THEN = (tuple(dataclasses.replace(job, rows=1, row_tokens=job.row_tokens * TINY_ROW_TOKENS // 8192) for job in each) for each in (FIRST, THEN))
     TRAINING = FIRST + THEN
     LONGEST_GRAIN, PROMPT_TOKENS, NEW_TOKENS, WARMUP, STEPS = 64, 8, 4, 1, 2
     return folders

@@ -12,7 +12,6 @@ from stages import Setting
 
 MOST_TOKENS = 1 << 20
 DRY_TOKENS = 256
-OFFLOADED_ALONE = jobs.OFFLOADED
 
 
 def model_with_positions(setting: Setting, model: str) -> pathlib.Path:
@@ -41,8 +40,8 @@ def job_of(setting: Setting) -> Job:
     """The job, with the budget that a short row takes where models are tiny."""
     if not setting.models:
         return jobs.LONGEST
-    job = dataclasses.replace(jobs.LONGEST, words=OFFLOADED_ALONE)
-    budget = stages.planned_peak(stages.plan(setting, words_of(setting, job, DRY_TOKENS)))
+    job = dataclasses.replace(jobs.LONGEST, words=jobs.OFFLOADED)
+    budget = stages.plan(setting, words_of(setting, job, DRY_TOKENS))["device"]["peak_bytes"]
     return dataclasses.replace(job, words=(f"device_memory={budget}", *job.words))
 
 

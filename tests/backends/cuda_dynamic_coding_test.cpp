@@ -39,8 +39,8 @@ std::vector<float> around(const std::vector<float>& values) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> found;
   for (const float value : values)
-    for (const float next : {std::nextafter(value, -kInfinity), value,
-                             std::nextafter(value, kInfinity)})
+    for (const float next :
+         {std::nextafter(value, -kInfinity), value, std::nextafter(value, kInfinity)})
       found.push_back(next);
   return found;
 }

@@ -15,7 +15,7 @@
 namespace snug::train {
 namespace {
 
-constexpr int64_t kRowTokens = 64;
+constexpr int64_t kRowTokens = 32;
 constexpr int64_t kSteps = 4;
 
 class Variable {
@@ -29,19 +29,19 @@ class Variable {
   const char* name_;
 };
 
-// Heads of 64, two of which share keys; rows of one document each, that fills them.
+// Heads of 64, two of which share keys; two rows of one document each, that fills them, in every step.
 class CudaGraphs : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!backends::has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
     folder_.write("shape/config.json", R"({
       "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 128,
-      "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 2,
+      "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
       "num_key_value_heads": 1, "head_dim": 64, "vocab_size": 258, "max_position_embeddings": 256,
       "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "initializer_range": 0.02,
       "tie_word_embeddings": false, "hidden_act": "silu"})");
     std::string rows;
-    for (int64_t row = 0; row < 2 * kSteps; ++row) {
+    for (int64_t row = 1; row <= 2; ++row) {
       nlohmann::json ids = nlohmann::json::array();
       for (int64_t i = 0; i < kRowTokens; ++i) ids.push_back((7 * row * i + i) % 251);
       rows += nlohmann::json{{"input_ids", ids}}.dump() + "\n";
@@ -56,7 +56,7 @@ class CudaGraphs : public ::testing::Test {
     const formats::Recipe recipe = formats::parse_recipe(
         "model: " + (folder_ / "shape").string() + "\ndata: " + (folder_ / "rows.jsonl").string() +
             "\nbackend: cuda\ninit: random\nmethod: full\ncompute_dtype: bf16\n"
-            "learning_rate: 0.01\nmax_length: 64\nper_device_train_batch_size: 2\n"
+            "learning_rate: 0.01\nlr_scheduler_type: constant\nmax_length: 32\nper_device_train_batch_size: 2\n"
             "max_segments: 1\nshuffle: false\nmax_steps: 4\nsave_steps: 0\n" +
             words,
         "recipe.yaml", {"output_dir=" + output.string()});

@@ -1,5 +1,5 @@
-// Codes of the dynamic 8-bit maps (base/dynamic_map.h) on the device, found by arithmetic: the bits of
-// base::encode_dynamic.
+// Codes of the dynamic 8-bit maps (base/dynamic_map.h) on the device, found by arithmetic: the bits
+// of base::encode_dynamic.
 #pragma once
 
 #include "backends/cuda/device.cuh"
