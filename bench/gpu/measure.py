@@ -130,7 +130,8 @@ def wanted(arguments: argparse.Namespace, setting: stages.Setting, result: dict,
             continue
         if exactly and each.name.removesuffix(" profile") not in exactly:
             continue
-        if not (arguments.missing and there):
+        # Jobs of both lists may share a peer.
+        if not (arguments.missing and there) and all((each.kind, each.name) != (other.kind, other.name) for other in found):
             found.append(each)
     if not setting.python and (left_out := [each.name for each in found if each.kind.startswith("peer")]):
         print(f"left out, --python names no Python with the peer: {', '.join(left_out)}", flush=True)
