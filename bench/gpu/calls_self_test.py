@@ -215,6 +215,7 @@ def check_call(call: str, ran: session.Ran, results: pathlib.Path) -> None:
         logs = set(tar.getnames())
     require({name.replace(" ", "-") + ".log" for name in names} <= logs, logs)
     if call == "A":
+        require(set(rows["training"][0]["outside"]) == {"tuning", "two steps"}, rows["training"][0])
         require(entry["decisions"] == {"training": "measured", "empty_segments": "right", "graphs": "on"}, entry["decisions"])
 
 

@@ -39,6 +39,7 @@ def check(setting: stages.Setting, result: dict) -> None:
     check_bars()
     check_libraries(setting)
     check_rates()
+    check_outside()
     check_merge(result)
     check_search()
     check_planned_tables(setting)
@@ -154,6 +155,12 @@ def check_libraries(setting: stages.Setting) -> None:
         else:
             require(False, f"a row with {libraries} that said {said!r} counts")
     stages.require_cudnn(setting, "oneDNN", "")
+
+
+def check_outside() -> None:
+    said = "read\noutside the arenas on the card after tuning: 1.00 GiB of 1.50 GiB planned\nstep\noutside the arenas on the card after two steps: 1.25 GiB of 1.50 GiB planned\n"
+    found = stages.outside(said)
+    require(found == {"tuning": "1.00 GiB of 1.50 GiB planned", "two steps": "1.25 GiB of 1.50 GiB planned"}, found)
 
 
 def check_rates() -> None:

@@ -122,6 +122,8 @@ def notes(result: dict, device: str) -> list[str]:
 
     found = [f"- longest row, {row['model']} {row['method']}: {line('longest', row)}" for row in here("longest")]
     found += [f"- rates: {line('calibration', row)}" for row in here("calibration")]
+    found += [f"- {row['name']}, outside the arenas on the card: " + "; ".join(f"{bytes_} after {when}" for when, bytes_ in row["outside"].items())
+              for row in here("training") if row.get("outside")]
     found += [f"- {row['name']} failed: {row['reason']} (commit {row['commit']})" for row in here("failures")]
     found += [f"- {row['name']}, {trial['variant']}: {trial['failure']}" for kind in ("peer", "peer_decoding") for row in here(kind)
               for trial in row["trials"] if "failure" in trial]

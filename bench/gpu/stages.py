@@ -97,6 +97,11 @@ def require_cudnn(setting: Setting, libraries: str, said: str) -> None:
         raise Failure(f"attention runs on own kernels: {line.strip()}")
 
 
+def outside(said: str) -> dict[str, str]:
+    """What of the card's memory was no arena's, after tuning and after two steps, each of what was planned."""
+    return dict(re.findall(r"outside the arenas on the card after ([a-z ]+): (.*)$", said, re.MULTILINE))
+
+
 def run_steps(setting: Setting, words: list[str], wanted: int) -> tuple[list[float], int | None, str]:
     """Seconds of each step, the card's peak, and what was said. The run is ended when its steps are there: nothing is saved. The
     driver is asked before the timed steps and after them, when what a run takes has long been taken."""
@@ -132,7 +137,7 @@ def train(setting: Setting, job: Job) -> dict:
     return row(setting, job, recompute, statistics.median(taken)) | {
         "steps": len(taken), "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
         "planned_arena_bytes": planned["device"]["peak_bytes"], "planned_peak_bytes": planned_peak(planned),
-        "measured_peak_bytes": peak, "libraries": planned["libraries"]}
+        "measured_peak_bytes": peak, "outside": outside(said), "libraries": planned["libraries"]}
 
 
 def profile(setting: Setting, job: Job) -> dict:
