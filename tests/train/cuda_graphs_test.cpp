@@ -29,7 +29,8 @@ class Variable {
   const char* name_;
 };
 
-// Heads of 64, two of which share keys; two rows of one document each, that fills them, in every step.
+// Heads of 64, two of which share keys; two rows of one document each, that fills them, in every
+// step.
 class CudaGraphs : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -56,7 +57,8 @@ class CudaGraphs : public ::testing::Test {
     const formats::Recipe recipe = formats::parse_recipe(
         "model: " + (folder_ / "shape").string() + "\ndata: " + (folder_ / "rows.jsonl").string() +
             "\nbackend: cuda\ninit: random\nmethod: full\ncompute_dtype: bf16\n"
-            "learning_rate: 0.01\nlr_scheduler_type: constant\nmax_length: 32\nper_device_train_batch_size: 2\n"
+            "learning_rate: 0.01\nlr_scheduler_type: constant\nmax_length: "
+            "32\nper_device_train_batch_size: 2\n"
             "max_segments: 1\nshuffle: false\nmax_steps: 4\nsave_steps: 0\n" +
             words,
         "recipe.yaml", {"output_dir=" + output.string()});
