@@ -8,9 +8,13 @@ MIB = 1 << 20
 LOOK_SECONDS = 0.5
 
 
+def has_tool(name: str) -> bool:
+    return shutil.which(name) is not None
+
+
 def query(what: str) -> str:
     """The first card's answer; empty where there is none."""
-    if shutil.which("nvidia-smi") is None:
+    if not has_tool("nvidia-smi"):
         return ""
     answer = subprocess.run(["nvidia-smi", "-i", "0", f"--query-gpu={what}", "--format=csv,noheader,nounits"],
                             capture_output=True, text=True)
@@ -27,17 +31,18 @@ def used_bytes() -> int:
 
 
 class MemoryWatch:
-    """The most memory that was in use on the card, above what was when the watch was made. 0: no card to ask."""
+    """The most memory that was in use on the card, above what was when the watch was made. 0: no card to ask. Who times
+    something leaves off looking meanwhile: asking takes the driver's locks."""
 
     def __init__(self):
         self.before = used_bytes()
         self.peak = 0
         self.looked = 0.0
 
-    def look(self) -> None:
+    def look(self, at_once: bool = False) -> None:
         """Asks the driver, but not all the time."""
         now = time.monotonic()
-        if now - self.looked < LOOK_SECONDS:
+        if now - self.looked < LOOK_SECONDS and not at_once:
             return
         self.looked = now
         self.peak = max(self.peak, used_bytes() - self.before)

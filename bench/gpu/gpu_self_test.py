@@ -13,6 +13,7 @@ import results
 import results_table
 import stages
 from peer_stage import Peer
+from processes import Failure
 from report import GIB
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -36,6 +37,9 @@ def check(setting: stages.Setting, result: dict) -> None:
     check_table(results_table.markdown(result))
     check_measured_table(result)
     check_bars()
+    check_libraries(setting)
+    check_rates()
+    check_outside()
     check_merge(result)
     check_search()
     check_planned_tables(setting)
@@ -74,6 +78,7 @@ def check_peers(result: dict) -> None:
 def check_rest(setting: stages.Setting, result: dict) -> None:
     for row in result["decoding"]:
         require(row["tokens_per_second"] > 0 and row["new_tokens"] == jobs.NEW_TOKENS, row)
+        require(any(line["name"].startswith("matmul") for line in row["operations"]), row)
     [calibration], [row] = result["calibration"], result["longest"]
     require(calibration["samples"] > 10 and (setting.out / calibration["file"]).exists(), calibration)
     job = longest.dry_job(setting)
@@ -84,7 +89,7 @@ def check_rest(setting: stages.Setting, result: dict) -> None:
 
 
 def check_table(text: str) -> None:
-    for part in ("Where a step of smollm2-135m lora goes", "| everything else |", "| all |", "times predicted", "longest row, smollm2-135m qlora",
+    for part in ("Where a step of smollm2-135m lora goes", "Where a token of smollm2-135m, nf4, goes", "| everything else |", "| all |", "times predicted", "longest row, smollm2-135m qlora",
                  "| llama-3.1-8b lora |  | 16384 | not measured |", "flash_attn is not installed", "4.7 s, 78 GiB"):
         require(part in text, f"no '{part}' in:\n{text}")
 
@@ -135,6 +140,35 @@ def check_bars() -> None:
     require(bars.practical_seconds("llama-3.1-8b lora", "NVIDIA H200") == 1.0, "practical seconds on an H200")
     require(bars.practical_seconds("llama-3.1-8b lora", "NVIDIA H100 80GB HBM3") == 1.04, "practical seconds on an H100")
     check_flops()
+
+
+def check_libraries(setting: stages.Setting) -> None:
+    """A row that is not measured with cuDNN, or only in part, is none."""
+    on_card = dataclasses.replace(setting, backend="cuda")
+    stages.require_cudnn(on_card, "NVIDIA H200, cuDNN 9.19.0", "read 16 GB\n")
+    for libraries, said in (("NVIDIA H200, no cuDNN", ""),
+                            ("NVIDIA H200, cuDNN 9.19.0", "read 16 GB\ncuDNN 9.19.0 asks for 9 bytes of scratch; own kernels are planned for it\n")):
+        try:
+            stages.require_cudnn(on_card, libraries, said)
+        except Failure as failure:
+            require("own kernels" in str(failure), failure)
+        else:
+            require(False, f"a row with {libraries} that said {said!r} counts")
+    stages.require_cudnn(setting, "oneDNN", "")
+
+
+def check_outside() -> None:
+    said = "read\noutside the arenas on the card after tuning: 1.00 GiB of 1.50 GiB planned\nstep\noutside the arenas on the card after two steps: 1.25 GiB of 1.50 GiB planned\n"
+    found = stages.outside(said)
+    require(found == {"tuning": "1.00 GiB of 1.50 GiB planned", "two steps": "1.25 GiB of 1.50 GiB planned"}, found)
+
+
+def check_rates() -> None:
+    """An operation's rate and its share of the card."""
+    for unit, work, expected in (("bytes", 2.4e9, ("2400.0 GB/s", "50 %")), ("flops", 4.945e11, ("494.5 TFLOP/s", "50 %")), ("link_bytes", 5e7, ("50.0 GB/s", ""))):
+        operation = {"unit": unit, "work": work, "seconds": 1e-3}
+        require((results_table.rate(operation), results_table.share_of_card(operation, "NVIDIA H200")) == expected, (unit, expected))
+    require(results_table.share_of_card({"unit": "bytes", "work": 1.0, "seconds": 1.0}, "none") == "", "a share of no card")
 
 
 def check_flops() -> None:

@@ -5,6 +5,8 @@ is that of worth, so that what is cut off is worth least.
 """
 
 import dataclasses
+import json
+import pathlib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,3 +108,25 @@ def shape_of(model: str) -> dict:
     """As model_flops.py wants it. Fused linears count as their parts: of LoRA's weights that changes under 1 %."""
     config = CONFIGS[model]
     return config | {"head_dim": config["hidden_size"] // config["num_attention_heads"]}
+
+
+# A shape for an emulated device, under the names of the real ones; rows are as short.
+TINY = dict(hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, vocab_size=256,
+            max_position_embeddings=131072)
+TINY_ROW_TOKENS = 64
+
+
+def make_tiny(work: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Folders without weights for every model, which then has that shape; few, short steps of every job."""
+    global FIRST, THEN, TRAINING, LONGEST, LONGEST_GRAIN, PROMPT_TOKENS, NEW_TOKENS, WARMUP, STEPS
+    folders = {}
+    for model in CONFIGS:
+        CONFIGS[model] = dict(model_type="llama", rms_norm_eps=1e-5, rope_theta=10000.0) | TINY
+        folders[model] = work / model
+        folders[model].mkdir()
+        written = CONFIGS[model] | {"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "torch_dtype": "bfloat16"}
+        (folders[model] / "config.json").write_text(json.dumps(written))
+    FIRST, THEN = (tuple(dataclasses.replace(job, rows=1, row_tokens=job.row_tokens * TINY_ROW_TOKENS // 8192) for job in each) for each in (FIRST, THEN))
+    TRAINING = FIRST + THEN
+    LONGEST_GRAIN, PROMPT_TOKENS, NEW_TOKENS, WARMUP, STEPS = 64, 8, 4, 1, 2
+    return folders

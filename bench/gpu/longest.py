@@ -36,6 +36,15 @@ def dry_job(setting: Setting) -> Job:
     return dataclasses.replace(job, words=(f"device_memory={budget}", *job.words))
 
 
+def job_of(setting: Setting) -> Job:
+    """The job, with the budget that a short row takes where models are tiny."""
+    if not setting.models:
+        return jobs.LONGEST
+    job = dataclasses.replace(jobs.LONGEST, words=jobs.OFFLOADED)
+    budget = stages.plan(setting, words_of(setting, job, DRY_TOKENS))["device"]["peak_bytes"]
+    return dataclasses.replace(job, words=(f"device_memory={budget}", *job.words))
+
+
 def search(fits, grain: int) -> int:
     """The largest multiple of the grain that fits, where every smaller one does; 0 where none."""
     low, high = 0, 1
@@ -56,7 +65,8 @@ def longest(setting: Setting, job: Job, grain: int) -> dict:
     data = [f"data={stages.make_rows(dataclasses.replace(setting, warmup=0, steps=2), found)}"]
     words = words_of(setting, job, tokens) + data
     planned = stages.plan(setting, words)
-    taken, peak = stages.run_steps(setting, words, 1)
+    taken, peak, said = stages.run_steps(setting, words, 1)
+    stages.require_cudnn(setting, planned["libraries"], said)
     return stages.row(setting, found, job.recomputes[0], taken[0]) | {
         "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
         "planned_peak_bytes": stages.planned_peak(planned), "measured_peak_bytes": peak,

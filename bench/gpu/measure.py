@@ -39,11 +39,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--python", default="", help="a Python with torch, transformers, peft; left out without")
     parser.add_argument("--parts", default=",".join(results.KINDS), help="of these, by commas")
     parser.add_argument("--only", default="", help="words that a measurement's name must have one of, by commas")
+    parser.add_argument("--exactly", default="", help="names of measurements, by commas; a profile goes by its job's")
     parser.add_argument("--missing", action="store_true", help="only what gpu.json lacks of this card at this commit")
     parser.add_argument("--limit", type=float, default=240.0, help="seconds of each measurement")
     parser.add_argument("--seconds", type=float, default=1e9, help="of all; what they do not suffice for is left out, and named")
     parser.add_argument("--out", default="bench/results", help="folder of gpu.json, gpu.md and the card's calibration")
     parser.add_argument("--merge", nargs="+", default=[], metavar="FILE", help="gpu.json of other runs")
+    parser.add_argument("--tiny", action="store_true", help="the real measurements with models of some thousand weights, a made-up peer")
     parser.add_argument("--dry-run", action="store_true", help="on the processor, a tiny shape, two steps")
     return parser.parse_args()
 
@@ -93,13 +95,13 @@ def peer_decoding(pairs, peer_of) -> list[Measurement]:
                         lambda setting, model=model, stored=stored: peer_stage.decode(peer_of(setting), model, stored)) for model, stored in pairs]
 
 
-def real_measurements(result: dict) -> list[Measurement]:
-    return [*training(jobs.FIRST), *decoding(jobs.DECODING), *profiles(jobs.FIRST[:3]), *peers(jobs.FIRST, result, Peer),
-            *peer_decoding(jobs.DECODING, Peer), *training(jobs.THEN),
+def real_measurements(result: dict, peer_of) -> list[Measurement]:
+    return [*training(jobs.FIRST), *decoding(jobs.DECODING), *profiles(jobs.FIRST[:3]), *peers(jobs.FIRST, result, peer_of),
+            *peer_decoding(jobs.DECODING, peer_of), *training(jobs.THEN),
             Measurement("calibration", "calibration", lambda setting: stages.calibrate(setting, 0), limits=2),
             Measurement(jobs.LONGEST.name, "longest",
-                        lambda setting: longest.longest(setting, jobs.LONGEST, jobs.LONGEST_GRAIN), limits=2),
-            *peers(jobs.THEN, result, Peer)]
+                        lambda setting: longest.longest(setting, longest.job_of(setting), jobs.LONGEST_GRAIN), limits=2),
+            *peers(jobs.THEN, result, peer_of)]
 
 
 def dry_measurements(result: dict) -> list[Measurement]:
@@ -112,17 +114,24 @@ def dry_measurements(result: dict) -> list[Measurement]:
 
 def wanted(arguments: argparse.Namespace, setting: stages.Setting, result: dict, stamp: dict) -> list[Measurement]:
     """Those of the parts and words asked for that, with --missing, were not made yet. What cannot be made here is named."""
+    exactly = [name for name in arguments.exactly.split(",") if name]
     parts, words = arguments.parts.split(","), [word for word in arguments.only.split(",") if word]
     if unknown := set(parts) - set(results.KINDS):
         raise SystemExit(f"measure.py: --parts {','.join(sorted(unknown))}: none of {', '.join(results.KINDS)}")
-    all_of_them = dry_measurements(result) if arguments.dry_run else real_measurements(result)
+    all_of_them = (dry_measurements(result) if arguments.dry_run else
+                   real_measurements(result, gpu_self_test.made_up_peer if arguments.tiny else Peer))
+    if unknown := set(exactly) - {each.name.removesuffix(" profile") for each in all_of_them}:
+        raise SystemExit(f"measure.py: --exactly {','.join(sorted(unknown))}: no measurement is called so")
     found = []
     for each in all_of_them:
         row = results.find(result[each.kind], each.name, setting.device)
         there = row is not None and row["commit"] == stamp["commit"]
         if each.kind not in parts or (words and not any(word in each.name for word in words)):
             continue
-        if not (arguments.missing and there):
+        if exactly and each.name.removesuffix(" profile") not in exactly:
+            continue
+        # Jobs of both lists may share a peer.
+        if not (arguments.missing and there) and all((each.kind, each.name) != (other.kind, other.name) for other in found):
             found.append(each)
     if not setting.python and (left_out := [each.name for each in found if each.kind.startswith("peer")]):
         print(f"left out, --python names no Python with the peer: {', '.join(left_out)}", flush=True)
@@ -167,9 +176,10 @@ def main() -> int:
     if dry:
         jobs.PROMPT_TOKENS, jobs.NEW_TOKENS = 8, 4
         out = work / "results"
+    models = jobs.make_tiny(work) if arguments.tiny else {}
     setting = stages.Setting(snug=pathlib.Path(arguments.snug).resolve(), python=sys.executable if dry else arguments.python, work=work,
                              out=out, backend="cpu" if dry else "cuda", device=card.facts()["device"], warmup=1 if dry else jobs.WARMUP,
-                             steps=2 if dry else jobs.STEPS, limit_seconds=arguments.limit)
+                             steps=2 if dry else jobs.STEPS, limit_seconds=arguments.limit, models=models)
     try:
         result = results.load(out / "gpu.json")
         good = run(arguments, setting, result)

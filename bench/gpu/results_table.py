@@ -87,18 +87,32 @@ def rate(operation: dict) -> str:
     return f"{operation['work'] / operation['seconds'] * scale:.1f} {unit}"
 
 
-def profile_section(row: dict) -> str:
-    """Predicted and measured time of the operations that take longest, and of the rest as one."""
+def share_of_card(operation: dict, device: str) -> str:
+    """Of the card's arithmetic or bandwidth, by its data sheet; empty for a card that is not known."""
+    most = bars.PEAK_FLOPS if operation["unit"] == "flops" else bars.BANDWIDTH.get(bars.card_of(device))
+    is_of_card = operation["unit"] in ("flops", "bytes") and bars.card_of(device)
+    return f"{100 * operation['work'] / operation['seconds'] / most:.0f} %" if is_of_card else ""
+
+
+def profile_section(row: dict, title: str) -> str:
+    """Predicted and measured time of the operations that take longest, and of the rest as one; each one's GB/s or TFLOP/s."""
     shown, rest = row["operations"][:PROFILE_LINES], row["operations"][PROFILE_LINES:]
     rows = [[each["name"], f"{each['count']:.0f}", f"{each['seconds'] * 1e3:.2f}", f"{each['planned_seconds'] * 1e3:.2f}",
-             f"{each['seconds'] / each['planned_seconds']:.2f}" if each["planned_seconds"] else "", rate(each)] for each in shown]
+             f"{each['seconds'] / each['planned_seconds']:.2f}" if each["planned_seconds"] else "", rate(each), share_of_card(each, row["device"])]
+            for each in shown]
     for name, each in (("everything else", rest), ("all", row["operations"])):
         seconds, planned = (sum(line[key] for line in each) for key in ("seconds", "planned_seconds"))
         rows.append([name, f"{sum(line['count'] for line in each):.0f}", f"{seconds * 1e3:.2f}", f"{planned * 1e3:.2f}",
-                     f"{seconds / planned:.2f}" if planned else "", ""])
-    return (f"Where a step of {row['model']} {row['method']} goes (recompute={row['recompute']}, {row['step_seconds'] * 1e3:.1f} ms, "
-            f"predicted by {row['planned_step_basis']} rates; commit {row['commit']}):\n\n") + \
-        table(["operations", "count", "ms", "predicted ms", "times predicted", "rate"], rows)
+                     f"{seconds / planned:.2f}" if planned else "", "", ""])
+    return f"{title}, predicted by {row['planned_step_basis']} rates; commit {row['commit']}):\n\n" + \
+        table(["operations", "count", "ms", "predicted ms", "times predicted", "rate", "of the card"], rows)
+
+
+def profile_sections(result: dict, device: str) -> list[str]:
+    found = [profile_section(row, f"Where a step of {row['model']} {row['method']} goes (recompute={row['recompute']}, {row['step_seconds'] * 1e3:.1f} ms")
+             for row in result["profile"] if row["device"] == device]
+    return found + [profile_section(row, f"Where a token of {row['model']}, {row['stored']}, goes ({1e3 / row['tokens_per_second']:.3f} ms with sampling")
+                    for row in result["decoding"] if row["device"] == device and row.get("operations")]
 
 
 def notes(result: dict, device: str) -> list[str]:
@@ -108,6 +122,8 @@ def notes(result: dict, device: str) -> list[str]:
 
     found = [f"- longest row, {row['model']} {row['method']}: {line('longest', row)}" for row in here("longest")]
     found += [f"- rates: {line('calibration', row)}" for row in here("calibration")]
+    found += [f"- {row['name']}, outside the arenas on the card: " + "; ".join(f"{bytes_} after {when}" for when, bytes_ in row["outside"].items())
+              for row in here("training") if row.get("outside")]
     found += [f"- {row['name']} failed: {row['reason']} (commit {row['commit']})" for row in here("failures")]
     found += [f"- {row['name']}, {trial['variant']}: {trial['failure']}" for kind in ("peer", "peer_decoding") for row in here(kind)
               for trial in row["trials"] if "failure" in trial]
@@ -124,7 +140,7 @@ def markdown(result: dict) -> str:
              "variant; its memory is that variant's, of rows with checkpoints its leanest one's.\n"]
     for device in results.devices(result):
         parts += [f"## {device}\n", training_section(result, device), decoding_section(result, device)]
-        parts += [profile_section(row) for row in result["profile"] if row["device"] == device]
+        parts += profile_sections(result, device)
         parts += ["\n".join(notes(result, device)) + "\n"]
     parts.append("Published:\n\n" + "".join(f"- by {source}: {', '.join(names)}\n" for source, names in sources().items()))
     if not results.devices(result):

@@ -19,6 +19,8 @@ from jobs import Job
 from processes import Failure
 
 THREADS = os.cpu_count() or 1
+# What Snug says where cuDNN refuses an attention that suits it.
+LEFT_TO_OWN = "own kernels are planned"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,10 @@ class Setting:
     warmup: int
     steps: int
     limit_seconds: float  # of each measurement
+    models: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)  # folders that stand in for built-in shapes
+
+    def model_word(self, model: str) -> str:
+        return f"model={self.models.get(model, model)}"
 
     @property
     def calibration(self) -> pathlib.Path:
@@ -67,7 +73,7 @@ def make_rows(setting: Setting, job: Job) -> pathlib.Path:
 
 def words_of(setting: Setting, job: Job, recompute: str) -> list[str]:
     rates = [f"calibration={setting.calibration}"] if setting.calibration.exists() else []
-    return [f"model={job.model}", "init=random", f"method={job.method}", f"max_length={job.row_tokens}",
+    return [setting.model_word(job.model), "init=random", f"method={job.method}", f"max_length={job.row_tokens}",
             f"per_device_train_batch_size={job.rows}", "max_segments=1", f"recompute={recompute}",
             f"backend={setting.backend}", *rates, *job.words]
 
@@ -81,8 +87,24 @@ def first_that_fits(setting: Setting, job: Job, more: list[str]) -> tuple[str, d
     raise Failure(f"does not fit with recompute={', '.join(job.recomputes)}")
 
 
-def run_steps(setting: Setting, words: list[str], wanted: int) -> tuple[list[float], int | None]:
-    """Seconds of each step, and the card's peak. The run is ended when its steps are there: nothing is saved."""
+def require_cudnn(setting: Setting, libraries: str, said: str) -> None:
+    """Raises Failure where a row would be measured on other kernels than its plan is about."""
+    if setting.backend != "cuda" or setting.models:
+        return
+    if "cuDNN 9" not in libraries:
+        raise Failure(f"attention would run on own kernels: {libraries}")
+    if line := next((line for line in said.splitlines() if LEFT_TO_OWN in line), None):
+        raise Failure(f"attention runs on own kernels: {line.strip()}")
+
+
+def outside(said: str) -> dict[str, str]:
+    """What of the card's memory was no arena's, after tuning and after two steps, each of what was planned."""
+    return dict(re.findall(r"outside the arenas on the card after ([a-z ]+): (.*)$", said, re.MULTILINE))
+
+
+def run_steps(setting: Setting, words: list[str], wanted: int) -> tuple[list[float], int | None, str]:
+    """Seconds of each step, the card's peak, and what was said. The run is ended when its steps are there: nothing is saved. The
+    driver is asked before the timed steps and after them, when what a run takes has long been taken."""
     folder = setting.work / "run"
     shutil.rmtree(folder, ignore_errors=True)
     metrics, memory = folder / "metrics.jsonl", MemoryWatch()
@@ -92,33 +114,38 @@ def run_steps(setting: Setting, words: list[str], wanted: int) -> tuple[list[flo
         return [json.loads(line)["step_seconds"] for line in lines if line.endswith("}") and "step_seconds" in line]
 
     def watch() -> bool:
-        memory.look()
-        return len(seconds()) >= wanted
+        there = len(seconds())
+        if there < min(setting.warmup, wanted) or there >= wanted:
+            memory.look(at_once=there >= wanted)
+        return there >= wanted
 
-    processes.run([setting.snug, "train", *words, f"output_dir={folder}", f"max_steps={wanted + 1}", "shuffle=false",
+    outcome = processes.run([setting.snug, "train", *words, f"output_dir={folder}", f"max_steps={wanted + 1}", "shuffle=false",
                    "max_grad_norm=1", "save_steps=0", "num_train_epochs=1000"], setting.limit_seconds, THREADS, watch=watch)
     found = seconds()[:wanted]
     shutil.rmtree(folder, ignore_errors=True)
-    return found, memory.peak or None
+    return found, memory.peak or None, outcome.stderr
 
 
 def train(setting: Setting, job: Job) -> dict:
     """A step is a micro-batch, the clip and the update."""
     data = [f"data={make_rows(setting, job)}"]
     recompute, planned = first_that_fits(setting, job, data)
-    taken, peak = run_steps(setting, words_of(setting, job, recompute) + data, setting.warmup + setting.steps)
+    require_cudnn(setting, planned["libraries"], "")
+    taken, peak, said = run_steps(setting, words_of(setting, job, recompute) + data, setting.warmup + setting.steps)
+    require_cudnn(setting, planned["libraries"], said)
     taken = taken[setting.warmup:]
     return row(setting, job, recompute, statistics.median(taken)) | {
         "steps": len(taken), "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
         "planned_arena_bytes": planned["device"]["peak_bytes"], "planned_peak_bytes": planned_peak(planned),
-        "measured_peak_bytes": peak, "libraries": planned["libraries"]}
+        "measured_peak_bytes": peak, "outside": outside(said), "libraries": planned["libraries"]}
 
 
 def profile(setting: Setting, job: Job) -> dict:
     """Where a step's time goes: operations alike, the longest first, their times stamped by the device."""
     recompute, _ = first_that_fits(setting, job, [])
-    answer = processes.run_json([setting.snug, "bench", "step", *words_of(setting, job, recompute), "--json"],
-                                setting.limit_seconds, THREADS)
+    outcome = processes.run([setting.snug, "bench", "step", *words_of(setting, job, recompute), "--json"], setting.limit_seconds, THREADS)
+    answer = processes.parsed(outcome)
+    require_cudnn(setting, answer["libraries"], outcome.stderr)
     return row(setting, job, recompute, answer["step_seconds"]) | {
         "planned_step_basis": answer["planned_basis"], "operations": answer["operations"]}
 
@@ -134,21 +161,23 @@ def row(setting: Setting, job: Job, recompute: str, seconds: float) -> dict:
 
 
 def decode(setting: Setting, model: str, stored: str) -> dict:
-    """Batch 1, a prompt of random ids, tokens drawn as Lit-GPT draws them; the first comes out of the prompt's pass."""
+    """Batch 1, a prompt of random ids, tokens drawn as Lit-GPT draws them; the first comes out of the prompt's pass. Kernels and
+    graphs are there when the time begins. With it where the time of a token goes, its operations one by one."""
     memory = MemoryWatch()
 
     def watch() -> bool:
         memory.look()
         return False
 
-    words = [f"model={model}", "init=random", f"backend={setting.backend}", f"ids={' '.join(map(str, prompt_of(model)))}",
+    words = [setting.model_word(model), "init=random", f"backend={setting.backend}", f"ids={' '.join(map(str, prompt_of(model)))}",
              "temperature=0.8", "top_k=200", f"max_new_tokens={jobs.NEW_TOKENS}", f"load_in_4bit={'true' if stored == 'nf4' else 'false'}"]
-    answer = processes.run_json([setting.snug, "generate", *words, "--json"], setting.limit_seconds, THREADS, watch=watch)
-    rate = (answer["new_tokens"] - 1) / answer["decode_seconds"]
+    answer = processes.run_json([setting.snug, "bench", "decode", *words, "--json"], setting.limit_seconds, THREADS, watch=watch)
+    rate = answer["tokens_per_second"]
     read = model_flops.decoded_bytes(jobs.shape_of(model), stored) * rate
     bandwidth = bars.BANDWIDTH.get(bars.card_of(setting.device))
     return {"model": model, "stored": stored, "prompt_tokens": jobs.PROMPT_TOKENS, "new_tokens": answer["new_tokens"],
-            "tokens_per_second": rate, "prefill_seconds": answer["prefill_seconds"], "weight_bytes_per_second": read,
+            "tokens_per_second": rate, "prefill_seconds": answer["prefill_seconds"], "planned_step_basis": answer["planned_basis"],
+            "operations": answer["operations"], "libraries": answer["libraries"], "weight_bytes_per_second": read,
             "share_of_bandwidth": read / bandwidth if bandwidth else None, "measured_peak_bytes": memory.peak or None}
 
 

@@ -21,6 +21,7 @@ class Outcome:
     stdout: str
     peak_bytes: int  # the largest VmHWM seen from outside
     seconds: float
+    stderr: str = ""
 
 
 def high_water_mark(process: int | str = "self") -> int:
@@ -72,12 +73,15 @@ def run(command: list, limit_seconds: float, threads: int, environment: dict | N
             if seconds >= limit_seconds:
                 raise Failure(f"took longer than {limit_seconds:.0f} s")
             raise Failure(reason_of(err.read(), process.returncode))
-        return Outcome(out.read(), peak, seconds)
+        return Outcome(out.read(), peak, seconds, err.read())
 
 
 def run_json(command: list, limit_seconds: float, threads: int, environment: dict | None = None, watch=None) -> dict:
     """The JSON that a process prints last, with the peak as `peak_bytes`, the larger of its own and the one seen."""
-    outcome = run(command, limit_seconds, threads, environment, watch)
+    return parsed(run(command, limit_seconds, threads, environment, watch))
+
+
+def parsed(outcome: Outcome) -> dict:
     text = outcome.stdout.strip()
     try:
         answer = json.loads(text)

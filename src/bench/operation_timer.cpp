@@ -10,6 +10,7 @@
 #include "runtime/executor.h"
 #include "runtime/host_window.h"
 #include "runtime/random_weights.h"
+#include "runtime/stopwatch.h"
 
 namespace snug::bench {
 namespace {
@@ -21,6 +22,7 @@ using program::Program;
 using program::ProgramName;
 using program::Role;
 using program::Tensor;
+using runtime::Stopwatch;
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -31,22 +33,6 @@ double median(std::vector<double> values) {
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
-
-// Marks where each operation of one run begins and ends.
-class Stopwatch final : public runtime::Executor::Observer {
- public:
-  Stopwatch(size_t operations, backends::Backend& backend)
-      : timeline_(backend.timeline(2 * operations)) {}
-  void before(const Program&, size_t operation) override { timeline_->mark(2 * operation); }
-  void after(const Program&, size_t operation) override { timeline_->mark(2 * operation + 1); }
-  // Of the last run, which this waits for.
-  double seconds(size_t operation) const {
-    return timeline_->seconds(2 * operation, 2 * operation + 1);
-  }
-
- private:
-  std::unique_ptr<backends::Timeline> timeline_;
-};
 
 // Values as training has them, since zeros would let multipliers rest and denormals slow them down:
 // about normal(0, 0.02) in matrices, one in the weights of norms and the scales of codes, any code.

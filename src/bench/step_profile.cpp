@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +11,7 @@
 #include "bench/recipe_step.h"
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
+#include "plan/profile_lines.h"
 
 namespace snug::bench {
 namespace {
@@ -20,15 +20,6 @@ using nlohmann::json;
 
 constexpr int kMinRepeats = 3;
 constexpr double kMinSeconds = 3.0;
-
-// Operations that are shown as one line, of one step.
-struct Line {
-  double count = 0;
-  double seconds = 0;
-  double planned_seconds = 0;  // what the clock says of the same operations
-  double work = 0;
-  plan::Work unit = plan::Work::bytes;
-};
 
 // What the clock says of a step, by line.
 struct Plan {
@@ -53,43 +44,23 @@ Plan plan_of(const formats::Recipe& recipe, const CalibrationStep& timed,
   return planned;
 }
 
-std::vector<std::pair<std::string, Line>> lines_of(const OperationTimes& times, const Plan& planned,
-                                                   int repeats) {
-  std::map<std::string, Line> by_name;
+std::vector<plan::ProfileLine> lines_of(const OperationTimes& times, const Plan& planned,
+                                        int repeats) {
+  std::map<std::string, plan::ProfileLine> by_name;
   for (const OperationTimes::Total& total : times.totals()) {
-    Line& line = by_name[plan::line_of(total.key)];
+    const std::string name = plan::line_of(total.key);
+    plan::ProfileLine& line = by_name[name];
+    line.name = name;
     line.count += static_cast<double>(total.count) / repeats;
     line.seconds += total.seconds / repeats;
+    line.planned_seconds = planned.seconds.at(name);
     line.work += total.work / repeats;
     line.unit = total.key.unit;
   }
-  for (auto& [name, line] : by_name) line.planned_seconds = planned.seconds.at(name);
-  std::vector<std::pair<std::string, Line>> lines(by_name.begin(), by_name.end());
-  std::ranges::sort(
-      lines, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::vector<plan::ProfileLine> lines;
+  for (const auto& named : by_name) lines.push_back(named.second);
+  plan::sort_lines(lines);
   return lines;
-}
-
-void print_lines(const std::vector<std::pair<std::string, Line>>& lines) {
-  double all_seconds = 0;
-  for (const auto& [name, line] : lines) all_seconds += line.seconds;
-  for (const auto& [name, line] : lines)
-    fmt::print("{:5.1f} % {:9.3f} ms, planned {:9.3f} {:5.0f} x  {:7.1f} {}  {}\n",
-               100 * line.seconds / all_seconds, line.seconds * 1e3, line.planned_seconds * 1e3,
-               line.count, line.work / line.seconds * 1e-9,
-               line.unit == plan::Work::flops ? "GFLOP/s" : "GB/s   ", name);
-}
-
-json json_of(const std::vector<std::pair<std::string, Line>>& lines) {
-  json list = json::array();
-  for (const auto& [name, line] : lines)
-    list.push_back({{"name", name},
-                    {"count", line.count},
-                    {"seconds", line.seconds},
-                    {"planned_seconds", line.planned_seconds},
-                    {"work", line.work},
-                    {"unit", base::word_of(line.unit)}});
-  return list;
 }
 
 }  // namespace
@@ -107,11 +78,11 @@ int step(const formats::Recipe& given, bool as_json) {
                             {"step_seconds", timing.median_seconds},
                             {"planned_basis", planned.basis},
                             {"repeats", timing.repeats},
-                            {"operations", json_of(lines)}}
+                            {"operations", plan::json_of(lines)}}
                            .dump(2));
     return 0;
   }
-  print_lines(lines);
+  fmt::print("{}", plan::text_of(lines));
   fmt::print("a step takes {:.1f} ms, {} repeats; planned by {} rates\n",
              timing.median_seconds * 1e3, timing.repeats, planned.basis);
   return 0;

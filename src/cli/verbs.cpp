@@ -15,6 +15,7 @@
 #include "bench/step_trace.h"
 #endif
 #ifdef SNUG_WITH_GENERATE
+#include "generate/decoding_profile.h"
 #include "generate/exact_match.h"
 #include "generate/generate.h"
 #include "generate/score.h"
@@ -39,6 +40,9 @@ VerbEntry with_recipe(std::string_view name, std::string_view summary, Verb verb
 
 #ifdef SNUG_WITH_GENERATE
 int generate(const Request& request) { return generate::generate(request.recipe(), request.json); }
+int decoding(const Request& request) {
+  return generate::profile_decoding(request.recipe(), request.json);
+}
 int score(const Request& request) { return generate::score(request.recipe(), request.json); }
 int evaluate(const Request& request) { return generate::evaluate(request.recipe(), request.json); }
 #endif
@@ -103,6 +107,11 @@ std::vector<VerbEntry> make_table() {
                               Verb::train, calibrate_quickly));
   table.push_back(
       with_recipe("bench step", "where the time of a job's training step goes", Verb::train, step));
+#ifdef SNUG_WITH_GENERATE
+  table.push_back(with_recipe("bench decode",
+                              "how fast a prompt is continued, and where the time of a token goes",
+                              Verb::generate, decoding));
+#endif
   table.push_back(with_recipe("bench trace",
                               "what each operation of a training step did, as lines of JSON",
                               Verb::train, trace));

@@ -217,6 +217,7 @@ class Forward {
                             .scale = scale,
                             .window = config_.window_of(layer_),
                             .segment_tokens = options_.segment_tokens,
+                            .no_empty_segments = options_.no_empty_segments,
                             .deterministic = options_.deterministic},
                   {q, cached(k, "key_cache"), cached(v, "value_cache"), query_bounds_, key_bounds_},
                   {o, lse});

@@ -23,8 +23,9 @@ struct ForwardOptions {
   program::DType compute = program::DType::f32;  // of weights and activations
   int64_t tokens = 0;                            // capacity: rows of a micro-batch, flattened
   int64_t segments = 0;                          // capacity of the bounds
-  int64_t segment_tokens = 0;   // no segment is longer, and they ascend; 0: nothing is known
-  bool deterministic = true;    // the gradient of attention has the same bits on every run
+  int64_t segment_tokens = 0;      // no segment is longer, and they ascend; 0: nothing is known
+  bool no_empty_segments = false;  // every segment has a token
+  bool deterministic = true;       // the gradient of attention has the same bits on every run
   int64_t sequence_tokens = 0;  // the longest sequence there may be: longrope's factors follow it
   Head head = Head::loss;
   int64_t outputs = 0;  // rows of logits, for Head::logits

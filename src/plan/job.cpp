@@ -126,6 +126,7 @@ class TrainingPlanner {
                                          .tokens = spec_.rows * spec_.row_tokens,
                                          .segments = spec_.rows * spec_.row_segments,
                                          .segment_tokens = spec_.sequence_tokens(),
+                                         .no_empty_segments = spec_.row_segments == 1,
                                          .deterministic = spec_.deterministic,
                                          .sequence_tokens = spec_.sequence_tokens(),
                                          .head = models::Head::loss,

@@ -13,11 +13,14 @@ std::span<T> row_of(const backends::Buffer& buffer, int64_t row, int64_t rows) {
   return {buffer.as<T>() + row * size, static_cast<size_t>(size)};
 }
 
+// A row that holds one document always is one segment, which then must not be empty
+// (Attention::no_empty_segments): its first token, without a target.
 void clear_row(const text::RowBuffers& buffers) {
   std::ranges::fill(buffers.ids, 0);
   std::ranges::fill(buffers.targets, -1);
   std::ranges::fill(buffers.positions, 0);
   std::ranges::fill(buffers.segments, text::Segment{});
+  if (buffers.segments.size() == 1) buffers.segments[0].end = 1;
 }
 
 }  // namespace

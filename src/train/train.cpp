@@ -157,6 +157,7 @@ class Session {
   void load() {
     take_choices();
     executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_);
+    say_outside("tuning");
     if (recipe_.init == formats::Init::random)
       runtime::random_weights(model_.config, recipe_.seed, *executor_);
     else
@@ -170,6 +171,16 @@ class Session {
     }
     if (folder_.checkpoint) restore();
     executor_->run(program::ProgramName::prepare);
+  }
+
+  // What of a card's memory is no arena's: kernels load when they are first timed or run.
+  void say_outside(const char* after) const {
+    const auto card = backend_->device();
+    if (!card) return;
+    const program::DeviceFacts& planned = *planned_->document.card;
+    base::say("outside the arenas on the card after {}: {} of {} planned", after,
+              plan::readable_bytes(card->outside_bytes),
+              plan::readable_bytes(planned.outside_bytes + planned.reserved_bytes));
   }
 
   void read_weights() {
@@ -232,7 +243,8 @@ class Session {
                                               .warmup_steps = warmup_steps(recipe_, steps_),
                                               .total_steps = steps_},
                                  .checkpoint = checkpoint_options(folder_.path),
-                                 .lock = &*folder_.lock};
+                                 .lock = &*folder_.lock,
+                                 .on_warm = [this] { say_outside("two steps"); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          *executor_);
     std::optional<BatchLoader> evaluation;

@@ -20,6 +20,7 @@ namespace {
 
 // Whose times are kept for the median, in 8 MiB.
 constexpr int64_t kMaxTimedSteps = 1 << 20;
+constexpr size_t kWarmSteps = 2;
 
 using program::ProgramName;
 
@@ -211,6 +212,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
   metrics.epoch = state.epoch;
   begun_.reset();
   log(metrics);
+  if (step_seconds_.size() == kWarmSteps && options_.on_warm) options_.on_warm();
 }
 
 void Trainer::record(std::string_view line) {

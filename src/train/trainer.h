@@ -35,6 +35,8 @@ struct TrainerOptions {
   LrSchedule schedule;
   runtime::CheckpointOptions checkpoint;
   const FolderLock* lock = nullptr;  // of the run's folder; null: it is not looked after
+  // Called once, after two steps of this process: kernels are loaded then and programs recorded.
+  std::function<void()> on_warm = nullptr;
 };
 
 struct TrainerOutcome {

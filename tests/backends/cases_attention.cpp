@@ -206,14 +206,19 @@ void add_case(CaseList& list, const Form& form, const Bounds& bounds, const Vari
 // What a library for whole segments may take: their longest is known, keys are those of the
 // queries.
 void add_segment_cases(CaseList& list) {
-  constexpr Form kSegmentForms[]{{4, 2, 32, true, 0, false}, {2, 2, 64, true, 0, false},
-                                 {6, 3, 32, true, 9, false}, {2, 1, 128, false, 0, false},
-                                 {3, 1, 5, true, 0, false},  {4, 2, 32}};
+  constexpr Form kSegmentForms[]{{4, 2, 32, true, 0, false},  {2, 2, 64, true, 0, false},
+                                 {6, 3, 32, true, 9, false},  {2, 1, 128, false, 0, false},
+                                 {3, 1, 5, true, 0, false},   {4, 2, 32},
+                                 {2, 2, 64, true, 300, false}};
   for (const Form& form : kSegmentForms)
     for (const Bounds& bounds : {whole(65), packed(list.random, 17), packed(list.random, 130)})
       add_case(list, form, bounds, {.knows_segments = true});
   add_case(list, kSegmentForms[0], packed(list.random, 70),
            {.views = true, .left = 8, .right = 16, .knows_segments = true});
+  // Gradients that are few columns of a wide matrix.
+  for (const Form& form : {kSegmentForms[0], kSegmentForms[1]})
+    add_case(list, form, packed(list.random, 70),
+             {.views = true, .left = 8, .right = 1024, .knows_segments = true});
   add_case(list, kSegmentForms[0], packed(list.random, 70),
            {.views = true, .knows_segments = true});
 }

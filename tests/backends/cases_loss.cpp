@@ -11,7 +11,7 @@ struct Size {
   int64_t tokens, vocab;
 };
 
-constexpr Size kSizes[]{{1, 3}, {3, 17}, {17, 65}, {65, 129}, {130, 1000}, {4, 5003}};
+constexpr Size kSizes[]{{1, 3}, {3, 17}, {17, 65}, {65, 129}, {130, 1000}, {4, 5003}, {3, 20004}};
 
 // How many targets carry loss.
 enum class Trained { none, some, all };
@@ -100,6 +100,8 @@ void add_cases(CaseList& list) {
     add_linear(list, {65, 129}, 33, trained, 64);
     add_linear(list, {130, 300}, 64, trained, 64);
     add_linear(list, {33, 1000}, 24, trained, 256);
+    // More than one piece of a row for any block, read in vectors.
+    add_linear(list, {3, 20008}, 8, trained, 2);
   }
 }
 

@@ -114,7 +114,7 @@ void add_cases(CaseList& list) {
   if (list.types.weight == DType::bf16) states = {State::master, State::stochastic};
   for (const State state : states)
     for (const Shape& shape :
-         {Shape{1}, Shape{3}, Shape{17}, Shape{65, 3}, Shape{129, 40}, Shape{1000}})
+         {Shape{1}, Shape{3}, Shape{17}, Shape{65, 3}, Shape{129, 40}, Shape{1000}, Shape{2307}})
       for (const auto& [factor, step] :
            {std::pair{1.0, 1}, std::pair{0.25, 2}, std::pair{1.0, 1000}, std::pair{double(NAN), 3}})
         add_adamw(list, shape, state, factor, step);

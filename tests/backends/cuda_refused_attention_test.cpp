@@ -19,7 +19,7 @@ class RefusedAttention : public ::testing::TestWithParam<bool> {
   }
   void TearDown() override {
     cuda_emulator::refuses_attention = false;
-    cuda_emulator::attention_workspace_bytes = 512;
+    cuda_emulator::attention_workspace_bytes = 0;
   }
 };
 

@@ -3,10 +3,12 @@
 // more scratch than is planned. What the kernels compute only a card can tell (cuda_device_test).
 #include <gtest/gtest.h>
 
+#include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/cudnn_library.h"
 #include "backends/cuda/hardware_table.h"
 #include "backends/cuda/needs/attention.h"
 #include "base/error.h"
+#include "program/builder.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -32,34 +34,94 @@ struct Form {
 };
 
 // Rows of one document and packed ones; grouped heads, one head a key head; heads of 32 to 128;
-// windows; a job of a user with a small card; a row so long that its elements are counted beyond
-// 2^31.
-constexpr Form kForms[]{{2, 8192, 16384, 32, 8, 128},   {16, 8192, 16384, 32, 8, 128},
-                        {2, 8192, 16384, 32, 32, 96},   {1, 2048, 2048, 14, 2, 64},
-                        {8, 512, 1024, 9, 3, 32},       {4, 1024, 4096, 32, 8, 128, true, 256},
-                        {64, 256, 2048, 8, 8, 64},      {1, 100, 100, 2, 1, 32, false},
+// windows; Phi-3 128k, whose window is wider than its rows; a job of a user with a small card; a
+// row so long that its elements are counted beyond 2^31.
+constexpr Form kForms[]{{2, 8192, 16384, 32, 8, 128},
+                        {16, 8192, 16384, 32, 8, 128},
+                        {2, 8192, 16384, 32, 32, 96, true, 262144},
+                        {1, 2048, 2048, 14, 2, 64},
+                        {8, 512, 1024, 9, 3, 32},
+                        {4, 1024, 4096, 32, 8, 128, true, 256},
+                        {64, 256, 2048, 8, 8, 64},
+                        {1, 100, 100, 2, 1, 32, false},
                         {1, 524288, 524288, 32, 8, 128}};
 
-SegmentAttention shape_of(const Form& form, bool is_gradient) {
-  SegmentAttention shape{.is_gradient = is_gradient,
-                         .segments = form.segments,
-                         .segment_tokens = form.segment_tokens,
-                         .tokens = form.tokens,
-                         .heads = form.heads,
-                         .kv_heads = form.kv_heads,
-                         .head_dim = form.head_dim,
-                         .scale = 0.125F,
-                         .causal = form.causal,
-                         .window = form.window,
-                         .strides = {}};
-  // q, k and v are columns of one product.
-  const int64_t width = (form.heads + 2 * form.kv_heads) * form.head_dim;
-  const int64_t of_heads = form.heads * form.head_dim;
-  const int64_t of_kv_heads = form.kv_heads * form.head_dim;
-  shape.strides = {width,    width,    width,       of_heads,   form.heads,
-                   of_heads, of_heads, of_kv_heads, of_kv_heads};
-  return shape;
-}
+using program::Attention;
+using program::AttentionGrad;
+using program::DType;
+using program::Shape;
+using program::TensorId;
+
+// An attention, then its gradient; q, k and v are columns of one product, and so are dq, dk, dv.
+class FusedAttention {
+ public:
+  explicit FusedAttention(const Form& form) : form_(form) {
+    const Attention attention{.heads = form.heads,
+                              .kv_heads = form.kv_heads,
+                              .head_dim = form.head_dim,
+                              .scale = 0.125F,
+                              .causal = form.causal,
+                              .window = form.window,
+                              .segment_tokens = form.segment_tokens};
+    const auto [q, k, v] = fused("qkv");
+    const TensorId o = tensor("o", {form.tokens, form.heads * form.head_dim}, DType::bf16);
+    const TensorId lse = tensor("lse", {form.heads, form.tokens}, DType::f32);
+    const TensorId bounds = tensor("bounds", {form.segments, 2}, DType::i32);
+    builder_.emit(attention, {q, k, v, bounds, bounds}, {o, lse});
+    const AttentionGrad grad{.heads = form.heads,
+                             .kv_heads = form.kv_heads,
+                             .head_dim = form.head_dim,
+                             .scale = 0.125F,
+                             .causal = form.causal,
+                             .window = form.window,
+                             .segment_tokens = form.segment_tokens};
+    const TensorId d_o = tensor("do", {form.tokens, form.heads * form.head_dim}, DType::bf16);
+    const auto [dq, dk, dv] = fused("dqkv");
+    builder_.emit(grad, {d_o, q, k, v, o, lse, bounds, bounds}, {dq, dk, dv});
+    program_ = builder_.take();
+  }
+
+  SegmentAttention asked(bool is_gradient) const {
+    return is_gradient ? segments_of(grad(), view(1)) : segments_of(attention(), view(0));
+  }
+  SegmentScratch planned(bool is_gradient) const {
+    return is_gradient ? segment_scratch(grad(), view(1)) : segment_scratch(attention(), view(0));
+  }
+
+ private:
+  program::OperationView view(size_t index) const { return {program_, program_.operations[index]}; }
+  const Attention& attention() const {
+    return std::get<Attention>(program_.operations[0].attributes);
+  }
+  const AttentionGrad& grad() const {
+    return std::get<AttentionGrad>(program_.operations[1].attributes);
+  }
+  TensorId tensor(const char* name, const Shape& shape, DType type) {
+    return builder_.activation(name, shape, type);
+  }
+  std::array<TensorId, 3> fused(const std::string& name) {
+    const int64_t width = (form_.heads + 2 * form_.kv_heads) * form_.head_dim;
+    const TensorId all = builder_.activation(name, {form_.tokens, width}, DType::bf16);
+    std::array<TensorId, 3> parts{};
+    int64_t first = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      program::Tensor part;
+      part.name = name + std::to_string(i);
+      part.shape = {form_.tokens, (i == 0 ? form_.heads : form_.kv_heads) * form_.head_dim};
+      part.dtype = DType::bf16;
+      part.view.base = all;
+      part.view.offset = first;
+      part.view.strides = {width, 1, 0, 0};
+      first += part.shape[1];
+      parts[i] = builder_.add(std::move(part));
+    }
+    return parts;
+  }
+
+  Form form_;
+  program::Builder builder_{"attention"};
+  program::Program program_;
+};
 
 class CudnnPlans : public testing::TestWithParam<const char*> {};
 
@@ -70,9 +132,9 @@ TEST_P(CudnnPlans, fit_in_what_is_planned) {
   if (cudnn == nullptr) GTEST_SKIP() << "no cuDNN here";
   for (const Form& form : kForms)
     for (const bool is_gradient : {false, true}) {
-      const auto plan = cudnn->plan(shape_of(form, is_gradient));
-      const int64_t planned = cudnn_workspace_bytes(is_gradient, form.segments, form.tokens,
-                                                    form.heads, form.kv_heads, form.head_dim);
+      const FusedAttention attention(form);
+      const auto plan = cudnn->plan(attention.asked(is_gradient));
+      const int64_t planned = attention.planned(is_gradient).library_bytes;
       EXPECT_LE(plan->workspace_bytes(), planned) << form.segments << " segments, heads of "
                                                   << form.head_dim << ", gradient " << is_gradient;
       // A bound that is far off would waste the card.
@@ -86,7 +148,7 @@ TEST_P(CudnnPlans, name_what_the_library_refuses) {
   ASSERT_NE(row, nullptr);
   const auto cudnn = open_cudnn_without_card(properties_of(*row), row->compute_capability);
   if (cudnn == nullptr) GTEST_SKIP() << "no cuDNN here";
-  EXPECT_THROW(cudnn->plan(shape_of({1, 64, 64, 2, 1, 12}, false)), base::UserError);
+  EXPECT_THROW(cudnn->plan(FusedAttention({1, 64, 64, 2, 1, 12}).asked(false)), base::UserError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cards, CudnnPlans, testing::Values("h100", "b200"));

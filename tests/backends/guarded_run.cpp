@@ -7,17 +7,13 @@
 #include <span>
 
 #include "base/error.h"
+#include "guarded_allocation.h"
 
 namespace snug::backends::test {
 namespace {
 
 using program::DType;
 using program::TensorId;
-
-constexpr int64_t kGuardBytes = 256;
-constexpr int64_t kAlignment = 256;  // the largest that a backend asks for
-constexpr std::byte kGuard{0xA5};
-constexpr std::byte kPoison{0xFF};
 
 void store(std::byte* address, DType type, double value) {
   const auto put = [&](auto stored) { std::memcpy(address, &stored, sizeof(stored)); };
@@ -66,37 +62,15 @@ double load(const std::byte* address, DType type) {
   return 0;
 }
 
-// The bytes of one tensor that is no view: guard, tensor, guard, aligned.
-class Allocation {
- public:
-  explicit Allocation(int64_t bytes)
-      : memory_(static_cast<size_t>(bytes + 2 * kGuardBytes + kAlignment), kGuard) {
-    const auto address = reinterpret_cast<uintptr_t>(memory_.data()) + kGuardBytes;
-    start_ = static_cast<size_t>(kGuardBytes + (kAlignment - address % kAlignment) % kAlignment);
-    std::fill_n(data(), bytes, kPoison);
-  }
-  std::byte* data() { return memory_.data() + start_; }
-  size_t start() const { return start_; }
-  const std::vector<std::byte>& memory() const { return memory_; }
-  void set_memory(const std::vector<std::byte>& memory) {
-    std::copy(memory.begin(), memory.end(), memory_.begin());
-  }
-  // The tensor between its guards.
-  std::span<std::byte> guarded() {
-    return {data() - kGuardBytes, memory_.size() - static_cast<size_t>(kAlignment)};
-  }
-
- private:
-  std::vector<std::byte> memory_;
-  size_t start_;
-};
-
 // All tensors of a program in memory of their own.
 class Memory {
  public:
-  explicit Memory(const program::Program& program) : program_(program) {
+  Memory(const program::Program& program, bool has_device) : program_(program) {
+    using Holds = Allocation::Holds;
+    const Holds scratch = has_device ? Holds::scratch_elsewhere : Holds::scratch;
     for (const program::Tensor& tensor : program.tensors)
-      allocations_.emplace_back(tensor.is_view() ? 0 : tensor.bytes());
+      allocations_.emplace_back(tensor.is_view() ? 0 : tensor.bytes(),
+                                tensor.role == program::Role::workspace ? scratch : Holds::values);
   }
 
   Buffer buffer(TensorId id) {
@@ -142,12 +116,12 @@ class Memory {
   // Everything as it is, to find later what changed.
   std::vector<std::vector<std::byte>> snapshot() const {
     std::vector<std::vector<std::byte>> copies;
-    for (const Allocation& allocation : allocations_) copies.push_back(allocation.memory());
+    for (const Allocation& allocation : allocations_) copies.push_back(allocation.watched());
     return copies;
   }
 
   void restore(const std::vector<std::vector<std::byte>>& snapshot) {
-    for (size_t i = 0; i < allocations_.size(); ++i) allocations_[i].set_memory(snapshot[i]);
+    for (size_t i = 0; i < allocations_.size(); ++i) allocations_[i].restore(snapshot[i]);
   }
 
   std::vector<Allocation>& allocations() { return allocations_; }
@@ -158,6 +132,7 @@ class Memory {
     for (const TensorId id : written) {
       const Buffer buffer_of = buffer(id);
       Allocation& owner = allocation(id);
+      if (owner.is_scratch()) continue;
       auto& copy = before[static_cast<size_t>(program_.owner(id))];
       if (const program::Tensor& tensor = program_.tensor(id); !tensor.is_view()) {
         std::copy_n(owner.data(), tensor.bytes(), copy.begin() + owner.start());
@@ -170,13 +145,13 @@ class Memory {
       }
     }
     for (size_t i = 0; i < allocations_.size(); ++i) {
-      const auto& now = allocations_[i].memory();
+      const std::vector<std::byte> now = allocations_[i].watched();
       const auto [was, is] = std::mismatch(before[i].begin(), before[i].end(), now.begin());
       if (is == now.end()) continue;
       violations.push_back(
           fmt::format("byte {} of tensor '{}' ({} bytes) was changed, and nothing may write there",
-                      is - now.begin() - static_cast<int64_t>(allocations_[i].start()),
-                      program_.tensors[i].name, program_.tensors[i].bytes()));
+                      allocations_[i].position(is - now.begin()), program_.tensors[i].name,
+                      program_.tensors[i].bytes()));
     }
   }
 
@@ -189,14 +164,15 @@ class Memory {
   std::vector<Allocation> allocations_;
 };
 
-// The same tensors and guards in the memory of a device that cannot reach the host's.
+// The same tensors and guards in the memory of a device that cannot reach the host's. Scratch lies
+// there alone: it is poisoned before a run and never read.
 class DeviceCopy {
  public:
   DeviceCopy(Backend& backend, Memory& memory) : backend_(backend), memory_(memory) {
     int64_t bytes = 0;
-    for (Allocation& allocation : memory.allocations()) {
-      const auto size = static_cast<int64_t>(allocation.guarded().size());
-      offsets_.push_back(bytes);
+    for (const Allocation& allocation : memory.allocations()) {
+      offsets_.push_back(bytes + kGuardBytes);
+      const int64_t size = allocation.bytes() + 2 * kGuardBytes;
       bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
     }
     arena_ = backend.allocate(program::Space::device, bytes);
@@ -206,6 +182,9 @@ class DeviceCopy {
     for_each([&](std::byte* device, std::span<std::byte> host) {
       backend_.copy(device, host.data(), static_cast<int64_t>(host.size()));
     });
+    for (size_t i = 0; i < offsets_.size(); ++i)
+      if (const Allocation& allocation = memory_.allocations()[i]; allocation.is_elsewhere())
+        poison(arena_->data() + offsets_[i], allocation.bytes());
   }
   void download() {
     for_each([&](const std::byte* device, std::span<std::byte> host) {
@@ -216,30 +195,45 @@ class DeviceCopy {
   // Where a buffer of the tensor `owner` lies on the device.
   Buffer on_device(Buffer buffer, TensorId owner) const {
     const auto index = static_cast<size_t>(owner);
-    const std::byte* host = memory_.allocations()[index].guarded().data();
-    buffer.data = arena_->data() + offsets_[index] + (buffer.data - host);
+    buffer.data =
+        arena_->data() + offsets_[index] + (buffer.data - memory_.allocations()[index].data());
     return buffer;
   }
 
  private:
+  void poison(std::byte* device, int64_t bytes) {
+    static const std::vector<std::byte> kPiece(size_t{1} << 20, kPoison);
+    for (int64_t done = 0; done < bytes; done += static_cast<int64_t>(kPiece.size()))
+      backend_.copy(device + done, kPiece.data(),
+                    std::min(bytes - done, static_cast<int64_t>(kPiece.size())));
+  }
+
   template <typename F>
   void for_each(F&& f) {
-    for (size_t i = 0; i < offsets_.size(); ++i)
-      f(arena_->data() + offsets_[i], memory_.allocations()[i].guarded());
+    for (size_t i = 0; i < offsets_.size(); ++i) {
+      Allocation& allocation = memory_.allocations()[i];
+      std::byte* device = arena_->data() + offsets_[i];
+      f(device - kGuardBytes, allocation.front());
+      if (!allocation.values().empty()) f(device, allocation.values());
+      f(device + allocation.bytes(), allocation.back());
+    }
   }
 
   Backend& backend_;
   Memory& memory_;
-  std::vector<int64_t> offsets_;
+  std::vector<int64_t> offsets_;  // of each tensor
   std::unique_ptr<Arena> arena_;
 };
+
+// Whether kernels do not reach the host's memory.
+bool has_device(const Backend& backend) { return backend.name() == "cuda"; }
 
 // What an operation's kernels are given, and what becomes of it.
 class Placement {
  public:
   Placement(Backend& backend, Memory& memory, const program::Program& program)
       : memory_(memory), program_(program) {
-    if (backend.name() == "cuda") device_.emplace(backend, memory);
+    if (has_device(backend)) device_.emplace(backend, memory);
   }
 
   Buffer buffer(TensorId id) {
@@ -351,7 +345,7 @@ void collect(Memory& memory, TensorId id, RunResult& result) {
 RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs,
                       std::span<const int32_t> extent) {
   add_workspaces(backend, program);
-  Memory memory(program);
+  Memory memory(program, has_device(backend));
   for (const auto& [id, values] : inputs) memory.fill(id, values);
   RunResult result;
   for (const program::Operation& operation : program.operations)

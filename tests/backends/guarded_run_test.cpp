@@ -76,6 +76,47 @@ TEST_F(Guards, see_a_changed_input) {
   EXPECT_NE(found[0].find("tensor1"), std::string::npos) << found[0];
 }
 
+// A sum whose operation has scratch, which `tune` and `run` use.
+class WithScratch : public Misbehaving {
+ public:
+  static constexpr int64_t kBytes = 1000;
+
+  explicit WithScratch(std::function<void(const Invocation&)> use) : Misbehaving(use), use_(use) {}
+  program::Workspace workspace(const program::OperationView&) const override {
+    return {.bytes = kBytes};
+  }
+  void tune(const Invocation& invocation) override { use_(invocation); }
+
+ private:
+  std::function<void(const Invocation&)> use_;
+};
+
+// Its bytes may be anything afterwards, and are NaN before.
+TEST_F(Guards, leave_scratch_to_the_operation) {
+  int runs = 0;
+  WithScratch backend([&](const Invocation& invocation) {
+    for (int64_t i = 0; i < WithScratch::kBytes; ++i)
+      EXPECT_EQ(invocation.workspace.as<uint8_t>()[i], 0xff);
+    std::fill_n(invocation.workspace.as<uint8_t>(), WithScratch::kBytes, uint8_t{7});
+    ++runs;
+  });
+  const OperationCase made = sum(false);
+  EXPECT_TRUE(guarded_run(backend, made.program, made.inputs).violations.empty());
+  EXPECT_EQ(runs, 2);
+}
+
+TEST_F(Guards, see_a_write_past_either_end_of_scratch) {
+  for (const int64_t byte : {int64_t{-1}, WithScratch::kBytes}) {
+    WithScratch backend(
+        [&](const Invocation& invocation) { invocation.workspace.as<uint8_t>()[byte] = 0; });
+    const OperationCase made = sum(false);
+    const auto found = guarded_run(backend, made.program, made.inputs).violations;
+    ASSERT_EQ(found.size(), 2U);  // by tune, by run
+    EXPECT_NE(found[0].find(fmt::format("byte {} of tensor 'workspace", byte)), std::string::npos)
+        << found[0];
+  }
+}
+
 // What an operation fails to write stays NaN, and no comparison forgives that.
 TEST_F(Guards, leave_unwritten_output_as_nan) {
   class Idle : public reference::ReferenceBackend {

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
+#include "generate/decoding_profile.h"
 #include "generate/generate.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
@@ -35,6 +36,34 @@ TEST(Generate, PrintsTheContinuation) {
   EXPECT_GT(result["tokens_per_second"], 0);
   EXPECT_GT(result["device"]["peak_bytes"], 0);
   EXPECT_EQ(output_of(generate::generate, recipe, false), result["text"].get<std::string>() + "\n");
+}
+
+// Every operation of the program that decodes has its line, and the tokens are those of generate.
+TEST(BenchDecode, TimesATokenAndItsOperations) {
+  const formats::Recipe recipe = golden_recipe(
+      "basic", {"ids=5 6 7", "temperature=0", "max_new_tokens=6", "backend=reference"});
+  const Json result = Json::parse(output_of(generate::profile_decoding, recipe, true));
+  EXPECT_EQ(result["prompt_tokens"], 3);
+  EXPECT_EQ(result["new_tokens"], 6);
+  EXPECT_NEAR(result["tokens_per_second"].get<double>(), 5 / result["decode_seconds"].get<double>(),
+              1e-6);
+  double seconds = 0;
+  double operations = 0;
+  for (const Json& line : result["operations"]) {
+    EXPECT_GT(line["seconds"], 0) << line;
+    seconds += line["seconds"].get<double>();
+    operations += line["count"].get<double>();
+  }
+  EXPECT_GT(operations, 20);
+  EXPECT_LT(seconds, 3 / result["tokens_per_second"].get<double>());
+  EXPECT_NE(output_of(generate::profile_decoding, recipe, false).find("a token takes"),
+            std::string::npos);
+}
+
+TEST(BenchDecode, WantsIdsAndTwoTokens) {
+  EXPECT_THROW(generate::profile_decoding(example({"prompt=The"}), true), base::UserError);
+  EXPECT_THROW(generate::profile_decoding(example({"ids=5 6", "max_new_tokens=1"}), true),
+               base::UserError);
 }
 
 TEST(Generate, FormsOfThePromptDiffer) {

@@ -11,6 +11,9 @@
 namespace snug::backends::cuda {
 namespace {
 
+// The library is to be taken for segments without tokens whatever its version.
+constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
+
 int attribute(cudaDeviceAttr which) {
   int value = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&value, which, 0));
@@ -67,6 +70,17 @@ CudaContext::CudaContext() {
   if (is_on("SNUG_CUDNN")) cudnn = open_cudnn();
   device.card.product_workspace_bytes = cublas_lt.workspace_bytes();
   device.card.cudnn = cudnn != nullptr;
+  device.card.cudnn_takes_empty_segments =
+      cudnn != nullptr && (cudnn->version_number() >= kCudnnWithEmptySegments ||
+                           (std::getenv(kEmptySegments) != nullptr && is_on(kEmptySegments)));
+}
+
+void CudaContext::note_empty_segments() {
+  if (std::exchange(noted_empty_segments_, true)) return;
+  base::say(
+      "cuDNN {} is wrong next to segments without tokens (before 9.25), and rows of several "
+      "documents have some; own kernels are planned for attention ({}=on: take the library)",
+      cudnn->version(), kEmptySegments);
 }
 
 std::shared_ptr<const SegmentPlan> CudaContext::segment_plan(const SegmentAttention& shape,

@@ -35,6 +35,9 @@ struct CudaContext {
   std::shared_ptr<const SegmentPlan> segment_plan(const SegmentAttention& shape,
                                                   int64_t scratch_bytes);
 
+  // Says, once, that the library's version leaves an attention to own kernels.
+  void note_empty_segments();
+
   Device device = open_device();
   Stream stream;
   SideCopies side_copies;
@@ -43,6 +46,7 @@ struct CudaContext {
 
  private:
   std::map<SegmentAttention, std::shared_ptr<const SegmentPlan>> segment_plans_;
+  bool noted_empty_segments_ = false;
 };
 
 }  // namespace snug::backends::cuda

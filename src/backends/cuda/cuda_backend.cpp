@@ -9,6 +9,7 @@
 #include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
 #include "backends/cuda/kind_functions.h"
+#include "backends/cuda/needs/attention.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/operation_checks.h"
 #include "base/available_memory.h"
@@ -81,11 +82,20 @@ program::Workspace CudaBackend::workspace(const program::OperationView& view) co
 
 // As for a planned card, but the library itself is asked whether it does what is left to it.
 program::Attributes CudaBackend::decide(const program::OperationView& view) const {
-  const program::Attributes decided = cuda::decide(view, context_->device.card);
+  const Card& card = context_->device.card;
+  const program::Attributes decided = cuda::decide(view, card);
   program::Operation operation = view.operation;
   operation.attributes = decided;
+  if (card.cudnn && !card.cudnn_takes_empty_segments) {
+    Card newer = card;
+    newer.cudnn_takes_empty_segments = true;
+    program::Operation with_newer = view.operation;
+    with_newer.attributes = cuda::decide(view, newer);
+    if (is_by_cudnn({view.program, with_newer}) && !is_by_cudnn({view.program, operation}))
+      context_->note_empty_segments();
+  }
   if (cudnn_accepts({view.program, operation}, *context_)) return decided;
-  Card without = context_->device.card;
+  Card without = card;
   without.cudnn = false;
   return cuda::decide(view, without);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/segments.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/attention.h"
@@ -43,7 +44,8 @@ SegmentAttention shape_of(const Attributes& attention, const OperationView& view
           .head_dim = attention.head_dim,
           .scale = attention.scale,
           .causal = attention.causal,
-          .window = attention.window,
+          // A wider one than any segment hides nothing; the library would look for a bound.
+          .window = attention.window < attention.segment_tokens ? attention.window : 0,
           .strides = {}};
 }
 
@@ -55,28 +57,6 @@ std::unique_ptr<Prepared> prepare(const SegmentAttention& shape, const SegmentSc
         "cuDNN now refuses an attention of {} heads of {} that the plan gave to it; plan again",
         shape.heads, shape.head_dim);
   return std::make_unique<PreparedSegments>(std::move(plan), shape, scratch);
-}
-
-SegmentAttention segments_of(const Attention& attention, const OperationView& view) {
-  SegmentAttention shape = shape_of(attention, view);
-  shape.strides = {row_stride(view[Attention::kQ]), row_stride(view[Attention::kK]),
-                   row_stride(view[Attention::kV]), row_stride(view[Attention::kO]),
-                   attention.heads};
-  return shape;
-}
-
-SegmentAttention segments_of(const AttentionGrad& grad, const OperationView& view) {
-  SegmentAttention shape = shape_of(grad, view);
-  shape.strides = {row_stride(view[AttentionGrad::kQ]),
-                   row_stride(view[AttentionGrad::kK]),
-                   row_stride(view[AttentionGrad::kV]),
-                   row_stride(view[AttentionGrad::kO]),
-                   grad.heads,
-                   row_stride(view[AttentionGrad::kDO]),
-                   row_stride(view[AttentionGrad::kDQ]),
-                   row_stride(view[AttentionGrad::kDK]),
-                   row_stride(view[AttentionGrad::kDV])};
-  return shape;
 }
 
 template <typename Attributes>
@@ -94,6 +74,15 @@ class Segments {
         bounds_(integers_of(bounds)) {}
 
   const SegmentAttention& shape() const { return prepared_.shape(); }
+  // Where the library writes dq, dk or dv (0, 1, 2): the tensor itself, or rows without gaps.
+  Matrix written(size_t which, const Matrix& tensor) const {
+    const int64_t offset = prepared_.scratch().dense[which];
+    if (offset == SegmentScratch::kInPlace) return tensor;
+    Matrix dense = tensor;
+    dense.operand.data = at<std::byte>(offset);
+    dense.operand.stride = tensor.columns;
+    return dense;
+  }
   const int32_t* bounds() const { return bounds_; }
   float* lse() const { return at<float>(prepared_.scratch().lse); }
 
@@ -128,7 +117,39 @@ class Segments {
   const int32_t* bounds_;
 };
 
+// `to` = `from`, which is where the library wrote it.
+void copy_rows(const Matrix& from, const Matrix& to, cudaStream_t stream) {
+  if (from.operand.data == to.operand.data) return;
+  cast({.walk = walk_rows({&from, &to}), .x = from.operand, .y = to.operand}, stream);
+}
+
 }  // namespace
+
+SegmentAttention segments_of(const Attention& attention, const OperationView& view) {
+  SegmentAttention shape = shape_of(attention, view);
+  shape.strides = {row_stride(view[Attention::kQ]), row_stride(view[Attention::kK]),
+                   row_stride(view[Attention::kV]), row_stride(view[Attention::kO]),
+                   attention.heads};
+  return shape;
+}
+
+SegmentAttention segments_of(const AttentionGrad& grad, const OperationView& view) {
+  const SegmentScratch scratch = segment_scratch(grad, view);
+  const auto written = [&](size_t which, const program::Tensor& tensor) {
+    return scratch.dense[which] == SegmentScratch::kInPlace ? row_stride(tensor) : tensor.shape[1];
+  };
+  SegmentAttention shape = shape_of(grad, view);
+  shape.strides = {row_stride(view[AttentionGrad::kQ]),
+                   row_stride(view[AttentionGrad::kK]),
+                   row_stride(view[AttentionGrad::kV]),
+                   row_stride(view[AttentionGrad::kO]),
+                   grad.heads,
+                   row_stride(view[AttentionGrad::kDO]),
+                   written(0, view[AttentionGrad::kDQ]),
+                   written(1, view[AttentionGrad::kDK]),
+                   written(2, view[AttentionGrad::kDV])};
+  return shape;
+}
 
 bool cudnn_accepts(const OperationView& view, CudaContext& context) {
   if (!is_by_cudnn(view)) return true;
@@ -184,6 +205,9 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
   const Matrix dq = matrix_of(invocation[AttentionGrad::kDQ]);
   const Matrix dk = matrix_of(invocation[AttentionGrad::kDK]);
   const Matrix dv = matrix_of(invocation[AttentionGrad::kDV]);
+  const Matrix made_dq = segments.written(0, dq);
+  const Matrix made_dk = segments.written(1, dk);
+  const Matrix made_dv = segments.written(2, dv);
   segments.write_tables(stream);
   turn_lse({.from = floats_of(invocation[AttentionGrad::kLse]),
             .to = segments.lse(),
@@ -191,11 +215,14 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
             .heads = grad.heads,
             .to_heads = false},
            stream);
-  segments.run_plan(
-      {invocation[AttentionGrad::kQ].data, invocation[AttentionGrad::kK].data,
-       invocation[AttentionGrad::kV].data, invocation[AttentionGrad::kO].data, nullptr,
-       invocation[AttentionGrad::kDO].data, dq.operand.data, dk.operand.data, dv.operand.data},
-      stream);
+  segments.run_plan({invocation[AttentionGrad::kQ].data, invocation[AttentionGrad::kK].data,
+                     invocation[AttentionGrad::kV].data, invocation[AttentionGrad::kO].data,
+                     nullptr, invocation[AttentionGrad::kDO].data, made_dq.operand.data,
+                     made_dk.operand.data, made_dv.operand.data},
+                    stream);
+  copy_rows(made_dq, dq, stream);
+  copy_rows(made_dk, dk, stream);
+  copy_rows(made_dv, dv, stream);
   clear_outside({.bounds = segments.bounds(),
                  .segments = segments.shape().segments,
                  .tokens = dq.rows,

@@ -13,6 +13,12 @@ namespace snug::backends::cuda {
 // that; where it refuses, the reason is said. True for an operation that gives it nothing.
 bool cudnn_accepts(const program::OperationView& view, CudaContext& context);
 
+// What the library is asked for, with the strides of what it reads and writes.
+SegmentAttention segments_of(const program::Attention& attention,
+                             const program::OperationView& view);
+SegmentAttention segments_of(const program::AttentionGrad& grad,
+                             const program::OperationView& view);
+
 // Of an operation that was given to the library. Throws UserError where it refuses.
 std::unique_ptr<Prepared> prepare_cudnn(const program::Attention& attention,
                                         const program::OperationView& view, CudaContext& context);

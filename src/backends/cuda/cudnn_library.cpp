@@ -149,7 +149,7 @@ class Plan final : public SegmentPlan {
       const auto id = static_cast<int64_t>(i);
       pointers[kOperandIds + id] = addresses.operands[i];
       pointers[kBeginIds + id] =
-          const_cast<int64_t*>(addresses.begins + id * (shape_.segments + 1));
+          const_cast<int64_t*>(addresses.begins + id * segment_table_entries(shape_.segments));
     }
     const cudnnStatus_t status = fe::detail::set_stream(handle_, stream);
     SNUG_CHECK(status == CUDNN_STATUS_SUCCESS, "cudnnSetStream: status {}",
@@ -190,6 +190,10 @@ class Library final : public Cudnn {
   std::string version() const override {
     const size_t version = fe::detail::get_backend_version();
     return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  }
+
+  int64_t version_number() const override {
+    return static_cast<int64_t>(fe::detail::get_backend_version());
   }
 
   std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) override {

@@ -31,10 +31,13 @@ MasterTensor master_tensor(const AdamW& adamw, const Invocation& invocation) {
 }
 
 StochasticTensor stochastic_tensor(const AdamW& adamw, const Invocation& invocation) {
-  return {adamw_tensor(adamw, whole_matrix(invocation[AdamW::kGradient]),
-                       whole_matrix(invocation[AdamW::kWeight])),
-          {whole_matrix(invocation[AdamW::kFirstMoment]).operand.data,
-           whole_matrix(invocation[AdamW::kSecondMoment]).operand.data}};
+  StochasticTensor tensor{adamw_tensor(adamw, whole_matrix(invocation[AdamW::kGradient]),
+                                       whole_matrix(invocation[AdamW::kWeight])),
+                          {whole_matrix(invocation[AdamW::kFirstMoment]).operand.data,
+                           whole_matrix(invocation[AdamW::kSecondMoment]).operand.data}};
+  tensor.vectors = is_aligned(tensor.gradient) && is_aligned(tensor.weight) &&
+                   is_aligned(tensor.moments[0]) && is_aligned(tensor.moments[1]);
+  return tensor;
 }
 
 bool overlaps_any(const Buffer& buffer, std::span<const Buffer> others) {

@@ -1,6 +1,7 @@
 // From operations of AdamW, in any of its forms, to one launch over their tensors.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <variant>
 
@@ -20,6 +21,11 @@ AdamWConstants adamw_constants(const Attributes& adamw, const Invocation& invoca
       adamw.beta2,
       adamw.epsilon,
       adamw.seed};
+}
+
+// Whether kernels may read it so many bytes at a time.
+inline bool is_aligned(const void* address, uintptr_t bytes = 16) {
+  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
 }
 
 // As one row; an optimizer's tensors have no gaps.

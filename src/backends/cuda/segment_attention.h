@@ -21,6 +21,10 @@ enum class SegmentOperand : uint8_t { q, k, v, o, lse, d_o, dq, dk, dv };
 inline constexpr size_t kSegmentOperands = kSegmentTables;
 inline constexpr size_t kForwardOperands = kForwardTables;
 
+// From this version on, a segment without tokens changes nothing of the others; before it, results
+// were seen wrong next to one (NVIDIA/cudnn-frontend, issue 943: 9.22 on an H200).
+inline constexpr int64_t kCudnnWithEmptySegments = 92500;
+
 // What a plan depends on, next to addresses.
 struct SegmentAttention {
   bool is_gradient = false;
@@ -43,7 +47,8 @@ struct SegmentAttention {
 struct SegmentAddresses {
   std::array<void*, kSegmentOperands> operands{};
   const int32_t* lengths = nullptr;  // (segments) tokens of each, 0 for an unused one
-  // (operands, segments + 1): the element at which each segment begins, then the end of all.
+  // (operands, segment_table_entries): the element at which each segment begins, then the end of
+  // all.
   const int64_t* begins = nullptr;
 };
 
@@ -60,6 +65,7 @@ class Cudnn {
  public:
   virtual ~Cudnn() = default;
   virtual std::string version() const = 0;
+  virtual int64_t version_number() const = 0;  // 91900: 9.19.0
   // Takes seconds: the library compiles kernels. Throws UserError where it has none.
   virtual std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) = 0;
 };

@@ -192,6 +192,7 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   grad.causal = attention.causal;
   grad.window = attention.window;
   grad.segment_tokens = attention.segment_tokens;
+  grad.no_empty_segments = attention.no_empty_segments;
   grad.deterministic = attention.deterministic;
   tape.emit(grad,
             {d_o, q, k, v, id(Attention::kO), id(Attention::kLse), id(Attention::kQBounds),

@@ -17,7 +17,8 @@ namespace snug::program {
 // Causal: with nq queries and nk keys in a segment, query i sees keys j <= i + nk - nq; `window` w
 // > 0 further demands j > i + nk - nq - w. Queries outside all segments give zeros (lse 0).
 // With segment_tokens > 0 no segment is longer, and each begins where the one before it has ended,
-// or later. A target may answer a gradient that need not be deterministic with sums in any order.
+// or later; with no_empty_segments every one has a token. A target may answer a gradient that need
+// not be deterministic with sums in any order.
 // The target decides by_library (a library does it, not the target's own kernels) and splits (the
 // parts into which the keys of a query are dealt while decoding; 0: one pass over them) and
 // tensor_cores (the target's own kernels multiply on them; otherwise, and elsewhere, they do not).
@@ -29,22 +30,25 @@ struct Attention {
   bool causal = true;
   int64_t window = 0;
   int64_t segment_tokens = 0;
+  bool no_empty_segments = false;
   bool deterministic = true;
   bool by_library = false;
   int64_t splits = 0;
   bool tensor_cores = false;
   bool operator==(const Attention&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"heads", &Attention::heads},
-                                             Field{"kv_heads", &Attention::kv_heads},
-                                             Field{"head_dim", &Attention::head_dim},
-                                             Field{"scale", &Attention::scale},
-                                             Field{"causal", &Attention::causal},
-                                             Field{"window", &Attention::window},
-                                             Field{"segment_tokens", &Attention::segment_tokens},
-                                             Field{"deterministic", &Attention::deterministic},
-                                             Field{"by_library", &Attention::by_library},
-                                             Field{"splits", &Attention::splits},
-                                             Field{"tensor_cores", &Attention::tensor_cores}};
+  static constexpr auto kFields =
+      std::tuple{Field{"heads", &Attention::heads},
+                 Field{"kv_heads", &Attention::kv_heads},
+                 Field{"head_dim", &Attention::head_dim},
+                 Field{"scale", &Attention::scale},
+                 Field{"causal", &Attention::causal},
+                 Field{"window", &Attention::window},
+                 Field{"segment_tokens", &Attention::segment_tokens},
+                 Field{"no_empty_segments", &Attention::no_empty_segments},
+                 Field{"deterministic", &Attention::deterministic},
+                 Field{"by_library", &Attention::by_library},
+                 Field{"splits", &Attention::splits},
+                 Field{"tensor_cores", &Attention::tensor_cores}};
   static constexpr auto kQ = read<Attention>(0, "q");
   static constexpr auto kK = read<Attention>(1, "k");
   static constexpr auto kV = read<Attention>(2, "v");
@@ -66,6 +70,7 @@ struct AttentionGrad {
   bool causal = true;
   int64_t window = 0;
   int64_t segment_tokens = 0;
+  bool no_empty_segments = false;
   bool deterministic = true;
   bool by_library = false;
   bool tensor_cores = false;
@@ -78,6 +83,7 @@ struct AttentionGrad {
                  Field{"causal", &AttentionGrad::causal},
                  Field{"window", &AttentionGrad::window},
                  Field{"segment_tokens", &AttentionGrad::segment_tokens},
+                 Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
                  Field{"deterministic", &AttentionGrad::deterministic},
                  Field{"by_library", &AttentionGrad::by_library},
                  Field{"tensor_cores", &AttentionGrad::tensor_cores}};

@@ -2,6 +2,7 @@
 // backend use it, so that the host compiler builds them (see block_fibers.h).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -15,6 +16,7 @@
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __grid_constant__
+#define __align__(bytes) alignas(bytes)
 
 inline void __syncthreads() { snug::cuda_emulator::wait_for_block(); }
 
@@ -70,4 +72,13 @@ inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fsqrt_rn(float a) { return std::sqrt(a); }
 inline float rsqrtf(float a) { return 1.0F / std::sqrt(a); }
+// The C library declares a function of this name.
+#define __log2f std::log2
+// What is no number gives 0, what is too large the largest.
+inline int __float2int_rd(float a) {
+  if (std::isnan(a)) return 0;
+  return static_cast<int>(std::clamp(std::floor(double{a}), -2147483648.0, 2147483647.0));
+}
+using std::max;
+using std::min;
 inline void __trap() { snug::cuda_emulator::fail("a kernel's check failed"); }

@@ -63,7 +63,8 @@ class Segment {
     return addresses_.operands[static_cast<size_t>(operand)];
   }
   int64_t begin(SegmentOperand operand) const {
-    return addresses_.begins[static_cast<int64_t>(operand) * (shape_.segments + 1) + index_];
+    return addresses_
+        .begins[static_cast<int64_t>(operand) * segment_table_entries(shape_.segments) + index_];
   }
 
   const SegmentAttention& shape_;
@@ -131,10 +132,13 @@ void differentiate(const SegmentAttention& shape, const Segment& segment) {
   write(dv, shape.kv_heads, sum_v);
 }
 
-// What the library demands of its tables: they ascend, and no segment is longer than was said.
+// What the library demands of its tables: they lie at multiples of 16 bytes and ascend, and no
+// segment is longer than was said.
 bool are_tables_sound(const SegmentAttention& shape, const SegmentAddresses& addresses) {
   for (size_t i = 0; i < shape.operands(); ++i) {
-    const int64_t* begins = addresses.begins + static_cast<int64_t>(i) * (shape.segments + 1);
+    const int64_t* begins =
+        addresses.begins + static_cast<int64_t>(i) * segment_table_entries(shape.segments);
+    if (reinterpret_cast<uintptr_t>(begins) % 16 != 0) return false;
     if (!std::is_sorted(begins, begins + shape.segments + 1)) return false;
     if (begins[shape.segments] != shape.tokens * shape.strides[i]) return false;
     for (int64_t s = 0; s < shape.segments; ++s)
@@ -144,32 +148,66 @@ bool are_tables_sound(const SegmentAttention& shape, const SegmentAddresses& add
                      [&](int32_t length) { return length >= 0 && length <= shape.segment_tokens; });
 }
 
+// As the frontend of the library sizes them: f32 sums with the strides of dq, and where heads share
+// keys of dk and dv too, a row for each query head; and a number for each token and head.
+int64_t sums_bytes(const SegmentAttention& shape) {
+  constexpr int64_t kForwardBytes = 512;
+  if (!shape.is_gradient) return kForwardBytes;
+  const auto sums = [&](SegmentOperand operand, int64_t heads_a_head) {
+    return (shape.tokens - 1) * shape.stride(operand) * heads_a_head + shape.heads * shape.head_dim;
+  };
+  int64_t floats = sums(SegmentOperand::dq, 1) + shape.tokens * shape.heads;
+  if (const int64_t group = shape.heads / shape.kv_heads; group > 1)
+    floats += sums(SegmentOperand::dk, group) + sums(SegmentOperand::dv, group);
+  return floats * int64_t{sizeof(float)};
+}
+
+// What an old version makes of a batch with an empty segment.
+void write_nan(const SegmentAttention& shape, const Segment& segment) {
+  using enum SegmentOperand;
+  constexpr uint16_t kNan = 0x7fc0;
+  for (int64_t token = 0; token < segment.length(); ++token)
+    for (int64_t head = 0; head < shape.heads; ++head)
+      *segment.element(shape.is_gradient ? dq : o, token, head, 0) = kNan;
+}
+
 class Plan final : public SegmentPlan {
  public:
-  explicit Plan(const SegmentAttention& shape) : shape_(shape) {}
+  explicit Plan(const SegmentAttention& shape)
+      : shape_(shape),
+        workspace_bytes_(cuda_emulator::attention_workspace_bytes > 0
+                             ? cuda_emulator::attention_workspace_bytes
+                             : sums_bytes(shape)) {}
   int64_t workspace_bytes() const override { return workspace_bytes_; }
   void run(const SegmentAddresses& addresses, void* workspace, cudaStream_t stream) const override {
     cuda_emulator::submit(stream, [shape = shape_, addresses, workspace, bytes = workspace_bytes_] {
       const cuda_emulator::DeviceAccess access;
       std::memset(workspace, 0xff, static_cast<size_t>(bytes));
       SNUG_CHECK(are_tables_sound(shape, addresses), "tables of segments that cuDNN does not take");
+      const bool is_wrong =
+          cuda_emulator::attention_version < kCudnnWithEmptySegments &&
+          std::count(addresses.lengths, addresses.lengths + shape.segments, 0) > 0;
       for (int64_t s = 0; s < shape.segments; ++s) {
         const Segment segment(shape, addresses, s);
         shape.is_gradient ? differentiate(shape, segment) : attend(shape, segment);
+        if (is_wrong) write_nan(shape, segment);
       }
     });
   }
 
  private:
   SegmentAttention shape_;
-  int64_t workspace_bytes_ = cuda_emulator::attention_workspace_bytes;
+  int64_t workspace_bytes_;
 };
 
 class Library final : public Cudnn {
  public:
   std::string version() const override { return "emulated"; }
+  int64_t version_number() const override { return cuda_emulator::attention_version; }
   std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) override {
     if (cuda_emulator::refuses_attention) base::throw_user_error("cuDNN has no kernel");
+    if (shape.window >= shape.segment_tokens)
+      base::throw_user_error("cuDNN has no kernel for a bound that hides no key");
     return std::make_unique<Plan>(shape);
   }
 };

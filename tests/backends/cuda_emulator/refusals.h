@@ -11,7 +11,9 @@ inline bool has_other_kernels = false;
 inline bool refuses_graphs = false;
 // cuDNN has no kernel for any attention.
 inline bool refuses_attention = false;
-// Scratch that cuDNN asks for.
-inline int64_t attention_workspace_bytes = 512;
+// Scratch that cuDNN asks for; 0: what its sums take, which lie as its outputs do.
+inline int64_t attention_workspace_bytes = 0;
+// cuDNN's version: one before 9.25 makes NaN where a segment has no tokens.
+inline int64_t attention_version = 92500;
 
 }  // namespace snug::cuda_emulator

@@ -22,38 +22,80 @@ struct LogSum {
   float log_rest;
 };
 
+// A thread's largest element so far, and its sum of exponentials beside that.
+struct PartSum {
+  float largest = -INFINITY;
+  float sum = 0.0F;
+
+  // Terms that do not wait for one another.
+  template <int kCount>
+  __device__ void add(const Elements<kCount>& logits) {
+    float largest_now = largest;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) largest_now = fmaxf(largest_now, logits.at[i]);
+    if (largest_now > largest) {
+      sum *= expf(largest - largest_now);
+      largest = largest_now;
+    }
+    float terms[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) terms[i] = expf(logits.at[i] - largest);
+#pragma unroll
+    for (int width = kCount / 2; width > 0; width /= 2)
+#pragma unroll
+      for (int i = 0; i < width; ++i) terms[i] += terms[i + width];
+    sum += terms[0];
+  }
+};
+
+// Columns that are read in vectors; the rest one by one.
+__device__ int64_t vector_columns(const SoftmaxRun& run) {
+  return run.vectors ? run.vocab / kVectorElements * kVectorElements : 0;
+}
+
 // Each thread keeps its own maximum and rescales its sum when that grows; the block then agrees on
 // one.
 __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
-  float largest = -INFINITY;
-  float sum = 0.0F;
-  for (int64_t j = threadIdx.x; j < run.vocab; j += blockDim.x) {
-    const float logit = load_one(run.logits, row * run.logits.stride + j);
-    if (logit > largest) {
-      sum *= expf(largest - logit);
-      largest = logit;
-    }
-    sum += expf(logit - largest);
+  PartSum part;
+  const int64_t begin = row * run.logits.stride;
+  const int64_t in_vectors = vector_columns(run);
+  const int64_t step = int64_t{blockDim.x} * kVectorElements;
+  int64_t j = int64_t{threadIdx.x} * kVectorElements;
+  for (; j + step < in_vectors; j += 2 * step) {
+    const Elements<kVectorElements> one = load<kVectorElements>(run.logits, begin + j);
+    const Elements<kVectorElements> other = load<kVectorElements>(run.logits, begin + j + step);
+    part.add(one);
+    part.add(other);
   }
-  const float block_largest = block_max(largest);
-  if (sum > 0.0F) sum *= expf(largest - block_largest);
-  return {block_largest, logf(block_sum(sum))};
+  if (j < in_vectors) part.add(load<kVectorElements>(run.logits, begin + j));
+  for (j = in_vectors + threadIdx.x; j < run.vocab; j += blockDim.x)
+    part.add(load<1>(run.logits, begin + j));
+  const float block_largest = block_max(part.largest);
+  if (part.sum > 0.0F) part.sum *= expf(part.largest - block_largest);
+  return {block_largest, logf(block_sum(part.sum))};
 }
 
-// Each part of the row, and the target's logit before the first, is read by all threads before one
-// writes: dlogits of half the width may lie in the bytes of the logits, and then never ahead of
-// them.
+// Columns [begin, end) of a row, kCount a thread at a time. Each such part of the row, and the
+// target's logit before the first, is read by all threads before one writes: dlogits of half the
+// width may lie in the bytes of the logits, and then never ahead of them. Called by the whole
+// block.
+template <int kCount>
 __device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t target,
-                                const LogSum& total) {
+                                const LogSum& total, int64_t begin, int64_t end) {
   const float scale = *run.inverse_tokens;
-  for (int64_t begin = 0; begin < run.vocab; begin += blockDim.x) {
-    const int64_t j = begin + threadIdx.x;
-    const float logit = j < run.vocab ? load_one(run.logits, row * run.logits.stride + j) : 0.0F;
+  const int64_t part = int64_t{blockDim.x} * kCount;
+  for (; begin < end; begin += part) {
+    const int64_t j = begin + int64_t{threadIdx.x} * kCount;
+    Elements<kCount> gradient{};
+    if (j < end) gradient = load<kCount>(run.logits, row * run.logits.stride + j);
     __syncthreads();
-    if (j >= run.vocab) continue;
-    const float softmax = expf(logit - total.largest - total.log_rest);
-    store_one(run.dlogits, row * run.dlogits.stride + j,
-              (j == target ? softmax - 1.0F : softmax) * scale);
+    if (j >= end) continue;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float softmax = expf(gradient.at[i] - total.largest - total.log_rest);
+      gradient.at[i] = (j + i == target ? softmax - 1.0F : softmax) * scale;
+    }
+    store<kCount>(run.dlogits, row * run.dlogits.stride + j, gradient);
   }
 }
 
@@ -74,7 +116,10 @@ __global__ void softmax_kernel(SoftmaxRun run) {
     const float logit = load_one(run.logits, row * run.logits.stride + target);
     run.losses[token] = total.log_rest - (logit - total.largest);
   }
-  if (run.dlogits.data != nullptr) store_gradients(run, row, target, total);
+  if (run.dlogits.data == nullptr) return;
+  const int64_t in_vectors = vector_columns(run);
+  store_gradients<kVectorElements>(run, row, target, total, 0, in_vectors);
+  store_gradients<1>(run, row, target, total, in_vectors, run.vocab);
 }
 
 __global__ void sum_losses_kernel(const float* losses, int64_t tokens, const float* inverse_tokens,
@@ -135,6 +180,12 @@ struct ScatterChunk {
   }
 };
 
+// Whether each row begins at a multiple of 16 bytes; so nothing has.
+bool has_vector_rows(const Operand& operand) {
+  const int64_t row_bytes = operand.stride * (operand.is_bf16 ? 2 : 4);
+  return reinterpret_cast<uintptr_t>(operand.data) % 16 == 0 && row_bytes % 16 == 0;
+}
+
 LaunchShape one_block(int64_t items) {
   LaunchShape shape;
   shape.block.x = row_threads(items, kListThreads);
@@ -143,8 +194,9 @@ LaunchShape one_block(int64_t items) {
 
 }  // namespace
 
-void softmax_rows(const SoftmaxRun& run, cudaStream_t stream) {
+void softmax_rows(SoftmaxRun run, cudaStream_t stream) {
   if (run.rows == 0) return;
+  run.vectors = has_vector_rows(run.logits) && has_vector_rows(run.dlogits);
   LaunchShape shape;
   shape.block.x = row_threads(run.vocab);
   shape.grid.x = static_cast<uint32_t>(run.rows);

@@ -26,10 +26,11 @@ struct SoftmaxRun {
   const int32_t* targets = nullptr;       // (tokens)
   const float* inverse_tokens = nullptr;  // (1)
   float* losses = nullptr;                // (tokens); null: not wanted
+  bool vectors = false;  // set by softmax_rows: rows may be read kVectorElements at a time
   Operand
       dlogits;  // data == nullptr: not wanted; may be the bytes of logits; zero rows without loss
 };
-void softmax_rows(const SoftmaxRun& run, cudaStream_t stream);
+void softmax_rows(SoftmaxRun run, cudaStream_t stream);
 
 // loss = the sum of losses * inverse_tokens, in a fixed order.
 void sum_losses(const float* losses, int64_t tokens, const float* inverse_tokens, float* loss,

@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/elementwise.h"
 
-#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/lane_elements.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
 
 namespace snug::backends::cuda {
@@ -51,26 +51,50 @@ __device__ RandomSource source_of(const RandomKey& key) {
   return {key.seed, key.site, key.random[0], key.random[1]};
 }
 
-// One call of the generator rounds eight elements, 16 apart (random_bits.h): an item is one call.
-struct RoundedSum {
-  RoundedSumRun run;
-  __device__ void operator()(int64_t, int64_t call) const {
-    const base::PhiloxKey key = stream_key(source_of(run.key), RandomPurpose::rounding);
-    const base::PhiloxCounter words = rounding_words(key, 0, call);
-    const int64_t first = call / kRandomLanes * kRoundingBlock + call % kRandomLanes;
-    const int64_t count = run.walk.rows * run.walk.columns;
-    for (int part = 0; part < kRoundingParts; ++part) {
-      const int64_t element = first + part * kRandomLanes;
-      if (element >= count) return;
-      const int64_t row = run.walk.rows == 1 ? 0 : element / run.walk.columns;
-      const int64_t column = element - row * run.walk.columns;
-      const int64_t y = row * run.y.stride + column;
-      const float sum = load_one(run.y, y) + load_one(run.x, row * run.x.stride + column);
-      static_cast<uint16_t*>(run.y.data)[y] =
-          round_stochastically(sum, rounding_part(words, part)).bits;
+constexpr uint32_t kSumThreads = 256;
+constexpr int64_t kSumWarps = kSumThreads / kLanes;
+
+// A warp has 256 elements of the row-major order, a lane eight neighbours (lane_elements.cuh):
+// where they may be read as vectors, all in one row.
+__global__ void __launch_bounds__(kSumThreads) rounded_sum_kernel(RoundedSumRun run) {
+  __shared__ RoundingBits traded[kSumWarps];
+  const int64_t warp = threadIdx.x / kLanes;
+  const int64_t block = int64_t{blockIdx.x} * kSumWarps + warp;
+  const int64_t columns = run.walk.columns;
+  const int64_t elements = run.walk.rows * columns;
+  if (block * kOfWarp >= elements) return;
+  const LanePlace place = place_of_lane(block, elements);
+  // Where the i-th element of the lane lies in an operand.
+  const auto offset = [&](const Operand& operand, int i) {
+    const int64_t element = place.first + i;
+    const int64_t row = run.walk.rows == 1 ? 0 : element / columns;
+    return row * operand.stride + element - row * columns;
+  };
+  const bool vectors = run.walk.vectors && place.is_full();
+  LaneElements x;
+  LaneElements y;
+  if (vectors) {
+    x = load<kOfLane>(run.x, offset(run.x, 0));
+    y = load<kOfLane>(run.y, offset(run.y, 0));
+  } else {
+#pragma unroll
+    for (int i = 0; i < kOfLane; ++i) {
+      x.at[i] = place.has(i) ? load_one(run.x, offset(run.x, i)) : 0.0F;
+      y.at[i] = place.has(i) ? load_one(run.y, offset(run.y, i)) : 0.0F;
     }
   }
-};
+  const base::PhiloxKey key = stream_key(source_of(run.key), RandomPurpose::rounding);
+  const LaneBits bits = trade_bits(key, 0, block, traded[warp]);
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i) y.at[i] = rounded(y.at[i] + x.at[i], bits.of(i));
+  if (vectors) {
+    store<kOfLane>(run.y, offset(run.y, 0), y);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i)
+    if (place.has(i)) store_one(run.y, offset(run.y, i), y.at[i]);
+}
 
 // One call of the generator decides over four columns, 16 apart: an item is kCount calls.
 template <int kCount>
@@ -109,8 +133,12 @@ void fill_zero(const FillZeroRun& run, cudaStream_t stream) {
 void add_bias(const AddBiasRun& run, cudaStream_t stream) { over_elements<AddBias>(run, stream); }
 
 void add_rounded(const RoundedSumRun& run, cudaStream_t stream) {
-  const int64_t blocks = ceil_div(run.walk.rows * run.walk.columns, kRoundingBlock);
-  over_items(RoundedSum{run}, 1, blocks * kRandomLanes, stream);
+  const int64_t elements = run.walk.rows * run.walk.columns;
+  if (elements == 0) return;
+  LaunchShape shape;
+  shape.grid.x = static_cast<uint32_t>(ceil_div(elements, kOfWarp * kSumWarps));
+  shape.block.x = kSumThreads;
+  launch(rounded_sum_kernel, shape, stream, run);
 }
 
 void dropout(const DropoutRun& run, cudaStream_t stream) {

@@ -41,7 +41,8 @@ __global__ void few_rows_kernel(FewRowsRun run) {
 
 // Eight codes a lane at a time: they lie in one block, of one scale.
 template <int kCount>
-__global__ void few_rows_nf4_kernel(FewRowsNf4Run run, Nf4Values values) {
+__global__ void few_rows_nf4_kernel(const __grid_constant__ FewRowsNf4Run run,
+                                    const __grid_constant__ Nf4Values values) {
   __shared__ float table[kNf4Values];
   share_table(values, table);
   const int64_t output = output_of_warp();

@@ -9,7 +9,8 @@ constexpr uint32_t kThreads = 256;
 constexpr int64_t kItemsPerThread = 4;
 
 template <int kCount>
-__global__ void dequantize_kernel(DequantizeRun run, Nf4Values values) {
+__global__ void dequantize_kernel(const __grid_constant__ DequantizeRun run,
+                                  const __grid_constant__ Nf4Values values) {
   __shared__ float table[kNf4Values];
   share_table(values, table);
   const int64_t items = run.walk.rows * run.walk.columns / kCount;

@@ -1,7 +1,7 @@
 #include "backends/cuda/kernels/optimizer.h"
 
 #include "backends/cuda/kernels/adamw_step.cuh"
-#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/lane_elements.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/tensor_list.cuh"
@@ -120,34 +120,44 @@ __global__ void adamw_kernel(const __grid_constant__ AdamWMaster launch) {
     step_elements<1>(step, launch.constants, tensor);
 }
 
-__device__ float load_bf16(const void* x, int64_t at) {
-  return bf16_to_float(static_cast<const uint16_t*>(x)[at]);
-}
-__device__ void store_rounded(void* x, int64_t at, float value, uint32_t bits) {
-  static_cast<uint16_t*>(x)[at] = round_stochastically(value, bits).bits;
-}
-
-// A thread is one call of the generator in each plane: eight elements, 16 apart (random_bits.h).
+// A warp has 256 elements, a lane eight neighbours (lane_elements.cuh).
 __global__ void adamw_stochastic_kernel(const __grid_constant__ AdamWStochastic launch) {
   const StochasticTensor& tensor = tensor_of_block(launch.tensors);
+  __shared__ RoundingBits traded[kThreads / kLanes];
   const AdamWStep& step = share_step(launch.constants, tensor);
   if (step.factor != step.factor) return;
-  const Operand gradient_at{tensor.gradient, 0, tensor.gradient_is_bf16};
-  const int64_t call = int64_t{blockIdx.x - tensor.first_block} * kThreads + threadIdx.x;
-  const base::PhiloxCounter weight_bits = rounding_words(step.key, kWeight, call);
-  const base::PhiloxCounter first_bits = rounding_words(step.key, kFirstMoment, call);
-  const base::PhiloxCounter second_bits = rounding_words(step.key, kSecondMoment, call);
-  const int64_t first = call / kRandomLanes * kRoundingBlock + call % kRandomLanes;
-  for (int part = 0; part < kRoundingParts; ++part) {
-    const int64_t at = first + part * kRandomLanes;
-    if (at >= tensor.elements) return;
-    const State old{load_bf16(tensor.weight, at), load_bf16(tensor.moments[0], at),
-                    load_bf16(tensor.moments[1], at)};
-    const State next = advance(step, launch.constants, old, load_one(gradient_at, at));
-    store_rounded(tensor.weight, at, next.weight, rounding_part(weight_bits, part));
-    store_rounded(tensor.moments[0], at, next.first, rounding_part(first_bits, part));
-    store_rounded(tensor.moments[1], at, next.second, rounding_part(second_bits, part));
+  const int64_t warp = threadIdx.x / kLanes;
+  const int64_t block = int64_t{blockIdx.x - tensor.first_block} * (kThreads / kLanes) + warp;
+  if (block * kOfWarp >= tensor.elements) return;
+  const LanePlace place = place_of_lane(block, tensor.elements);
+  const bool vectors = tensor.vectors && place.is_full();
+  const Operand weight_at{tensor.weight, 0, true};
+  const Operand first_at{tensor.moments[0], 0, true};
+  const Operand second_at{tensor.moments[1], 0, true};
+  const LaneElements gradient =
+      load_lane({tensor.gradient, 0, tensor.gradient_is_bf16}, place, vectors);
+  LaneElements weight = load_lane(weight_at, place, vectors);
+  LaneElements first = load_lane(first_at, place, vectors);
+  LaneElements second = load_lane(second_at, place, vectors);
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i) {
+    const State next =
+        advance(step, launch.constants, {weight.at[i], first.at[i], second.at[i]}, gradient.at[i]);
+    weight.at[i] = next.weight;
+    first.at[i] = next.first;
+    second.at[i] = next.second;
   }
+  const auto round_all = [&](LaneElements& elements, uint32_t plane) {
+    const LaneBits bits = trade_bits(step.key, plane, block, traded[warp]);
+#pragma unroll
+    for (int i = 0; i < kOfLane; ++i) elements.at[i] = rounded(elements.at[i], bits.of(i));
+  };
+  round_all(weight, kWeight);
+  round_all(first, kFirstMoment);
+  round_all(second, kSecondMoment);
+  store_lane(weight_at, place, vectors, weight);
+  store_lane(first_at, place, vectors, first);
+  store_lane(second_at, place, vectors, second);
 }
 
 }  // namespace
@@ -172,7 +182,7 @@ int64_t adamw_blocks(const MasterTensor& tensor) {
 }
 
 int64_t adamw_blocks(const StochasticTensor& tensor) {
-  return ceil_div(ceil_div(tensor.elements, kRoundingBlock) * kRandomLanes, kThreads);
+  return ceil_div(tensor.elements, kOfWarp * (kThreads / kLanes));
 }
 
 void adamw(const AdamWMaster& run, cudaStream_t stream) {

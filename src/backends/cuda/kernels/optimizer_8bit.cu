@@ -1,8 +1,8 @@
-// A warp has a block of 256 elements that share a scale, a lane the eight of them that one call of
-// the generator rounds: 16 apart in one half of the block (random_bits.h). All stay in registers
-// between the step and the encoding.
+// A warp has a block of 256 elements that share a scale, a lane eight neighbours of them
+// (lane_elements.cuh). All stay in registers between the step and the encoding.
 #include "backends/cuda/kernels/adamw_step.cuh"
-#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/dynamic_coding.cuh"
+#include "backends/cuda/kernels/lane_elements.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/tensor_list.cuh"
 
@@ -10,23 +10,7 @@ namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kWarps = 8;
-constexpr int64_t kStateBlock = 256;
-constexpr int kMapSize = 256;
-constexpr int kParts = static_cast<int>(kRoundingParts);
-static_assert(kParts * kLanes == kStateBlock);
-
-using Map = float[kMapSize];
-
-// As base::encode_dynamic: the index of the value nearest to x; NaN gives 0.
-__device__ int encode(const Map& map, float x) {
-  int code = 0;
-  for (int step = kMapSize / 2; step > 0; step /= 2) {
-    const int lower = code + step - 1;
-    const float middle = (map[lower] + map[lower + 1]) * 0.5F;
-    if (lower % 2 == 0 ? x > middle : x >= middle) code += step;
-  }
-  return code;
-}
+static_assert(kOfWarp == 256);  // of a scale
 
 // A code whose sign differs from its value's moves one towards it; map[127] is zero, and positive.
 __device__ int with_sign_of(float value, int code) {
@@ -36,98 +20,138 @@ __device__ int with_sign_of(float value, int code) {
   return value > 0.0F ? code + 1 : code - 1;
 }
 
-struct BlockOfLane {
-  int64_t block;
-  int64_t first;  // element of part 0; the others follow kRandomLanes apart
-  int64_t end;    // elements of the tensor
-
-  __device__ int64_t element(int part) const { return first + part * kRandomLanes; }
-  __device__ bool has(int part) const { return element(part) < end; }
-};
-
 __device__ bool is_finite(float value) {
   return (__float_as_uint(value) & 0x7f800000U) != 0x7f800000U;
 }
 
-// One element's step; its new moments, both 0 where the gradient is not finite.
-struct Moments {
-  float at[2];
+// What an element's step needs of the tensor's, made once a thread.
+struct StepConstants {
+  float factor, keep, step_size, epsilon, beta1, beta2, rest1, rest2;
+
+  __device__ StepConstants(const AdamWConstants& constants, const AdamWStep& step)
+      : factor(step.factor),
+        keep(step.keep),
+        beta1(constants.beta1),
+        beta2(constants.beta2),
+        rest1(1.0F - constants.beta1),
+        rest2(1.0F - constants.beta2) {
+    const float root_correction = sqrtf(step.second_correction);
+    step_size = step.learning_rate * root_correction / step.first_correction;
+    epsilon = root_correction * constants.epsilon;
+  }
 };
 
-__device__ Moments advance(const AdamWConstants& constants, const CodedTensor& tensor,
-                           const AdamWStep& step, const Moments& old, int64_t at, uint32_t bits) {
-  const float raw = load_one({tensor.gradient, 0, tensor.gradient_is_bf16}, at);
-  if (!is_finite(raw)) return {{0.0F, 0.0F}};
-  const Operand weight_at{tensor.weight, 0, tensor.weight_is_bf16};
-  const float root_correction = sqrtf(step.second_correction);
-  const float step_size = step.learning_rate * root_correction / step.first_correction;
-  const float epsilon = root_correction * constants.epsilon;
-  const float g = raw * step.factor;
-  const float first = __fmaf_rn(g, 1.0F - constants.beta1, __fmul_rn(old.at[0], constants.beta1));
-  const float second =
-      __fmaf_rn(__fmul_rn(1.0F - constants.beta2, g), g, __fmul_rn(old.at[1], constants.beta2));
-  const float direction = first / __fadd_rn(sqrtf(second), epsilon);
-  const float stepped =
-      __fmul_rn(__fmaf_rn(-step_size, direction, load_one(weight_at, at)), step.keep);
-  if (tensor.weight_is_bf16)
-    static_cast<uint16_t*>(tensor.weight)[at] = round_stochastically(stepped, bits).bits;
-  else
-    static_cast<float*>(tensor.weight)[at] = stepped;
-  return {{first, second}};
-}
+struct LaneCodes {
+  uint8_t at[kOfLane];
+};
+static_assert(sizeof(LaneCodes) == sizeof(uint64_t));
 
-// Encodes moment k of all parts by the block's largest magnitude.
-__device__ void store_codes(const CodedTensor& tensor, const BlockOfLane& place, int k,
-                            const Moments (&moments)[kParts], const Map& map) {
-  float largest = 0.0F;
-  for (const Moments& moment : moments) largest = fmaxf(largest, fabsf(moment.at[k]));
-  largest = warp_max(largest);
-  if (threadIdx.x % kLanes == 0) tensor.scales[k][place.block] = largest;
-  for (int part = 0; part < kParts; ++part) {
-    if (!place.has(part)) return;
-    const float value = moments[part].at[k];
-    // In a block of zeros the quotient is NaN, whose code is 0 and then moves.
-    const int code = encode(map, value / largest);
-    tensor.codes[k][place.element(part)] =
-        static_cast<uint8_t>(k == 0 ? with_sign_of(value, code) : code);
+__device__ LaneCodes load_codes(const uint8_t* codes, const LanePlace& place, bool vectors) {
+  uint64_t bits = 0;
+  if (vectors) {
+    bits = *reinterpret_cast<const uint64_t*>(codes + place.first);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kOfLane; ++i)
+      if (place.has(i)) bits |= uint64_t{codes[place.first + i]} << (8 * i);
   }
+  LaneCodes loaded;
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i) loaded.at[i] = static_cast<uint8_t>(bits >> (8 * i));
+  return loaded;
 }
 
-__global__ void adamw_8bit_kernel(const __grid_constant__ AdamW8bitCodes launch,
-                                  const __grid_constant__ DynamicMaps maps) {
+__device__ void store_codes(uint8_t* codes, const LanePlace& place, bool vectors,
+                            const LaneCodes& stored) {
+  uint64_t bits = 0;
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i) bits |= uint64_t{stored.at[i]} << (8 * i);
+  if (vectors) {
+    *reinterpret_cast<uint64_t*>(codes + place.first) = bits;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i)
+    if (place.has(i)) codes[place.first + i] = stored.at[i];
+}
+
+// The moments' codes and the block's new scale.
+__device__ LaneCodes encode_moments(const Coding& coding, const LaneElements& moments,
+                                    bool is_signed, float* scale) {
+  float largest = 0.0F;
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i) largest = fmaxf(largest, fabsf(moments.at[i]));
+  largest = warp_max(largest);
+  if (threadIdx.x % kLanes == 0) *scale = largest;
+  LaneCodes codes;
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i) {
+    // In a block of zeros the quotient is NaN, whose code is 0 and then moves.
+    const int code = encode(coding, moments.at[i] / largest, is_signed);
+    codes.at[i] = static_cast<uint8_t>(is_signed ? with_sign_of(moments.at[i], code) : code);
+  }
+  return codes;
+}
+
+__global__ void __launch_bounds__(kWarps* kLanes)
+    adamw_8bit_kernel(const __grid_constant__ AdamW8bitCodes launch,
+                      const __grid_constant__ DynamicMaps maps) {
   const CodedTensor& tensor = tensor_of_block(launch.tensors);
-  __shared__ Map shared_maps[2];
-  for (int i = static_cast<int>(threadIdx.x); i < kMapSize; i += kWarps * kLanes)
-    for (int k = 0; k < 2; ++k) shared_maps[k][i] = maps.at[k][i];
+  __shared__ Coding codings[2];
+  __shared__ RoundingBits traded[kWarps];
+  share_codings(maps, codings);
   const AdamWStep& step = share_step(launch.constants, tensor);
   if (step.factor != step.factor) return;
-  const int64_t lane = threadIdx.x % kLanes;
-  const int64_t block = int64_t{blockIdx.x - tensor.first_block} * kWarps + threadIdx.x / kLanes;
-  const BlockOfLane place{
-      block, block * kStateBlock + lane / kRandomLanes * kRoundingBlock + lane % kRandomLanes,
-      tensor.elements};
-  if (block * kStateBlock >= tensor.elements) return;
-  const int64_t call = block * kLanes + lane;
-  const base::PhiloxCounter words = rounding_words(step.key, 0, call);
-  Moments moments[kParts];
-  for (int part = 0; part < kParts; ++part) {
-    moments[part] = {{0.0F, 0.0F}};
-    if (!place.has(part)) continue;
-    const int64_t at = place.element(part);
-    Moments old;
-    for (int k = 0; k < 2; ++k)
-      old.at[k] = __fmul_rn(shared_maps[k][tensor.codes[k][at]], tensor.scales[k][block]);
-    moments[part] = advance(launch.constants, tensor, step, old, at, rounding_part(words, part));
+  const int64_t warp = threadIdx.x / kLanes;
+  const int64_t block = int64_t{blockIdx.x - tensor.first_block} * kWarps + warp;
+  if (block * kOfWarp >= tensor.elements) return;
+  const LanePlace place = place_of_lane(block, tensor.elements);
+  const bool vectors = tensor.vectors && place.is_full();
+  const Operand weight_at{tensor.weight, 0, tensor.weight_is_bf16};
+  const LaneElements gradient =
+      load_lane({tensor.gradient, 0, tensor.gradient_is_bf16}, place, vectors);
+  LaneElements weight = load_lane(weight_at, place, vectors);
+  const LaneCodes old_first = load_codes(tensor.codes[0], place, vectors);
+  const LaneCodes old_second = load_codes(tensor.codes[1], place, vectors);
+  const float first_scale = tensor.scales[0][block];
+  const float second_scale = tensor.scales[1][block];
+  LaneBits bits{};
+  if (tensor.weight_is_bf16) bits = trade_bits(step.key, 0, block, traded[warp]);
+  const StepConstants constants(launch.constants, step);
+  LaneElements first;
+  LaneElements second;
+#pragma unroll
+  for (int i = 0; i < kOfLane; ++i) {
+    const float g = gradient.at[i] * constants.factor;
+    first.at[i] = __fmaf_rn(
+        g, constants.rest1,
+        __fmul_rn(__fmul_rn(codings[0].values[old_first.at[i]], first_scale), constants.beta1));
+    second.at[i] = __fmaf_rn(
+        __fmul_rn(constants.rest2, g), g,
+        __fmul_rn(__fmul_rn(codings[1].values[old_second.at[i]], second_scale), constants.beta2));
+    const float direction = first.at[i] / __fadd_rn(sqrtf(second.at[i]), constants.epsilon);
+    const float stepped =
+        __fmul_rn(__fmaf_rn(-constants.step_size, direction, weight.at[i]), constants.keep);
+    // A gradient that is not finite leaves the weight and takes the moments away.
+    const bool takes_part = is_finite(gradient.at[i]) && place.has(i);
+    const float kept = tensor.weight_is_bf16 ? rounded(stepped, bits.of(i)) : stepped;
+    weight.at[i] = takes_part ? kept : weight.at[i];
+    first.at[i] = takes_part ? first.at[i] : 0.0F;
+    second.at[i] = takes_part ? second.at[i] : 0.0F;
   }
+  store_lane(weight_at, place, vectors, weight);
   // Every lane has read the old scales before one writes the new.
   __syncwarp();
-  for (int k = 0; k < 2; ++k) store_codes(tensor, place, k, moments, shared_maps[k]);
+  store_codes(tensor.codes[0], place, vectors,
+              encode_moments(codings[0], first, true, &tensor.scales[0][block]));
+  store_codes(tensor.codes[1], place, vectors,
+              encode_moments(codings[1], second, false, &tensor.scales[1][block]));
 }
 
 }  // namespace
 
 int64_t adamw_blocks(const CodedTensor& tensor) {
-  return ceil_div(tensor.elements, kStateBlock * kWarps);
+  return ceil_div(tensor.elements, kOfWarp * kWarps);
 }
 
 void adamw(const AdamW8bitCodes& run, const DynamicMaps& maps, cudaStream_t stream) {

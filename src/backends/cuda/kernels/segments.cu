@@ -27,7 +27,7 @@ __global__ void segment_tables(SegmentTablesRun run) {
     }
     if (!is_end) run.lengths[s] = length > 0 ? length : 0;
     for (int32_t t = 0; t < run.tables; ++t)
-      run.begins[t * (run.segments + 1) + s] = first * run.strides[t];
+      run.begins[t * segment_table_entries(run.segments) + s] = first * run.strides[t];
   }
 }
 

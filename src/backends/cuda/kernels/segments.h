@@ -18,7 +18,7 @@ struct SegmentTablesRun {
   int32_t tables = 0;
   int64_t strides[kSegmentTables]{};  // of each table: elements a token
   int32_t* lengths = nullptr;         // (segments)
-  int64_t* begins = nullptr;          // (tables, segments + 1)
+  int64_t* begins = nullptr;          // (tables, segment_table_entries)
 };
 void write_segment_tables(const SegmentTablesRun& run, cudaStream_t stream);
 

@@ -82,6 +82,9 @@ struct TokenRange {
 inline constexpr int kSegmentTables = 9;
 inline constexpr int kForwardTables = 5;
 inline constexpr int64_t kMaxSegments = 1024;
+// Entries from one table of beginnings to the next: one for each segment and the end, and so many
+// that every table begins at a multiple of 16 bytes, which is what its descriptor promises.
+constexpr int64_t segment_table_entries(int64_t segments) { return (segments + 2) / 2 * 2; }
 
 inline constexpr int32_t kMaxHeadDim = 256;
 inline constexpr int kTileRows = 32;

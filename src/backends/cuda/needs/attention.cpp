@@ -43,9 +43,20 @@ bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
       id_of(view.operation, Attributes::kQBounds) == id_of(view.operation, Attributes::kKBounds) &&
       segments * attention.segment_tokens <= kMaxIdle * tokens;
   constexpr int64_t kMaxDims = 128;
-  return has_segments && attention.head_dim % 32 == 0 && attention.head_dim <= kMaxDims &&
+  const bool takes_empty = attention.no_empty_segments || card.cudnn_takes_empty_segments;
+  return has_segments && takes_empty && attention.head_dim % 32 == 0 &&
+         attention.head_dim <= kMaxDims &&
          std::all_of(tensors.begin(), tensors.end(),
                      [](const Tensor* tensor) { return has_bf16_vectors(*tensor); });
+}
+
+// Where the library's own sums in f32 follow the stride of the tensor, and it has gaps.
+std::array<bool, 3> are_made_dense(const Attention&, const OperationView&) { return {}; }
+std::array<bool, 3> are_made_dense(const AttentionGrad& grad, const OperationView& view) {
+  const auto has_gaps = [&](const Tensor& tensor) { return row_stride(tensor) != tensor.shape[1]; };
+  const bool shares_keys = grad.heads != grad.kv_heads;
+  return {has_gaps(view[AttentionGrad::kDQ]), shares_keys && has_gaps(view[AttentionGrad::kDK]),
+          shares_keys && has_gaps(view[AttentionGrad::kDV])};
 }
 
 template <typename Attributes>
@@ -56,8 +67,17 @@ SegmentScratch scratch_of(const Attributes& attention, const OperationView& view
   SegmentScratch scratch;
   scratch.begins = aligned(segments * int64_t{sizeof(int32_t)});
   const int64_t tables = is_gradient ? kSegmentTables : kForwardTables;
-  scratch.lse = scratch.begins + aligned(tables * (segments + 1) * int64_t{sizeof(int64_t)});
-  scratch.library = scratch.lse + aligned(tokens * attention.heads * int64_t{sizeof(float)});
+  scratch.lse =
+      scratch.begins + aligned(tables * segment_table_entries(segments) * int64_t{sizeof(int64_t)});
+  int64_t end = scratch.lse + aligned(tokens * attention.heads * int64_t{sizeof(float)});
+  const std::array<bool, 3> dense = are_made_dense(attention, view);
+  for (size_t i = 0; i < dense.size(); ++i) {
+    if (!dense[i]) continue;
+    const int64_t heads = i == 0 ? attention.heads : attention.kv_heads;
+    scratch.dense[i] = end;
+    end += aligned(tokens * heads * attention.head_dim * int64_t{sizeof(uint16_t)});
+  }
+  scratch.library = end;
   scratch.library_bytes = cudnn_workspace_bytes(is_gradient, segments, tokens, attention.heads,
                                                 attention.kv_heads, attention.head_dim);
   return scratch;

@@ -1,6 +1,7 @@
 // Which kernels an attention takes, and its scratch.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "backends/cuda/needs/card.h"
@@ -9,9 +10,10 @@
 namespace snug::backends::cuda {
 
 // Whether cuDNN can do it: bf16, heads of 32, 64, 96 or 128, keys of the same tokens as the
-// queries, segments of a known length and not so many that most of its blocks would find none, on a
-// card of compute capability 9.0 to 10.x; a gradient where it need not be deterministic, for the
-// library adds in any order.
+// queries, segments of a known length and not so many that most of its blocks would find none, and
+// none of them empty where the library's version does not take that, on a card of compute
+// capability 9.0 to 10.x; a gradient where it need not be deterministic, for the library adds in
+// any order.
 bool suits_cudnn(const program::Attention& attention, const program::OperationView& view,
                  const Card& card);
 bool suits_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
@@ -21,9 +23,15 @@ bool is_by_cudnn(const program::OperationView& view);
 
 // Scratch of an attention by cuDNN, in bytes from its beginning.
 struct SegmentScratch {
+  static constexpr int64_t kInPlace = -1;
   int64_t lengths = 0;
   int64_t begins = 0;
   int64_t lse = 0;
+  // Of dq, dk and dv: where the library writes them without gaps between rows, to be copied from
+  // there. The library's sums in f32 are spread as its outputs are, so that columns of a wider
+  // matrix (fused q, k and v) would make each sum as large as that matrix. kInPlace: it writes the
+  // tensor itself.
+  std::array<int64_t, 3> dense{kInPlace, kInPlace, kInPlace};
   int64_t library = 0;  // its own workspace
   int64_t library_bytes = 0;
   int64_t bytes() const { return library + library_bytes; }
@@ -35,7 +43,7 @@ SegmentScratch segment_scratch(const program::AttentionGrad& grad,
 
 // A bound on the workspace that cuDNN asks for, of 9.19 and 9.26 on compute capabilities 9.0 and
 // 10.0: in the gradient, dq in f32, dk and dv of each query head in f32 where heads share keys, the
-// dot products of d_o and o, and tables.
+// dot products of d_o and o, and tables. dq is dense, and so are dk and dv where heads share keys.
 int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
                               int64_t kv_heads, int64_t head_dim);
 

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""scripts/gpu_check's calls without a card: the parts by themselves, then each call from end to end on the emulated device."""
+
+import argparse
+import concurrent.futures
+import ctypes
+import json
+import os
+import pathlib
+import stat
+import sys
+import tarfile
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path += [str(HERE), str(HERE.parent / "peer")]
+
+import calls  # noqa: E402
+import machine_memory  # noqa: E402
+import nccl_check  # noqa: E402
+import session  # noqa: E402
+import sharded  # noqa: E402
+
+MOST_BYTES = 16 << 20
+# Tools as a machine with a card has them, as far as the calls look at them.
+TOOLS = {
+    "nvidia-smi": 'case "$*" in *name*) echo Emulated;; *driver*) echo 1.0;; *memory*) echo 100;; *) echo a card;; esac',
+    # Finds the kernel that it was told, in the program that it was told.
+    "ncu": 'kernel=${4#regex:}; echo "==PROF== Profiling \\"$kernel\\""; echo "Duration us 1.0"',
+    # Runs the program; finds something in one test.
+    "compute-sanitizer": 'tool=$2; for word; do case $word in --gtest_filter=*) filter=$word;; */cuda_emulator_test) binary=$word;; esac; done; '
+                         '"$binary" "$filter" || exit; case "$tool $filter" in "racecheck "*silu_mul) echo "ERROR SUMMARY: 1"; exit 9;; esac',
+}
+STAGES = {
+    "A": ["environment", "libraries", "nccl", "unused segments", "capture", "parity", "lora", "decoding"],
+    "B": ["environment", "libraries", "capture", "goldens", "curves", "training", *(f"ncu {kernel}" for kernel in calls.NCU_KERNELS)],
+    "C": ["environment", "libraries", "capture", "lean", "phi-3", "decoding", "memcheck", "racecheck"],
+    "D": ["environment", "libraries", "peer", "memory", "longest"],
+}
+ROWS = {"A": {"training": 1, "decoding": 2}, "B": {"training": 3, "profile": 3}, "C": {"training": 5, "decoding": 2}, "D": {"peer": 1, "longest": 1}}
+
+
+def require(condition: bool, what: object) -> None:
+    if not condition:
+        raise SystemExit(f"calls self-test: {what}")
+
+
+def script(folder: pathlib.Path, name: str, body: str) -> pathlib.Path:
+    path = folder / name
+    path.write_text(f"#!/usr/bin/env bash\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def check_commands(folder: pathlib.Path) -> None:
+    """A command that is late is ended with all that it started; what it printed is kept."""
+    ran = session.run_command([script(folder, "late", "echo begun; sleep 60 & sleep 60")], 0.5)
+    require(ran.status == "time limit" and ran.text == "begun\n" and ran.seconds < 5, ran)
+    ran = session.run_command([script(folder, "bad", "echo out; echo err >&2; exit 3")], 5)
+    require(ran.status == 3 and sorted(ran.text.split()) == ["err", "out"] and not ran.good, ran)
+
+
+def check_shards(folder: pathlib.Path) -> None:
+    """One test aborts, one fails, one hangs, one leaves itself out: each is counted, and no other is lost."""
+    binary = script(folder, "suite", r'''
+case $1 in --gtest_list_tests) printf 'Kinds.\n  agrees/good  # GetParam() = 1\n  agrees/bad\n  agrees/aborts\n  agrees/hangs\n  agrees/skipped\n'; exit;; esac
+name=${1#--gtest_filter=}
+echo "[ RUN      ] $name"
+case $name in
+  */good) echo "[       OK ] $name (3 ms)";;
+  */bad) echo "[  FAILED  ] $name (3 ms)"; exit 1;;
+  */aborts) kill -ABRT $$;;
+  */hangs) sleep 60;;
+  */skipped) echo "[  SKIPPED ] $name (0 ms)";;
+esac''')
+    tests = sharded.tests_of(binary, "*")
+    require(tests == [f"Kinds.agrees/{name}" for name in ("good", "bad", "aborts", "hangs", "skipped")], tests)
+    found = sharded.run_tests(binary, tests, 3, lambda: 1.0)
+    verdicts = [result.verdict for result in found]
+    require(verdicts == ["passed", "failed", "no result", "no result", "skipped"], verdicts)
+    text = sharded.summary(found)
+    require(text.startswith("5 tests: 1 passed, 1 failed, 1 skipped, 2 no result: Kinds.agrees/bad (failed), Kinds.agrees/aborts (no result, -6), "
+                            "Kinds.agrees/hangs (no result, time limit)"), text)
+    lying = session.Ran(1, 0.0, "[       OK ] Kinds.agrees/good (3 ms)\n")
+    require(sharded.verdict_of(lying) == sharded.NO_RESULT, "a test that passed in a process that failed")
+
+
+def check_packing() -> None:
+    """However much is logged, it comes back within the limit, and its end is what is kept."""
+    logs = {f"{i}.log": f"start of {i}\n" + os.urandom(1 << 20).hex() + f"\nend of {i}\n" for i in range(4)}
+    content = session.packed(logs, most=1 << 20)
+    require(len(content) <= 1 << 20, len(content))
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        with tarfile.open(fileobj=file) as tar:
+            for i in range(4):
+                text = tar.extractfile(f"{i}.log").read().decode()
+                require(text.endswith(f"end of {i}\n") and "are left out" in text, text[:80])
+
+
+class MadeUpDevices:
+    """Both libraries, with the devices' memory in Python: `error` is added to every sum."""
+
+    def __init__(self, devices: int, error: float = 0.0):
+        self.devices, self.error, self.buffers, self.current = devices, error, {}, 0
+        self.joined = []
+
+    def cudaGetDeviceCount(self, count) -> int:
+        count._obj.value = self.devices
+        return 0
+
+    def cudaSetDevice(self, device: int) -> int:
+        self.current = device
+        return 0
+
+    def cudaStreamCreate(self, stream) -> int:
+        return 0
+
+    def cudaStreamSynchronize(self, stream) -> int:
+        return 0
+
+    def cudaMalloc(self, buffer, size) -> int:
+        memory = (ctypes.c_float * (size.value // 4))()
+        buffer._obj.value = ctypes.addressof(memory)
+        self.buffers[buffer._obj.value] = memory
+        return 0
+
+    def cudaMemcpy(self, to, source, size, direction) -> int:
+        ctypes.memmove(to, source, size.value)
+        return 0
+
+    def ncclGetVersion(self, version) -> int:
+        version._obj.value = 22907
+        return 0
+
+    def ncclCommInitAll(self, comms, devices, names) -> int:
+        return 0
+
+    def ncclGroupStart(self) -> int:
+        self.joined = []
+        return 0
+
+    def ncclAllReduce(self, source, to, count, kind, operation, comm, stream) -> int:
+        self.joined.append(self.buffers[to.value])
+        return 0 if (kind, operation) == (7, 0) else 5
+
+    def ncclGroupEnd(self) -> int:
+        sums = [sum(values) + self.error for values in zip(*self.joined)]
+        for buffer in self.joined:
+            buffer[:] = sums
+        return 0 if len(self.joined) == self.devices else 5
+
+
+def check_nccl() -> None:
+    nccl_check.REPEATS = 1
+    size = 4 * nccl_check.CHECKED_FLOATS
+    for library, nccl, status, said in ((None, None, 77, "runtime is not found"), (MadeUpDevices(1), None, 77, "1 device here"),
+                                        (MadeUpDevices(2), None, 77, "libnccl.so.2 is not found"), (MadeUpDevices(2), "same", 0, "sums are right"),
+                                        (MadeUpDevices(2, 1.0), "same", 1, f"{2 * nccl_check.CHECKED_FLOATS} of {2 * nccl_check.CHECKED_FLOATS} sums")):
+        found = nccl_check.check(library, library if nccl else None, size)
+        require(found[0] == status and said in found[1], found)
+
+
+def check_memory() -> None:
+    require(machine_memory.read()["MemTotal"] >= machine_memory.read()["MemAvailable"] > 0, "no memory")
+    machine_memory.PIECE_BYTES = 1 << 20
+    require(machine_memory.touch(3 << 20) == 3 << 20, "memory that is there was not taken")
+    machine_memory.SPARE_BYTES = 1 << 60
+    require(machine_memory.touch(3 << 20, patience=0.2) == 0, "memory that is not there was taken")
+
+
+def check_decisions(folder: pathlib.Path) -> None:
+    """What a stage that fails leaves to the later ones."""
+    failing = script(folder, "failing", 'echo "[  FAILED  ] CudaGraphs.x (1 ms)"; exit 1')
+    idle = script(folder, "idle", 'echo "[  PASSED  ] 0 tests."')
+    plan = script(folder, "snug", 'echo \'{"libraries": "NVIDIA H200, no cuDNN"}\'')
+    for goldens, graphs in ((failing, "off"), (idle, "off")):
+        run = session.Session("A", folder / "decided", 60, {})
+        machine = calls.Machine(plan, failing, goldens, "", workers=1)
+        calls.libraries(run, machine)
+        require(run.decisions["training"] == "left out", run.decisions)
+        calls.capture(run, machine)
+        require(run.decisions["graphs"] == graphs and not run.good(), run.decisions)
+        calls.measure(run, machine, "lora", "training", ["llama-3.1-8b lora"], 5)
+        require(run.stages[-1].get("left_out"), run.stages[-1])
+    run = session.Session("A", folder / "late_results", session.KEPT_SECONDS + 1, {})
+    ran = run.stage("late", 60, ["true"])
+    require(ran.status == "no time left" and not run.good(), run.stages)
+
+
+def run_call(call: str, build: pathlib.Path, results: pathlib.Path, environment: dict) -> session.Ran:
+    return session.run_command([sys.executable, "-B", HERE / "calls.py", "--call", call, "--emulated", "--build", build, "--results", results,
+                                "--seconds", "150"], 170, environment)
+
+
+def check_call(call: str, ran: session.Ran, results: pathlib.Path) -> None:
+    entry = json.loads((results / "calls.json").read_text())[call]
+    names = [stage["name"] for stage in entry["stages"]]
+    require(names == STAGES[call], f"call {call} made {names}:\n{ran.text}")
+    bad = [stage for stage in entry["stages"] if not stage["good"]]
+    # The made-up racecheck has found something, and that is seen.
+    planted = {"C": ["racecheck"]}.get(call, [])
+    require([stage["name"] for stage in bad] == planted and (ran.status == 0) == (not planted), f"call {call}:\n{ran.text}")
+    if planted:
+        require("errors in" in bad[0]["detail"] and "silu_mul" in bad[0]["detail"], bad)
+    rows = json.loads((results / "gpu.json").read_text())
+    for kind, count in ROWS[call].items():
+        require(len(rows[kind]) == count, (call, kind, [row["name"] for row in rows[kind]]))
+    require(rows["failures"] == [], rows["failures"])
+    files = [path for path in results.rglob("*") if path.is_file()]
+    require(len(files) <= session.MOST_FILES - 3, files)  # logs of three more calls may join them
+    require(all(path.stat().st_size < MOST_BYTES and path.parent == results for path in files), files)
+    with tarfile.open(results / f"logs-{call}.tar.gz") as tar:
+        logs = set(tar.getnames())
+    require({name.replace(" ", "-") + ".log" for name in names} <= logs, logs)
+    if call == "A":
+        require(set(rows["training"][0]["outside"]) == {"tuning", "two steps"}, rows["training"][0])
+        require(entry["decisions"] == {"training": "measured", "empty_segments": "right", "graphs": "on"}, entry["decisions"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", required=True, type=pathlib.Path, help="such as build/release")
+    parser.add_argument("--calls", default="A,B,C,D", help="of these, by commas")
+    parser.add_argument("--show", action="store_true", help="what the calls print")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="snug-calls-") as name:
+        folder = pathlib.Path(name)
+        check_commands(folder)
+        check_shards(folder)
+        check_packing()
+        check_nccl()
+        check_memory()
+        check_decisions(folder)
+        tools = folder / "tools"
+        tools.mkdir()
+        for tool, body in TOOLS.items():
+            script(tools, tool, body)
+        environment = {"PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+        wanted = arguments.calls.split(",")
+        with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+            made = list(pool.map(lambda call: run_call(call, arguments.build, folder / call, environment), wanted))
+        if arguments.show:
+            print("\n".join(ran.text for ran in made), flush=True)
+        for call, ran in zip(wanted, made):
+            check_call(call, ran, folder / call)
+            print(f"call {call}: ok, {ran.seconds:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

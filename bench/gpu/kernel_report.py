@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""What the compiler made of kernels: registers, local memory, and instructions an element on the path that all elements but a few
+take. For reading before a card is there, and for comparing two builds.
+
+    bench/gpu/kernel_report.py BUILD [--before BUILD]      folders of a build, or of its kernels' objects
+
+The path is the shortest one through a kernel's machine code that stores (or takes exponentials of) as many elements as a lane has,
+divisions that leave the fast way avoided. Needs cuobjdump: of the toolkit, or where CUOBJDUMP says.
+"""
+
+import argparse
+import dataclasses
+import heapq
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+AVOIDED = 10000  # what a call of a slow path costs
+INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)(.*?);", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Counted:
+    """A kernel, by part of its mangled name; how many elements `count` instructions of this form handle. Loops are counted from
+    the second time round on, what comes before them not at all."""
+
+    kernel: str
+    form: str
+    count: int
+    elements: int
+    loop: bool = False
+
+
+# A kernel that was rewritten stands here once for each form that it had.
+COUNTED = (
+    Counted("adamw_8bit_kernel", r"STG\.E\.64", 2, 8),
+    Counted("adamw_8bit_kernel", r"STG\.E\.U8", 16, 8),
+    Counted("adamw_stochastic_kernel", r"STG\.E\.128", 3, 8),
+    Counted("adamw_stochastic_kernel", r"STG\.E\.U16", 24, 8),
+    Counted("rounded_sum_kernel", r"STG\.E\.128", 1, 8),
+    Counted("RoundedSum", r"STG\.E\.U16", 8, 8),
+    Counted("softmax_kernel", r"MUFU\.EX2", 32, 32, loop=True),
+    Counted("dequantize_kernelILi8E", r"STG\.E\.128", 4, 32),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    name: str
+    registers: int
+    stack: int
+    shared: int
+    code: list  # (address, predicate, opcode, the rest)
+
+    def forms(self, pattern: str) -> int:
+        return sum(bool(re.match(pattern, opcode)) for _, _, opcode, _ in self.code)
+
+
+def cuobjdump(words: list) -> str:
+    tool = os.environ.get("CUOBJDUMP") or shutil.which("cuobjdump")
+    if not tool:
+        raise SystemExit("kernel_report: cuobjdump is not on the PATH; CUOBJDUMP names it")
+    return subprocess.run([tool, *map(str, words)], capture_output=True, text=True, check=True).stdout
+
+
+def kernels_of(path: pathlib.Path) -> list[Kernel]:
+    usage = {name: tuple(map(int, found)) for name, *found in
+             re.findall(r"Function (\S+?):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)", cuobjdump(["-res-usage", path]))}
+    found = []
+    for part in re.split(r"\n\s+Function : ", cuobjdump(["-sass", path]))[1:]:
+        name = part.split("\n", 1)[0].strip()
+        code = [(int(address, 16), predicate, opcode, rest) for address, predicate, opcode, rest in INSTRUCTION.findall(part)]
+        if name in usage:
+            found.append(Kernel(name, *usage[name], code))
+    return found
+
+
+def successors(kernel: Kernel) -> list[list[tuple[int, int]]]:
+    """Of each instruction: the next ones and what going there costs."""
+    place = {address: i for i, (address, *_) in enumerate(kernel.code)}
+    found = []
+    for i, (_, predicate, opcode, rest) in enumerate(kernel.code):
+        next_one = [(i + 1, 1)] if i + 1 < len(kernel.code) else []
+        if opcode.startswith(("BRA", "JMP")):
+            target = re.search(r"0x([0-9a-f]+)", rest)
+            jump = [(place[int(target[1], 16)], 1)] if target and int(target[1], 16) in place else []
+            # BRA P0, target: a predicate that is an operand.
+            is_conditional = predicate or re.search(r"\b!?U?P\d\b", rest)
+            found.append(jump + (next_one if is_conditional else []))
+        elif opcode.startswith("CALL"):
+            found.append([(at, AVOIDED) for at, _ in next_one])
+        elif opcode.startswith(("EXIT", "RET")):
+            found.append(next_one if predicate else [])
+        else:
+            found.append(next_one)
+    return found
+
+
+def shortest(kernel: Kernel, form: str, count: int) -> int | None:
+    """Instructions of the shortest path from the beginning on which so many are of the form."""
+    after = successors(kernel)
+    counts = [bool(re.match(form, opcode)) for _, _, opcode, _ in kernel.code]
+    best, queue = {}, [(1, 0, int(counts[0]))]
+    while queue:
+        cost, at, seen = heapq.heappop(queue)
+        if seen >= count:
+            return cost
+        if best.get((at, seen), cost + 1) <= cost:
+            continue
+        best[at, seen] = cost
+        for following, price in after[at]:
+            heapq.heappush(queue, (cost + price, following, seen + counts[following]))
+    return None
+
+
+def per_element(kernel: Kernel) -> list[str]:
+    found = []
+    for each in COUNTED:
+        if each.kernel not in kernel.name or kernel.forms(each.form) == 0:
+            continue
+        cost = shortest(kernel, each.form, 2 * each.count if each.loop else each.count)
+        before = shortest(kernel, each.form, each.count) if each.loop else 0
+        if cost is not None and before is not None and cost < AVOIDED:
+            found.append(f"{(cost - before) / each.elements:.1f} an element ({each.form.replace(chr(92), '')})")
+    return found
+
+
+def lines_of(folder: pathlib.Path) -> dict[str, str]:
+    """By kernel, in the order of its name."""
+    objects = sorted(folder.rglob("*.cu.o"))
+    if not objects:
+        raise SystemExit(f"kernel_report: {folder} has no objects of kernels")
+    found = {}
+    for path in objects:
+        for kernel in kernels_of(path):
+            short = short_name(kernel.name)
+            found[short] = (f"{kernel.registers} registers, {kernel.stack} bytes of local memory, {kernel.shared} shared, {len(kernel.code)} instructions "
+                            f"({kernel.forms('LDL|STL')} local, {kernel.forms('LDS')} LDS, {kernel.forms(r'LDG.*128')} of {kernel.forms('LDG')} loads in 16 bytes)"
+                            + "".join(f"; {text}" for text in per_element(kernel)))
+    return found
+
+
+def short_name(mangled: str) -> str:
+    """adamw_kernel, over_items_kernel<RoundedSum>: names out of a mangled one, its files and namespaces left out."""
+    words, at = [], 0
+    while match := re.compile(r"\d+").search(mangled, at):
+        length, begin = int(match[0]), match.end()
+        word = mangled[begin:begin + length]
+        at = begin + length if re.fullmatch(r"[A-Za-z_]\w*", word) and len(word) == length else begin
+        if at != begin and word not in ("snug", "backends", "cuda") and not word.startswith("_GLOBAL__N_"):
+            words.append(word)
+    counts = re.findall(r"ILi(\d+)E", mangled)
+    name = words[0] if words else mangled
+    inner = [word for word in words[1:2] if name.startswith("over_items")] + counts[:1]
+    return name + (f"<{', '.join(inner)}>" if inner else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--before", type=pathlib.Path, help="what it is compared with: kernels that differ are shown")
+    parser.add_argument("--only", default="", help="part of kernels' names")
+    arguments = parser.parse_args()
+    now = lines_of(arguments.build)
+    before = lines_of(arguments.before) if arguments.before else {}
+    for name in sorted({*now, *before}):
+        if arguments.only not in name or (before and now.get(name) == before.get(name)):
+            continue
+        print(name)
+        for title, lines in (("before", before), ("now", now)):
+            if name in lines and (before or title == "now"):
+                print(f"  {title + ': ' if before else ''}{lines[name]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

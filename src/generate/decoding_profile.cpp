@@ -1,0 +1,158 @@
+#include "generate/decoding_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "generate/generator.h"
+#include "generate/prompt.h"
+#include "plan/calibration_file.h"
+#include "plan/clock.h"
+#include "plan/profile_lines.h"
+#include "program/kind.h"
+#include "runtime/stopwatch.h"
+
+namespace snug::generate {
+namespace {
+
+using program::ProgramName;
+
+// Tokens until every kernel is loaded and the program recorded, and tokens that are profiled.
+constexpr int64_t kWarmTokens = 8;
+constexpr int64_t kProfiledTokens = 16;
+
+struct Rate {
+  int64_t new_tokens = 0;
+  GenerationTimes times;
+
+  // The first token comes out of the prompt's pass.
+  double tokens_per_second() const {
+    return static_cast<double>(new_tokens - 1) / times.decode_seconds;
+  }
+};
+
+Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, GenerationOptions options) {
+  Generator generator(inference);
+  const int64_t new_tokens = options.max_new_tokens;
+  options.max_new_tokens = std::min(kWarmTokens, new_tokens);
+  generator.run(prompts, options);
+  options.max_new_tokens = new_tokens;
+  const Generation made = generator.run(prompts, options).front();
+  return {static_cast<int64_t>(made.ids.size()), generator.times()};
+}
+
+// Of one token, whose keys are those in the middle of the profiled ones.
+class Profile {
+ public:
+  Profile(Inference& inference, const formats::Recipe& recipe, const Ids& prompt, int64_t tokens)
+      : inference_(inference),
+        program_(*inference.executor().job().find(ProgramName::decode)),
+        stopwatch_(program_.operations.size(), inference.executor().backend()),
+        load_{
+            .segment_tokens = static_cast<double>(prompt.size()) + static_cast<double>(tokens) / 2,
+            .trained_fraction = 1.0,
+            .row_tokens = inference.spec().capacity} {
+    const plan::Rates rates = plan::rates_for(recipe, inference.executor().backend());
+    basis_ = rates.basis();
+    plan_lines(rates);
+    run(prompt, tokens);
+  }
+
+  const std::string& basis() const { return basis_; }
+  std::vector<plan::ProfileLine> lines() const {
+    std::vector<plan::ProfileLine> found;
+    for (const auto& named : lines_) found.push_back(named.second);
+    plan::sort_lines(found);
+    return found;
+  }
+
+ private:
+  plan::RateKey key_of(size_t operation) const {
+    return plan::rate_key({program_, program_.operations[operation]}, load_);
+  }
+
+  void plan_lines(const plan::Rates& rates) {
+    for (const plan::OperationTime& time : plan::simulate(program_, rates, load_).operations) {
+      const plan::RateKey key = key_of(static_cast<size_t>(time.operation));
+      plan::ProfileLine& line = lines_[plan::line_of(key)];
+      line.name = plan::line_of(key);
+      line.count += 1;
+      line.planned_seconds += time.seconds;
+      line.work += key.work;
+      line.unit = key.unit;
+    }
+  }
+
+  void run(const Ids& prompt, int64_t tokens) {
+    CachedForward forward(inference_);
+    for (size_t first = 0; first < prompt.size();) {
+      const size_t count =
+          std::min(prompt.size() - first, static_cast<size_t>(forward.prefill_tokens()));
+      const Stretch stretch{0, std::span(prompt).subspan(first, count)};
+      forward.prefill({&stretch, 1});
+      first += count;
+    }
+    runtime::Executor& executor = inference_.executor();
+    executor.set_observer(&stopwatch_);
+    for (int64_t token = 0; token < tokens; ++token) {
+      forward.decode({prompt.data(), 1});
+      for (size_t i = 0; i < program_.operations.size(); ++i)
+        lines_.at(plan::line_of(key_of(i))).seconds +=
+            stopwatch_.seconds(i) / static_cast<double>(tokens);
+    }
+    executor.set_observer(nullptr);
+  }
+
+  Inference& inference_;
+  const program::Program& program_;
+  runtime::Stopwatch stopwatch_;
+  program::Load load_;
+  std::string basis_;
+  std::map<std::string, plan::ProfileLine> lines_;
+};
+
+}  // namespace
+
+int profile_decoding(const formats::Recipe& recipe, bool json) {
+  const models::ModelSource model = runtime::open_model(recipe);
+  if (recipe.ids.empty())
+    recipe.fail("ids", "is missing: the prompt as ids, such as ids=\"1 5 9\"");
+  const std::vector<Ids> prompts{recipe_ids(recipe, model.config)};
+  const auto prompt_tokens = static_cast<int64_t>(prompts.front().size());
+  const GenerationOptions options{.sampling = {.temperature = recipe.temperature,
+                                               .top_k = recipe.top_k,
+                                               .top_p = recipe.top_p,
+                                               .seed = recipe.seed},
+                                  .max_new_tokens = new_tokens(recipe, model.config, prompt_tokens),
+                                  .stop_ids = {}};
+  if (options.max_new_tokens < 2)
+    recipe.fail("max_new_tokens", "must be 2 at least: the first token is the prompt's");
+  Inference inference(recipe, model, shape_for(prompts, options.max_new_tokens, 1));
+  const Rate rate = timed_rate(inference, prompts, options);
+  const Profile profile(inference, recipe, prompts.front(),
+                        std::min(kProfiledTokens, options.max_new_tokens - 1));
+  if (json) {
+    fmt::print("{}\n",
+               nlohmann::json{{"libraries", inference.executor().backend().library_versions()},
+                              {"prompt_tokens", prompt_tokens},
+                              {"new_tokens", rate.new_tokens},
+                              {"prefill_seconds", rate.times.prefill_seconds},
+                              {"decode_seconds", rate.times.decode_seconds},
+                              {"tokens_per_second", rate.tokens_per_second()},
+                              {"planned_basis", profile.basis()},
+                              {"device", {{"peak_bytes", inference.device_bytes()}}},
+                              {"operations", plan::json_of(profile.lines())}}
+                   .dump(2));
+    return 0;
+  }
+  fmt::print(
+      "{}a token takes {:.3f} ms ({:.1f} tokens/s), the prompt of {} {:.3f} ms; planned by {} "
+      "rates\n",
+      plan::text_of(profile.lines()), 1e3 / rate.tokens_per_second(), rate.tokens_per_second(),
+      prompt_tokens, rate.times.prefill_seconds * 1e3, profile.basis());
+  return 0;
+}
+
+}  // namespace snug::generate
