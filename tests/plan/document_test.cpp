@@ -53,6 +53,8 @@ TEST(Document, HasTheKeysThatAreRead) {
                               "/tokens_per_step",
                               "/step_seconds",
                               "/step_basis",
+                              "/load_seconds",
+                              "/load_basis",
                               "/tokens_per_second",
                               "/workspaces",
                               "/target",
