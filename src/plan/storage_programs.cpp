@@ -60,11 +60,10 @@ class StorageProgram {
     is_nested_ = nested;
   }
 
-  TensorId id_of(const Tensor& tensor) {
-    const auto [found, is_new] =
-        ids_.try_emplace(tensor.name, static_cast<TensorId>(program_.tensors.size()));
-    if (is_new) program_.tensors.push_back(tensor);
-    return found->second;
+  // No two operations of such a program touch one tensor, staging memory apart.
+  TensorId add(const Tensor& tensor) {
+    program_.tensors.push_back(tensor);
+    return static_cast<TensorId>(program_.tensors.size() - 1);
   }
 
   std::vector<TensorId> staging(Staging form) {
@@ -77,7 +76,7 @@ class StorageProgram {
             Channel channel = Channel::compute) {
     Operation operation;
     operation.attributes = std::move(attributes);
-    operation.writes = {id_of(output)};
+    operation.writes = {add(output)};
     operation.updates = std::move(updates);
     operation.channel = channel;
     operation.layer = output.layer;
@@ -95,25 +94,30 @@ class StorageProgram {
                    Channel channel) {
     emit(std::move(attributes), tensors_.at(weight), std::move(updates), channel);
     Operation& operation = program_.operations.back();
-    operation.writes.push_back(id_of(tensors_.at(passes::absmax_name(weight))));
+    operation.writes.push_back(add(tensors_.at(passes::absmax_name(weight))));
     if (!tensors_.has(passes::nested_map_name(weight))) return;
     for (const std::string& part :
          {passes::nested_absmax_name(weight), passes::nested_map_name(weight),
           passes::nested_offset_name(weight)})
-      operation.writes.push_back(id_of(tensors_.at(part)));
+      operation.writes.push_back(add(tensors_.at(part)));
   }
 
   void write(const Tensor& tensor, bool read_back) {
     Operation operation;
     operation.attributes = Write{read_back};
-    operation.reads = {id_of(tensor)};
+    operation.reads = {add(tensor)};
     operation.updates = staging(Staging::one_slot);
     operation.channel = Channel::storage;
     operation.layer = tensor.layer;
     program_.operations.push_back(std::move(operation));
   }
 
-  Program take() { return std::move(program_); }
+  // Jobs keep these programs as long as they last: nothing is held in reserve.
+  Program take() {
+    program_.tensors.shrink_to_fit();
+    program_.operations.shrink_to_fit();
+    return std::move(program_);
+  }
 
  private:
   TensorId staging_tensor(std::string name, DType dtype, int64_t elements, Space space) {
@@ -123,7 +127,11 @@ class StorageProgram {
     tensor.dtype = dtype;
     tensor.role = Role::staging;
     tensor.space = space;
-    return id_of(tensor);
+    // Forms of staging share what they have in common.
+    for (size_t id = 0; id < program_.tensors.size(); ++id)
+      if (program_.tensors[id].role == Role::staging && program_.tensors[id].name == tensor.name)
+        return static_cast<TensorId>(id);
+    return add(tensor);
   }
 
   std::vector<TensorId> make_staging(Staging form) {
@@ -132,21 +140,21 @@ class StorageProgram {
     const bool quantises = form == Staging::quantised || is_made;
     const int slots = form == Staging::one_slot || is_made ? 1 : kSlots;
     std::vector<TensorId> ids;
-    const auto add = [&](std::string name, DType dtype, int64_t elements, Space space) {
+    const auto add_memory = [&](std::string name, DType dtype, int64_t elements, Space space) {
       ids.push_back(staging_tensor(std::move(name), dtype, elements, space));
     };
     for (int slot = 0; slot < slots; ++slot) {
       // Values that are made lie where they are quantised.
       if (!is_made || !is_remote_)
-        add(staging_slot_name(slot), DType::u8, kSlotBytes, Space::pinned_host);
+        add_memory(staging_slot_name(slot), DType::u8, kSlotBytes, Space::pinned_host);
       if (is_remote_ && (!is_made || is_nested_))
-        add(staging_stage_name(slot), DType::u8, kStages * kStageBytes, Space::pinned_host);
+        add_memory(staging_stage_name(slot), DType::u8, kStages * kStageBytes, Space::pinned_host);
       if (!quantises) continue;
       if (is_nested_ || (is_remote_ && !is_made))
-        add(staging_absmax_name(slot), DType::f32, largest_blocks_, Space::pinned_host);
+        add_memory(staging_absmax_name(slot), DType::f32, largest_blocks_, Space::pinned_host);
       if (!is_remote_) continue;
-      add(staging_values_name(slot), DType::u8, kSlotBytes, Space::device);
-      if (is_nested_) add(staging_scales_name(slot), DType::f32, kSlotBlocks, Space::device);
+      add_memory(staging_values_name(slot), DType::u8, kSlotBytes, Space::device);
+      if (is_nested_) add_memory(staging_scales_name(slot), DType::f32, kSlotBlocks, Space::device);
     }
     return ids;
   }
@@ -156,7 +164,6 @@ class StorageProgram {
   int64_t largest_blocks_ = 0;
   bool is_nested_ = false;
   Program program_;
-  std::unordered_map<std::string, TensorId> ids_;
   std::unordered_map<Staging, std::vector<TensorId>> staging_;
 };
 
