@@ -24,7 +24,6 @@ namespace {
 
 using backends::Buffer;
 using formats::IndexedTensor;
-using program::Operation;
 using program::Program;
 using program::Tensor;
 
