@@ -42,12 +42,13 @@ void fill_with_noise(const Buffer& buffer, runtime::Executor& executor) {
     return is_matrix ? runtime::fill_uniform({buffer, "noise"}, 0, 0.035F, executor)
                      : runtime::fill_constant(buffer, 1.0F, executor);
   uint32_t state = 0x9E3779B9U;
-  runtime::write_pieces(buffer, executor, [&](const Buffer& piece, int64_t) {
-    for (int64_t i = 0; i < piece.elements(); ++i) {
-      state = state * 1664525U + 1013904223U;
-      piece.as<uint8_t>()[i] = static_cast<uint8_t>(state >> 24);
-    }
-  });
+  runtime::write_pieces(buffer, executor, program::ProgramName::save,
+                        [&](const Buffer& piece, int64_t) {
+                          for (int64_t i = 0; i < piece.elements(); ++i) {
+                            state = state * 1664525U + 1013904223U;
+                            piece.as<uint8_t>()[i] = static_cast<uint8_t>(state >> 24);
+                          }
+                        });
 }
 
 void fill_weights(const Program& program, runtime::Executor& executor,

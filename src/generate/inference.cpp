@@ -57,7 +57,7 @@ Inference::Inference(const formats::Recipe& recipe, models::ModelSource model,
 
 void Inference::load(const formats::Recipe& recipe) {
   if (recipe.init == formats::Init::random)
-    runtime::random_weights(model_.config, recipe.seed, executor_);
+    runtime::random_weights(model_.config, executor_);
   else
     runtime::load_weights(model_.folder, model_.config, executor_);
   if (plan_.spec.adapted) runtime::load_adapter(recipe.adapter, plan_.spec.lora, executor_);

@@ -18,6 +18,8 @@ namespace {
 using namespace program;  // NOLINT: rewrites speak the program's words throughout
 
 constexpr std::string_view kWeightSuffix = ".weight";
+constexpr std::string_view kSuffixA = ".lora_A.weight";
+constexpr std::string_view kSuffixB = ".lora_B.weight";
 
 // The module a linear operation applies ("model.layers.0.mlp.up_proj"); empty for other operations.
 std::string module_of(const Program& program, const Operation& operation) {
@@ -123,9 +125,9 @@ class LoraRewrite {
     const Tensor output = forward_.tensor(id_of(linear, Matmul::kC));
     const int64_t r = options_.r;
     const TensorId a =
-        add(module + ".lora_A.weight", {r, weight.shape[1]}, weight, Role::adapter, Lifetime::run);
+        add(lora_a_name(module), {r, weight.shape[1]}, weight, Role::adapter, Lifetime::run);
     const TensorId b =
-        add(module + ".lora_B.weight", {weight.shape[0], r}, weight, Role::adapter, Lifetime::run);
+        add(lora_b_name(module), {weight.shape[0], r}, weight, Role::adapter, Lifetime::run);
     const TensorId base = activation(output, "base", weight.shape[0]);
     const TensorId hidden = activation(output, "hidden", r);
     const TensorId delta = activation(output, "delta", weight.shape[0]);
@@ -144,6 +146,15 @@ class LoraRewrite {
 };
 
 }  // namespace
+
+std::string lora_a_name(std::string_view module) { return fmt::format("{}{}", module, kSuffixA); }
+std::string lora_b_name(std::string_view module) { return fmt::format("{}{}", module, kSuffixB); }
+
+LoraTensor lora_tensor(std::string_view name) {
+  const bool is_a = name.ends_with(kSuffixA);
+  SNUG_CHECK(is_a || name.ends_with(kSuffixB), "{} is no tensor of LoRA", name);
+  return {name.substr(0, name.size() - (is_a ? kSuffixA : kSuffixB).size()), is_a};
+}
 
 double lora_scale(const LoraOptions& options) {
   const auto r = static_cast<double>(options.r);

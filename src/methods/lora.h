@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "program/program.h"
@@ -36,6 +37,15 @@ program::Program lora(const program::Program& forward, const LoraOptions& option
 // Names of the linears' modules that LoRA would adapt: "model.layers.0.self_attn.q_proj", in order.
 std::vector<std::string> lora_modules(const program::Program& forward,
                                       const std::vector<std::string>& target_modules);
+
+// The tensors of an adapted module, and whose module a tensor of role adapter is.
+std::string lora_a_name(std::string_view module);
+std::string lora_b_name(std::string_view module);
+struct LoraTensor {
+  std::string_view module;
+  bool is_a = false;
+};
+LoraTensor lora_tensor(std::string_view name);
 
 double lora_scale(const LoraOptions& options);
 

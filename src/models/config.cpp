@@ -17,6 +17,14 @@
 namespace snug::models {
 namespace {
 
+// transformers 5 writes "dtype", earlier ones "torch_dtype". What the files hold is read from them;
+// this is what plans go by.
+int64_t file_width(const nlohmann::json& config) {
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (config.contains(key) && config[key] == "float32") return 4;
+  return 2;
+}
+
 ModelConfig parse_config_object(const base::JsonObject& json) {
   const std::string type = json.text("model_type");
   const Family* family = find_family(type);
@@ -26,6 +34,7 @@ ModelConfig parse_config_object(const base::JsonObject& json) {
   ModelConfig config = family->parse(json);
   if (const auto quantised = formats::parse_quantization_config(json.value(), json.file()))
     config.stored = StoredNf4{quantised->double_quant, {}};
+  config.file_width = file_width(json.value());
   return config;
 }
 

@@ -64,6 +64,7 @@ struct ModelConfig {
   bool tied_embeddings = false;
   float initializer_range = 0.02F;
   std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits
+  int64_t file_width = 2;  // bytes of a weight in its files that is not stored so, as it says
 
   int64_t window_of(int64_t layer) const {
     return windows.empty() ? 0 : windows[static_cast<size_t>(layer)];

@@ -38,7 +38,7 @@ struct Layout {
 Layout layout(std::span<const program::Program> programs, int64_t alignment_bytes);
 
 // When a program tensor's bytes are needed: operations [first, last] of the list. A tensor that no
-// operation touches (a load slot) lives throughout.
+// operation touches (staging memory) lives throughout.
 struct Interval {
   int32_t first = 0;
   int32_t last = 0;

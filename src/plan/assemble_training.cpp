@@ -63,6 +63,8 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   const program::Load load = inputs.data ? inputs.data->load : full_load(spec.row_tokens);
   document.step_seconds = step_seconds(job, spec.accumulation, rates, load);
   document.step_basis = rates.basis();
+  document.load_seconds = load_seconds(job, rates);
+  document.load_basis = load_basis(job, rates);
   ProcessBytes process;
   if (measure) {
     process = measure(job);

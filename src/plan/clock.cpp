@@ -92,6 +92,32 @@ double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
   return sum;
 }
 
+namespace {
+
+std::vector<const Program*> programs_that_load(const Job& job) {
+  using program::ProgramName;
+  std::vector<const Program*> programs;
+  for (const ProgramName name : {ProgramName::load, ProgramName::load_adapter})
+    if (const Program* program = job.find(name); program != nullptr) programs.push_back(program);
+  return programs;
+}
+
+}  // namespace
+
+double load_seconds(const Job& job, const Rates& rates) {
+  double sum = 0;
+  for (const Program* program : programs_that_load(job))
+    sum += simulate(*program, rates, {}).seconds;
+  return sum;
+}
+
+std::string_view load_basis(const Job& job, const Rates& rates) {
+  for (const Program* program : programs_that_load(job))
+    for (const Operation& operation : program->operations)
+      if (operation.channel == program::Channel::storage) return rates.storage_basis();
+  return rates.basis();
+}
+
 program::Load full_load(int64_t row_tokens) {
   return {.segment_tokens = 0, .trained_fraction = 1.0, .row_tokens = row_tokens};
 }

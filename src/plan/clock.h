@@ -36,6 +36,13 @@ Timeline simulate(const program::Program& program, const Rates& rates, const pro
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
                     const program::Load& load);
 
+// Seconds of the programs that load, before the first step: files at the rate of the storage,
+// initial values at that of the device's memory. What it leaves out: a conversion or quantisation
+// that is slower than the files, and opening them.
+double load_seconds(const Job& job, const Rates& rates);
+// What that is by: Rates::storage_basis() where files are read, else Rates::basis().
+std::string_view load_basis(const Job& job, const Rates& rates);
+
 // What is assumed of a batch while no data is known: rows full of tokens that all carry loss, each
 // one segment.
 program::Load full_load(int64_t row_tokens);

@@ -118,6 +118,8 @@ std::string to_json(const PlanDocument& document) {
   json["tokens_per_step"] = document.tokens_per_step;
   json["step_seconds"] = document.step_seconds;
   json["step_basis"] = document.step_basis;
+  json["load_seconds"] = document.load_seconds;
+  json["load_basis"] = document.load_basis;
   json["tokens_per_second"] =
       document.step_seconds > 0
           ? static_cast<double>(document.tokens_per_step) / document.step_seconds

@@ -52,6 +52,8 @@ struct PlanDocument {
   int64_t tokens_per_step = 0;
   double step_seconds = 0;  // 0: unknown
   std::string step_basis;   // "calibrated", "data sheet", "assumed", "measured" or "unknown"
+  double load_seconds = 0;  // of weights and adapter, before the first step; 0: unknown
+  std::string load_basis;   // likewise
   std::string workspaces;   // "exact" or "bound"
   std::string target;
   std::string libraries;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "models/forward.h"
 #include "models/weights.h"
+#include "plan/storage_programs.h"
 #include "program/tensor_names.h"
 #include "program/verify.h"
 
@@ -17,57 +19,8 @@ using program::DType;
 using program::Program;
 using program::ProgramName;
 using program::Role;
-using program::Space;
 using program::Tensor;
 using program::TensorId;
-
-// Blocks of the largest weight that can be stored as NF4.
-int64_t largest_blocks(const models::ModelConfig& model) {
-  int64_t blocks = 0;
-  for (const models::Weight& weight : models::weights_of(model))
-    if (weight.is_linear()) blocks = std::max(blocks, program::nf4_blocks(weight.shape.elements()));
-  return blocks;
-}
-
-void add_staging(Program& load, std::string name, DType dtype, int64_t elements, Space space) {
-  Tensor tensor;
-  tensor.name = std::move(name);
-  tensor.shape = {elements};
-  tensor.dtype = dtype;
-  tensor.role = Role::staging;
-  tensor.space = space;
-  load.tensors.push_back(std::move(tensor));
-}
-
-// Two slots through which weights stream where file and memory differ in element type. For each,
-// where the host does not reach the device, what is on its way to or from it. With a base that may
-// be quantised on the way also: the scales of a weight, of which a double quantised one needs all
-// first and which are looked at for what is not finite; and on a device that the host does not
-// reach a slot's values and their scales, since it quantises them there.
-Program load_program(const std::optional<passes::QuantizeOptions>& quantization,
-                     const models::ModelConfig& model, const program::Target& target) {
-  constexpr int64_t kSlotBlocks = program::nf4_blocks(kLoadSlotBytes / 2);  // of 16-bit values
-  const bool is_remote = !target.host_reaches_device();
-  const int64_t blocks = quantization ? largest_blocks(model) : 0;
-  const bool is_nested = quantization && quantization->nested;
-  Program load;
-  load.name = name_of(ProgramName::load);
-  for (int slot = 0; slot < kLoadSlots; ++slot) {
-    const auto add = [&](std::string (*name)(int), DType dtype, int64_t elements, Space space) {
-      add_staging(load, name(slot), dtype, elements, space);
-    };
-    add(program::load_slot_name, DType::u8, kLoadSlotBytes, Space::pinned_host);
-    if (is_remote)
-      add(program::load_stage_name, DType::u8, kLoadStages * kLoadStageBytes, Space::pinned_host);
-    if (blocks == 0) continue;
-    if (is_nested || is_remote)
-      add(program::load_absmax_name, DType::f32, blocks, Space::pinned_host);
-    if (!is_remote) continue;
-    add(program::load_values_name, DType::u8, kLoadSlotBytes, Space::device);
-    if (is_nested) add(program::load_scales_name, DType::f32, kSlotBlocks, Space::device);
-  }
-  return load;
-}
 
 Program adapted(const Program& forward, const methods::LoraOptions& options, bool training) {
   methods::LoraOptions lora = options;
@@ -85,6 +38,15 @@ int64_t elements(const std::vector<Tensor>& tensors) {
   return sum;
 }
 
+void append(Job& job, std::vector<Program> programs, bool verify) {
+  for (Program& program : programs) {
+    if (verify)
+      for (const std::string& problem : program::verify(program))
+        SNUG_CHECK(false, "program {}: {}", program.name, problem);
+    job.programs.push_back(std::move(program));
+  }
+}
+
 class TrainingPlanner {
  public:
   TrainingPlanner(const TrainingSpec& spec, const program::Target& target)
@@ -99,7 +61,6 @@ class TrainingPlanner {
     const std::vector<TensorId> trainable = methods::trainable_tensors(forward);
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
     Program update = methods::update(job_.trainables, spec_.update);
-    add(load_program(spec_.quantization, spec_.model, target_));
     add_micro(forward, trainable, false, spec_.update_in_backward ? &update : nullptr);
     if (spec_.accumulation > 1)
       add_micro(training_forward(ProgramName::micro_next), trainable, true, nullptr);
@@ -107,6 +68,7 @@ class TrainingPlanner {
                                            tensor_of(update, program::kGradientNormName)}));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
+    add_storage_programs();
     job_.compute = spec_.compute;
     job_.trainable_parameters = elements(job_.trainables);
     job_.parameters = models::parameter_count(spec_.model) +
@@ -151,6 +113,15 @@ class TrainingPlanner {
                          .recompute = spec_.recompute,
                          .offload = spec_.activation_offloading},
                         update));
+  }
+
+  void add_storage_programs() {
+    const Origin origin{.model = spec_.model,
+                        .init_seed = spec_.init_seed,
+                        .adapter_in_files = spec_.adapter_in_files,
+                        .adapter_seed = spec_.lora.seed};
+    append(job_, loading_programs(job_, origin, target_), spec_.verify);
+    append(job_, saving_programs(job_, spec_.model, target_), spec_.verify);
   }
 
   void add_evaluate() {
@@ -200,13 +171,15 @@ Job plan_training(const TrainingSpec& spec, const program::Target& target) {
 Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   passes::Pipeline pipeline(target, spec.verify, spec.quantization);
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
-  std::vector<Program> programs{load_program(spec.quantization, spec.model, target)};
-  programs.push_back(
+  Job job;
+  job.programs.push_back(
       pipeline.plain(inference_forward(spec, ProgramName::prefill, spec.prefill_tokens, outputs)));
   if (!spec.all_logits)
-    programs.push_back(pipeline.plain(
+    job.programs.push_back(pipeline.plain(
         inference_forward(spec, ProgramName::decode, spec.sequences, spec.sequences)));
-  Job job = make_job(std::move(programs), target);
+  const Origin origin{.model = spec.model, .init_seed = spec.init_seed, .adapter_in_files = true};
+  append(job, loading_programs(job, origin, target), spec.verify);
+  job.layout = passes::layout(job.programs, target.alignment_bytes());
   job.passes = pipeline.records();
   job.compute = spec.compute;
   job.parameters = models::parameter_count(spec.model);
@@ -218,6 +191,16 @@ Job make_job(std::vector<Program> programs, const program::Target& target) {
   job.programs = std::move(programs);
   job.layout = passes::layout(job.programs, target.alignment_bytes());
   return job;
+}
+
+std::vector<Tensor> adapter_tensors(const Job& job) {
+  std::vector<Tensor> tensors;
+  std::unordered_set<std::string_view> known;
+  for (const Program& program : job.programs)
+    for (const Tensor& tensor : program.tensors)
+      if (tensor.role == Role::adapter && known.insert(tensor.name).second)
+        tensors.push_back(tensor);
+  return tensors;
 }
 
 std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation) {

@@ -40,6 +40,9 @@ struct TrainingSpec {
   bool deterministic = true;        // the same bits on every run, whatever the target
   bool evaluate = false;
   bool verify = false;  // check every pass and the layout
+  // Weights are made of this seed (init=random); nothing: they are read.
+  std::optional<int64_t> init_seed{};
+  bool adapter_in_files = false;  // the adapter is read; else made of lora.seed
 
   int64_t sequence_tokens() const { return longest_document > 0 ? longest_document : row_tokens; }
 };
@@ -56,6 +59,7 @@ struct InferenceSpec {
   int64_t prefill_tokens = 0;  // chunk of a prompt that one prefill run takes
   bool all_logits = false;     // score: logits of every prefill token, not only the last
   bool verify = false;
+  std::optional<int64_t> init_seed{};  // as in TrainingSpec
 };
 
 struct Job {
@@ -88,12 +92,7 @@ struct StepProgram {
 // In the order of the training loop; those that the job has.
 std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation);
 
-// Bytes of one slot through which tensors are read; each of two readers has one.
-inline constexpr int64_t kLoadSlotBytes = 4 << 20;
-inline constexpr int kLoadSlots = 2;
-// Of what a slot's values become: at most twice as wide. Where it has to be copied to a device,
-// each reader has so many of these and fills one while the others' copies are under way.
-inline constexpr int64_t kLoadStageBytes = 2 * kLoadSlotBytes;
-inline constexpr int kLoadStages = 2;
+// The tensors of the job's adapter, each module's A before its B; none where it has no adapter.
+std::vector<program::Tensor> adapter_tensors(const Job& job);
 
 }  // namespace snug::plan

@@ -94,7 +94,8 @@ Rates Rates::assumed(int threads) {
                      .launch_seconds = 5e-6,
                      .attention_flops_a_second = 0,
                      .library_attention_peak = 0,
-                     .host_bytes_a_second = 4e9 * cores};
+                     .host_bytes_a_second = 4e9 * cores,
+                     .storage_bytes_a_second = kAssumedStorageBytesASecond};
   return rates;
 }
 
@@ -115,7 +116,8 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
                      .launch_seconds = 5e-6,
                      .attention_flops_a_second = kAttention * peaks.bf16_flops_a_second,
                      .library_attention_peak = peaks.bf16_flops_a_second,
-                     .host_bytes_a_second = kLink * peaks.host_bytes_a_second};
+                     .host_bytes_a_second = kLink * peaks.host_bytes_a_second,
+                     .storage_bytes_a_second = kAssumedStorageBytesASecond};
   return rates;
 }
 
@@ -126,13 +128,18 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   std::vector<double> flops;
   std::vector<double> f32_flops;
   std::vector<double> bytes;
+  std::vector<double> storage;
   std::optional<double> launch;
   for (const RateSample& sample : samples) {
     const double rate = sample.work / sample.seconds;
     samples_[sample.name].push_back(
         {logarithms(sample.shape), std::log2(rate), sample.seconds, sample.work});
-    // What crosses the link says nothing of operations.
+    // What crosses the link or comes from files says nothing of operations.
     if (sample.unit == Work::link_bytes) continue;
+    if (sample.unit == Work::storage_bytes) {
+      storage.push_back(rate);
+      continue;
+    }
     launch = std::min(launch.value_or(sample.seconds), sample.seconds);
     if (sample.unit != Work::flops)
       bytes.push_back(rate);
@@ -148,6 +155,8 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   roofline_.launch_seconds = launch.value_or(otherwise.launch_seconds);
   roofline_.host_bytes_a_second = peaks.host_bytes_a_second > 0 ? kLink * peaks.host_bytes_a_second
                                                                 : roofline_.bytes_a_second / 2;
+  has_storage_ = !storage.empty();
+  roofline_.storage_bytes_a_second = upper_rate(storage, otherwise.storage_bytes_a_second);
 }
 
 double Rates::seconds(const program::OperationView& view, const program::Load& load) const {
@@ -188,6 +197,7 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
     rate = attention_flops_a_second(*key.attention);
   if (key.unit == Work::link_bytes)
     return cost.bytes / roofline_.host_bytes_a_second + roofline_.launch_seconds;
+  if (key.unit == Work::storage_bytes) return cost.bytes / roofline_.storage_bytes_a_second;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_a_second;
   return std::max(work, moved) + cost.serial_bytes / roofline_.bytes_a_second +

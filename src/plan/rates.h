@@ -39,8 +39,13 @@ struct Roofline {
   double attention_flops_a_second = 0;  // of own kernels; 0: as products
   // That shares of a library's attention (library_attention.h) are of; 0: as own kernels.
   double library_attention_peak = 0;
-  double host_bytes_a_second = 0;  // of copies between spaces
+  double host_bytes_a_second = 0;     // of copies between spaces
+  double storage_bytes_a_second = 0;  // of files
 };
+
+// Of files, where it was not measured: drives of servers read 2 to 7 GB/s, network volumes of
+// clouds 0.2 to 1, what the system has cached comes at more than either.
+inline constexpr double kAssumedStorageBytesASecond = 1e9;
 
 // What plans call rates that `snug bench calibrate` measured, and those that a first run did.
 inline constexpr std::string_view kCalibrated = "calibrated";
@@ -55,7 +60,7 @@ class Rates {
   static Rates of_data_sheet(const program::DataSheetRates& peaks);
   // Of a machine that was measured. Requires at least one sample; the roofline is read off them,
   // except for copies between spaces that no sample has: of a card by its maker's peaks, else at
-  // half the rate of bytes. `basis` must outlive the object.
+  // half the rate of bytes; and for files that no sample has. `basis` must outlive the object.
   explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {},
                  std::string_view basis = kCalibrated);
 
@@ -67,6 +72,10 @@ class Rates {
 
   // kCalibrated, kCalibratedQuickly, "assumed" or "data sheet".
   std::string_view basis() const { return basis_; }
+  // Likewise of files: basis() where samples have them, else "assumed".
+  std::string_view storage_basis() const {
+    return has_storage_ ? basis_ : std::string_view("assumed");
+  }
   const Roofline& roofline() const { return roofline_; }
 
  private:
@@ -89,6 +98,7 @@ class Rates {
   std::map<std::string, std::vector<Point>, std::less<>> samples_;
   Roofline roofline_;
   std::string_view basis_ = "assumed";
+  bool has_storage_ = false;  // samples of files
 };
 
 }  // namespace snug::plan

@@ -213,6 +213,8 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.update_in_backward = recipe.optim_in_backward;
   spec.deterministic = recipe.deterministic;
   spec.evaluate = !recipe.eval_data.empty();
+  if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
+  spec.adapter_in_files = !recipe.adapter.empty();
   if (shape) shape(spec);
   return spec;
 }

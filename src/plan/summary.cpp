@@ -50,6 +50,11 @@ std::string basis_text(const std::string& basis) {
   return basis == "data sheet" ? "an estimate from data sheet rates, not measured" : basis;
 }
 
+// Files come as fast as where they lie, which nobody may have measured.
+std::string load_basis_text(const std::string& basis) {
+  return basis == "assumed" ? "at assumed rates" : basis_text(basis);
+}
+
 std::string step_text(const PlanDocument& document) {
   if (document.step_seconds <= 0)
     return fmt::format("unknown, up to {} tokens", document.tokens_per_step);
@@ -110,6 +115,8 @@ std::string summary(const PlanDocument& document) {
                       document.card ? " on the host" : "");
   text += fmt::format("\n  rows         {}", rows_text(document));
   text += fmt::format("\n  step         {}", step_text(document));
+  text += fmt::format("\n  loading      {} ({})", seconds_text(document.load_seconds),
+                      load_basis_text(document.load_basis));
   if (!document.rotary_factors.empty())
     text += fmt::format("\n  positions    longrope's {} factors, by the longest document",
                         document.rotary_factors);
@@ -127,6 +134,8 @@ std::string comparison(const PlanDocument& planned, const PlanDocument& measured
   const double ratio = planned.step_seconds > 0 ? measured.step_seconds / planned.step_seconds : 0;
   text +=
       line("step", seconds_text(planned.step_seconds), seconds_text(measured.step_seconds), ratio);
+  text += line("loading", seconds_text(planned.load_seconds), seconds_text(measured.load_seconds),
+               planned.load_seconds > 0 ? measured.load_seconds / planned.load_seconds : 0);
   return text;
 }
 

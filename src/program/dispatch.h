@@ -25,4 +25,17 @@ Result dispatch(const Attributes& attributes, F&& f) {
       attributes);
 }
 
+// The same for what a backend runs. A CHECK fails for a kind that the runtime performs.
+template <typename Result, typename F>
+Result dispatch_run(const Attributes& attributes, F&& f) {
+  return dispatch<Result>(attributes, [&]<typename Struct>(const Struct& concrete) -> Result {
+    if constexpr (traits_of<Struct>().by_runtime) {
+      SNUG_CHECK(false, "a backend runs what the runtime performs");
+      return Result();
+    } else {
+      return f(concrete);
+    }
+  });
+}
+
 }  // namespace snug::program

@@ -16,6 +16,7 @@
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"
 #include "program/kinds/silu_mul.h"
+#include "program/kinds/storage.h"
 #include "program/kinds/transfer.h"
 
 #define SNUG_KINDS(X)                                    \
@@ -51,4 +52,10 @@
   X(MatmulNf4, matmul_nf4)                               \
   X(Copy, copy)                                          \
   X(Transfer, transfer)                                  \
-  X(Await, await)
+  X(Await, await)                                        \
+  X(Read, read)                                          \
+  X(ReadNf4, read_nf4)                                   \
+  X(Fill, fill)                                          \
+  X(FillNf4, fill_nf4)                                   \
+  X(Put, put)                                            \
+  X(Write, write)

@@ -35,7 +35,8 @@ inline constexpr int kKindCount = static_cast<int>(std::variant_size_v<Attribute
 
 // What an operation occupies while it runs. Operations of different channels run side by side where
 // nothing orders them; those of one channel run one after the other.
-enum class Channel : uint8_t { compute, host_to_device, device_to_host, interconnect };
+// `storage`: files are read or written.
+enum class Channel : uint8_t { compute, host_to_device, device_to_host, interconnect, storage };
 
 enum class Phase : uint8_t { forward, recompute, backward, update };
 
@@ -45,7 +46,7 @@ struct Operation {
   std::vector<TensorId> writes;        // wholly overwritten, never read
   std::vector<TensorId> updates;       // read and written in place
   TensorId workspace = kNone;          // scratch, undefined before and after
-  Channel channel = Channel::compute;  // another one only of what begins a copy
+  Channel channel = Channel::compute;  // another one only of what begins a copy or reaches files
   // Done in one go with the operation before it, as the target decided: one launch for both.
   bool joined = false;
   Phase phase = Phase::forward;

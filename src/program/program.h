@@ -2,7 +2,9 @@
 //
 // Meaning. Operations run in list order, one after the other, except transfers: a transfer begins
 // when all before it that computes is done, and goes on next to what follows until an await of it
-// has run. Joined operations may run together with the one before them.
+// has run. Joined operations may run together with the one before them. What the runtime performs
+// on channel storage may overlap with the next such operation: one is read while the other is
+// converted.
 // An operation reads `reads`, overwrites `writes` (whatever they held is undefined before), reads
 // and writes `updates` in place, and may scribble on its workspace; it touches nothing else and
 // allocates nothing. Two tensors share bytes only if one is a view of the other, or if layout

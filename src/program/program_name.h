@@ -17,6 +17,10 @@ enum class ProgramName : uint8_t {
   evaluate,
   prefill,
   decode,
+  load_adapter,
+  restore,
+  save,
+  save_state,
 };
 
 constexpr auto words_of(ProgramName /*type*/) {
@@ -27,7 +31,11 @@ constexpr auto words_of(ProgramName /*type*/) {
                                    {ProgramName::update, "update"},
                                    {ProgramName::evaluate, "evaluate"},
                                    {ProgramName::prefill, "prefill"},
-                                   {ProgramName::decode, "decode"}});
+                                   {ProgramName::decode, "decode"},
+                                   {ProgramName::load_adapter, "load_adapter"},
+                                   {ProgramName::restore, "restore"},
+                                   {ProgramName::save, "save"},
+                                   {ProgramName::save_state, "save_state"}});
 }
 
 constexpr std::string_view name_of(ProgramName name) { return base::word_of(name); }

@@ -11,6 +11,7 @@
 //   linear losses     "linear_cross_entropy_train bf16 .." (trained rows, vocab, hidden) FLOPs
 //   global_norm       "global_norm f32"                    (bytes of a mean tensor)   bytes
 //   copy, transfer    "transfer bf16 > bf16"               (bytes)                    link bytes
+//   read, write       "storage read", "storage write"      (bytes)                    storage bytes
 //   all other kinds   "rms_norm bf16 bf16 > bf16"          (bytes)                    bytes
 //
 // Pure functions.
@@ -26,13 +27,15 @@
 
 namespace snug::program {
 
-// Which resource an operation's work counts: arithmetic, the memory's bandwidth, or that of the
-// link between host and device.
-enum class Work : uint8_t { flops, bytes, link_bytes };
+// Which resource an operation's work counts: arithmetic, the memory's bandwidth, that of the link
+// between host and device, or that of files.
+enum class Work : uint8_t { flops, bytes, link_bytes, storage_bytes };
 // What it is counted in.
 constexpr auto words_of(Work /*type*/) {
-  return base::words<Work>(
-      {{Work::flops, "flops"}, {Work::bytes, "bytes"}, {Work::link_bytes, "link_bytes"}});
+  return base::words<Work>({{Work::flops, "flops"},
+                            {Work::bytes, "bytes"},
+                            {Work::link_bytes, "link_bytes"},
+                            {Work::storage_bytes, "storage_bytes"}});
 }
 
 // What is asked of a rate table for attention.

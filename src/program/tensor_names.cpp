@@ -38,10 +38,16 @@ std::string workspace_name(size_t operation, bool exact) {
 }
 bool is_bound(std::string_view workspace) { return workspace.ends_with(".bound"); }
 
-std::string load_slot_name(int slot) { return fmt::format("load.slot.{}", slot); }
-std::string load_stage_name(int slot) { return fmt::format("load.stage.{}", slot); }
-std::string load_absmax_name(int slot) { return fmt::format("load.absmax.{}", slot); }
-std::string load_values_name(int slot) { return fmt::format("load.values.{}", slot); }
-std::string load_scales_name(int slot) { return fmt::format("load.scales.{}", slot); }
+std::string original_name(std::string_view tensor) {
+  constexpr std::string_view kMasterPrefix = "master.";
+  return std::string(tensor.starts_with(kMasterPrefix) ? tensor.substr(kMasterPrefix.size())
+                                                       : tensor);
+}
+
+std::string staging_slot_name(int slot) { return fmt::format("staging.slot.{}", slot); }
+std::string staging_stage_name(int slot) { return fmt::format("staging.stage.{}", slot); }
+std::string staging_absmax_name(int slot) { return fmt::format("staging.absmax.{}", slot); }
+std::string staging_values_name(int slot) { return fmt::format("staging.values.{}", slot); }
+std::string staging_scales_name(int slot) { return fmt::format("staging.scales.{}", slot); }
 
 }  // namespace snug::program

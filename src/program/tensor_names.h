@@ -51,11 +51,15 @@ std::string clip_factor_name(std::string_view trainable);
 std::string workspace_name(size_t operation, bool exact);
 bool is_bound(std::string_view workspace);
 
-// The staging memory of the program `load`, for each of its slots: plan/job.h says what they hold.
-std::string load_slot_name(int slot);
-std::string load_stage_name(int slot);
-std::string load_absmax_name(int slot);
-std::string load_values_name(int slot);
-std::string load_scales_name(int slot);
+// Of a trainable tensor by its master's name or its own; other names stay as they are.
+std::string original_name(std::string_view tensor);
+
+// The staging memory of a program that loads or saves, for each of its slots:
+// plan/storage_programs.h says what they hold.
+std::string staging_slot_name(int slot);
+std::string staging_stage_name(int slot);
+std::string staging_absmax_name(int slot);
+std::string staging_values_name(int slot);
+std::string staging_scales_name(int slot);
 
 }  // namespace snug::program

@@ -1,12 +1,16 @@
 #include "program/text_attributes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <bit>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <type_traits>
+
+#include "base/words.h"
 
 namespace snug::program {
 namespace {
@@ -20,6 +24,11 @@ std::string value_text(float value) {
   std::array<char, 32> digits{};
   const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   return fmt::format(" {}", std::string_view(digits.data(), result.ptr));
+}
+
+template <typename Enum>
+requires std::is_enum_v<Enum> std::string value_text(Enum value) {
+  return fmt::format(" {}", base::word_of(value));
 }
 
 template <typename Value>
@@ -43,6 +52,19 @@ requires std::is_integral_v<Integer>
 void parse_value(LineCursor& cursor, Integer& value) {
   using Limits = std::numeric_limits<Integer>;
   value = static_cast<Integer>(cursor.integer("an integer", Limits::min(), Limits::max()));
+}
+
+// One of the words of its enumeration.
+template <typename Enum>
+requires std::is_enum_v<Enum>
+void parse_value(LineCursor& cursor, Enum& value) {
+  const size_t begin = cursor.position();
+  const std::string word = cursor.word("a word");
+  const std::optional<Enum> known = base::from_word<Enum>(word);
+  if (!known)
+    cursor.fail_at(begin, fmt::format("unknown word '{}'; expected one of: {}", word,
+                                      fmt::join(base::all_words<Enum>(), ", ")));
+  value = *known;
 }
 
 void parse_value(LineCursor& cursor, float& value) { value = cursor.number("a number"); }

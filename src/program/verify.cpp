@@ -143,7 +143,8 @@ class Verifier {
         report(i, fmt::format("touches tensor {} of {}", id, program_.tensors.size()));
     };
     for_each_tensor(operation, check);
-    if (operation.channel != Channel::compute && !traits_of(operation).begins_copy)
+    const Traits& traits = traits_of(operation);
+    if (operation.channel != Channel::compute && !traits.begins_copy && !traits.by_runtime)
       report(i, fmt::format("runs on channel {}", name_of(operation.channel)));
   }
 
@@ -167,12 +168,14 @@ class Verifier {
     if (!fits) report(i, "is joined to what it cannot run with");
   }
 
-  // Every kind runs on the device and reaches nothing else, except for copies between spaces.
+  // Every kind runs on the device and reaches nothing else, except for copies between spaces and
+  // the staging memory of what the runtime performs.
   void check_place(size_t i, const Touched& operand) {
     const Tensor& tensor = program_.tensor(operand.id);
     const Traits& traits = traits_of(program_.operations[i]);
     const bool copies = traits.begins_copy || traits.ends_copy || traits.is_host_copy;
-    if (tensor.space != Space::device && !copies)
+    const bool stages = traits.by_runtime && tensor.role == Role::staging;
+    if (tensor.space != Space::device && !copies && !stages)
       report(i,
              fmt::format("{} '{}', which lies in {} memory and cannot be reached from the device",
                          verb(operand.touch), tensor.name, name_of(tensor.space)));
@@ -215,7 +218,8 @@ class Verifier {
       if (operand.touch != Touch::read && operand.touch != Touch::update) continue;
       const Tensor& tensor = program_.tensor(operand.id);
       const Region& part = region(operand.id);
-      if (tensor.lifetime != Lifetime::program) continue;
+      // What passes through staging memory is gone when the operation is done.
+      if (tensor.lifetime != Lifetime::program || tensor.role == Role::staging) continue;
       if (!written_[static_cast<size_t>(part.owner)].covers(part))
         report(i, fmt::format("{} '{}' before all of it is written", verb(operand.touch),
                               tensor.name));

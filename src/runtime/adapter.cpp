@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "formats/directory_transaction.h"
 #include "formats/hf_folder.h"
-#include "runtime/random_weights.h"
-#include "runtime/read_tensors.h"
+#include "runtime/perform.h"
 #include "runtime/save_tensors.h"
 
 namespace snug::runtime {
@@ -21,21 +20,6 @@ namespace fs = std::filesystem;
 using formats::LoraModule;
 using formats::PeftAdapter;
 using formats::TensorIndex;
-
-constexpr std::string_view kSuffixA = ".lora_A.weight";
-constexpr std::string_view kSuffixB = ".lora_B.weight";
-constexpr const char* kStem = "adapter_model";
-
-std::string tensor_a(const LoraModule& module) {
-  return fmt::format("{}{}", module.module, kSuffixA);
-}
-std::string tensor_b(const LoraModule& module) {
-  return fmt::format("{}{}", module.module, kSuffixB);
-}
-
-int64_t rank_of(const Executor& executor, const LoraModule& module) {
-  return executor.tensor(tensor_a(module)).shape[0];
-}
 
 // A module of `wanted` that `present` lacks, and how many there are.
 struct Lacking {
@@ -96,63 +80,24 @@ void check_scale(const PeftAdapter& adapter, const methods::LoraOptions& options
       options.rslora);
 }
 
-std::vector<Transfer> transfers_of(const TensorIndex& index, const std::vector<LoraModule>& modules,
-                                   Executor& executor) {
-  std::unordered_map<std::string, std::string> tensor_of;
-  for (const LoraModule& module : modules) {
-    tensor_of.emplace(formats::lora_a_key(module.module), tensor_a(module));
-    tensor_of.emplace(formats::lora_b_key(module.module), tensor_b(module));
-  }
-  std::vector<Transfer> transfers;
-  for (const formats::IndexedTensor& tensor : index.tensors()) {
-    transfers.push_back({&tensor, original_of(executor, tensor_of.at(tensor.info->name))});
-    check_transfer(
-        index, transfers.back(),
-        fmt::format("as lora_r = {} and the base model say", rank_of(executor, modules.front())));
-  }
-  return transfers;
-}
-
-std::vector<SavedTensor> saved_tensors(const Executor& executor) {
-  std::vector<SavedTensor> tensors;
-  for (const LoraModule& module : adapter_modules(executor.job())) {
-    tensors.push_back(
-        {formats::lora_a_key(module.module), original_of(executor, tensor_a(module))});
-    tensors.push_back(
-        {formats::lora_b_key(module.module), original_of(executor, tensor_b(module))});
-  }
-  return tensors;
-}
-
 }  // namespace
 
 std::vector<LoraModule> adapter_modules(const plan::Job& job) {
   std::vector<LoraModule> modules;
   std::unordered_map<std::string_view, size_t> known;
-  for (const program::Program& program : job.programs)
-    for (const program::Tensor& tensor : program.tensors) {
-      if (tensor.role != program::Role::adapter) continue;
-      const std::string_view name = tensor.name;
-      const bool is_a = name.ends_with(kSuffixA);
-      SNUG_CHECK(is_a || name.ends_with(kSuffixB), "{} is no tensor of LoRA", name);
-      const std::string_view module =
-          name.substr(0, name.size() - (is_a ? kSuffixA : kSuffixB).size());
-      const auto [found, added] = known.emplace(module, modules.size());
-      if (added) modules.push_back({std::string(module), 0, 0});
-      LoraModule& entry = modules[found->second];
-      (is_a ? entry.in_features : entry.out_features) = tensor.shape[is_a ? 1 : 0];
-    }
+  const std::vector<program::Tensor> tensors = plan::adapter_tensors(job);
+  for (const program::Tensor& tensor : tensors) {
+    const auto [module, is_a] = methods::lora_tensor(tensor.name);
+    const auto [found, added] = known.emplace(module, modules.size());
+    if (added) modules.push_back({std::string(module), 0, 0});
+    LoraModule& entry = modules[found->second];
+    (is_a ? entry.in_features : entry.out_features) = tensor.shape[is_a ? 1 : 0];
+  }
   return modules;
 }
 
-void initialise_adapter(int64_t seed, Executor& executor) {
-  executor.backend().synchronise();
-  for (const LoraModule& module : adapter_modules(executor.job())) {
-    const std::string a = tensor_a(module);
-    const float bound = 1.0F / std::sqrt(static_cast<float>(module.in_features));
-    fill_uniform({original_of(executor, a), a}, seed, bound, executor);
-    fill_constant(original_of(executor, tensor_b(module)), 0.0F, executor);
-  }
+void initialise_adapter(Executor& executor) {
+  perform(program::ProgramName::load_adapter, {}, executor);
 }
 
 void check_adapter(const fs::path& folder, const methods::LoraOptions& options,
@@ -166,11 +111,13 @@ void check_adapter(const fs::path& folder, const methods::LoraOptions& options,
 
 uint64_t load_adapter(const fs::path& folder, const methods::LoraOptions& options,
                       Executor& executor) {
+  constexpr auto kProgram = program::ProgramName::load_adapter;
   check_adapter(folder, options, executor.job());
-  const TensorIndex index(folder, kStem);
-  return read_tensors(index, transfers_of(index, adapter_modules(executor.job()), executor),
-                      executor)
-      .digest;
+  const TensorIndex index(folder, stem_of(FileSet::adapter));
+  const Sources sources = sources_of(
+      index, FileSet::adapter, fmt::format("as lora_r = {} and the base model say", options.r),
+      nullptr, kProgram, executor);
+  return perform(kProgram, sources, executor).digest;
 }
 
 void save_adapter(const fs::path& folder, const formats::LoraConfig& config,
@@ -184,14 +131,15 @@ formats::TensorChecksums write_adapter_files(const fs::path& folder,
                                              const formats::LoraConfig& config,
                                              const fs::path& base_folder, Executor& executor) {
   executor.backend().synchronise();
-  const std::vector<SavedTensor> tensors = saved_tensors(executor);
-  SNUG_CHECK(!tensors.empty(), "the job has no adapter to save");
+  SNUG_CHECK(!plan::adapter_tensors(executor.job()).empty(), "the job has no adapter to save");
+  const std::string stem = stem_of(FileSet::adapter);
+  Saved saved = saved_by(program::ProgramName::save, FileSet::adapter, executor);
   // PEFT reads one file only.
   formats::TensorChecksums checksums =
-      write_tensors(folder, kStem, tensors, executor, std::numeric_limits<int64_t>::max());
+      write_tensors(folder, stem, saved, executor, std::numeric_limits<int64_t>::max());
   formats::write_lora_config(folder, config);
   if (!base_folder.empty()) formats::copy_companion_files(base_folder, folder);
-  read_back(folder, kStem, tensors, executor);
+  read_back(folder, stem, saved, executor);
   return checksums;
 }
 

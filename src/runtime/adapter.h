@@ -19,8 +19,8 @@ namespace snug::runtime {
 // The modules that the job adapts, in program order; empty when it has no adapter.
 std::vector<formats::LoraModule> adapter_modules(const plan::Job& job);
 
-// As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
-void initialise_adapter(int64_t seed, Executor& executor);
+// Performs the program `load_adapter` of a job whose adapter is made.
+void initialise_adapter(Executor& executor);
 
 // Throws UserError when modules of a PEFT folder are missing or surplus, shapes differ, or the
 // folder's scale (lora_alpha, lora_r, use_rslora) is not that of `options`, with which the job was
@@ -28,7 +28,8 @@ void initialise_adapter(int64_t seed, Executor& executor);
 void check_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
                    const plan::Job& job);
 
-// Reads a PEFT folder into the job's adapter tensors, once it is checked. Gives the digest of what
+// Performs `load_adapter` of a job whose adapter is read, from a PEFT folder, once it is checked.
+// Gives the digest of what
 // was read (read_tensors.h).
 uint64_t load_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
                       Executor& executor);

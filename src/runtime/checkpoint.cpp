@@ -16,11 +16,10 @@
 #include "formats/directory_transaction.h"
 #include "formats/peft_adapter.h"
 #include "formats/tensor_index.h"
-#include "methods/update.h"
 #include "program/tensor_names.h"
 #include "runtime/adapter.h"
 #include "runtime/checkpoint_folders.h"
-#include "runtime/load_weights.h"
+#include "runtime/perform.h"
 #include "runtime/read_tensors.h"
 #include "runtime/save_model.h"
 #include "runtime/save_tensors.h"
@@ -31,34 +30,14 @@ namespace {
 namespace fs = std::filesystem;
 using formats::IndexedTensor;
 using formats::TensorIndex;
+using program::ProgramName;
 
 constexpr const char* kStateName = "trainer_state.json";
 constexpr const char* kChecksumsName = "checksums.json";
-constexpr const char* kOptimizerStem = "optimizer";
-
-// Names of what the optimizer keeps next to its tensors, in the order of the update.
-std::vector<std::string> optimizer_names(const Executor& executor) {
-  std::vector<std::string> names;
-  for (const program::Tensor& trainable : executor.job().trainables)
-    for (const std::string& name :
-         {program::master_name(trainable.name), program::first_moment_name(trainable.name),
-          program::second_moment_name(trainable.name), program::first_scale_name(trainable.name),
-          program::second_scale_name(trainable.name)})
-      if (executor.has(name)) names.push_back(name);
-  return names;
-}
-
-formats::TensorChecksums write_optimizer(const fs::path& folder, Executor& executor) {
-  std::vector<SavedTensor> tensors;
-  for (const std::string& name : optimizer_names(executor))
-    tensors.push_back({name, executor.tensor(name)});
-  return write_tensors(folder, kOptimizerStem, tensors, executor);
-}
 
 // Through which files pass that are not streamed to the arenas.
-std::span<std::byte> buffer_of(Executor& executor) {
-  const backends::Buffer& slot =
-      executor.tensor(program::ProgramName::load, program::load_slot_name(0));
+std::span<std::byte> buffer_of(program::ProgramName program, Executor& executor) {
+  const backends::Buffer& slot = executor.tensor(program, program::staging_slot_name(0));
   return {slot.data, static_cast<size_t>(slot.bytes())};
 }
 
@@ -94,63 +73,18 @@ void check_same_type(const TensorIndex& index, const Transfer& transfer) {
         base::name_of(transfer.destination.dtype));
 }
 
-// What a checkpoint's file calls a tensor, and the tensor's own name.
-struct Named {
-  std::string stored;
-  std::string name;
-};
-
-std::vector<Transfer> transfers_of(const TensorIndex& index, const std::vector<Named>& tensors,
-                                   const Executor& executor) {
-  std::vector<Transfer> transfers;
-  for (const Named& tensor : tensors) {
-    const IndexedTensor* stored = index.find(tensor.stored);
-    if (stored == nullptr)
-      base::throw_user_error(
-          "{}: the checkpoint has no '{}', which this job trains; it was made by another recipe "
-          "(method, optim, target_modules) or for another model",
-          index.folder().string(), tensor.stored);
-    transfers.push_back({stored, executor.tensor(tensor.name)});
-    check_same_type(index, transfers.back());
-  }
-  return transfers;
-}
-
 // Beyond `known`, the names of all that the job keeps in this file.
-void check_surplus(const TensorIndex& index, const std::vector<std::string>& known) {
-  const std::unordered_set<std::string_view> names(known.begin(), known.end());
+void check_surplus(const TensorIndex& index, const std::unordered_set<std::string>& known) {
   for (const IndexedTensor& tensor : index.tensors())
-    if (!names.contains(tensor.info->name))
+    if (!known.contains(tensor.info->name))
       base::throw_user_error(
           "{}: the checkpoint holds '{}', which this job does not keep; it was made by another "
           "recipe (method, optim, target_modules) or for another model",
           index.path_of(tensor).string(), tensor.info->name);
 }
 
-std::string key_of(const program::Tensor& trainable) {
-  const bool adapter = trainable.role == program::Role::adapter;
-  // lora_a_key and lora_b_key put the same prefix before a tensor's name.
-  return adapter ? fmt::format("base_model.model.{}", trainable.name) : trainable.name;
-}
-
-// Trainable tensors whose only copy is in the model or adapter file: those without a master.
-std::vector<Named> tensors_without_master(const Executor& executor) {
-  std::vector<Named> tensors;
-  for (const program::Tensor& trainable : executor.job().trainables)
-    if (!executor.has(program::master_name(trainable.name)))
-      tensors.push_back({key_of(trainable), trainable.name});
-  return tensors;
-}
-
-std::vector<std::string> stored_trainables(const Executor& executor) {
-  std::vector<std::string> keys;
-  for (const program::Tensor& trainable : executor.job().trainables)
-    keys.push_back(key_of(trainable));
-  return keys;
-}
-
 TensorIndex open_trainables(const fs::path& folder, const Executor& executor) {
-  const bool adapter = !adapter_modules(executor.job()).empty();
+  const bool adapter = !plan::adapter_tensors(executor.job()).empty();
   const fs::path config = folder / (adapter ? "adapter_config.json" : "config.json");
   if (!fs::exists(config))
     base::throw_user_error(
@@ -158,23 +92,83 @@ TensorIndex open_trainables(const fs::path& folder, const Executor& executor) {
         folder.string(), config.filename().string(),
         base::word_of(adapter ? formats::Method::full : formats::Method::lora),
         base::word_of(adapter ? formats::Method::lora : formats::Method::full));
-  return TensorIndex(folder, adapter ? "adapter_model" : "model");
+  return TensorIndex(folder, stem_of(adapter ? FileSet::adapter : FileSet::model));
 }
 
-// All of a file's tensors in their order: those that are restored, and those that are verified
-// alone.
-std::vector<Transfer> verified(const TensorIndex& index, std::vector<Transfer> restored,
-                               const formats::FolderChecksums& checksums) {
-  std::unordered_map<const IndexedTensor*, Transfer*> by_source;
-  for (Transfer& transfer : restored) by_source.emplace(transfer.source, &transfer);
-  std::vector<Transfer> transfers;
-  for (const IndexedTensor& tensor : index.tensors()) {
-    const auto found = by_source.find(&tensor);
-    transfers.push_back(found != by_source.end() ? *found->second : without_destination(tensor));
-    transfers.back().checksums = formats::checksums_of(checksums, index, tensor);
+// The files of a checkpoint that hold tensors, as the program `restore` reads them.
+class CheckpointFiles {
+ public:
+  CheckpointFiles(const fs::path& folder, const formats::FolderChecksums& checksums,
+                  Executor& executor)
+      : checksums_(checksums),
+        executor_(executor),
+        trainables_(open_trainables(folder, executor)),
+        optimizer_(folder, stem_of(FileSet::optimizer)) {}
+
+  const IndexedTensor& find(const program::Tensor& tensor) const {
+    const FileSet files = files_in_checkpoint(tensor);
+    const TensorIndex& index = files == FileSet::optimizer ? optimizer_ : trainables_;
+    const std::string name = name_in(files, tensor.name);
+    const IndexedTensor* stored = index.find(name);
+    if (stored == nullptr)
+      base::throw_user_error(
+          "{}: the checkpoint has no '{}', which this job trains; it was made by another recipe "
+          "(method, optim, target_modules) or for another model",
+          index.folder().string(), name);
+    return *stored;
   }
-  return transfers;
-}
+  void check(const Transfer& transfer) const {
+    check_same_type(is_of(optimizer_, *transfer.source) ? optimizer_ : trainables_, transfer);
+  }
+  // Every byte of both, of which some are put back and the others verified alone.
+  ReadReport read(std::span<const Transfer> restored) const {
+    check_names();
+    ReadReport report;
+    for (const TensorIndex* index : {&optimizer_, &trainables_}) {
+      const ReadReport part =
+          read_tensors(*index, verified(*index, restored), executor_, ProgramName::restore);
+      report.bytes += part.bytes;
+      report.digest += part.digest;
+    }
+    return report;
+  }
+
+ private:
+  static bool is_of(const TensorIndex& index, const IndexedTensor& tensor) {
+    return index.find(tensor.info->name) == &tensor;
+  }
+
+  void check_names() const {
+    std::unordered_set<std::string> kept;
+    for (const program::Tensor& tensor : executor_.job().find(ProgramName::save_state)->tensors)
+      if (tensor.lifetime == program::Lifetime::run)
+        kept.insert(name_in(FileSet::optimizer, tensor.name));
+    check_surplus(optimizer_, kept);
+    std::unordered_set<std::string> trained;
+    for (const program::Tensor& trainable : executor_.job().trainables)
+      trained.insert(name_in(files_in_checkpoint(trainable), trainable.name));
+    check_surplus(trainables_, trained);
+  }
+
+  // All of a file's tensors in their order.
+  std::vector<Transfer> verified(const TensorIndex& index,
+                                 std::span<const Transfer> restored) const {
+    std::unordered_map<const IndexedTensor*, const Transfer*> by_source;
+    for (const Transfer& transfer : restored) by_source.emplace(transfer.source, &transfer);
+    std::vector<Transfer> transfers;
+    for (const IndexedTensor& tensor : index.tensors()) {
+      const auto found = by_source.find(&tensor);
+      transfers.push_back(found != by_source.end() ? *found->second : without_destination(tensor));
+      transfers.back().checksums = formats::checksums_of(checksums_, index, tensor);
+    }
+    return transfers;
+  }
+
+  const formats::FolderChecksums& checksums_;
+  Executor& executor_;
+  TensorIndex trainables_;
+  TensorIndex optimizer_;
+};
 
 // A folder that was renamed or copied to the name of another step would count steps again.
 void check_name(const fs::path& folder, const TrainerState& state) {
@@ -207,7 +201,7 @@ void check_file(const fs::path& path, int64_t bytes) {
 
 fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& state,
                          Executor& executor) {
-  SNUG_CHECK_EQ(options.adapter.has_value(), !adapter_modules(executor.job()).empty());
+  SNUG_CHECK_EQ(options.adapter.has_value(), !plan::adapter_tensors(executor.job()).empty());
   executor.backend().synchronise();
   const fs::path target = checkpoint_path(options.output_dir, state.step);
   formats::DirectoryTransaction transaction(target);
@@ -216,9 +210,10 @@ fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& s
       options.adapter
           ? write_adapter_files(folder, *options.adapter, options.model.folder, executor)
           : write_model_files(folder, options.model, executor);
-  tensors.merge(write_optimizer(folder, executor));
-  const std::string checksums =
-      formats::to_json(formats::checksums_of(folder, tensors, buffer_of(executor)));
+  Saved state_tensors = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
+  tensors.merge(write_tensors(folder, stem_of(FileSet::optimizer), state_tensors, executor));
+  const std::string checksums = formats::to_json(
+      formats::checksums_of(folder, tensors, buffer_of(ProgramName::save_state, executor)));
   base::write_file_atomically(folder / kChecksumsName, checksums);
   TrainerState complete = state;
   complete.checksums = base::checksum_text(base::checksum(checksums));
@@ -250,20 +245,16 @@ TrainerState restore_checkpoint(const fs::path& folder, const models::ModelConfi
   TrainerState state = read_checkpoint_state(folder);
   executor.backend().synchronise();
   const formats::FolderChecksums checksums = read_checksums(folder, state);
-  formats::verify_files(folder, checksums, buffer_of(executor));
-  const TensorIndex trainables = open_trainables(folder, executor);
-  const TensorIndex optimizer(folder, kOptimizerStem);
-  const std::vector<std::string> kept = optimizer_names(executor);
-  std::vector<Named> optimizer_tensors;
-  optimizer_tensors.reserve(kept.size());
-  for (const std::string& name : kept) optimizer_tensors.push_back({name, name});
-  const auto from_optimizer = transfers_of(optimizer, optimizer_tensors, executor);
-  check_surplus(optimizer, kept);
-  const auto from_trainables = transfers_of(trainables, tensors_without_master(executor), executor);
-  check_surplus(trainables, stored_trainables(executor));
-  read_tensors(optimizer, verified(optimizer, from_optimizer, checksums), executor);
-  read_tensors(trainables, verified(trainables, from_trainables, checksums), executor);
-  write_inverse_frequencies(config, executor);
+  formats::verify_files(folder, checksums, buffer_of(ProgramName::restore, executor));
+  const CheckpointFiles files(folder, checksums, executor);
+  const Sources sources{
+      .model = &config,
+      .find = [&](const program::Tensor& tensor) -> const IndexedTensor& {
+        return files.find(tensor);
+      },
+      .check = [&](const Transfer& transfer) { files.check(transfer); },
+      .read = [&](std::span<const Transfer> transfers) { return files.read(transfers); }};
+  perform(ProgramName::restore, sources, executor);
   return state;
 }
 

@@ -53,6 +53,10 @@ HostCopies host_copies_of(const Program& program, const Stretch& stretch) {
   return copies;
 }
 
+bool is_by_runtime(const Program& program) {
+  return !program.operations.empty() && program::traits_of(program.operations.front()).by_runtime;
+}
+
 }  // namespace
 
 struct Executor::Loaded {
@@ -65,6 +69,7 @@ struct Executor::Loaded {
   std::vector<Stretch> stretches;                                // in order
   std::vector<HostCopies> host_copies;                           // by stretch
   std::vector<std::unique_ptr<backends::Recording>> recordings;  // likewise; null: one by one
+  bool by_runtime = false;
   bool ran = false;
   bool is_recorded = false;  // as far as the backend does
 
@@ -125,6 +130,11 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
           {base + job.layout.offsets[p][id], tensor.dtype, tensor.shape, strides_of(tensor)});
       loaded->by_name.emplace(tensor.name, id);
     }
+    loaded->by_runtime = is_by_runtime(program);
+    if (loaded->by_runtime) {
+      programs_.push_back(std::move(loaded));
+      continue;
+    }
     loaded->operations.resize(program.operations.size());
     for (size_t i = 0; i < program.operations.size(); ++i) {
       resolve_operation(program, program.operations[i], loaded->tensors, backend,
@@ -146,6 +156,7 @@ Executor::~Executor() = default;
 
 void Executor::run(program::ProgramName program) {
   Loaded& list = loaded(program);
+  SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
   if (list.ran && !list.is_recorded && observer_ == nullptr) record(list);
   list.ran = true;
   for (size_t i = 0; i < list.stretches.size(); ++i) {
@@ -156,6 +167,7 @@ void Executor::run(program::ProgramName program) {
 
 std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) {
   Loaded& list = loaded(program);
+  SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
   std::vector<backends::Trace> traces(list.invocations.size());
   std::vector<backends::Invocation> traced = list.invocations;
   for (size_t i = 0; i < traced.size(); ++i) traced[i].trace = &traces[i];
@@ -223,6 +235,16 @@ bool Executor::has(std::string_view name) const {
   return std::any_of(programs_.begin(), programs_.end(),
                      [&](const auto& list) { return list->by_name.contains(name); });
 }
+
+bool Executor::has(program::ProgramName program, std::string_view name) const {
+  return loaded(program).by_name.contains(name);
+}
+
+const Buffer& Executor::tensor(program::ProgramName program, TensorId id) const {
+  return loaded(program).tensors[static_cast<size_t>(id)];
+}
+
+void Executor::note_performed(program::ProgramName program) { loaded(program).ran = true; }
 
 std::vector<bool> Executor::ran() const {
   std::vector<bool> result;

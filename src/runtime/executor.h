@@ -23,9 +23,10 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs one program's operations in order, the copies of its inputs (host.NAME) and results among
-  // them; returns when they are queued (done, on cpu). From the second time on as recordings, where
-  // the backend makes them and nobody observes (runtime/stretches.h).
+  // Runs one program's operations in order, unless the runtime performs them; the copies of its
+  // inputs (host.NAME) and results among them; returns when they are queued (done, on cpu). From
+  // the second time on as recordings, where the backend makes them and nobody observes
+  // (runtime/stretches.h).
   void run(program::ProgramName program);
   // The same without recordings: what the backend did with each operation.
   std::vector<backends::Trace> run_traced(program::ProgramName program);
@@ -36,6 +37,9 @@ class Executor {
   // A shared tensor (run or step) by name, whichever program has it.
   const backends::Buffer& tensor(std::string_view name) const;
   bool has(std::string_view name) const;
+  bool has(program::ProgramName program, std::string_view name) const;
+  // A tensor of the named program.
+  const backends::Buffer& tensor(program::ProgramName program, program::TensorId id) const;
 
   // Returns when the host side of the program's inputs may be written again: when every run so far,
   // of this program or of one that shares an input with it, has copied them.
@@ -56,8 +60,10 @@ class Executor {
     return value;
   }
 
-  // Which of the job's programs have run so far, by their index. One without operations (load) is
-  // there for its tensors and counts from the start.
+  // That the runtime has performed a program that no backend runs (runtime/perform.h).
+  void note_performed(program::ProgramName program);
+  // Which of the job's programs have run or were performed so far, by their index. One without
+  // operations counts from the start.
   std::vector<bool> ran() const;
   backends::Backend& backend() { return backend_; }
   const plan::Job& job() const { return job_; }

@@ -3,23 +3,25 @@
 #include <limits>
 
 #include "base/error.h"
+#include "plan/storage_programs.h"
 #include "program/tensor_names.h"
 
 namespace snug::runtime {
 
-HostWindow::HostWindow(Executor& executor, int slot) : backend_(executor.backend()) {
+HostWindow::HostWindow(Executor& executor, program::ProgramName program, int slot)
+    : backend_(executor.backend()) {
   if (backend_.host_reaches_device()) return;
-  stages_ = executor.tensor(program::ProgramName::load, program::load_stage_name(slot)).data;
-  copied_ = backend_.timeline(plan::kLoadStages);
+  stages_ = executor.tensor(program, program::staging_stage_name(slot)).data;
+  copied_ = backend_.timeline(plan::kStages);
 }
 
 HostWindow::~HostWindow() {
   if (copied_ == nullptr) return;
-  for (size_t stage = 0; stage < plan::kLoadStages; ++stage) copied_->wait(stage);
+  for (size_t stage = 0; stage < plan::kStages; ++stage) copied_->wait(stage);
 }
 
 int64_t HostWindow::capacity_bytes() const {
-  return stages_ == nullptr ? std::numeric_limits<int64_t>::max() : plan::kLoadStageBytes;
+  return stages_ == nullptr ? std::numeric_limits<int64_t>::max() : plan::kStageBytes;
 }
 
 std::byte* HostWindow::open(std::byte* device, int64_t bytes) {
@@ -29,7 +31,7 @@ std::byte* HostWindow::open(std::byte* device, int64_t bytes) {
   SNUG_CHECK(used_ + bytes <= capacity_bytes(), "{} bytes through a window that has {} left", bytes,
              capacity_bytes() - used_);
   if (pieces_.empty()) copied_->wait(stage_);
-  std::byte* const host = stages_ + static_cast<int64_t>(stage_) * plan::kLoadStageBytes + used_;
+  std::byte* const host = stages_ + static_cast<int64_t>(stage_) * plan::kStageBytes + used_;
   used_ = (used_ + bytes + kAlignment - 1) / kAlignment * kAlignment;
   pieces_.push_back({device, host, bytes});
   return host;
@@ -39,7 +41,7 @@ void HostWindow::close() {
   if (pieces_.empty()) return;
   for (const Piece& piece : pieces_) backend_.queue_copy(piece.device, piece.host, piece.bytes);
   copied_->mark(stage_);
-  stage_ = (stage_ + 1) % plan::kLoadStages;
+  stage_ = (stage_ + 1) % plan::kStages;
   pieces_.clear();
   used_ = 0;
 }

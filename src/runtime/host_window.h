@@ -1,8 +1,8 @@
 // How the host writes and reads tensors of the device: at their addresses where it reaches them,
-// else through the staging memory of the program `load`, piece by piece. What is written is copied
-// while the host fills the next stage of its ring; work that a backend is given later comes behind
-// it. One thread uses a window; windows of different slots may be used at once. Not while a program
-// runs, since it may have the staging memory for its own.
+// else through the staging memory of a program that loads or saves, piece by piece. What is written
+// is copied while the host fills the next stage of its ring; work that a backend is given later
+// comes behind it. One thread uses a window; windows of different slots may be used at once. Not
+// while a program runs, since it may have the staging memory for its own.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace snug::runtime {
 
 class HostWindow {
  public:
-  // `slot`: which staging memory, below plan::kLoadSlots.
-  HostWindow(Executor& executor, int slot);
+  // `slot`: which staging memory of the program, below plan::kSlots.
+  HostWindow(Executor& executor, program::ProgramName program, int slot);
   // Waits until all that was written is in place.
   ~HostWindow();
   HostWindow(const HostWindow&) = delete;
@@ -50,12 +50,13 @@ class HostWindow {
   std::vector<Piece> pieces_;
 };
 
-// Calls f(piece, first) over a contiguous tensor, as flat buffers of at most a stage's bytes that
-// the host may write, `first` the element each begins with. What f wrote is in place when this
-// returns.
+// Through the staging memory of `program`. Calls f(piece, first) over a contiguous tensor, as flat
+// buffers of at most a stage's bytes that the host may write, `first` the element each begins with.
+// What f wrote is in place when this returns.
 template <typename F>
-void write_pieces(const backends::Buffer& buffer, Executor& executor, F&& f) {
-  HostWindow window(executor, 0);
+void write_pieces(const backends::Buffer& buffer, Executor& executor, program::ProgramName program,
+                  F&& f) {
+  HostWindow window(executor, program, 0);
   const int64_t width = base::size_of(buffer.dtype);
   const int64_t most = window.capacity_bytes() / width;
   for (int64_t first = 0; first < buffer.elements(); first += most) {

@@ -5,17 +5,28 @@
 #include <string_view>
 
 #include "backends/backend.h"
+#include "base/random.h"
 #include "models/config.h"
 #include "runtime/executor.h"
+#include "runtime/stored_weight.h"
 
 namespace snug::runtime {
 
-// Fills every weight as Hugging Face initialises it: matrices normal(0, initializer_range), norms
-// 1, biases 0; and writes the rotary frequencies. Goes to the f32 master where there is one, as in
-// load_weights: run `prepare` afterwards. What is stored as NF4 is rounded to the compute type
-// first. The backend makes the values where they lie (backends/random_values.h); they depend on
-// seed, tensor name and position only, the same bits on every backend and number of threads.
-void random_weights(const models::ModelConfig& config, int64_t seed, Executor& executor);
+// Performs the program `load` of a job that was planned with init_seed. Weights are initialised as
+// Hugging Face does it: matrices normal(0, initializer_range), norms 1, biases 0. What is stored as
+// NF4 is rounded to the compute type first. The backend makes the values where they lie
+// (backends/random_values.h); they depend on seed, tensor name and position only, the same bits on
+// every backend and number of threads. Run `prepare` afterwards.
+void random_weights(const models::ModelConfig& config, Executor& executor);
+
+// What the values of a tensor of this name depend on.
+base::PhiloxKey tensor_key(std::string_view name, int64_t seed);
+
+// Makes a stored weight some blocks at a time and quantises it from there, through the staging
+// memory of the program: what the weight would be in the compute type, as quantised_from says of
+// files. Gives the bytes that were put in place.
+int64_t fill_stored(const backends::RandomValues& values, const StoredWeight& weight,
+                    int64_t elements, program::ProgramName program, Executor& executor);
 
 // A tensor (f32 or bf16, contiguous) and the name that its values come from.
 struct TensorName {

@@ -19,7 +19,8 @@
 #include "base/error.h"
 #include "base/finite.h"
 #include "formats/checksums.h"
-#include "methods/update.h"
+#include "formats/nf4.h"
+#include "plan/storage_programs.h"
 #include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/convert.h"
@@ -39,7 +40,7 @@ constexpr int64_t kParallelBytes = int64_t{8} << 20;
 // between.
 constexpr int64_t kStepBytes = int64_t{128} << 10;
 
-static_assert(plan::kLoadSlotBytes % base::kChecksumPieceBytes == 0);
+static_assert(plan::kSlotBytes % base::kChecksumPieceBytes == 0);
 static_assert(base::kChecksumPieceBytes % kStepBytes == 0);
 
 struct Piece {
@@ -51,13 +52,14 @@ struct Piece {
 // What the two readers share: which piece is next, and what is left of each tensor.
 class Work {
  public:
-  Work(std::span<const Transfer> transfers, Executor& executor) : transfers_(transfers) {
+  Work(std::span<const Transfer> transfers, Executor& executor, program::ProgramName program)
+      : transfers_(transfers) {
     left_.reserve(transfers.size());
     absmax_.reserve(transfers.size());
     size_t gathered = 0;
     for (const Transfer& transfer : transfers) {
       left_.push_back(transfer.destination.elements());
-      absmax_.push_back(transfer.stored ? absmax_of(*transfer.stored, gathered, executor)
+      absmax_.push_back(transfer.stored ? absmax_of(*transfer.stored, gathered, executor, program)
                                         : nullptr);
     }
   }
@@ -74,7 +76,7 @@ class Work {
     std::unique_lock lock(mutex_);
     while (!failure_ && index_ < transfers_.size()) {
       const Transfer& transfer = transfers_[index_];
-      const int64_t capacity = plan::kLoadSlotBytes / base::size_of(*transfer.source->info->dtype);
+      const int64_t capacity = plan::kSlotBytes / base::size_of(*transfer.source->info->dtype);
       const int64_t left = transfer.destination.elements() - element_;
       if (left > 0) {
         if (!is_absmax_free(index_)) {
@@ -92,15 +94,18 @@ class Work {
     return std::nullopt;
   }
 
-  // Whether this was the last piece of its tensor; whoever is told so finishes the tensor.
-  bool ends(const Piece& piece) {
+  // Whether this was the last piece of its tensor; whoever is told so finishes the tensor. `bytes`:
+  // what was put in place.
+  bool ends(const Piece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
+    add_bytes(piece, bytes);
     int64_t& left = left_[piece.transfer];
     left -= piece.elements;
     return left == 0;
   }
-  void finished(const Piece& piece) {
+  void finished(const Piece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
+    add_bytes(piece, bytes);
     absmax_[piece.transfer] = nullptr;
     ended_.notify_all();
   }
@@ -119,11 +124,16 @@ class Work {
   }
 
  private:
+  void add_bytes(const Piece& piece, int64_t bytes) {
+    if (backends::Trace* trace = transfer(piece).trace; trace != nullptr) trace->bytes += bytes;
+  }
+
   // Where the host does not reach the device it sees the absmax only here.
-  static float* absmax_of(const StoredWeight& stored, size_t& gathered, Executor& executor) {
+  static float* absmax_of(const StoredWeight& stored, size_t& gathered, Executor& executor,
+                          program::ProgramName program) {
     if (!stored.nested() && executor.backend().host_reaches_device()) return nullptr;
-    const auto slot = static_cast<int>(gathered++ % plan::kLoadSlots);
-    return executor.tensor(program::ProgramName::load, program::load_absmax_name(slot)).as<float>();
+    const auto slot = static_cast<int>(gathered++ % plan::kSlots);
+    return executor.tensor(program, program::staging_absmax_name(slot)).as<float>();
   }
 
   // Of the two tensors before this one at least one has ended, so one waits for them at most.
@@ -162,10 +172,10 @@ void round_in_place(std::byte* values, base::DType from, base::DType to, int64_t
 
 // What one thread reads with.
 struct Reader {
-  Reader(Executor& executor, int number, bool quantizes)
-      : slot(executor.tensor(program::ProgramName::load, program::load_slot_name(number)).data),
-        window(executor, number) {
-    if (quantizes) quantizer.emplace(executor, number);
+  Reader(Executor& executor, program::ProgramName program, int number, bool quantizes)
+      : slot(executor.tensor(program, program::staging_slot_name(number)).data),
+        window(executor, program, number) {
+    if (quantizes) quantizer.emplace(executor, program, number);
   }
   std::byte* slot;
   HostWindow window;
@@ -236,10 +246,11 @@ void read_to_quantize(const TensorIndex& index, const Piece& piece, Work& work, 
   const std::span<const float> absmax = quantize_piece(transfer, piece, work, reader);
   if (base::first_not_finite(base::DType::f32, absmax.data(), std::ssize(absmax)))
     explain(index, piece, transfer, absmax, reader);
-  if (!work.ends(piece)) return;
-  store_scales(work.absmax(piece), transfer.destination.elements(), *transfer.stored,
-               reader.window);
-  work.finished(piece);
+  const int64_t scales =
+      transfer.stored->nested() ? 0 : std::ssize(absmax) * int64_t{sizeof(float)};
+  if (!work.ends(piece, formats::nf4_code_bytes(piece.elements) + scales)) return;
+  work.finished(piece, store_scales(work.absmax(piece), transfer.destination.elements(),
+                                    *transfer.stored, reader.window));
 }
 
 void read_piece(const TensorIndex& index, const Piece& piece, Work& work, Reader& reader) {
@@ -260,11 +271,13 @@ void read_piece(const TensorIndex& index, const Piece& piece, Work& work, Reader
                     {destination.dtype, to, piece.first_element, piece.elements});
   }
   reader.window.close();
+  work.ends(piece, piece.elements * width);
 }
 
-void read_pieces(const TensorIndex& index, Work& work, Executor& executor, int number) {
+void read_pieces(const TensorIndex& index, Work& work, Executor& executor,
+                 program::ProgramName program, int number) {
   try {
-    Reader reader(executor, number, work.quantizes());
+    Reader reader(executor, program, number, work.quantizes());
     while (const auto piece = work.next()) read_piece(index, *piece, work, reader);
     work.add(reader.digest);
   } catch (...) {
@@ -298,11 +311,6 @@ std::string shape_text(const program::Shape& shape) {
 
 }  // namespace
 
-const Buffer& original_of(const Executor& executor, const std::string& name) {
-  const std::string master = program::master_name(name);
-  return executor.tensor(executor.has(master) ? master : name);
-}
-
 void check_transfer(const TensorIndex& index, const Transfer& transfer, const std::string& reason) {
   const formats::TensorInfo& info = *transfer.source->info;
   const std::string file = index.path_of(*transfer.source).string();
@@ -333,16 +341,16 @@ uint64_t digest_of(std::string_view tensor, int64_t first_byte, uint64_t checksu
 }
 
 ReadReport read_tensors(const TensorIndex& index, std::span<const Transfer> transfers,
-                        Executor& executor) {
+                        Executor& executor, program::ProgramName program) {
   int64_t bytes = 0;
   for (const Transfer& transfer : transfers) bytes += transfer.source->info->bytes();
   executor.backend().synchronise();
-  Work work(transfers, executor);
+  Work work(transfers, executor, program);
   if (bytes < kParallelBytes) {
-    read_pieces(index, work, executor, 0);
+    read_pieces(index, work, executor, program, 0);
   } else {
-    std::thread other([&] { read_pieces(index, work, executor, 1); });
-    read_pieces(index, work, executor, 0);
+    std::thread other([&] { read_pieces(index, work, executor, program, 1); });
+    read_pieces(index, work, executor, program, 0);
     other.join();
   }
   return {bytes, work.digest()};

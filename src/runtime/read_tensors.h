@@ -1,5 +1,5 @@
 // Streams tensors from files to their place in the executor's arenas: a tensor of the same element
-// type is read straight to its place, others pass through the two slots of the program `load`,
+// type is read straight to its place, others pass through the two slots of the program,
 // piece by piece, one thread reading while the other converts, or rounds and quantises. No heap
 // memory is used for data. Not to be called while a program runs, since the slots share bytes with
 // other programs' tensors.
@@ -27,6 +27,7 @@ struct Transfer {
   std::optional<StoredWeight> stored{};
   bool holds_values = true;  // false: bytes, whatever type the file views them as
   std::optional<std::span<const uint64_t>> checksums{};  // of its pieces, where they are known
+  backends::Trace* trace = nullptr;  // where bytes that are put in place are added; null: nowhere
 };
 
 // Of a tensor that is only verified.
@@ -42,18 +43,15 @@ struct ReadReport {
 // What a piece of a tensor, from this byte on, adds to a digest.
 uint64_t digest_of(std::string_view tensor, int64_t first_byte, uint64_t checksum);
 
-// Where a trainable or frozen tensor's file contents belong: its f32 master where it has one, else
-// the tensor itself.
-const backends::Buffer& original_of(const Executor& executor, const std::string& name);
-
 // Throws UserError unless the file holds this tensor in a float type and in the buffer's shape.
 // `reason` says where the expected shape comes from: "as config.json says".
 void check_transfer(const formats::TensorIndex& index, const Transfer& transfer,
                     const std::string& reason);
 
-// Reads all of them. Throws UserError when a file ends early or holds an infinity or NaN, naming
-// tensor and position, and base::DamagedFile where checksums are known and differ.
+// Reads all of them, through the staging memory of `program`. Throws UserError when a file ends
+// early or holds an infinity or NaN, naming tensor and position, and base::DamagedFile where
+// checksums are known and differ.
 ReadReport read_tensors(const formats::TensorIndex& index, std::span<const Transfer> transfers,
-                        Executor& executor);
+                        Executor& executor, program::ProgramName program);
 
 }  // namespace snug::runtime

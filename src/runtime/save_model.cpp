@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -10,7 +9,6 @@
 #include "formats/directory_transaction.h"
 #include "formats/hf_folder.h"
 #include "models/families.h"
-#include "models/weights.h"
 #include "runtime/save_tensors.h"
 
 namespace snug::runtime {
@@ -20,8 +18,6 @@ namespace fs = std::filesystem;
 using models::ModelConfig;
 using nlohmann::json;
 using program::DType;
-
-constexpr const char* kStem = "model";
 
 // As torch names them.
 std::string_view torch_name(DType dtype) {
@@ -63,17 +59,16 @@ void save_model(const fs::path& folder, const models::ModelSource& source, Execu
 formats::TensorChecksums write_model_files(const fs::path& folder,
                                            const models::ModelSource& source, Executor& executor) {
   executor.backend().synchronise();
-  std::vector<SavedTensor> tensors;
-  for (const models::Weight& weight : models::weights_of(source.config))
-    tensors.push_back({weight.name, executor.tensor(weight.name)});
-  formats::TensorChecksums checksums = write_tensors(folder, kStem, tensors, executor);
-  const DType dtype = tensors.front().buffer.dtype;
+  const std::string stem = stem_of(FileSet::model);
+  Saved saved = saved_by(program::ProgramName::save, FileSet::model, executor);
+  formats::TensorChecksums checksums = write_tensors(folder, stem, saved, executor);
+  const DType dtype = saved.tensors.front().buffer.dtype;
   const bool is_preset = source.folder.empty();
   base::write_file_atomically(folder / "config.json",
                               is_preset ? config_json(source.config, dtype)
                                         : updated_config(source.folder / "config.json", dtype));
   if (!is_preset) formats::copy_companion_files(source.folder, folder);
-  read_back(folder, kStem, tensors, executor);
+  read_back(folder, stem, saved, executor);
   return checksums;
 }
 

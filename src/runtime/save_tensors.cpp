@@ -9,17 +9,19 @@
 #include "base/error.h"
 #include "base/finite.h"
 #include "formats/tensor_index.h"
+#include "plan/storage_programs.h"
 #include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/file_shape.h"
 #include "runtime/host_window.h"
+#include "runtime/trace_check.h"
 
 namespace snug::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 
-static_assert(plan::kLoadStageBytes % base::kChecksumPieceBytes == 0);
+static_assert(plan::kStageBytes % base::kChecksumPieceBytes == 0);
 
 [[noreturn]] void fail_read_back(const formats::TensorIndex& index,
                                  const formats::IndexedTensor& tensor) {
@@ -36,8 +38,8 @@ void compare(const formats::TensorIndex& index, const SavedTensor& tensor, std::
   if (stored.info->bytes() != bytes || stored.info->dtype != tensor.buffer.dtype ||
       stored.info->shape != dims_of(tensor.buffer.shape))
     fail_read_back(index, stored);
-  for (int64_t done = 0; done < bytes; done += plan::kLoadSlotBytes) {
-    const int64_t piece = std::min(bytes - done, plan::kLoadSlotBytes);
+  for (int64_t done = 0; done < bytes; done += plan::kSlotBytes) {
+    const int64_t piece = std::min(bytes - done, plan::kSlotBytes);
     index.read_range(stored, done, piece, slot);
     const std::byte* const own = window.read(tensor.buffer.data + done, piece);
     if (std::memcmp(slot, own, static_cast<size_t>(piece)) != 0) fail_read_back(index, stored);
@@ -76,34 +78,54 @@ void check_finite(const SavedTensor& tensor, const backends::Buffer& values, int
 
 }  // namespace
 
+Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor) {
+  const program::Program& operations = *executor.job().find(program);
+  Saved saved{.program = program, .tensors = {}, .traces = {}};
+  for (const program::Operation& operation : operations.operations) {
+    const program::TensorId id = id_of(operation, program::Write::kTensor);
+    saved.tensors.push_back(
+        {name_in(files, operations.tensor(id).name), executor.tensor(program, id)});
+    backends::Trace trace;
+    trace.kind = operation.kind();
+    trace.channel = program::Channel::storage;
+    saved.traces.push_back(std::move(trace));
+  }
+  return saved;
+}
+
 formats::TensorChecksums write_tensors(const fs::path& folder, const std::string& stem,
-                                       std::span<const SavedTensor> tensors, Executor& executor,
-                                       int64_t max_shard_bytes) {
+                                       Saved& saved, Executor& executor, int64_t max_shard_bytes) {
   std::vector<formats::TensorSpec> specs;
-  for (const SavedTensor& tensor : tensors)
+  for (const SavedTensor& tensor : saved.tensors)
     specs.push_back({tensor.name, tensor.buffer.dtype, dims_of(tensor.buffer.shape)});
   formats::ModelWriter writer(folder, specs, max_shard_bytes, stem);
-  HostWindow window(executor, 0);
+  HostWindow window(executor, saved.program, 0);
   formats::TensorChecksums checksums;
-  for (const SavedTensor& tensor : tensors) {
+  for (size_t i = 0; i < saved.tensors.size(); ++i) {
+    const SavedTensor& tensor = saved.tensors[i];
+    backends::Trace& trace = saved.traces[i];
+    ++trace.runs;
     std::vector<uint64_t>& pieces = checksums[tensor.name];
     pieces.reserve(static_cast<size_t>(base::checksum_pieces(tensor.buffer.bytes())));
     read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece, int64_t first) {
       check_finite(tensor, piece, first);
       pieces.push_back(base::checksum(piece.data, piece.bytes()));
       writer.write(tensor.name, piece.data, piece.bytes());
+      trace.bytes += piece.bytes();
     });
   }
   writer.finish();
+  check_performed(*executor.job().find(saved.program), saved.traces);
+  executor.note_performed(saved.program);
   return checksums;
 }
 
-void read_back(const fs::path& folder, const std::string& stem,
-               std::span<const SavedTensor> tensors, Executor& executor) {
+void read_back(const fs::path& folder, const std::string& stem, const Saved& saved,
+               Executor& executor) {
   const formats::TensorIndex index(folder, stem);
-  std::byte* slot = executor.tensor(program::ProgramName::load, program::load_slot_name(0)).data;
-  HostWindow window(executor, 0);
-  for (const SavedTensor& tensor : tensors) compare(index, tensor, slot, window);
+  std::byte* slot = executor.tensor(saved.program, program::staging_slot_name(0)).data;
+  HostWindow window(executor, saved.program, 0);
+  for (const SavedTensor& tensor : saved.tensors) compare(index, tensor, slot, window);
 }
 
 }  // namespace snug::runtime

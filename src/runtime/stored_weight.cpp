@@ -28,10 +28,13 @@ base::DType quantised_from(base::DType in_file, base::DType compute) {
   return base::size_of(in_file) == 2 ? in_file : compute;
 }
 
-void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, HostWindow& window) {
-  if (!weight.nested()) return;
+int64_t store_scales(float* absmax, int64_t elements, const StoredWeight& weight,
+                     HostWindow& window) {
+  if (!weight.nested()) return 0;
   const int64_t blocks = program::nf4_blocks(elements);
+  int64_t bytes = 0;
   const auto open = [&](const backends::Buffer& buffer) {
+    bytes += buffer.bytes();
     return window.open(buffer.data, buffer.bytes());
   };
   std::byte* const offset = open(weight.nested_offset);
@@ -42,6 +45,7 @@ void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, H
   std::memcpy(offset, &mean, sizeof mean);
   std::memcpy(map, base::signed_dynamic_map().data(), sizeof(base::DynamicMap));
   window.close();
+  return bytes;
 }
 
 }  // namespace snug::runtime

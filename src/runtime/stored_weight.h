@@ -34,7 +34,8 @@ base::DType quantised_from(base::DType in_file, base::DType compute);
 
 // Of a double quantised weight whose blocks have these absmax values (in memory of the host),
 // writes the scales and the map and offset they are read with, through the window. One that is not
-// has its absmax in place already.
-void store_scales(float* absmax, int64_t elements, const StoredWeight& weight, HostWindow& window);
+// has its absmax in place already. Gives the bytes that were written.
+int64_t store_scales(float* absmax, int64_t elements, const StoredWeight& weight,
+                     HostWindow& window);
 
 }  // namespace snug::runtime

@@ -16,10 +16,15 @@ using backends::Trace;
 using program::Operation;
 using program::Program;
 
+// What passes through the runtime's staging memory is counted where it arrives.
 int64_t operand_bytes(const Program& program, const Operation& operation) {
   int64_t bytes = 0;
-  for (const auto* ids : {&operation.reads, &operation.writes, &operation.updates})
-    for (const program::TensorId id : *ids) bytes += program.tensor(id).bytes();
+  const auto add = [&](const std::vector<program::TensorId>& ids) {
+    for (const program::TensorId id : ids) bytes += program.tensor(id).bytes();
+  };
+  add(operation.reads);
+  add(operation.writes);
+  if (!program::traits_of(operation).by_runtime) add(operation.updates);
   return bytes;
 }
 
@@ -80,6 +85,11 @@ std::vector<std::string> differences(const Program& program, std::span<const Tra
       all.push_back(fmt::format("operation {} ({}) of {} {}", i,
                                 name_of(program.operations[i].kind()), program.name, problem));
   return all;
+}
+
+void check_performed(const Program& program, std::span<const Trace> traces) {
+  for (const std::string& difference : differences(program, traces))
+    SNUG_CHECK(false, "{}", difference);
 }
 
 }  // namespace snug::runtime

@@ -19,4 +19,7 @@ std::vector<std::string> differences(const program::Program& program, size_t ope
 std::vector<std::string> differences(const program::Program& program,
                                      std::span<const backends::Trace> traces);
 
+// Fails a CHECK where there is such a sentence.
+void check_performed(const program::Program& program, std::span<const backends::Trace> traces);
+
 }  // namespace snug::runtime

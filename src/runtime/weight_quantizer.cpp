@@ -6,13 +6,14 @@ namespace snug::runtime {
 
 using backends::Buffer;
 
-WeightQuantizer::WeightQuantizer(Executor& executor, int slot) : backend_(executor.backend()) {
-  using program::ProgramName;
-  slot_ = values_ = executor.tensor(ProgramName::load, program::load_slot_name(slot)).data;
+WeightQuantizer::WeightQuantizer(Executor& executor, program::ProgramName program, int slot)
+    : backend_(executor.backend()) {
+  if (const std::string name = program::staging_slot_name(slot); executor.has(program, name))
+    slot_ = values_ = executor.tensor(program, name).data;
   if (backend_.host_reaches_device()) return;
-  values_ = executor.tensor(ProgramName::load, program::load_values_name(slot)).data;
-  if (const std::string scales = program::load_scales_name(slot); executor.has(scales))
-    scales_ = executor.tensor(ProgramName::load, scales).as<float>();
+  values_ = executor.tensor(program, program::staging_values_name(slot)).data;
+  if (const std::string name = program::staging_scales_name(slot); executor.has(program, name))
+    scales_ = executor.tensor(program, name).as<float>();
   done_ = backend_.timeline(1);
 }
 

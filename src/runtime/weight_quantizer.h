@@ -1,6 +1,6 @@
 // Quantises a weight, piece by piece, to where it is stored. The backend does it, in its device's
-// memory: what the host reads passes through a slot of the program `load` and, where the host does
-// not reach the device, through `load.values` of that slot. One thread uses a quantizer; those of
+// memory: what the host reads passes through a slot of the program and, where the host does not
+// reach the device, through the values of that slot. One thread uses a quantizer; those of
 // different slots may be used at once. Not while a program runs.
 #pragma once
 
@@ -25,10 +25,10 @@ struct WeightPiece {
 
 class WeightQuantizer {
  public:
-  // `slot`: below plan::kLoadSlots. The executor's job stores weights as NF4.
-  WeightQuantizer(Executor& executor, int slot);
+  // `slot`: of the program, below plan::kSlots. It writes weights that are stored as NF4.
+  WeightQuantizer(Executor& executor, program::ProgramName program, int slot);
 
-  // Where a backend may make the values of a piece, of at most plan::kLoadSlotBytes.
+  // Where a backend may make the values of a piece, of at most plan::kSlotBytes.
   backends::Buffer values(base::DType dtype, const WeightPiece& piece) const;
   // Quantises what is there. `gathered`, in pinned memory, holds one absmax a block of the whole
   // weight: those of the piece are in it when the backend's work is done. Null is for weights that
@@ -44,9 +44,9 @@ class WeightQuantizer {
   bool is_remote() const { return values_ != slot_; }
 
   backends::Backend& backend_;
-  std::byte* slot_;          // the host's
-  std::byte* values_;        // the device's; the same where the host reaches it
-  float* scales_ = nullptr;  // on the device, of a double quantised piece
+  std::byte* slot_ = nullptr;    // the host's; null where all values are made on the device
+  std::byte* values_ = nullptr;  // the device's; the same where the host reaches it
+  float* scales_ = nullptr;      // on the device, of a double quantised piece
   std::unique_ptr<backends::Timeline> done_;
 };
 

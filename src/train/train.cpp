@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "backends/recipe_backend.h"
@@ -158,17 +159,20 @@ class Session {
     take_choices();
     executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_);
     say_outside("tuning");
+    const auto start = std::chrono::steady_clock::now();
     if (recipe_.init == formats::Init::random)
-      runtime::random_weights(model_.config, recipe_.seed, *executor_);
+      runtime::random_weights(model_.config, *executor_);
     else
       read_weights();
     if (is_adapted()) {
       if (recipe_.adapter.empty())
-        runtime::initialise_adapter(recipe_.seed, *executor_);
+        runtime::initialise_adapter(*executor_);
       else
         add_adapter(state_.identity,
                     runtime::load_adapter(recipe_.adapter, planned_->spec.lora, *executor_));
     }
+    backend_->synchronise();
+    load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (folder_.checkpoint) restore();
     executor_->run(program::ProgramName::prepare);
   }
@@ -322,6 +326,8 @@ class Session {
     measured.tokens_per_step = std::llround(outcome.mean_step_tokens);
     measured.step_seconds = outcome.median_step_seconds;
     measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";
+    measured.load_seconds = load_seconds_;
+    measured.load_basis = "measured";
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
     base::say("{}", plan::comparison(planned_->document, measured));
   }
@@ -335,6 +341,7 @@ class Session {
   int64_t steps_ = 0;
   std::optional<plan::PlannedTraining> planned_;
   std::unique_ptr<runtime::Executor> executor_;
+  double load_seconds_ = 0;
   runtime::TrainerState state_;
 };
 

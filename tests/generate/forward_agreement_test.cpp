@@ -26,7 +26,7 @@ std::vector<float> training_logits(const std::string& name, const Ids& ids,
   const plan::Job load = plan::plan_inference({.model = model.config,
                                                .lora = {},
                                                .compute = base::DType::f32,
-                                               .capacity = 1,
+                                               .capacity = tokens,  // which frequencies it sets
                                                .prefill_tokens = 1},
                                               *backend);
   std::vector<program::Program> programs{*load.find(program::ProgramName::load)};

@@ -90,6 +90,20 @@ TEST(Clock, BothDirectionsRunSideBySide) {
   EXPECT_EQ(timeline.operations[1].start_seconds, 0);
 }
 
+// Files at the assumed rate, one after the other; what is made waits for none of them.
+TEST(Clock, FilesAreReadNextToWhatIsMade) {
+  const Timeline timeline = timeline_of(
+      "tensor slot (64) u8 staging pinned_host\n"
+      "a (1000000) f32 weight run = read() updates (slot) channel storage\n"
+      "b (1000) f32 weight run = fill()\n"
+      "c (1000000) bf16 weight run = read() updates (slot) {file_width 4} channel storage");
+  const double seconds = 4e6 / kAssumedStorageBytesASecond;
+  EXPECT_NEAR(timeline.operations[0].seconds, seconds, 1e-9);
+  EXPECT_EQ(timeline.operations[1].start_seconds, 0);
+  EXPECT_NEAR(timeline.operations[2].start_seconds, seconds, 1e-9);
+  EXPECT_NEAR(timeline.operations[2].seconds, seconds, 1e-9);
+}
+
 TEST(Clock, AStepIsFirstThenNextThenUpdate) {
   Job job;
   for (const auto& [name, elements] : {std::pair{program::ProgramName::micro_first, 1},

@@ -53,6 +53,8 @@ TEST(Document, HasTheKeysThatAreRead) {
                               "/tokens_per_step",
                               "/step_seconds",
                               "/step_basis",
+                              "/load_seconds",
+                              "/load_basis",
                               "/tokens_per_second",
                               "/workspaces",
                               "/target",
@@ -87,11 +89,13 @@ TEST(Document, SummaryShowsWhatMatters) {
   document.outside_basis = "measured";
   document.step_seconds = 2.0;
   document.step_basis = "calibrated";
+  document.load_seconds = 3.0;
   const std::string text = summary(document);
   for (const char* part :
        {"smollm2-135m lora", "80.00 GiB", "weight", "activation", "peak in ", "lower bound",
         "50.0 MiB (measured)", "2.00 s (calibrated)", "up to 3072 tokens, 1536 tokens/s",
-        "2 x 512 tokens, room for 32 documents in each (no data"})
+        "2 x 512 tokens, room for 32 documents in each (no data",
+        "loading      3.00 s (at assumed rates)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   document.has_data = true;
   EXPECT_EQ(summary(document).find("no data"), std::string::npos);
@@ -117,9 +121,12 @@ TEST(Document, ComparisonPutsMeasuredBesidePlanned) {
   planned.step_seconds = 2.0;
   PlanDocument measured = planned;
   measured.step_seconds = 2.5;
+  planned.load_seconds = 4.0;
+  measured.load_seconds = 3.0;
   measured.outside_bytes = 10 << 20;
   const std::string text = comparison(planned, measured);
-  for (const char* part : {"planned", "measured", "device", "1.000", "10.0 MiB", "2.50 s", "1.250"})
+  for (const char* part : {"planned", "measured", "device", "1.000", "10.0 MiB", "2.50 s", "1.250",
+                           "4.00 s", "3.00 s", "0.750"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
 }
 

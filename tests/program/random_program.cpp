@@ -21,6 +21,7 @@ class Dice {
   void fill(bool& value) { value = one_in(2); }
   void fill(int32_t& value) { value = static_cast<int32_t>(engine_()); }
   void fill(int64_t& value) { value = one_in(2) ? below(10) : static_cast<int64_t>(engine_()); }
+  void fill(FillForm& value) { value = static_cast<FillForm>(below(3)); }
   // Any bits that are no NaN.
   void fill(float& value) {
     do {
@@ -90,7 +91,7 @@ Operation random_operation(Dice& dice, int64_t tensors) {
   operation.writes = random_ids(dice, tensors);
   operation.updates = random_ids(dice, tensors);
   if (dice.one_in(3)) operation.workspace = static_cast<TensorId>(dice.below(tensors));
-  operation.channel = static_cast<Channel>(dice.below(4));
+  operation.channel = static_cast<Channel>(dice.below(5));
   operation.phase = static_cast<Phase>(dice.below(4));
   operation.layer = static_cast<int32_t>(dice.below(4)) - 1;
   return operation;

@@ -27,8 +27,14 @@ using testing::user_error_of;
 
 TinyOptions lora(const std::string& model = "") {
   TinyOptions options;
+  options.adapter_seed = 1;
   if (!model.empty()) options.model = golden_config(model);
   options.method = plan::MethodKind::lora;
+  return options;
+}
+
+TinyOptions read_from_files(TinyOptions options) {
+  options.adapter_in_files = true;
   return options;
 }
 
@@ -66,7 +72,7 @@ TEST(Adapter, StartsUniformTimesZero) {
   options.model.intermediate_size = 5000;
   TinyRun run(options);
   run.scribble(adapter_names(run), 3);
-  initialise_adapter(42, run.executor());
+  initialise_adapter(run.executor());
   const std::vector<float> b = run.floats("model.layers.0.mlp.up_proj.lora_B.weight");
   EXPECT_EQ(b, std::vector<float>(b.size(), 0.0F));
   // 20,000 values in (-bound, bound): standard deviation bound / sqrt(3), five standard errors.
@@ -88,13 +94,16 @@ TEST(Adapter, StartsUniformTimesZero) {
 TEST(Adapter, StartDependsOnSeedAndNameAlone) {
   TinyRun one(lora());
   TinyRun two(lora());
-  initialise_adapter(1, one.executor());
-  initialise_adapter(1, two.executor());
+  initialise_adapter(one.executor());
+  initialise_adapter(two.executor());
   const std::string q = "model.layers.0.self_attn.q_proj.lora_A.weight";
   EXPECT_TRUE(one.bytes(q) == two.bytes(q));
   EXPECT_FALSE(one.bytes(q) == one.bytes("model.layers.1.self_attn.q_proj.lora_A.weight"));
-  initialise_adapter(2, two.executor());
-  EXPECT_FALSE(one.bytes(q) == two.bytes(q));
+  TinyOptions another = lora();
+  another.adapter_seed = 2;
+  TinyRun three(another);
+  initialise_adapter(three.executor());
+  EXPECT_FALSE(one.bytes(q) == three.bytes(q));
 }
 
 TEST(Adapter, LoadsPeftsFoldersBitForBit) {
@@ -102,7 +111,7 @@ TEST(Adapter, LoadsPeftsFoldersBitForBit) {
     SCOPED_TRACE(name);
     TinyOptions options = lora("grouped_tied");
     if (name == std::string("lora_qv_rslora")) options.target_modules = {"q_proj", "v_proj"};
-    TinyRun run(options);
+    TinyRun run(read_from_files(options));
     methods::LoraOptions scale = run.spec().lora;
     scale.alpha = 8;
     scale.rslora = name == std::string("lora_qv_rslora");
@@ -130,7 +139,7 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
     options.compute = compute;
     options.optimizer = optimizer;
     TinyRun run(options);
-    initialise_adapter(9, run.executor());
+    initialise_adapter(run.executor());
     for (const std::string& name : run.state_names())
       fill_normal({run.executor().tensor(name), name}, 11, 0.02F, run.executor());
     TemporaryFolder folder;
@@ -142,7 +151,7 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
     const formats::SafetensorsFile file(folder / "adapter/adapter_model.safetensors");
     EXPECT_EQ(file.tensors().front().stored_dtype, stored);
 
-    TinyRun again(options);
+    TinyRun again(read_from_files(options));
     load_adapter(folder / "adapter", run.spec().lora, again.executor());
     for (const std::string& name : adapter_names(run)) {
       const bool master = run.executor().has("master." + name);
@@ -155,12 +164,13 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
 TEST(Adapter, SavingTwiceReplaces) {
   TemporaryFolder folder;
   TinyRun run(lora());
-  initialise_adapter(1, run.executor());
+  initialise_adapter(run.executor());
   save_adapter(folder / "adapter", config_of(run), {}, run.executor());
-  initialise_adapter(2, run.executor());
+  for (const std::string& name : adapter_names(run))
+    fill_normal({run.executor().tensor(name), name}, 2, 0.02F, run.executor());
   save_adapter(folder / "adapter", config_of(run), {}, run.executor());
   EXPECT_EQ(folder.count(), 1U);
-  TinyRun again(lora());
+  TinyRun again(read_from_files(lora()));
   load_adapter(folder / "adapter", run.spec().lora, again.executor());
   for (const std::string& name : adapter_names(run))
     EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
@@ -171,9 +181,9 @@ class AdapterErrors : public ::testing::Test {
   // Saves an adapter for `saved` and loads it into a job planned as `planned`.
   std::string message(const TinyOptions& saved, const TinyOptions& planned) {
     TinyRun writer(saved);
-    initialise_adapter(1, writer.executor());
+    initialise_adapter(writer.executor());
     save_adapter(folder_ / "adapter", config_of(writer), {}, writer.executor());
-    TinyRun run(planned);
+    TinyRun run(read_from_files(planned));
     run.scribble(adapter_names(run), 5);
     const std::string name = run.job().trainables.front().name;
     const std::string before = run.bytes(name);
@@ -219,7 +229,7 @@ TEST_F(AdapterErrors, AnotherModel) {
 
 TEST_F(AdapterErrors, AnotherScale) {
   TinyRun writer(lora());
-  initialise_adapter(1, writer.executor());
+  initialise_adapter(writer.executor());
   formats::LoraConfig config = config_of(writer);
   config.alpha = 3;
   save_adapter(folder_ / "adapter", config, {}, writer.executor());

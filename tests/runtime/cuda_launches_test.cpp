@@ -15,10 +15,12 @@ using testing::TinyRun;
 // one step for all, not one a tensor.
 TEST(CudaLaunches, AnUpdateStepsItsTensorsTogether) {
   for (const auto optimizer : {methods::OptimizerKind::adamw, methods::OptimizerKind::adamw_bf16}) {
-    TinyRun run(
-        {.method = plan::MethodKind::lora, .compute = base::DType::bf16, .optimizer = optimizer});
-    random_weights(run.spec().model, 1, run.executor());
-    initialise_adapter(1, run.executor());
+    TinyRun run({.method = plan::MethodKind::lora,
+                 .compute = base::DType::bf16,
+                 .optimizer = optimizer,
+                 .init_seed = 1});
+    random_weights(run.spec().model, run.executor());
+    initialise_adapter(run.executor());
     run.executor().run(program::ProgramName::prepare);
     run.executor().set_input("learning_rate", 1e-3F);
     run.executor().set_input("step", int32_t{1});

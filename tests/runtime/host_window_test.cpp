@@ -34,7 +34,7 @@ class HostWindows : public ::testing::Test {
 TEST_F(HostWindows, a_stage_is_free_again_when_its_copy_is_done) {
   std::string expected;
   {
-    HostWindow window(run_.executor(), 0);
+    HostWindow window(run_.executor(), program::ProgramName::load, 0);
     for (int64_t piece = 0; piece < 7; ++piece) {
       const auto letter = static_cast<char>('a' + piece);
       write(window, piece, letter);
@@ -46,7 +46,7 @@ TEST_F(HostWindows, a_stage_is_free_again_when_its_copy_is_done) {
 }
 
 TEST_F(HostWindows, what_is_open_together_lies_apart) {
-  HostWindow window(run_.executor(), 0);
+  HostWindow window(run_.executor(), program::ProgramName::load, 0);
   write(window, 0, 'x');
   write(window, 1, 'y');
   window.close();
@@ -58,7 +58,7 @@ TEST_F(HostWindows, what_is_open_together_lies_apart) {
 // The next window has the same memory, and so have the batches of the programs that follow.
 TEST_F(HostWindows, all_is_in_place_when_a_window_ends) {
   for (int64_t piece = 0; piece < 3; ++piece) {
-    HostWindow window(run_.executor(), 0);
+    HostWindow window(run_.executor(), program::ProgramName::load, 0);
     write(window, piece, static_cast<char>('a' + piece));
     window.close();
   }
@@ -66,7 +66,7 @@ TEST_F(HostWindows, all_is_in_place_when_a_window_ends) {
 }
 
 TEST_F(HostWindows, reading_comes_behind_writing) {
-  HostWindow window(run_.executor(), 0);
+  HostWindow window(run_.executor(), program::ProgramName::load, 0);
   for (const char letter : {'k', 'l'}) {
     write(window, 0, letter);
     window.close();

@@ -18,6 +18,7 @@
 #include "formats/quant_state.h"
 #include "formats/tensor_index.h"
 #include "models/weights.h"
+#include "plan/storage_programs.h"
 #include "runtime/load_weights.h"
 #include "runtime/stored_weight.h"
 #include "runtime/tiny_run.h"
@@ -110,7 +111,7 @@ void write_wide_model(const TemporaryFolder& folder, DType dtype) {
     specs.push_back({weight.name, dtype, shape});
     largest = std::max(largest, weight.shape.elements());
   }
-  ASSERT_GT(largest * int64_t{sizeof(float)}, plan::kLoadSlotBytes);
+  ASSERT_GT(largest * int64_t{sizeof(float)}, plan::kSlotBytes);
   ASSERT_NE(largest % formats::kNf4BlockSize, 0);
   std::string values;
   for (int64_t i = 0; i < largest; ++i)

@@ -47,8 +47,8 @@ Moments moments_of(const std::vector<float>& values) {
 
 TEST(RandomWeights, AreNormalWithTheInitializersRange) {
   const models::ModelConfig config = wide_model();
-  TinyRun run({.model = config});
-  random_weights(config, 42, run.executor());
+  TinyRun run({.model = config, .init_seed = 42});
+  random_weights(config, run.executor());
   const Moments moments = moments_of(run.floats("model.embed_tokens.weight"));
   // 1.2 million values: five standard errors.
   EXPECT_NEAR(moments.mean, 0.0, 5 * 0.02 / std::sqrt(1.2e6));
@@ -58,9 +58,9 @@ TEST(RandomWeights, AreNormalWithTheInitializersRange) {
 
 TEST(RandomWeights, NormsAreOneAndBiasesZero) {
   const models::ModelConfig config = wide_model();
-  TinyRun run({.model = config});
+  TinyRun run({.model = config, .init_seed = 42});
   run.scribble({"model.norm.weight", "model.layers.0.self_attn.q_proj.bias"}, 1);
-  random_weights(config, 42, run.executor());
+  random_weights(config, run.executor());
   EXPECT_EQ(run.floats("model.norm.weight"), std::vector<float>(12, 1.0F));
   EXPECT_EQ(run.floats("model.layers.0.self_attn.q_proj.bias"), std::vector<float>(12, 0.0F));
   EXPECT_EQ(run.floats("inverse_frequencies"), models::inverse_frequencies(config));
@@ -68,11 +68,11 @@ TEST(RandomWeights, NormsAreOneAndBiasesZero) {
 
 TEST(RandomWeights, DoNotDependOnTheBackendOrItsNumberOfThreads) {
   const models::ModelConfig config = wide_model();
-  TinyRun one({.model = config});
-  random_weights(config, 42, one.executor());
+  TinyRun one({.model = config, .init_seed = 42});
+  random_weights(config, one.executor());
   for (const int threads : {1, 2, 3, 7, 0}) {
-    TinyRun many({.model = config, .backend = "cpu", .threads = threads});
-    random_weights(config, 42, many.executor());
+    TinyRun many({.model = config, .backend = "cpu", .threads = threads, .init_seed = 42});
+    random_weights(config, many.executor());
     for (const models::Weight& weight : models::weights_of(config))
       EXPECT_TRUE(one.bytes(weight.name) == many.bytes(weight.name))
           << weight.name << " with " << threads;
@@ -81,10 +81,10 @@ TEST(RandomWeights, DoNotDependOnTheBackendOrItsNumberOfThreads) {
 
 TEST(RandomWeights, DependOnSeedAndName) {
   const models::ModelConfig config = testing::tiny_model();
-  TinyRun one({.model = config});
-  TinyRun two({.model = config});
-  random_weights(config, 1, one.executor());
-  random_weights(config, 2, two.executor());
+  TinyRun one({.model = config, .init_seed = 1});
+  TinyRun two({.model = config, .init_seed = 2});
+  random_weights(config, one.executor());
+  random_weights(config, two.executor());
   const std::string name = "model.layers.0.mlp.up_proj.weight";
   EXPECT_FALSE(one.bytes(name) == two.bytes(name));
   EXPECT_FALSE(one.bytes(name) == one.bytes("model.layers.0.mlp.gate_proj.weight"));
@@ -93,12 +93,13 @@ TEST(RandomWeights, DependOnSeedAndName) {
 
 TEST(RandomWeights, MasterKeepsWhatTheWeightRounds) {
   const models::ModelConfig config = testing::tiny_model();
-  TinyRun plain({.model = config});
-  TinyRun mastered({.model = config, .compute = DType::bf16});
-  TinyRun frozen({.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16});
-  random_weights(config, 5, plain.executor());
-  random_weights(config, 5, mastered.executor());
-  random_weights(config, 5, frozen.executor());
+  TinyRun plain({.model = config, .init_seed = 5});
+  TinyRun mastered({.model = config, .compute = DType::bf16, .init_seed = 5});
+  TinyRun frozen(
+      {.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16, .init_seed = 5});
+  random_weights(config, plain.executor());
+  random_weights(config, mastered.executor());
+  random_weights(config, frozen.executor());
   mastered.executor().run(program::ProgramName::prepare);
   for (const models::Weight& weight : models::weights_of(config)) {
     EXPECT_TRUE(mastered.bytes("master." + weight.name) == plain.bytes(weight.name));
@@ -116,19 +117,21 @@ class RandomNf4 : public ::testing::TestWithParam<DType> {};
 
 TEST_P(RandomNf4, AreTheQuantisedValues) {
   models::ModelConfig config = testing::tiny_model();
-  // Weights of several blocks, the last one partial, and of several pieces of a load slot.
+  // Weights of several blocks, the last one partial, and of several pieces of a slot.
   config.hidden_size = 24;
   config.intermediate_size = 100'001;
   config.num_layers = 1;
   const DType compute = GetParam();
-  TinyRun plain({.model = config, .method = plan::MethodKind::lora, .compute = compute});
-  random_weights(config, 5, plain.executor());
+  TinyRun plain(
+      {.model = config, .method = plan::MethodKind::lora, .compute = compute, .init_seed = 5});
+  random_weights(config, plain.executor());
   for (const bool nested : {false, true}) {
     TinyRun run({.model = config,
                  .method = plan::MethodKind::lora,
                  .compute = compute,
-                 .quantization = {{.nested = nested, .kept = {}}}});
-    random_weights(config, 5, run.executor());
+                 .quantization = {{.nested = nested, .kept = {}}},
+                 .init_seed = 5});
+    random_weights(config, run.executor());
     for (const models::Weight& weight : models::weights_of(config)) {
       if (!weight.is_linear()) continue;
       SCOPED_TRACE(weight.name);

@@ -76,8 +76,8 @@ TEST(SaveModel, UpdatesTheOlderTypeKeyToo) {
   std::filesystem::create_directory(folder / "base");
   std::filesystem::copy(golden("basic") / "model/config_v4.json", folder / "base/config.json");
   const models::ModelSource source = models::find_model((folder / "base").string());
-  TinyRun run({.model = source.config, .compute = DType::bf16});
-  random_weights(source.config, 3, run.executor());
+  TinyRun run({.model = source.config, .compute = DType::bf16, .init_seed = 3});
+  random_weights(source.config, run.executor());
   run.executor().run(program::ProgramName::prepare);
   save_model(folder / "out", source, run.executor());
   const auto config = base::read_json_file(folder / "out/config.json");
@@ -90,8 +90,8 @@ TEST(SaveModel, UpdatesTheOlderTypeKeyToo) {
 TEST(SaveModel, ReplacesAnEarlierOneWhole) {
   TemporaryFolder folder;
   folder.write("out/leftover.txt", "old");
-  TinyRun run;
-  random_weights(run.spec().model, 3, run.executor());
+  TinyRun run({.init_seed = 3});
+  random_weights(run.spec().model, run.executor());
   save_model(folder / "out", {run.spec().model, {}}, run.executor());
   EXPECT_FALSE(std::filesystem::exists(folder / "out/leftover.txt"));
   EXPECT_TRUE(std::filesystem::exists(folder / "out/model.safetensors"));
@@ -103,8 +103,8 @@ TEST(SaveModel, RefusesWhatIsNotFinite) {
          {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
           std::numeric_limits<float>::quiet_NaN()}) {
       TemporaryFolder folder;
-      TinyRun run({.compute = compute});
-      random_weights(run.spec().model, 3, run.executor());
+      TinyRun run({.compute = compute, .init_seed = 3});
+      random_weights(run.spec().model, run.executor());
       run.executor().run(program::ProgramName::prepare);
       save_model(folder / "out", {run.spec().model, {}}, run.executor());
       const std::string before = base::read_text_file(folder / "out/model.safetensors");
@@ -140,11 +140,9 @@ TEST(ConfigJson, ReadsAsTheSameShape) {
 
 TEST(SaveTensors, ADamagedFileDoesNotReadBack) {
   TemporaryFolder folder;
-  TinyRun run;
-  random_weights(run.spec().model, 3, run.executor());
-  const std::vector<SavedTensor> tensors{
-      {"a", run.executor().tensor("model.norm.weight")},
-      {"b", run.executor().tensor("model.layers.0.mlp.up_proj.weight")}};
+  TinyRun run({.init_seed = 3});
+  random_weights(run.spec().model, run.executor());
+  Saved tensors = saved_by(program::ProgramName::save, FileSet::model, run.executor());
   write_tensors(folder.path(), "model", tensors, run.executor());
   EXPECT_NO_THROW(read_back(folder.path(), "model", tensors, run.executor()));
   std::string file = base::read_text_file(folder / "model.safetensors");
@@ -152,16 +150,14 @@ TEST(SaveTensors, ADamagedFileDoesNotReadBack) {
   base::write_file_atomically(folder / "model.safetensors", file);
   const std::string text =
       user_error_of([&] { read_back(folder.path(), "model", tensors, run.executor()); });
-  EXPECT_TRUE(contains(text, "model.safetensors: tensor 'b' does not read back"));
+  EXPECT_TRUE(contains(text, "model.safetensors: tensor 'lm_head.weight' does not read back"));
 }
 
 TEST(SaveTensors, SplitsIntoShards) {
   TemporaryFolder folder;
-  TinyRun run;
-  random_weights(run.spec().model, 3, run.executor());
-  std::vector<SavedTensor> tensors;
-  for (const models::Weight& weight : models::weights_of(run.spec().model))
-    tensors.push_back({weight.name, run.executor().tensor(weight.name)});
+  TinyRun run({.init_seed = 3});
+  random_weights(run.spec().model, run.executor());
+  Saved tensors = saved_by(program::ProgramName::save, FileSet::model, run.executor());
   write_tensors(folder.path(), "model", tensors, run.executor(), 3000);
   const formats::TensorIndex index(folder.path());
   EXPECT_GT(index.files().size(), 2U);

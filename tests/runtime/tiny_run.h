@@ -53,7 +53,10 @@ struct TinyOptions {
   std::vector<std::string> target_modules{"all-linear"};
   std::optional<passes::QuantizeOptions> quantization{};  // of the frozen linears
   const char* backend = SNUG_TEST_BACKEND;
-  int threads = 0;  // of it
+  int threads = 0;                     // of it
+  std::optional<int64_t> init_seed{};  // weights are made; nothing: read
+  bool adapter_in_files = false;
+  int64_t adapter_seed = 0;  // where it is made
 };
 
 inline plan::TrainingSpec spec_of(const TinyOptions& options) {
@@ -69,6 +72,9 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.rows = 1;
   spec.row_tokens = 8;
   spec.row_segments = 1;
+  spec.init_seed = options.init_seed;
+  spec.adapter_in_files = options.adapter_in_files;
+  spec.lora.seed = options.adapter_seed;
   return spec;
 }
 

@@ -75,6 +75,7 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
     spec_.lora.alpha = config.alpha;
     spec_.lora.rslora = config.use_rslora;
     spec_.lora.target_modules = config.target_modules;
+    spec_.adapter_in_files = true;
   }
   backend_ = backends::open_backend(backend, {.threads = 1});
   job_ = plan::plan_training(spec_, *backend_);

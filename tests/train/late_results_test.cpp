@@ -43,8 +43,8 @@ class EmulatedRun {
         metrics_(formats::JsonLines::create(folder_ / "metrics.jsonl")),
         progress_(0, kSteps),
         trainer_(options_, executor_, loader_, nullptr, metrics_, progress_) {
-    runtime::random_weights(model_.config, 1, executor_);
-    runtime::initialise_adapter(1, executor_);
+    runtime::random_weights(model_.config, executor_);
+    runtime::initialise_adapter(executor_);
     executor_.run(program::ProgramName::prepare);
   }
 

@@ -101,8 +101,8 @@ void expect_steady(const std::vector<std::string>& overrides) {
   data.shape()(spec);
   const plan::Job job = plan::plan_training(spec, *backend);
   runtime::Executor executor(job, *backend);
-  runtime::random_weights(model.config, 1, executor);
-  if (spec.method == plan::MethodKind::lora) runtime::initialise_adapter(1, executor);
+  runtime::random_weights(model.config, executor);
+  if (spec.method == plan::MethodKind::lora) runtime::initialise_adapter(executor);
   executor.run(program::ProgramName::prepare);
 
   const TrainerOptions options{.total_steps = 8,

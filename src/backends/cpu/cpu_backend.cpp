@@ -48,7 +48,7 @@ const Kernels& kernels_of(Isa isa) {
 // Calls f(attributes, what their kind does here).
 template <typename Result, typename F>
 Result ask(const program::Attributes& attributes, F&& f) {
-  return program::dispatch<Result>(attributes, [&]<typename Struct>(const Struct& concrete) {
+  return program::dispatch_run<Result>(attributes, [&]<typename Struct>(const Struct& concrete) {
     return f(concrete, FunctionsOf<Struct>::kDefined);
   });
 }

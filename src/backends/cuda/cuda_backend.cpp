@@ -22,7 +22,7 @@ namespace {
 // Calls f(attributes, what their kind does here).
 template <typename Result, typename F>
 Result ask(const program::Attributes& attributes, F&& f) {
-  return program::dispatch<Result>(attributes, [&]<typename Struct>(const Struct& concrete) {
+  return program::dispatch_run<Result>(attributes, [&]<typename Struct>(const Struct& concrete) {
     return f(concrete, FunctionsOf<Struct>::kDefined);
   });
 }

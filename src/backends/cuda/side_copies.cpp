@@ -24,6 +24,7 @@ cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
     case Channel::device_to_host:
       return to_host_.get();
     case Channel::interconnect:
+    case Channel::storage:
       break;
   }
   SNUG_CHECK(false, "a copy on channel {}", program::name_of(channel));

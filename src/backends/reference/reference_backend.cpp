@@ -85,7 +85,7 @@ bool ReferenceBackend::runs(const program::OperationView& view) const {
 }
 
 program::Workspace ReferenceBackend::workspace(const program::OperationView& view) const {
-  const auto elements = program::dispatch<int64_t>(
+  const auto elements = program::dispatch_run<int64_t>(
       view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
         const KindMeaning<Struct>& kind = MeaningOf<Struct>::kDefined;
         return kind.scratch_elements != nullptr ? kind.scratch_elements(attributes, view) : 0;
@@ -100,7 +100,7 @@ std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t 
 
 void ReferenceBackend::run(const Invocation& invocation) {
   invocation.note_run();
-  program::dispatch<void>(*invocation.attributes, [&](const auto& attributes) {
+  program::dispatch_run<void>(*invocation.attributes, [&](const auto& attributes) {
     if (computes_in_double(invocation))
       run_kind<double>(attributes, invocation);
     else

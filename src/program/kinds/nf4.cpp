@@ -4,34 +4,19 @@
 
 #include "program/builder.h"
 #include "program/kinds/functions.h"
+#include "program/kinds/nf4_operands.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 
 namespace snug::program {
 namespace {
 
-// The operands of a stored weight of so many elements.
-template <typename Struct>
-void stored_weight(ShapeRule& rule, const Struct& attributes, const OperationView& view,
-                   int64_t elements) {
-  const Tensor& codes = view[Struct::kCodes];
-  const Tensor& absmax = view[Struct::kAbsmax];
-  rule.type({"codes", codes}, DType::u8);
-  rule.shape({"codes", codes}, Shape{nf4_code_bytes(elements), 1});
-  if (!attributes.nested) return rule.measure({"absmax", absmax}, Shape{nf4_blocks(elements)});
-  rule.type({"absmax", absmax}, DType::u8);
-  rule.shape({"absmax", absmax}, Shape{nf4_blocks(elements)});
-  rule.measure({"nested_absmax", view[Struct::kNestedAbsmax]}, Shape{nf4_nested_blocks(elements)});
-  rule.measure({"nested_map", view[Struct::kNestedMap]}, Shape{kNf4MapSize});
-  rule.measure({"nested_offset", view[Struct::kNestedOffset]}, Shape{1});
-}
-
 std::string shape_error(const DequantizeNf4& dequantize, const OperationView& view) {
   ShapeRule rule;
   const Tensor& w = view[DequantizeNf4::kW];
   rule.rank({"w", w}, 2);
   rule.mixed_types({{"w", w}});
-  stored_weight(rule, dequantize, view, w.shape.elements());
+  check_stored_weight(rule, dequantize, view, w.shape.elements());
   return rule.error();
 }
 
@@ -43,7 +28,7 @@ std::string shape_error(const MatmulNf4& matmul, const OperationView& view) {
   rule.rank({"y", y}, 2);
   rule.shape({"y", y}, Shape{x.shape[0], y.shape.columns()});
   rule.mixed_types({{"x", x}, {"y", y}});
-  stored_weight(rule, matmul, view, x.shape.columns() * y.shape.columns());
+  check_stored_weight(rule, matmul, view, x.shape.columns() * y.shape.columns());
   return rule.error();
 }
 

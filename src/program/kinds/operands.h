@@ -54,6 +54,11 @@ constexpr Operand<Struct> update(size_t position, std::string_view name,
   return {position, name, Access::update, present};
 }
 
+template <typename Struct>
+constexpr Operand<Struct> update_all(size_t position, std::string_view name) {
+  return {position, name, Access::update, nullptr, nullptr, true};
+}
+
 // Where an operation holds an operand.
 struct Slot {
   bool present = true;

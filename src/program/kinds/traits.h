@@ -31,6 +31,10 @@ struct Traits {
   // Copies what the host has written, or what it will read: never part of a recording, so that the
   // host knows when its memory is free or filled.
   bool is_host_copy = false;
+  // Reads, makes or writes a tensor before the first step or between steps. The runtime performs it
+  // (runtime/perform.h), with what a backend offers for it (copy, fill, quantise); no backend runs
+  // it.
+  bool by_runtime = false;
   // Begins a copy between two spaces that goes on during what follows; ends one.
   bool begins_copy = false;
   bool ends_copy = false;

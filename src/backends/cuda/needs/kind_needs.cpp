@@ -11,10 +11,10 @@ namespace {
 // Calls f(attributes, what their kind needs).
 template <typename Result, typename F>
 Result ask(const OperationView& view, F&& f) {
-  return program::dispatch<Result>(view.operation.attributes,
-                                   [&]<typename Struct>(const Struct& attributes) {
-                                     return f(attributes, NeedsOf<Struct>::kDefined);
-                                   });
+  return program::dispatch_run<Result>(view.operation.attributes,
+                                       [&]<typename Struct>(const Struct& attributes) {
+                                         return f(attributes, NeedsOf<Struct>::kDefined);
+                                       });
 }
 
 }  // namespace

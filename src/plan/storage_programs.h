@@ -1,0 +1,56 @@
+// The programs of a job that read, make and write tensors, whose operations the runtime performs
+// (program/kinds/storage.h). They follow from the job's other programs, which say what there is.
+//
+//   load          each weight from its file, or its initial values; the rotary frequencies
+//   load_adapter  the adapter's tensors likewise
+//   save          what training is for: the adapter's tensors, or all weights
+//   save_state    what the optimizer keeps next to them; with the former a checkpoint
+//   restore       what a checkpoint puts back: that, and the trainable tensors without a master
+//
+// A tensor that has an f32 master is read and made there, and the program `prepare` rounds it.
+//
+// Values pass through staging memory, of which there are two of each, one for each of two threads:
+//
+//   slot    pinned: values as a file holds them, where they are converted or compared
+//   stage   pinned, where the host does not reach the device: what is on its way to or from it
+//   absmax  pinned: the scales of a whole weight that is quantised, where it is nested or the host
+//           does not reach the device, since all are needed first, and looked at
+//   values  device, where the host does not reach it: a slot's values, which are quantised there
+//   scales  device, likewise: their scales, of a nested weight
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "models/config.h"
+#include "plan/job.h"
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::plan {
+
+// Bytes of one slot.
+inline constexpr int64_t kSlotBytes = 4 << 20;
+inline constexpr int kSlots = 2;
+// Of what a slot's values become: at most twice as wide. Each reader has so many of these and fills
+// one while the others' copies are under way.
+inline constexpr int64_t kStageBytes = 2 * kSlotBytes;
+inline constexpr int kStages = 2;
+
+// Where the weights of a job come from.
+struct Origin {
+  const models::ModelConfig& model;
+  std::optional<int64_t> init_seed;  // initial values of this seed; nothing: files
+  bool adapter_in_files = false;     // else initial values of the seed below
+  int64_t adapter_seed = 0;
+};
+
+// For a job whose other programs are made: load, and load_adapter where there is an adapter.
+std::vector<program::Program> loading_programs(const Job& job, const Origin& origin,
+                                               const program::Target& target);
+// save, save_state and restore, for a job that trains.
+std::vector<program::Program> saving_programs(const Job& job, const models::ModelConfig& model,
+                                              const program::Target& target);
+
+}  // namespace snug::plan

@@ -1,0 +1,158 @@
+#include "program/kinds/storage.h"
+
+#include <algorithm>
+
+#include "program/kinds/functions.h"
+#include "program/kinds/nf4.h"
+#include "program/kinds/nf4_operands.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+
+namespace snug::program {
+namespace {
+
+bool is_loadable(DType type) { return base::is_float(type) || type == DType::u8; }
+
+// Of what a file holds or shall hold: a whole tensor of the device.
+void check_tensor(ShapeRule& rule, const Tensor& tensor) {
+  rule.require(is_loadable(tensor.dtype), "tensor is neither of floats nor of u8");
+  rule.require(!tensor.is_view() && tensor.space == Space::device,
+               "tensor is not a whole one of the device");
+}
+
+void check_staging(ShapeRule& rule, const OperationView& view) {
+  for (const TensorId id : view.operation.updates)
+    rule.require(view.program.tensor(id).role == Role::staging, "staging is not of role staging");
+}
+
+void check_channel(ShapeRule& rule, const OperationView& view, Channel channel) {
+  rule.require(view.operation.channel == channel,
+               channel == Channel::storage ? "reaches files on another channel than storage"
+                                           : "reaches no file, but runs on channel storage");
+}
+
+// Elements of a stored weight; an odd one counts as the next even one.
+template <typename Struct>
+int64_t stored_elements(const OperationView& view) {
+  return view[Struct::kCodes].shape.elements() * 2;
+}
+
+template <typename Struct>
+void check_stored(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
+  rule.rank({"codes", view[Struct::kCodes]}, 2);
+  check_stored_weight(rule, attributes, view, stored_elements<Struct>(view));
+}
+
+std::string shape_error(const Read& read, const OperationView& view) {
+  ShapeRule rule;
+  check_tensor(rule, view[Read::kTensor]);
+  rule.require(read.file_width >= 0 && read.file_width <= 8, "no type is of that file_width");
+  check_staging(rule, view);
+  check_channel(rule, view, Channel::storage);
+  return rule.error();
+}
+
+std::string shape_error(const ReadNf4& read, const OperationView& view) {
+  ShapeRule rule;
+  check_stored(rule, read, view);
+  rule.require(read.file_width > 0 && read.file_width <= 8, "no type is of that file_width");
+  check_staging(rule, view);
+  check_channel(rule, view, Channel::storage);
+  return rule.error();
+}
+
+std::string shape_error(const Fill&, const OperationView& view) {
+  ShapeRule rule;
+  const Tensor& tensor = view[Fill::kTensor];
+  rule.mixed_types({{"tensor", tensor}});
+  check_tensor(rule, tensor);
+  check_channel(rule, view, Channel::compute);
+  return rule.error();
+}
+
+std::string shape_error(const FillNf4& fill, const OperationView& view) {
+  ShapeRule rule;
+  check_stored(rule, fill, view);
+  check_staging(rule, view);
+  check_channel(rule, view, Channel::compute);
+  return rule.error();
+}
+
+std::string shape_error(const Put&, const OperationView& view) {
+  ShapeRule rule;
+  rule.type({"tensor", view[Put::kTensor]}, DType::f32);
+  check_tensor(rule, view[Put::kTensor]);
+  check_channel(rule, view, Channel::compute);
+  return rule.error();
+}
+
+std::string shape_error(const Write&, const OperationView& view) {
+  ShapeRule rule;
+  check_tensor(rule, view[Write::kTensor]);
+  check_staging(rule, view);
+  check_channel(rule, view, Channel::storage);
+  return rule.error();
+}
+
+double written_bytes(const OperationView& view) {
+  int64_t bytes = 0;
+  for (const TensorId id : view.operation.writes) bytes += view.program.tensor(id).bytes();
+  return static_cast<double>(bytes);
+}
+
+// Bytes of the file: converting and quantising go on next to reading.
+Cost cost(const Read& read, const OperationView& view, const Load&) {
+  const Tensor& tensor = view[Read::kTensor];
+  const int64_t width = read.file_width > 0 ? read.file_width : base::size_of(tensor.dtype);
+  return {.flops = 0, .bytes = static_cast<double>(tensor.shape.elements() * width), .launches = 0};
+}
+Cost cost(const ReadNf4& read, const OperationView& view, const Load&) {
+  const auto values = static_cast<double>(stored_elements<ReadNf4>(view) * read.file_width);
+  return {.flops = 0, .bytes = read.stored ? written_bytes(view) : values, .launches = 0};
+}
+Cost cost(const Write& write, const OperationView& view, const Load&) {
+  const auto bytes = static_cast<double>(view[Write::kTensor].bytes());
+  return {.flops = 0, .bytes = write.read_back ? 2 * bytes : bytes, .launches = 0};
+}
+
+Cost cost(const Fill&, const OperationView& view, const Load&) {
+  return {.flops = 0, .bytes = written_bytes(view)};
+}
+// Its values are written and read once, in the type in which they are quantised.
+Cost cost(const FillNf4&, const OperationView& view, const Load&) {
+  constexpr double kValueBytes = 2;
+  const auto elements = static_cast<double>(stored_elements<FillNf4>(view));
+  return {.flops = 0, .bytes = written_bytes(view) + 2 * kValueBytes * elements};
+}
+Cost cost(const Put&, const OperationView& view, const Load&) {
+  return {.flops = 0, .bytes = written_bytes(view)};
+}
+
+// All kinds of reading share a rate, and all kinds of writing.
+RateKey storage_key(const char* name, const Cost& cost) {
+  RateKey key;
+  key.name = name;
+  key.shape = {std::max(1.0, cost.bytes)};
+  key.unit = Work::storage_bytes;
+  return key;
+}
+RateKey rate_key(const Read& read, const OperationView& view, const Load& load) {
+  return storage_key("storage read", cost(read, view, load));
+}
+RateKey rate_key(const ReadNf4& read, const OperationView& view, const Load& load) {
+  return storage_key("storage read", cost(read, view, load));
+}
+RateKey rate_key(const Write& write, const OperationView& view, const Load& load) {
+  return storage_key("storage write", cost(write, view, load));
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(Read, .rate_key = rate_key);
+SNUG_DEFINE_KIND(ReadNf4, .rate_key = rate_key);
+SNUG_DEFINE_KIND(Fill);
+SNUG_DEFINE_KIND(FillNf4);
+SNUG_DEFINE_KIND(Put);
+SNUG_DEFINE_KIND(Write, .rate_key = rate_key);
+
+}  // namespace snug::program

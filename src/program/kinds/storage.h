@@ -1,0 +1,119 @@
+// What the runtime does itself, before the first step and between steps: weights come from files or
+// are made, and files are written. Granularity is the tensor; the pieces in which it goes are the
+// runtime's. Which file and which name a tensor has there is written in runtime/file_names.h.
+//
+// Operations of these kinds run in list order on their channel: `storage` for what reads or writes
+// files, else compute. The next may be read while the last is still being converted or quantised.
+// `staging` is what values pass through: scratch, undefined before and after, dealt out by the
+// runtime, so that operations that name the same staging memory may be under way at once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include "base/words.h"
+#include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
+
+namespace snug::program {
+
+// writes: tensor, the values that a file holds under its name, in the tensor's element type.
+struct Read {
+  int64_t file_width = 0;  // bytes of an element in the file, as planned; 0: as in the tensor
+  bool operator==(const Read&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"file_width", &Read::file_width}};
+  static constexpr auto kTensor = write<Read>(0, "tensor");
+  static constexpr auto kStaging = update_all<Read>(1, "staging");
+  static constexpr std::array kOperands{kTensor, kStaging};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
+// writes: a stored weight (kinds/nf4.h). `stored`: the file holds it as it is; otherwise its
+// values, which are rounded and quantised piece by piece.
+struct ReadNf4 {
+  bool nested = false;
+  bool stored = false;
+  int64_t file_width = 2;  // bytes of an element in the file, as planned; unused where stored
+  bool operator==(const ReadNf4&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"nested", &ReadNf4::nested}, Field{"stored", &ReadNf4::stored},
+                 Field{"file_width", &ReadNf4::file_width}};
+  static constexpr auto kCodes = write<ReadNf4>(0, "codes");
+  static constexpr auto kAbsmax = write<ReadNf4>(1, "absmax");
+  static constexpr auto kNestedAbsmax = write<ReadNf4>(2, "nested_absmax", &ReadNf4::nested);
+  static constexpr auto kNestedMap = write<ReadNf4>(3, "nested_map", &ReadNf4::nested);
+  static constexpr auto kNestedOffset = write<ReadNf4>(4, "nested_offset", &ReadNf4::nested);
+  static constexpr auto kStaging = update_all<ReadNf4>(5, "staging");
+  static constexpr std::array kOperands{kCodes,     kAbsmax,       kNestedAbsmax,
+                                        kNestedMap, kNestedOffset, kStaging};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
+enum class FillForm : uint8_t { constant, normal, uniform };
+constexpr auto words_of(FillForm /*type*/) {
+  return base::words<FillForm>({{FillForm::constant, "constant"},
+                                {FillForm::normal, "normal"},
+                                {FillForm::uniform, "uniform"}});
+}
+
+// writes: tensor (f32 or bf16), initial values: `scale` everywhere; normal(0, scale); or
+// uniform(-scale, scale). Random ones depend on the seed, the tensor's name (a master's without its
+// prefix) and the element (backends/random_values.h).
+struct Fill {
+  FillForm form = FillForm::constant;
+  float scale = 0.0F;
+  int64_t seed = 0;
+  bool operator==(const Fill&) const = default;
+  static constexpr auto kFields = std::tuple{
+      Field{"form", &Fill::form}, Field{"scale", &Fill::scale}, Field{"seed", &Fill::seed}};
+  static constexpr auto kTensor = write<Fill>(0, "tensor");
+  static constexpr std::array kOperands{kTensor};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
+// writes: a stored weight (kinds/nf4.h) of normal(0, scale) values in the compute type, quantised
+// piece by piece.
+struct FillNf4 {
+  bool nested = false;
+  float scale = 0.0F;
+  int64_t seed = 0;
+  bool operator==(const FillNf4&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"nested", &FillNf4::nested}, Field{"scale", &FillNf4::scale},
+                 Field{"seed", &FillNf4::seed}};
+  static constexpr auto kCodes = write<FillNf4>(0, "codes");
+  static constexpr auto kAbsmax = write<FillNf4>(1, "absmax");
+  static constexpr auto kNestedAbsmax = write<FillNf4>(2, "nested_absmax", &FillNf4::nested);
+  static constexpr auto kNestedMap = write<FillNf4>(3, "nested_map", &FillNf4::nested);
+  static constexpr auto kNestedOffset = write<FillNf4>(4, "nested_offset", &FillNf4::nested);
+  static constexpr auto kStaging = update_all<FillNf4>(5, "staging");
+  static constexpr std::array kOperands{kCodes,     kAbsmax,       kNestedAbsmax,
+                                        kNestedMap, kNestedOffset, kStaging};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
+// writes: tensor f32, what the host computes from config.json: rotary frequencies.
+struct Put {
+  bool operator==(const Put&) const = default;
+  static constexpr std::tuple<> kFields{};
+  static constexpr auto kTensor = write<Put>(0, "tensor");
+  static constexpr std::array kOperands{kTensor};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
+// reads: tensor, which a file then holds under its name. `read_back`: the file is read again and
+// compared before it counts.
+struct Write {
+  bool read_back = false;
+  bool operator==(const Write&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"read_back", &Write::read_back}};
+  static constexpr auto kTensor = read<Write>(0, "tensor");
+  static constexpr auto kStaging = update_all<Write>(1, "staging");
+  static constexpr std::array kOperands{kTensor, kStaging};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
+}  // namespace snug::program

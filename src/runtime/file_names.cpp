@@ -1,0 +1,42 @@
+#include "runtime/file_names.h"
+
+#include "base/error.h"
+#include "formats/peft_adapter.h"
+#include "methods/lora.h"
+#include "program/tensor_names.h"
+
+namespace snug::runtime {
+
+std::string stem_of(FileSet files) {
+  switch (files) {
+    case FileSet::model:
+      return "model";
+    case FileSet::adapter:
+      return "adapter_model";
+    case FileSet::optimizer:
+      return "optimizer";
+  }
+  SNUG_CHECK(false, "no set of files");
+  return {};
+}
+
+std::string name_in(FileSet files, std::string_view tensor) {
+  if (files == FileSet::optimizer) return std::string(tensor);
+  std::string original = program::original_name(tensor);
+  if (files == FileSet::model) return original;
+  const auto [module, is_a] = methods::lora_tensor(original);
+  return is_a ? formats::lora_a_key(module) : formats::lora_b_key(module);
+}
+
+FileSet files_in_checkpoint(const program::Tensor& tensor) {
+  switch (tensor.role) {
+    case program::Role::weight:
+      return FileSet::model;
+    case program::Role::adapter:
+      return FileSet::adapter;
+    default:
+      return FileSet::optimizer;
+  }
+}
+
+}  // namespace snug::runtime

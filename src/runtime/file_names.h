@@ -1,0 +1,24 @@
+// What files call the tensors of a job: the one place that says so. Weights have Hugging Face's
+// names, adapters PEFT's, and what an optimizer keeps its own. A tensor and its f32 master are one
+// in a model or an adapter.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "program/tensor.h"
+
+namespace snug::runtime {
+
+// The files of a folder that belong together.
+enum class FileSet : uint8_t { model, adapter, optimizer };
+
+// What their names begin with: "model", as in model-00001-of-00004.safetensors.
+std::string stem_of(FileSet files);
+// The tensor's name there.
+std::string name_in(FileSet files, std::string_view tensor);
+// Where a checkpoint holds a tensor that it puts back.
+FileSet files_in_checkpoint(const program::Tensor& tensor);
+
+}  // namespace snug::runtime

@@ -1,0 +1,99 @@
+// Performs a program of operations that no backend runs (Traits::by_runtime): tensors are read from
+// files, made, and set, in the order of the list. What is to be read between two others is read
+// together: one thread reads ahead while another converts or quantises (read_tensors.h). What is
+// done is noted, as backends note what they run, and held against the program (trace_check.h).
+// Programs that save are walked by save_tensors.h.
+//
+// One thread. Not while a program runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/trace.h"
+#include "formats/quant_state.h"
+#include "formats/tensor_index.h"
+#include "models/config.h"
+#include "program/kinds.h"
+#include "program/program.h"
+#include "runtime/executor.h"
+#include "runtime/file_names.h"
+#include "runtime/read_tensors.h"
+
+namespace snug::runtime {
+
+// What the operations of a program take their values from, next to their attributes.
+struct Sources {
+  const models::ModelConfig* model = nullptr;  // whose weights they are; null for an adapter's
+  // The tensor of a file that holds these values. Throws UserError where there is none.
+  std::function<const formats::IndexedTensor&(const program::Tensor&)> find{};
+  // Checks one that goes somewhere. Throws UserError.
+  std::function<void(const Transfer&)> check{};
+  std::function<ReadReport(std::span<const Transfer>)> read{};
+  // Of a model's weights, where some are stored as NF4.
+  const formats::TensorIndex* index = nullptr;
+};
+
+// Files of one set, all in one place. `reason` says where expected shapes come from: "as
+// config.json says". What is referred to must outlive it.
+Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string reason,
+                   const models::ModelConfig* model, program::ProgramName program,
+                   Executor& executor);
+
+struct Performed {
+  int64_t bytes_read = 0;
+  uint64_t digest = 0;                  // of every number that was read
+  std::vector<backends::Trace> traces;  // one for each operation
+};
+
+// An operation at a time; perform() does them all.
+class Performance {
+ public:
+  // What is referred to must outlive it.
+  Performance(program::ProgramName program, const Sources& sources, Executor& executor);
+
+  void operation(size_t index);
+  // Reads what is left to be read.
+  Performed finish();
+
+ private:
+  void operator()(const program::Read& read);
+  void operator()(const program::ReadNf4& read);
+  void operator()(const program::Fill& fill);
+  void operator()(const program::FillNf4& fill);
+  void operator()(const program::Put& put);
+  void operator()(const program::Write& write);
+
+  // Operands of the operation that is being performed.
+  template <typename Struct>
+  const program::Tensor& tensor(const program::Operand<Struct>& operand) const {
+    return program_.tensor(id_of(*operation_, operand));
+  }
+  template <typename Struct>
+  const backends::Buffer& buffer(const program::Operand<Struct>& operand) const {
+    return executor_.tensor(name_, id_of(*operation_, operand));
+  }
+  void queue(Transfer transfer);
+  void queue_parts(const formats::StoredNf4& in_file, const StoredWeight& stored);
+  void check_map(const formats::StoredNf4& in_file);
+  void flush();
+
+  const program::ProgramName name_;
+  const program::Program& program_;
+  const Sources& sources_;
+  Executor& executor_;
+  std::unordered_map<std::string, program::Shape> shapes_;  // of the model's weights
+  const program::Operation* operation_ = nullptr;           // that is being performed
+  backends::Trace* trace_ = nullptr;                        // of it
+  std::vector<Transfer> transfers_;                         // that are read together
+  Performed performed_;
+};
+
+// All of them, in order. Fails a CHECK when what was done is not what the program says.
+Performed perform(program::ProgramName program, const Sources& sources, Executor& executor);
+
+}  // namespace snug::runtime

@@ -1,0 +1,191 @@
+// The programs of a job that load and save: everything that lasts is read or made once, and a
+// checkpoint holds what a run goes on from.
+#include "plan/storage_programs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "models/weights.h"
+#include "null_target.h"
+#include "plan/clock.h"
+#include "program/kind.h"
+#include "program/verify.h"
+
+namespace snug::plan {
+namespace {
+
+using program::Channel;
+using program::Operation;
+using program::Program;
+using program::ProgramName;
+using program::Role;
+using program::Space;
+using program::Tensor;
+
+class Target : public NullTarget {
+ public:
+  explicit Target(bool is_remote) : is_remote_(is_remote) {}
+  bool host_reaches_device() const override { return !is_remote_; }
+
+ private:
+  bool is_remote_;
+};
+
+struct Case {
+  const char* name;
+  TrainingSpec spec;
+};
+
+TrainingSpec spec_of(MethodKind method) {
+  TrainingSpec spec;
+  spec.model = *models::preset("smollm2-135m");
+  spec.model.num_layers = 2;
+  spec.method = method;
+  spec.row_tokens = 64;
+  return spec;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> cases{{"full", spec_of(MethodKind::full)},
+                          {"full without masters", spec_of(MethodKind::full)},
+                          {"moments of 8 bits", spec_of(MethodKind::full)},
+                          {"lora", spec_of(MethodKind::lora)},
+                          {"an adapter that is there", spec_of(MethodKind::lora)},
+                          {"qlora", spec_of(MethodKind::lora)},
+                          {"qlora, nested", spec_of(MethodKind::lora)},
+                          {"a folder in 4 bits", spec_of(MethodKind::lora)},
+                          {"random weights", spec_of(MethodKind::full)},
+                          {"random weights in 4 bits", spec_of(MethodKind::lora)}};
+  cases[1].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
+  cases[1].spec.update.gradient = program::DType::bf16;
+  cases[2].spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
+  cases[4].spec.adapter_in_files = true;
+  cases[5].spec.quantization = passes::QuantizeOptions{.nested = false, .kept = {}};
+  for (const size_t nested : {6, 7, 9}) cases[nested].spec.quantization.emplace();
+  cases[7].spec.model.stored = models::StoredNf4{.double_quant = true, .kept = {}};
+  cases[8].spec.init_seed = cases[9].spec.init_seed = 42;
+  return cases;
+}
+
+bool is_by_runtime(const Program& program) {
+  return !program.operations.empty() && traits_of(program.operations[0]).by_runtime;
+}
+
+// How often each tensor of the run is touched by the programs of these names, `list` of each
+// operation.
+std::map<std::string, int> touched(const Job& job, std::initializer_list<ProgramName> names,
+                                   std::vector<program::TensorId> Operation::*list) {
+  std::map<std::string, int> counts;
+  for (const ProgramName name : names)
+    if (const Program* program = job.find(name); program != nullptr)
+      for (const Operation& operation : program->operations)
+        for (const program::TensorId id : operation.*list) ++counts[program->tensor(id).name];
+  return counts;
+}
+
+std::set<std::string> names_of(const Job& job, const std::set<Role>& roles) {
+  std::set<std::string> names;
+  for (const Program& program : job.programs)
+    for (const Tensor& tensor : program.tensors)
+      if (tensor.lifetime == program::Lifetime::run && roles.contains(tensor.role))
+        names.insert(tensor.name);
+  return names;
+}
+
+TEST(StoragePrograms, AreRightWhateverTheTarget) {
+  for (const bool is_remote : {false, true})
+    for (const Case& each : cases()) {
+      SCOPED_TRACE(each.name);
+      const Job job = plan_training(each.spec, Target(is_remote));
+      for (const ProgramName name :
+           {ProgramName::load, ProgramName::save, ProgramName::save_state, ProgramName::restore}) {
+        ASSERT_NE(job.find(name), nullptr);
+        EXPECT_TRUE(is_by_runtime(*job.find(name)));
+        EXPECT_EQ(program::verify(*job.find(name)), std::vector<std::string>{});
+      }
+      EXPECT_EQ(job.find(ProgramName::load_adapter) != nullptr,
+                each.spec.method == MethodKind::lora);
+    }
+}
+
+// With `prepare`, which makes what has a master.
+TEST(StoragePrograms, LoadingWritesEveryWeightOnce) {
+  for (const Case& each : cases()) {
+    SCOPED_TRACE(each.name);
+    const Job job = plan_training(each.spec, Target(false));
+    std::map<std::string, int> expected;
+    for (const std::string& name : names_of(
+             job, {Role::weight, Role::quant_state, Role::adapter, Role::master, Role::scalar}))
+      expected[name] = 1;
+    EXPECT_EQ(touched(job, {ProgramName::load, ProgramName::load_adapter, ProgramName::prepare},
+                      &Operation::writes),
+              expected);
+  }
+}
+
+// What is saved is what is restored, and all that a run changes is among it: a weight with a master
+// follows from that.
+TEST(StoragePrograms, ACheckpointHoldsWhatARunGoesOnFrom) {
+  for (const Case& each : cases()) {
+    SCOPED_TRACE(each.name);
+    const Job job = plan_training(each.spec, Target(false));
+    const auto saved =
+        touched(job, {ProgramName::save, ProgramName::save_state}, &Operation::reads);
+    auto restored = touched(job, {ProgramName::restore, ProgramName::prepare}, &Operation::writes);
+    for (const std::string& name : names_of(job, {Role::moment, Role::master}))
+      EXPECT_TRUE(saved.contains(name) && restored.contains(name)) << name;
+    for (const Tensor& trainable : job.trainables) EXPECT_EQ(restored[trainable.name], 1);
+    const Program& restore = *job.find(ProgramName::restore);
+    for (const Operation& operation : restore.operations) {
+      if (operation.channel != Channel::storage) continue;
+      for (const program::TensorId id : operation.writes)
+        EXPECT_TRUE(saved.contains(restore.tensor(id).name)) << restore.tensor(id).name;
+    }
+  }
+}
+
+// Staging memory that nobody passes values through is not there.
+TEST(StoragePrograms, StagingIsThereForWhatUsesIt) {
+  for (const bool is_remote : {false, true})
+    for (const Case& each : cases()) {
+      const Job job = plan_training(each.spec, Target(is_remote));
+      for (const Program& program : job.programs) {
+        std::set<program::TensorId> used;
+        for (const Operation& operation : program.operations)
+          program::for_each_tensor(operation, [&](program::TensorId id) { used.insert(id); });
+        for (size_t id = 0; id < program.tensors.size(); ++id) {
+          if (program.tensors[id].role != Role::staging) continue;
+          EXPECT_TRUE(used.contains(static_cast<program::TensorId>(id)))
+              << each.name << ": " << program.tensors[id].name << " of " << program.name;
+        }
+      }
+    }
+}
+
+TEST(StoragePrograms, TheClockPricesTheFilesBytes) {
+  const Rates rates = Rates::assumed(1);
+  TrainingSpec spec = spec_of(MethodKind::full);
+  const auto weights = static_cast<double>(models::parameter_count(spec.model));
+  const Job job = plan_training(spec, Target(false));
+  // In 16 bits, as the preset's files are; the masters are wider.
+  EXPECT_NEAR(load_seconds(job, rates), 2 * weights / kAssumedStorageBytesASecond, 1e-4);
+  EXPECT_EQ(load_basis(job, rates), "assumed");
+  spec.model.file_width = 4;
+  EXPECT_NEAR(load_seconds(plan_training(spec, Target(false)), rates),
+              4 * weights / kAssumedStorageBytesASecond, 1e-4);
+  // A machine whose storage was measured; what is made is not read.
+  const Rates measured({{"storage read", {1e8}, Work::storage_bytes, 1e8, 0.02}});
+  EXPECT_NEAR(load_seconds(job, measured), 2 * weights / 5e9, 1e-3);
+  EXPECT_EQ(load_basis(job, measured), kCalibrated);
+  spec.init_seed = 1;
+  const Job random = plan_training(spec, Target(false));
+  EXPECT_LT(load_seconds(random, rates), load_seconds(job, rates) / 2);
+  EXPECT_EQ(rates.storage_basis(), "assumed");
+}
+
+}  // namespace
+}  // namespace snug::plan

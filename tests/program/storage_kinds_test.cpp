@@ -1,0 +1,108 @@
+// What the runtime performs: which programs of such operations are right, and what is wrong with
+// others.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "program/kind.h"
+#include "program/rate_key.h"
+#include "program/text.h"
+#include "program/verify.h"
+
+namespace snug::program {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+// A weight of 3 blocks, the last one partial, in the forms in which it is stored.
+constexpr const char* kTensors =
+    "program load\n"
+    "tensor slot (64) u8 staging pinned_host\n"
+    "tensor values (64) u8 staging\n"
+    "tensor a (8, 4) bf16 weight run\n"
+    "tensor b (8, 4) f32 master run\n"
+    "tensor codes (80, 1) u8 weight run\n"
+    "tensor absmax (3) f32 quant_state run\n"
+    "tensor small (3) u8 quant_state run\n"
+    "tensor nested (1) f32 quant_state run\n"
+    "tensor map (256) f32 quant_state run\n"
+    "tensor offset (1) f32 quant_state run\n"
+    "tensor frequencies (2) f32 scalar run\n"
+    "tensor ids (4) i32 batch step\n"
+    "tensor host (8, 4) bf16 weight pinned_host run\n"
+    "tensor part (4, 4) bf16 weight run view of a at 0\n"
+    "tensor scratch (64) u8\n";
+
+Program program_of(const std::string& lines) { return parse_text(kTensors + lines); }
+Problems problems_of(const std::string& lines) { return verify(program_of(lines)); }
+
+constexpr const char* kRight =
+    "a = read() updates (slot) channel storage\n"
+    "b = read() updates (slot, values) {file_width 2} channel storage\n"
+    "codes, absmax = read_nf4() updates (slot) channel storage\n"
+    "codes, small, nested, map, offset = read_nf4() updates (slot) {nested, stored} channel "
+    "storage\n"
+    "a = fill() {form normal, scale 0.02, seed 42}\n"
+    "codes, absmax = fill_nf4() updates (values) {scale 0.02}\n"
+    "codes, small, nested, map, offset = fill_nf4() updates (slot) {nested}\n"
+    "frequencies = put()\n"
+    "write(a) updates (slot) {read_back} channel storage\n";
+
+TEST(StorageKinds, ProgramsOfThemAreRight) { EXPECT_EQ(problems_of(kRight), Problems{}); }
+
+TEST(StorageKinds, ReadBackFromTheirText) {
+  const Program program = program_of(kRight);
+  EXPECT_EQ(parse_text(to_text(program)), program);
+  EXPECT_NE(to_text(program).find("fill() {form normal, scale 0.02, seed 42}"), std::string::npos)
+      << to_text(program);
+}
+
+TEST(StorageKinds, RefuseWhatTheyCannotDo) {
+  const std::vector<std::pair<const char*, const char*>> cases{
+      {"a = read() updates (slot)", "(read) reaches files on another channel than storage"},
+      {"a = fill() channel storage", "(fill) reaches no file, but runs on channel storage"},
+      {"a = read() updates (scratch) channel storage", "(read) staging is not of role staging"},
+      {"a = read() channel storage", "(read) has 0 updates, expected at least 1 (staging)"},
+      {"ids = read() updates (slot) channel storage", "(read) tensor is neither of floats nor"},
+      {"host = read() updates (slot) channel storage", "(read) tensor is not a whole one"},
+      {"part = read() updates (slot) channel storage", "(read) tensor is not a whole one"},
+      {"a = read() updates (slot) {file_width 9} channel storage", "(read) no type is of that"},
+      {"codes, small = read_nf4() updates (slot) channel storage", "absmax 'small' is u8"},
+      {"a, absmax = read_nf4() updates (slot) channel storage", "codes 'a' is bf16, expected u8"},
+      {"codes, absmax = read_nf4() updates (slot) {nested} channel storage", "has 2 writes"},
+      {"codes, nested = fill_nf4() updates (slot)", "absmax 'nested' has shape (1), expected (3)"},
+      {"codes = fill()", "(fill) tensor 'codes' is u8"},
+      {"a = put()", "(put) tensor 'a' is bf16, expected f32"},
+      {"write(part) updates (slot) channel storage", "(write) tensor is not a whole one"},
+      {"write(a) updates (slot)", "(write) reaches files on another channel than storage"}};
+  for (const auto& [line, problem] : cases) {
+    const Problems problems = problems_of(line);
+    ASSERT_FALSE(problems.empty()) << line;
+    EXPECT_NE(problems[0].find(problem), std::string::npos) << line << ": " << problems[0];
+  }
+}
+
+// Staging memory is the host's and holds nothing between operations; all else keeps to its rules.
+TEST(StorageKinds, OnlyTheirStagingLiesOnTheHost) {
+  EXPECT_EQ(problems_of("y (64) bf16 = cast(slot)").size(), 2U);
+}
+
+// What a file holds, whatever it becomes.
+TEST(StorageKinds, CostTheBytesOfTheFile) {
+  const Program program = program_of(kRight);
+  const std::vector<double> bytes{
+      64, 64, 320, 80 + 3 + 4 + 1024 + 4, 64, 80 + 12 + 640, 80 + 3 + 4 + 1024 + 4 + 640, 8, 128};
+  ASSERT_EQ(program.operations.size(), bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const OperationView view{program, program.operations[i]};
+    EXPECT_EQ(cost(view, {}).bytes, bytes[i]) << i;
+    const bool reaches_files = view.operation.channel == Channel::storage;
+    EXPECT_EQ(rate_key(view, {}).unit == Work::storage_bytes, reaches_files) << i;
+  }
+  EXPECT_EQ(rate_key({program, program.operations[2]}, {}).name, "storage read");
+  EXPECT_EQ(rate_key({program, program.operations[8]}, {}).name, "storage write");
+}
+
+}  // namespace
+}  // namespace snug::program

@@ -1,0 +1,169 @@
+// What loading and saving did is what their programs say: the notes of every operation, held
+// against the program, for jobs of every method and origin; and that one which is left out, done
+// twice or done in part is seen.
+#include "runtime/perform.h"
+
+#include <gtest/gtest.h>
+
+#include "base/temporary_folder.h"
+#include "runtime/adapter.h"
+#include "runtime/checkpoint.h"
+#include "runtime/load_weights.h"
+#include "runtime/save_model.h"
+#include "runtime/save_tensors.h"
+#include "runtime/trace_check.h"
+#include "tiny_checkpoint.h"
+#include "tiny_run.h"
+
+namespace snug::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using backends::Trace;
+using program::DType;
+using program::Program;
+using program::ProgramName;
+using testing::golden;
+using testing::TemporaryFolder;
+using testing::TinyOptions;
+using testing::TinyRun;
+
+struct Case {
+  const char* name;
+  TinyOptions options;
+  fs::path folder;  // of the model; empty: made
+};
+
+TinyOptions lora() {
+  TinyOptions options;
+  options.method = plan::MethodKind::lora;
+  options.compute = DType::bf16;
+  return options;
+}
+
+TinyOptions qlora(bool nested) {
+  TinyOptions options = lora();
+  options.quantization = passes::QuantizeOptions{.nested = nested, .kept = {}};
+  return options;
+}
+
+std::vector<Case> cases() {
+  TinyOptions full;
+  full.compute = DType::bf16;
+  std::vector<Case> cases{{"full", full, golden("basic") / "model"},
+                          {"lora", lora(), golden("sharded_bf16") / "model"},
+                          {"qlora", qlora(false), golden("basic") / "model"},
+                          {"qlora, nested", qlora(true), golden("basic") / "model"},
+                          {"a folder in 4 bits", qlora(false), golden("nf4") / "plain"},
+                          {"a folder in 4 bits, nested", qlora(true), golden("nf4") / "double"},
+                          {"random", full, {}},
+                          {"random, in 4 bits", qlora(false), {}},
+                          {"random, in 4 bits, nested", qlora(true), {}}};
+  for (Case& each : cases) {
+    if (each.folder.empty())
+      each.options.init_seed = 42;
+    else
+      each.options.model = models::find_model(each.folder.string()).config;
+  }
+  return cases;
+}
+
+const Program& load_of(const TinyRun& run) { return *run.job().find(ProgramName::load); }
+
+// Of the program `load`, its operations performed in this order.
+std::vector<Trace> traces_of(const Case& each, TinyRun& run, const std::vector<size_t>& order) {
+  const models::ModelConfig& config = run.spec().model;
+  Sources sources{.model = &config};
+  std::optional<formats::TensorIndex> index;
+  if (!each.folder.empty()) {
+    index.emplace(each.folder);
+    sources = sources_of(*index, FileSet::model, "as config.json says", &config, ProgramName::load,
+                         run.executor());
+  }
+  Performance performance(ProgramName::load, sources, run.executor());
+  for (const size_t i : order) performance.operation(i);
+  return performance.finish().traces;
+}
+
+std::vector<size_t> all_of(const Program& program) {
+  std::vector<size_t> order(program.operations.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  return order;
+}
+
+TEST(Perform, LoadsAsTheProgramSays) {
+  for (const Case& each : cases()) {
+    SCOPED_TRACE(each.name);
+    TinyRun run(each.options);
+    const std::vector<Trace> traces = traces_of(each, run, all_of(load_of(run)));
+    EXPECT_EQ(differences(load_of(run), traces), std::vector<std::string>{});
+    EXPECT_TRUE(run.executor().ran()[static_cast<size_t>(run.job().index_of(ProgramName::load))]);
+    for (size_t i = 0; i < traces.size(); ++i) {
+      std::vector<Trace> changed = traces;
+      changed[i].bytes -= 1;
+      EXPECT_EQ(differences(load_of(run), changed).size(), 1U);
+      changed = traces;
+      changed[i].channel = program::Channel::interconnect;
+      EXPECT_EQ(differences(load_of(run), changed).size(), 1U);
+    }
+  }
+}
+
+// Each one of a job's operations.
+TEST(Perform, AnOperationThatIsLeftOutOrDoneTwiceIsSeen) {
+  for (const Case& each : cases()) {
+    SCOPED_TRACE(each.name);
+    TinyRun run(each.options);
+    const std::vector<size_t> all = all_of(load_of(run));
+    // The first and the last, and one of each kind and size there is.
+    for (const size_t at : {size_t{0}, size_t{1}, size_t{2}, all.size() / 2, all.size() - 1}) {
+      std::vector<size_t> order = all;
+      order.erase(order.begin() + static_cast<std::ptrdiff_t>(at));
+      const auto left_out = differences(load_of(run), traces_of(each, run, order));
+      ASSERT_EQ(left_out.size(), 1U);
+      EXPECT_NE(left_out[0].find("ran 0 times"), std::string::npos) << left_out[0];
+      order = all;
+      order.push_back(at);
+      const auto twice = differences(load_of(run), traces_of(each, run, order));
+      ASSERT_EQ(twice.size(), 1U);
+      EXPECT_NE(twice[0].find("ran 2 times"), std::string::npos) << twice[0];
+    }
+  }
+}
+
+TEST(Perform, SavesAsTheProgramSays) {
+  for (const plan::MethodKind method : {plan::MethodKind::full, plan::MethodKind::lora}) {
+    TinyOptions options = testing::tiny(method);
+    options.init_seed = 1;
+    TinyRun run(options);
+    random_weights(run.spec().model, run.executor());
+    testing::fill_state(run, 3);
+    const FileSet files = method == plan::MethodKind::full ? FileSet::model : FileSet::adapter;
+    for (const auto& [name, set] :
+         {std::pair{ProgramName::save, files}, {ProgramName::save_state, FileSet::optimizer}}) {
+      TemporaryFolder folder;
+      const Program& program = *run.job().find(name);
+      Saved saved = saved_by(name, set, run.executor());
+      EXPECT_EQ(saved.tensors.size(), program.operations.size());
+      EXPECT_EQ(differences(program, saved.traces).size(), program.operations.size());
+      write_tensors(folder.path(), stem_of(set), saved, run.executor());
+      EXPECT_EQ(differences(program, saved.traces), std::vector<std::string>{});
+      saved.traces.front().bytes -= 1;
+      saved.traces.back().runs += 1;
+      EXPECT_EQ(differences(program, saved.traces).size(), 2U);
+    }
+  }
+}
+
+TEST(Perform, FilesNameTensorsInOneWay) {
+  EXPECT_EQ(name_in(FileSet::model, "model.norm.weight"), "model.norm.weight");
+  EXPECT_EQ(name_in(FileSet::model, program::master_name("model.norm.weight")),
+            "model.norm.weight");
+  EXPECT_EQ(
+      name_in(FileSet::adapter, program::master_name("model.layers.0.mlp.up_proj.lora_A.weight")),
+      "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight");
+  EXPECT_EQ(name_in(FileSet::optimizer, program::master_name("x")), program::master_name("x"));
+}
+
+}  // namespace
+}  // namespace snug::runtime
