@@ -58,6 +58,7 @@ std::vector<plan::ProfileLine> lines_of(const OperationTimes& times, const Plan&
     line.unit = total.key.unit;
   }
   std::vector<plan::ProfileLine> lines;
+  lines.reserve(by_name.size());
   for (const auto& named : by_name) lines.push_back(named.second);
   plan::sort_lines(lines);
   return lines;
