@@ -1,4 +1,4 @@
-// How fast the CPU backend's own kernels are: GB/s of operands moved beside what memcpy reaches,
+// How fast the CPU backend's own kernels are: GB/s of operands moved next to what memcpy reaches,
 // and GFLOP/s of attention, counting only pairs of queries and keys that see each other. Arguments:
 // threads.
 #include <benchmark/benchmark.h>

@@ -18,7 +18,7 @@ WIDE = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_si
         "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 515,
         "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "initializer_range": 0.05,
         "tie_word_embeddings": True, "hidden_act": "silu"}
-LEAST_VOCABULARY = 47  # of the goldens' models
+MIN_VOCABULARY = 47  # of the goldens' models
 
 # Model of tests/goldens, and the recipe.
 RECIPES = {
@@ -94,7 +94,7 @@ def make_materials(folder: pathlib.Path) -> None:
     for name, documents in (("train", 30), ("eval", 7)):
         with open(folder / f"{name}.jsonl", "w") as file:
             for index in range(documents):
-                ids = [rng.randrange(LEAST_VOCABULARY) for _ in range(rng.randrange(4, 40))]
+                ids = [rng.randrange(MIN_VOCABULARY) for _ in range(rng.randrange(4, 40))]
                 labels = [-100] * (len(ids) // 3) + ids[len(ids) // 3:] if index % 3 == 0 else ids
                 file.write(json.dumps({"input_ids": ids, "labels": labels}) + "\n")
 

@@ -2,7 +2,7 @@
 """Writes tests/text/goldens: what the Hugging Face `tokenizers` library makes of texts.
 
 Not needed to build or to test. Run from the repository root, in an environment with
-`pip install tokenizers==0.23.3`, with the shared data beside the repository:
+`pip install tokenizers==0.23.3`, with the shared data next to the repository:
 
     python scripts/make_tokenizer_goldens.py ../shared/data
 

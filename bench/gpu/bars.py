@@ -5,7 +5,7 @@ import dataclasses
 from report import GIB
 
 PEAK_FLOPS = 989e12  # bf16, dense: the data sheet of H100 and H200 SXM
-BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12}  # bytes a second, likewise
+BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12}  # bytes per second, likewise
 QLORA_FACTOR = 1.05  # of LoRA's step
 
 TRAINERS = "the repository gpu-test, transformers 4.49 and torch 2.5 on an H100, 2 x 8192 tokens"
@@ -76,7 +76,7 @@ def held(measured: float | None, limit: float | None, at_most: bool = True) -> s
 
 
 def verdicts(name: str, row: dict | None, lora: dict | None) -> list[tuple[str, str]]:
-    """Each bar of a row with its verdict. `row`: what was measured of it; `lora`: of the row it stands beside, on the same card
+    """Each bar of a row with its verdict. `row`: what was measured of it; `lora`: of the row it stands next to, on the same card
     and commit. Neither may be there."""
     bar, row, lora = of(name), row or {}, lora or {}
     found = []

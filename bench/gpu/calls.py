@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The check on a card as four calls of at most ten minutes each, for a machine that is lent for minutes and starts bare.
+"""The check on a card as four calls of at most ten minutes each, for a machine that is rented by the minute and starts bare.
 
 A: what is here, cuDNN with unused segments, graphs, parity, 15 steps of 8B LoRA, decoding. B: goldens, curves, LoRA, QLoRA and
 full with profiles, four kernels under ncu. C: lean jobs, Phi-3, decoding, own kernels under compute-sanitizer. D: one peer, the
@@ -117,7 +117,7 @@ def tests_in_shards(session: Session, machine: Machine, name: str, binary: pathl
     blind = [result.test for result in results if result.verdict == sharded.SKIPPED and "no CUDA device" in result.ran.text]
     session.note(name, not bad and not blind and bool(results), sharded.summary(results) + (f"; found no card: {', '.join(blind)}" if blind else ""), seconds)
     if bad:
-        session.decide(f"wrong in {name}", bad, "what is measured below stands beside wrong results")
+        session.decide(f"wrong in {name}", bad, "what is measured below stands next to wrong results")
 
 
 def parity(session: Session, machine: Machine) -> None:
@@ -130,7 +130,7 @@ def goldens(session: Session, machine: Machine) -> None:
 
 
 def curves(session: Session, machine: Machine) -> None:
-    """The example's curves beside the processor's, which were made before and brought along."""
+    """The example's curves next to the processor's, which were made before and brought along."""
     kept = HERE / "processor_losses.json"
     known = ["--processor-losses", kept] if kept.exists() else []
     session.stage("curves", 150, [sys.executable, "-B", HERE / "example_curves.py", "--snug", machine.snug, *known, *machine.curve_words],

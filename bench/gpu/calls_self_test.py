@@ -21,7 +21,7 @@ import nccl_check  # noqa: E402
 import session  # noqa: E402
 import sharded  # noqa: E402
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 # Tools as a machine with a card has them, as far as the calls look at them.
 TOOLS = {
     "nvidia-smi": 'case "$*" in *name*) echo Emulated;; *driver*) echo 1.0;; *memory*) echo 100;; *) echo a card;; esac',
@@ -209,8 +209,8 @@ def check_call(call: str, ran: session.Ran, results: pathlib.Path) -> None:
         require(len(rows[kind]) == count, (call, kind, [row["name"] for row in rows[kind]]))
     require(rows["failures"] == [], rows["failures"])
     files = [path for path in results.rglob("*") if path.is_file()]
-    require(len(files) <= session.MOST_FILES - 3, files)  # logs of three more calls may join them
-    require(all(path.stat().st_size < MOST_BYTES and path.parent == results for path in files), files)
+    require(len(files) <= session.MAX_FILES - 3, files)  # logs of three more calls may join them
+    require(all(path.stat().st_size < MAX_BYTES and path.parent == results for path in files), files)
     with tarfile.open(results / f"logs-{call}.tar.gz") as tar:
         logs = set(tar.getnames())
     require({name.replace(" ", "-") + ".log" for name in names} <= logs, logs)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fifty steps of the shipped example with LoRA, QLoRA and full: the card's losses beside the processor's.
+"""Fifty steps of the shipped example with LoRA, QLoRA and full: the card's losses next to the processor's.
 
-What bf16's rounding may do to a curve is measured, not assumed: it is what it does on the processor, bf16 beside fp32.
+What bf16's rounding may do to a curve is measured, not assumed: it is what it does on the processor, bf16 next to fp32.
 The card passes when it is no further from the processor's bf16 curve than three times that, in the mean and at worst.
-The processor's losses may have been made before (--write-processor-losses), so that a lent card does not wait for them.
+The processor's losses may have been made before (--write-processor-losses), so that a rented card does not wait for them.
 --dry-run puts the processor's kernels without tiles in the card's place, where it multiplies bf16 at all.
 """
 

@@ -63,7 +63,7 @@ def check_training(result: dict) -> None:
 
 
 def check_peers(result: dict) -> None:
-    """The quickest variant stands beside the row; what was quickest for one job is tried first for the next."""
+    """The quickest variant stands next to the row; what was quickest for one job is tried first for the next."""
     require(len(result["peer"]) == len(result["peer_decoding"]) == 2, result["peer"])
     for row in result["peer"]:
         require(len(row["trials"]) == 8 and sum("failure" in trial for trial in row["trials"]) == 4, row)
@@ -192,14 +192,14 @@ def check_merge(dry: dict) -> None:
     require(results.find(result["training"], row["name"], row["device"])["step_seconds"] == 2.0, result["training"])
     qlora = made_up_row("llama-3.1-8b qlora", 1.0, 50)
     require(results.beside(result, qlora) is not None, "QLoRA's LoRA is not found")
-    require(results.beside(result, qlora | {"commit": "b"}) is None, "LoRA of another commit stands beside QLoRA")
+    require(results.beside(result, qlora | {"commit": "b"}) is None, "LoRA of another commit stands next to QLoRA")
     text = results_table.readme_table(result)
     require("| llama-3.1-8b lora | 6.4 s, 36 GiB | 1.15 s | H100: 1.00 s, 60.00 GiB (held); H200: 2.00 s, 60.00 GiB (missed) |" in text, text)
     require("| 31 tokens/s | 270 tokens/s | not yet measured |" in text, text)
 
 
 def check_planned_tables(setting: stages.Setting) -> None:
-    """A measured step and its profile stand beside what is planned; those of a job that recomputes something else do not."""
+    """A measured step and its profile stand next to what is planned; those of a job that recomputes something else do not."""
     job = predicted_table.JOBS[0]
     steps = {job: predicted_table.explained(setting.snug, job)["step"]}
     for recompute, step, kind in (("none", "| 1.250 |", "| lora 60.0 |"), ("gate_up", "| not yet measured |", "| not yet measured |")):

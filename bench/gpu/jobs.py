@@ -1,4 +1,4 @@
-"""What is measured on a card: 16,384 tokens a step, weights made from built-in shapes, random tokens.
+"""What is measured on a card: 16,384 tokens per step, weights made from built-in shapes, random tokens.
 
 A job stands twice where both matter: as quick as the card's memory allows, and lean, with checkpoints of layers. The order
 is that of worth, so that what is cut off is worth least.
@@ -37,7 +37,7 @@ class Job:
 QUICK = ("none", "gate_up")
 LEAN = ("layer",)
 BUT_ATTENTION = ("all_but_attention",)
-# bf16 weights and gradients, moments in 8 bits: 6.03 bytes a weight.
+# bf16 weights and gradients, moments in 8 bits: 6.03 bytes per weight.
 SIX_BYTES = ("optim=adamw_8bit",)
 OFFLOADED = ("activation_offloading=true",)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the compiler made of kernels: registers, local memory, and instructions an element on the path that all elements but a few
+"""What the compiler made of kernels: registers, local memory, and instructions per element on the path that all elements except a few
 take. For reading before a card is there, and for comparing two builds.
 
     bench/gpu/kernel_report.py BUILD [--before BUILD]      folders of a build, or of its kernels' objects
@@ -124,7 +124,7 @@ def per_element(kernel: Kernel) -> list[str]:
         cost = shortest(kernel, each.form, 2 * each.count if each.loop else each.count)
         before = shortest(kernel, each.form, each.count) if each.loop else 0
         if cost is not None and before is not None and cost < AVOIDED:
-            found.append(f"{(cost - before) / each.elements:.1f} an element ({each.form.replace(chr(92), '')})")
+            found.append(f"{(cost - before) / each.elements:.1f} per element ({each.form.replace(chr(92), '')})")
     return found
 
 

@@ -10,7 +10,7 @@ from jobs import Job
 from processes import Failure
 from stages import Setting
 
-MOST_TOKENS = 1 << 20
+MAX_TOKENS = 1 << 20
 DRY_TOKENS = 256
 
 
@@ -18,7 +18,7 @@ def model_with_positions(setting: Setting, model: str) -> pathlib.Path:
     """The shape as a folder without weights whose positions do not end where the published model's do."""
     folder = setting.work / f"{model}-long"
     folder.mkdir(exist_ok=True)
-    config = jobs.CONFIGS[model] | {"max_position_embeddings": MOST_TOKENS, "architectures": ["LlamaForCausalLM"],
+    config = jobs.CONFIGS[model] | {"max_position_embeddings": MAX_TOKENS, "architectures": ["LlamaForCausalLM"],
                                     "hidden_act": "silu", "torch_dtype": "bfloat16"}
     (folder / "config.json").write_text(json.dumps(config))
     return folder
@@ -48,9 +48,9 @@ def job_of(setting: Setting) -> Job:
 def search(fits, grain: int) -> int:
     """The largest multiple of the grain that fits, where every smaller one does; 0 where none."""
     low, high = 0, 1
-    while high * grain <= MOST_TOKENS and fits(high * grain):
+    while high * grain <= MAX_TOKENS and fits(high * grain):
         low, high = high, high * 2
-    high = min(high, MOST_TOKENS // grain + 1)
+    high = min(high, MAX_TOKENS // grain + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle * grain) else (low, middle)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training steps and decoding on a card: planned beside measured, and transformers + PEFT where a Python has them.
+"""Training steps and decoding on a card: planned next to measured, and transformers + PEFT where a Python has them.
 
 Adds to gpu.json and gpu.md after every measurement, so that a run that is cut off is of use and several make one table. Each
 has a time limit and says one line; what is worth most goes first. --dry-run goes the same ways on the processor, with a
@@ -30,7 +30,7 @@ from peer_stage import Peer  # noqa: E402
 from processes import Failure  # noqa: E402
 from provenance import commit  # noqa: E402
 
-LEAST_SECONDS = 20.0  # no measurement is started with less
+MIN_SECONDS = 20.0  # no measurement is started with less
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -147,7 +147,7 @@ def run(arguments: argparse.Namespace, setting: stages.Setting, result: dict) ->
     print(f"{len(found)} measurements on {setting.device}", flush=True)
     for each in found:
         left = end - time.monotonic()
-        if left < LEAST_SECONDS:
+        if left < MIN_SECONDS:
             print(f"no time left for {', '.join(other.name for other in found[found.index(each):])}", flush=True)
             break
         facts = {"name": each.name, **stamp, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}

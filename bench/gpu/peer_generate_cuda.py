@@ -1,4 +1,4 @@
-"""Generation with transformers on a card, in a process of its own: tokens a second after the prompt, drawn as Lit-GPT draws.
+"""Generation with transformers on a card, in a process of its own: tokens per second after the prompt, drawn as Lit-GPT draws.
 
 Takes the job as JSON, prints JSON. Weights are random, in bf16; stored as nf4, the layers' linears are bitsandbytes', embedding and
 head stay in bf16. With compile, a static cache, for which transformers compiles a token's pass. job["device"] is for trying it without a card.
@@ -52,7 +52,7 @@ def run(job: dict) -> dict:
             raise RuntimeError(f"{len(clock.times)} new tokens, expected {new_tokens}")
         return start, clock.times
 
-    generate(job["new_tokens"])  # as long as what is measured: a static cache of another length compiles anew
+    generate(job["new_tokens"])  # as long as what is measured: a static cache of another length compiles again
     start, times = generate(job["new_tokens"])
     return {"tokens_per_second": (len(times) - 1) / (times[-1] - times[0]), "prefill_seconds": times[0] - start}
 

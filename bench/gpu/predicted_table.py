@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where a step's time is planned to go on a card that need not be here, beside what was measured there: the tables of docs/performance.md.
+"""Where a step's time is planned to go on a card that need not be here, next to what was measured there: the tables of docs/performance.md.
 
     bench/gpu/predicted_table.py [--snug FILE]      prints them; --check PAGE: fails where that page does not have them
 """
@@ -29,7 +29,7 @@ JOBS = [make(jobs.LLAMA, method) for method in ("lora", "qlora", "full") for mak
 SAVINGS = [dataclasses.replace(jobs.lean(jobs.LLAMA, method), recomputes=recomputes, words=words)
            for method in ("lora", "qlora") for recomputes in (jobs.LEAN, jobs.BUT_ATTENTION) for words in ((), jobs.OFFLOADED)]
 NOT_MEASURED = "not yet measured"
-LEAST_MS = 1.0  # of a line in some job; what takes less is one line
+MIN_MS = 1.0  # of a line in some job; what takes less is one line
 REST = "everything else"
 
 
@@ -77,7 +77,7 @@ def kinds_table(result: dict, steps: dict[jobs.Job, dict]) -> str:
     profiles = {job: measured(result, "profile", job, f"{job.name} profile") for job in steps}
     found = {job: by_kind(row["operations"], "name") for job, row in profiles.items() if row}
     kinds = sorted({kind for each in planned.values() for kind in each}, key=lambda kind: -max(each.get(kind, 0) for each in planned.values()))
-    shown = [kind for kind in kinds if any(each.get(kind, 0) >= LEAST_MS for each in planned.values())]
+    shown = [kind for kind in kinds if any(each.get(kind, 0) >= MIN_MS for each in planned.values())]
 
     def line(name: str, sum_of) -> list[str]:
         cells = [f"{milliseconds:.1f}" if milliseconds else "" for milliseconds in map(sum_of, planned.values())]

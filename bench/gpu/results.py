@@ -62,7 +62,7 @@ def best(trials: list[dict], key: str) -> dict | None:
 
 
 def add_peers(result: dict) -> None:
-    """Beside each row what the peer made of the same job on the same card: its fastest variant for the speed; for the memory
+    """Next to each row what the peer made of the same job on the same card: its fastest variant for the speed; for the memory
     that one too, or the leanest where the row is lean."""
     for row in result["training"]:
         job = next((job for job in TRAINING if job.name == row["name"]), None)

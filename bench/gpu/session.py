@@ -1,4 +1,4 @@
-"""One call of scripts/gpu_check on a machine that is lent for minutes: stages under a common time limit, their logs, what was
+"""One call of scripts/gpu_check on a machine that is rented by the minute: stages under a common time limit, their logs, what was
 decided, and all of it in a folder that may come back as a few files of bounded size."""
 
 import dataclasses
@@ -13,10 +13,10 @@ import subprocess
 import tarfile
 import time
 
-MOST_LOG_BYTES = 1 << 20  # of one log: its end
-MOST_TAR_BYTES = 15 << 20
-MOST_FILES = 8
-LEAST_SECONDS = 5.0  # no stage is begun with less
+MAX_LOG_BYTES = 1 << 20  # of one log: its end
+MAX_TAR_BYTES = 15 << 20
+MAX_FILES = 8
+MIN_SECONDS = 5.0  # no stage is begun with less
 KEPT_SECONDS = 10.0  # of a call: to pack what there is
 
 
@@ -78,7 +78,7 @@ class Session:
     def run(self, name: str, limit: float, command: list, environment: dict | None = None) -> Ran:
         """A command as a stage; what it printed is its log. The line is the caller's, by note()."""
         limit = min(limit, self.left())
-        ran = run_command(command, limit, environment) if limit >= LEAST_SECONDS else Ran("no time left", 0.0, "")
+        ran = run_command(command, limit, environment) if limit >= MIN_SECONDS else Ran("no time left", 0.0, "")
         self.log(name, f"{' '.join(map(str, command))}\n{ran.text}")
         return ran
 
@@ -133,9 +133,9 @@ def replace(path: pathlib.Path, content: bytes) -> None:
     whole.replace(path)
 
 
-def packed(logs: dict[str, str], most: int = MOST_TAR_BYTES) -> bytes:
+def packed(logs: dict[str, str], most: int = MAX_TAR_BYTES) -> bytes:
     """A tar of the logs' ends, as long as the limit lets them be; they are halved until it does."""
-    most_log = MOST_LOG_BYTES
+    most_log = MAX_LOG_BYTES
     while True:
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as tar:

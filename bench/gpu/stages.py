@@ -56,7 +56,7 @@ def plan(setting: Setting, words: list[str]) -> dict | None:
 
 
 def planned_peak(plan_json: dict) -> int:
-    """On the card: the arena, and what the plan counts beside it."""
+    """On the card: the arena, and what the plan counts next to it."""
     card = plan_json.get("card", {})
     return plan_json["device"]["peak_bytes"] + card.get("outside_bytes", 0) + card.get("reserved_bytes", 0)
 

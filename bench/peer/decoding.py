@@ -1,4 +1,4 @@
-"""Generation's race: batch 1, tokens a second after the prompt, beside what the memory's bandwidth allows."""
+"""Generation's race: batch 1, tokens per second after the prompt, next to what the memory's bandwidth allows."""
 
 import json
 import pathlib

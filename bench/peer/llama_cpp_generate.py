@@ -1,7 +1,7 @@
-"""Greedy generation with llama.cpp's Python package in a process of its own: tokens a second after the prompt.
+"""Greedy generation with llama.cpp's Python package in a process of its own: tokens per second after the prompt.
 
 Turns a Llama folder of materials.py into a GGUF file without a vocabulary first: linears and head in bf16, or in Q4_0,
-whose 4.5 bits a weight are the nearest to NF4's that its package can write. Rows of q and k are put into the order that
+whose 4.5 bits per weight are the nearest to NF4's that its package can write. Rows of q and k are put into the order that
 its rope takes.
 """
 

@@ -15,7 +15,7 @@ SHAPES = {
     "smollm2-135m": dict(hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
                          num_key_value_heads=3, head_dim=64, vocab_size=49152, max_position_embeddings=8192,
                          rms_norm_eps=1e-5, rope_theta=100000.0, tie_word_embeddings=True),
-    # Llama 3.2 1B, but for the scaling of its rope, which 384 tokens do not need.
+    # Llama 3.2 1B, except for the scaling of its rope, which 384 tokens do not need.
     "llama-3.2-1b": dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
                          num_key_value_heads=8, head_dim=64, vocab_size=128256, max_position_embeddings=8192,
                          rms_norm_eps=1e-5, rope_theta=500000.0, tie_word_embeddings=True),

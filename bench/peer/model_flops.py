@@ -5,7 +5,7 @@ inputs and, where they train, 2 N for their own: 6 N for full, 4 N for LoRA, who
 attention reads (T + 1) / 2 keys in the mean: two products forward and five backward (the scores are made again), of
 2 x heads x head_dim operations a key each, so 7 L heads head_dim (T + 1). Norms, rope, softmax, optimizer and what is
 recomputed count nothing. For SmolLM2-135M, r 16 and rows of 1024: N = 134.5 M, A = 4.9 M, 931 M operations a token for
-full and 691 M for LoRA; at 0.6 x 1.05 TFLOP/s that is 677 and 911 tokens a second.
+full and 691 M for LoRA; at 0.6 x 1.05 TFLOP/s that is 677 and 911 tokens per second.
 """
 
 from materials import LORA_RANK, linears

@@ -1,4 +1,4 @@
-"""Greedy generation with transformers in a process of its own: tokens a second after the prompt."""
+"""Greedy generation with transformers in a process of its own: tokens per second after the prompt."""
 
 import json
 import sys

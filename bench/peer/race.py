@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Snug against transformers + PEFT on this machine, the same jobs in turn; see README.md beside this file.
+"""Snug against transformers + PEFT on this machine, the same jobs in turn; see README.md next to this file.
 
 Writes race.json and race.md. Needs nothing but Python's own library itself; the peer runs in the Python that --python
 names. Run it on a machine that does nothing else.

@@ -84,7 +84,7 @@ def training_section(result: dict) -> list[str]:
     parts = ["## Training\n"]
     setting = result["setting"]
     parts.append(
-        f"{setting['shape']}, {setting['batch']} rows of {setting['row_tokens']} tokens a micro-batch, {setting['pairs']} "
+        f"{setting['shape']}, {setting['batch']} rows of {setting['row_tokens']} tokens per micro-batch, {setting['pairs']} "
         f"rounds of {setting['steps']} steps after {setting['warmup']}, {setting['threads']} threads. Shares are model "
         "FLOPs over what oneDNN alone reaches on the job's products, once on those of linears and head, once on all, "
         "adapters included. Faster: over the peer's fastest. Memory: recompute=none over the peer's fastest, "
@@ -103,7 +103,7 @@ def training_section(result: dict) -> list[str]:
     parts += [f"- {job['method']} did not run: {job['failure']}" for job in result["jobs"] if "failure" in job]
     if in_turn := result.get("in_turn"):
         rates = in_turn["tokens_per_second"]
-        parts.append(f"- Snug's QLoRA beside its LoRA, {in_turn['rounds']} rounds in turn, recompute=none: {rates['qlora']:.0f} and "
+        parts.append(f"- Snug's QLoRA next to its LoRA, {in_turn['rounds']} rounds in turn, recompute=none: {rates['qlora']:.0f} and "
                      f"{rates['lora']:.0f} tokens/s; {in_turn['ratio']:.2f} times LoRA's in the median of rounds{measured_at(in_turn)}.")
     parts += profile_section(jobs)
     return parts + trials_section(jobs)

@@ -17,7 +17,7 @@ def require(condition: bool, what: object) -> None:
 
 
 def check_formula() -> None:
-    """The figures that the bars were stated in: about 910 and 676 tokens a second at 60 % of 1.05 TFLOP/s."""
+    """The figures that the bars were stated in: about 910 and 676 tokens per second at 60 % of 1.05 TFLOP/s."""
     shape = SHAPES["smollm2-135m"]
     require(model_flops.linear_weights(shape) + model_flops.head_weights(shape) == 134_479_872, "weights")
     require(model_flops.adapter_weights(shape) == 4_884_480, "adapter weights")
@@ -39,7 +39,7 @@ def check_job(job: dict) -> None:
     parts = sum(job["profile"]["groups"].values())
     require(job["profile"]["groups"]["head and loss"] > 0 and parts > 0, (name, job["profile"]))
     expected = 2 * (64 - 1)
-    require(job["trained_tokens_a_step"] == expected, (name, job["trained_tokens_a_step"], expected))
+    require(job["trained_tokens_per_step"] == expected, (name, job["trained_tokens_per_step"], expected))
 
 
 def check_made_up_peer(job: dict) -> None:
@@ -78,7 +78,7 @@ def check(result: dict, out: pathlib.Path) -> None:
     for name in ("snug bf16", "snug nf4"):
         require(decode["contestants"][name]["share_of_bound"] > 0, decode)
     text = (out / "race.md").read_text()
-    for part in ("Snug's QLoRA beside its LoRA, 1 rounds", "| lora | Snug, recompute=none |", "| full | Snug, recompute=layer |", "## Generation", "| snug bf16 |", "| operations | lora |",
+    for part in ("Snug's QLoRA next to its LoRA, 1 rounds", "| lora | Snug, recompute=none |", "| full | Snug, recompute=layer |", "## Generation", "| snug bf16 |", "| operations | lora |",
                  "| products of adapters | "):
         require(part in text, f"no '{part}' in:\n{text}")
     require((out / "race.json").stat().st_size > 1000, "race.json")

@@ -1,4 +1,4 @@
-"""Where the time of Snug's step goes, by kinds of operation, beside the time that oneDNN alone takes for the products."""
+"""Where the time of Snug's step goes, by kinds of operation, next to the time that oneDNN alone takes for the products."""
 
 import re
 

@@ -135,7 +135,7 @@ def race(setting: Setting, method: str, pairs: int, options: TrialOptions, say) 
     peers = winners(trials)
     runs, products = run_rounds(setting, method, peers, pairs, say)
     flops = training_flops(setting.shape, method, setting.row_tokens)
-    result = {"method": method, "flops_per_token": flops, "trained_tokens_a_step": ours["trained_tokens"],
+    result = {"method": method, "flops_per_token": flops, "trained_tokens_per_step": ours["trained_tokens"],
               "trials": trials, "peer_variants": {name: str(variant) for name, variant in peers.items()},
               "contestants": {name: summary_of(setting, of_name) for name, of_name in runs.items()},
               "losses": {name: of_name[0]["losses"] for name, of_name in runs.items()},

@@ -21,7 +21,7 @@ NOISE = 1e-4  # how far fp32 may be from fp64 over the curve, a tenth of what a 
 class Curve:
     model: str
     adapter: bool
-    accumulation: int  # micro-batches a step
+    accumulation: int  # micro-batches per step
     learning_rate: float
     max_grad_norm: float  # in the middle of the norms that occur, so that clipping acts in some steps only
     seed: int
@@ -128,7 +128,7 @@ def make(name: str, root: pathlib.Path) -> str:
     clipped = int((found["grad_norm"] > curve.max_grad_norm).sum())
     tokens = [golden_io.trained_tokens(part) for step in targets for part in step]
     line = (f"{name}: loss {found['loss'][0]:.4f} to {found['loss'][-1]:.4f}, clipped {clipped} of {STEPS}, "
-            f"{min(tokens)} to {max(tokens)} trained tokens a micro-batch, from fp64: loss {noise['loss']:.1e}, "
+            f"{min(tokens)} to {max(tokens)} trained tokens per micro-batch, from fp64: loss {noise['loss']:.1e}, "
             f"worst {worst} {noise[worst]:.1e}")
     assert noise["loss"] < NOISE and noise["grad_norm"] < NOISE and noise["final_norm"] < NOISE, line
     assert 0 < clipped < STEPS, line

@@ -12,12 +12,12 @@
 // Elements are dealt out in blocks of 16 philox calls, one a lane, so that sixteen (or eight, or
 // four) neighbours of a vector come from one word of as many calls, and no shuffle is needed:
 //
-//   dropout: 64 columns a block. Column c is word (c % 64) / 16 of
+//   dropout: 64 columns per block. Column c is word (c % 64) / 16 of
 //     philox({c / 64 * 16 + c % 16, position, row, 0}, key)
 //     and is kept when that word >= dropout_threshold(probability); a kept value is multiplied by
 //     dropout_scale(probability). row = first_row + token / row_length: its number in the step;
 //     position = token % row_length.
-//   rounding: 128 elements a block. With k = e % 128 / 16, element e (its row-major index) takes
+//   rounding: 128 elements per block. With k = e % 128 / 16, element e (its row-major index) takes
 //     the lower half of word k / 2 if k is even, the upper if odd, of
 //     philox({low(g), high(g), plane, 0}, key), g = e / 128 * 16 + e % 16
 //     plane is 0 except for AdamW: 0 weight, 1 first moment, 2 second moment. The 16 bits are added

@@ -1,5 +1,5 @@
 // Adding one to the exponent of such a value, and of no other, reaches the bit of the sign: three
-// vector instructions an element, over chunks that stay in the cache while one is searched.
+// vector instructions per element, over chunks that stay in the cache while one is searched.
 #include "base/finite.h"
 
 #include <algorithm>

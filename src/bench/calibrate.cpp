@@ -35,8 +35,8 @@ void print_summary(const plan::Calibration& calibration, const fs::path& path) {
       "{}\n{}\n{} samples\nlarge products {:.0f} GFLOP/s, in f32 {:.0f} GFLOP/s; memory "
       "{:.1f} GB/s\nwritten to {}\n",
       calibration.machine.processor, calibration.machine.libraries, calibration.samples.size(),
-      roofline.flops_a_second * 1e-9, roofline.f32_flops_a_second * 1e-9,
-      roofline.bytes_a_second * 1e-9, path.string());
+      roofline.flops_per_second * 1e-9, roofline.f32_flops_per_second * 1e-9,
+      roofline.bytes_per_second * 1e-9, path.string());
 }
 
 std::vector<CalibrationStep> steps_of(const formats::Recipe& recipe, Grid grid,

@@ -8,7 +8,7 @@
 
 namespace snug::bench {
 
-// Bytes a second: the fastest of `sweeps` sweeps of all `threads` over a buffer of `bytes`, each
+// Bytes per second: the fastest of `sweeps` sweeps of all `threads` over a buffer of `bytes`, each
 // thread over its own part. The buffer should be several times the last-level cache.
 double read_bandwidth(int64_t bytes, int threads, int sweeps);
 

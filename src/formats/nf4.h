@@ -1,5 +1,5 @@
 // NF4, bitsandbytes' 4-bit storage of a weight: blocks of 64 consecutive elements of the flattened
-// row-major weight, each with the largest magnitude in fp32 and a code of 4 bits an element. Bytes
+// row-major weight, each with the largest magnitude in fp32 and a code of 4 bits per element. Bytes
 // are those of bitsandbytes 0.50 on a CPU, one for one; docs/nf4.md says where its CUDA kernels
 // differ. Values are made from them by the operation dequantize_nf4 (program/kinds/nf4.h).
 // Threading: pure functions without allocation; distinct ranges may run in parallel.

@@ -1,4 +1,4 @@
-// Eight elements a vector. The code of an element is found by four comparisons down a binary tree
+// Eight elements per vector. The code of an element is found by four comparisons down a binary tree
 // of the 15 thresholds in heap order: node n has children 2n and 2n + 1, so a comparison's outcome
 // is the next bit of the node and the leaf is 16 + code.
 #include "formats/nf4_blocks.h"

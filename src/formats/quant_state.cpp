@@ -112,8 +112,8 @@ class PartReader {
   const IndexedTensor& codes(int64_t elements) const {
     const IndexedTensor& tensor = part("");
     if (tensor.info->bytes() != nf4_code_bytes(elements))
-      base::throw_user_error("{} has {} bytes; expected {}, two codes of 4 bits a byte", where(""),
-                             tensor.info->bytes(), nf4_code_bytes(elements));
+      base::throw_user_error("{} has {} bytes; expected {}, two codes of 4 bits per byte",
+                             where(""), tensor.info->bytes(), nf4_code_bytes(elements));
     return tensor;
   }
 

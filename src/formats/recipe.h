@@ -27,8 +27,8 @@ struct Recipe {
   std::string eval_data;  // empty: no evaluation
   DataFormat data_format = DataFormat::automatic;
   std::string chat_template;  // empty: the model's own
-  int64_t max_length = 0;     // tokens a row
-  int64_t max_segments = 0;   // documents a row; 0: chosen by the planner
+  int64_t max_length = 0;     // tokens per row
+  int64_t max_segments = 0;   // documents per row; 0: chosen by the planner
   bool packing = false;
   bool train_on_prompt = false;
   bool shuffle = false;
@@ -43,8 +43,8 @@ struct Recipe {
 
   int64_t max_steps = 0;  // 0: num_train_epochs decides
   double num_train_epochs = 0;
-  int64_t per_device_train_batch_size = 0;  // rows a micro-batch
-  int64_t gradient_accumulation_steps = 0;  // micro-batches a step
+  int64_t per_device_train_batch_size = 0;  // rows per micro-batch
+  int64_t gradient_accumulation_steps = 0;  // micro-batches per step
   double learning_rate = 0;
   Schedule lr_scheduler_type = Schedule::cosine;
   double warmup_ratio = 0;

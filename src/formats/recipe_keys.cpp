@@ -43,8 +43,9 @@ void add_model_keys(KeyTable& table) {
       .computed("true with qlora, and where the folder is quantised")
       .verbs(kEverywhere);
   table
-      .add<&Recipe::double_quant>("double_quant", "true",
-                                  "the scales of NF4 blocks in 8 bits: 4.13 bits a weight, not 4.5")
+      .add<&Recipe::double_quant>(
+          "double_quant", "true",
+          "the scales of NF4 blocks in 8 bits: 4.13 bits per weight, not 4.5")
       .aliases({"bnb_4bit_use_double_quant"})
       .verbs(kEverywhere);
   table

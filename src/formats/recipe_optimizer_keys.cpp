@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kSmallStateAdvice =
     "this optimizer is not built; it saves the memory of optimizer state, which optim: adamw_8bit "
-    "does too, at about 2 bytes a weight";
+    "does too, at about 2 bytes per weight";
 constexpr std::string_view kInBackwardAdvice =
     "this optimizer is not built; it frees gradients as it goes, which optim_in_backward: true "
     "does with optim: adamw_8bit and max_grad_norm: 0";

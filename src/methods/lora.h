@@ -27,7 +27,7 @@ struct LoraOptions {
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
   // Last parts of module names ("q_proj"), or {"all-linear"}: every linear of every layer.
   std::vector<std::string> target_modules{"all-linear"};
-  int64_t row_tokens = 1;  // tokens a row: part of dropout's random key
+  int64_t row_tokens = 1;  // tokens per row: part of dropout's random key
   int64_t seed = 0;
 };
 

@@ -27,7 +27,7 @@ struct Change {
   Overrides overrides;
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;
-  double seconds_a_token = 0;  // training: by the clock, rows full
+  double seconds_per_token = 0;  // training: by the clock, rows full
 };
 
 // The changes of one job.

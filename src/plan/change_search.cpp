@@ -68,7 +68,7 @@ size_t first_fitting(size_t count, Fits&& fits_at) {
   return low;
 }
 
-double tokens_a_step(const TrainingSpec& spec) {
+double tokens_per_step(const TrainingSpec& spec) {
   return static_cast<double>(spec.rows * spec.row_tokens * spec.accumulation);
 }
 
@@ -140,7 +140,7 @@ void ChangeSearch::plan_least() {
 
 Change ChangeSearch::change_of(const Candidate& candidate) {
   return {candidate.overrides, candidate.bytes.device_bytes, candidate.bytes.host_bytes,
-          candidate.seconds_a_token};
+          candidate.seconds_per_token};
 }
 
 std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
@@ -303,7 +303,7 @@ ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budg
     });
     if (at == sizes.size()) continue;
     Candidate* candidate = sized(with_rows(base, saving, sizes[at]));
-    if (best == nullptr || candidate->seconds_a_token < best->seconds_a_token) best = candidate;
+    if (best == nullptr || candidate->seconds_per_token < best->seconds_per_token) best = candidate;
   }
   return best;
 }
@@ -322,7 +322,7 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
       const auto& bytes = size.lower_bound_bytes;
       candidate = Candidate{overrides,
                             {bytes[0], bytes[1] + bytes[2]},
-                            size.step_seconds / tokens_a_step(spec),
+                            size.step_seconds / tokens_per_step(spec),
                             false};
     } catch (const base::UserError&) {
       // The recipe refuses this combination: it is no candidate.
@@ -336,7 +336,7 @@ void ChangeSearch::plan_whole(Candidate& candidate) {
   const Job job = plan_training(spec, target_);
   const auto& spaces = job.layout.spaces;
   candidate.bytes = {spaces[0].arena_bytes, spaces[1].arena_bytes + spaces[2].arena_bytes};
-  candidate.seconds_a_token = size_of(job, spec, rates_).step_seconds / tokens_a_step(spec);
+  candidate.seconds_per_token = size_of(job, spec, rates_).step_seconds / tokens_per_step(spec);
   candidate.is_whole = true;
 }
 

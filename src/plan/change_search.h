@@ -74,7 +74,7 @@ class ChangeSearch : public Changes {
   struct Candidate {
     Overrides overrides;
     Budget bytes;  // the lower bound, or the arenas when it was planned whole
-    double seconds_a_token = 0;
+    double seconds_per_token = 0;
     bool is_whole = false;
   };
 

@@ -40,7 +40,7 @@ double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
 // initial values at that of the device's memory. What it leaves out: a conversion or quantisation
 // that is slower than the files, and opening them.
 double load_seconds(const Job& job, const Rates& rates);
-// What that is by: Rates::storage_basis() where files are read, else Rates::basis().
+// What that is by: "assumed" where files are read, else Rates::basis().
 std::string_view load_basis(const Job& job, const Rates& rates);
 
 // What is assumed of a batch while no data is known: rows full of tokens that all carry loss, each

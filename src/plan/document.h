@@ -27,8 +27,8 @@ struct PlanDocument {
   std::string compute_dtype;  // as in recipes: "bf16" or "fp32"
   std::string recompute;
   bool activation_offloading = false;
-  // Of a micro-batch: rows, tokens a row, and the documents that each has room for: as many as the
-  // data can put in one, or, planned without data, what is thought to be enough.
+  // Of a micro-batch: rows, tokens per row, and the documents that each has room for: as many as
+  // the data can put in one, or, planned without data, what is thought to be enough.
   int64_t rows = 0;
   int64_t row_tokens = 0;
   int64_t row_documents = 0;

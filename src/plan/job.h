@@ -34,8 +34,8 @@ struct TrainingSpec {
   int64_t rows = 1;                    // a micro-batch
   int64_t row_tokens = 1024;
   int64_t longest_document = 0;     // tokens; 0: row_tokens. longrope and attention follow it
-  int64_t row_segments = 1;         // capacity of documents a row
-  int64_t accumulation = 1;         // micro-batches a step
+  int64_t row_segments = 1;         // capacity of documents per row
+  int64_t accumulation = 1;         // micro-batches per step
   bool update_in_backward = false;  // needs accumulation 1 and no clipping
   bool deterministic = true;        // the same bits on every run, whatever the target
   bool evaluate = false;

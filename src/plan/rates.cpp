@@ -88,14 +88,13 @@ double upper_rate(std::vector<double> rates, double otherwise) {
 Rates Rates::assumed(int threads) {
   const double cores = base::thread_count(threads);
   Rates rates;
-  rates.roofline_ = {.flops_a_second = 0.5e12 * cores,
-                     .f32_flops_a_second = 0.1e12 * cores,
-                     .bytes_a_second = 8e9 * cores,
+  rates.roofline_ = {.flops_per_second = 0.5e12 * cores,
+                     .f32_flops_per_second = 0.1e12 * cores,
+                     .bytes_per_second = 8e9 * cores,
                      .launch_seconds = 5e-6,
-                     .attention_flops_a_second = 0,
+                     .attention_flops_per_second = 0,
                      .library_attention_peak = 0,
-                     .host_bytes_a_second = 4e9 * cores,
-                     .storage_bytes_a_second = kAssumedStorageBytesASecond};
+                     .host_bytes_per_second = 4e9 * cores};
   return rates;
 }
 
@@ -110,14 +109,13 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   constexpr double kMemory = 0.80;
   Rates rates;
   rates.basis_ = "data sheet";
-  rates.roofline_ = {.flops_a_second = kProducts * peaks.bf16_flops_a_second,
-                     .f32_flops_a_second = kProducts * peaks.f32_flops_a_second,
-                     .bytes_a_second = kMemory * peaks.bytes_a_second,
+  rates.roofline_ = {.flops_per_second = kProducts * peaks.bf16_flops_per_second,
+                     .f32_flops_per_second = kProducts * peaks.f32_flops_per_second,
+                     .bytes_per_second = kMemory * peaks.bytes_per_second,
                      .launch_seconds = 5e-6,
-                     .attention_flops_a_second = kAttention * peaks.bf16_flops_a_second,
-                     .library_attention_peak = peaks.bf16_flops_a_second,
-                     .host_bytes_a_second = kLink * peaks.host_bytes_a_second,
-                     .storage_bytes_a_second = kAssumedStorageBytesASecond};
+                     .attention_flops_per_second = kAttention * peaks.bf16_flops_per_second,
+                     .library_attention_peak = peaks.bf16_flops_per_second,
+                     .host_bytes_per_second = kLink * peaks.host_bytes_per_second};
   return rates;
 }
 
@@ -128,18 +126,13 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   std::vector<double> flops;
   std::vector<double> f32_flops;
   std::vector<double> bytes;
-  std::vector<double> storage;
   std::optional<double> launch;
   for (const RateSample& sample : samples) {
     const double rate = sample.work / sample.seconds;
     samples_[sample.name].push_back(
         {logarithms(sample.shape), std::log2(rate), sample.seconds, sample.work});
-    // What crosses the link or comes from files says nothing of operations.
+    // What crosses the link says nothing of operations.
     if (sample.unit == Work::link_bytes) continue;
-    if (sample.unit == Work::storage_bytes) {
-      storage.push_back(rate);
-      continue;
-    }
     launch = std::min(launch.value_or(sample.seconds), sample.seconds);
     if (sample.unit != Work::flops)
       bytes.push_back(rate);
@@ -149,14 +142,13 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
       f32_flops.push_back(rate);
   }
   const Roofline otherwise = assumed(1).roofline_;
-  roofline_.f32_flops_a_second = upper_rate(f32_flops, otherwise.f32_flops_a_second);
-  roofline_.flops_a_second = upper_rate(flops, roofline_.f32_flops_a_second);
-  roofline_.bytes_a_second = upper_rate(bytes, otherwise.bytes_a_second);
+  roofline_.f32_flops_per_second = upper_rate(f32_flops, otherwise.f32_flops_per_second);
+  roofline_.flops_per_second = upper_rate(flops, roofline_.f32_flops_per_second);
+  roofline_.bytes_per_second = upper_rate(bytes, otherwise.bytes_per_second);
   roofline_.launch_seconds = launch.value_or(otherwise.launch_seconds);
-  roofline_.host_bytes_a_second = peaks.host_bytes_a_second > 0 ? kLink * peaks.host_bytes_a_second
-                                                                : roofline_.bytes_a_second / 2;
-  has_storage_ = !storage.empty();
-  roofline_.storage_bytes_a_second = upper_rate(storage, otherwise.storage_bytes_a_second);
+  roofline_.host_bytes_per_second = peaks.host_bytes_per_second > 0
+                                        ? kLink * peaks.host_bytes_per_second
+                                        : roofline_.bytes_per_second / 2;
 }
 
 double Rates::seconds(const program::OperationView& view, const program::Load& load) const {
@@ -174,7 +166,7 @@ double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
   // Samples are of operations that were launched one by one. No launch goes without moving bytes.
   const double alone = sampled_seconds(found->second, key, cost);
   const double saved = (1 - std::min(1.0, cost.launches)) * roofline_.launch_seconds;
-  return std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_a_second));
+  return std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_per_second));
 }
 
 double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& key,
@@ -186,30 +178,31 @@ double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& k
   double nearest = 0;
   const double rate = std::exp2(interpolate(points, at, &nearest));
   if (nearest <= kFar) return key.work / rate;
-  return std::max(key.work / rate, cost.bytes / roofline_.bytes_a_second) +
+  return std::max(key.work / rate, cost.bytes / roofline_.bytes_per_second) +
          roofline_.launch_seconds;
 }
 
 double Rates::bound(const RateKey& key, const program::Cost& cost) const {
   const bool bf16 = key.name.find("bf16") != std::string::npos;
-  double rate = bf16 ? roofline_.flops_a_second : roofline_.f32_flops_a_second;
-  if (key.attention && bf16 && roofline_.attention_flops_a_second > 0)
-    rate = attention_flops_a_second(*key.attention);
+  double rate = bf16 ? roofline_.flops_per_second : roofline_.f32_flops_per_second;
+  if (key.attention && bf16 && roofline_.attention_flops_per_second > 0)
+    rate = attention_flops_per_second(*key.attention);
   if (key.unit == Work::link_bytes)
-    return cost.bytes / roofline_.host_bytes_a_second + roofline_.launch_seconds;
-  if (key.unit == Work::storage_bytes) return cost.bytes / roofline_.storage_bytes_a_second;
+    return cost.bytes / roofline_.host_bytes_per_second + roofline_.launch_seconds;
+  if (key.unit == Work::storage_bytes) return cost.bytes / kAssumedStorageBytesPerSecond;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
-  const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_a_second;
-  return std::max(work, moved) + cost.serial_bytes / roofline_.bytes_a_second +
+  const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
+  return std::max(work, moved) + cost.serial_bytes / roofline_.bytes_per_second +
          cost.launches * roofline_.launch_seconds;
 }
 
 // Where the table is so careful that own kernels would be faster, it is too careful.
-double Rates::attention_flops_a_second(const program::AttentionRate& attention) const {
-  const double own = roofline_.attention_flops_a_second;
+double Rates::attention_flops_per_second(const program::AttentionRate& attention) const {
+  const double own = roofline_.attention_flops_per_second;
   if (!attention.by_library)
-    return attention.tensor_cores ? own
-                                  : own * roofline_.f32_flops_a_second / roofline_.flops_a_second;
+    return attention.tensor_cores
+               ? own
+               : own * roofline_.f32_flops_per_second / roofline_.flops_per_second;
   const LibraryAttention library{.is_gradient = attention.is_gradient,
                                  .segment_tokens = attention.segment_tokens,
                                  .head_dim = attention.head_dim};

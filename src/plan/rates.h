@@ -32,20 +32,19 @@ struct RateSample {
 
 // Of a machine as a whole: what bounds operations of which no sample is near.
 struct Roofline {
-  double flops_a_second = 0;      // of large products in the type that trains
-  double f32_flops_a_second = 0;  // of large products in f32
-  double bytes_a_second = 0;
-  double launch_seconds = 0;            // of an operation that does nothing
-  double attention_flops_a_second = 0;  // of own kernels; 0: as products
+  double flops_per_second = 0;      // of large products in the type that trains
+  double f32_flops_per_second = 0;  // of large products in f32
+  double bytes_per_second = 0;
+  double launch_seconds = 0;              // of an operation that does nothing
+  double attention_flops_per_second = 0;  // of own kernels; 0: as products
   // That shares of a library's attention (library_attention.h) are of; 0: as own kernels.
   double library_attention_peak = 0;
-  double host_bytes_a_second = 0;     // of copies between spaces
-  double storage_bytes_a_second = 0;  // of files
+  double host_bytes_per_second = 0;  // of copies between spaces
 };
 
-// Of files, where it was not measured: drives of servers read 2 to 7 GB/s, network volumes of
-// clouds 0.2 to 1, what the system has cached comes at more than either.
-inline constexpr double kAssumedStorageBytesASecond = 1e9;
+// Of files, on every machine, since no command measures it: drives of servers read 2 to 7 GB/s,
+// network volumes of clouds 0.2 to 1, what the system has cached comes at more than either.
+inline constexpr double kAssumedStorageBytesPerSecond = 1e9;
 
 // What plans call rates that `snug bench calibrate` measured, and those that a first run did.
 inline constexpr std::string_view kCalibrated = "calibrated";
@@ -60,11 +59,11 @@ class Rates {
   static Rates of_data_sheet(const program::DataSheetRates& peaks);
   // Of a machine that was measured. Requires at least one sample; the roofline is read off them,
   // except for copies between spaces that no sample has: of a card by its maker's peaks, else at
-  // half the rate of bytes; and for files that no sample has. `basis` must outlive the object.
+  // half the rate of bytes. `basis` must outlive the object.
   explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {},
                  std::string_view basis = kCalibrated);
 
-  // The sample itself when this very shape was measured. Else the rate (work a second) is
+  // The sample itself when this very shape was measured. Else the rate (work per second) is
   // interpolated between the nearest samples of the same name. Where none is near: the larger of
   // work / rate and bytes / bandwidth, plus the launch.
   double seconds(const program::OperationView& view, const program::Load& load) const;
@@ -72,23 +71,19 @@ class Rates {
 
   // kCalibrated, kCalibratedQuickly, "assumed" or "data sheet".
   std::string_view basis() const { return basis_; }
-  // Likewise of files: basis() where samples have them, else "assumed".
-  std::string_view storage_basis() const {
-    return has_storage_ ? basis_ : std::string_view("assumed");
-  }
   const Roofline& roofline() const { return roofline_; }
 
  private:
   // A sample as interpolation wants it.
   struct Point {
     std::vector<double> position;  // logarithms to base 2 of the shape
-    double log_rate = 0;           // of work a second, to base 2
+    double log_rate = 0;           // of work per second, to base 2
     double seconds = 0;
     double work = 0;
   };
   Rates() = default;
   double bound(const RateKey& key, const program::Cost& cost) const;
-  double attention_flops_a_second(const program::AttentionRate& attention) const;
+  double attention_flops_per_second(const program::AttentionRate& attention) const;
   // Of an operation that is launched by itself; `points` have its name.
   double sampled_seconds(const std::vector<Point>& points, const RateKey& key,
                          const program::Cost& cost) const;
@@ -98,7 +93,6 @@ class Rates {
   std::map<std::string, std::vector<Point>, std::less<>> samples_;
   Roofline roofline_;
   std::string_view basis_ = "assumed";
-  bool has_storage_ = false;  // samples of files
 };
 
 }  // namespace snug::plan

@@ -27,7 +27,7 @@ bool multiplies_bf16(const program::Target& target) {
   return target.runs({probe, probe.operations.front()});
 }
 
-// Documents a row: enough for documents of 16 tokens, one when each row is one document.
+// Documents per row: enough for documents of 16 tokens, one when each row is one document.
 int64_t row_segments(const Recipe& recipe) {
   if (!recipe.packing) return 1;
   if (recipe.max_segments > 0) return std::min(recipe.max_segments, recipe.max_length);

@@ -9,10 +9,10 @@ namespace snug::program {
 
 // Rates as the maker states them: peaks, which no program reaches.
 struct DataSheetRates {
-  double bf16_flops_a_second = 0;  // dense, summed in f32
-  double f32_flops_a_second = 0;
-  double bytes_a_second = 0;       // of the device's memory
-  double host_bytes_a_second = 0;  // of the link to the host, each way
+  double bf16_flops_per_second = 0;  // dense, summed in f32
+  double f32_flops_per_second = 0;
+  double bytes_per_second = 0;       // of the device's memory
+  double host_bytes_per_second = 0;  // of the link to the host, each way
 };
 
 struct DeviceFacts {

@@ -29,8 +29,8 @@ class Bpe {
   // they are large. Throws UserError for what is not supported or does not fit together.
   Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRule>& merges);
 
-  // A word, or a stretch of it, takes 40 bytes a byte while it is merged, 20 MiB in all: long ones
-  // take turns.
+  // A word, or a stretch of it, takes 40 bytes per byte while it is merged, 20 MiB in all: long
+  // ones take turns.
   static constexpr size_t kMaxBytes = size_t{512} << 10;
 
   // Appends the ids of `word` (valid UTF-8). Throws UserError for one longer than kMaxBytes.

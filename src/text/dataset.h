@@ -54,10 +54,10 @@ inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 
 // What reading holds at most, of a file of any size. A record of kMaxRecordBytes (2 MiB) waits as
 // text while it is parsed (of a list of numbers every 2 bytes become 16, in a vector that grew by
-// doubling: 26 bytes a byte) or is rendered, joined and tokenized (5 bytes for each token, in
+// doubling: 26 bytes per byte) or is rendered, joined and tokenized (5 bytes for each token, in
 // vectors that grew by doubling): up to 52 MiB where every byte is a token. Or else a batch, or a
-// word of Bpe::kMaxBytes and a text of as much (40 bytes a byte: 20 MiB); and buffers of files and
-// lists, windows of words and stacks of threads, 8 MiB.
+// word of Bpe::kMaxBytes and a text of as much (40 bytes per byte: 20 MiB); and buffers of files
+// and lists, windows of words and stacks of threads, 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 
 // The same for a file of `file_bytes`, of which no more than all can be held: 8 MiB for buffers,

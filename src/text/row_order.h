@@ -11,7 +11,7 @@
 namespace snug::text {
 
 struct RowOptions {
-  int32_t max_length = 0;    // tokens a row
+  int32_t max_length = 0;    // tokens per row
   int32_t max_segments = 0;  // documents a row may hold, at least 1
   bool packing = true;       // else one document a row
   bool shuffle = true;

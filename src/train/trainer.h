@@ -27,7 +27,7 @@ namespace snug::train {
 struct TrainerOptions {
   int64_t total_steps = 0;
   int64_t rows = 1;          // a micro-batch
-  int64_t accumulation = 1;  // micro-batches a step
+  int64_t accumulation = 1;  // micro-batches per step
   bool update_in_backward = false;
   int64_t logging_steps = 1;
   int64_t eval_steps = 0;  // 0: only at the end

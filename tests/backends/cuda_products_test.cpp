@@ -226,7 +226,7 @@ TEST_F(CudaProducts, AreTimedForTheHeadsLossToo) {
 TEST(ThinParts, FillTheCardAndFitTheScratch) {
   constexpr int64_t kMebibyte = 1 << 20;
   EXPECT_EQ(thin_parts(16384, 4096, 16, 132, 32 * kMebibyte), 3);  // x A^T: blocks for rows
-  EXPECT_EQ(thin_parts(4096, 16384, 16, 132, 32 * kMebibyte), 9);  // dA: 64 columns a block
+  EXPECT_EQ(thin_parts(4096, 16384, 16, 132, 32 * kMebibyte), 9);  // dA: 64 columns per block
   EXPECT_EQ(thin_parts(4096, 512, 16, 132, 32 * kMebibyte), 2);    // four steps each
   EXPECT_EQ(thin_parts(4096, 16384, 64, 132, 3 * kMebibyte), 3);   // a mebibyte a part
   EXPECT_EQ(thin_parts(4096, 16384, 64, 132, 1000), 1);

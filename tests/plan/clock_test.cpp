@@ -97,7 +97,7 @@ TEST(Clock, FilesAreReadNextToWhatIsMade) {
       "a (1000000) f32 weight run = read() updates (slot) channel storage\n"
       "b (1000) f32 weight run = fill()\n"
       "c (1000000) bf16 weight run = read() updates (slot) {file_width 4} channel storage");
-  const double seconds = 4e6 / kAssumedStorageBytesASecond;
+  const double seconds = 4e6 / kAssumedStorageBytesPerSecond;
   EXPECT_NEAR(timeline.operations[0].seconds, seconds, 1e-9);
   EXPECT_EQ(timeline.operations[1].start_seconds, 0);
   EXPECT_NEAR(timeline.operations[2].start_seconds, seconds, 1e-9);

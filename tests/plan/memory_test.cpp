@@ -102,7 +102,7 @@ std::vector<std::vector<std::string>> methods_and_modes(const std::string& prese
   return all;
 }
 
-// Rows of a micro-batch, tokens a row, recompute. The modes between the ends in one shape.
+// Rows of a micro-batch, tokens per row, recompute. The modes between the ends in one shape.
 struct Shape {
   int64_t rows, tokens;
   const char* mode;
@@ -175,7 +175,7 @@ int64_t role_bytes(const Job& job, program::Role role) {
   return found == by_role.end() ? 0 : found->second;
 }
 
-// Weights in bf16, two codes, two scales for 256 elements: 4.03 bytes a weight; and gradients in
+// Weights in bf16, two codes, two scales for 256 elements: 4.03 bytes per weight; and gradients in
 // bf16, of which an update in the backward pass keeps about one.
 TEST(EightBits, CostFourBytesAWeightAndTwoOfGradient) {
   std::vector<std::string> words = bar_words("layer");

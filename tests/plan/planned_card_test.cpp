@@ -285,7 +285,7 @@ TEST(PlannedCard, EstimatesStepsBetweenThePeaksAndTenTimesAsLong) {
     const PlannedCard target(row, 0);
     const PlanDocument document = planned({"method=lora"}, target).document;
     // 619 TFLOP of model FLOPs in such a step.
-    const double floor = 619e12 / row.rates.bf16_flops_a_second;
+    const double floor = 619e12 / row.rates.bf16_flops_per_second;
     EXPECT_GT(document.step_seconds, floor) << row.name;
     EXPECT_LT(document.step_seconds, 10 * floor) << row.name;
   }
@@ -340,8 +340,8 @@ TEST(HardwareTable, HasSoundRows) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_EQ(find_hardware(row.name), &row);
     EXPECT_GE(row.compute_capability, 80) << row.name;
-    EXPECT_GT(row.rates.bf16_flops_a_second, row.rates.f32_flops_a_second) << row.name;
-    EXPECT_GT(row.rates.bytes_a_second, row.rates.host_bytes_a_second) << row.name;
+    EXPECT_GT(row.rates.bf16_flops_per_second, row.rates.f32_flops_per_second) << row.name;
+    EXPECT_GT(row.rates.bytes_per_second, row.rates.host_bytes_per_second) << row.name;
     EXPECT_GE(backends::cuda::card_of(row).shared_bytes, 99 << 10) << row.name;
   }
   EXPECT_EQ(find_hardware("h10"), nullptr);
@@ -351,9 +351,9 @@ TEST(HardwareTable, HasSoundRows) {
 // A card that is here is known by its driver's name; one that the table lacks is taken for the
 // slowest of its kind.
 TEST(HardwareTable, HasRatesForEveryCardThatIsHere) {
-  EXPECT_EQ(backends::cuda::rates_of("NVIDIA H200", 90).bytes_a_second, 4.8e12);
-  EXPECT_EQ(backends::cuda::rates_of("NVIDIA of tomorrow", 90).bf16_flops_a_second, 756e12);
-  EXPECT_EQ(backends::cuda::rates_of("NVIDIA of tomorrow", 130).bf16_flops_a_second, 71e12);
+  EXPECT_EQ(backends::cuda::rates_of("NVIDIA H200", 90).bytes_per_second, 4.8e12);
+  EXPECT_EQ(backends::cuda::rates_of("NVIDIA of tomorrow", 90).bf16_flops_per_second, 756e12);
+  EXPECT_EQ(backends::cuda::rates_of("NVIDIA of tomorrow", 130).bf16_flops_per_second, 71e12);
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST(Rates, FarFromSamplesBandwidthBounds) {
                      sample_of("tensor a (100, 10) f32\ny (100, 10) f32 = add(a, a)", 1e6)});
   const double bytes = 2.0 * (1.0 * 65536 + 1.0 * 65536 + 65536.0 * 65536);
   const double far = seconds_of(rates, product(65536, 65536, 1));
-  EXPECT_GE(far, bytes / rates.roofline().bytes_a_second);
+  EXPECT_GE(far, bytes / rates.roofline().bytes_per_second);
 }
 
 TEST(Rates, UnknownNamesAreBoundByTheRoofline) {
@@ -159,15 +159,15 @@ TEST(Rates, UnknownNamesAreBoundByTheRoofline) {
   const std::string add = "tensor a (1000, 10) f32\ny (1000, 10) f32 = add(a, a)";
   const Roofline& roofline = rates.roofline();
   EXPECT_DOUBLE_EQ(seconds_of(rates, add),
-                   80000 / roofline.bytes_a_second + roofline.launch_seconds);
+                   80000 / roofline.bytes_per_second + roofline.launch_seconds);
 }
 
 // TFLOP/s that a card with a peak of 989 is planned to reach.
 double planned_rate(const std::string& text, double segment_tokens) {
-  const Rates rates = Rates::of_data_sheet({.bf16_flops_a_second = 989e12,
-                                            .f32_flops_a_second = 67e12,
-                                            .bytes_a_second = 4.8e12,
-                                            .host_bytes_a_second = 64e9});
+  const Rates rates = Rates::of_data_sheet({.bf16_flops_per_second = 989e12,
+                                            .f32_flops_per_second = 67e12,
+                                            .bytes_per_second = 4.8e12,
+                                            .host_bytes_per_second = 64e9});
   const Load load{.segment_tokens = segment_tokens};
   const double seconds = seconds_of(rates, text, load) - rates.roofline().launch_seconds;
   return key_of(text, load).work / seconds * 1e-12;
@@ -220,10 +220,10 @@ TEST(Rates, OfTransfersAreTheLinks) {
   const auto seconds = [&](const Rates& rates) {
     return rates.seconds({program, program.operations[0]}, {}) - rates.roofline().launch_seconds;
   };
-  const program::DataSheetRates peaks{.bf16_flops_a_second = 1e15,
-                                      .f32_flops_a_second = 1e14,
-                                      .bytes_a_second = 4e12,
-                                      .host_bytes_a_second = 64e9};
+  const program::DataSheetRates peaks{.bf16_flops_per_second = 1e15,
+                                      .f32_flops_per_second = 1e14,
+                                      .bytes_per_second = 4e12,
+                                      .host_bytes_per_second = 64e9};
   const std::vector<RateSample> samples{{"add f32 f32 > f32", {1e6}, Work::bytes, 1e6, 1e-3}};
   EXPECT_NEAR(seconds(Rates::of_data_sheet(peaks)), 4e6 / (0.85 * 64e9), 1e-12);
   EXPECT_NEAR(seconds(Rates(samples, peaks)), 4e6 / (0.85 * 64e9), 1e-12);
@@ -232,10 +232,10 @@ TEST(Rates, OfTransfersAreTheLinks) {
 
 // What the low product of an augmented one leaves is written and read by itself.
 TEST(Rates, OfTwoProductsAddWhatGoesBetweenThem) {
-  const program::DataSheetRates peaks{.bf16_flops_a_second = 1e15,
-                                      .f32_flops_a_second = 1e14,
-                                      .bytes_a_second = 4e12,
-                                      .host_bytes_a_second = 64e9};
+  const program::DataSheetRates peaks{.bf16_flops_per_second = 1e15,
+                                      .f32_flops_per_second = 1e14,
+                                      .bytes_per_second = 4e12,
+                                      .host_bytes_per_second = 64e9};
   const Rates rates = Rates::of_data_sheet(peaks);
   const std::string augmented =
       "tensor x (4096, 4096) bf16\ntensor w (4096, 4096) bf16\ntensor low (4096, 16) bf16\n"

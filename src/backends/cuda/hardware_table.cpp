@@ -60,7 +60,7 @@ std::vector<std::string_view> names() {
 }
 
 bool is_slower(const HardwareRow& a, const HardwareRow& b) {
-  return a.rates.bf16_flops_a_second < b.rates.bf16_flops_a_second;
+  return a.rates.bf16_flops_per_second < b.rates.bf16_flops_per_second;
 }
 
 }  // namespace

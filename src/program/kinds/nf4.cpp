@@ -32,7 +32,7 @@ std::string shape_error(const MatmulNf4& matmul, const OperationView& view) {
   return rule.error();
 }
 
-// One product an element; what scales a block is counted in the bytes.
+// One product per element; what scales a block is counted in the bytes.
 Cost cost(const DequantizeNf4&, const OperationView& view, const Load&) {
   return streaming_cost(view, view[DequantizeNf4::kW].shape.elements(), 1);
 }

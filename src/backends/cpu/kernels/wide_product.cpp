@@ -74,13 +74,13 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float
                                  const Unfinished<C, Addend>& now,
                                  const Unfinished<C, Addend>& before, Float16Lanes alpha) {
   const uint16_t* b = square.b;
-  const int64_t rows_a_step = (kWidePanel * kWidePanel + p.k - 1) / p.k;
+  const int64_t rows_per_step = (kWidePanel * kWidePanel + p.k - 1) / p.k;
   int64_t row = 0;
   zero_square();
   for (int64_t k = 0; k < p.k; k += kWidePanel) {
     add_to_square(square.a + k, p.a_stride, b, kWidePanel);
     b += kWidePanel * kWidePanel;
-    const int64_t end = smaller_of(kWidePanel, row + rows_a_step);
+    const int64_t end = smaller_of(kWidePanel, row + rows_per_step);
     for (; row < end; ++row) {
       if (row < now.rows) prefetch_row(now, p.result, row);
       if (row < before.rows) finish_row(before, p.result, alpha, row);

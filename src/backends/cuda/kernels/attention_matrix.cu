@@ -1,4 +1,5 @@
-// The forward pass of attention.cu for bf16 on the tensor cores: the same walk, 64 queries a block.
+// The forward pass of attention.cu for bf16 on the tensor cores: the same walk, 64 queries per
+// block.
 #include "backends/cuda/kernels/attention_matrix_tile.cuh"
 
 namespace snug::backends::cuda {

@@ -135,8 +135,8 @@ __device__ inline bool contains(const TokenRange& range, int64_t token) {
   return token >= range.begin && token < range.end;
 }
 
-// What the block's 64 rows see of the other side, two rows a lane; every warp of the block has the
-// same.
+// What the block's 64 rows see of the other side, two rows per lane; every warp of the block has
+// the same.
 class BlockRanges {
  public:
   __device__ BlockRanges(const TokenRange* ranges, int64_t first, int64_t rows) {

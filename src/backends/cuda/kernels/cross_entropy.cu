@@ -22,7 +22,7 @@ struct LogSum {
   float log_rest;
 };
 
-// A thread's largest element so far, and its sum of exponentials beside that.
+// A thread's largest element so far, and its sum of exponentials next to that.
 struct PartSum {
   float largest = -INFINITY;
   float sum = 0.0F;

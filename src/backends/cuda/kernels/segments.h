@@ -16,7 +16,7 @@ struct SegmentTablesRun {
   int64_t segments = 0;
   int64_t tokens = 0;
   int32_t tables = 0;
-  int64_t strides[kSegmentTables]{};  // of each table: elements a token
+  int64_t strides[kSegmentTables]{};  // of each table: elements per token
   int32_t* lengths = nullptr;         // (segments)
   int64_t* begins = nullptr;          // (tables, segment_table_entries)
 };
