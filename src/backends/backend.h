@@ -57,6 +57,7 @@ struct Invocation {
   const Prepared* prepared = nullptr;
   program::Channel channel = program::Channel::compute;
   bool joined = false;  // done in one go with the one before it, which is the list's
+  bool on_host = false;
   // The host's copy of the operand that the kind's traits call its extent: what is known here of
   // how much there is to do. What would be computed beyond it may be left out, where that does not
   // change a bit of the result. data == nullptr: all of it is done.
@@ -165,14 +166,17 @@ class Backend : public program::Target {
   }
 };
 
-// "cpu", "cuda" or "reference". Threads 0: all cores. Budget 0: what the machine has.
+// Threads 0: all cores. Budget 0: what the machine has.
 struct BackendOptions {
   int threads = 0;
   int64_t device_memory_bytes = 0;
   bool chooses_by_timing = true;  // tune() does; if not, two runs take the same algorithms
+  // Of a device with memory of its own: makes what runs the operations that are placed on the host.
+  // Without it such operations are refused in prepare().
+  std::function<std::unique_ptr<Backend>()> make_host{};
 };
 
-// Throws UserError for a name that is not built.
+// "cpu", "cuda" or "reference". Throws UserError for a name that is not built.
 std::unique_ptr<Backend> open_backend(std::string_view name, const BackendOptions& options);
 
 }  // namespace snug::backends

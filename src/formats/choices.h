@@ -44,6 +44,20 @@ constexpr auto words_of(ComputeDtype /*type*/) {
                                     {ComputeDtype::fp32, "fp32"}});
 }
 
+// Where optimizer state and the gradients of a step lie, and where weights are updated.
+enum class OffloadOptimizer : uint8_t {
+  none,       // on the device
+  stream,     // on the host, and updated on the device as they stream by
+  host,       // on the host, and updated there
+  automatic,  // host or stream, whichever makes the shorter step
+};
+constexpr auto words_of(OffloadOptimizer /*type*/) {
+  return base::words<OffloadOptimizer>({{OffloadOptimizer::none, "none"},
+                                        {OffloadOptimizer::stream, "stream"},
+                                        {OffloadOptimizer::host, "host"},
+                                        {OffloadOptimizer::automatic, "auto"}});
+}
+
 // What the backward pass computes again in place of keeping it.
 enum class Recompute : uint8_t {
   none,               // nothing but elementwise outputs

@@ -71,6 +71,10 @@ struct Recipe {
   ComputeDtype compute_dtype = ComputeDtype::automatic;
   Recompute recompute = Recompute::none;
   bool activation_offloading = false;
+  bool offload_params = false;
+  OffloadOptimizer offload_optimizer = OffloadOptimizer::none;
+  int64_t offload_threshold = 0;  // bytes
+  int64_t offload_window = 0;     // bytes; 0: chosen
   int64_t device_memory = 0;  // bytes; 0: all there is
   int64_t host_memory = 0;    // bytes; 0: all there is
   int64_t threads = 0;        // 0: one a core

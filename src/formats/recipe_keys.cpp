@@ -201,6 +201,33 @@ void add_machine_keys(KeyTable& table) {
       "activation_offloading", "false",
       "what recompute=layer or all_but_attention keeps waits in host memory for the backward pass");
   table
+      .add<&Recipe::offload_params>(
+          "offload_params", "false",
+          "weights lie in pinned host memory and are copied to the device while they are used")
+      .aliases({"offload_param_device", "fsdp_offload_params"})
+      .translations({{"cpu", "true"}, {"none", "false"}})
+      .not_built({"nvme"}, "weights on NVMe drives are not built; use offload_params: true, which "
+                           "keeps them in host memory");
+  table
+      .add<&Recipe::offload_optimizer>(
+          "offload_optimizer", OffloadOptimizer::none,
+          "optimizer state and gradients lie in pinned host memory; stream: weights are updated on "
+          "the device, as the state streams by; host: by the host's processor; auto: what makes "
+          "the shorter step")
+      .aliases({"offload_optimizer_device"})
+      .translations({{"cpu", "auto"}, {"true", "auto"}, {"false", "none"}})
+      .not_built({"nvme"}, "optimizer state on NVMe drives is not built; use offload_optimizer: "
+                           "auto, which keeps it in host memory");
+  table.add_size<&Recipe::offload_threshold>(
+      "offload_threshold", "64KiB",
+      "tensors smaller than this stay on the device when weights or optimizer state do not");
+  table
+      .add_size<&Recipe::offload_window>(
+          "offload_window", "0",
+          "device memory for copies of what lies in host memory; they begin as far ahead as it has "
+          "room for, and take more only where one operation needs more; 0: chosen by step time")
+      .aliases({"offload_prefetch"});
+  table
       .add_size<&Recipe::device_memory>("device_memory", "0",
                                         "budget on the device, such as 80GiB; 0: all there is")
       .verbs(kEverywhere);

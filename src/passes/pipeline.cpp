@@ -38,6 +38,8 @@ Program Pipeline::plain(const Program& program, std::span<const program::Tensor>
   if (quantization_)
     p = run("quantize", p, [&](const Program& in) { return quantize(in, *quantization_); });
   p = run("lower", p, [&](const Program& in) { return lower(in, target_); });
+  if (streaming_.moves_any())
+    p = run("stream", p, [&](const Program& in) { return stream(in, streaming_, target_); });
   return run("host_copies", p, [&](const Program& in) { return host_copies(in, results); });
 }
 

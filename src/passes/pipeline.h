@@ -10,6 +10,7 @@
 #include "passes/differentiate.h"
 #include "passes/quantize.h"
 #include "passes/recompute.h"
+#include "passes/stream.h"
 #include "program/program.h"
 #include "program/target.h"
 
@@ -34,9 +35,13 @@ struct MicroOptions {
 class Pipeline {
  public:
   // `quantization`: how frozen weights are stored; nothing: as the forward program has them.
+  // `streaming`: what lies in host memory.
   explicit Pipeline(const program::Target& target, bool verify = false,
-                    std::optional<QuantizeOptions> quantization = {})
-      : target_(target), verify_(verify), quantization_(std::move(quantization)) {}
+                    std::optional<QuantizeOptions> quantization = {}, StreamOptions streaming = {})
+      : target_(target),
+        verify_(verify),
+        quantization_(std::move(quantization)),
+        streaming_(streaming) {}
 
   // Forward and backward of a micro-batch. With `update`, each optimizer operation of it moves
   // after its gradient here, and what stays is left in it.
@@ -58,6 +63,7 @@ class Pipeline {
   const program::Target& target_;
   bool verify_;
   std::optional<QuantizeOptions> quantization_;
+  StreamOptions streaming_;
   std::vector<PassRecord> records_;
 };
 

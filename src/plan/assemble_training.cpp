@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "plan/assembly.h"
 #include "plan/calibration_file.h"
+#include "plan/choose_streaming.h"
 #include "plan/clock.h"
 
 namespace snug::plan {
@@ -13,6 +14,12 @@ formats::Method method_of(const TrainingSpec& spec) {
   using formats::Method;
   if (spec.method == MethodKind::full) return Method::full;
   return spec.quantization ? Method::qlora : Method::lora;
+}
+
+formats::OffloadOptimizer offload_optimizer_of(const passes::StreamOptions& options) {
+  using formats::OffloadOptimizer;
+  if (!options.optimizer) return OffloadOptimizer::none;
+  return options.update_on_host ? OffloadOptimizer::host : OffloadOptimizer::stream;
 }
 
 std::string type_name(program::DType compute) {
@@ -27,6 +34,14 @@ std::string base_name(const TrainingSpec& spec) {
   return spec.quantization->nested ? "nf4-dq" : "nf4";
 }
 
+// Where the host's processor is the device's, copies gain nothing by beginning earlier.
+StreamingChoice open_choice(const formats::Recipe& recipe, const TrainingSpec& spec,
+                            const program::Target& target) {
+  if (!spec.streaming.moves_any() || target.host_reaches_device()) return {};
+  return {.chooses_window = recipe.offload_window == 0,
+          .chooses_updates = recipe.offload_optimizer == formats::OffloadOptimizer::automatic};
+}
+
 // All but what lies outside the arenas. `host_memory` of the recipe is the capacity of the host
 // where it is given.
 PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec, const Job& job) {
@@ -38,6 +53,9 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   document.compute_dtype = type_name(spec.compute);
   document.recompute = base::word_of(spec.recompute);
   document.activation_offloading = spec.activation_offloading;
+  document.offload_params = spec.streaming.params;
+  document.offload_optimizer = base::word_of(offload_optimizer_of(spec.streaming));
+  document.offload_window_bytes = spec.streaming.window_bytes;
   document.rows = spec.rows;
   document.row_tokens = spec.row_tokens;
   document.row_documents = spec.row_segments;
@@ -57,12 +75,17 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   TrainingSpec spec = training_spec(inputs.recipe, inputs.model.config, inputs.target,
                                     inputs.data ? inputs.data->shape : RowShape{});
   spec.verify = inputs.verify;
-  Job job = plan_training(spec, inputs.target);
-  PlanDocument document = document_of(inputs, spec, job);
   Rates rates = rates_for(inputs.recipe, inputs.target);
   const program::Load load = inputs.data ? inputs.data->load : full_load(spec.row_tokens);
+  if (const StreamingChoice choice = open_choice(inputs.recipe, spec, inputs.target);
+      choice.chooses_window || choice.chooses_updates)
+    spec.streaming = choose_streaming(spec, choice, inputs.target, rates, load);
+  Job job = plan_training(spec, inputs.target);
+  PlanDocument document = document_of(inputs, spec, job);
   document.step_seconds = step_seconds(job, spec.accumulation, rates, load);
   document.step_basis = rates.basis();
+  for (const auto& [channel, seconds] : busy_seconds(job, spec.accumulation, rates, load))
+    document.busy_seconds.emplace(name_of(channel), seconds);
   document.load_seconds = load_seconds(job, rates);
   document.load_basis = load_basis(job, rates);
   ProcessBytes process;

@@ -92,6 +92,18 @@ double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
   return sum;
 }
 
+std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumulation,
+                                                const Rates& rates, const program::Load& load) {
+  std::map<program::Channel, double> busy;
+  for (const StepProgram& step : step_programs(job, accumulation)) {
+    const Timeline timeline = simulate(*step.program, rates, load);
+    for (const OperationTime& time : timeline.operations)
+      busy[step.program->operations[static_cast<size_t>(time.operation)].channel] +=
+          time.seconds * static_cast<double>(step.runs);
+  }
+  return busy;
+}
+
 namespace {
 
 std::vector<const Program*> programs_that_load(const Job& job) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,11 @@ Timeline simulate(const program::Program& program, const Rates& rates, const pro
 // job does not have takes none.
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
                     const program::Load& load);
+
+// Of a step: how long each channel is busy, by channel. What the step takes beyond the channel
+// `compute` is what it waits for the others.
+std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumulation,
+                                                const Rates& rates, const program::Load& load);
 
 // Seconds of the programs that load, before the first step: files at the rate of the storage,
 // initial values at that of the device's memory. What it leaves out: a conversion or quantisation

@@ -102,6 +102,9 @@ std::string to_json(const PlanDocument& document) {
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;
   json["activation_offloading"] = document.activation_offloading;
+  json["offload_params"] = document.offload_params;
+  json["offload_optimizer"] = document.offload_optimizer;
+  json["offload_window_bytes"] = document.offload_window_bytes;
   json["micro_batch"] = {{"rows", document.rows},
                          {"row_tokens", document.row_tokens},
                          {"row_documents", document.row_documents},
@@ -118,6 +121,7 @@ std::string to_json(const PlanDocument& document) {
   json["tokens_per_step"] = document.tokens_per_step;
   json["step_seconds"] = document.step_seconds;
   json["step_basis"] = document.step_basis;
+  json["busy_seconds"] = document.busy_seconds;
   json["load_seconds"] = document.load_seconds;
   json["load_basis"] = document.load_basis;
   json["tokens_per_second"] =

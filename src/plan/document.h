@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -27,6 +28,11 @@ struct PlanDocument {
   std::string compute_dtype;  // as in recipes: "bf16" or "fp32"
   std::string recompute;
   bool activation_offloading = false;
+  bool offload_params = false;
+  std::string offload_optimizer = "none";  // what is done: none, stream or host
+  int64_t offload_window_bytes = 0;
+  // Of a step, how long each channel that is not idle is busy, by its name.
+  std::map<std::string, double> busy_seconds;
   // Of a micro-batch: rows, tokens per row, and the documents that each has room for: as many as
   // the data can put in one, or, planned without data, what is thought to be enough.
   int64_t rows = 0;

@@ -50,7 +50,7 @@ void append(Job& job, std::vector<Program> programs, bool verify) {
 class TrainingPlanner {
  public:
   TrainingPlanner(const TrainingSpec& spec, const program::Target& target)
-      : spec_(spec), target_(target), pipeline_(target, spec.verify, spec.quantization) {}
+      : spec_(spec), target_(target), pipeline_(target, spec.verify, spec.quantization, spec.streaming) {}
 
   Job run() {
     SNUG_CHECK(
@@ -198,7 +198,8 @@ std::vector<Tensor> adapter_tensors(const Job& job) {
   std::unordered_set<std::string_view> known;
   for (const Program& program : job.programs)
     for (const Tensor& tensor : program.tensors)
-      if (tensor.role == Role::adapter && known.insert(tensor.name).second)
+      if (tensor.role == Role::adapter && tensor.lifetime == program::Lifetime::run &&
+          known.insert(tensor.name).second)
         tensors.push_back(tensor);
   return tensors;
 }

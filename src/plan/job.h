@@ -31,6 +31,7 @@ struct TrainingSpec {
   std::optional<passes::QuantizeOptions> quantization{};
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
   bool activation_offloading = false;  // needs recompute all_but_attention or layer
+  passes::StreamOptions streaming{};   // what lies in host memory
   int64_t rows = 1;                    // a micro-batch
   int64_t row_tokens = 1024;
   int64_t longest_document = 0;     // tokens; 0: row_tokens. longrope and attention follow it

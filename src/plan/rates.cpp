@@ -24,6 +24,8 @@ constexpr size_t kNearestPerDimension = 5;
 // Of the link between host and device: pinned memory is copied at 55 of PCIe 5's 64 GB/s by public
 // measurements.
 constexpr double kLink = 0.85;
+// Of the host's memory, as its processor reaches it while it updates weights: two channels of DDR5.
+constexpr double kAssumedHostMemory = 80e9;
 // Distances count doublings. Samples closer than this are the same shape measured again.
 constexpr double kSameShape = 1e-6;
 // Beyond a factor of eight from every sample nothing was measured.
@@ -94,7 +96,8 @@ Rates Rates::assumed(int threads) {
                      .launch_seconds = 5e-6,
                      .attention_flops_per_second = 0,
                      .library_attention_peak = 0,
-                     .host_bytes_per_second = 4e9 * cores};
+                     .host_bytes_per_second = 4e9 * cores,
+                     .host_memory_bytes_per_second = 8e9 * cores};
   return rates;
 }
 
@@ -115,7 +118,8 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
                      .launch_seconds = 5e-6,
                      .attention_flops_per_second = kAttention * peaks.bf16_flops_per_second,
                      .library_attention_peak = peaks.bf16_flops_per_second,
-                     .host_bytes_per_second = kLink * peaks.host_bytes_per_second};
+                     .host_bytes_per_second = kLink * peaks.host_bytes_per_second,
+                     .host_memory_bytes_per_second = kAssumedHostMemory};
   return rates;
 }
 
@@ -131,8 +135,8 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
     const double rate = sample.work / sample.seconds;
     samples_[sample.name].push_back(
         {logarithms(sample.shape), std::log2(rate), sample.seconds, sample.work});
-    // What crosses the link says nothing of operations.
-    if (sample.unit == Work::link_bytes) continue;
+    // What crosses the link, and what the host does, says nothing of the device's operations.
+    if (sample.unit == Work::link_bytes || sample.unit == Work::host_bytes) continue;
     launch = std::min(launch.value_or(sample.seconds), sample.seconds);
     if (sample.unit != Work::flops)
       bytes.push_back(rate);
@@ -149,6 +153,8 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   roofline_.host_bytes_per_second = peaks.host_bytes_per_second > 0
                                         ? kLink * peaks.host_bytes_per_second
                                         : roofline_.bytes_per_second / 2;
+  roofline_.host_memory_bytes_per_second =
+      peaks.host_bytes_per_second > 0 ? kAssumedHostMemory : roofline_.bytes_per_second;
 }
 
 double Rates::seconds(const program::OperationView& view, const program::Load& load) const {
@@ -157,7 +163,8 @@ double Rates::seconds(const program::OperationView& view, const program::Load& l
 
 double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
   const auto found = samples_.find(key.name);
-  if (found == samples_.end()) return bound(key, cost);
+  const double over_link = cost.link_bytes / roofline_.host_bytes_per_second;
+  if (found == samples_.end()) return std::max(over_link, bound(key, cost));
   if (found->second.front().position.size() != key.shape.size())
     base::throw_user_error(
         "the calibration's samples of \"{}\" have {} sizes, and {} are asked for; make the file "
@@ -166,7 +173,9 @@ double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
   // Samples are of operations that were launched one by one. No launch goes without moving bytes.
   const double alone = sampled_seconds(found->second, key, cost);
   const double saved = (1 - std::min(1.0, cost.launches)) * roofline_.launch_seconds;
-  return std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_per_second));
+  const double seconds =
+      std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_per_second));
+  return std::max(over_link, seconds);
 }
 
 double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& key,
@@ -189,6 +198,8 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
     rate = attention_flops_per_second(*key.attention);
   if (key.unit == Work::link_bytes)
     return cost.bytes / roofline_.host_bytes_per_second + roofline_.launch_seconds;
+  if (key.unit == Work::host_bytes)
+    return cost.bytes / roofline_.host_memory_bytes_per_second + roofline_.launch_seconds;
   if (key.unit == Work::storage_bytes) return cost.bytes / kAssumedStorageBytesPerSecond;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;

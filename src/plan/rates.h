@@ -40,6 +40,7 @@ struct Roofline {
   // That shares of a library's attention (library_attention.h) are of; 0: as own kernels.
   double library_attention_peak = 0;
   double host_bytes_per_second = 0;  // of copies between spaces
+  double host_memory_bytes_per_second = 0;  // of the host's processor next to a device
 };
 
 // Of files, on every machine, since no command measures it: drives of servers read 2 to 7 GB/s,

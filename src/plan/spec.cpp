@@ -110,6 +110,24 @@ void check_offloading(const Recipe& recipe) {
                 "all_but_attention), or leave activation_offloading out");
 }
 
+passes::StreamOptions streaming(const Recipe& recipe, const program::Target& target) {
+  using formats::OffloadOptimizer;
+  passes::StreamOptions options{.params = recipe.offload_params,
+                                .optimizer = recipe.offload_optimizer != OffloadOptimizer::none,
+                                .threshold_bytes = recipe.offload_threshold,
+                                .window_bytes = recipe.offload_window};
+  if (!options.moves_any())
+    for (const char* key : {"offload_threshold", "offload_window"})
+      if (recipe.is_given(key))
+        recipe.fail(key,
+                    "says how weights or optimizer state are offloaded, and nothing is; set "
+                    "offload_params=true or offload_optimizer=auto too, or leave it out");
+  options.update_on_host = recipe.offload_optimizer == OffloadOptimizer::host ||
+                           (recipe.offload_optimizer == OffloadOptimizer::automatic &&
+                            target.host_reaches_device());
+  return options;
+}
+
 // Documents' bounds count a micro-batch's tokens in 32 bits.
 void check_tokens(const Recipe& recipe) {
   const int64_t most = std::numeric_limits<int32_t>::max() / recipe.max_length;
@@ -205,6 +223,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.recompute = recipe.recompute;
   if (recipe.activation_offloading) check_offloading(recipe);
   spec.activation_offloading = recipe.activation_offloading;
+  spec.streaming = streaming(recipe, target);
   spec.rows = recipe.per_device_train_batch_size;
   spec.row_tokens = recipe.max_length;
   spec.row_segments = row_segments(recipe);

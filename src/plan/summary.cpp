@@ -64,6 +64,19 @@ std::string step_text(const PlanDocument& document) {
                      static_cast<double>(document.tokens_per_step) / document.step_seconds);
 }
 
+// Where copies or the host's processor hold a step up: which, and for how long.
+std::string waiting_text(const PlanDocument& document) {
+  const std::string_view kCompute = program::name_of(program::Channel::compute);
+  const auto compute = document.busy_seconds.find(std::string(kCompute));
+  if (compute == document.busy_seconds.end() || document.busy_seconds.size() < 2) return {};
+  std::string text = fmt::format("\n    busy       device {}", seconds_text(compute->second));
+  for (const auto& [channel, seconds] : document.busy_seconds)
+    if (channel != kCompute) text += fmt::format(", {} {}", channel, seconds_text(seconds));
+  const double waits = document.step_seconds - compute->second;
+  return text + fmt::format("; the device waits {:.1f} % of the step",
+                            100.0 * std::max(0.0, waits) / document.step_seconds);
+}
+
 std::string rows_text(const PlanDocument& document) {
   const std::string text = fmt::format("{} x {} tokens, room for {} document{} in each",
                                        document.rows, document.row_tokens, document.row_documents,
@@ -92,6 +105,9 @@ std::string summary(const PlanDocument& document) {
                                  document.model, document.method, document.target, document.base,
                                  document.compute_dtype, document.recompute);
   if (document.activation_offloading) text += ", activations offloaded";
+  if (document.offload_params) text += ", weights offloaded";
+  if (document.offload_optimizer != "none")
+    text += fmt::format(", optimizer offloaded ({})", document.offload_optimizer);
   text += fmt::format("\n  device       {:>12}{}", readable_bytes(device.peak_bytes),
                       budget_text(document.device));
   text += roles_text(device);
@@ -115,6 +131,7 @@ std::string summary(const PlanDocument& document) {
                       document.card ? " on the host" : "");
   text += fmt::format("\n  rows         {}", rows_text(document));
   text += fmt::format("\n  step         {}", step_text(document));
+  text += waiting_text(document);
   text += fmt::format("\n  loading      {} ({})", seconds_text(document.load_seconds),
                       load_basis_text(document.load_basis));
   if (!document.rotary_factors.empty())

@@ -29,9 +29,14 @@ std::string shape_error(const OperationView& view) {
 }
 
 Cost cost(const OperationView& view, const Load& load) {
-  return ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
+  Cost cost = ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
     return kind.cost(attributes, view, load);
   });
+  if (traits_of(view.operation).reads_in_place && !view.operation.on_host)
+    for (const TensorId id : view.operation.reads)
+      if (const Tensor& tensor = view.program.tensor(id); tensor.space != Space::device)
+        cost.link_bytes += static_cast<double>(tensor.bytes());
+  return cost;
 }
 
 void differentiate(const Operation& operation, Tape& tape) {

@@ -30,6 +30,8 @@ struct Cost {
   // Of the bytes, those that move while nothing is computed: what the first of two products leaves
   // for the second.
   double serial_bytes = 0;
+  // Of the bytes, those that the device reads in the host's memory, over the link.
+  double link_bytes = 0;
   double launches = 1;
 };
 

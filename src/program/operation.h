@@ -35,8 +35,16 @@ inline constexpr int kKindCount = static_cast<int>(std::variant_size_v<Attribute
 
 // What an operation occupies while it runs. Operations of different channels run side by side where
 // nothing orders them; those of one channel run one after the other.
-// `storage`: files are read or written.
-enum class Channel : uint8_t { compute, host_to_device, device_to_host, interconnect, storage };
+// `storage`: files are read or written. `host`: the host's processor, next to a device with memory of
+// its own.
+enum class Channel : uint8_t {
+  compute,
+  host_to_device,
+  device_to_host,
+  interconnect,
+  storage,
+  host,
+};
 
 enum class Phase : uint8_t { forward, recompute, backward, update };
 
@@ -46,9 +54,12 @@ struct Operation {
   std::vector<TensorId> writes;        // wholly overwritten, never read
   std::vector<TensorId> updates;       // read and written in place
   TensorId workspace = kNone;          // scratch, undefined before and after
-  Channel channel = Channel::compute;  // another one only of what begins a copy or reaches files
+  // Another one only of what begins a copy, reaches files or is placed on the host.
+  Channel channel = Channel::compute;
   // Done in one go with the operation before it, as the target decided: one launch for both.
   bool joined = false;
+  // Placed on the host: its processor works on the tensors where the host's memory holds them.
+  bool on_host = false;
   Phase phase = Phase::forward;
   int32_t layer = -1;  // -1: belongs to no layer
 

@@ -56,6 +56,10 @@ RateKey rate_key(const OperationView& view, const Load& load) {
         const auto rate_key = FunctionsOf<Struct>::kDefined.rate_key;
         return rate_key != nullptr ? rate_key(attributes, view, load) : key_of_bytes(view, load);
       });
+  if (view.operation.channel == Channel::host && !traits_of(view.operation).ends_copy) {
+    key.name += " on host";
+    key.unit = Work::host_bytes;
+  }
   key.is_product = traits_of(view.operation).is_product;
   const Cost work = cost(view, load);
   key.work = key.unit == Work::flops ? work.flops : work.bytes;

@@ -12,6 +12,7 @@
 //   global_norm       "global_norm f32"                    (bytes of a mean tensor)   bytes
 //   copy, transfer    "transfer bf16 > bf16"               (bytes)                    link bytes
 //   read, write       "storage read", "storage write"      (bytes)                    storage bytes
+//   on channel host   "adamw bf16 ... on host"             (bytes)                    host bytes
 //   all other kinds   "rms_norm bf16 bf16 > bf16"          (bytes)                    bytes
 //
 // Pure functions.
@@ -28,14 +29,15 @@
 namespace snug::program {
 
 // Which resource an operation's work counts: arithmetic, the memory's bandwidth, that of the link
-// between host and device, or that of files.
-enum class Work : uint8_t { flops, bytes, link_bytes, storage_bytes };
+// between host and device, that of files, or that of the host's memory next to a device.
+enum class Work : uint8_t { flops, bytes, link_bytes, storage_bytes, host_bytes };
 // What it is counted in.
 constexpr auto words_of(Work /*type*/) {
   return base::words<Work>({{Work::flops, "flops"},
                             {Work::bytes, "bytes"},
                             {Work::link_bytes, "link_bytes"},
-                            {Work::storage_bytes, "storage_bytes"}});
+                            {Work::storage_bytes, "storage_bytes"},
+                            {Work::host_bytes, "host_bytes"}});
 }
 
 // What is asked of a rate table for attention.

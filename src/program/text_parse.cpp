@@ -250,7 +250,7 @@ class LineParser {
     if (cursor_.accept('{')) return parse_attributes(cursor_, statement.operation.attributes);
     const size_t begin = cursor_.position();
     const std::string word =
-        cursor_.word("attributes, updates, workspace, phase, channel, joined or layer");
+        cursor_.word("attributes, updates, workspace, phase, channel, joined, on_host or layer");
     if (word == "updates") {
       statement.updates = references();
     } else if (word == "workspace") {
@@ -259,13 +259,15 @@ class LineParser {
       statement.operation.channel = channel();
     } else if (word == "joined") {
       statement.operation.joined = true;
+    } else if (word == "on_host") {
+      statement.operation.on_host = true;
     } else if (word == "layer") {
       statement.operation.layer = layer();
     } else if (const auto phase = phase_from_name(word)) {
       statement.operation.phase = *phase;
     } else {
       cursor_.fail_at(begin, fmt::format("'{}' is no phase, and none of updates, workspace, "
-                                         "channel, joined and layer",
+                                         "channel, joined, on_host and layer",
                                          word));
     }
   }

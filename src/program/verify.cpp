@@ -168,14 +168,15 @@ class Verifier {
     if (!fits) report(i, "is joined to what it cannot run with");
   }
 
-  // Every kind runs on the device and reaches nothing else, except for copies between spaces and
-  // the staging memory of what the runtime performs.
+  // Every kind runs on the device and reaches nothing else, except for copies between spaces, what
+  // is placed on the host, what reads once where its operands lie, and what the runtime performs.
   void check_place(size_t i, const Touched& operand) {
     const Tensor& tensor = program_.tensor(operand.id);
     const Traits& traits = traits_of(program_.operations[i]);
     const bool copies = traits.begins_copy || traits.ends_copy || traits.is_host_copy;
-    const bool stages = traits.by_runtime && tensor.role == Role::staging;
-    if (tensor.space != Space::device && !copies && !stages)
+    const bool reaches_host = copies || traits.by_runtime || traits.reads_in_place ||
+                              program_.operations[i].on_host;
+    if (tensor.space != Space::device && !reaches_host)
       report(i,
              fmt::format("{} '{}', which lies in {} memory and cannot be reached from the device",
                          verb(operand.touch), tensor.name, name_of(tensor.space)));

@@ -106,6 +106,7 @@ void resolve_operation(const Program& program, const program::Operation& operati
   resolved.invocation.prepared = resolved.prepared.get();
   resolved.invocation.channel = operation.channel;
   resolved.invocation.joined = operation.joined;
+  resolved.invocation.on_host = operation.on_host;
 }
 
 }  // namespace

@@ -45,7 +45,11 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
                                                            "backend",
                                                            "optim_in_backward",
                                                            "recompute",
-                                                           "activation_offloading"});
+                                                           "activation_offloading",
+                                                           "offload_params",
+                                                           "offload_optimizer",
+                                                           "offload_threshold",
+                                                           "offload_window"});
 
 // Keys of a method that the run does not use.
 bool is_idle(const formats::Recipe& recipe, std::string_view key) {

@@ -90,6 +90,29 @@ const std::vector<Case>& cases() {
          spec.recompute = RecomputeMode::all_but_attention;
          spec.activation_offloading = true;
        }},
+      {"full, weights and optimizer state stream", full(DType::bf16, OptimizerKind::adamw),
+       [](TrainingSpec& spec) {
+         spec.streaming = {.params = true,
+                           .optimizer = true,
+                           .threshold_bytes = 0,
+                           .window_bytes = 100'000};
+       }},
+      {"full, updated on the host", full(DType::bf16, OptimizerKind::adamw_8bit),
+       [](TrainingSpec& spec) {
+         spec.streaming = {.params = true,
+                           .optimizer = true,
+                           .update_on_host = true,
+                           .threshold_bytes = 0,
+                           .window_bytes = 100'000};
+       }},
+      {"full, updated on the host in the backward pass", full(DType::bf16, OptimizerKind::adamw),
+       [](TrainingSpec& spec) {
+         spec.update_in_backward = true;
+         spec.update.max_grad_norm = 0;
+         spec.streaming = {.optimizer = true, .update_on_host = true, .threshold_bytes = 0};
+       }},
+      {"qlora, weights stream", qlora(true),
+       [](TrainingSpec& spec) { spec.streaming = {.params = true, .threshold_bytes = 0}; }},
       {"qlora", qlora(false)},
       {"qlora, nested", qlora(true)}};
   return kCases;

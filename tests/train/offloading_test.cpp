@@ -1,9 +1,11 @@
 // What is kept of layers and waits on the host changes no bit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 
 #include "base/random.h"
 #include "golden_case.h"
@@ -97,6 +99,94 @@ TEST_P(Offloading, ChangesNoBit) {
       EXPECT_EQ(offloaded.transfers, 2 * (method.layers + 2 * attentions));
     }
 }
+
+struct Update {
+  const char* name;
+  methods::OptimizerKind optimizer;
+  bool in_backward;
+};
+
+// Three steps; one micro-batch each where weights are updated in the backward pass, else two.
+std::vector<std::vector<float>> train(const std::string& backend, const Method& method,
+                                      const Update& update, const passes::StreamOptions& streaming) {
+  plan::TrainingSpec spec;
+  spec.method = plan::MethodKind::full;
+  spec.quantization = method.quantization;
+  spec.lora.row_tokens = kRowTokens;
+  spec.compute = program::DType::f32;
+  spec.rows = 1;
+  spec.row_tokens = kRowTokens;
+  spec.accumulation = update.in_backward ? 1 : 2;
+  spec.update.optimizer = update.optimizer;
+  spec.update.weight_decay = 0.1;
+  spec.update.max_grad_norm = update.in_backward ? 0.0 : 0.5;
+  spec.update_in_backward = update.in_backward;
+  spec.streaming = streaming;
+  spec.verify = true;
+  LoadedCase loaded(backend, golden_folder("grouped_tied/model"),
+                    *method.adapter == 0 ? "" : golden_folder(method.adapter), spec);
+  auto& executor = loaded.executor();
+  executor.set_input("inverse_tokens", 0.5F / static_cast<float>(kRowTokens));
+  executor.set_input("learning_rate", 0.01F);
+  std::vector<std::vector<float>> values;
+  for (uint32_t step = 0; step < 3; ++step) {
+    uint32_t stream = 10 * step;
+    for (const auto program :
+         {program::ProgramName::micro_first, program::ProgramName::micro_next}) {
+      if (executor.job().find(program) == nullptr) continue;
+      loaded.put_batch(program, random_ids(stream), random_ids(stream + 1));
+      executor.set_input("step", static_cast<int32_t>(step + 1));
+      executor.run(program);
+      stream += 2;
+    }
+    executor.run(program::ProgramName::update);
+    values.push_back(values_of(executor, "loss"));
+    values.push_back(values_of(executor, "gradient_norm"));
+  }
+  for (const program::Tensor& trainable : executor.job().trainables)
+    values.push_back(values_of(executor, trainable.name));
+  return values;
+}
+
+class Streaming : public testing::TestWithParam<std::string> {};
+
+// Wherever weights, optimizer state and gradients lie, wherever weights are updated, and however far
+// ahead copies begin.
+TEST_P(Streaming, ChangesNoBit) {
+  if (!has_device(GetParam())) GTEST_SKIP() << "skipped: no CUDA device";
+  using methods::OptimizerKind;
+  const std::vector<Update> updates{{"adamw", OptimizerKind::adamw, false},
+                                    {"adamw in the backward pass", OptimizerKind::adamw, true},
+                                    {"adamw_8bit", OptimizerKind::adamw_8bit, false},
+                                    {"adamw_8bit in the backward pass", OptimizerKind::adamw_8bit, true}};
+  const std::vector<passes::StreamOptions> streamings{
+      {.params = true, .threshold_bytes = 0},
+      {.params = true, .threshold_bytes = 4096, .window_bytes = 50'000},
+      {.optimizer = true, .threshold_bytes = 0, .window_bytes = 20'000},
+      {.optimizer = true, .update_on_host = true, .threshold_bytes = 0},
+      {.params = true, .optimizer = true, .threshold_bytes = 0, .window_bytes = 100'000},
+      {.params = true,
+       .optimizer = true,
+       .update_on_host = true,
+       .threshold_bytes = 0,
+       .window_bytes = 100'000}};
+  // The reference takes ten times as long.
+  const size_t methods = GetParam() == "reference" ? 1 : kMethods.size();
+  for (const Method& method : std::span(kMethods).first(methods))
+    for (const Update& update : updates) {
+      SCOPED_TRACE(fmt::format("{}, {}", method.name, update.name));
+      const auto kept = train(GetParam(), method, update, {});
+      for (size_t s = 0; s < streamings.size(); ++s) {
+        const auto streamed = train(GetParam(), method, update, streamings[s]);
+        ASSERT_EQ(streamed.size(), kept.size());
+        for (size_t i = 0; i < kept.size(); ++i)
+          EXPECT_EQ(streamed[i], kept[i]) << "streaming " << s << ", value " << i;
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Streaming, testing::ValuesIn(golden_backends()),
+                         [](const auto& test) { return test.param; });
 
 INSTANTIATE_TEST_SUITE_P(, Offloading, testing::ValuesIn(golden_backends()),
                          [](const auto& test) { return test.param; });

@@ -66,7 +66,8 @@ bool is_on(const char* variable) {
   return text == "on";
 }
 
-CudaContext::CudaContext() {
+CudaContext::CudaContext(std::function<std::unique_ptr<Backend>()> make_host)
+    : host_work(std::move(make_host)) {
   if (is_on("SNUG_CUDNN")) cudnn = open_cudnn();
   device.card.product_workspace_bytes = cublas_lt.workspace_bytes();
   device.card.cudnn = cudnn != nullptr;

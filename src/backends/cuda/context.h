@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/cuda/cublas_lt.h"
+#include "backends/cuda/host_work.h"
 #include "backends/cuda/needs/card.h"
 #include "backends/cuda/segment_attention.h"
 #include "backends/cuda/side_copies.h"
@@ -29,7 +30,7 @@ Device open_device();
 bool is_on(const char* variable);
 
 struct CudaContext {
-  CudaContext();
+  explicit CudaContext(std::function<std::unique_ptr<Backend>()> make_host = {});
   // The plan for this shape, made once. Null, and a line on stderr, where cuDNN has none or it
   // needs more scratch than that. Requires cudnn.
   std::shared_ptr<const SegmentPlan> segment_plan(const SegmentAttention& shape,
@@ -41,6 +42,7 @@ struct CudaContext {
   Device device = open_device();
   Stream stream;
   SideCopies side_copies;
+  HostWork host_work;
   CublasLt cublas_lt{device.name, device.card.multiprocessors};
   std::unique_ptr<Cudnn> cudnn;  // null: none is found, or SNUG_CUDNN=off
 

@@ -37,7 +37,7 @@ bool has_device() {
 }
 
 CudaBackend::CudaBackend(const BackendOptions& options)
-    : context_(std::make_unique<CudaContext>()),
+    : context_(std::make_unique<CudaContext>(options.make_host)),
       device_budget_bytes_(options.device_memory_bytes),
       records_(is_on("SNUG_CUDA_GRAPHS")) {
   context_->cublas_lt.set_times(options.chooses_by_timing && is_on("SNUG_CUDA_TIMING"));
@@ -105,6 +105,7 @@ std::unique_ptr<Arena> CudaBackend::allocate(program::Space space, int64_t bytes
 }
 
 std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& view) {
+  if (view.operation.on_host) return context_->host_work.prepare(view);
   check_workspace(view, workspace(view).bytes, library_versions());
   return ask<std::unique_ptr<Prepared>>(
       view.operation.attributes, [&](const auto& attributes, const auto& kind) {
@@ -113,6 +114,7 @@ std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& vie
 }
 
 void CudaBackend::tune(const Invocation& invocation) {
+  if (invocation.on_host) return;
   ask<void>(*invocation.attributes, [&](const auto& attributes, const auto& kind) {
     if (kind.tune != nullptr) kind.tune(attributes, invocation, *context_);
   });
@@ -137,14 +139,23 @@ void CudaBackend::run_list(std::span<const Invocation> invocations) {
     size_t count = 1;
     while (count < invocations.size() && invocations[count].joined) ++count;
     const std::span<const Invocation> together = invocations.first(count);
+    invocations = invocations.subspan(count);
+    if (together[0].on_host) {
+      together[0].note_run();
+      context_->host_work.run(together[0], context_->stream.get());
+      continue;
+    }
+    for (const Invocation& invocation : together)
+      if (invocation.channel == program::Channel::compute)
+        context_->host_work.wait_for(invocation, context_->stream.get());
     ask<void>(*together[0].attributes, [&](const auto& attributes, const auto& kind) {
       if (kind.run_together != nullptr) return kind.run_together(attributes, together, *context_);
       SNUG_CHECK(count == 1, "{} operations joined that run one by one", count);
       together[0].note_run();
       kind.run(attributes, together[0], *context_);
     });
-    invocations = invocations.subspan(count);
   }
+  context_->host_work.join(context_->stream.get());
 }
 
 std::unique_ptr<Recording> CudaBackend::record(const std::function<void()>& operations) {

@@ -25,6 +25,7 @@ cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
       return to_host_.get();
     case Channel::interconnect:
     case Channel::storage:
+    case Channel::host:
       break;
   }
   SNUG_CHECK(false, "a copy on channel {}", program::name_of(channel));

@@ -31,10 +31,10 @@ class SideCopies {
   // What `work` is given from here on waits for the copy to `to` that was begun last. Fails a CHECK
   // where none was.
   void await(const void* to, cudaStream_t work);
-
- private:
+  // The stream that copies on a channel.
   cudaStream_t stream_of(program::Channel channel, cudaStream_t work) const;
 
+ private:
   Stream to_device_;
   Stream to_host_;
   cudaEvent_t reached_ = nullptr;                          // on `work`: a copy may begin

@@ -16,12 +16,17 @@ void run(const Copy&, const Invocation& invocation, CudaContext& context) {
 void run(const Transfer&, const Invocation& invocation, CudaContext& context) {
   const Buffer& x = invocation[Transfer::kX];
   const Buffer& y = invocation[Transfer::kY];
+  context.host_work.wait_for(
+      invocation, context.side_copies.stream_of(invocation.channel, context.stream.get()));
   invocation.note_channel(context.side_copies.begin(invocation.channel, {y.data, x.data, x.bytes()},
                                                     context.stream.get()));
 }
 
 void run(const Await&, const Invocation& invocation, CudaContext& context) {
-  context.side_copies.await(invocation[Await::kY].data, context.stream.get());
+  const bool by_host = invocation.channel == program::Channel::host;
+  context.side_copies.await(invocation[Await::kY].data, by_host ? context.host_work.stream()
+                                                                : context.stream.get());
+  invocation.note_channel(invocation.channel);
 }
 
 }  // namespace

@@ -13,11 +13,11 @@ namespace {
 
 bool is_loadable(DType type) { return base::is_float(type) || type == DType::u8; }
 
-// Of what a file holds or shall hold: a whole tensor of the device.
+// Of what a file holds or shall hold: a whole tensor, wherever it lies between steps.
 void check_tensor(ShapeRule& rule, const Tensor& tensor) {
   rule.require(is_loadable(tensor.dtype), "tensor is neither of floats nor of u8");
-  rule.require(!tensor.is_view() && tensor.space == Space::device,
-               "tensor is not a whole one of the device");
+  rule.require(!tensor.is_view() && tensor.space != Space::host,
+               "tensor is not a whole one of the device or of pinned host memory");
 }
 
 void check_staging(ShapeRule& rule, const OperationView& view) {

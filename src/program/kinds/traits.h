@@ -28,6 +28,9 @@ struct Traits {
   bool is_fused = false;
   // Steps a weight by its gradient; has the operands weight, gradient and factor.
   bool is_optimizer = false;
+  // Reads its tensors once, from front to back, and gains nothing from a copy of them that is
+  // nearer: they may lie in host memory.
+  bool reads_in_place = false;
   // Copies what the host has written, or what it will read: never part of a recording, so that the
   // host knows when its memory is free or filled.
   bool is_host_copy = false;

@@ -260,6 +260,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return cudaSuccess;
 }
 
+// The function reaches no memory of the device, as on a card.
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
+  snug::cuda_emulator::submit(stream, [=] { function(argument); });
+  return cudaSuccess;
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const bool is_reached = event->stream == nullptr || event->last->reached.has_value();
   if (!is_reached) last_error = cudaErrorNotReady;

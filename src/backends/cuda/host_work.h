@@ -1,0 +1,53 @@
+// Operations that are placed on the host, next to the device: a stream of their own calls the host's
+// backend, in their order. The device goes on meanwhile; what touches an operand of such an
+// operation waits for it. Of one thread; can be recorded for a graph, if joined in it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/cuda/stream.h"
+
+namespace snug::backends::cuda {
+
+class HostWork {
+ public:
+  // `make_host` is called when the first such operation is prepared.
+  explicit HostWork(std::function<std::unique_ptr<Backend>()> make_host);
+  HostWork(const HostWork&) = delete;
+  HostWork& operator=(const HostWork&) = delete;
+  ~HostWork();
+
+  // Refuses an operation that the host's backend does not run, or that needs scratch there.
+  std::unique_ptr<Prepared> prepare(const program::OperationView& view);
+  // Begins when all that `work` was given is done. The invocation's attributes and buffers must stay
+  // where they are.
+  void run(const Invocation& invocation, cudaStream_t work);
+  // `stream` waits for those under way that share bytes with the operation's tensors.
+  void wait_for(const Invocation& invocation, cudaStream_t stream) const;
+  // `work` waits for all that is under way, and nothing is any more.
+  void join(cudaStream_t work);
+
+  cudaStream_t stream() const { return stream_.get(); }
+
+ private:
+  // What the device's runtime is given to call: stays where it is while a graph may call it.
+  struct Call {
+    Backend* host = nullptr;
+    Invocation invocation;
+    cudaEvent_t done = nullptr;
+  };
+  static void perform(void* call);
+
+  std::function<std::unique_ptr<Backend>()> make_host_;
+  std::unique_ptr<Backend> host_;
+  Stream stream_;
+  cudaEvent_t reached_ = nullptr;  // on the stream that computes: an operation may begin
+  std::unordered_map<const program::Attributes*, std::unique_ptr<Call>> calls_;  // by operation
+  std::vector<const Call*> under_way_;
+};
+
+}  // namespace snug::backends::cuda

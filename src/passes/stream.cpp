@@ -1,0 +1,353 @@
+// Stages: decide where each operation works and find the visits: the stretches of the list in which
+// a tensor is touched on the other side than its own; walk the list once more and write it with a
+// copy before each visit and, where the visit changed the tensor, one back after it. What it does
+// not do: divide a tensor.
+#include "passes/stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "program/kind.h"
+#include "program/operands.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+size_t index(int32_t id) { return static_cast<size_t>(id); }
+
+// Operations [first, last] work on a copy of a tensor.
+struct Visit {
+  TensorId home = kNone;
+  TensorId copy = kNone;
+  int32_t first = -1;
+  int32_t last = -1;
+  int32_t earliest = 0;      // before this operation the tensor does not have its values yet
+  bool is_read = false;      // what it held before is needed
+  bool is_changed = false;   // goes back
+  bool is_merged = false;    // with the visit before it, whose copy it goes on with
+};
+
+// How an operation touches a tensor.
+enum class Touch : uint8_t { read, overwrite, change };
+
+// Where tensors lie, and where operations work.
+struct Placement {
+  const Program& program;
+  const StreamOptions& options;
+  const bool reaches_device;  // the host's processor, which is the device's
+
+  bool lies_there(TensorId id) const {
+    return lies_on_host(program.tensor(program.owner(id)), options);
+  }
+  // Optimizers whose state lies there; where one processor does all, also what reads in place.
+  bool is_on_host(const Operation& operation) const {
+    if (traits_of(operation).is_optimizer)
+      return options.update_on_host && lies_there(find_operand(operation, "first_moment"));
+    return reaches_device && traits_of(operation).reads_in_place &&
+           std::ranges::any_of(operation.reads, [&](TensorId id) { return lies_there(id); });
+  }
+};
+
+class Visits {
+ public:
+  Visits(const Program& program, const Placement& placement)
+      : program_(program),
+        placement_(placement),
+        latest_(program.tensors.size(), -1),
+        at_home_(program.tensors.size()) {}
+
+  std::vector<Visit> find() {
+    for (size_t i = 0; i < program_.operations.size(); ++i) look_at(static_cast<int32_t>(i));
+    std::ranges::stable_sort(found_, {}, &Visit::first);
+    return std::move(found_);
+  }
+
+ private:
+  // A visit ends with its layer, in either direction.
+  void look_at(int32_t i) {
+    const Operation& operation = program_.operations[index(i)];
+    const std::pair place{operation.layer, operation.phase == Phase::forward};
+    if (place != place_ || operation.layer < 0) ++section_;
+    place_ = place;
+    const bool on_host = placement_.is_on_host(operation);
+    for (const TensorId id : operation.reads) touch(i, id, on_host, Touch::read);
+    for (const TensorId id : operation.updates) touch(i, id, on_host, Touch::change);
+    for (const TensorId id : operation.writes)
+      touch(i, id, on_host, program_.tensor(id).is_view() ? Touch::change : Touch::overwrite);
+  }
+
+  void touch(int32_t i, TensorId id, bool on_host, Touch how) {
+    const TensorId owner = program_.owner(id);
+    const bool home_on_host = placement_.lies_there(owner);
+    const Operation& operation = program_.operations[index(i)];
+    const bool in_place = on_host == home_on_host || (on_host && placement_.reaches_device) ||
+                          (home_on_host && traits_of(operation).reads_in_place);
+    AtHome& home = at_home_[index(owner)];
+    if (in_place) {
+      home.touched = i;
+      if (how != Touch::read) home.written = i;
+      return;
+    }
+    const int32_t latest = latest_[index(owner)];
+    const bool goes_on = latest >= 0 && section_of_[index(latest)] == section_ &&
+                         found_[index(latest)].last > home.touched;
+    if (!goes_on) begin(i, owner, how);
+    Visit& visit = found_[index(latest_[index(owner)])];
+    visit.last = i;
+    visit.is_changed |= how != Touch::read;
+  }
+
+  void begin(int32_t i, TensorId owner, Touch how) {
+    int32_t& latest = latest_[index(owner)];
+    Visit visit{.home = owner, .first = i, .last = i, .is_read = how != Touch::overwrite};
+    visit.earliest = at_home_[index(owner)].written + 1;
+    if (latest >= 0 && found_[index(latest)].is_changed)
+      visit.earliest = std::max(visit.earliest, found_[index(latest)].last + 1);
+    latest = static_cast<int32_t>(found_.size());
+    found_.push_back(visit);
+    section_of_.push_back(section_);
+  }
+
+  // The last operations that touch and that write a tensor where it lies.
+  struct AtHome {
+    int32_t touched = -1;
+    int32_t written = -1;
+  };
+
+  const Program& program_;
+  const Placement& placement_;
+  std::vector<Visit> found_;
+  std::vector<int32_t> section_of_;  // of each visit
+  std::vector<int32_t> latest_;      // by owner: its latest visit, -1 before the first
+  std::vector<AtHome> at_home_;      // by owner
+  std::pair<int32_t, bool> place_{-1, false};
+  int32_t section_ = 0;
+};
+
+class Streamer {
+ public:
+  Streamer(const Program& program, const StreamOptions& options, const Target& target)
+      : input_(program),
+        window_(options.window_bytes),
+        placement_{program, options, target.host_reaches_device()},
+        visits_(Visits(program, placement_).find()),
+        result_(program),
+        visit_of_(program.tensors.size(), -1),
+        held_(program.tensors.size(), -1) {
+    result_.operations.clear();
+    for (size_t id = 0; id < result_.tensors.size(); ++id)
+      if (placement_.lies_there(static_cast<TensorId>(id)))
+        result_.tensors[id].space = Space::pinned_host;
+  }
+
+  Program run() {
+    for (size_t i = 0; i < input_.operations.size(); ++i) {
+      const auto position = static_cast<int32_t>(i);
+      begin_visits(position);
+      await_returns_of(input_.operations[i]);
+      prefetch(position);
+      push(position);
+      end_visits(position);
+    }
+    while (!returning_.empty()) await_oldest();
+    return std::move(result_);
+  }
+
+ private:
+  void add_copy(Visit& visit) {
+    const Tensor& home = result_.tensor(visit.home);
+    Tensor copy = home;
+    const bool to_device = home.space == Space::pinned_host;
+    copy.name = fmt::format("{}.{}.{}", home.name, to_device ? "streamed" : "on_host",
+                            result_.tensors.size());
+    copy.space = to_device ? Space::device : Space::pinned_host;
+    copy.lifetime = Lifetime::program;
+    visit.copy = static_cast<TensorId>(result_.tensors.size());
+    result_.tensors.push_back(std::move(copy));
+  }
+
+  // Of the device.
+  int64_t bytes_of(const Visit& visit) const {
+    const Tensor& home = result_.tensor(visit.home);
+    return home.space == Space::device ? 0 : home.bytes();
+  }
+
+  // `is_needed`: by the operation `place`, which follows.
+  void emit_copy(Attributes attributes, TensorId from, TensorId to, const Operation& place,
+                 bool is_needed = false) {
+    Operation operation;
+    const bool begins = std::holds_alternative<Transfer>(attributes);
+    operation.attributes = std::move(attributes);
+    operation.reads = {from};
+    (begins ? operation.writes : operation.updates) = {to};
+    operation.phase = place.phase;
+    operation.layer = place.layer;
+    const bool to_device = result_.tensor(to).space == Space::device;
+    if (begins && !placement_.reaches_device)
+      operation.channel = to_device ? Channel::host_to_device : Channel::device_to_host;
+    // What the host needs, the host waits for.
+    if (!begins && is_needed && !to_device) operation.channel = Channel::host;
+    result_.operations.push_back(std::move(operation));
+  }
+
+  const Operation& operation_at(int32_t i) const { return input_.operations[index(i)]; }
+
+  void begin(Visit& visit, int32_t before) {
+    add_copy(visit);
+    await_returns_to(visit.home);
+    held_[index(visit.home)] = static_cast<int32_t>(&visit - visits_.data());
+    held_bytes_ += bytes_of(visit);
+    if (visit.is_read) emit_copy(Transfer{}, visit.home, visit.copy, operation_at(before));
+  }
+
+  // What operation `i` is the first to need.
+  void begin_visits(int32_t i) {
+    int64_t needed = 0;
+    for (size_t v = next_; v < visits_.size() && visits_[v].first == i; ++v)
+      needed += bytes_of(visits_[v]);
+    while (!returning_.empty() && held_bytes_ + needed > window_) await_oldest();
+    for (; next_ < visits_.size() && visits_[next_].first == i; ++next_) begin(visits_[next_], i);
+    for (; needed_ < visits_.size() && visits_[needed_].first == i; ++needed_) {
+      const Visit& visit = visits_[needed_];
+      if (visit.is_merged) continue;
+      if (visit.is_read) emit_copy(Await{}, visit.home, visit.copy, operation_at(i), true);
+      visit_of_[index(visit.home)] = static_cast<int32_t>(needed_);
+    }
+  }
+
+  // What later operations need is begun, in their order, as far as the window goes. Half of it is
+  // for what is on its way back.
+  void prefetch(int32_t i) {
+    while (returning_bytes_ > window_ / 2) await_oldest();
+    for (; next_ < visits_.size(); ++next_) {
+      Visit& visit = visits_[next_];
+      const int64_t bytes = bytes_of(visit);
+      if (visit.earliest > i || (bytes > 0 && held_bytes_ + bytes > window_)) return;
+      if (!merge(visit)) begin(visit, i);
+    }
+  }
+
+  // Where the tensor's copy is still there, it stays.
+  bool merge(Visit& visit) {
+    const int32_t held = held_[index(visit.home)];
+    if (held < 0) return false;
+    Visit& before = visits_[index(held)];
+    before.last = visit.last;
+    before.is_changed |= visit.is_changed;
+    visit.is_merged = true;
+    return true;
+  }
+
+  // A copy of a tensor on its way back is awaited before anything touches the tensor itself.
+  void await_returns_of(const Operation& operation) {
+    for_each_tensor(operation, [&](TensorId id) {
+      const TensorId owner = input_.owner(id);
+      if (visit_of_[index(owner)] < 0) await_returns_to(owner);
+    });
+  }
+
+  void await_returns_to(TensorId home) {
+    const auto is_home = [&](int32_t v) { return visits_[index(v)].home == home; };
+    while (std::ranges::any_of(returning_, is_home)) await_oldest();
+  }
+
+  void await_oldest() {
+    const Visit& visit = visits_[index(returning_.front())];
+    returning_.pop_front();
+    emit_copy(Await{}, visit.copy, visit.home, operation_at(visit.last));
+    held_bytes_ -= bytes_of(visit);
+    returning_bytes_ -= bytes_of(visit);
+  }
+
+  void end_visits(int32_t i) {
+    for_each_tensor(operation_at(i), [&](TensorId id) {
+      const int32_t v = visit_of_[index(input_.owner(id))];
+      if (v >= 0 && visits_[index(v)].last == i) end(v);
+    });
+  }
+
+  void end(int32_t v) {
+    const Visit& visit = visits_[index(v)];
+    visit_of_[index(visit.home)] = -1;
+    held_[index(visit.home)] = -1;
+    if (!visit.is_changed) {
+      held_bytes_ -= bytes_of(visit);
+      return;
+    }
+    emit_copy(Transfer{}, visit.copy, visit.home, operation_at(visit.last));
+    returning_.push_back(v);
+    returning_bytes_ += bytes_of(visit);
+  }
+
+  // The tensor that stands for `id` in the operation that is written.
+  TensorId current(TensorId id) {
+    const int32_t v = visit_of_[index(input_.owner(id))];
+    if (v < 0) return id;
+    const TensorId copy = visits_[index(v)].copy;
+    if (!input_.tensor(id).is_view()) return copy;
+    Tensor view = input_.tensor(id);
+    view.name = fmt::format("{}.{}", view.name, result_.tensors.size());
+    view.view.base = copy;
+    view.space = result_.tensor(copy).space;
+    view.lifetime = Lifetime::program;
+    result_.tensors.push_back(std::move(view));
+    return static_cast<TensorId>(result_.tensors.size() - 1);
+  }
+
+  void push(int32_t i) {
+    Operation operation = operation_at(i);
+    if (result_.operations.size() != end_of_last_) operation.joined = false;
+    for (auto* ids : {&operation.reads, &operation.writes, &operation.updates})
+      for (TensorId& id : *ids) id = current(id);
+    operation.on_host = placement_.is_on_host(operation_at(i));
+    if (operation.on_host && !placement_.reaches_device) operation.channel = Channel::host;
+    result_.operations.push_back(std::move(operation));
+    end_of_last_ = result_.operations.size();
+  }
+
+  const Program& input_;
+  const int64_t window_;
+  const Placement placement_;
+  std::vector<Visit> visits_;
+  Program result_;
+  std::vector<int32_t> visit_of_;  // by owner: the visit that is on, else -1
+  std::vector<int32_t> held_;      // by owner: the visit whose copy is there or on its way, else -1
+  size_t next_ = 0;                // the first visit whose copy has not begun
+  size_t needed_ = 0;              // the first visit that no operation has needed yet
+  std::deque<int32_t> returning_;  // visits whose copies are on their way back, the oldest first
+  int64_t returning_bytes_ = 0;
+  int64_t held_bytes_ = 0;  // of the device, by copies
+  size_t end_of_last_ = 0;  // in the result: the position after the last operation of the input
+};
+
+}  // namespace
+
+bool lies_on_host(const Tensor& tensor, const StreamOptions& options) {
+  if (tensor.lifetime == Lifetime::program || tensor.bytes() < options.threshold_bytes)
+    return false;
+  switch (tensor.role) {
+    case Role::weight:
+    case Role::quant_state:
+    case Role::adapter:
+      return options.params;
+    case Role::master:
+    case Role::moment:
+    case Role::gradient:
+      return options.optimizer;
+    default:
+      return false;
+  }
+}
+
+Program stream(const Program& program, const StreamOptions& options, const Target& target) {
+  return options.moves_any() ? Streamer(program, options, target).run() : program;
+}
+
+}  // namespace snug::passes
