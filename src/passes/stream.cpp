@@ -131,6 +131,14 @@ class Visits {
   int32_t section_ = 0;
 };
 
+// A copy that the device has to wait for after its visit, and what it holds until then.
+struct Pending {
+  int32_t visit = -1;
+  TensorId from = kNone;
+  TensorId to = kNone;
+  int64_t bytes = 0;
+};
+
 class Streamer {
  public:
   Streamer(const Program& program, const StreamOptions& options, const Target& target)
@@ -156,7 +164,7 @@ class Streamer {
       push(position);
       end_visits(position);
     }
-    while (!returning_.empty()) await_oldest();
+    while (!pending_.empty()) await_oldest();
     return std::move(result_);
   }
 
@@ -169,15 +177,12 @@ class Streamer {
                             result_.tensors.size());
     copy.space = to_device ? Space::device : Space::pinned_host;
     copy.lifetime = Lifetime::program;
+    if (copy.role == Role::batch) copy.role = Role::scalar;  // the host gives the original alone
     visit.copy = static_cast<TensorId>(result_.tensors.size());
     result_.tensors.push_back(std::move(copy));
   }
 
-  // Of the device.
-  int64_t bytes_of(const Visit& visit) const {
-    const Tensor& home = result_.tensor(visit.home);
-    return home.space == Space::device ? 0 : home.bytes();
-  }
+  int64_t bytes_of(const Visit& visit) const { return result_.tensor(visit.home).bytes(); }
 
   // `is_needed`: by the operation `place`, which follows.
   void emit_copy(Attributes attributes, TensorId from, TensorId to, const Operation& place,
@@ -212,7 +217,7 @@ class Streamer {
     int64_t needed = 0;
     for (size_t v = next_; v < visits_.size() && visits_[v].first == i; ++v)
       needed += bytes_of(visits_[v]);
-    while (!returning_.empty() && held_bytes_ + needed > window_) await_oldest();
+    while (!pending_.empty() && held_bytes_ + needed > window_) await_oldest();
     for (; next_ < visits_.size() && visits_[next_].first == i; ++next_) begin(visits_[next_], i);
     for (; needed_ < visits_.size() && visits_[needed_].first == i; ++needed_) {
       const Visit& visit = visits_[needed_];
@@ -225,11 +230,10 @@ class Streamer {
   // What later operations need is begun, in their order, as far as the window goes. Half of it is
   // for what is on its way back.
   void prefetch(int32_t i) {
-    while (returning_bytes_ > window_ / 2) await_oldest();
+    while (pending_bytes_ > window_ / 2) await_oldest();
     for (; next_ < visits_.size(); ++next_) {
       Visit& visit = visits_[next_];
-      const int64_t bytes = bytes_of(visit);
-      if (visit.earliest > i || (bytes > 0 && held_bytes_ + bytes > window_)) return;
+      if (visit.earliest > i || held_bytes_ + bytes_of(visit) > window_) return;
       if (!merge(visit)) begin(visit, i);
     }
   }
@@ -254,16 +258,23 @@ class Streamer {
   }
 
   void await_returns_to(TensorId home) {
-    const auto is_home = [&](int32_t v) { return visits_[index(v)].home == home; };
-    while (std::ranges::any_of(returning_, is_home)) await_oldest();
+    const auto is_of_home = [&](const Pending& copy) {
+      return visits_[index(copy.visit)].home == home;
+    };
+    while (std::ranges::any_of(pending_, is_of_home)) await_oldest();
   }
 
   void await_oldest() {
-    const Visit& visit = visits_[index(returning_.front())];
-    returning_.pop_front();
-    emit_copy(Await{}, visit.copy, visit.home, operation_at(visit.last));
-    held_bytes_ -= bytes_of(visit);
-    returning_bytes_ -= bytes_of(visit);
+    const Pending copy = pending_.front();
+    pending_.pop_front();
+    emit_copy(Await{}, copy.from, copy.to, operation_at(visits_[index(copy.visit)].last));
+    held_bytes_ -= copy.bytes;
+    pending_bytes_ -= copy.bytes;
+  }
+
+  void add_pending(const Pending& copy) {
+    pending_.push_back(copy);
+    pending_bytes_ += copy.bytes;
   }
 
   void end_visits(int32_t i) {
@@ -273,17 +284,25 @@ class Streamer {
     });
   }
 
+  // Only the host has waited for what it needs; the device does so before its end of such a copy may
+  // change.
   void end(int32_t v) {
     const Visit& visit = visits_[index(v)];
     visit_of_[index(visit.home)] = -1;
     held_[index(visit.home)] = -1;
+    const int64_t bytes = bytes_of(visit);
+    const bool was_on_host = result_.tensor(visit.copy).space != Space::device;
+    const bool is_open = was_on_host && visit.is_read;
     if (!visit.is_changed) {
-      held_bytes_ -= bytes_of(visit);
+      if (is_open)
+        add_pending({v, visit.home, visit.copy, bytes});
+      else
+        held_bytes_ -= bytes;
       return;
     }
+    if (is_open) emit_copy(Await{}, visit.home, visit.copy, operation_at(visit.last));
     emit_copy(Transfer{}, visit.copy, visit.home, operation_at(visit.last));
-    returning_.push_back(v);
-    returning_bytes_ += bytes_of(visit);
+    add_pending({v, visit.copy, visit.home, bytes});
   }
 
   // The tensor that stands for `id` in the operation that is written.
@@ -303,10 +322,12 @@ class Streamer {
 
   void push(int32_t i) {
     Operation operation = operation_at(i);
-    if (result_.operations.size() != end_of_last_) operation.joined = false;
     for (auto* ids : {&operation.reads, &operation.writes, &operation.updates})
       for (TensorId& id : *ids) id = current(id);
     operation.on_host = placement_.is_on_host(operation_at(i));
+    const bool is_apart = result_.operations.size() != end_of_last_ || operation.on_host ||
+                          (end_of_last_ > 0 && result_.operations.back().on_host);
+    if (is_apart) operation.joined = false;
     if (operation.on_host && !placement_.reaches_device) operation.channel = Channel::host;
     result_.operations.push_back(std::move(operation));
     end_of_last_ = result_.operations.size();
@@ -321,9 +342,9 @@ class Streamer {
   std::vector<int32_t> held_;      // by owner: the visit whose copy is there or on its way, else -1
   size_t next_ = 0;                // the first visit whose copy has not begun
   size_t needed_ = 0;              // the first visit that no operation has needed yet
-  std::deque<int32_t> returning_;  // visits whose copies are on their way back, the oldest first
-  int64_t returning_bytes_ = 0;
-  int64_t held_bytes_ = 0;  // of the device, by copies
+  std::deque<Pending> pending_;    // the oldest first
+  int64_t pending_bytes_ = 0;
+  int64_t held_bytes_ = 0;  // by copies
   size_t end_of_last_ = 0;  // in the result: the position after the last operation of the input
 };
 

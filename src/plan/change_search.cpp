@@ -36,8 +36,9 @@ constexpr auto kSavings = std::to_array<Saving>({{Recompute::none, false},
                                                  {Recompute::all_but_attention, false},
                                                  {Recompute::layer, false},
                                                  {Recompute::all_but_attention, true},
-                                                 {Recompute::layer, true}});
-constexpr size_t kOffloading = 2;
+                                                 {Recompute::layer, true},
+                                                 {Recompute::layer, true, true}});
+constexpr size_t kOffloading = 3;
 
 template <typename Enum>
 std::pair<std::string, std::string> set_to(const char* key, Enum value) {
@@ -257,8 +258,18 @@ ChangeSearch::Candidate* ChangeSearch::longest(const Stage& stage, const Budget&
 
 std::span<const Saving> ChangeSearch::savings() const {
   const std::span<const Saving> all(kSavings);
-  const bool gains = recipe_.activation_offloading || !target_.host_reaches_device();
-  return gains ? all : all.first(all.size() - kOffloading);
+  if (!target_.host_reaches_device()) return all;
+  // Where the host's memory is the device's, it saves nothing, but what the recipe has stays.
+  return all.first(all.size() - (recipe_.activation_offloading ? 1 : kOffloading));
+}
+
+void ChangeSearch::add_streaming(Overrides& overrides) const {
+  const auto method = std::ranges::find(overrides, "method", &Overrides::value_type::first);
+  const bool is_full = method == overrides.end() ? recipe_.method == Method::full
+                                                 : method->second == base::word_of(Method::full);
+  if (!recipe_.offload_params) overrides.emplace_back("offload_params", "true");
+  if (is_full && recipe_.offload_optimizer == formats::OffloadOptimizer::none)
+    overrides.push_back(set_to("offload_optimizer", formats::OffloadOptimizer::automatic));
 }
 
 Overrides ChangeSearch::with_rows(Overrides overrides, const Saving& saving, int64_t rows) const {
@@ -266,6 +277,7 @@ Overrides ChangeSearch::with_rows(Overrides overrides, const Saving& saving, int
     overrides.push_back(set_to("recompute", saving.recompute));
   if (saving.offloads != recipe_.activation_offloading)
     overrides.emplace_back("activation_offloading", saving.offloads ? "true" : "false");
+  if (saving.streams) add_streaming(overrides);
   const int64_t now = recipe_.per_device_train_batch_size;
   if (rows == now) return overrides;
   const int64_t steps = recipe_.gradient_accumulation_steps * (now / rows);

@@ -39,10 +39,12 @@ namespace snug::plan {
 // load_recipe does.
 formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& overrides);
 
-// How activations are kept for the backward pass.
+// How activations are kept for the backward pass, and whether weights and optimizer state stream from
+// the host.
 struct Saving {
   formats::Recompute recompute = formats::Recompute::none;
   bool offloads = false;
+  bool streams = false;
 };
 
 class ChangeSearch : public Changes {
@@ -97,6 +99,8 @@ class ChangeSearch : public Changes {
   // Whether any choice of saving and rows fits.
   bool can_fit(const Overrides& base, const Budget& budget);
   bool fits_with(const Overrides& overrides, const Budget& budget);
+  // What the host holds of a job with these overrides, where it holds nothing yet.
+  void add_streaming(Overrides& overrides) const;
   // `overrides` with a choice of saving and rows; rows x accumulation stays what it was.
   Overrides with_rows(Overrides overrides, const Saving& saving, int64_t rows) const;
   // Throws UserError when the recipe refuses the combination.

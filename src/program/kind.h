@@ -58,5 +58,9 @@ std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation);
 // What is asked of a kind instead of testing for it by name.
 const Traits& traits_of(Kind kind);
 inline const Traits& traits_of(const Operation& operation) { return traits_of(operation.kind()); }
+// Whether a copy has ended with it: an await on the channel `host` holds up that channel alone.
+inline bool ends_copy(const Operation& operation) {
+  return traits_of(operation).ends_copy && operation.channel != Channel::host;
+}
 
 }  // namespace snug::program

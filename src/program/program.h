@@ -4,7 +4,7 @@
 // when all before it that computes is done, and goes on next to what follows until an await of it
 // has run. What is placed on the channel `host` begins then too, and goes on next to what follows,
 // except for what touches its operands, which waits for it; an await on that channel holds up that
-// channel alone. Joined operations may run together with the one before them. What the runtime performs
+// channel alone, and another one ends the copy. Joined operations may run together with the one before them. What the runtime performs
 // on channel storage may overlap with the next such operation: one is read while the other is
 // converted.
 // An operation reads `reads`, overwrites `writes` (whatever they held is undefined before), reads

@@ -144,7 +144,10 @@ class Verifier {
     };
     for_each_tensor(operation, check);
     const Traits& traits = traits_of(operation);
-    if (operation.channel != Channel::compute && !traits.begins_copy && !traits.by_runtime)
+    const bool is_of_host = operation.channel == Channel::host &&
+                            (operation.on_host || (traits.ends_copy && awaits_on_host(operation)));
+    if (operation.channel != Channel::compute && !traits.begins_copy && !traits.by_runtime &&
+        !is_of_host)
       report(i, fmt::format("runs on channel {}", name_of(operation.channel)));
   }
 
@@ -157,6 +160,13 @@ class Verifier {
     check_conflicts(i, operands);
     check_order(i, operands);
     check_joined(i);
+  }
+
+  // Whether what an await names lies in host memory.
+  bool awaits_on_host(const Operation& await) const {
+    const TensorId y = find_operand(await, "y");
+    return y >= 0 && static_cast<size_t>(y) < program_.tensors.size() &&
+           program_.tensor(y).space != Space::device;
   }
 
   // Only steps of optimizers run together, and only of one kind.

@@ -13,6 +13,7 @@ struct Open {
   size_t operation;
   TensorId source;
   TensorId target;
+  bool host_has_waited = false;  // so that what is placed there may touch the target
 };
 
 class TransferVerifier {
@@ -24,8 +25,10 @@ class TransferVerifier {
     for (size_t i = 0; i < program_.operations.size(); ++i) {
       const Operation& operation = program_.operations[i];
       if (!operand_error(operation).empty()) continue;  // the shape rule says so
-      if (traits_of(operation).ends_copy)
+      if (ends_copy(operation))
         close(i, operation);
+      else if (traits_of(operation).ends_copy)
+        note_wait(i, operation);
       else
         check_touches(i, operation);
       if (traits_of(operation).begins_copy)
@@ -49,7 +52,8 @@ class TransferVerifier {
         fmt::format("operation {} ({}) {}", i, name_of(program_.operations[i].kind()), problem));
   }
 
-  void close(size_t i, const Operation& await) {
+  // The copy that an await names; the end of the list, and a report, where it was not begun.
+  std::vector<Open>::iterator awaited(size_t i, const Operation& await) {
     const TensorId source = find_operand(await, "x");
     const TensorId target = find_operand(await, "y");
     const auto begun = std::find_if(open_.begin(), open_.end(), [&](const Open& transfer) {
@@ -57,8 +61,15 @@ class TransferVerifier {
     });
     if (begun == open_.end())
       report(i, fmt::format("awaits a copy of '{}' that was not begun", name(source)));
-    else
-      open_.erase(begun);
+    return begun;
+  }
+
+  void close(size_t i, const Operation& await) {
+    if (const auto begun = awaited(i, await); begun != open_.end()) open_.erase(begun);
+  }
+
+  void note_wait(size_t i, const Operation& await) {
+    if (const auto begun = awaited(i, await); begun != open_.end()) begun->host_has_waited = true;
   }
 
   void check_touches(size_t i, const Operation& operation) {
@@ -70,7 +81,9 @@ class TransferVerifier {
       if (writes) report(i, fmt::format("writes '{}' while it is copied", name(transfer.source)));
       bool touches = false;
       for_each_tensor(operation, [&](TensorId id) { touches |= share(id, transfer.target); });
-      if (touches)
+      const bool may_touch =
+          transfer.host_has_waited && (operation.on_host || traits_of(operation).begins_copy);
+      if (touches && !may_touch)
         report(i, fmt::format("touches '{}' before its copy is awaited", name(transfer.target)));
     }
   }

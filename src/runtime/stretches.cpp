@@ -27,15 +27,35 @@ std::vector<Halves> copies_of(const Program& program) {
     const program::Traits& traits = program::traits_of(operation);
     if (traits.begins_copy) under_way[find_operand(operation, "y")] = i;
     if (!traits.ends_copy) continue;
+    // One on the channel `host` is followed by one that ends the copy.
     const auto begun = under_way.find(find_operand(operation, "y"));
     SNUG_CHECK(begun != under_way.end(), "operation {} of {} awaits a copy that was not begun", i,
                program.name);
     copies.push_back({begun->second, i});
-    under_way.erase(begun);
+    if (ends_copy(operation)) under_way.erase(begun);
   }
   SNUG_CHECK(under_way.empty(), "{} copies are under way at the end of {}", under_way.size(),
              program.name);
   return copies;
+}
+
+// What is placed on the host is queued as the awaits just before it are. Returns whether it changed
+// any.
+bool keep_with_awaits(const Program& program, std::vector<bool>& each_run) {
+  bool changed = false;
+  for (size_t i = 0; i < each_run.size(); ++i) {
+    if (!program.operations[i].on_host) continue;
+    size_t first = i;
+    bool any = each_run[i];
+    while (first > 0 && program.operations[first - 1].channel == program::Channel::host &&
+           !program.operations[first - 1].on_host)
+      any |= each_run[--first];
+    for (size_t k = first; any && k <= i; ++k) {
+      changed |= !each_run[k];
+      each_run[k] = true;
+    }
+  }
+  return changed;
 }
 
 // By operation: whether the host queues it in every run.
@@ -59,6 +79,7 @@ std::vector<bool> queued_each_run(const Program& program) {
       each_run[copy.begins] = each_run[copy.ends] = true;
       changed = true;
     }
+    changed |= keep_with_awaits(program, each_run);
   }
   return each_run;
 }

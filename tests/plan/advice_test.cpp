@@ -74,23 +74,40 @@ TEST(Advice, IsThatOfTheDataThatWasPlannedWith) {
 
 TEST(Advice, TakesBackWhatTheRecipeSaysAgainstIt) {
   const PlannedCard small(*find_hardware("rtx-3090"), 12'000'000'000);
-  const Words words{"model=llama-3.1-8b", "load_in_4bit=false", "method=lora", "max_length=4096",
-                    "max_segments=1"};
+  Words words{"model=llama-3.1-8b", "load_in_4bit=false", "method=lora", "max_length=4096",
+              "max_segments=1"};
+  // The same numbers come first, where the host has room for the weights.
+  EXPECT_EQ(judged(words, small).verdict.change,
+            "recompute=layer activation_offloading=true offload_params=true");
+  expect_change_fits(words, small);
+  words.push_back("host_memory=8GiB");
   EXPECT_NE(judged(words, small).verdict.change.find("method=qlora load_in_4bit=true"),
             std::string::npos);
   expect_change_fits(words, small);
 }
 
+// Full fine-tuning of a model of which not even the weights have room.
+TEST(Advice, StreamsWhatTheCardDoesNotHold) {
+  const PlannedCard card(*find_hardware("rtx-4090"), 0);
+  const Words words{"model=llama-3.1-8b", "method=full", "max_length=4096", "host_memory=160GiB"};
+  EXPECT_EQ(judged(words, card).verdict.change,
+            "recompute=layer activation_offloading=true offload_params=true "
+            "offload_optimizer=auto");
+  expect_change_fits(words, card);
+}
+
 // What an adapter keeps for its optimizer counts too, and the scales of its base.
 TEST(Advice, NamesOtherTypesBeforeOtherAdapters) {
   const PlannedCard small(*find_hardware("rtx-4090"), int64_t{12} << 30);
-  const Words wide{"model=llama-3.1-8b", "method=qlora", "lora_r=256", "max_length=512"};
+  const Words wide{"model=llama-3.1-8b", "method=qlora", "lora_r=256", "max_length=512",
+                   "host_memory=3GiB"};
   EXPECT_NE(judged(wide, small).verdict.change.find("optim=adamw_"), std::string::npos);
   EXPECT_EQ(judged(wide, small).verdict.change.find("lora_r"), std::string::npos);
   expect_change_fits(wide, small);
 
   const PlannedCard smaller(*find_hardware("rtx-4090"), int64_t{7} << 30);
-  const Words plain{"model=llama-2-13b", "method=qlora", "double_quant=false", "max_length=512"};
+  const Words plain{"model=llama-2-13b", "method=qlora", "double_quant=false", "max_length=512",
+                    "host_memory=3GiB"};
   EXPECT_NE(judged(plain, smaller).verdict.change.find("double_quant=true"), std::string::npos);
   expect_change_fits(plain, smaller);
 }

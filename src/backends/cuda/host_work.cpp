@@ -14,6 +14,13 @@ bool any_buffer(const Invocation& invocation, F&& f) {
          std::ranges::any_of(invocation.updates, f);
 }
 
+std::vector<Buffer> buffers_of(const Invocation& invocation) {
+  std::vector<Buffer> buffers;
+  for (const auto operands : {invocation.reads, invocation.writes, invocation.updates})
+    buffers.insert(buffers.end(), operands.begin(), operands.end());
+  return buffers;
+}
+
 // Operands here are whole tensors or dense windows of them.
 bool overlap(const Buffer& a, const Buffer& b) {
   return a.data < b.data + b.bytes() && b.data < a.data + a.bytes();
@@ -33,6 +40,7 @@ HostWork::HostWork(std::function<std::unique_ptr<Backend>()> make_host)
 }
 
 HostWork::~HostWork() {
+  cudaStreamSynchronize(stream_.get());
   cudaEventDestroy(reached_);
   for (const auto& [operation, call] : calls_) cudaEventDestroy(call->done);
 }
@@ -52,20 +60,41 @@ void HostWork::perform(void* call) {
   work.host->run(work.invocation);
 }
 
-void HostWork::run(const Invocation& invocation, cudaStream_t work) {
-  auto& call = calls_[invocation.attributes];
+HostWork::Call& HostWork::call_of(const Invocation& invocation) {
+  std::unique_ptr<Call>& call = calls_[invocation.attributes];
+  std::vector<Buffer> buffers = buffers_of(invocation);
+  // An earlier run of the same operation may not have been called yet.
+  if (call != nullptr && call->attributes == *invocation.attributes &&
+      std::ranges::equal(call->buffers, buffers, {}, &Buffer::data, &Buffer::data))
+    return *call;
   if (call == nullptr) {
     call = std::make_unique<Call>();
     CUDA_CHECK(cudaEventCreateWithFlags(&call->done, cudaEventDisableTiming));
+  } else {
+    CUDA_CHECK(cudaStreamSynchronize(stream_.get()));
   }
   call->host = host_.get();
+  call->attributes = *invocation.attributes;
+  call->buffers = std::move(buffers);
   call->invocation = invocation;
+  call->invocation.attributes = &call->attributes;
+  const std::span<const Buffer> all(call->buffers);
+  const size_t reads = invocation.reads.size();
+  const size_t writes = invocation.writes.size();
+  call->invocation.reads = all.first(reads);
+  call->invocation.writes = all.subspan(reads, writes);
+  call->invocation.updates = all.subspan(reads + writes);
   call->invocation.trace = nullptr;
+  return *call;
+}
+
+void HostWork::run(const Invocation& invocation, cudaStream_t work) {
+  Call& call = call_of(invocation);
   CUDA_CHECK(cudaEventRecord(reached_, work));
   CUDA_CHECK(cudaStreamWaitEvent(stream_.get(), reached_, 0));
-  CUDA_CHECK(cudaLaunchHostFunc(stream_.get(), perform, call.get()));
-  CUDA_CHECK(cudaEventRecord(call->done, stream_.get()));
-  under_way_.push_back(call.get());
+  CUDA_CHECK(cudaLaunchHostFunc(stream_.get(), perform, &call));
+  CUDA_CHECK(cudaEventRecord(call.done, stream_.get()));
+  under_way_.push_back(&call);
   invocation.note_channel(program::Channel::host);
 }
 

@@ -23,8 +23,7 @@ class HostWork {
 
   // Refuses an operation that the host's backend does not run, or that needs scratch there.
   std::unique_ptr<Prepared> prepare(const program::OperationView& view);
-  // Begins when all that `work` was given is done. The invocation's attributes and buffers must stay
-  // where they are.
+  // Begins when all that `work` was given is done. The tensors must stay where they are until then.
   void run(const Invocation& invocation, cudaStream_t work);
   // `stream` waits for those under way that share bytes with the operation's tensors.
   void wait_for(const Invocation& invocation, cudaStream_t stream) const;
@@ -34,13 +33,18 @@ class HostWork {
   cudaStream_t stream() const { return stream_.get(); }
 
  private:
-  // What the device's runtime is given to call: stays where it is while a graph may call it.
+  // What the device's runtime is given to call: stays where it is, since a graph may call it again,
+  // and looks at nothing that the caller of run() owns.
   struct Call {
     Backend* host = nullptr;
+    program::Attributes attributes;
+    std::vector<Buffer> buffers;
     Invocation invocation;
     cudaEvent_t done = nullptr;
   };
   static void perform(void* call);
+  // Of an operation: the same for all its runs.
+  Call& call_of(const Invocation& invocation);
 
   std::function<std::unique_ptr<Backend>()> make_host_;
   std::unique_ptr<Backend> host_;

@@ -1,5 +1,6 @@
 #include "cuda_runtime_api.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "algorithms.h"
 #include "device_memory.h"
@@ -44,6 +46,11 @@ void finish_all_streams() {
 }
 
 thread_local cudaError_t last_error = cudaSuccess;
+
+// Whether its recorder has waited for all that a stream was given, itself or through others.
+bool reaches_recorder(cudaStream_t stream) {
+  return stream->is_awaited || std::ranges::any_of(stream->awaited_by, reaches_recorder);
+}
 
 }  // namespace
 
@@ -168,9 +175,14 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (stream->recorder != stream) return cudaErrorStreamCaptureUnsupported;
   bool is_joined = true;
+  std::vector<cudaStream_t> others;
   for (const cudaStream_t other : std::exchange(stream->joined, {})) {
-    is_joined = is_joined && other->is_awaited;
+    is_joined = is_joined && reaches_recorder(other);
+    others.push_back(other);
+  }
+  for (const cudaStream_t other : others) {
     other->recorder = nullptr;
+    other->awaited_by.clear();
   }
   stream->recorder = nullptr;
   *graph = new CudaGraphStandIn{std::exchange(stream->recorded, {})};
@@ -243,7 +255,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       stream->recorder = recorder;
       recorder->joined.insert(stream);
     }
-    if (stream == recorder) event->stream->is_awaited = true;
+    if (stream == recorder) {
+      event->stream->is_awaited = true;
+    } else {
+      event->stream->awaited_by.insert(stream);
+      stream->is_awaited = false;
+      stream->awaited_by.clear();
+    }
     recorder->recorded.push_back([=](cudaStream_t launched_on) {
       cudaStreamWaitEvent(stream == recorder ? launched_on : stream, event, 0);
     });

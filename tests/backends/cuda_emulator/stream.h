@@ -27,10 +27,12 @@ struct CudaStreamStandIn {
   // The stream that records what this one is given: itself, or one that it waited for. Null: none.
   cudaStream_t recorder = nullptr;
   // Of a recorder: the calls, in order, to be made again with the stream that a graph is launched
-  // on; and the other streams it records, with whether it has waited for all that they were given.
+  // on; and the other streams it records, with whether it has waited for all that they were given,
+  // and which others among them have.
   std::vector<std::function<void(cudaStream_t launched_on)>> recorded;
   std::set<cudaStream_t> joined;
   bool is_awaited = true;
+  std::set<cudaStream_t> awaited_by;
 };
 
 namespace snug::cuda_emulator {
@@ -53,6 +55,7 @@ inline void submit(cudaStream_t stream, Work work) {
   if (stream->recorder != nullptr) {
     const cudaStream_t recorder = stream->recorder;
     stream->is_awaited = stream == recorder;
+    stream->awaited_by.clear();
     recorder->recorded.push_back(
         [=](cudaStream_t launched_on) { submit(stream == recorder ? launched_on : stream, work); });
     return;
