@@ -60,8 +60,9 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   Job job = plan_training(spec, inputs.target);
   PlanDocument document = document_of(inputs, spec, job);
   Rates rates = rates_for(inputs.recipe, inputs.target);
-  const program::Load load = inputs.data ? inputs.data->load : full_load(spec.row_tokens);
-  document.step_seconds = step_seconds(job, spec.accumulation, rates, load);
+  const program::ExpectedBounds expected =
+      inputs.data ? inputs.data->expected : program::full_rows(spec.row_tokens);
+  document.step_seconds = step_seconds(job, spec.accumulation, rates, expected);
   document.step_basis = rates.basis();
   document.load_seconds = load_seconds(job, rates);
   document.load_basis = load_basis(job, rates);
@@ -76,11 +77,11 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
           inputs,
           std::move(spec),
           std::move(rates),
-          load};
+          expected};
 }
 
 std::vector<TimedOperations> PlannedTraining::times() const {
-  return step_times(job, spec.accumulation, rates, load);
+  return step_times(job, spec.accumulation, rates, expected);
 }
 
 Verdict PlannedTraining::verdict() const {

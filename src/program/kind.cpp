@@ -28,9 +28,16 @@ std::string shape_error(const OperationView& view) {
   });
 }
 
-Cost cost(const OperationView& view, const Load& load) {
+Cost cost(const OperationView& view, const BatchBounds& bounds) {
+  const Extent extent = extent_of(view, bounds);
   return ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
-    return kind.cost(attributes, view, load);
+    return kind.cost(attributes, view, extent);
+  });
+}
+
+Extent extent_of(const OperationView& view, const BatchBounds& bounds) {
+  return ask<Extent>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.extent_of != nullptr ? kind.extent_of(attributes, view, bounds) : Extent();
   });
 }
 
