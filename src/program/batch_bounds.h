@@ -33,7 +33,7 @@ int64_t rows_with_work(std::span<const int32_t> entries);
 inline int64_t segment_count(std::span<const int32_t> bounds) {
   return static_cast<int64_t>(bounds.size() / 2);
 }
-int64_t segment_tokens(std::span<const int32_t> bounds, int64_t segment);
+int64_t tokens_of_segment(std::span<const int32_t> bounds, int64_t segment);
 
 // Means of rows, one after the other.
 class MeanBounds {

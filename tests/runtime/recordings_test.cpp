@@ -35,6 +35,8 @@ class Watched final : public backends::cuda::CudaBackend {
     for (const backends::Invocation& invocation : invocations) {
       const auto kind = static_cast<Kind>(invocation.attributes->index());
       ++runs[kind];
+      // What is recorded is not told what a batch holds.
+      EXPECT_EQ(invocation.bounds != nullptr, kind == Kind::linear_cross_entropy);
       if (kind == Kind::linear_cross_entropy)
         loss_rows = static_cast<int64_t>(invocation.extent().rows);
     }

@@ -110,8 +110,8 @@ Extent extent_of_bounds(const Attributes& attention, std::span<const int32_t> q_
                         std::span<const int32_t> k_bounds) {
   Extent all;
   for (int64_t i = 0; i < segment_count(q_bounds); ++i) {
-    const auto queries = static_cast<double>(segment_tokens(q_bounds, i));
-    const auto keys = static_cast<double>(segment_tokens(k_bounds, i));
+    const auto queries = static_cast<double>(tokens_of_segment(q_bounds, i));
+    const auto keys = static_cast<double>(tokens_of_segment(k_bounds, i));
     const Extent one = extent_of_segments(attention, {1, queries, keys});
     all.rows += one.rows;
     all.keys += one.keys;
