@@ -21,6 +21,9 @@
 #include "backends/random_values.h"
 #include "backends/timeline.h"
 #include "backends/trace.h"
+#include "base/error.h"
+#include "program/extent.h"
+#include "program/kind.h"
 #include "program/program.h"
 #include "program/target.h"
 
@@ -58,19 +61,26 @@ struct Invocation {
   program::Channel channel = program::Channel::compute;
   bool joined = false;  // done in one go with the one before it, which is the list's
   bool on_host = false;
-  // The host's copy of the operand that the kind's traits call its extent: what is known here of
-  // how much there is to do. What would be computed beyond it may be left out, where that does not
-  // change a bit of the result. data == nullptr: all of it is done.
-  Buffer extent;
+  // Of an operation of a program, and what the host knows of the batch's bounds, where the backend
+  // has said that it takes its extent from there (Backend::takes_extent).
+  const program::OperationView* view = nullptr;
+  const program::BatchBounds* bounds = nullptr;
   // Where the backend notes what it does; null: nowhere.
   Trace* trace = nullptr;
 
-  // Notes that it is run; `with_before`: by the launch of the operation before it.
+  // How much there is to do, as the host knows it; else all that shapes allow. What would be
+  // computed beyond it may be left out, where that does not change a bit of the result.
+  program::Extent extent() const;
+
+  // Notes that it is run, for all that shapes allow where the host does not say how much there is;
+  // `with_before`: by the launch of the operation before it.
   void note_run(bool with_before = false) const {
     if (trace == nullptr) return;
     ++trace->runs;
     trace->kind = static_cast<program::Kind>(attributes->index());
     trace->joined = with_before;
+    if (bounds == nullptr && program::traits_of(trace->kind).has_extent())
+      trace->note_capacity(extent());
     trace->bytes = 0;
     for (const auto buffers : {reads, writes, updates})
       for (const Buffer& buffer : buffers) trace->bytes += buffer.bytes();
@@ -82,8 +92,9 @@ struct Invocation {
   void note_channel(program::Channel used) const {
     if (trace != nullptr) trace->channel = used;
   }
-  void note_extent(int64_t rows) const {
-    if (trace != nullptr) trace->extent = rows;
+  // That so much was done.
+  void note_extent(const program::Extent& done) const {
+    if (trace != nullptr) trace->note_extent(done);
   }
 
   // The tensor of an operand that is there.
@@ -101,6 +112,11 @@ struct Invocation {
     return updates[slot.index];
   }
 };
+
+inline program::Extent Invocation::extent() const {
+  SNUG_CHECK(view != nullptr, "an extent of an operation that is of no program");
+  return program::extent_of(*view, bounds != nullptr ? *bounds : program::BatchBounds());
+}
 
 // Operations that a device repeats without the host.
 class Recording {
@@ -134,6 +150,11 @@ class Backend : public program::Target {
   virtual std::string take_choices(std::string_view /*text*/, const std::string& /*file*/) {
     return {};
   }
+  // Whether what it does with this operation, whose kind names extents, depends on what the host
+  // knows of them: the host then gives it that (Invocation::bounds) and calls it anew in every run.
+  // What it keeps in a recording does not; it has only shapes, and the bounds where its own code
+  // reads them.
+  virtual bool takes_extent(const program::OperationView& /*view*/) const { return false; }
   // Runs it; asynchronous where the device is.
   virtual void run(const Invocation& invocation) = 0;
   // Runs them in this order; those that are joined together with the one before them.

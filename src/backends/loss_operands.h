@@ -1,8 +1,6 @@
 // The operands of a linear cross-entropy by name, for code that both of its kinds share.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <type_traits>
 
 #include "backends/backend.h"
@@ -37,14 +35,6 @@ auto loss_operands(const Loss& loss, const Source& source) {
     if (loss.weight_gradient) operands.dweight = &source[Loss::kDWeight];
   }
   return operands;
-}
-
-// Rows of `tokens` that carry loss, as the host's copy of the targets says; all where it has none.
-inline int64_t rows_with_loss(const Invocation& invocation, int64_t tokens) {
-  const auto* targets = invocation.extent.as<const int32_t>();
-  if (targets == nullptr) return tokens;
-  return std::count_if(targets, targets + invocation.extent.elements(),
-                       [](int32_t target) { return target >= 0; });
 }
 
 }  // namespace snug::backends

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "program/extent.h"
 #include "program/operation.h"
 
 namespace snug::backends {
@@ -17,11 +19,21 @@ struct Trace {
   program::Channel channel = program::Channel::compute;
   // By the names of the attributes in which the program says the same (Traits::decisions).
   std::vector<std::pair<std::string_view, int64_t>> decisions;
-  // How much was done of what the batch decides (Traits::extent), in rows; -1: not decided by it.
-  int64_t extent = -1;
+  // How much was done where the batch decides it (Traits::extents); none where it does not.
+  std::optional<program::Extent> extent;
+  // It was done, or queued, for all that shapes allow, whatever the batch holds.
+  bool by_capacity = false;
   int64_t bytes = 0;    // of its operands
   bool joined = false;  // done by the launch of the operation before it
 
+  void note_extent(const program::Extent& done) {
+    extent = done;
+    by_capacity = false;
+  }
+  void note_capacity(const program::Extent& most) {
+    extent = most;
+    by_capacity = true;
+  }
   void decision(std::string_view name, int64_t value) { decisions.emplace_back(name, value); }
 };
 

@@ -73,7 +73,7 @@ bool fits(const CalibrationStep& step, const backends::Backend& backend,
   if (times.samples().empty()) return true;
   const double predicted =
       plan::step_seconds(plan::plan_training(step.spec, backend), step.spec.accumulation,
-                         plan::Rates(times.samples()), full_load(step));
+                         plan::Rates(times.samples()), program::full_rows(step.segment_tokens));
   // It runs once more to warm up, and making it ready takes about as long as that.
   return predicted * (2 + step.least_repeats) < seconds;
 }

@@ -104,13 +104,14 @@ struct TimedProgram {
 };
 
 std::vector<TimedProgram> programs_of(const std::vector<plan::StepProgram>& steps,
-                                      const program::Load& load, backends::Backend& backend) {
+                                      runtime::Executor& executor) {
   std::vector<TimedProgram> programs;
   for (const plan::StepProgram& step : steps) {
     const Program& program = *step.program;
-    TimedProgram timed{step.name, {}, Stopwatch(program.operations.size(), backend)};
+    const program::BatchBounds& bounds = executor.bounds(step.name);
+    TimedProgram timed{step.name, {}, Stopwatch(program.operations.size(), executor.backend())};
     for (const program::Operation& operation : program.operations)
-      timed.keys.push_back(plan::rate_key({program, operation}, load));
+      timed.keys.push_back(plan::rate_key({program, operation}, bounds));
     programs.push_back(std::move(timed));
   }
   return programs;
@@ -165,12 +166,6 @@ std::vector<plan::RateSample> OperationTimes::samples() const {
   return samples;
 }
 
-program::Load full_load(const CalibrationStep& step) {
-  return {.segment_tokens = static_cast<double>(step.segment_tokens),
-          .trained_fraction = 1.0,
-          .row_tokens = step.spec.row_tokens};
-}
-
 FilledStep::FilledStep(const CalibrationStep& step, backends::Backend& backend)
     : job_(plan::plan_training(step.spec, backend)), executor_(job_, backend) {
   std::unordered_set<std::string> filled;
@@ -196,8 +191,8 @@ StepTiming time_operations(const CalibrationStep& step, backends::Backend& backe
                            OperationTimes& times) {
   FilledStep filled(step, backend);
   runtime::Executor& executor = filled.executor();
-  std::vector<TimedProgram> programs = programs_of(
-      plan::step_programs(filled.job(), step.spec.accumulation), full_load(step), backend);
+  std::vector<TimedProgram> programs =
+      programs_of(plan::step_programs(filled.job(), step.spec.accumulation), executor);
   run_step(programs, executor, nullptr);
   std::vector<double> seconds;
   double spent = 0;

@@ -44,16 +44,13 @@ class OperationTimes {
   std::map<std::pair<std::string, std::vector<double>>, Measured> measured_;
 };
 
-// What a timed step's batch holds: rows full of tokens that all carry loss, in equal segments.
-program::Load full_load(const CalibrationStep& step);
-
 struct StepTiming {
   int repeats = 0;
   double median_seconds = 0;  // of a whole step
   double least_seconds = 0;
 };
 
-// A step with random weights and a batch that is full of tokens, ready to run.
+// A step with random weights and a batch of full_rows(), ready to run.
 class FilledStep {
  public:
   FilledStep(const CalibrationStep& step, backends::Backend& backend);

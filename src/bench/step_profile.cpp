@@ -32,13 +32,14 @@ Plan plan_of(const formats::Recipe& recipe, const CalibrationStep& timed,
              const backends::Backend& backend) {
   const plan::Job job = plan::plan_training(timed.spec, backend);
   const plan::Rates rates = plan::rates_for(recipe, backend);
-  const program::Load load = full_load(timed);
+  const program::ExpectedBounds expected = program::full_rows(timed.segment_tokens);
   Plan planned{.basis = std::string(rates.basis()), .seconds = {}};
   for (const plan::StepProgram& step : plan::step_programs(job, timed.spec.accumulation)) {
     const program::Program& program = *step.program;
-    for (const plan::OperationTime& time : plan::simulate(program, rates, load).operations) {
+    for (const plan::OperationTime& time : plan::simulate(program, rates, expected).operations) {
       const auto& operation = program.operations[static_cast<size_t>(time.operation)];
-      planned.seconds[plan::line_of(plan::rate_key({program, operation}, load))] += time.seconds;
+      planned.seconds[plan::line_of(plan::rate_key({program, operation}, expected))] +=
+          time.seconds;
     }
   }
   return planned;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -26,6 +27,15 @@ ordered_json names_of(const Program& program, const Operation& operation) {
   return names;
 }
 
+// Whole numbers: a batch is there.
+ordered_json json_of(const program::Extent& extent) {
+  ordered_json numbers{{"rows", std::llround(extent.rows)}};
+  if (extent.pairs == 0) return numbers;
+  numbers["keys"] = std::llround(extent.keys);
+  numbers["pairs"] = std::llround(extent.pairs);
+  return numbers;
+}
+
 struct Row {
   const Program& program;
   size_t index;
@@ -44,7 +54,10 @@ ordered_json json_of(const Row& row, const std::vector<std::string>& differences
                     {"channel", program::name_of(row.trace.channel)},
                     {"joined", row.trace.joined},
                     {"decisions", decisions}};
-  if (row.trace.extent >= 0) line["extent"] = row.trace.extent;
+  if (row.trace.extent) {
+    line["extent"] = json_of(*row.trace.extent);
+    line["by_capacity"] = row.trace.by_capacity;
+  }
   line["bytes"] = row.trace.bytes;
   line["seconds"] = row.seconds;
   line["planned_seconds"] = row.planned_seconds;
@@ -62,12 +75,13 @@ int trace(const formats::Recipe& given) {
   for (const plan::StepProgram& each :
        plan::step_programs(filled.job(), traced.step.spec.accumulation)) {
     const Program& program = *each.program;
+    const program::BatchBounds& bounds = filled.executor().bounds(each.name);
     filled.executor().run(each.name);
     const std::vector<backends::Trace> traces = filled.executor().run_traced(each.name);
     const std::vector<double> seconds = operation_seconds(each, filled.executor());
-    const plan::Timeline timeline = plan::simulate(program, rates, full_load(traced.step));
+    const plan::Timeline timeline = plan::simulate(program, rates, bounds);
     for (size_t i = 0; i < traces.size(); ++i) {
-      const auto differences = runtime::differences(program, i, traces[i]);
+      const auto differences = runtime::differences({program, bounds}, i, traces[i]);
       is_as_planned = is_as_planned && differences.empty();
       const Row row{program, i, traces[i], seconds[i], timeline.operations[i].seconds};
       fmt::print("{}\n", json_of(row, differences).dump());

@@ -50,10 +50,8 @@ class Profile {
       : inference_(inference),
         program_(*inference.executor().job().find(ProgramName::decode)),
         stopwatch_(program_.operations.size(), inference.executor().backend()),
-        load_{
-            .segment_tokens = static_cast<double>(prompt.size()) + static_cast<double>(tokens) / 2,
-            .trained_fraction = 1.0,
-            .row_tokens = inference.spec().capacity} {
+        expected_{.mean_segment_tokens =
+                      static_cast<double>(prompt.size()) + static_cast<double>(tokens) / 2} {
     const plan::Rates rates = plan::rates_for(recipe, inference.executor().backend());
     basis_ = rates.basis();
     plan_lines(rates);
@@ -70,11 +68,11 @@ class Profile {
 
  private:
   plan::RateKey key_of(size_t operation) const {
-    return plan::rate_key({program_, program_.operations[operation]}, load_);
+    return plan::rate_key({program_, program_.operations[operation]}, expected_);
   }
 
   void plan_lines(const plan::Rates& rates) {
-    for (const plan::OperationTime& time : plan::simulate(program_, rates, load_).operations) {
+    for (const plan::OperationTime& time : plan::simulate(program_, rates, expected_).operations) {
       const plan::RateKey key = key_of(static_cast<size_t>(time.operation));
       plan::ProfileLine& line = lines_[plan::line_of(key)];
       line.name = plan::line_of(key);
@@ -108,7 +106,7 @@ class Profile {
   Inference& inference_;
   const program::Program& program_;
   runtime::Stopwatch stopwatch_;
-  program::Load load_;
+  program::ExpectedBounds expected_;
   std::string basis_;
   std::map<std::string, plan::ProfileLine> lines_;
 };

@@ -76,15 +76,16 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
                                     inputs.data ? inputs.data->shape : RowShape{});
   spec.verify = inputs.verify;
   Rates rates = rates_for(inputs.recipe, inputs.target);
-  const program::Load load = inputs.data ? inputs.data->load : full_load(spec.row_tokens);
+  const program::ExpectedBounds expected =
+      inputs.data ? inputs.data->expected : program::full_rows(spec.row_tokens);
   if (const StreamingChoice choice = open_choice(inputs.recipe, spec, inputs.target);
       choice.chooses_window || choice.chooses_updates)
-    spec.streaming = choose_streaming(spec, choice, inputs.target, rates, load);
+    spec.streaming = choose_streaming(spec, choice, inputs.target, rates, expected);
   Job job = plan_training(spec, inputs.target);
   PlanDocument document = document_of(inputs, spec, job);
-  document.step_seconds = step_seconds(job, spec.accumulation, rates, load);
+  document.step_seconds = step_seconds(job, spec.accumulation, rates, expected);
   document.step_basis = rates.basis();
-  for (const auto& [channel, seconds] : busy_seconds(job, spec.accumulation, rates, load))
+  for (const auto& [channel, seconds] : busy_seconds(job, spec.accumulation, rates, expected))
     document.busy_seconds.emplace(name_of(channel), seconds);
   document.load_seconds = load_seconds(job, rates);
   document.load_basis = load_basis(job, rates);
@@ -99,11 +100,11 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
           inputs,
           std::move(spec),
           std::move(rates),
-          load};
+          expected};
 }
 
 std::vector<TimedOperations> PlannedTraining::times() const {
-  return step_times(job, spec.accumulation, rates, load);
+  return step_times(job, spec.accumulation, rates, expected);
 }
 
 Verdict PlannedTraining::verdict() const {

@@ -42,8 +42,8 @@ struct PlannedJob {
 // What the data of a training job say. Planned without them, rows are taken to be full.
 struct DataFacts {
   RowShape shape;
-  program::Load load;
-  int64_t reading_bytes = 0;  // what the process may hold while they are read
+  program::ExpectedBounds expected;  // of their batches
+  int64_t reading_bytes = 0;         // what the process may hold while they are read
 };
 
 // What is referred to must outlive what is made of it.
@@ -59,7 +59,7 @@ struct PlannedTraining : PlannedJob {
   TrainingInputs inputs;
   TrainingSpec spec;
   Rates rates;
-  program::Load load;  // that the clock goes by
+  program::ExpectedBounds expected;  // of batches, by the clock
 
   // Where the time of a step goes, slowest first.
   std::vector<TimedOperations> times() const;

@@ -24,8 +24,8 @@ struct Tried {
 class Chooser {
  public:
   Chooser(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
-          const program::Load& load)
-      : spec_(spec), target_(target), rates_(rates), load_(load) {}
+          const program::ExpectedBounds& expected)
+      : spec_(spec), target_(target), rates_(rates), expected_(expected) {}
 
   Tried attempt(const passes::StreamOptions& options) const {
     TrainingSpec spec = spec_;
@@ -34,7 +34,7 @@ class Chooser {
     const int64_t capacity = target_.capacity_bytes(Space::device);
     const int64_t bytes =
         job.layout.spaces[static_cast<size_t>(Space::device)].arena_bytes;
-    return {options, step_seconds(job, spec.accumulation, rates_, load_),
+    return {options, step_seconds(job, spec.accumulation, rates_, expected_),
             capacity == 0 || bytes <= capacity};
   }
 
@@ -68,15 +68,15 @@ class Chooser {
   const TrainingSpec& spec_;
   const program::Target& target_;
   const Rates& rates_;
-  const program::Load& load_;
+  const program::ExpectedBounds& expected_;
 };
 
 }  // namespace
 
 passes::StreamOptions choose_streaming(const TrainingSpec& spec, const StreamingChoice& choice,
                                        const program::Target& target, const Rates& rates,
-                                       const program::Load& load) {
-  const Chooser chooser(spec, target, rates, load);
+                                       const program::ExpectedBounds& expected) {
+  const Chooser chooser(spec, target, rates, expected);
   std::vector<passes::StreamOptions> forms{spec.streaming};
   if (choice.chooses_updates) {
     forms.push_back(spec.streaming);

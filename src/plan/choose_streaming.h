@@ -18,6 +18,6 @@ struct StreamingChoice {
 // a handful of jobs.
 passes::StreamOptions choose_streaming(const TrainingSpec& spec, const StreamingChoice& choice,
                                        const program::Target& target, const Rates& rates,
-                                       const program::Load& load);
+                                       const program::ExpectedBounds& expected);
 
 }  // namespace snug::plan

@@ -21,15 +21,15 @@ struct Touched {
 // of few tensors and one of many do.
 class Lookup {
  public:
-  Lookup(const Rates& rates, const program::Load& load) : rates_(rates), load_(load) {}
+  Lookup(const Rates& rates, const program::BatchBounds& bounds) : rates_(rates), bounds_(bounds) {}
 
   double seconds(const program::OperationView& view) {
-    const RateKey key = rate_key(view, load_);
+    const RateKey key = rate_key(view, bounds_);
     // What is joined has the key of what is not, and no launch.
     const std::string name = key.name + (view.operation.joined ? " joined" : "");
     const auto [entry, is_new] = known_.try_emplace({name, key.shape});
     Known& known = entry->second;
-    if (is_new) known = {rates_.seconds(key, program::cost(view, load_)), key.work};
+    if (is_new) known = {rates_.seconds(key, program::cost(view, bounds_)), key.work};
     return known.work > 0 ? known.seconds * key.work / known.work : known.seconds;
   }
 
@@ -39,15 +39,15 @@ class Lookup {
     double work = 0;
   };
   const Rates& rates_;
-  const program::Load& load_;
+  const program::BatchBounds& bounds_;
   std::map<std::pair<std::string, std::vector<double>>, Known> known_;
 };
 
 }  // namespace
 
-Timeline simulate(const Program& program, const Rates& rates, const program::Load& load) {
+Timeline simulate(const Program& program, const Rates& rates, const program::BatchBounds& bounds) {
   Timeline timeline;
-  Lookup lookup(rates, load);
+  Lookup lookup(rates, bounds);
   std::map<program::Channel, double> channel_free;
   std::vector<Touched> touched(program.tensors.size());
   const auto state = [&](TensorId id) -> Touched& {
@@ -80,11 +80,11 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Loa
 }
 
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
-                    const program::Load& load) {
+                    const program::ExpectedBounds& expected) {
   using program::ProgramName;
   const auto seconds = [&](ProgramName name) {
     const Program* program = job.find(name);
-    return program == nullptr ? 0.0 : simulate(*program, rates, load).seconds;
+    return program == nullptr ? 0.0 : simulate(*program, rates, expected).seconds;
   };
   double sum = seconds(ProgramName::micro_first) + seconds(ProgramName::update);
   if (accumulation > 1)
@@ -93,10 +93,11 @@ double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
 }
 
 std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumulation,
-                                                const Rates& rates, const program::Load& load) {
+                                                const Rates& rates,
+                                                const program::ExpectedBounds& expected) {
   std::map<program::Channel, double> busy;
   for (const StepProgram& step : step_programs(job, accumulation)) {
-    const Timeline timeline = simulate(*step.program, rates, load);
+    const Timeline timeline = simulate(*step.program, rates, expected);
     for (const OperationTime& time : timeline.operations)
       busy[step.program->operations[static_cast<size_t>(time.operation)].channel] +=
           time.seconds * static_cast<double>(step.runs);
@@ -128,10 +129,6 @@ std::string_view load_basis(const Job& job, const Rates& rates) {
     for (const Operation& operation : program->operations)
       if (operation.channel == program::Channel::storage) return "assumed";
   return rates.basis();
-}
-
-program::Load full_load(int64_t row_tokens) {
-  return {.segment_tokens = 0, .trained_fraction = 1.0, .row_tokens = row_tokens};
 }
 
 }  // namespace snug::plan

@@ -30,17 +30,20 @@ struct Timeline {
   std::vector<OperationTime> operations;  // in list order
 };
 
-Timeline simulate(const program::Program& program, const Rates& rates, const program::Load& load);
+// `bounds`: of a batch that is there, of one that is expected, or {} for all that shapes allow.
+Timeline simulate(const program::Program& program, const Rates& rates,
+                  const program::BatchBounds& bounds);
 
 // Seconds of a step: micro_first + (accumulation - 1) x micro_next + update. A program that the
 // job does not have takes none.
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
-                    const program::Load& load);
+                    const program::ExpectedBounds& expected);
 
 // Of a step: how long each channel is busy, by channel. What the step takes beyond the channel
 // `compute` is what it waits for the others.
 std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumulation,
-                                                const Rates& rates, const program::Load& load);
+                                                const Rates& rates,
+                                                const program::ExpectedBounds& expected);
 
 // Seconds of the programs that load, before the first step: files at the rate of the storage,
 // initial values at that of the device's memory. What it leaves out: a conversion or quantisation
@@ -48,9 +51,5 @@ std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumula
 double load_seconds(const Job& job, const Rates& rates);
 // What that is by: "assumed" where files are read, else Rates::basis().
 std::string_view load_basis(const Job& job, const Rates& rates);
-
-// What is assumed of a batch while no data is known: rows full of tokens that all carry loss, each
-// one segment.
-program::Load full_load(int64_t row_tokens);
 
 }  // namespace snug::plan

@@ -19,7 +19,7 @@ struct Sample {
 
 Sample sample_of(const Job& job, const TrainingSpec& spec, const Rates& rates) {
   return {job.layout.spaces,
-          step_seconds(job, spec.accumulation, rates, full_load(spec.row_tokens))};
+          step_seconds(job, spec.accumulation, rates, program::full_rows(spec.row_tokens))};
 }
 
 Sample sample_with(const TrainingSpec& spec, int64_t layers, const program::Target& target,

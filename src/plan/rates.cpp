@@ -157,8 +157,9 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
       peaks.host_bytes_per_second > 0 ? kAssumedHostMemory : roofline_.bytes_per_second;
 }
 
-double Rates::seconds(const program::OperationView& view, const program::Load& load) const {
-  return seconds(rate_key(view, load), program::cost(view, load));
+double Rates::seconds(const program::OperationView& view,
+                      const program::BatchBounds& bounds) const {
+  return seconds(rate_key(view, bounds), program::cost(view, bounds));
 }
 
 double Rates::seconds(const RateKey& key, const program::Cost& cost) const {

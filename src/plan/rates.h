@@ -67,7 +67,7 @@ class Rates {
   // The sample itself when this very shape was measured. Else the rate (work per second) is
   // interpolated between the nearest samples of the same name. Where none is near: the larger of
   // work / rate and bytes / bandwidth, plus the launch.
-  double seconds(const program::OperationView& view, const program::Load& load) const;
+  double seconds(const program::OperationView& view, const program::BatchBounds& bounds) const;
   double seconds(const RateKey& key, const program::Cost& cost) const;
 
   // kCalibrated, kCalibratedQuickly, "assumed" or "data sheet".

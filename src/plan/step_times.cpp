@@ -24,15 +24,15 @@ std::string name_in_all_layers(const program::Program& program,
 }  // namespace
 
 std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, const Rates& rates,
-                                        const program::Load& load) {
+                                        const program::ExpectedBounds& expected) {
   std::vector<TimedOperations> groups;
   for (const StepProgram& step : step_programs(job, accumulation)) {
     const program::Program& program = *step.program;
     std::map<std::pair<std::string, std::string>, TimedOperations> by_name;
-    for (const OperationTime& time : simulate(program, rates, load).operations) {
+    for (const OperationTime& time : simulate(program, rates, expected).operations) {
       const auto& operation = program.operations[static_cast<size_t>(time.operation)];
       if (operation.channel != program::Channel::compute) continue;
-      const std::string line = line_of(rate_key({program, operation}, load));
+      const std::string line = line_of(rate_key({program, operation}, expected));
       TimedOperations& group = by_name[{name_in_all_layers(program, operation), line}];
       group.count += step.runs;
       group.seconds += static_cast<double>(step.runs) * time.seconds;

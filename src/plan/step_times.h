@@ -22,7 +22,7 @@ struct TimedOperations {
 // Of micro_first, micro_next and update, slowest first, without copies that go on next to the
 // others. Their sum is step_seconds where nothing waits for such a copy.
 std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, const Rates& rates,
-                                        const program::Load& load);
+                                        const program::ExpectedBounds& expected);
 
 // "model.layers.7.mlp.up" of layer 7 -> "model.layers.*.mlp.up".
 std::string without_layer(std::string_view name, int32_t layer);

@@ -28,15 +28,22 @@ std::string shape_error(const OperationView& view) {
   });
 }
 
-Cost cost(const OperationView& view, const Load& load) {
+Cost cost(const OperationView& view, const BatchBounds& bounds) {
+  const Extent extent = extent_of(view, bounds);
   Cost cost = ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
-    return kind.cost(attributes, view, load);
+    return kind.cost(attributes, view, extent);
   });
   if (traits_of(view.operation).reads_in_place && !view.operation.on_host)
     for (const TensorId id : view.operation.reads)
       if (const Tensor& tensor = view.program.tensor(id); tensor.space != Space::device)
         cost.link_bytes += static_cast<double>(tensor.bytes());
   return cost;
+}
+
+Extent extent_of(const OperationView& view, const BatchBounds& bounds) {
+  return ask<Extent>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.extent_of != nullptr ? kind.extent_of(attributes, view, bounds) : Extent();
+  });
 }
 
 void differentiate(const Operation& operation, Tape& tape) {

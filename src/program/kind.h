@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/batch_bounds.h"
 #include "program/kinds/traits.h"
 #include "program/program.h"
 
@@ -15,15 +16,8 @@ namespace snug::program {
 class Builder;
 class Tape;
 
-// Which bounds a time prediction assumes; shapes are capacities, work depends on these.
-struct Load {
-  double segment_tokens =
-      0;  // mean length of an attention segment; 0: a whole row of the micro-batch
-  double trained_fraction = 1.0;  // rows that carry loss
-  int64_t row_tokens = 0;         // tokens of a row (max_length)
-};
-
-// Work of one operation: floating-point operations and bytes moved, each tensor counted once.
+// Work of one operation: floating-point operations and bytes moved, each tensor counted once. Of
+// what shapes hold, as much counts as the batch asks for (extent.h).
 struct Cost {
   double flops = 0;
   double bytes = 0;
@@ -39,7 +33,7 @@ struct Cost {
 // wrong.
 std::string shape_error(const OperationView& view);
 
-Cost cost(const OperationView& view, const Load& load);
+Cost cost(const OperationView& view, const BatchBounds& bounds);
 
 // Emits the backward operations of `operation` through the tape (see tape.h). Only for basic kinds
 // and kinds with a training form.

@@ -36,10 +36,10 @@ std::string typed_name(const OperationView& view) {
 namespace {
 
 // Of a kind that does not say otherwise.
-RateKey key_of_bytes(const OperationView& view, const Load& load) {
+RateKey key_of_bytes(const OperationView& view, const Cost& work) {
   RateKey key;
   key.name = typed_name(view);
-  key.shape = {std::max(1.0, cost(view, load).bytes)};
+  key.shape = {std::max(1.0, work.bytes)};
   return key;
 }
 
@@ -50,18 +50,19 @@ std::string line_of(const RateKey& key) {
   return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
 }
 
-RateKey rate_key(const OperationView& view, const Load& load) {
+RateKey rate_key(const OperationView& view, const BatchBounds& bounds) {
+  const Cost work = cost(view, bounds);
   RateKey key =
       dispatch<RateKey>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
         const auto rate_key = FunctionsOf<Struct>::kDefined.rate_key;
-        return rate_key != nullptr ? rate_key(attributes, view, load) : key_of_bytes(view, load);
+        return rate_key != nullptr ? rate_key(attributes, view, extent_of(view, bounds))
+                                   : key_of_bytes(view, work);
       });
   if (view.operation.channel == Channel::host && !traits_of(view.operation).ends_copy) {
     key.name += " on host";
     key.unit = Work::host_bytes;
   }
   key.is_product = traits_of(view.operation).is_product;
-  const Cost work = cost(view, load);
   key.work = key.unit == Work::flops ? work.flops : work.bytes;
   return key;
 }

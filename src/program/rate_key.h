@@ -61,7 +61,7 @@ struct RateKey {
 // How lists of operations call it: products by name and shape, other kinds by name.
 std::string line_of(const RateKey& key);
 
-// Shapes count what the load says is done, not capacities: rows that carry loss, mean segments.
-RateKey rate_key(const OperationView& view, const Load& load);
+// Shapes count what the batch asks for, not capacities: rows that carry loss, mean segments.
+RateKey rate_key(const OperationView& view, const BatchBounds& bounds);
 
 }  // namespace snug::program

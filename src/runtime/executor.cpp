@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -28,6 +29,7 @@ std::array<int64_t, program::Shape::kMaxRank> strides_of(const Tensor& tensor) {
 
 // Buffers and what the backend prepared for one operation.
 struct Resolved {
+  std::optional<program::OperationView> view;
   std::vector<Buffer> buffers;  // reads, writes, updates
   std::unique_ptr<backends::Prepared> prepared;
   backends::Invocation invocation;
@@ -64,6 +66,7 @@ struct Executor::Loaded {
   size_t index = 0;  // of the program in the job
   std::vector<Buffer> tensors;
   std::unordered_map<std::string_view, size_t> by_name;
+  program::BatchBounds bounds;
   std::vector<Resolved> operations;
   std::vector<backends::Invocation> invocations;                 // of the operations
   std::vector<Stretch> stretches;                                // in order
@@ -73,12 +76,18 @@ struct Executor::Loaded {
   bool ran = false;
   bool is_recorded = false;  // as far as the backend does
 
-  // The host side of what says how much an operation has to do; without data where there is none.
-  Buffer extent_of(const program::Operation& operation) const {
-    const std::string_view operand = program::traits_of(operation).extent;
-    if (operand.empty()) return {};
-    const TensorId host = host_side(*program, find_operand(operation, operand));
-    return host == program::kNone ? Buffer{} : tensors[static_cast<size_t>(host)];
+  // Of each tensor that says how much an operation has to do, and has a side on the host.
+  void find_bounds() {
+    for (const program::Operation& operation : program->operations)
+      for (const std::string_view name : program::traits_of(operation).extents) {
+        if (name.empty()) continue;
+        const TensorId operand = find_operand(operation, name);
+        if (!bounds[operand].empty()) continue;
+        const TensorId host = host_side(*program, operand);
+        if (host == program::kNone) continue;
+        const Buffer& buffer = tensors[static_cast<size_t>(host)];
+        bounds.set(operand, {buffer.as<const int32_t>(), static_cast<size_t>(buffer.elements())});
+      }
   }
 };
 
@@ -96,6 +105,8 @@ void resolve_operation(const Program& program, const program::Operation& operati
   const std::span<const Buffer> all(resolved.buffers);
   const size_t reads = operation.reads.size();
   const size_t writes = operation.writes.size();
+  resolved.view.emplace(program::OperationView{program, operation});
+  resolved.invocation.view = &*resolved.view;
   resolved.invocation.attributes = &operation.attributes;
   resolved.invocation.reads = all.subspan(0, reads);
   resolved.invocation.writes = all.subspan(reads, writes);
@@ -136,14 +147,18 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
       programs_.push_back(std::move(loaded));
       continue;
     }
+    loaded->find_bounds();
     loaded->operations.resize(program.operations.size());
     for (size_t i = 0; i < program.operations.size(); ++i) {
       resolve_operation(program, program.operations[i], loaded->tensors, backend,
                         loaded->operations[i]);
-      loaded->operations[i].invocation.extent = loaded->extent_of(program.operations[i]);
+      const bool has_extent = program::traits_of(program.operations[i]).has_extent();
+      if (has_extent && backend.takes_extent({program, program.operations[i]}))
+        loaded->operations[i].invocation.bounds = &loaded->bounds;
       loaded->invocations.push_back(loaded->operations[i].invocation);
     }
-    loaded->stretches = stretches_of(program);
+    loaded->stretches =
+        stretches_of(program, [&](const auto& view) { return backend.takes_extent(view); });
     for (const Stretch& stretch : loaded->stretches)
       loaded->host_copies.push_back(host_copies_of(program, stretch));
     loaded->recordings.resize(loaded->stretches.size());
@@ -180,6 +195,10 @@ std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) 
   }
   list.ran = true;
   return traces;
+}
+
+const program::BatchBounds& Executor::bounds(program::ProgramName program) const {
+  return loaded(program).bounds;
 }
 
 void Executor::mark_copies(const Loaded& list, size_t stretch) {

@@ -30,6 +30,8 @@ class Executor {
   void run(program::ProgramName program);
   // The same without recordings: what the backend did with each operation.
   std::vector<backends::Trace> run_traced(program::ProgramName program);
+  // The host sides of the tensors that the program's kinds call their extents: what they hold now.
+  const program::BatchBounds& bounds(program::ProgramName program) const;
 
   // A tensor of lifetime run or step, or a program tensor of the named program, by name. CHECKs
   // that it exists.

@@ -59,11 +59,12 @@ bool keep_with_awaits(const Program& program, std::vector<bool>& each_run) {
 }
 
 // By operation: whether the host queues it in every run.
-std::vector<bool> queued_each_run(const Program& program) {
+std::vector<bool> queued_each_run(const Program& program, const TakesExtent& takes_extent) {
   std::vector<bool> each_run;
   for (const Operation& operation : program.operations) {
     const program::Traits& traits = program::traits_of(operation);
-    each_run.push_back(traits.is_host_copy || !traits.extent.empty());
+    each_run.push_back(traits.is_host_copy ||
+                       (traits.has_extent() && takes_extent({program, operation})));
   }
   const std::vector<Halves> copies = copies_of(program);
   const auto divides = [&](const Halves& copy) {
@@ -86,8 +87,8 @@ std::vector<bool> queued_each_run(const Program& program) {
 
 }  // namespace
 
-std::vector<Stretch> stretches_of(const Program& program) {
-  const std::vector<bool> each_run = queued_each_run(program);
+std::vector<Stretch> stretches_of(const Program& program, const TakesExtent& takes_extent) {
+  const std::vector<bool> each_run = queued_each_run(program, takes_extent);
   std::vector<Stretch> stretches;
   for (size_t i = 0; i < each_run.size(); ++i) {
     if (stretches.empty() || stretches.back().is_recordable == each_run[i])

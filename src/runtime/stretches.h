@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "program/program.h"
@@ -15,10 +16,14 @@ struct Stretch {
   bool is_recordable = false;  // else the host queues it in every run
 };
 
+// Whether a device takes the extent of an operation, whose kind names extents, from the host
+// (backends::Backend::takes_extent).
+using TakesExtent = std::function<bool(const program::OperationView&)>;
+
 // The program's operations in order, in as few stretches as the rules allow. The host queues in
 // every run what copies from or to memory that the host writes or reads between runs, what does an
-// amount of work that the batch decides, and both halves of a copy that such an operation comes
-// between: a recording ends what it begins.
-std::vector<Stretch> stretches_of(const program::Program& program);
+// amount of work that the batch decides and the host says, and both halves of a copy that such an
+// operation comes between: a recording ends what it begins.
+std::vector<Stretch> stretches_of(const program::Program& program, const TakesExtent& takes_extent);
 
 }  // namespace snug::runtime

@@ -28,10 +28,22 @@ int64_t operand_bytes(const Program& program, const Operation& operation) {
   return bytes;
 }
 
-// How much there could be to do; -1 where the batch does not decide it.
-int64_t capacity(const Program& program, const Operation& operation) {
-  const std::string_view extent = program::traits_of(operation).extent;
-  return extent.empty() ? -1 : program.tensor(find_operand(operation, extent)).shape[0];
+std::string words_of(const program::Extent& extent) {
+  return fmt::format("{} rows, {} keys, {} pairs", extent.rows, extent.keys, extent.pairs);
+}
+
+void compare_extents(const program::OperationView& view, const program::BatchBounds& bounds,
+                     const Trace& trace, std::vector<std::string>& problems) {
+  const bool has_extent = program::traits_of(view.operation).has_extent();
+  if (!has_extent && trace.extent) problems.push_back("has an extent, which its kind has not");
+  if (has_extent && !trace.extent) problems.push_back("says nothing of its extent");
+  if (!has_extent || !trace.extent) return;
+  const program::Extent asked =
+      trace.by_capacity ? program::capacity_of(view) : program::extent_of(view, bounds);
+  if (*trace.extent != asked)
+    problems.push_back(fmt::format("did {}; {} {}", words_of(*trace.extent),
+                                   trace.by_capacity ? "shapes allow" : "the batch asks for",
+                                   words_of(asked)));
 }
 
 void compare_decisions(const Operation& operation, const Trace& trace,
@@ -50,7 +62,7 @@ void compare_decisions(const Operation& operation, const Trace& trace,
         fmt::format("decided {} times, planned were {}", trace.decisions.size(), planned.size()));
 }
 
-std::vector<std::string> compare(const Program& program, const Operation& operation,
+std::vector<std::string> compare(const Planned& planned, const Operation& operation,
                                  const Trace& trace) {
   if (trace.runs != 1) return {fmt::format("ran {} times", trace.runs)};
   std::vector<std::string> problems;
@@ -59,36 +71,35 @@ std::vector<std::string> compare(const Program& program, const Operation& operat
   if (trace.channel != operation.channel)
     problems.push_back(fmt::format("ran on channel {}, planned on {}", name_of(trace.channel),
                                    name_of(operation.channel)));
-  if (const int64_t bytes = operand_bytes(program, operation); trace.bytes != bytes)
+  if (const int64_t bytes = operand_bytes(planned.program, operation); trace.bytes != bytes)
     problems.push_back(
         fmt::format("had {} bytes of operands, planned were {}", trace.bytes, bytes));
   if (trace.joined != operation.joined)
     problems.push_back(trace.joined ? "ran with the operation before it" : "ran alone");
-  const int64_t most = capacity(program, operation);
-  if (trace.extent > most || (trace.extent < 0) != (most < 0))
-    problems.push_back(fmt::format("did {} rows of {}", trace.extent, most));
+  compare_extents({planned.program, operation}, planned.bounds, trace, problems);
   compare_decisions(operation, trace, problems);
   return problems;
 }
 
 }  // namespace
 
-std::vector<std::string> differences(const Program& program, size_t operation, const Trace& trace) {
-  return compare(program, program.operations[operation], trace);
+std::vector<std::string> differences(const Planned& planned, size_t operation, const Trace& trace) {
+  return compare(planned, planned.program.operations[operation], trace);
 }
 
-std::vector<std::string> differences(const Program& program, std::span<const Trace> traces) {
+std::vector<std::string> differences(const Planned& planned, std::span<const Trace> traces) {
+  const Program& program = planned.program;
   SNUG_CHECK_EQ(traces.size(), program.operations.size());
   std::vector<std::string> all;
   for (size_t i = 0; i < traces.size(); ++i)
-    for (const std::string& problem : compare(program, program.operations[i], traces[i]))
+    for (const std::string& problem : compare(planned, program.operations[i], traces[i]))
       all.push_back(fmt::format("operation {} ({}) of {} {}", i,
                                 name_of(program.operations[i].kind()), program.name, problem));
   return all;
 }
 
 void check_performed(const Program& program, std::span<const Trace> traces) {
-  for (const std::string& difference : differences(program, traces))
+  for (const std::string& difference : differences({program, program::BatchBounds()}, traces))
     SNUG_CHECK(false, "{}", difference);
 }
 

@@ -6,20 +6,28 @@
 #include <vector>
 
 #include "backends/trace.h"
+#include "program/batch_bounds.h"
 #include "program/program.h"
 
 namespace snug::runtime {
 
-// How this operation, run once, differs from what the program says; empty where it does not.
-std::vector<std::string> differences(const program::Program& program, size_t operation,
+// What was to run, and what the host knows of the batch (Executor::bounds).
+struct Planned {
+  const program::Program& program;
+  const program::BatchBounds& bounds;
+};
+
+// How this operation, run once, differs from what is planned; empty where it does not.
+std::vector<std::string> differences(const Planned& planned, size_t operation,
                                      const backends::Trace& trace);
 // A sentence for each operation that did not run once as the program says: another kind, channel or
-// decision, other bytes, or more than its extent holds. Empty where all did. `traces`: one for each
-// operation, of one run (Executor::run_traced).
-std::vector<std::string> differences(const program::Program& program,
+// decision, other bytes, or more or less than the batch asks for, except where it ran for all that
+// shapes allow and says so. Empty where all did. `traces`: one for each operation, of one run
+// (Executor::run_traced).
+std::vector<std::string> differences(const Planned& planned,
                                      std::span<const backends::Trace> traces);
 
-// Fails a CHECK where there is such a sentence.
+// Of a program that the runtime performs: fails a CHECK where there is such a sentence.
 void check_performed(const program::Program& program, std::span<const backends::Trace> traces);
 
 }  // namespace snug::runtime

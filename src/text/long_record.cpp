@@ -27,7 +27,7 @@ std::string complaint(const json::exception& error) {
   return what.substr(colon == std::string::npos ? 0 : colon + 2);
 }
 
-struct Extent {
+struct ByteRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
@@ -52,7 +52,7 @@ class RecordBytes {
     step();
   }
   // Where the string that was read last lies, without its quotes.
-  Extent last_string() const { return string_; }
+  ByteRange last_string() const { return string_; }
 
  private:
   char byte() {
@@ -103,7 +103,7 @@ class RecordBytes {
   std::vector<char> block_;
   int64_t block_begin_ = 0;
   JsonEscapes escapes_;
-  Extent string_;
+  ByteRange string_;
   int64_t number_bytes_ = 0;
   bool in_string_ = false;
   bool is_skipping_ = false;
@@ -173,7 +173,7 @@ class Collector : public nlohmann::json_sax<json> {
   }
 
   std::vector<std::string> keys;
-  std::optional<Extent> text;
+  std::optional<ByteRange> text;
   TokenLists lists;
 
  private:

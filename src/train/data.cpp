@@ -13,7 +13,7 @@
 #include "base/threads.h"
 #include "plan/fit.h"
 #include "runtime/process_memory.h"
-#include "train/row_load.h"
+#include "train/row_bounds.h"
 
 namespace snug::train {
 namespace {
@@ -117,7 +117,9 @@ plan::RowShape RunData::shape() const {
 }
 
 plan::DataFacts RunData::facts() const {
-  return {.shape = shape(), .load = load_of(training->rows), .reading_bytes = reading_bytes};
+  return {.shape = shape(),
+          .expected = expected_bounds(training->rows),
+          .reading_bytes = reading_bytes};
 }
 
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,

@@ -183,7 +183,11 @@ void LongRow::run_one(SparseTensor Both::*which, const program::Attributes& attr
   invocation.writes = buffers[1];
   invocation.workspace = workspace.buffer();
   invocation.prepared = prepared.get();
-  invocation.extent = host_copy(extent);
+  program::BatchBounds bounds;
+  for (const std::string_view name : program::traits_of(view.operation).extents)
+    if (!name.empty() && !extent.empty()) bounds.set(find_operand(view.operation, name), extent);
+  invocation.view = &view;
+  invocation.bounds = &bounds;
   backend_.run(invocation);
   backend_.synchronise();
 }

@@ -289,7 +289,7 @@ void tune(Backend& backend, const Invocation& invocation, Placement& placement, 
 }
 
 void run_operation(Backend& backend, Memory& memory, const program::OperationView& view,
-                   std::span<const int32_t> extent, RunResult& result) {
+                   const program::BatchBounds* bounds, RunResult& result) {
   const program::Operation& operation = view.operation;
   // A write that shares the bytes of what is read is what runs in place: nothing to poison.
   for (const TensorId id : operation.writes) {
@@ -311,7 +311,8 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
   if (operation.workspace != program::kNone)
     invocation.workspace = placement.buffer(operation.workspace);
   invocation.prepared = prepared.get();
-  invocation.extent = host_copy(extent);
+  invocation.view = &view;
+  invocation.bounds = bounds;
   const auto before = memory.snapshot();
   tune(backend, invocation, placement, memory, view, result);
   placement.before_run();
@@ -343,13 +344,13 @@ void collect(Memory& memory, TensorId id, RunResult& result) {
 }  // namespace
 
 RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs,
-                      std::span<const int32_t> extent) {
+                      const program::BatchBounds* bounds) {
   add_workspaces(backend, program);
   Memory memory(program, has_device(backend));
   for (const auto& [id, values] : inputs) memory.fill(id, values);
   RunResult result;
   for (const program::Operation& operation : program.operations)
-    run_operation(backend, memory, {program, operation}, extent, result);
+    run_operation(backend, memory, {program, operation}, bounds, result);
   for (const program::Operation& operation : program.operations) {
     for (const TensorId id : operation.writes) collect(memory, id, result);
     for (const TensorId id : operation.updates) collect(memory, id, result);

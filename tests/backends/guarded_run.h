@@ -17,14 +17,6 @@ using Values = std::vector<double>;
 // Values of tensors that a program expects, row-major.
 using Inputs = std::map<program::TensorId, Values>;
 
-// Numbers as an invocation has the host's copy of its extent.
-inline Buffer host_copy(std::span<const int32_t> numbers) {
-  if (numbers.empty()) return {};
-  // An extent is only read.
-  auto* data = reinterpret_cast<std::byte*>(const_cast<int32_t*>(numbers.data()));
-  return {data, program::DType::i32, {static_cast<int64_t>(numbers.size())}, {1}};
-}
-
 struct RunResult {
   std::map<program::TensorId, Values> values;                 // of all written and updated tensors
   std::map<program::TensorId, std::vector<std::byte>> bytes;  // the same as stored
@@ -32,9 +24,9 @@ struct RunResult {
 };
 
 // Requires the backend to run every operation of the program. Tensors without inputs are poisoned.
-// extent: the host's copy of what every invocation has as its extent.
+// bounds: what the host knows of the batch; null: nothing.
 RunResult guarded_run(Backend& backend, program::Program program, const Inputs& inputs,
-                      std::span<const int32_t> extent = {});
+                      const program::BatchBounds* bounds = nullptr);
 
 // The values as they read after storing them in this type.
 Values rounded(const Values& values, program::DType type);

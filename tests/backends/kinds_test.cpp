@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <list>
 #include <map>
+#include <vector>
 
 #include "operation_check.h"
 #include "program/dispatch.h"
+#include "program/extent.h"
 #include "program/kind.h"
 #include "program/operands.h"
 
@@ -83,6 +86,34 @@ TEST_P(Kinds, are_cheap_where_they_say_so) {
     EXPECT_LE(cost.flops, kMaxFlopsPerElement * static_cast<double>(most)) << operation_case.name;
     EXPECT_LE(cost.bytes, bytes) << operation_case.name;
     EXPECT_TRUE(operation_case.operation().updates.empty()) << operation_case.name;
+  }
+}
+
+// Values of the case's tensors that say how much there is to do, as a host would have them.
+struct HostSides {
+  explicit HostSides(const OperationCase& operation_case) {
+    for (const std::string_view name : program::traits_of(operation_case.operation()).extents) {
+      if (name.empty()) continue;
+      const TensorId id = program::find_operand(operation_case.operation(), name);
+      const Values& input = operation_case.inputs.at(id);
+      bounds.set(id, values.emplace_back(input.begin(), input.end()));
+    }
+  }
+  std::list<std::vector<int32_t>> values;
+  program::BatchBounds bounds;
+};
+
+// A kind that names extents says how much follows from them, never more than shapes allow.
+TEST_P(Kinds, say_how_much_a_batch_asks_for) {
+  for (const OperationCase& operation_case : cases_of(GetParam(), kAllTypes[0])) {
+    SCOPED_TRACE(operation_case.name);
+    const program::Extent most = program::capacity_of(operation_case.view());
+    EXPECT_EQ(most != program::Extent(), program::traits_of(GetParam()).has_extent());
+    const HostSides host(operation_case);
+    const program::Extent extent = program::extent_of(operation_case.view(), host.bounds);
+    EXPECT_LE(extent.rows, most.rows + 1e-9);
+    EXPECT_LE(extent.keys, most.keys + 1e-9);
+    EXPECT_LE(extent.pairs, most.pairs + 1e-9);
   }
 }
 

@@ -48,15 +48,15 @@ TEST_P(Calibration, PredictsTheStepItMeasured) {
     EXPECT_GT(sample.seconds, 0) << sample.name;
     EXPECT_GT(sample.work, 0) << sample.name;
   }
-  const program::Load load{.segment_tokens = 64, .trained_fraction = 1.0, .row_tokens = 256};
+  const program::ExpectedBounds expected = program::full_rows(64);
   const plan::Job job = plan::plan_training(step.spec, *backend);
   for (const plan::StepProgram& each : plan::step_programs(job, 2))
     for (const program::Operation& operation : each.program->operations) {
-      const plan::RateKey key = plan::rate_key({*each.program, operation}, load);
+      const plan::RateKey key = plan::rate_key({*each.program, operation}, expected);
       EXPECT_TRUE(names.contains(key.name)) << key.name;
     }
   // Medians of operations know nothing of the pauses that a busy machine puts into every step.
-  const double predicted = plan::step_seconds(job, 2, plan::Rates(samples), load);
+  const double predicted = plan::step_seconds(job, 2, plan::Rates(samples), expected);
   EXPECT_LT(predicted, timing.median_seconds * 1.5);
   EXPECT_GT(predicted, timing.least_seconds * 0.1);
 }

@@ -21,7 +21,8 @@ void add_names(const CalibrationStep& step, const program::Target& target, Names
   const plan::Job job = plan::plan_training(step.spec, target);
   for (const plan::StepProgram& run : plan::step_programs(job, step.spec.accumulation))
     for (const program::Operation& operation : run.program->operations)
-      names.insert(plan::rate_key({*run.program, operation}, full_load(step)).name);
+      names.insert(
+          plan::rate_key({*run.program, operation}, program::full_rows(step.segment_tokens)).name);
 }
 
 Names names_of(Grid grid, const program::Target& target) {

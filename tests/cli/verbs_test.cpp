@@ -189,7 +189,8 @@ TEST_F(Verbs, BenchTraceSaysWhatEachOperationDid) {
     ++kinds[ran["kind"].get<std::string>()];
     if (ran["kind"] == "linear_cross_entropy_train") {
       EXPECT_GT(ran["decisions"]["chunk_rows"].get<int64_t>(), 0);
-      EXPECT_EQ(ran["extent"], 512) << "a full batch of 2 x 256";
+      EXPECT_EQ(ran["extent"]["rows"], 512) << "a full batch of 2 x 256";
+      EXPECT_EQ(ran["by_capacity"], false);
     }
   }
   EXPECT_EQ(kinds["linear_cross_entropy_train"], 1);

@@ -29,7 +29,7 @@ Judged judged(const Words& words, const program::Target& target, const RowShape&
   const formats::Recipe recipe = formats::load_recipe("", words);
   const models::ModelSource model = models::find_model(recipe.model);
   TrainingInputs inputs{recipe, model, target};
-  if (shape) inputs.data = DataFacts{shape, full_load(recipe.max_length)};
+  if (shape) inputs.data = DataFacts{shape, program::full_rows(recipe.max_length)};
   const PlannedTraining planned = assemble_training(inputs);
   return {planned.document, planned.verdict()};
 }

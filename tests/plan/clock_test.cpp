@@ -9,7 +9,6 @@
 namespace snug::plan {
 namespace {
 
-using program::Load;
 using program::parse_text;
 using program::Program;
 
@@ -24,7 +23,7 @@ Rates rates() {
 }
 
 Timeline timeline_of(const std::string& text) {
-  return simulate(parse_text("program clock\n" + text), rates(), Load{});
+  return simulate(parse_text("program clock\n" + text), rates(), {});
 }
 
 TEST(Clock, OneStreamTakesTheSum) {

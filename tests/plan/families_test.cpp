@@ -57,7 +57,7 @@ TEST(Windows, CostWhatTheyShow) {
     double flops = 0;
     for (const program::Operation& operation : micro.operations)
       if (operation.kind() == program::Kind::attention)
-        flops += program::cost({micro, operation}, full_load(spec.row_tokens)).flops;
+        flops += program::cost({micro, operation}, program::full_rows(spec.row_tokens)).flops;
     return flops;
   };
   TrainingSpec spec = spec_of("mistral-7b-v0.1", {"max_length=16384"});

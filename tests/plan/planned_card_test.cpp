@@ -302,7 +302,7 @@ double seconds_of(program::Kind kind, std::vector<std::string> words, const char
   const program::Program& program = *job.find(program::ProgramName::micro_first);
   double seconds = 0;
   for (const OperationTime& time :
-       simulate(program, rates_for(recipe, target), full_load(8192)).operations)
+       simulate(program, rates_for(recipe, target), program::full_rows(8192)).operations)
     if (program.operations[static_cast<size_t>(time.operation)].kind() == kind)
       seconds += time.seconds;
   return seconds;

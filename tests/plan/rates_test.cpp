@@ -12,14 +12,13 @@
 namespace snug::plan {
 namespace {
 
-using program::Load;
 using program::OperationView;
 using program::parse_text;
 using program::Program;
 
-RateKey key_of(const std::string& text, const Load& load = {}) {
+RateKey key_of(const std::string& text, const program::BatchBounds& bounds = {}) {
   const Program program = parse_text("program rates\n" + text);
-  return rate_key({program, program.operations.at(0)}, load);
+  return rate_key({program, program.operations.at(0)}, bounds);
 }
 
 std::string product(int m, int n, int k) {
@@ -29,9 +28,10 @@ std::string product(int m, int n, int k) {
       m, k, n, k, m, n);
 }
 
-double seconds_of(const Rates& rates, const std::string& text, const Load& load = {}) {
+double seconds_of(const Rates& rates, const std::string& text,
+                  const program::BatchBounds& bounds = {}) {
   const Program program = parse_text("program rates\n" + text);
-  return rates.seconds(OperationView{program, program.operations.at(0)}, load);
+  return rates.seconds(OperationView{program, program.operations.at(0)}, bounds);
 }
 
 RateSample sample_of(const std::string& text, double rate) {
@@ -55,7 +55,8 @@ TEST(RateKey, LossCountsTrainedRowsOnly) {
   const std::string text =
       "tensor h (64, 8) f32\ntensor w (100, 8) f32\ntensor t (64) i32\ntensor i (1) f32\n"
       "l (64) f32, s (1) f32 = linear_cross_entropy(h, w, t, i)";
-  EXPECT_EQ(key_of(text, {.trained_fraction = 0.25}).shape, (std::vector<double>{16, 100, 8}));
+  EXPECT_EQ(key_of(text, program::ExpectedBounds{.trained_fraction = 0.25}).shape,
+            (std::vector<double>{16, 100, 8}));
 }
 
 TEST(RateKey, AttentionCountsMeanSegments) {
@@ -64,8 +65,8 @@ TEST(RateKey, AttentionCountsMeanSegments) {
       "tensor b (4, 2) i32\n"
       "o (64, 12) f32, lse (4, 64) f32 = attention(q, k, v, b, b) {heads 4, kv_heads 2, head_dim "
       "3, causal}";
-  EXPECT_EQ(key_of(text, {.segment_tokens = 10}).shape, (std::vector<double>{10, 256, 3, 2}));
-  EXPECT_EQ(key_of(text, {.row_tokens = 32}).shape, (std::vector<double>{32, 256, 3, 2}));
+  EXPECT_EQ(key_of(text, program::full_rows(10)).shape, (std::vector<double>{10, 256, 3, 2}));
+  EXPECT_EQ(key_of(text, program::full_rows(32)).shape, (std::vector<double>{32, 256, 3, 2}));
 }
 
 // 16,384 tokens of 32 heads of head_dim on 8 of keys.
@@ -168,9 +169,9 @@ double planned_rate(const std::string& text, double segment_tokens) {
                                             .f32_flops_per_second = 67e12,
                                             .bytes_per_second = 4.8e12,
                                             .host_bytes_per_second = 64e9});
-  const Load load{.segment_tokens = segment_tokens};
-  const double seconds = seconds_of(rates, text, load) - rates.roofline().launch_seconds;
-  return key_of(text, load).work / seconds * 1e-12;
+  const program::ExpectedBounds expected{.mean_segment_tokens = segment_tokens};
+  const double seconds = seconds_of(rates, text, expected) - rates.roofline().launch_seconds;
+  return key_of(text, expected).work / seconds * 1e-12;
 }
 
 TEST(Rates, OfADataSheetHaveOneShareForOwnAttention) {

@@ -8,12 +8,14 @@ namespace snug::program {
 namespace {
 
 // The cost of the only operation of a text without its first line.
-Cost cost_of(const std::string& text, const Load& load = {}) {
+Cost cost_of(const std::string& text, const BatchBounds& bounds = {}) {
   const Program program = parse_text("program costs\n" + text);
   const OperationView view{program, program.operations.at(0)};
   EXPECT_EQ(shape_error(view), "");
-  return cost(view, load);
+  return cost(view, bounds);
 }
+
+ExpectedBounds segments_of(double tokens) { return {.mean_segment_tokens = tokens}; }
 
 TEST(Cost, Matmul) {
   const Cost plain = cost_of(
@@ -103,15 +105,14 @@ double counted_pairs(int queries, int keys, bool causal, int window) {
 TEST(Cost, AttentionCountsPairsOfItsSegments) {
   const double width = 4.0 * 4 * 3;  // two products, two operations each, heads * head_dim
   EXPECT_EQ(cost_of(attention("")).flops, width * 24 * 25 / 2);
-  EXPECT_EQ(cost_of(attention(""), {.row_tokens = 12}).flops, width * 2 * 12 * 13 / 2);
-  EXPECT_EQ(cost_of(attention(""), {.segment_tokens = 6, .row_tokens = 12}).flops,
-            width * 4 * 6 * 7 / 2);
-  EXPECT_EQ(cost_of(attention(", causal false"), {.row_tokens = 12}).flops, width * 2 * 12 * 12);
+  EXPECT_EQ(cost_of(attention(""), segments_of(12)).flops, width * 2 * 12 * 13 / 2);
+  EXPECT_EQ(cost_of(attention(""), segments_of(6)).flops, width * 4 * 6 * 7 / 2);
+  EXPECT_EQ(cost_of(attention(", causal false"), segments_of(12)).flops, width * 2 * 12 * 12);
   for (const int window : {1, 5, 12, 40}) {
     const std::string attribute = ", window " + std::to_string(window);
-    EXPECT_EQ(cost_of(attention(attribute), {.row_tokens = 12}).flops,
+    EXPECT_EQ(cost_of(attention(attribute), segments_of(12)).flops,
               width * 2 * counted_pairs(12, 12, true, window));
-    EXPECT_EQ(cost_of(attention(attribute + ", causal false"), {.row_tokens = 12}).flops,
+    EXPECT_EQ(cost_of(attention(attribute + ", causal false"), segments_of(12)).flops,
               width * 2 * counted_pairs(12, 12, false, window));
   }
   EXPECT_EQ(cost_of(attention("")).bytes,
@@ -124,7 +125,7 @@ TEST(Cost, AttentionBackwardIsTwoAndAHalfForward) {
       "tensor o (24, 12) bf16\ntensor lse (4, 24) f32\ntensor bounds (5, 2) i32\n"
       "dq (24, 12) bf16, dk (24, 6) bf16, dv (24, 6) bf16 = "
       "attention_grad(o, q, k, v, o, lse, bounds, bounds) {heads 4, kv_heads 2, head_dim 3}",
-      {.row_tokens = 12});
+      segments_of(12));
   EXPECT_EQ(cost.flops, 2.5 * 4 * 12 * 2 * 12 * 13 / 2);
 }
 
@@ -136,7 +137,7 @@ TEST(Cost, DecodeReadsTheKeysThatAreThere) {
       "o (3, 12) bf16, lse (4, 3) f32 = attention(q, k, v, bounds, bounds) "
       "{heads 4, kv_heads 2, head_dim 3}";
   EXPECT_EQ(cost_of(decode).flops, 4.0 * 12 * 3 * 64);
-  const Cost short_cache = cost_of(decode, {.segment_tokens = 10});
+  const Cost short_cache = cost_of(decode, segments_of(10));
   EXPECT_EQ(short_cache.flops, 4.0 * 12 * 3 * 10);
   EXPECT_EQ(short_cache.bytes, 2.0 * (2 * 3 * 12 + 2 * 30 * 6) + 4.0 * 3 * 2 + 4.0 * 4 * 3);
 }
@@ -144,7 +145,7 @@ TEST(Cost, DecodeReadsTheKeysThatAreThere) {
 TEST(Cost, LinearCrossEntropyWorksOnTrainedRows) {
   const std::string inputs =
       "tensor h (100, 8) bf16\ntensor w (50, 8) bf16\ntensor t (100) i32\ntensor i (1) f32\n";
-  const Load quarter{.trained_fraction = 0.25};
+  const ExpectedBounds quarter{.trained_fraction = 0.25};
   const Cost plain =
       cost_of(inputs + "l (100) f32, s (1) f32 = linear_cross_entropy(h, w, t, i)", quarter);
   EXPECT_EQ(plain.flops, 25.0 * 50 * (2 * 8 + 4));

@@ -68,6 +68,8 @@ std::vector<Case> cases() {
   return cases;
 }
 
+const program::BatchBounds kNoBounds;
+
 const Program& load_of(const TinyRun& run) { return *run.job().find(ProgramName::load); }
 
 // Of the program `load`, its operations performed in this order.
@@ -96,15 +98,15 @@ TEST(Perform, LoadsAsTheProgramSays) {
     SCOPED_TRACE(each.name);
     TinyRun run(each.options);
     const std::vector<Trace> traces = traces_of(each, run, all_of(load_of(run)));
-    EXPECT_EQ(differences(load_of(run), traces), std::vector<std::string>{});
+    EXPECT_EQ(differences({load_of(run), kNoBounds}, traces), std::vector<std::string>{});
     EXPECT_TRUE(run.executor().ran()[static_cast<size_t>(run.job().index_of(ProgramName::load))]);
     for (size_t i = 0; i < traces.size(); ++i) {
       std::vector<Trace> changed = traces;
       changed[i].bytes -= 1;
-      EXPECT_EQ(differences(load_of(run), changed).size(), 1U);
+      EXPECT_EQ(differences({load_of(run), kNoBounds}, changed).size(), 1U);
       changed = traces;
       changed[i].channel = program::Channel::interconnect;
-      EXPECT_EQ(differences(load_of(run), changed).size(), 1U);
+      EXPECT_EQ(differences({load_of(run), kNoBounds}, changed).size(), 1U);
     }
   }
 }
@@ -119,12 +121,12 @@ TEST(Perform, AnOperationThatIsLeftOutOrDoneTwiceIsSeen) {
     for (const size_t at : {size_t{0}, size_t{1}, size_t{2}, all.size() / 2, all.size() - 1}) {
       std::vector<size_t> order = all;
       order.erase(order.begin() + static_cast<std::ptrdiff_t>(at));
-      const auto left_out = differences(load_of(run), traces_of(each, run, order));
+      const auto left_out = differences({load_of(run), kNoBounds}, traces_of(each, run, order));
       ASSERT_EQ(left_out.size(), 1U);
       EXPECT_NE(left_out[0].find("ran 0 times"), std::string::npos) << left_out[0];
       order = all;
       order.push_back(at);
-      const auto twice = differences(load_of(run), traces_of(each, run, order));
+      const auto twice = differences({load_of(run), kNoBounds}, traces_of(each, run, order));
       ASSERT_EQ(twice.size(), 1U);
       EXPECT_NE(twice[0].find("ran 2 times"), std::string::npos) << twice[0];
     }
@@ -145,12 +147,12 @@ TEST(Perform, SavesAsTheProgramSays) {
       const Program& program = *run.job().find(name);
       Saved saved = saved_by(name, set, run.executor());
       EXPECT_EQ(saved.tensors.size(), program.operations.size());
-      EXPECT_EQ(differences(program, saved.traces).size(), program.operations.size());
+      EXPECT_EQ(differences({program, kNoBounds}, saved.traces).size(), program.operations.size());
       write_tensors(folder.path(), stem_of(set), saved, run.executor());
-      EXPECT_EQ(differences(program, saved.traces), std::vector<std::string>{});
+      EXPECT_EQ(differences({program, kNoBounds}, saved.traces), std::vector<std::string>{});
       saved.traces.front().bytes -= 1;
       saved.traces.back().runs += 1;
-      EXPECT_EQ(differences(program, saved.traces).size(), 2U);
+      EXPECT_EQ(differences({program, kNoBounds}, saved.traces).size(), 2U);
     }
   }
 }

@@ -10,6 +10,11 @@
 namespace snug::runtime {
 namespace {
 
+// As a device does that reads the bounds of attention itself.
+bool takes_extent(const program::OperationView& view) {
+  return std::holds_alternative<program::LinearCrossEntropy>(view.operation.attributes);
+}
+
 // "R0-3 Q3-4": recordable operations [0, 3), then [3, 4) queued again.
 std::string stretches_in(const std::string& lines) {
   const program::Program program = program::parse_text(
@@ -18,11 +23,12 @@ std::string stretches_in(const std::string& lines) {
       "tensor a (8, 4) f32 batch step\n"
       "tensor w (16, 4) f32 weight run\n"
       "tensor targets (8) i32 batch step\n"
-      "tensor inverse (1) f32 batch step\n" +
+      "tensor inverse (1) f32 batch step\n"
+      "tensor bounds (2, 2) i32 batch step\n" +
           lines,
       "test");
   std::string text;
-  for (const Stretch& stretch : stretches_of(program))
+  for (const Stretch& stretch : stretches_of(program, takes_extent))
     text += fmt::format("{}{}{}-{}", text.empty() ? "" : " ", stretch.is_recordable ? "R" : "Q",
                         stretch.begin, stretch.end);
   return text;
@@ -43,6 +49,13 @@ TEST(Stretches, WhatTheHostGivesIsQueuedAnew) {
 TEST(Stretches, SoIsALoss) {
   EXPECT_EQ(stretches_in(std::string(kX) + kY + kLoss + "z (8, 4) f32 = add(x, y)\n"),
             "R0-2 Q2-3 R3-4");
+}
+
+TEST(Stretches, WhatFindsItsExtentOnTheDeviceIsRecorded) {
+  const std::string attention =
+      "o (8, 4) f32, lse (1, 8) f32 = attention(x, x, x, bounds, bounds) {heads 1, kv_heads 1, "
+      "head_dim 4}\n";
+  EXPECT_EQ(stretches_in(kX + attention + kLoss), "R0-2 Q2-3");
 }
 
 TEST(Stretches, ACopyThatEndsWhereItBeganIsRecorded) {

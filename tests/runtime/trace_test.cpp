@@ -157,27 +157,31 @@ void fill_batch(const Program& program, Executor& executor) {
   bounds[1] = static_cast<int32_t>(targets.elements());
 }
 
+// Of operations that make the logits themselves; the reference makes them all.
 void expect_extents(const Program& program, const std::vector<Trace>& traces,
                     const std::string& backend) {
-  if (backend == "reference") return;  // that one does them all
   for (size_t i = 0; i < traces.size(); ++i) {
-    if (traces[i].extent < 0) continue;
-    EXPECT_EQ(traces[i].extent, kTrained) << "operation " << i << " of " << program.name;
+    const program::Traits& traits = program::traits_of(program.operations[i]);
+    if (!traits.is_fused || !traits.has_extent()) continue;
+    ASSERT_TRUE(traces[i].extent) << "operation " << i << " of " << program.name;
+    EXPECT_EQ(traces[i].by_capacity, backend == "reference");
+    EXPECT_EQ(traces[i].extent->rows, backend == "reference" ? 8 : kTrained);
   }
 }
 
-// Each decision of each operation, changed in the program alone, is seen.
-void expect_changes_seen(const Program& program, const std::vector<Trace>& traces) {
+// Each decision of each operation, changed in the trace alone, is seen.
+void expect_changes_seen(const Planned& planned, const std::vector<Trace>& traces) {
+  const Program& program = planned.program;
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const size_t decisions = program::decisions_of(program.operations[i]).size();
     for (size_t d = 0; d < decisions; ++d) {
       std::vector<Trace> changed = traces;
       changed[i].decisions[d].second += 1;
-      EXPECT_EQ(differences(program, changed).size(), 1U);
+      EXPECT_EQ(differences(planned, changed).size(), 1U);
     }
     std::vector<Trace> elsewhere = traces;
     elsewhere[i].channel = program::Channel::interconnect;
-    EXPECT_EQ(differences(program, elsewhere).size(), 1U);
+    EXPECT_EQ(differences(planned, elsewhere).size(), 1U);
   }
 }
 
@@ -198,9 +202,10 @@ TEST(Traces, EveryProgramRunsAsItIsWritten) {
         if (!is_run_by_backends(program)) continue;
         fill_batch(program, executor);
         const std::vector<Trace> traces = executor.run_traced(typed_name(program));
-        EXPECT_EQ(differences(program, traces), std::vector<std::string>{});
+        const Planned planned{program, executor.bounds(typed_name(program))};
+        EXPECT_EQ(differences(planned, traces), std::vector<std::string>{});
         expect_extents(program, traces, backend_name);
-        expect_changes_seen(program, traces);
+        expect_changes_seen(planned, traces);
       }
     }
 }
@@ -223,7 +228,8 @@ TEST(Traces, SoDoPrefillAndDecode) {
       Executor executor(job, *backend);
       for (const Program& program : job.programs) {
         if (!is_run_by_backends(program)) continue;
-        EXPECT_EQ(differences(program, executor.run_traced(typed_name(program))),
+        const Planned planned{program, executor.bounds(typed_name(program))};
+        EXPECT_EQ(differences(planned, executor.run_traced(typed_name(program))),
                   std::vector<std::string>{});
       }
     }
@@ -233,7 +239,7 @@ TEST(Traces, SoDoPrefillAndDecode) {
 // Does what it is told except for one thing.
 class Disobedient final : public backends::cpu::CpuBackend {
  public:
-  enum class Fault { none, smaller_chunks, skips, repeats };
+  enum class Fault { none, smaller_chunks, shorter_segments, skips, repeats };
   explicit Disobedient(Fault fault) : CpuBackend({.threads = 1}), fault_(fault) {}
 
   std::unique_ptr<backends::Prepared> prepare(const program::OperationView& view) override {
@@ -246,6 +252,10 @@ class Disobedient final : public backends::cpu::CpuBackend {
     const bool is_norm = std::holds_alternative<program::RmsNorm>(*invocation.attributes);
     if (is_norm && fault_ == Fault::skips) return;
     if (is_norm && fault_ == Fault::repeats) CpuBackend::run(invocation);
+    using program::Attention;
+    if (const auto* attention = std::get_if<Attention>(invocation.attributes);
+        attention != nullptr && fault_ == Fault::shorter_segments)
+      --invocation[Attention::kQBounds].as<int32_t>()[1];
     CpuBackend::run(invocation);
   }
 
@@ -259,13 +269,15 @@ size_t differences_with(Disobedient::Fault fault) {
   Executor executor(job, backend);
   const Program& program = *job.find(program::ProgramName::micro_first);
   fill_batch(program, executor);
-  return differences(program, executor.run_traced(typed_name(program))).size();
+  const Planned planned{program, executor.bounds(typed_name(program))};
+  return differences(planned, executor.run_traced(typed_name(program))).size();
 }
 
 TEST(Traces, ABackendThatDoesOtherwiseIsSeen) {
   using Fault = Disobedient::Fault;
   EXPECT_EQ(differences_with(Fault::none), 0U);
   EXPECT_EQ(differences_with(Fault::smaller_chunks), 1U);
+  EXPECT_EQ(differences_with(Fault::shorter_segments), 4U) << "attention and its gradient, twice";
   EXPECT_GT(differences_with(Fault::skips), 0U);
   EXPECT_GT(differences_with(Fault::repeats), 0U);
 }

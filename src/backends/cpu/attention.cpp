@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "backends/note_extent.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -22,12 +23,13 @@ struct Range {
 class Segments {
  public:
   template <typename Attributes>
-  Segments(const Attributes&, const Invocation& invocation)
-      : q_bounds_(integers_of(invocation[Attributes::kQBounds])),
-        k_bounds_(integers_of(invocation[Attributes::kKBounds])),
-        count_(invocation[Attributes::kQBounds].shape[0]) {}
+  Segments(const Attributes& attention, const Invocation& invocation)
+      : q_bounds_(integers_in(invocation, Attributes::kQBounds)),
+        k_bounds_(integers_in(invocation, Attributes::kKBounds)) {
+    note_segments(attention, invocation);
+  }
 
-  int64_t count() const { return count_; }
+  int64_t count() const { return program::segment_count(q_bounds_); }
   Range queries(int64_t index) const { return at(q_bounds_, index); }
   Range keys(int64_t index) const { return at(k_bounds_, index); }
 
@@ -43,13 +45,14 @@ class Segments {
   }
 
  private:
-  static Range at(const int32_t* bounds, int64_t index) {
-    return {bounds[2 * index], bounds[2 * index + 1]};
+  static Range at(std::span<const int32_t> bounds, int64_t index) {
+    const auto begin = static_cast<size_t>(2 * index);
+    return {bounds[begin], bounds[begin + 1]};
   }
   template <typename F>
-  void for_each_gap(const int32_t* bounds, int64_t rows, F&& f) const {
+  void for_each_gap(std::span<const int32_t> bounds, int64_t rows, F&& f) const {
     int64_t covered = 0;
-    for (int64_t index = 0; index < count_; ++index) {
+    for (int64_t index = 0; index < count(); ++index) {
       const Range range = at(bounds, index);
       if (range.size() == 0) continue;
       if (range.begin < covered) return f(Range{0, rows});
@@ -59,9 +62,8 @@ class Segments {
     if (covered < rows) f(Range{covered, rows});
   }
 
-  const int32_t* q_bounds_;
-  const int32_t* k_bounds_;
-  int64_t count_;
+  std::span<const int32_t> q_bounds_;
+  std::span<const int32_t> k_bounds_;
 };
 
 void zero(const Rows& rows, Range range) {
@@ -295,6 +297,7 @@ void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& co
 void run(const program::CacheWrite&, const Invocation& invocation, CpuContext& context) {
   const Rows x = rows_of(invocation[program::CacheWrite::kX]);
   const int32_t* slots = integers_of(invocation[program::CacheWrite::kSlots]);
+  note_rows(invocation, program::CacheWrite::kSlots);
   const Rows cache = rows_of(invocation[program::CacheWrite::kCache]);
   const auto convert = context.kernels.elementwise->convert[x.element][cache.element];
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);

@@ -4,6 +4,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/softmax_rows.h"
+#include "backends/note_extent.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -12,6 +13,7 @@ void run(const program::CrossEntropy&, const Invocation& invocation, CpuContext&
   const Rows logits = rows_of(invocation[program::CrossEntropy::kLogits]);
   const int32_t* targets = integers_of(invocation[program::CrossEntropy::kTargets]);
   auto* losses = invocation[program::CrossEntropy::kLosses].as<float>();
+  note_rows(invocation, program::CrossEntropy::kTargets);
   parallel_for(logits.rows, [&](int64_t t) {
     losses[t] = 0;
     if (targets[t] < 0) return;
@@ -30,6 +32,7 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuCont
   const int32_t* targets = integers_of(invocation[program::CrossEntropyGrad::kTargets]);
   const float inverse_tokens = *invocation[program::CrossEntropyGrad::kInverseTokens].as<float>();
   const Rows dlogits = rows_of(invocation[program::CrossEntropyGrad::kDLogits]);
+  note_rows(invocation, program::CrossEntropyGrad::kTargets);
   parallel_for(logits.rows, [&](int64_t t) {
     if (targets[t] < 0) {
       std::memset(dlogits.at(t), 0, static_cast<size_t>(dlogits.columns * dlogits.element_bytes()));

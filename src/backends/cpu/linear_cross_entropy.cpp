@@ -38,7 +38,7 @@ class LossRun {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     invocation_.note_decision("chunk_rows", shape_.chunk_rows);
     invocation_.note_decision("online", 0);
-    invocation_.note_extent(trained);
+    invocation_.note_extent({.rows = static_cast<double>(trained)});
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);

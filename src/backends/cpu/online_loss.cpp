@@ -59,7 +59,7 @@ class OnlineRun {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     invocation_.note_decision("chunk_rows", plan_.chunk_rows);
     invocation_.note_decision("online", 1);
-    invocation_.note_extent(trained);
+    invocation_.note_extent({.rows = static_cast<double>(trained)});
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows)
       run_chunk(row, std::min(plan_.chunk_rows, trained - row));
     sum_losses(losses_, shape_.tokens, inverse_tokens_, loss_);

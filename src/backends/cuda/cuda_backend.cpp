@@ -128,6 +128,11 @@ std::string CudaBackend::take_choices(std::string_view text, const std::string& 
   return context_->cublas_lt.choices().take(text, file);
 }
 
+bool CudaBackend::takes_extent(const program::OperationView& view) const {
+  return ask<bool>(view.operation.attributes,
+                   [](const auto& /*attributes*/, const auto& kind) { return kind.takes_extent; });
+}
+
 void CudaBackend::run(const Invocation& invocation) { run_list({&invocation, 1}); }
 
 size_t CudaBackend::launched_together(const program::Program& program, size_t first) const {

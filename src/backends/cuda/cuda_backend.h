@@ -37,6 +37,7 @@ class CudaBackend : public Backend {
   void tune(const Invocation& invocation) override;
   Choices choices() const override;
   std::string take_choices(std::string_view text, const std::string& file) override;
+  bool takes_extent(const program::OperationView& view) const override;
   void run(const Invocation& invocation) override;
   // One launch for steps of an optimizer that are joined.
   void run_list(std::span<const Invocation> invocations) override;

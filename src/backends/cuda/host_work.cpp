@@ -85,6 +85,8 @@ HostWork::Call& HostWork::call_of(const Invocation& invocation) {
   call->invocation.writes = all.subspan(reads, writes);
   call->invocation.updates = all.subspan(reads + writes);
   call->invocation.trace = nullptr;
+  call->invocation.view = nullptr;
+  call->invocation.bounds = nullptr;
   return *call;
 }
 

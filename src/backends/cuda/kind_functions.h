@@ -25,6 +25,10 @@ struct KindFunctions {
   // Queues the operation on the context's stream and returns; looks at no value on the device.
   // Scratch is invocation.workspace, whose size is what needs/kind_needs.h says of the same shapes.
   void (*run)(const Struct&, const Invocation&, CudaContext&);
+  // Whether what run queues follows Invocation::extent(): then it is queued in every run. Of others
+  // that name extents, kernels read the bounds on the device, and launches are for all that shapes
+  // allow.
+  bool takes_extent = false;
   // Runs operations that were joined, the first of which has these attributes. Null: none are.
   void (*run_together)(const Struct&, List, CudaContext&) = nullptr;
   // What is kept of an operation between runs. Null: nothing.

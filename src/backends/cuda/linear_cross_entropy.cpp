@@ -1,5 +1,5 @@
 // The head's loss in chunks of the rows that carry loss. Which rows those are the device finds out;
-// how many chunks they fill the host says (Invocation::extent), and where it does not every
+// how many chunks they fill the host says (Invocation::extent()), and where it does not every
 // chunk that could be needed runs. Rows beyond the last are zero in all products, so that bits do
 // not depend on how many chunks run.
 //
@@ -84,11 +84,12 @@ class LossRun {
   void run() {
     const LossLayout& layout = plan_.layout;
     auto* losses = floats_of(form_.losses);
+    const program::Extent extent = invocation_.extent();
     // One at least: the weight's gradient is written by the first chunk.
-    const int64_t rows = std::max<int64_t>(1, rows_with_loss(invocation_, layout.tokens));
+    const int64_t rows = std::max<int64_t>(1, static_cast<int64_t>(extent.rows));
     invocation_.note_decision("chunk_rows", layout.chunk_rows);
     invocation_.note_decision("online", 0);
-    invocation_.note_extent(rows);
+    if (invocation_.bounds != nullptr) invocation_.note_extent(extent);
     find_trained_rows({.targets = integers_of(form_.targets),
                        .tokens = layout.tokens,
                        .numbers = at<int32_t>(layout.numbers()),
@@ -220,7 +221,7 @@ void run(const LinearCrossEntropyTrain& loss, const Invocation& invocation, Cuda
 
 }  // namespace
 
-SNUG_CUDA_KIND(LinearCrossEntropy, .prepare = prepare, .tune = tune);
-SNUG_CUDA_KIND(LinearCrossEntropyTrain, .prepare = prepare, .tune = tune);
+SNUG_CUDA_KIND(LinearCrossEntropy, .takes_extent = true, .prepare = prepare, .tune = tune);
+SNUG_CUDA_KIND(LinearCrossEntropyTrain, .takes_extent = true, .prepare = prepare, .tune = tune);
 
 }  // namespace snug::backends::cuda

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/note_extent.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 
@@ -189,6 +190,7 @@ void run(const Attention& attention, const Invocation& invocation) {
   invocation.note_decision("by_library", 0);
   invocation.note_decision("splits", 0);
   invocation.note_decision("tensor_cores", 0);
+  note_segments(attention, invocation);
   fill_zero(Floats<T>(invocation[Attention::kO]));
   fill_zero(Floats<T>(invocation[Attention::kLse]));
   const int64_t segments = invocation[Attention::kQBounds].shape.rows();
@@ -208,6 +210,7 @@ template <typename T>
 void run(const AttentionGrad& grad, const Invocation& invocation) {
   invocation.note_decision("by_library", 0);
   invocation.note_decision("tensor_cores", 0);
+  note_segments(grad, invocation);
   const GradientTensors<T> tensors(invocation);
   const auto width = static_cast<size_t>(grad.head_dim);
   const std::span<T> memory = scratch<T>(invocation);
@@ -235,6 +238,7 @@ void run(const program::CacheWrite&, const Invocation& invocation) {
   const Floats<T> x(invocation[program::CacheWrite::kX]);
   const Integers slots(invocation[program::CacheWrite::kSlots]);
   const Floats<T> cache(invocation[program::CacheWrite::kCache]);
+  note_rows(invocation, program::CacheWrite::kSlots);
   for (int64_t t = 0; t < x.rows(); ++t) {
     if (slots[t] < 0) continue;
     SNUG_CHECK(slots[t] < cache.rows(), "slot {} of {}", slots[t], cache.rows());

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backends/loss_operands.h"
+#include "backends/note_extent.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 
@@ -50,10 +51,9 @@ Buffer whole_logits(const LossOperands<Buffer>& operands, const Invocation& invo
                         operands.weight.shape.rows());
 }
 
-void note(const LossOperands<Buffer>& operands, const Invocation& invocation) {
+void note(const Invocation& invocation) {
   invocation.note_decision("chunk_rows", 0);
   invocation.note_decision("online", 0);
-  invocation.note_extent(operands.hidden.shape.rows());
 }
 
 template <typename Loss>
@@ -76,6 +76,7 @@ void run(const program::CrossEntropy&, const Invocation& invocation) {
   const Floats<T> logits(invocation[program::CrossEntropy::kLogits]);
   const Integers targets(invocation[program::CrossEntropy::kTargets]);
   const Floats<T> losses(invocation[program::CrossEntropy::kLosses]);
+  note_rows(invocation, program::CrossEntropy::kTargets);
   T sum = 0;
   for (int64_t t = 0; t < logits.rows(); ++t) {
     T loss = 0;
@@ -97,6 +98,7 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
   const Integers targets(invocation[program::CrossEntropyGrad::kTargets]);
   const T inverse_tokens = Floats<T>(invocation[program::CrossEntropyGrad::kInverseTokens])[0];
   const Floats<T> dlogits(invocation[program::CrossEntropyGrad::kDLogits]);
+  note_rows(invocation, program::CrossEntropyGrad::kTargets);
   for (int64_t t = 0; t < logits.rows(); ++t) {
     if (targets[t] < 0) {
       for (int64_t j = 0; j < logits.columns(); ++j) dlogits.set(t, j, T{0});
@@ -114,14 +116,14 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
 template <typename T>
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
-  note(operands, invocation);
+  note(invocation);
   plain_loss<T>(operands, whole_logits<T>(operands, invocation));
 }
 
 template <typename T>
 void run(const program::LinearCrossEntropyTrain& train, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(train, invocation);
-  note(operands, invocation);
+  note(invocation);
   const Buffer logits = whole_logits<T>(operands, invocation);
   plain_loss<T>(operands, logits);
   const Buffer loss_inputs[]{logits, operands.targets, operands.inverse_tokens};

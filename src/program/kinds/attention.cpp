@@ -49,60 +49,100 @@ double capped_sum(double first, double count, double cap) {
   return below * first + below * (below - 1) / 2 + (count - below) * cap;
 }
 
-// What the bounds of one operation are taken to hold.
+// Segments of one length: what a batch holds of it, or what is expected of all.
 struct Segments {
   double count = 0;
   double queries = 0;  // of one segment
   double keys = 0;     // of one segment
 };
 
-// Where queries and keys are as many, the rows of a micro-batch cut into segments of the load's
-// mean length. Else generation: each segment has its share of the queries, and as many keys as the
-// load says or as fit.
-Segments segments_of(const Tensor& q, const Tensor& k, const Tensor& bounds, const Load& load) {
-  const auto q_tokens = static_cast<double>(q.shape[0]);
-  const auto k_tokens = static_cast<double>(k.shape[0]);
-  if (q_tokens == 0) return {};
-  if (q_tokens == k_tokens) {
-    double length = load.segment_tokens;
-    if (length <= 0) length = static_cast<double>(load.row_tokens);
-    if (length <= 0) length = q_tokens;
-    length = std::min(length, q_tokens);
-    return {q_tokens / length, length, length};
-  }
-  const double count = std::max(1.0, static_cast<double>(bounds.shape[0]));
-  const double queries = q_tokens / count;
-  const double capacity = k_tokens / count;
-  const double keys = load.segment_tokens > 0 ? std::min(load.segment_tokens, capacity) : capacity;
-  return {count, queries, std::max(keys, std::min(queries, capacity))};
-}
-
 // Query-key pairs of one segment that are not masked. Query i of n (from 0) sees the keys up to
 // i + keys - n, or all; a window keeps the last `window` of those up to its diagonal.
 double visible_pairs(const Segments& segments, bool causal, int64_t window) {
-  const double n = segments.queries;
   const double keys = segments.keys;
+  const double n = causal ? std::min(segments.queries, keys) : segments.queries;
   const auto width = static_cast<double>(window);
   if (causal) return capped_sum(keys - n + 1, n, window > 0 ? width : keys);
   if (window == 0) return n * keys;
   return capped_sum(width, n, keys);
 }
 
+// Keys of one segment that some query sees.
+double visible_keys(const Segments& segments, bool causal, int64_t window) {
+  if (segments.queries == 0) return 0;
+  if (!causal || window == 0) return segments.keys;
+  return std::min(segments.keys, segments.queries + static_cast<double>(window) - 1);
+}
+
 template <typename Attributes>
-double score_flops(const Attributes& attention, const Segments& segments) {
-  const double pairs = visible_pairs(segments, attention.causal, attention.window);
+Extent extent_of_segments(const Attributes& attention, const Segments& segments) {
+  return {.rows = segments.count * segments.queries,
+          .keys = segments.count * visible_keys(segments, attention.causal, attention.window),
+          .pairs = segments.count * visible_pairs(segments, attention.causal, attention.window),
+          .mean_segment_tokens = segments.keys};
+}
+
+// Where queries and keys are as many, the rows of a micro-batch cut into segments of the length
+// that is expected. Else generation: each segment has its share of the queries, and as many keys as
+// are expected or as fit.
+template <typename Attributes>
+Segments expected_segments(const Attributes& attention, const OperationView& view,
+                           const ExpectedBounds& expected) {
+  const auto q_tokens = static_cast<double>(view[Attributes::kQ].shape[0]);
+  const auto k_tokens = static_cast<double>(view[Attributes::kK].shape[0]);
+  if (q_tokens == 0) return {};
+  const double mean = expected.mean_segment_tokens;
+  if (q_tokens == k_tokens) {
+    double length = mean > 0 ? mean : static_cast<double>(attention.segment_tokens);
+    if (length <= 0) length = q_tokens;
+    length = std::min(length, q_tokens);
+    return {q_tokens / length, length, length};
+  }
+  const double count = std::max(1.0, static_cast<double>(view[Attributes::kQBounds].shape[0]));
+  const double queries = q_tokens / count;
+  const double capacity = k_tokens / count;
+  const double keys = mean > 0 ? std::min(mean, capacity) : capacity;
+  return {count, queries, std::max(keys, std::min(queries, capacity))};
+}
+
+template <typename Attributes>
+Extent extent_of_bounds(const Attributes& attention, std::span<const int32_t> q_bounds,
+                        std::span<const int32_t> k_bounds) {
+  Extent all;
+  for (int64_t i = 0; i < segment_count(q_bounds); ++i) {
+    const auto queries = static_cast<double>(tokens_of_segment(q_bounds, i));
+    const auto keys = static_cast<double>(tokens_of_segment(k_bounds, i));
+    const Extent one = extent_of_segments(attention, {1, queries, keys});
+    all.rows += one.rows;
+    all.keys += one.keys;
+    all.pairs += one.pairs;
+    all.mean_segment_tokens += queries * keys;
+  }
+  all.mean_segment_tokens /= std::max(1.0, all.rows);
+  return all;
+}
+
+template <typename Attributes>
+Extent attention_extent(const Attributes& attention, const OperationView& view,
+                        const BatchBounds& bounds) {
+  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
+  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
+  if (q_bounds.empty() || k_bounds.empty())
+    return extent_of_segments(attention, expected_segments(attention, view, bounds.expected()));
+  return extent_of_bounds(attention, q_bounds, k_bounds);
+}
+
+template <typename Attributes>
+double score_flops(const Attributes& attention, const Extent& extent) {
   const auto width = static_cast<double>(attention.heads * attention.head_dim);
-  return 4.0 * segments.count * pairs * width;  // q k^T and p v, two operations a term
+  return 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
 }
 
 // Keys and values are read where segments lie and a window reaches; the rest of a cache is not.
-double bytes_of(const Attention& attention, const OperationView& view, const Segments& segments) {
+double bytes_of(const Attention&, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
   const auto whole = static_cast<double>(k.bytes());
-  double keys = segments.keys;
-  if (attention.causal && attention.window > 0)
-    keys = std::min(keys, segments.queries + static_cast<double>(attention.window) - 1);
-  return operand_bytes(view) - 2.0 * (whole - row_bytes(k, segments.count * keys));
+  return operand_bytes(view) - 2.0 * (whole - row_bytes(k, extent.keys));
 }
 
 std::string shape_error(const Attention& attention, const OperationView& view) {
@@ -149,24 +189,19 @@ std::string shape_error(const CacheWrite&, const OperationView& view) {
   return rule.error();
 }
 
-Cost cost(const Attention& attention, const OperationView& view, const Load& load) {
-  const Tensor& k = view[Attention::kK];
-  const Segments segments = segments_of(view[Attention::kQ], k, view[Attention::kQBounds], load);
-  return {score_flops(attention, segments), bytes_of(attention, view, segments)};
+Cost cost(const Attention& attention, const OperationView& view, const Extent& extent) {
+  return {score_flops(attention, extent), bytes_of(attention, view, extent)};
 }
 
 // Five products where the forward pass has two: the scores again, dp, dq, dk and dv.
-Cost cost(const AttentionGrad& attention, const OperationView& view, const Load& load) {
-  const Tensor& k = view[AttentionGrad::kK];
-  const Segments segments =
-      segments_of(view[AttentionGrad::kQ], k, view[AttentionGrad::kQBounds], load);
-  return {2.5 * score_flops(attention, segments), operand_bytes(view)};
+Cost cost(const AttentionGrad& attention, const OperationView& view, const Extent& extent) {
+  return {2.5 * score_flops(attention, extent), operand_bytes(view)};
 }
 
 // Rows are read once and written once.
-Cost cost(const CacheWrite&, const OperationView& view, const Load&) {
-  return {0,
-          static_cast<double>(2 * view[CacheWrite::kX].bytes() + view[CacheWrite::kSlots].bytes())};
+Cost cost(const CacheWrite&, const OperationView& view, const Extent& extent) {
+  return {0, 2.0 * row_bytes(view[CacheWrite::kX], extent.rows) +
+                 static_cast<double>(view[CacheWrite::kSlots].bytes())};
 }
 
 void differentiate(const Attention& attention, const Operation& operation, Tape& tape) {
@@ -202,12 +237,10 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
 
 // As many queries as keys: a whole row of segments. Otherwise a cache is read.
 template <typename Struct>
-RateKey attention_key(const Struct& attention, const OperationView& view, const Load& load) {
+RateKey attention_key(const Struct& attention, const OperationView& view, const Extent& extent) {
   const double queries = rate_size(view[Struct::kQ].shape[0]);
   const double keys = rate_size(view[Struct::kK].shape[0]);
-  double segment = load.segment_tokens > 0 ? load.segment_tokens : rate_size(load.row_tokens);
-  if (load.segment_tokens <= 0 && load.row_tokens <= 0) segment = keys;
-  segment = std::clamp(segment, 1.0, keys);
+  const double segment = std::clamp(extent.mean_segment_tokens, 1.0, keys);
   RateKey key;
   key.name = typed_name(view) + (queries == keys ? "" : " cached") +
              (attention.by_library ? " by library" : "") +
@@ -223,18 +256,43 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
   return key;
 }
 
-RateKey rate_key(const Attention& attention, const OperationView& view, const Load& load) {
-  return attention_key(attention, view, load);
+Extent extent_of(const Attention& attention, const OperationView& view, const BatchBounds& bounds) {
+  return attention_extent(attention, view, bounds);
 }
 
-RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Load& load) {
-  return attention_key(grad, view, load);
+Extent extent_of(const AttentionGrad& grad, const OperationView& view, const BatchBounds& bounds) {
+  return attention_extent(grad, view, bounds);
+}
+
+Extent extent_of(const CacheWrite&, const OperationView& view, const BatchBounds& bounds) {
+  const std::span<const int32_t> slots = bounds[id_of(view.operation, CacheWrite::kSlots)];
+  if (slots.empty()) return {.rows = static_cast<double>(view[CacheWrite::kX].shape[0])};
+  return {.rows = static_cast<double>(rows_with_work(slots))};
+}
+
+RateKey rate_key(const Attention& attention, const OperationView& view, const Extent& extent) {
+  return attention_key(attention, view, extent);
+}
+
+RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Extent& extent) {
+  return attention_key(grad, view, extent);
 }
 
 }  // namespace
 
-SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .rate_key = rate_key);
-SNUG_DEFINE_KIND(AttentionGrad, .rate_key = rate_key);
-SNUG_DEFINE_KIND(CacheWrite);
+Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,
+                 std::span<const int32_t> k_bounds) {
+  return extent_of_bounds(attention, q_bounds, k_bounds);
+}
+
+Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
+                 std::span<const int32_t> k_bounds) {
+  return extent_of_bounds(grad, q_bounds, k_bounds);
+}
+
+SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_of,
+                 .rate_key = rate_key);
+SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .rate_key = rate_key);
+SNUG_DEFINE_KIND(CacheWrite, .extent_of = extent_of);
 
 }  // namespace snug::program

@@ -4,12 +4,15 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
 
 namespace snug::program {
+
+struct Extent;
 
 // reads: q (q_tokens, heads * head_dim), k, v (k_tokens, kv_heads * head_dim), q_bounds and
 // k_bounds (segments, 2) i32 = [begin, end) of each segment's queries and keys; unused segments are
@@ -58,6 +61,7 @@ struct Attention {
   static constexpr auto kLse = write<Attention>(6, "lse");
   static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kO, kLse};
   static constexpr Traits kTraits{.is_attention = true,
+                                  .extents = {kQBounds.name, kKBounds.name},
                                   .decisions = {"by_library", "splits", "tensor_cores"}};
 };
 
@@ -100,8 +104,15 @@ struct AttentionGrad {
   static constexpr auto kDV = write<AttentionGrad>(10, "dv");
   static constexpr std::array kOperands{kDO,      kQ,       kK,  kV,  kO, kLse,
                                         kQBounds, kKBounds, kDQ, kDK, kDV};
-  static constexpr Traits kTraits{.decisions = {"by_library", "tensor_cores"}};
+  static constexpr Traits kTraits{.extents = {kQBounds.name, kKBounds.name},
+                                  .decisions = {"by_library", "tensor_cores"}};
 };
+
+// What they do within such bounds, (segments, 2) each.
+Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,
+                 std::span<const int32_t> k_bounds);
+Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
+                 std::span<const int32_t> k_bounds);
 
 // reads: x (tokens, width), slots (tokens) i32. updates: cache (capacity, width): row slots[t]
 // becomes x[t]; a negative slot is skipped.
@@ -112,6 +123,7 @@ struct CacheWrite {
   static constexpr auto kSlots = read<CacheWrite>(1, "slots");
   static constexpr auto kCache = update<CacheWrite>(2, "cache");
   static constexpr std::array kOperands{kX, kSlots, kCache};
+  static constexpr Traits kTraits{.extents = {kSlots.name}};
 };
 
 }  // namespace snug::program

@@ -36,19 +36,24 @@ void check_losses(const Struct&, const OperationView& view, int64_t tokens, Shap
   rule.measure({"loss", view[Struct::kLoss]}, Shape{1});
 }
 
-// Rows that carry loss, times the logits of a row.
+// Rows of these losses that carry loss.
 template <typename Struct>
-double trained_logits(const Struct&, const OperationView& view, const Load& load) {
-  const Tensor& hidden = view[Struct::kHidden];
-  const Tensor& weight = view[Struct::kWeight];
-  return static_cast<double>(hidden.shape[0]) * load.trained_fraction *
-         static_cast<double>(weight.shape[0]);
+Extent rows_with_loss(const Struct&, const OperationView& view, const BatchBounds& bounds) {
+  const std::span<const int32_t> targets = bounds[id_of(view.operation, Struct::kTargets)];
+  const auto rows = static_cast<double>(view[Struct::kTargets].shape[0]);
+  if (targets.empty()) return {.rows = rows * bounds.expected().trained_fraction};
+  return {.rows = static_cast<double>(rows_with_work(targets))};
 }
 
-// Bytes of rows without loss, which are not read.
+// Logits of the rows that carry loss.
 template <typename Struct>
-double skipped_bytes(const Struct&, const OperationView& view, const Load& load) {
-  return (1.0 - load.trained_fraction) * static_cast<double>(view[Struct::kHidden].bytes());
+double trained_logits(const Struct&, const OperationView& view, const Extent& extent) {
+  return extent.rows * static_cast<double>(view[Struct::kWeight].shape[0]);
+}
+
+// Bytes of the rows of a matrix that carry no loss, which are not read.
+double skipped_bytes(const Tensor& matrix, const Extent& extent) {
+  return static_cast<double>(matrix.bytes()) - row_bytes(matrix, extent.rows);
 }
 
 // A (tokens, vocab) tensor of the expansion. Logits leave the product in f32, as a chunk of them
@@ -120,25 +125,32 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
   return rule.error();
 }
 
-Cost cost(const CrossEntropy&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view[CrossEntropy::kLogits].shape.elements(), kLossFlops);
+// Of logits that are there, `flops` for each in a row that carries loss.
+Cost cost_of_rows(const Tensor& logits, double flops, const OperationView& view,
+                  const Extent& extent) {
+  return {extent.rows * static_cast<double>(logits.shape[1]) * flops,
+          operand_bytes(view) - skipped_bytes(logits, extent)};
 }
 
-Cost cost(const CrossEntropyGrad&, const OperationView& view, const Load&) {
-  return streaming_cost(view, view[CrossEntropyGrad::kLogits].shape.elements(), kGradFlops);
+Cost cost(const CrossEntropy&, const OperationView& view, const Extent& extent) {
+  return cost_of_rows(view[CrossEntropy::kLogits], kLossFlops, view, extent);
 }
 
-Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Load& load) {
+Cost cost(const CrossEntropyGrad&, const OperationView& view, const Extent& extent) {
+  return cost_of_rows(view[CrossEntropyGrad::kLogits], kGradFlops, view, extent);
+}
+
+Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
   const auto width = static_cast<double>(view[LinearCrossEntropy::kHidden].shape[1]);
-  return {trained_logits(loss, view, load) * (2.0 * width + kLossFlops),
-          operand_bytes(view) - skipped_bytes(loss, view, load)};
+  return {trained_logits(loss, view, extent) * (2.0 * width + kLossFlops),
+          operand_bytes(view) - skipped_bytes(view[LinearCrossEntropy::kHidden], extent)};
 }
 
-Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Load& load) {
+Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Extent& extent) {
   const auto width = static_cast<double>(view[LinearCrossEntropyTrain::kHidden].shape[1]);
   const double products = loss.weight_gradient ? 3 : 2;
-  return {trained_logits(loss, view, load) * (2.0 * width * products + kLossFlops + kGradFlops),
-          operand_bytes(view) - skipped_bytes(loss, view, load)};
+  return {trained_logits(loss, view, extent) * (2.0 * width * products + kLossFlops + kGradFlops),
+          operand_bytes(view) - skipped_bytes(view[LinearCrossEntropyTrain::kHidden], extent)};
 }
 
 // `loss` is the root: its own gradient is one.
@@ -197,30 +209,47 @@ void expand(const LinearCrossEntropyTrain& loss, const OperationView& view, Buil
 }
 
 template <typename Struct>
-RateKey loss_key(const Struct&, const OperationView& view, const Load& load) {
+RateKey loss_key(const Struct&, const OperationView& view, const Extent& extent) {
   const Shape& weight = view[Struct::kWeight].shape;
-  const double rows = rate_size(view[Struct::kHidden].shape[0]) * load.trained_fraction;
   RateKey key;
   key.name = typed_name(view);
-  key.shape = {std::max(1.0, rows), rate_size(weight[0]), rate_size(weight[1])};
+  key.shape = {std::max(1.0, extent.rows), rate_size(weight[0]), rate_size(weight[1])};
   key.unit = Work::flops;
   return key;
 }
 
-RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, const Load& load) {
-  return loss_key(loss, view, load);
+Extent extent_of(const CrossEntropy& loss, const OperationView& view, const BatchBounds& bounds) {
+  return rows_with_loss(loss, view, bounds);
+}
+Extent extent_of(const CrossEntropyGrad& grad, const OperationView& view,
+                 const BatchBounds& bounds) {
+  return rows_with_loss(grad, view, bounds);
+}
+Extent extent_of(const LinearCrossEntropy& loss, const OperationView& view,
+                 const BatchBounds& bounds) {
+  return rows_with_loss(loss, view, bounds);
+}
+Extent extent_of(const LinearCrossEntropyTrain& loss, const OperationView& view,
+                 const BatchBounds& bounds) {
+  return rows_with_loss(loss, view, bounds);
 }
 
-RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view, const Load& load) {
-  return loss_key(loss, view, load);
+RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
+  return loss_key(loss, view, extent);
+}
+
+RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view,
+                 const Extent& extent) {
+  return loss_key(loss, view, extent);
 }
 
 }  // namespace
 
-SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate);
-SNUG_DEFINE_KIND(CrossEntropyGrad);
+SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate, .extent_of = extent_of);
+SNUG_DEFINE_KIND(CrossEntropyGrad, .extent_of = extent_of);
 SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand,
+                 .extent_of = extent_of, .rate_key = rate_key);
+SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand, .extent_of = extent_of,
                  .rate_key = rate_key);
-SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand, .rate_key = rate_key);
 
 }  // namespace snug::program

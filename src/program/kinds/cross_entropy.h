@@ -24,7 +24,7 @@ struct CrossEntropy {
   static constexpr auto kLosses = write<CrossEntropy>(3, "losses");
   static constexpr auto kLoss = write<CrossEntropy>(4, "loss");
   static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kLosses, kLoss};
-  static constexpr Traits kTraits{.is_loss = true};
+  static constexpr Traits kTraits{.is_loss = true, .extents = {kTargets.name}};
 };
 
 // reads: logits, targets, inverse_tokens. writes: dlogits = (softmax - onehot) * inverse_tokens,
@@ -37,6 +37,7 @@ struct CrossEntropyGrad {
   static constexpr auto kInverseTokens = read<CrossEntropyGrad>(2, "inverse_tokens");
   static constexpr auto kDLogits = write<CrossEntropyGrad>(3, "dlogits");
   static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kDLogits};
+  static constexpr Traits kTraits{.extents = {kTargets.name}};
 };
 
 // Fused: matmul (transpose_b) then cross_entropy, in chunks of rows that carry loss, so that at
@@ -57,7 +58,7 @@ struct LinearCrossEntropy {
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kLosses, kLoss};
   static constexpr Traits kTraits{.has_training_form = true,
                                   .is_fused = true,
-                                  .extent = kTargets.name,
+                                  .extents = {kTargets.name},
                                   .decisions = {"chunk_rows", "online"}};
 };
 
@@ -88,7 +89,7 @@ struct LinearCrossEntropyTrain {
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
                                         kLosses, kLoss,   kDHidden, kDWeight};
   static constexpr Traits kTraits{
-      .is_fused = true, .extent = kTargets.name, .decisions = {"chunk_rows", "online"}};
+      .is_fused = true, .extents = {kTargets.name}, .decisions = {"chunk_rows", "online"}};
 };
 
 }  // namespace snug::program

@@ -69,28 +69,28 @@ std::string shape_error(const Cast&, const OperationView& view) {
   return rule.error();
 }
 
-Cost cost(const Add&, const OperationView& view, const Load&) {
+Cost cost(const Add&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Add::kC].shape.elements(), 1);
 }
 
-Cost cost(const Accumulate&, const OperationView& view, const Load&) {
+Cost cost(const Accumulate&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Accumulate::kY].shape.elements(), 1);
 }
 
-Cost cost(const AddBias&, const OperationView& view, const Load&) {
+Cost cost(const AddBias&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AddBias::kY].shape.elements(), 1);
 }
 
-Cost cost(const SumRows&, const OperationView& view, const Load&) {
+Cost cost(const SumRows&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[SumRows::kX].shape.elements(), 1);
 }
 
 // A multiplication and a comparison; the random words are counted in the rate of the kind.
-Cost cost(const Dropout&, const OperationView& view, const Load&) {
+Cost cost(const Dropout&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Dropout::kY].shape.elements(), 2);
 }
 
-Cost cost(const Cast&, const OperationView& view, const Load&) {
+Cost cost(const Cast&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Cast::kY].shape.elements(), 0);
 }
 

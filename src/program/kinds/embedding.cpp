@@ -33,7 +33,7 @@ std::string shape_error(const EmbeddingGrad&, const OperationView& view) {
 }
 
 // Of the table only the rows that ids point to are read: at most one a token.
-Cost cost(const Embedding&, const OperationView& view, const Load&) {
+Cost cost(const Embedding&, const OperationView& view, const Extent&) {
   const Tensor& table = view[Embedding::kTable];
   const Tensor& ids = view[Embedding::kIds];
   const double touched = row_bytes(table, static_cast<double>(ids.shape[0]));
@@ -41,7 +41,7 @@ Cost cost(const Embedding&, const OperationView& view, const Load&) {
 }
 
 // A fresh table is zeroed whole; one that is added to is touched only where ids point.
-Cost cost(const EmbeddingGrad& grad, const OperationView& view, const Load&) {
+Cost cost(const EmbeddingGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& dy = view[EmbeddingGrad::kDY];
   const auto flops = static_cast<double>(dy.shape.elements());
   if (!grad.accumulate) return {flops, operand_bytes(view)};

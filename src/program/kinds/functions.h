@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/extent.h"
 #include "program/kind.h"
 #include "program/rate_key.h"
 
@@ -23,7 +24,7 @@ using InPlacePairs = std::vector<std::pair<int, int>>;
 template <typename Struct>
 struct KindFunctions {
   std::string (*shape_error)(const Struct&, const OperationView&);
-  Cost (*cost)(const Struct&, const OperationView&, const Load&);
+  Cost (*cost)(const Struct&, const OperationView&, const Extent&);
   // Asks the tape for the gradient of the operation's output, does nothing when none flows, and
   // writes a contribution for every input that wants one. A kind with a training form emits that:
   // the operation's outputs are written by it. Null: no derivative; a call is a bug.
@@ -32,8 +33,10 @@ struct KindFunctions {
   void (*expand)(const Struct&, const OperationView&, Builder&) = nullptr;
   // Null: no output may share the bytes of an input.
   InPlacePairs (*in_place_pairs)(const Struct&) = nullptr;
+  // Null: a batch decides nothing of it (Traits::extents).
+  Extent (*extent_of)(const Struct&, const OperationView&, const BatchBounds&) = nullptr;
   // Null: the bytes that it moves are its shape.
-  RateKey (*rate_key)(const Struct&, const OperationView&, const Load&) = nullptr;
+  RateKey (*rate_key)(const Struct&, const OperationView&, const Extent&) = nullptr;
 };
 
 // Of the kind, stated in its file.

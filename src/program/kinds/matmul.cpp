@@ -93,7 +93,7 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   return rule.error();
 }
 
-Cost cost(const Matmul& matmul, const OperationView& view, const Load&) {
+Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
   const Tensor& c = view[Matmul::kC];
   int64_t k = inner_size(matmul, view[Matmul::kA]);
   if (matmul.augmented) k += view[Matmul::kLowA].shape.columns();
@@ -132,7 +132,7 @@ InPlacePairs in_place_pairs(const Matmul& matmul) {
   return in_place(matmul, {{Matmul::kC, Matmul::kAddend}});
 }
 
-RateKey rate_key(const Matmul& matmul, const OperationView& view, const Load&) {
+RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&) {
   const Shape& c = view[Matmul::kC].shape;
   RateKey key;
   key.name = typed_name(view);

@@ -33,11 +33,11 @@ std::string shape_error(const MatmulNf4& matmul, const OperationView& view) {
 }
 
 // One product per element; what scales a block is counted in the bytes.
-Cost cost(const DequantizeNf4&, const OperationView& view, const Load&) {
+Cost cost(const DequantizeNf4&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[DequantizeNf4::kW].shape.elements(), 1);
 }
 
-Cost cost(const MatmulNf4&, const OperationView& view, const Load&) {
+Cost cost(const MatmulNf4&, const OperationView& view, const Extent&) {
   const auto k = static_cast<double>(view[MatmulNf4::kX].shape.columns());
   return {2.0 * static_cast<double>(view[MatmulNf4::kY].shape.elements()) * k, operand_bytes(view)};
 }

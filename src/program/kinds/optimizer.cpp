@@ -88,33 +88,33 @@ std::string shape_error(const AdamW8bit& adamw, const OperationView& view) {
   return rule.error();
 }
 
-Cost cost(const GlobalNorm&, const OperationView& view, const Load&) {
+Cost cost(const GlobalNorm&, const OperationView& view, const Extent&) {
   double elements = 0;
   for (const TensorId gradient : view.operation.reads)
     elements += static_cast<double>(view.program.tensor(gradient).shape.elements());
   return {2.0 * elements, operand_bytes(view)};
 }
 
-Cost cost(const ClipFactor&, const OperationView& view, const Load&) {
+Cost cost(const ClipFactor&, const OperationView& view, const Extent&) {
   return streaming_cost(view, 1, 3);
 }
 
 // Clip (1), decay (2), moments (3 + 4), root and division (5), step (2).
-Cost cost(const AdamW&, const OperationView& view, const Load&) {
+Cost cost(const AdamW&, const OperationView& view, const Extent&) {
   return step_cost(view, view[AdamW::kWeight].shape.elements(), 17);
 }
 
 // The same, and a moment decoded (1), measured (1), divided (1) and encoded (2): twice.
-Cost cost(const AdamW8bit&, const OperationView& view, const Load&) {
+Cost cost(const AdamW8bit&, const OperationView& view, const Extent&) {
   return step_cost(view, view[AdamW8bit::kWeight].shape.elements(), 17 + 2 * 5);
 }
 
 // Goes through its tensors one after the other, so the size of one decides, not how many there are.
-RateKey rate_key(const GlobalNorm& norm, const OperationView& view, const Load& load) {
+RateKey rate_key(const GlobalNorm& norm, const OperationView& view, const Extent& extent) {
   const auto tensors = static_cast<int64_t>(view.operation.reads.size());
   RateKey key;
   key.name = "global_norm " + std::string(base::name_of(view[GlobalNorm::kGradients].dtype));
-  key.shape = {std::max(1.0, cost(norm, view, load).bytes / rate_size(tensors))};
+  key.shape = {std::max(1.0, cost(norm, view, extent).bytes / rate_size(tensors))};
   return key;
 }
 

@@ -45,13 +45,13 @@ std::string shape_error(const RmsNormGrad& norm, const OperationView& view) {
 }
 
 // Square, sum, scale, weight.
-Cost cost(const RmsNorm&, const OperationView& view, const Load&) {
+Cost cost(const RmsNorm&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[RmsNorm::kX].shape.elements(), 4);
 }
 
 // The square sum again (2), dy * w and its product with x (3), dx (4), the addend, and dy * x
 // normalised and summed for the weight (3).
-Cost cost(const RmsNormGrad& norm, const OperationView& view, const Load&) {
+Cost cost(const RmsNormGrad& norm, const OperationView& view, const Extent&) {
   const double flops = 9.0 + (norm.addend ? 1.0 : 0.0) + (norm.weight_gradient ? 3.0 : 0.0);
   return streaming_cost(view, view[RmsNormGrad::kX].shape.elements(), flops);
 }

@@ -41,12 +41,12 @@ std::string shape_error(const Rope& rope, const OperationView& view) {
 }
 
 // An angle, a sine or cosine, a factor.
-Cost cost(const RotaryTable&, const OperationView& view, const Load&) {
+Cost cost(const RotaryTable&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[RotaryTable::kTable].shape.elements(), 3);
 }
 
 // Two products and a sum.
-Cost cost(const Rope&, const OperationView& view, const Load&) {
+Cost cost(const Rope&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Rope::kY].shape.elements(), 3);
 }
 

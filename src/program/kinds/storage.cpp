@@ -101,30 +101,30 @@ double written_bytes(const OperationView& view) {
 }
 
 // Bytes of the file: converting and quantising go on next to reading.
-Cost cost(const Read& read, const OperationView& view, const Load&) {
+Cost cost(const Read& read, const OperationView& view, const Extent&) {
   const Tensor& tensor = view[Read::kTensor];
   const int64_t width = read.file_width > 0 ? read.file_width : base::size_of(tensor.dtype);
   return {.flops = 0, .bytes = static_cast<double>(tensor.shape.elements() * width), .launches = 0};
 }
-Cost cost(const ReadNf4& read, const OperationView& view, const Load&) {
+Cost cost(const ReadNf4& read, const OperationView& view, const Extent&) {
   const auto values = static_cast<double>(stored_elements<ReadNf4>(view) * read.file_width);
   return {.flops = 0, .bytes = read.stored ? written_bytes(view) : values, .launches = 0};
 }
-Cost cost(const Write& write, const OperationView& view, const Load&) {
+Cost cost(const Write& write, const OperationView& view, const Extent&) {
   const auto bytes = static_cast<double>(view[Write::kTensor].bytes());
   return {.flops = 0, .bytes = write.read_back ? 2 * bytes : bytes, .launches = 0};
 }
 
-Cost cost(const Fill&, const OperationView& view, const Load&) {
+Cost cost(const Fill&, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = written_bytes(view)};
 }
 // Its values are written and read once, in the type in which they are quantised.
-Cost cost(const FillNf4&, const OperationView& view, const Load&) {
+Cost cost(const FillNf4&, const OperationView& view, const Extent&) {
   constexpr double kValueBytes = 2;
   const auto elements = static_cast<double>(stored_elements<FillNf4>(view));
   return {.flops = 0, .bytes = written_bytes(view) + 2 * kValueBytes * elements};
 }
-Cost cost(const Put&, const OperationView& view, const Load&) {
+Cost cost(const Put&, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = written_bytes(view)};
 }
 
@@ -136,14 +136,14 @@ RateKey storage_key(const char* name, const Cost& cost) {
   key.unit = Work::storage_bytes;
   return key;
 }
-RateKey rate_key(const Read& read, const OperationView& view, const Load& load) {
-  return storage_key("storage read", cost(read, view, load));
+RateKey rate_key(const Read& read, const OperationView& view, const Extent& extent) {
+  return storage_key("storage read", cost(read, view, extent));
 }
-RateKey rate_key(const ReadNf4& read, const OperationView& view, const Load& load) {
-  return storage_key("storage read", cost(read, view, load));
+RateKey rate_key(const ReadNf4& read, const OperationView& view, const Extent& extent) {
+  return storage_key("storage read", cost(read, view, extent));
 }
-RateKey rate_key(const Write& write, const OperationView& view, const Load& load) {
-  return storage_key("storage write", cost(write, view, load));
+RateKey rate_key(const Write& write, const OperationView& view, const Extent& extent) {
+  return storage_key("storage write", cost(write, view, extent));
 }
 
 }  // namespace

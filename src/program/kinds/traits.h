@@ -41,12 +41,15 @@ struct Traits {
   // Begins a copy between two spaces that goes on during what follows; ends one.
   bool begins_copy = false;
   bool ends_copy = false;
-  // The operand whose values say how much of the work is done. Shapes of library calls depend on
-  // them, so the host holds a copy.
-  std::string_view extent = {};
+  // The operands whose values say how much of the work is done; their capacity is in their shapes.
+  // The host holds a copy (batch_bounds.h), which the kind's extent_of() turns into an amount
+  // (extent.h).
+  std::array<std::string_view, 2> extents = {};
   // Attributes that say how it is done, and are left to lower and to the target. A backend notes
   // what it did under the same names (backends/trace.h).
   std::array<std::string_view, 3> decisions = {};
+
+  constexpr bool has_extent() const { return !extents[0].empty(); }
 };
 
 template <typename Struct>

@@ -53,20 +53,20 @@ std::string shape_error(const Await&, const OperationView& view) {
 }
 
 // What crosses the link, once.
-Cost cost(const Copy&, const OperationView& view, const Load&) {
+Cost cost(const Copy&, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = static_cast<double>(view[Copy::kX].bytes())};
 }
-Cost cost(const Transfer&, const OperationView& view, const Load&) {
+Cost cost(const Transfer&, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = static_cast<double>(view[Transfer::kX].bytes())};
 }
 
-Cost cost(const Await&, const OperationView&, const Load&) { return {}; }
+Cost cost(const Await&, const OperationView&, const Extent&) { return {}; }
 
-RateKey rate_key(const Copy& copy, const OperationView& view, const Load& load) {
-  return link_key(view, cost(copy, view, load));
+RateKey rate_key(const Copy& copy, const OperationView& view, const Extent& extent) {
+  return link_key(view, cost(copy, view, extent));
 }
-RateKey rate_key(const Transfer& transfer, const OperationView& view, const Load& load) {
-  return link_key(view, cost(transfer, view, load));
+RateKey rate_key(const Transfer& transfer, const OperationView& view, const Extent& extent) {
+  return link_key(view, cost(transfer, view, extent));
 }
 
 }  // namespace
