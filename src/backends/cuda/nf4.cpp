@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/nf4.h"
 
-#include "backends/cuda/kernels/few_rows.h"
+#include "backends/cuda/few_rows.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "base/error.h"
@@ -36,14 +36,10 @@ void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaCont
 }
 
 void run(const MatmulNf4& matmul, const Invocation& invocation, CudaContext& context) {
-  const Matrix x = matrix_of(invocation[MatmulNf4::kX]);
-  const Matrix y = matrix_of(invocation[MatmulNf4::kY]);
-  multiply_few_rows_nf4({.inputs = walk_rows({&x}),
-                         .outputs = y.columns,
-                         .x = x.operand,
-                         .weight = stored_weight(matmul, invocation),
-                         .y = y.operand},
-                        context.stream.get());
+  multiply_few_rows(FewRowsNf4Product{.x = matrix_of(invocation[MatmulNf4::kX]),
+                                      .weight = stored_weight(matmul, invocation),
+                                      .y = matrix_of(invocation[MatmulNf4::kY])},
+                    context);
 }
 
 }  // namespace

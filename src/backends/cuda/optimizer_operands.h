@@ -23,11 +23,6 @@ AdamWConstants adamw_constants(const Attributes& adamw, const Invocation& invoca
       adamw.seed};
 }
 
-// Whether kernels may read it so many bytes at a time.
-inline bool is_aligned(const void* address, uintptr_t bytes = 16) {
-  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
-}
-
 // As one row; an optimizer's tensors have no gaps.
 inline Matrix whole_matrix(const Buffer& buffer) {
   Matrix matrix = matrix_of(buffer);
