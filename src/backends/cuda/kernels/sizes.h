@@ -78,6 +78,18 @@ inline constexpr int64_t kNormElements = 16384;
 constexpr int64_t norm_partials(int64_t rows, int64_t columns) {
   return rows * ceil_div(columns, kNormElements);
 }
+// Where there are more than a block adds up, each block leaves the sum of so many, in fp64 behind
+// them, at an even float.
+inline constexpr int64_t kNormBlockPartials = 4096;
+constexpr int64_t norm_sums(int64_t partials) {
+  return partials <= kNormBlockPartials ? 0 : ceil_div(partials, kNormBlockPartials);
+}
+constexpr int64_t norm_sums_offset(int64_t partials) { return (partials + 1) / 2 * 2; }
+constexpr int64_t norm_scratch_bytes(int64_t partials) {
+  if (norm_sums(partials) == 0) return partials * int64_t{sizeof(float)};
+  return norm_sums_offset(partials) * int64_t{sizeof(float)} +
+         norm_sums(partials) * int64_t{sizeof(double)};
+}
 
 // Tensors that one launch of an optimizer steps: what fits into a kernel's arguments.
 inline constexpr int kTensorsPerStep = 56;
