@@ -29,9 +29,11 @@ std::string shape_error(const OperationView& view) {
 }
 
 Cost cost(const OperationView& view, const Load& load) {
-  return ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
+  Cost cost = ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
     return kind.cost(attributes, view, load);
   });
+  if (view.operation.joined) cost.launches = 0;
+  return cost;
 }
 
 void differentiate(const Operation& operation, Tape& tape) {

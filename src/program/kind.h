@@ -30,7 +30,7 @@ struct Cost {
   // Of the bytes, those that move while nothing is computed: what the first of two products leaves
   // for the second.
   double serial_bytes = 0;
-  double launches = 1;
+  double launches = 1;  // 0 of what is joined
 };
 
 // Whether the tensors obey the kind's shape rule, and operand_error: empty if so, else what is

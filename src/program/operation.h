@@ -47,7 +47,9 @@ struct Operation {
   std::vector<TensorId> updates;       // read and written in place
   TensorId workspace = kNone;          // scratch, undefined before and after
   Channel channel = Channel::compute;  // another one only of what begins a copy or reaches files
-  // Done in one go with the operation before it, as the target decided: one launch for both.
+  // Done in one go with the operation before it, as the target decided: one launch for both. What
+  // any of such a run of operations touches lives throughout it, because they are not done in
+  // order.
   bool joined = false;
   Phase phase = Phase::forward;
   int32_t layer = -1;  // -1: belongs to no layer

@@ -1,5 +1,8 @@
-// Products of a few rows (decoding): from operands to the kernels that suit them.
+// Products of a few rows (decoding): from operands to the kernels that suit them, one by one or
+// several operations of a layer in one launch (needs/few_rows.h).
 #pragma once
+
+#include <span>
 
 #include "backends/cuda/context.h"
 #include "backends/cuda/kernels/nf4.h"
@@ -23,5 +26,12 @@ struct FewRowsNf4Product {
   Matrix y;
 };
 void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context);
+
+// The weight of an operation that has one stored as NF4.
+template <typename Attributes>
+StoredNf4 stored_weight(const Attributes& attributes, const Invocation& invocation);
+
+// Operations that were joined: few_rows_together says which.
+void run_few_rows_together(std::span<const Invocation> list, CudaContext& context);
 
 }  // namespace snug::backends::cuda

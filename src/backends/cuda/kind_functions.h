@@ -25,7 +25,8 @@ struct KindFunctions {
   // Queues the operation on the context's stream and returns; looks at no value on the device.
   // Scratch is invocation.workspace, whose size is what needs/kind_needs.h says of the same shapes.
   void (*run)(const Struct&, const Invocation&, CudaContext&);
-  // Runs operations that were joined, the first of which has these attributes. Null: none are.
+  // Runs operations that were joined, two or more, the first of which has these attributes. Null:
+  // none are.
   void (*run_together)(const Struct&, List, CudaContext&) = nullptr;
   // What is kept of an operation between runs. Null: nothing.
   std::unique_ptr<Prepared> (*prepare)(const Struct&, const View&, CudaContext&) = nullptr;

@@ -131,8 +131,12 @@ void run(const Matmul& matmul, const Invocation& invocation, CudaContext& contex
               context.stream.get());
 }
 
+void run_together(const Matmul&, std::span<const Invocation> list, CudaContext& context) {
+  run_few_rows_together(list, context);
+}
+
 }  // namespace
 
-SNUG_CUDA_KIND(Matmul, .prepare = prepare, .tune = tune);
+SNUG_CUDA_KIND(Matmul, .run_together = run_together, .prepare = prepare, .tune = tune);
 
 }  // namespace snug::backends::cuda

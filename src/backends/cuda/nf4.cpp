@@ -6,7 +6,6 @@
 #include "base/error.h"
 
 namespace snug::backends::cuda {
-namespace {
 
 using program::DequantizeNf4;
 using program::MatmulNf4;
@@ -29,6 +28,10 @@ StoredNf4 stored_weight(const Attributes& attributes, const Invocation& invocati
   return stored;
 }
 
+template StoredNf4 stored_weight(const MatmulNf4& attributes, const Invocation& invocation);
+
+namespace {
+
 void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaContext& context) {
   Matrix w = matrix_of(invocation[DequantizeNf4::kW]);
   const Walk walk = walk_flat({&w});
@@ -42,9 +45,13 @@ void run(const MatmulNf4& matmul, const Invocation& invocation, CudaContext& con
                     context);
 }
 
+void run_together(const MatmulNf4&, std::span<const Invocation> list, CudaContext& context) {
+  run_few_rows_together(list, context);
+}
+
 }  // namespace
 
 SNUG_CUDA_KIND(DequantizeNf4);
-SNUG_CUDA_KIND(MatmulNf4);
+SNUG_CUDA_KIND(MatmulNf4, .run_together = run_together);
 
 }  // namespace snug::backends::cuda

@@ -152,7 +152,9 @@ std::string shape_error(const CacheWrite&, const OperationView& view) {
 Cost cost(const Attention& attention, const OperationView& view, const Load& load) {
   const Tensor& k = view[Attention::kK];
   const Segments segments = segments_of(view[Attention::kQ], k, view[Attention::kQBounds], load);
-  return {score_flops(attention, segments), bytes_of(attention, view, segments)};
+  Cost cost{score_flops(attention, segments), bytes_of(attention, view, segments)};
+  if (attention.splits > 0) cost.launches = 2;  // the parts, and their sum
+  return cost;
 }
 
 // Five products where the forward pass has two: the scores again, dp, dq, dk and dv.

@@ -112,6 +112,7 @@ struct CacheWrite {
   static constexpr auto kSlots = read<CacheWrite>(1, "slots");
   static constexpr auto kCache = update<CacheWrite>(2, "cache");
   static constexpr std::array kOperands{kX, kSlots, kCache};
+  static constexpr Traits kTraits{.is_joinable = true};
 };
 
 }  // namespace snug::program

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/kernels/few_rows_batch.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
+#include "backends/cuda/kernels/rms_norm.cuh"
 #include "backends/cuda/kernels/silu.cuh"
 
 namespace snug::backends::cuda {
@@ -36,6 +37,38 @@ __device__ void share_rows(const Operand& x, int64_t rows, int64_t columns, uint
     const int64_t column = i % vectors * kVectorElements;
     store_vector(shared + row * few_rows_stride(columns) + column,
                  load_vector(static_cast<const uint16_t*>(x.data) + row * x.stride + column));
+  }
+}
+
+// The same rows, normed: the bits of rms_norm, whose block has a thread for each of `threads` here.
+__device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t columns,
+                                  uint16_t* shared) {
+  __shared__ float partial[kMostRowThreads / kLanes];
+  const uint32_t threads = row_threads(columns / kVectorElements);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (uint32_t thread = threadIdx.x; thread < threads; thread += kThreads) {
+      float squares = 0.0F;
+      for (int64_t column = int64_t{thread} * kVectorElements; column < columns;
+           column += int64_t{threads} * kVectorElements) {
+        const auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
+        for (int i = 0; i < kVectorElements; ++i) squares += value.at[i] * value.at[i];
+      }
+      squares = warp_sum(squares);
+      if (thread % kLanes == 0) partial[thread / kLanes] = squares;
+    }
+    __syncthreads();
+    float squares = 0.0F;
+    for (uint32_t warp = 0; warp < threads / kLanes; ++warp) squares += partial[warp];
+    const float root = root_of(squares, columns, norm.epsilon);
+    for (int64_t column = int64_t{threadIdx.x} * kVectorElements; column < columns;
+         column += int64_t{kThreads} * kVectorElements) {
+      auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
+      const auto weight = load<kVectorElements>(norm.weight, column);
+      for (int i = 0; i < kVectorElements; ++i) value.at[i] *= root * weight.at[i];
+      store(Operand{shared, 0, true}, row * few_rows_stride(columns) + column, value);
+      if (blockIdx.x == 0) store(norm.y, row * norm.y.stride + column, value);
+    }
+    __syncthreads();  // the next row's sums take the place of these
   }
 }
 
@@ -105,7 +138,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const typename Batch::Rows rows(part[tile].weight, first_output, part->outputs, run.columns);
     batch.load(rows, share.begin, share.end);
     if (tile == 0) {
-      if constexpr (kShared) share_rows(run.x, run.rows, run.columns, shared_x);
+      if constexpr (kShared) {
+        if (run.norm.y.data != nullptr)
+          share_normed_rows(run.norm, run.rows, run.columns, shared_x);
+        else
+          share_rows(run.x, run.rows, run.columns, shared_x);
+      }
       if constexpr (kCodes) share_pairs(values, pairs);
       if constexpr (kShared || kCodes) __syncthreads();
     }
@@ -126,8 +164,8 @@ void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, cudaStrea
   if (run.blocks == 0 || run.rows == 0) return;
   constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
   const int64_t x_bytes = few_rows_shared_bytes(run.rows, run.columns);
-  // Sixteen bits of a weight are as many as of x: x is read where it lies, next to them.
-  const bool shares = kCodes && x_bytes <= kFewRowsSharedBytes;
+  // Without codes and a norm x is read where it lies, next to the weight.
+  const bool shares = run.norm.y.data != nullptr || (kCodes && x_bytes <= kFewRowsSharedBytes);
   LaunchShape shape;
   shape.grid.x = run.blocks;
   shape.block.x = kThreads;
