@@ -176,7 +176,7 @@ def short_name(mangled: str) -> str:
         length, begin = int(match[0]), match.end()
         word = mangled[begin:begin + length]
         at = begin + length if re.fullmatch(r"[A-Za-z_]\w*", word) and len(word) == length else begin
-        if at != begin and word not in ("snug", "backends", "cuda") and not word.startswith("_GLOBAL__N_"):
+        if at != begin and word not in ("snug", "backends", "cuda", "_") and not word.startswith("_GLOBAL__N_"):
             words.append(word)
     counts = re.findall(r"ILi(\d+)E", mangled)
     name = words[0] if words else mangled
