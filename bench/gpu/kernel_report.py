@@ -44,6 +44,10 @@ COUNTED = (
     Counted("RoundedSum", r"STG\.E\.U16", 8, 8),
     Counted("softmax_kernel", r"MUFU\.EX2", 32, 32, loop=True),
     Counted("dequantize_kernelILi8E", r"STG\.E\.128", 4, 32),
+    Counted("few_rows_kernelILi8E", r"FFMA", 8, 8, loop=True),
+    Counted("few_rows_nf4_kernelILi8E", r"FFMA", 8, 8, loop=True),
+    Counted("few_rows_matrix_kernelINS1_9Bf16Batch", r"HMMA", 8, 64, loop=True),
+    Counted("few_rows_matrix_kernelINS1_8Nf4Batch", r"HMMA", 16, 128, loop=True),
 )
 
 
@@ -57,6 +61,27 @@ class Kernel:
 
     def forms(self, pattern: str) -> int:
         return sum(bool(re.match(pattern, opcode)) for _, _, opcode, _ in self.code)
+
+
+def registers_in(text: str) -> set[int]:
+    """Of what an instruction names; a 64-bit address is two."""
+    return {int(name) + i for name, pair in re.findall(r"\bR(\d+)(\.64)?", text) for i in range(2 if pair else 1)}
+
+
+def loads_in_flight(kernel: Kernel) -> int:
+    """The most 16-byte loads that stand one after another, in the order of the code, before an instruction reads one of them."""
+    most, pending = 0, []
+    for _, _, opcode, rest in kernel.code:
+        loads = re.match(r"LDG.*128", opcode)
+        words = rest.split(",", 1)
+        read = registers_in(rest if re.match("ST|RED", opcode) or len(words) < 2 else words[1])
+        if any(read & loaded for loaded in pending):
+            pending = []
+        if loads:
+            first = int(re.search(r"\bR(\d+)", rest)[1])
+            pending.append(set(range(first, first + 4)))
+            most = max(most, len(pending))
+    return most
 
 
 def cuobjdump(words: list) -> str:
@@ -138,7 +163,8 @@ def lines_of(folder: pathlib.Path) -> dict[str, str]:
         for kernel in kernels_of(path):
             short = short_name(kernel.name)
             found[short] = (f"{kernel.registers} registers, {kernel.stack} bytes of local memory, {kernel.shared} shared, {len(kernel.code)} instructions "
-                            f"({kernel.forms('LDL|STL')} local, {kernel.forms('LDS')} LDS, {kernel.forms(r'LDG.*128')} of {kernel.forms('LDG')} loads in 16 bytes)"
+                            f"({kernel.forms('LDL|STL')} local, {kernel.forms('LDS')} LDS, {kernel.forms(r'LDG.*128')} of {kernel.forms('LDG')} loads in 16 bytes, "
+                            f"{loads_in_flight(kernel)} of those in flight)"
                             + "".join(f"; {text}" for text in per_element(kernel)))
     return found
 
@@ -150,11 +176,13 @@ def short_name(mangled: str) -> str:
         length, begin = int(match[0]), match.end()
         word = mangled[begin:begin + length]
         at = begin + length if re.fullmatch(r"[A-Za-z_]\w*", word) and len(word) == length else begin
-        if at != begin and word not in ("snug", "backends", "cuda") and not word.startswith("_GLOBAL__N_"):
+        if at != begin and word not in ("snug", "backends", "cuda", "_") and not word.startswith("_GLOBAL__N_"):
             words.append(word)
     counts = re.findall(r"ILi(\d+)E", mangled)
     name = words[0] if words else mangled
-    inner = [word for word in words[1:2] if name.startswith("over_items")] + counts[:1]
+    inner = [word for word in words[1:2] if name.startswith("over_items") or word.endswith("Batch")] + counts[:1]
+    if len(words) > 1 and words[1].endswith("Batch"):
+        inner += ["true" if flag == "1" else "false" for flag in re.findall(r"Lb([01])E", mangled)]
     return name + (f"<{', '.join(inner)}>" if inner else "")
 
 

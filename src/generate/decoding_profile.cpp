@@ -11,6 +11,7 @@
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
 #include "plan/profile_lines.h"
+#include "plan/token_work.h"
 #include "program/kind.h"
 #include "runtime/stopwatch.h"
 
@@ -40,6 +41,11 @@ Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, Generatio
   generator.run(prompts, options);
   options.max_new_tokens = new_tokens;
   const Generation made = generator.run(prompts, options).front();
+  if (made.ids.size() < 2)
+    base::throw_user_error(
+        "A rate of decoding needs at least two new tokens, and there is {}: raise max_new_tokens, or "
+        "give a prompt after which the model does not end at once",
+        made.ids.size());
   return {static_cast<int64_t>(made.ids.size()), generator.times()};
 }
 
@@ -59,6 +65,7 @@ class Profile {
   }
 
   const std::string& basis() const { return basis_; }
+  plan::TokenWork work() const { return plan::token_work(program_, expected_); }
   std::vector<plan::ProfileLine> lines() const {
     std::vector<plan::ProfileLine> found;
     for (const auto& named : lines_) found.push_back(named.second);
@@ -131,6 +138,7 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
   const Rate rate = timed_rate(inference, prompts, options);
   const Profile profile(inference, recipe, prompts.front(),
                         std::min(kProfiledTokens, options.max_new_tokens - 1));
+  const plan::TokenWork work = profile.work();
   if (json) {
     fmt::print("{}\n",
                nlohmann::json{{"libraries", inference.executor().backend().library_versions()},
@@ -140,6 +148,9 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
                               {"decode_seconds", rate.times.decode_seconds},
                               {"tokens_per_second", rate.tokens_per_second()},
                               {"planned_basis", profile.basis()},
+                              {"launches", work.launches},
+                              {"layer_launches", work.layer_launches},
+                              {"token_bytes", work.bytes},
                               {"device", {{"peak_bytes", inference.device_bytes()}}},
                               {"operations", plan::json_of(profile.lines())}}
                    .dump(2));
@@ -147,9 +158,10 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
   }
   fmt::print(
       "{}a token takes {:.3f} ms ({:.1f} tokens/s), the prompt of {} {:.3f} ms; planned by {} "
-      "rates\n",
+      "rates\na token is {:.0f} launches, {:.1f} in a layer, and {:.0f} bytes\n",
       plan::text_of(profile.lines()), 1e3 / rate.tokens_per_second(), rate.tokens_per_second(),
-      prompt_tokens, rate.times.prefill_seconds * 1e3, profile.basis());
+      prompt_tokens, rate.times.prefill_seconds * 1e3, profile.basis(), work.launches,
+      work.layer_launches, work.bytes);
   return 0;
 }
 

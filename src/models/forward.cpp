@@ -178,11 +178,15 @@ class Forward {
   };
 
   Heads project(TensorId x) {
+    // What reads the same stands side by side, so that a target may do it together.
     const bool bias = config_.qkv_bias;
-    return {
-        rope(head_norm(linear(x, modules::kQuery, "q", bias), "q", modules::kQueryNorm), "q_rope"),
-        rope(head_norm(linear(x, modules::kKey, "k", bias), "k", modules::kKeyNorm), "k_rope"),
-        linear(x, modules::kValue, "v", bias)};
+    TensorId q = linear(x, modules::kQuery, "q", bias);
+    TensorId k = linear(x, modules::kKey, "k", bias);
+    const TensorId v = linear(x, modules::kValue, "v", bias);
+    q = head_norm(q, "q", modules::kQueryNorm);
+    k = head_norm(k, "k", modules::kKeyNorm);
+    q = rope(q, "q_rope");
+    return {q, rope(k, "k_rope"), v};
   }
 
   Heads project_fused(TensorId x) {

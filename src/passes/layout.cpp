@@ -112,12 +112,14 @@ int64_t SpaceLayout::lower_bound_bytes() const {
 std::vector<Interval> live_intervals(const Program& program) {
   const auto end = static_cast<int32_t>(program.operations.size());
   std::vector<Interval> intervals(program.tensors.size(), Interval{end, -1});
-  for (int32_t i = 0; i < end; ++i)
+  for (int32_t i = 0; i < end; ++i) {
+    const auto [first, last] = done_with(program, static_cast<size_t>(i));
     for_each_tensor(program.operations[static_cast<size_t>(i)], [&](TensorId id) {
       Interval& interval = intervals[static_cast<size_t>(program.owner(id))];
-      interval.first = std::min(interval.first, i);
-      interval.last = std::max(interval.last, i);
+      interval.first = std::min(interval.first, static_cast<int32_t>(first));
+      interval.last = std::max(interval.last, static_cast<int32_t>(last));
     });
+  }
   for (size_t id = 0; id < intervals.size(); ++id)
     if (intervals[id].last < 0 && program.tensors[id].role == Role::staging)
       intervals[id] = {0, std::max(0, end - 1)};

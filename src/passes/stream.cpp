@@ -325,9 +325,10 @@ class Streamer {
     for (auto* ids : {&operation.reads, &operation.writes, &operation.updates})
       for (TensorId& id : *ids) id = current(id);
     operation.on_host = placement_.is_on_host(operation_at(i));
-    const bool is_apart = result_.operations.size() != end_of_last_ || operation.on_host ||
-                          (end_of_last_ > 0 && result_.operations.back().on_host);
-    if (is_apart) operation.joined = false;
+    // What a copy comes between is no longer one launch, nor is what follows in it.
+    is_divided_ = operation.joined && (is_divided_ || result_.operations.size() != end_of_last_ ||
+                                       operation.on_host || result_.operations.back().on_host);
+    if (is_divided_) operation.joined = false;
     if (operation.on_host && !placement_.reaches_device) operation.channel = Channel::host;
     result_.operations.push_back(std::move(operation));
     end_of_last_ = result_.operations.size();
@@ -345,6 +346,7 @@ class Streamer {
   std::deque<Pending> pending_;    // the oldest first
   int64_t pending_bytes_ = 0;
   int64_t held_bytes_ = 0;  // by copies
+  bool is_divided_ = false;  // the run of joined operations that the walk is in
   size_t end_of_last_ = 0;  // in the result: the position after the last operation of the input
 };
 

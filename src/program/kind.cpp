@@ -33,6 +33,7 @@ Cost cost(const OperationView& view, const BatchBounds& bounds) {
   Cost cost = ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
     return kind.cost(attributes, view, extent);
   });
+  if (view.operation.joined) cost.launches = 0;
   if (traits_of(view.operation).reads_in_place && !view.operation.on_host)
     for (const TensorId id : view.operation.reads)
       if (const Tensor& tensor = view.program.tensor(id); tensor.space != Space::device)

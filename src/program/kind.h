@@ -26,7 +26,7 @@ struct Cost {
   double serial_bytes = 0;
   // Of the bytes, those that the device reads in the host's memory, over the link.
   double link_bytes = 0;
-  double launches = 1;
+  double launches = 1;  // 0 of what is joined
 };
 
 // Whether the tensors obey the kind's shape rule, and operand_error: empty if so, else what is

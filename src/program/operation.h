@@ -56,7 +56,9 @@ struct Operation {
   TensorId workspace = kNone;          // scratch, undefined before and after
   // Another one only of what begins a copy, reaches files or is placed on the host.
   Channel channel = Channel::compute;
-  // Done in one go with the operation before it, as the target decided: one launch for both.
+  // Done in one go with the operation before it, as the target decided: one launch for both. What
+  // any of such a run of operations touches lives throughout it, because they are not done in
+  // order.
   bool joined = false;
   // Placed on the host: its processor works on the tensors where the host's memory holds them.
   bool on_host = false;

@@ -16,4 +16,12 @@ std::unordered_map<std::string_view, TensorId> Program::index_by_name() const {
   return index;
 }
 
+Together done_with(const Program& program, size_t operation) {
+  const auto& list = program.operations;
+  Together together{operation, operation};
+  while (together.first > 0 && list[together.first].joined) --together.first;
+  while (together.last + 1 < list.size() && list[together.last + 1].joined) ++together.last;
+  return together;
+}
+
 }  // namespace snug::program

@@ -50,6 +50,14 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
+// Operations [first, last] that are done in one go with this one of the list: it alone, or what is
+// joined.
+struct Together {
+  size_t first;
+  size_t last;
+};
+Together done_with(const Program& program, size_t operation);
+
 // An operation with its program: how kinds, targets and backends look at its tensors.
 struct OperationView {
   const Program& program;

@@ -169,13 +169,16 @@ class Verifier {
            program_.tensor(y).space != Space::device;
   }
 
-  // Only steps of optimizers run together, and only of one kind.
+  // Steps of optimizers run together, of one kind, and parts of a layer.
   void check_joined(size_t i) {
     const Operation& operation = program_.operations[i];
     if (!operation.joined) return;
-    const bool fits = i > 0 && traits_of(operation).is_optimizer &&
-                      operation.kind() == program_.operations[i - 1].kind();
-    if (!fits) report(i, "is joined to what it cannot run with");
+    const auto fits_to = [&](const Operation& before) {
+      if (traits_of(operation).is_optimizer) return operation.kind() == before.kind();
+      return traits_of(operation).is_joinable && traits_of(before).is_joinable;
+    };
+    if (i == 0 || !fits_to(program_.operations[i - 1]))
+      report(i, "is joined to what it cannot run with");
   }
 
   // Every kind runs on the device and reaches nothing else, except for copies between spaces, what

@@ -10,8 +10,8 @@
 namespace snug::program {
 namespace {
 
-// First and last operation that touches an owner. Run and step tensors, and those that no operation
-// touches (slots of a load ring), live throughout.
+// First and last operation that touches an owner, or is done together with one that does. Run and
+// step tensors, and those that no operation touches (slots of a load ring), live throughout.
 struct Life {
   int64_t begin = -1;  // -1: never alive
   int64_t end = -1;
@@ -43,10 +43,11 @@ class OffsetVerifier {
   void find_lives() {
     const auto last = static_cast<int64_t>(program_.operations.size());
     for (int64_t step = 0; step < last; ++step) {
+      const auto together = done_with(program_, static_cast<size_t>(step));
       for_each_tensor(program_.operations[static_cast<size_t>(step)], [&](TensorId id) {
         Life& owner = lives_[static_cast<size_t>(program_.owner(id))];
-        if (owner.begin < 0) owner.begin = step;
-        owner.end = std::max(owner.end, step);
+        if (owner.begin < 0) owner.begin = static_cast<int64_t>(together.first);
+        owner.end = std::max(owner.end, static_cast<int64_t>(together.last));
       });
     }
     for (size_t i = 0; i < lives_.size(); ++i) {

@@ -20,6 +20,10 @@ constexpr Size kThinSizes[]{{16, 1031, 192}, {192, 1031, 16}, {130, 600, 24}, {1
                             {515, 300, 16},  {33, 513, 145},  {150, 257, 9},  {24, 1096, 72},
                             {200, 1096, 16}, {72, 520, 40}};
 
+// A few rows of whole vectors, as decoding has them; inputs of several rounds, and outputs that end
+// within a tile.
+constexpr Size kFewRowsSizes[]{{1, 1096, 35}, {4, 3080, 24}, {3, 40, 130}, {2, 264, 16}};
+
 constexpr Matmul kForms[]{
     {},
     {.transpose_b = true},
@@ -89,8 +93,10 @@ void add_cases(CaseList& list) {
     for (const Matmul& form : kForms) add_case(list, size, form, false);
   for (const Size& size : kThinSizes)
     for (const Matmul& form : kForms) add_case(list, size, form, false);
-  for (const Size& size :
-       {Size{17, 65, 33}, Size{16, 257, 145}, Size{145, 33, 257}, Size{145, 257, 24}})
+  for (const Size& size : kFewRowsSizes)
+    for (const Matmul& form : kForms) add_case(list, size, form, false);
+  for (const Size& size : {Size{17, 65, 33}, Size{16, 257, 145}, Size{145, 33, 257},
+                           Size{145, 257, 24}, Size{3, 520, 72}})
     for (const Matmul& form : kForms) add_case(list, size, form, true);
 }
 

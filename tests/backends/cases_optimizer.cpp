@@ -25,6 +25,14 @@ void add_norms(CaseList& list) {
     const auto norm = builder.output_measure({1});
     list.add(builder.finish(fmt::format("{} elements", size), program::GlobalNorm{}, {x}, {norm}));
   }
+  // Rows that do not lie side by side are summed one by one: many sums.
+  for (const int64_t rows : {4096, 4097, 12289}) {
+    CaseBuilder builder = list.builder();
+    builder.use_views();
+    const auto x = builder.activation({rows, 2}, 1.0);
+    const auto norm = builder.output_measure({1});
+    list.add(builder.finish(fmt::format("{} rows", rows), program::GlobalNorm{}, {x}, {norm}));
+  }
   for (const float max_norm : {0.0F, 1.0F})
     for (const double value : {0.0, 0.5, 3.0, HUGE_VAL}) {
       CaseBuilder builder = list.builder();

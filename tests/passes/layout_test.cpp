@@ -42,6 +42,25 @@ TEST(Place, AStackReachesTheBound) {
   EXPECT_EQ(place(blocks).bytes, peak_live_bytes(blocks));
 }
 
+TEST(Layout, WhatIsJoinedLivesAsLongAsTheFirstAndTheLastOfIt) {
+  const program::Program program = parse(R"(program p
+tensor x (8, 4) bf16 batch step
+tensor w (4, 4) bf16 weight run
+a (8, 4) bf16 = add(x, x)
+b (8, 4) bf16 = matmul(a, w)
+c (8, 4) bf16 = silu_mul(b, x) joined
+d (8, 4) bf16 = add(c, x)
+)");
+  const auto intervals = live_intervals(program);
+  const auto of = [&](const char* name) {
+    const Interval& interval = intervals[static_cast<size_t>(program.find(name))];
+    return std::pair{interval.first, interval.last};
+  };
+  EXPECT_EQ(of("a"), (std::pair{0, 2}));
+  EXPECT_EQ(of("b"), (std::pair{1, 2}));
+  EXPECT_EQ(of("c"), (std::pair{1, 3}));
+}
+
 TEST(Layout, RunAndStepTensorsHaveOneOffsetAndProgramsOverlay) {
   const std::vector<program::Program> programs{parse(R"(program one
 tensor w (64, 4) f32 weight run

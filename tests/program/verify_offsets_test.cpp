@@ -32,6 +32,20 @@ TEST(VerifyOffsets, AcceptsAnOutputInPlaceOfADyingInput) {
   EXPECT_EQ(problems_of(kChain, {0, 64, 96, 160, 160}), Problems{});
 }
 
+// What is done in one go is not done in order: c may not take the bytes of a, which b reads.
+TEST(VerifyOffsets, WhatIsJoinedTouchesLivesThroughout) {
+  const std::string text =
+      "program p\n"
+      "tensor x (8, 4) bf16 batch step\n"
+      "tensor w (4, 4) bf16 weight run\n"
+      "a (8, 4) bf16 = add(x, x)\n"
+      "b (8, 4) bf16 = matmul(a, w)\n"
+      "c (8, 4) bf16 = silu_mul(b, x)";
+  EXPECT_EQ(problems_of(text + "\n", {0, 64, 96, 160, 96}), Problems{});
+  EXPECT_EQ(problems_of(text + " joined\n", {0, 64, 96, 160, 96}),
+            Problems{"'a' at [96, 160) and 'c' at [96, 160) overlap in operation 1"});
+}
+
 TEST(VerifyOffsets, RefusesInPlaceWhereTheKindDoesNotWorkSo) {
   EXPECT_EQ(problems_of(kChain, {0, 64, 96, 96, 160}),
             Problems{"'a' at [96, 160) and 'b' at [96, 160) overlap in operation 1"});

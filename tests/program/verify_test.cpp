@@ -73,6 +73,13 @@ TEST(Verify, OnlyNeighbouringStepsAreJoined) {
             Problems{std::string("operation 0 (adamw) ") + problem});
   EXPECT_EQ(problems_of("y (8, 4) bf16 = add(x, x)\nz (8, 4) bf16 = add(x, y) joined\n"),
             Problems{std::string("operation 1 (add) ") + problem});
+  const std::string product = "y (8, 4) bf16 = matmul(x, w)\n";
+  EXPECT_EQ(problems_of(product + "z (8, 4) bf16 = matmul(x, w) joined\n" +
+                        "g (8, 4) bf16 = silu_mul(y, z) joined\n"),
+            Problems{});
+  EXPECT_EQ(problems_of(product + "z (8, 4) bf16 = add(x, y)\n" +
+                        "g (8, 4) bf16 = matmul(x, w) joined\n"),
+            Problems{std::string("operation 2 (matmul) ") + problem});
 }
 
 TEST(Verify, Sizes) {

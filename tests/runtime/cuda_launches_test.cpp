@@ -1,9 +1,14 @@
 // How many kernels the emulated device is given for a program.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "block_fibers.h"
+#include "plan/clock.h"
+#include "plan/token_work.h"
 #include "runtime/adapter.h"
 #include "runtime/random_weights.h"
+#include "runtime/trace_check.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {
@@ -31,6 +36,111 @@ TEST(CudaLaunches, AnUpdateStepsItsTensorsTogether) {
     EXPECT_GE(run.job().find(program::ProgramName::update)->operations.size(), 28U);
     EXPECT_EQ(cuda_emulator::launches() - before, 4U);
   }
+}
+
+// Runs operations one by one.
+class Alone : public Executor::Observer {
+ public:
+  void before(const program::Program&, size_t) override {}
+  void after(const program::Program&, size_t) override {}
+};
+
+// Decodes three tokens of each sequence; the logits of all.
+class TinyDecoding {
+ public:
+  explicit TinyDecoding(const plan::InferenceSpec& spec)
+      : spec_(spec),
+        backend_(backends::open_backend("cuda", {})),
+        job_(plan::plan_inference(spec_, *backend_)),
+        executor_(job_, *backend_) {
+    random_weights(spec_.model, executor_);
+  }
+
+  Executor& executor() { return executor_; }
+  const program::Program& program() const { return *job_.find(kDecode); }
+
+  std::string run() {
+    std::string logits;
+    for (int32_t token = 0; token < 3; ++token) {
+      set_inputs(token);
+      executor_.run(kDecode);
+      backend_->synchronise();
+      const backends::Buffer& buffer =
+          executor_.tensor(kDecode, own_name(kDecode, program::kLogitsName));
+      std::string copy(static_cast<size_t>(buffer.bytes()), '\0');
+      backend_->copy(copy.data(), buffer.data, buffer.bytes());
+      logits += copy;
+    }
+    return logits;
+  }
+
+ private:
+  static constexpr auto kDecode = program::ProgramName::decode;
+
+  int32_t* input(std::string_view name) {
+    return executor_.tensor(kDecode, program::host_name(own_name(kDecode, name))).as<int32_t>();
+  }
+
+  void set_inputs(int32_t token) {
+    executor_.await_inputs(kDecode);
+    for (int32_t i = 0; i < static_cast<int32_t>(spec_.sequences); ++i) {
+      const auto first = static_cast<int32_t>(spec_.capacity) * i;
+      input(program::kTokensName)[i] = 3 * i + token;
+      input(program::kPositionsName)[i] = token;
+      input(program::kSlotsName)[i] = first + token;
+      input(program::kOutputRowsName)[i] = i;
+      for (const int32_t end : {0, 1}) {
+        input(program::kQueryBoundsName)[2 * i + end] = i + end;
+        input(program::kKeyBoundsName)[2 * i + end] = first + end * (token + 1);
+      }
+    }
+  }
+
+  plan::InferenceSpec spec_;
+  std::unique_ptr<backends::Backend> backend_;
+  plan::Job job_;
+  Executor executor_;
+};
+
+plan::InferenceSpec decoding_spec(int64_t sequences, std::optional<bool> nested) {
+  plan::InferenceSpec spec;
+  spec.model = testing::tiny_model();
+  spec.model.hidden_size = 192;
+  spec.model.num_heads = 4;
+  spec.model.num_kv_heads = 2;
+  spec.model.head_dim = 48;
+  spec.model.intermediate_size = 320;
+  spec.sequences = sequences;
+  spec.capacity = 8;
+  spec.prefill_tokens = 8;
+  spec.verify = true;
+  spec.init_seed = 7;
+  if (nested) spec.quantization = passes::QuantizeOptions{.nested = *nested, .kept = {}};
+  return spec;
+}
+
+// Those of one launch do what they do one by one, and are as few as planned.
+TEST(CudaLaunches, DecodingDoesALayerInFew) {
+  for (const std::optional<bool> nested : {std::optional<bool>(), {false}, {true}})
+    for (const int64_t sequences : {1, 3}) {
+      const plan::InferenceSpec spec = decoding_spec(sequences, nested);
+      TinyDecoding together(spec);
+      const plan::TokenWork work =
+          plan::token_work(together.program(), program::full_rows(spec.capacity));
+      EXPECT_EQ(work.layer_launches, nested ? 9 : 7) << "a stored product has no addend";
+      const uint64_t before = cuda_emulator::launches();
+      const std::string logits = together.run();
+      EXPECT_EQ(static_cast<double>(cuda_emulator::launches() - before), 3 * work.launches);
+      Alone alone;
+      TinyDecoding one_by_one(spec);
+      one_by_one.executor().set_observer(&alone);
+      const uint64_t middle = cuda_emulator::launches();
+      EXPECT_EQ(logits, one_by_one.run());
+      EXPECT_GT(cuda_emulator::launches() - middle, 6 * static_cast<uint64_t>(work.launches) / 2);
+      EXPECT_EQ(differences(together.program(),
+                            together.executor().run_traced(program::ProgramName::decode)),
+                std::vector<std::string>{});
+    }
 }
 
 }  // namespace

@@ -154,10 +154,12 @@ void CudaBackend::run_list(std::span<const Invocation> invocations) {
       if (invocation.channel == program::Channel::compute)
         context_->host_work.wait_for(invocation, context_->stream.get());
     ask<void>(*together[0].attributes, [&](const auto& attributes, const auto& kind) {
-      if (kind.run_together != nullptr) return kind.run_together(attributes, together, *context_);
-      SNUG_CHECK(count == 1, "{} operations joined that run one by one", count);
-      together[0].note_run();
-      kind.run(attributes, together[0], *context_);
+      if (count == 1) {
+        together[0].note_run();
+        return kind.run(attributes, together[0], *context_);
+      }
+      SNUG_CHECK(kind.run_together != nullptr, "{} operations joined that run one by one", count);
+      kind.run_together(attributes, together, *context_);
     });
   }
   context_->host_work.join(context_->stream.get());

@@ -3,6 +3,7 @@
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/rotations.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -40,10 +41,14 @@ void run(const CacheWrite&, const Invocation& invocation, CudaContext& context) 
               context.stream.get());
 }
 
+void run_together(const CacheWrite&, std::span<const Invocation> list, CudaContext& context) {
+  run_rotations_together(list, context);
+}
+
 }  // namespace
 
 SNUG_CUDA_KIND(Embedding);
 SNUG_CUDA_KIND(EmbeddingGrad);
-SNUG_CUDA_KIND(CacheWrite);
+SNUG_CUDA_KIND(CacheWrite, .run_together = run_together);
 
 }  // namespace snug::backends::cuda

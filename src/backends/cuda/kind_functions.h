@@ -29,7 +29,8 @@ struct KindFunctions {
   // that name extents, kernels read the bounds on the device, and launches are for all that shapes
   // allow.
   bool takes_extent = false;
-  // Runs operations that were joined, the first of which has these attributes. Null: none are.
+  // Runs operations that were joined, two or more, the first of which has these attributes. Null:
+  // none are.
   void (*run_together)(const Struct&, List, CudaContext&) = nullptr;
   // What is kept of an operation between runs. Null: nothing.
   std::unique_ptr<Prepared> (*prepare)(const Struct&, const View&, CudaContext&) = nullptr;

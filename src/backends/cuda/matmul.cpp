@@ -1,9 +1,8 @@
-#include "backends/cuda/kernels/few_rows.h"
-
+#include "backends/cuda/needs/matmul.h"
+#include "backends/cuda/few_rows.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
-#include "backends/cuda/needs/matmul.h"
 #include "backends/cuda/tune_product.h"
 
 namespace snug::backends::cuda {
@@ -89,14 +88,7 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
   int64_t products = 0;
   const auto multiply = [&](const Matrix& x, const Matrix& weight, float alpha) {
     ++products;
-    multiply_few_rows({.inputs = walk_rows({&x, &weight}),
-                       .outputs = y.columns,
-                       .x = x.operand,
-                       .weight = weight.operand,
-                       .addend = addend,
-                       .y = y.operand,
-                       .alpha = alpha},
-                      context.stream.get());
+    multiply_few_rows(FewRowsProduct{x, weight, addend, y, alpha}, context);
     addend = y.operand;
   };
   if (matmul.augmented)
@@ -139,8 +131,12 @@ void run(const Matmul& matmul, const Invocation& invocation, CudaContext& contex
               context.stream.get());
 }
 
+void run_together(const Matmul&, std::span<const Invocation> list, CudaContext& context) {
+  run_few_rows_together(list, context);
+}
+
 }  // namespace
 
-SNUG_CUDA_KIND(Matmul, .prepare = prepare, .tune = tune);
+SNUG_CUDA_KIND(Matmul, .run_together = run_together, .prepare = prepare, .tune = tune);
 
 }  // namespace snug::backends::cuda

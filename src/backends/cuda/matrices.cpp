@@ -7,11 +7,8 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr uintptr_t kVectorBytes = 16;
-
 bool allows_vectors(const Matrix& matrix) {
-  const bool aligned = reinterpret_cast<uintptr_t>(matrix.operand.data) % kVectorBytes == 0;
-  return aligned && matrix.columns % kVectorElements == 0 &&
+  return is_aligned(matrix.operand.data) && matrix.columns % kVectorElements == 0 &&
          (matrix.rows <= 1 || matrix.operand.stride % kVectorElements == 0);
 }
 

@@ -9,6 +9,11 @@
 
 namespace snug::backends::cuda {
 
+// Whether kernels may read it so many bytes at a time.
+inline bool is_aligned(const void* address, uintptr_t bytes = 16) {
+  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
+}
+
 struct Matrix {
   Operand operand;
   int64_t rows = 0;

@@ -1,12 +1,11 @@
 #include "backends/cuda/kernels/nf4.h"
 
-#include "backends/cuda/kernels/few_rows.h"
+#include "backends/cuda/few_rows.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
-namespace {
 
 using program::DequantizeNf4;
 using program::MatmulNf4;
@@ -29,6 +28,10 @@ StoredNf4 stored_weight(const Attributes& attributes, const Invocation& invocati
   return stored;
 }
 
+template StoredNf4 stored_weight(const MatmulNf4& attributes, const Invocation& invocation);
+
+namespace {
+
 void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaContext& context) {
   Matrix w = matrix_of(invocation[DequantizeNf4::kW]);
   const Walk walk = walk_flat({&w});
@@ -36,19 +39,19 @@ void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaCont
 }
 
 void run(const MatmulNf4& matmul, const Invocation& invocation, CudaContext& context) {
-  const Matrix x = matrix_of(invocation[MatmulNf4::kX]);
-  const Matrix y = matrix_of(invocation[MatmulNf4::kY]);
-  multiply_few_rows_nf4({.inputs = walk_rows({&x}),
-                         .outputs = y.columns,
-                         .x = x.operand,
-                         .weight = stored_weight(matmul, invocation),
-                         .y = y.operand},
-                        context.stream.get());
+  multiply_few_rows(FewRowsNf4Product{.x = matrix_of(invocation[MatmulNf4::kX]),
+                                      .weight = stored_weight(matmul, invocation),
+                                      .y = matrix_of(invocation[MatmulNf4::kY])},
+                    context);
+}
+
+void run_together(const MatmulNf4&, std::span<const Invocation> list, CudaContext& context) {
+  run_few_rows_together(list, context);
 }
 
 }  // namespace
 
 SNUG_CUDA_KIND(DequantizeNf4);
-SNUG_CUDA_KIND(MatmulNf4);
+SNUG_CUDA_KIND(MatmulNf4, .run_together = run_together);
 
 }  // namespace snug::backends::cuda

@@ -23,11 +23,6 @@ AdamWConstants adamw_constants(const Attributes& adamw, const Invocation& invoca
       adamw.seed};
 }
 
-// Whether kernels may read it so many bytes at a time.
-inline bool is_aligned(const void* address, uintptr_t bytes = 16) {
-  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
-}
-
 // As one row; an optimizer's tensors have no gaps.
 inline Matrix whole_matrix(const Buffer& buffer) {
   Matrix matrix = matrix_of(buffer);
@@ -50,8 +45,8 @@ AdamWTensor adamw_tensor(const Attributes& adamw, const Matrix& gradient, const 
 // Whether an operation touches nothing that one before it changes.
 bool is_independent(const Invocation& invocation, std::span<const Invocation> before);
 
-// Puts operations that were joined into a launch. `tensor_of(attributes, invocation)` gives an
-// operation's part of it.
+// Puts operations that were joined, or one, into a launch. `tensor_of(attributes, invocation)`
+// gives an operation's part of it.
 template <typename Attributes, typename Launch, typename TensorOf>
 void gather(std::span<const Invocation> list, Launch& launch, const TensorOf& tensor_of) {
   launch.constants = adamw_constants(std::get<Attributes>(*list[0].attributes), list[0]);
@@ -62,7 +57,7 @@ void gather(std::span<const Invocation> list, Launch& launch, const TensorOf& te
                "step {} of {} cannot be joined to the first", i, list.size());
     const auto tensor = tensor_of(adamw, list[i]);
     launch.tensors.add(tensor, adamw_blocks(tensor));
-    list[i].note_run(i > 0);
+    if (list.size() > 1) list[i].note_run(i > 0);
   }
 }
 

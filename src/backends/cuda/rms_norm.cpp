@@ -1,5 +1,6 @@
 #include "backends/cuda/kernels/rms_norm.h"
 
+#include "backends/cuda/few_rows.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 
@@ -15,6 +16,10 @@ void run(const RmsNorm& norm, const Invocation& invocation, CudaContext& context
   const Matrix y = matrix_of(invocation[RmsNorm::kY]);
   rms_norm({walk_rows({&x, &weight, &y}), x.operand, weight.operand, y.operand, norm.epsilon},
            context.stream.get());
+}
+
+void run_together(const RmsNorm&, std::span<const Invocation> list, CudaContext& context) {
+  run_few_rows_together(list, context);
 }
 
 void run(const RmsNormGrad& grad, const Invocation& invocation, CudaContext& context) {
@@ -43,7 +48,7 @@ void run(const RmsNormGrad& grad, const Invocation& invocation, CudaContext& con
 
 }  // namespace
 
-SNUG_CUDA_KIND(RmsNorm);
+SNUG_CUDA_KIND(RmsNorm, .run_together = run_together);
 SNUG_CUDA_KIND(RmsNormGrad);
 
 }  // namespace snug::backends::cuda

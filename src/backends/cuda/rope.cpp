@@ -2,6 +2,7 @@
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/rotations.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -30,9 +31,13 @@ void run(const Rope& rotation, const Invocation& invocation, CudaContext& contex
        context.stream.get());
 }
 
+void run_together(const Rope&, std::span<const Invocation> list, CudaContext& context) {
+  run_rotations_together(list, context);
+}
+
 }  // namespace
 
 SNUG_CUDA_KIND(RotaryTable);
-SNUG_CUDA_KIND(Rope);
+SNUG_CUDA_KIND(Rope, .run_together = run_together);
 
 }  // namespace snug::backends::cuda

@@ -190,7 +190,9 @@ std::string shape_error(const CacheWrite&, const OperationView& view) {
 }
 
 Cost cost(const Attention& attention, const OperationView& view, const Extent& extent) {
-  return {score_flops(attention, extent), bytes_of(attention, view, extent)};
+  Cost cost{score_flops(attention, extent), bytes_of(attention, view, extent)};
+  if (attention.splits > 0) cost.launches = 2;  // the parts, and their sum
+  return cost;
 }
 
 // Five products where the forward pass has two: the scores again, dp, dq, dk and dv.

@@ -123,7 +123,7 @@ struct CacheWrite {
   static constexpr auto kSlots = read<CacheWrite>(1, "slots");
   static constexpr auto kCache = update<CacheWrite>(2, "cache");
   static constexpr std::array kOperands{kX, kSlots, kCache};
-  static constexpr Traits kTraits{.extents = {kSlots.name}};
+  static constexpr Traits kTraits{.is_joinable = true, .extents = {kSlots.name}};
 };
 
 }  // namespace snug::program

@@ -55,7 +55,8 @@ struct Matmul {
   static constexpr auto kLowB = read<Matmul>(5, "low_b", &Matmul::augmented);
   static constexpr auto kC = write_or_update<Matmul>(6, "c", &Matmul::accumulate);
   static constexpr std::array kOperands{kA, kB, kAddend, kRandom, kLowA, kLowB, kC};
-  static constexpr Traits kTraits{.is_product = true, .decisions = {"products"}};
+  static constexpr Traits kTraits{
+      .is_product = true, .is_joinable = true, .decisions = {"products"}};
 };
 
 }  // namespace snug::program

@@ -68,7 +68,7 @@ struct MatmulNf4 {
   static constexpr auto kY = write<MatmulNf4>(6, "y");
   static constexpr std::array kOperands{kX,         kCodes,        kAbsmax, kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kY};
-  static constexpr Traits kTraits{.is_product = true, .is_fused = true};
+  static constexpr Traits kTraits{.is_product = true, .is_fused = true, .is_joinable = true};
 };
 
 }  // namespace snug::program

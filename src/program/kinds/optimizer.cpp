@@ -46,13 +46,6 @@ void check_reads(ShapeRule& rule, const Struct&, const OperationView& view) {
   rule.shape({"gradient", gradient}, weight.shape);
 }
 
-// Of a tensor's step; what is joined needs no launch of its own.
-Cost step_cost(const OperationView& view, int64_t elements, double flops_an_element) {
-  Cost cost = streaming_cost(view, elements, flops_an_element);
-  if (view.operation.joined) cost.launches = 0;
-  return cost;
-}
-
 std::string shape_error(const AdamW& adamw, const OperationView& view) {
   ShapeRule rule;
   require_constants(rule, adamw);
@@ -101,12 +94,12 @@ Cost cost(const ClipFactor&, const OperationView& view, const Extent&) {
 
 // Clip (1), decay (2), moments (3 + 4), root and division (5), step (2).
 Cost cost(const AdamW&, const OperationView& view, const Extent&) {
-  return step_cost(view, view[AdamW::kWeight].shape.elements(), 17);
+  return streaming_cost(view, view[AdamW::kWeight].shape.elements(), 17);
 }
 
 // The same, and a moment decoded (1), measured (1), divided (1) and encoded (2): twice.
 Cost cost(const AdamW8bit&, const OperationView& view, const Extent&) {
-  return step_cost(view, view[AdamW8bit::kWeight].shape.elements(), 17 + 2 * 5);
+  return streaming_cost(view, view[AdamW8bit::kWeight].shape.elements(), 17 + 2 * 5);
 }
 
 // Goes through its tensors one after the other, so the size of one decides, not how many there are.

@@ -17,7 +17,7 @@ struct RmsNorm {
   static constexpr auto kW = read<RmsNorm>(1, "w");
   static constexpr auto kY = write<RmsNorm>(2, "y");
   static constexpr std::array kOperands{kX, kW, kY};
-  static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name};
+  static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name, .is_joinable = true};
 };
 
 // reads: dy, x (tokens, d), w (d), then an addend (tokens, d) if `addend`. writes: dx (+ addend),

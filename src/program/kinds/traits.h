@@ -26,6 +26,8 @@ struct Traits {
   bool has_training_form = false;
   // Defined by its expansion into other kinds.
   bool is_fused = false;
+  // A part of a layer that a target may do in one go with its neighbours (Operation::joined).
+  bool is_joinable = false;
   // Steps a weight by its gradient; has the operands weight, gradient and factor.
   bool is_optimizer = false;
   // Reads its tensors once, from front to back, and gains nothing from a copy of them that is

@@ -56,6 +56,14 @@ inline void __syncwarp() {
   snug::cuda_emulator::exchange(snug::cuda_emulator::Exchange::barrier, 0);
 }
 
+// Four bytes of b and a, each the one that a hexadecimal digit of `places` says.
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned places) {
+  const uint64_t bytes = uint64_t{b} << 32 | a;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    result |= static_cast<unsigned>(bytes >> (8 * (places >> (4 * i) & 7U)) & 0xffU) << (8 * i);
+  return result;
+}
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }

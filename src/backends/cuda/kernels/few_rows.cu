@@ -23,14 +23,33 @@ __device__ void add_products(const Walk& inputs, const Operand& x, int64_t colum
   }
 }
 
+// Four items of the weight are read before the first is used: a lane's column and three further
+// ones, `step` apart; beyond the row it reads the first again and adds nothing.
+template <int kCount>
+__device__ void add_items(const FewRowsRun& run, int64_t output, int64_t column, int64_t step,
+                          float (&sums)[kFewRows]) {
+  constexpr int kItems = 4;
+  Elements<kCount> weight[kItems];
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int64_t at = column + i * step;
+    weight[i] = load<kCount>(run.weight,
+                             output * run.weight.stride + (at < run.inputs.columns ? at : column));
+  }
+#pragma unroll
+  for (int i = 0; i < kItems; ++i)
+    if (column + i * step < run.inputs.columns)
+      add_products<kCount>(run.inputs, run.x, column + i * step, weight[i], sums);
+}
+
 template <int kCount>
 __global__ void few_rows_kernel(FewRowsRun run) {
   const int64_t output = output_of_warp();
   if (output >= run.outputs) return;
   float sums[kFewRows] = {};
-  for (int64_t column = lane() * kCount; column < run.inputs.columns; column += kLanes * kCount)
-    add_products<kCount>(run.inputs, run.x, column,
-                         load<kCount>(run.weight, output * run.weight.stride + column), sums);
+  constexpr int64_t kStep = kLanes * kCount;
+  for (int64_t column = lane() * kCount; column < run.inputs.columns; column += 4 * kStep)
+    add_items<kCount>(run, output, column, kStep, sums);
   for (int row = 0; row < kFewRows; ++row) {
     if (row >= run.inputs.rows) return;
     float sum = run.alpha * warp_sum(sums[row]);

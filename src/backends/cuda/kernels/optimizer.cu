@@ -39,16 +39,34 @@ __global__ void sum_squares_kernel(const __grid_constant__ SquaresList list) {
   if (threadIdx.x == 0) tensor.partials[partial] = sum;
 }
 
-// One block: each thread adds every kThreads-th partial, then the first adds the threads'.
-__global__ void finish_norm_kernel(const float* partials, int64_t count, float* norm) {
+// The sum of a block's values, from `begin` on: of each thread every kThreads-th, then of pairs of
+// threads' sums. All threads take part; the first gets it.
+template <typename Number>
+__device__ double block_total(const Number* values, int64_t begin, int64_t end) {
   __shared__ double sums[kThreads];
   double sum = 0.0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += static_cast<double>(partials[i]);
+#pragma unroll 8
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads)
+    sum += static_cast<double>(values[i]);
   sums[threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.x > 0) return;
-  for (uint32_t i = 1; i < kThreads; ++i) sum += sums[i];
-  *norm = static_cast<float>(sqrt(sum));
+  for (uint32_t half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  return threadIdx.x == 0 ? sums[0] : 0.0;
+}
+
+__global__ void add_partials_kernel(const float* partials, int64_t count, double* sums) {
+  const int64_t begin = blockIdx.x * kNormBlockPartials;
+  const int64_t end = begin + kNormBlockPartials < count ? begin + kNormBlockPartials : count;
+  const double sum = block_total(partials, begin, end);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+template <typename Number>
+__global__ void finish_norm_kernel(const Number* partials, int64_t count, float* norm) {
+  const double sum = block_total(partials, 0, count);
+  if (threadIdx.x == 0) *norm = static_cast<float>(sqrt(sum));
 }
 
 struct ClipFactor {
@@ -166,10 +184,17 @@ void sum_squares(const SquaresList& list, cudaStream_t stream) {
   if (list.count > 0) launch(sum_squares_kernel, shape_of(list, kThreads), stream, list);
 }
 
-void finish_norm(const float* partials, int64_t count, float* norm, cudaStream_t stream) {
+void finish_norm(float* partials, int64_t count, float* norm, cudaStream_t stream) {
   LaunchShape shape;
   shape.block.x = kThreads;
-  launch(finish_norm_kernel, shape, stream, partials, count, norm);
+  if (norm_sums(count) == 0)
+    return launch(finish_norm_kernel<float>, shape, stream, partials, count, norm);
+  const int64_t blocks = norm_sums(count);
+  auto* const sums = reinterpret_cast<double*>(partials + norm_sums_offset(count));
+  LaunchShape first = shape;
+  first.grid.x = static_cast<uint32_t>(blocks);
+  launch(add_partials_kernel, first, stream, partials, count, sums);
+  launch(finish_norm_kernel<double>, shape, stream, sums, blocks, norm);
 }
 
 void clip_factor(const float* norm, float max_norm, float* factor, cudaStream_t stream) {

@@ -22,8 +22,9 @@ using SquaresList = TensorList<SquaresTensor, 80>;
 static_assert(sizeof(SquaresList) <= kArgumentBytes);
 void sum_squares(const SquaresList& list, cudaStream_t stream);
 
-// norm = the root of the sum of all partials.
-void finish_norm(const float* partials, int64_t count, float* norm, cudaStream_t stream);
+// norm = the root of the sum of all partials, behind which lies room for the blocks' sums of them
+// (norm_scratch_bytes).
+void finish_norm(float* partials, int64_t count, float* norm, cudaStream_t stream);
 
 void clip_factor(const float* norm, float max_norm, float* factor, cudaStream_t stream);
 

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
+#include "backends/cuda/kernels/rms_norm.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -11,11 +12,6 @@ template <int kCount, typename F>
 __device__ void over_row(int64_t columns, F&& f) {
   const int64_t step = int64_t{blockDim.x} * kCount;
   for (int64_t column = int64_t{threadIdx.x} * kCount; column < columns; column += step) f(column);
-}
-
-// 1 / sqrt(mean of squares + epsilon).
-__device__ float root_of(float squares, int64_t columns, float epsilon) {
-  return 1.0F / sqrtf(squares / static_cast<float>(columns) + epsilon);
 }
 
 template <int kCount>

@@ -17,31 +17,89 @@ struct RotaryTable {
   }
 };
 
-// An item is kCount pairs: elements of the first half of a head with those of its second half.
+// kCount pairs: elements of the first half of a head with those of its second half.
+template <int kCount>
+struct Pairs {
+  Elements<kCount> low;
+  Elements<kCount> high;
+
+  __device__ Pairs(const Operand& x, int64_t offset, int64_t half)
+      : low(load<kCount>(x, offset)), high(load<kCount>(x, offset + half)) {}
+
+  __device__ void turn(const Operand& table, int64_t offset, int64_t half, bool inverse) {
+    const Elements<kCount> cosine = load<kCount>(table, offset);
+    const Elements<kCount> sine = load<kCount>(table, offset + half);
+    const Elements<kCount> before = low;
+    for (int k = 0; k < kCount; ++k) {
+      const float s = inverse ? -sine.at[k] : sine.at[k];
+      low.at[k] = before.at[k] * cosine.at[k] - high.at[k] * s;
+      high.at[k] = high.at[k] * cosine.at[k] + before.at[k] * s;
+    }
+  }
+
+  __device__ void put(const Operand& y, int64_t offset, int64_t half) const {
+    store(y, offset, low);
+    store(y, offset + half, high);
+  }
+
+  // As bf16 holds them.
+  __device__ void round() {
+    for (int k = 0; k < kCount; ++k) {
+      low.at[k] = bf16_to_float(float_to_bf16(low.at[k]));
+      high.at[k] = bf16_to_float(float_to_bf16(high.at[k]));
+    }
+  }
+};
+
+// Where the pairs of an item lie.
+struct PairPlace {
+  int64_t head;
+  int64_t i;       // in the head's first half
+  int64_t column;  // of the first
+
+  __device__ PairPlace(int64_t item, int count, int64_t head_dim) {
+    const int64_t pairs = head_dim / 2 / count;
+    head = item / pairs;
+    i = item % pairs * count;
+    column = head * head_dim + i;
+  }
+};
+
 template <int kCount>
 struct Rope {
   RopeRun run;
   __device__ void operator()(int64_t row, int64_t item) const {
     const int64_t half = run.head_dim / 2;
-    const int64_t pairs = half / kCount;
-    const int64_t head = item / pairs;
-    const int64_t i = item % pairs * kCount;
-    const int64_t column = head * run.head_dim + i;
-    const Elements<kCount> low = load<kCount>(run.x, row * run.x.stride + column);
-    const Elements<kCount> high = load<kCount>(run.x, row * run.x.stride + column + half);
-    Elements<kCount> low_turned = low;
-    Elements<kCount> high_turned = high;
-    if (head < run.turned_heads) {
-      const Elements<kCount> cosine = load<kCount>(run.table, row * run.table.stride + i);
-      const Elements<kCount> sine = load<kCount>(run.table, row * run.table.stride + half + i);
-      for (int k = 0; k < kCount; ++k) {
-        const float s = run.inverse ? -sine.at[k] : sine.at[k];
-        low_turned.at[k] = low.at[k] * cosine.at[k] - high.at[k] * s;
-        high_turned.at[k] = high.at[k] * cosine.at[k] + low.at[k] * s;
-      }
+    const PairPlace place(item, kCount, run.head_dim);
+    Pairs<kCount> pairs(run.x, row * run.x.stride + place.column, half);
+    if (place.head < run.turned_heads)
+      pairs.turn(run.table, row * run.table.stride + place.i, half, run.inverse);
+    pairs.put(run.y, row * run.y.stride + place.column, half);
+  }
+};
+
+template <int kCount>
+struct Rotations {
+  RotationsRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    int index = 0;
+    for (; item >= run.parts[index].columns / 2 / kCount; ++index)
+      item -= run.parts[index].columns / 2 / kCount;
+    const RotationPart& part = run.parts[index];
+    const int64_t half = part.head_dim / 2;
+    const PairPlace place(item, kCount, part.head_dim);
+    Pairs<kCount> pairs(part.x, row * part.x.stride + place.column, half);
+    if (place.head < part.turned_heads)
+      pairs.turn(run.table, row * run.table.stride + place.i, half, false);
+    if (part.y.data != nullptr) {
+      pairs.put(part.y, row * part.y.stride + place.column, half);
+      if (part.y.is_bf16) pairs.round();
     }
-    store(run.y, row * run.y.stride + column, low_turned);
-    store(run.y, row * run.y.stride + column + half, high_turned);
+    if (part.cache.data == nullptr) return;
+    const int64_t slot = run.slots[row];
+    if (slot < 0) return;
+    device_check(slot < part.cache_rows);
+    pairs.put(part.cache, slot * part.cache.stride + place.column, half);
   }
 };
 
@@ -57,6 +115,15 @@ void rope(const RopeRun& run, cudaStream_t stream) {
     over_items(Rope<kVectorElements>{run}, run.walk.rows, pairs / kVectorElements, stream);
   else
     over_items(Rope<1>{run}, run.walk.rows, pairs, stream);
+}
+
+void rotate_and_cache(const RotationsRun& run, cudaStream_t stream) {
+  int64_t pairs = 0;
+  for (int i = 0; i < run.count; ++i) pairs += run.parts[i].columns / 2;
+  if (run.vectors)
+    over_items(Rotations<kVectorElements>{run}, run.rows, pairs / kVectorElements, stream);
+  else
+    over_items(Rotations<1>{run}, run.rows, pairs, stream);
 }
 
 }  // namespace snug::backends::cuda

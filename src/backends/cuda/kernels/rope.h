@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
 
@@ -26,5 +27,27 @@ struct RopeRun {
   bool inverse = false;
 };
 void rope(const RopeRun& run, cudaStream_t stream);
+
+// Several tensors of the same rows at once: each is turned, written to the rows of a cache that
+// slots name (a negative one is skipped), or both.
+struct RotationPart {
+  Operand x;
+  Operand y;      // data == nullptr: not turned
+  Operand cache;  // data == nullptr: not written to one; of y as it is stored, where there is one
+  int64_t columns = 0;
+  int64_t head_dim = 0;
+  int64_t turned_heads = 0;
+  int64_t cache_rows = 0;
+};
+struct RotationsRun {
+  int64_t rows = 0;
+  bool vectors =
+      false;      // all may be read kVectorElements at a time, and half a head has whole ones
+  Operand table;  // (rows, head_dim)
+  const int32_t* slots = nullptr;
+  int32_t count = 0;
+  RotationPart parts[kRotationParts];
+};
+void rotate_and_cache(const RotationsRun& run, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

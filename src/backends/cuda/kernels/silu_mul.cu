@@ -2,11 +2,10 @@
 
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
+#include "backends/cuda/kernels/silu.cuh"
 
 namespace snug::backends::cuda {
 namespace {
-
-__device__ float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
 
 template <int kCount>
 struct SiluMul {
@@ -15,7 +14,7 @@ struct SiluMul {
     const int64_t column = item * kCount;
     const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
     Elements<kCount> y = load<kCount>(run.up, row * run.up.stride + column);
-    for (int i = 0; i < kCount; ++i) y.at[i] *= gate.at[i] * sigmoid(gate.at[i]);
+    for (int i = 0; i < kCount; ++i) y.at[i] = silu_mul_of(gate.at[i], y.at[i]);
     store(run.y, row * run.y.stride + column, y);
   }
 };

@@ -10,6 +10,18 @@ namespace snug::backends::cuda {
 
 // Rows of a product that is decoding (few_rows.h).
 inline constexpr int kFewRows = 4;
+// Of products on the tensor cores (few_rows_matrix.h): outputs of a block, products of a launch,
+// and the bytes of x that a block keeps.
+inline constexpr int kFewRowsOutputs = 16;
+inline constexpr int kFewRowsParts = 3;
+inline constexpr int64_t kFewRowsSharedBytes = 64 << 10;
+constexpr int64_t few_rows_blocks(int64_t outputs) { return ceil_div(outputs, kFewRowsOutputs); }
+// Elements from one row that a block keeps to the next: 64 bytes more than it has, so that four
+// rows that are read together lie in different banks.
+constexpr int64_t few_rows_stride(int64_t columns) { return columns + 32; }
+constexpr int64_t few_rows_shared_bytes(int64_t rows, int64_t columns) {
+  return rows * few_rows_stride(columns) * int64_t{sizeof(uint16_t)};
+}
 
 // Products with a thin side (thin_product.h): of a block, and of one step of its sum.
 inline constexpr int kMaxThin = 64;
@@ -61,10 +73,25 @@ constexpr int64_t norm_weight_grad_bytes(int64_t rows, int64_t columns) {
 }
 constexpr int64_t norm_shared_bytes(int64_t columns) { return columns * int64_t{sizeof(float)}; }
 
+// Tensors that a launch turns or writes to a cache (rope.h), each of them once.
+inline constexpr int kRotationParts = 4;
+
 // A sum of squares (optimizer.h) is made of the sums of so many elements of a row each.
 inline constexpr int64_t kNormElements = 16384;
 constexpr int64_t norm_partials(int64_t rows, int64_t columns) {
   return rows * ceil_div(columns, kNormElements);
+}
+// Where there are more than a block adds up, each block leaves the sum of so many, in fp64 behind
+// them, at an even float.
+inline constexpr int64_t kNormBlockPartials = 4096;
+constexpr int64_t norm_sums(int64_t partials) {
+  return partials <= kNormBlockPartials ? 0 : ceil_div(partials, kNormBlockPartials);
+}
+constexpr int64_t norm_sums_offset(int64_t partials) { return (partials + 1) / 2 * 2; }
+constexpr int64_t norm_scratch_bytes(int64_t partials) {
+  if (norm_sums(partials) == 0) return partials * int64_t{sizeof(float)};
+  return norm_sums_offset(partials) * int64_t{sizeof(float)} +
+         norm_sums(partials) * int64_t{sizeof(double)};
 }
 
 // Tensors that one launch of an optimizer steps: what fits into a kernel's arguments.

@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels/operand.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/attention_splits.h"
+#include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/needs/row_stride.h"
 
@@ -189,6 +190,6 @@ SNUG_CARD_NEEDS(Attention, .supports = supports, .decide = decide,
                 .workspace_bytes = workspace_bytes);
 SNUG_CARD_NEEDS(AttentionGrad, .supports = supports, .decide = decide,
                 .workspace_bytes = workspace_bytes);
-SNUG_CARD_NEEDS(CacheWrite);
+SNUG_CARD_NEEDS(CacheWrite, .launched_together = rotations_together);
 
 }  // namespace snug::backends::cuda

@@ -1,6 +1,7 @@
 #include "backends/cuda/needs/matmul.h"
 
 #include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
 
 namespace snug::backends::cuda {
@@ -57,6 +58,7 @@ int64_t workspace_bytes(const Matmul& matmul, const OperationView& view, const C
 
 }  // namespace
 
-SNUG_CARD_NEEDS(Matmul, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(Matmul, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
+                .launched_together = few_rows_together);
 
 }  // namespace snug::backends::cuda

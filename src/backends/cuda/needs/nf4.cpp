@@ -1,4 +1,5 @@
 #include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
 
 namespace snug::backends::cuda {
@@ -12,7 +13,7 @@ bool supports(const program::MatmulNf4&, const OperationView& view, const Card&)
 
 }  // namespace
 
-SNUG_CARD_NEEDS(MatmulNf4, .supports = supports);
+SNUG_CARD_NEEDS(MatmulNf4, .supports = supports, .launched_together = few_rows_together);
 SNUG_CARD_NEEDS(DequantizeNf4);
 
 }  // namespace snug::backends::cuda

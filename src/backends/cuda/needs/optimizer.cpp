@@ -67,7 +67,7 @@ int64_t workspace_bytes(const program::GlobalNorm&, const OperationView& view, c
     partials +=
         std::max(norm_partials(shape.rows(), shape.columns()), norm_partials(1, shape.elements()));
   }
-  return partials * int64_t{sizeof(float)};
+  return norm_scratch_bytes(partials);
 }
 
 bool supports(const AdamW& adamw, const OperationView& view, const Card&) {

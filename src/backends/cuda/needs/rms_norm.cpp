@@ -1,4 +1,5 @@
 #include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
 
 namespace snug::backends::cuda {
@@ -22,6 +23,6 @@ int64_t workspace_bytes(const RmsNormGrad& grad, const OperationView& view, cons
 }  // namespace
 
 SNUG_CARD_NEEDS(RmsNormGrad, .supports = supports, .workspace_bytes = workspace_bytes);
-SNUG_CARD_NEEDS(RmsNorm);
+SNUG_CARD_NEEDS(RmsNorm, .launched_together = few_rows_together);
 
 }  // namespace snug::backends::cuda

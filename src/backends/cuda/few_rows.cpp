@@ -1,0 +1,147 @@
+#include "backends/cuda/few_rows.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "backends/cuda/kernels/few_rows.h"
+#include "backends/cuda/kernels/few_rows_matrix.h"
+#include "base/error.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::Matmul;
+using program::MatmulNf4;
+using program::RmsNorm;
+using program::SiluMul;
+
+template <typename Weight>
+FewRowsLaunch<Weight> launch_of(const Matrix& x) {
+  FewRowsLaunch<Weight> launch;
+  launch.rows = x.rows;
+  launch.columns = x.columns;
+  launch.x = x.operand;
+  return launch;
+}
+
+FewRowsPart<Bf16Weight> part_of(const FewRowsProduct& product) {
+  return {.weight = {static_cast<const uint16_t*>(product.weight.operand.data),
+                     product.weight.operand.stride},
+          .addend = product.addend,
+          .y = product.y.operand,
+          .outputs = product.y.columns,
+          .alpha = product.alpha};
+}
+
+FewRowsPart<StoredNf4> part_of(const FewRowsNf4Product& product) {
+  return {
+      .weight = product.weight, .addend = {}, .y = product.y.operand, .outputs = product.y.columns};
+}
+
+bool suits_tensor_cores(const FewRowsProduct& product) {
+  return walk_rows({&product.x, &product.weight}).vectors && product.x.operand.is_bf16 &&
+         product.weight.operand.is_bf16;
+}
+
+bool suits_tensor_cores(const FewRowsNf4Product& product) {
+  return walk_rows({&product.x}).vectors && product.x.operand.is_bf16 &&
+         is_aligned(product.weight.codes);
+}
+
+FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
+  FewRowsProduct product{.x = matrix_of(invocation[Matmul::kA]),
+                         .weight = matrix_of(invocation[Matmul::kB]),
+                         .addend = {},
+                         .y = matrix_of(invocation[Matmul::kC]),
+                         .alpha = matmul.alpha};
+  if (matmul.addend) product.addend = matrix_of(invocation[Matmul::kAddend]).operand;
+  invocation.note_decision("products", 1);
+  return product;
+}
+
+FewRowsNf4Product product_of(const MatmulNf4& matmul, const Invocation& invocation) {
+  return {.x = matrix_of(invocation[MatmulNf4::kX]),
+          .weight = stored_weight(matmul, invocation),
+          .y = matrix_of(invocation[MatmulNf4::kY])};
+}
+
+FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
+  const Matrix x = matrix_of(invocation[RmsNorm::kX]);
+  const Matrix weight = matrix_of(invocation[RmsNorm::kW]);
+  const Matrix y = matrix_of(invocation[RmsNorm::kY]);
+  SNUG_CHECK(walk_rows({&x, &weight, &y}).vectors, "a norm before products is not in vectors");
+  return {x.operand, weight.operand, y.operand, norm.epsilon};
+}
+
+// [rms_norm] products [silu_mul], products of this kind.
+template <typename Struct, typename Weight>
+void run_list(std::span<const Invocation> list, CudaContext& context) {
+  FewRowsLaunch<Weight> launch;
+  for (size_t i = 0; i < list.size(); ++i) list[i].note_run(i > 0);
+  if (std::holds_alternative<SiluMul>(*list.back().attributes)) {
+    launch.gated = matrix_of(list.back()[SiluMul::kY]).operand;
+    list = list.first(list.size() - 1);
+  }
+  if (const auto* norm = std::get_if<RmsNorm>(list[0].attributes)) {
+    launch.norm = norm_of(*norm, list[0]);
+    list = list.subspan(1);
+  }
+  SNUG_CHECK(!list.empty() && list.size() <= kFewRowsParts, "{} products in a launch", list.size());
+  for (const Invocation& invocation : list) {
+    const auto product = product_of(std::get<Struct>(*invocation.attributes), invocation);
+    SNUG_CHECK(suits_tensor_cores(product), "a product that shares its launch is not in vectors");
+    launch.rows = product.x.rows;
+    launch.columns = product.x.columns;
+    launch.x = product.x.operand;
+    launch.add(part_of(product));
+  }
+  multiply_few_rows(launch, context.stream.get());
+}
+
+}  // namespace
+
+void multiply_few_rows(const FewRowsProduct& product, CudaContext& context) {
+  const auto& [x, weight, addend, y, alpha] = product;
+  if (y.columns == 0) return;
+  if (suits_tensor_cores(product)) {
+    auto launch = launch_of<Bf16Weight>(x);
+    launch.add(part_of(product));
+    return multiply_few_rows(launch, context.stream.get());
+  }
+  multiply_few_rows(FewRowsRun{.inputs = walk_rows({&x, &weight}),
+                               .outputs = y.columns,
+                               .x = x.operand,
+                               .weight = weight.operand,
+                               .addend = addend,
+                               .y = y.operand,
+                               .alpha = alpha},
+                    context.stream.get());
+}
+
+void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context) {
+  const auto& [x, weight, y] = product;
+  if (y.columns == 0) return;
+  if (suits_tensor_cores(product)) {
+    auto launch = launch_of<StoredNf4>(x);
+    launch.add(part_of(product));
+    return multiply_few_rows(launch, context.stream.get());
+  }
+  multiply_few_rows_nf4({.inputs = walk_rows({&x}),
+                         .outputs = y.columns,
+                         .x = x.operand,
+                         .weight = weight,
+                         .y = y.operand},
+                        context.stream.get());
+}
+
+void run_few_rows_together(std::span<const Invocation> list, CudaContext& context) {
+  const bool stored = std::any_of(list.begin(), list.end(), [](const Invocation& invocation) {
+    return std::holds_alternative<MatmulNf4>(*invocation.attributes);
+  });
+  if (stored)
+    run_list<MatmulNf4, StoredNf4>(list, context);
+  else
+    run_list<Matmul, Bf16Weight>(list, context);
+}
+
+}  // namespace snug::backends::cuda

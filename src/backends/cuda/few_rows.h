@@ -1,0 +1,37 @@
+// Products of a few rows (decoding): from operands to the kernels that suit them, one by one or
+// several operations of a layer in one launch (needs/few_rows.h).
+#pragma once
+
+#include <span>
+
+#include "backends/cuda/context.h"
+#include "backends/cuda/kernels/nf4.h"
+#include "backends/cuda/matrices.h"
+
+namespace snug::backends::cuda {
+
+// y = alpha x weight^T (+ addend), at most kFewRows rows.
+struct FewRowsProduct {
+  Matrix x, weight;
+  Operand addend;  // data == nullptr without one
+  Matrix y;
+  float alpha = 1.0F;
+};
+void multiply_few_rows(const FewRowsProduct& product, CudaContext& context);
+
+// y = x weight^T.
+struct FewRowsNf4Product {
+  Matrix x;
+  StoredNf4 weight;
+  Matrix y;
+};
+void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context);
+
+// The weight of an operation that has one stored as NF4.
+template <typename Attributes>
+StoredNf4 stored_weight(const Attributes& attributes, const Invocation& invocation);
+
+// Operations that were joined: few_rows_together says which.
+void run_few_rows_together(std::span<const Invocation> list, CudaContext& context);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,66 @@
+// Products of a few bf16 rows with weights (out, in) on the tensor cores, for decoding. A block
+// makes 16 outputs of all rows: its warps share the inputs out and read each weight once, 16 bytes
+// a lane, eight such reads before the first is used; the warps' sums are added up in their order.
+// Bits depend on shapes alone, so a product that shares its launch has those that it has by itself.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "backends/cuda/kernels/nf4.h"
+#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/sizes.h"
+
+namespace snug::backends::cuda {
+
+// Rows that begin at multiples of 16 bytes.
+struct Bf16Weight {
+  const uint16_t* data = nullptr;
+  int64_t stride = 0;
+};
+
+// y = alpha x weight^T (+ addend).
+template <typename Weight>
+struct FewRowsPart {
+  Weight weight;
+  Operand addend;  // data == nullptr without one
+  Operand y;
+  int64_t outputs = 0;
+  float alpha = 1.0F;
+  uint32_t first_block = 0;
+};
+
+// x = x / root(mean of squares + epsilon) * weight, which is also left in y. All may be read
+// kVectorElements at a time.
+struct FewRowsNorm {
+  Operand x, weight;
+  Operand y;  // data == nullptr: there is no norm
+  float epsilon = 0.0F;
+};
+
+template <typename Weight>
+struct FewRowsLaunch {
+  int64_t rows = 0;     // at most kFewRows
+  int64_t columns = 0;  // inputs of a row: whole vectors; with NF4 whole blocks of 64
+  Operand x;            // bf16, rows at multiples of 16 bytes; not looked at behind a norm
+  FewRowsNorm norm;     // where there is one, rows fit into kFewRowsSharedBytes
+  // silu(y of part 0) * (y of part 1), of as many outputs each; data == nullptr: not made.
+  Operand gated;
+  int32_t count = 0;
+  uint32_t blocks = 0;
+  FewRowsPart<Weight> parts[kFewRowsParts];
+
+  // `gated` is known before. A block then makes its outputs of both parts.
+  void add(FewRowsPart<Weight> part) {
+    part.first_block = blocks;
+    if (count == 0 || gated.data == nullptr)
+      blocks += static_cast<uint32_t>(few_rows_blocks(part.outputs));
+    parts[count++] = part;
+  }
+};
+
+void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, cudaStream_t stream);
+// The values that codes stand for are rounded to bf16, scales are not: as near as a weight that is
+// dequantised to bf16.
+void multiply_few_rows(const FewRowsLaunch<StoredNf4>& run, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,101 @@
+// What a token takes on a card that is not here: how many launches a layer is, and which operations
+// share one.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/planned_card.h"
+#include "models/config.h"
+#include "plan/clock.h"
+#include "plan/job.h"
+#include "plan/token_work.h"
+#include "program/kind.h"
+#include "program/program_name.h"
+
+namespace snug::plan {
+namespace {
+
+using backends::cuda::find_hardware;
+using backends::cuda::PlannedCard;
+
+constexpr int64_t kCapacity = 1024;
+
+Job decoding_job(const char* model, int64_t sequences,
+                 std::optional<passes::QuantizeOptions> quantization = {}) {
+  InferenceSpec spec;
+  spec.model = models::preset(model).value();
+  spec.model.num_layers = 2;
+  spec.sequences = sequences;
+  spec.capacity = kCapacity;
+  spec.prefill_tokens = 64;
+  spec.quantization = std::move(quantization);
+  spec.verify = true;
+  spec.init_seed = 1;
+  return plan_inference(spec, PlannedCard(*find_hardware("h100"), 0));
+}
+
+// Kinds of a layer's operations, those of one launch in one word.
+std::vector<std::string> launches_of_layer(const Job& job) {
+  std::vector<std::string> launches;
+  for (const program::Operation& operation : job.find(program::ProgramName::decode)->operations) {
+    if (operation.layer != 1) continue;
+    const std::string kind(name_of(operation.kind()));
+    if (operation.joined)
+      launches.back() += "+" + kind;
+    else
+      launches.push_back(kind);
+  }
+  return launches;
+}
+
+TokenWork work_of(const Job& job) {
+  return token_work(*job.find(program::ProgramName::decode), program::full_rows(kCapacity));
+}
+
+TEST(DecodingLaunches, ALayerIsSeven) {
+  for (const int64_t sequences : {1, 4}) {
+    const Job job = decoding_job("llama-3.1-8b", sequences);
+    EXPECT_EQ(launches_of_layer(job),
+              (std::vector<std::string>{"rms_norm+matmul+matmul+matmul",
+                                        "rope+rope+cache_write+cache_write", "attention", "matmul",
+                                        "rms_norm+matmul+matmul+silu_mul", "matmul"}));
+    EXPECT_EQ(work_of(job).layer_launches, 7) << "attention is two";
+  }
+  const Job job =
+      decoding_job("llama-3.1-8b", 1, passes::QuantizeOptions{.nested = true, .kept = {}});
+  EXPECT_EQ(launches_of_layer(job)[0], "rms_norm+matmul_nf4+matmul_nf4+matmul_nf4");
+  EXPECT_EQ(launches_of_layer(job)[5], "rms_norm+matmul_nf4+matmul_nf4+silu_mul");
+  EXPECT_EQ(work_of(job).layer_launches, 9) << "residuals are added by themselves";
+}
+
+// Fused projections are one product, and views of it are not what a launch may share.
+TEST(DecodingLaunches, OfFusedProjectionsAreNine) {
+  const Job job = decoding_job("phi-3-mini-128k", 1);
+  EXPECT_EQ(
+      launches_of_layer(job),
+      (std::vector<std::string>{"rms_norm+matmul", "rope", "cache_write+cache_write", "attention",
+                                "matmul", "rms_norm+matmul", "silu_mul", "matmul"}));
+}
+
+// More rows than a product of few takes are cuBLASLt's, one by one.
+TEST(DecodingLaunches, OfManySequencesStandAlone) {
+  const Job job = decoding_job("llama-3.1-8b", 5);
+  EXPECT_EQ(launches_of_layer(job),
+            (std::vector<std::string>{"rms_norm", "matmul", "matmul", "matmul",
+                                      "rope+rope+cache_write+cache_write", "attention", "matmul",
+                                      "rms_norm", "matmul", "matmul", "silu_mul", "matmul"}));
+}
+
+// A token reads every weight once: of this 8B's two layers and its head.
+TEST(DecodingLaunches, BytesAreTheWeights) {
+  const double layer = 2.0 * 218'103'808;
+  const double head = 2.0 * 128'256 * 4096;
+  const TokenWork work = work_of(decoding_job("llama-3.1-8b", 1));
+  EXPECT_GE(work.bytes, 2 * layer + head);
+  EXPECT_LE(work.bytes, 1.02 * (2 * layer + head));
+}
+
+}  // namespace
+}  // namespace snug::plan
