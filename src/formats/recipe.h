@@ -75,10 +75,10 @@ struct Recipe {
   OffloadOptimizer offload_optimizer = OffloadOptimizer::none;
   int64_t offload_threshold = 0;  // bytes
   int64_t offload_window = 0;     // bytes; 0: chosen
-  int64_t device_memory = 0;  // bytes; 0: all there is
-  int64_t host_memory = 0;    // bytes; 0: all there is
-  int64_t threads = 0;        // 0: one a core
-  std::string calibration;    // a file of measured rates; empty: the hardware table
+  int64_t device_memory = 0;      // bytes; 0: all there is
+  int64_t host_memory = 0;        // bytes; 0: all there is
+  int64_t threads = 0;            // 0: one a core
+  std::string calibration;        // a file of measured rates; empty: the hardware table
 
   std::string prompt;
   PromptFormat prompt_format = PromptFormat::raw;

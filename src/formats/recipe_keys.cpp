@@ -206,8 +206,9 @@ void add_machine_keys(KeyTable& table) {
           "weights lie in pinned host memory and are copied to the device while they are used")
       .aliases({"offload_param_device", "fsdp_offload_params"})
       .translations({{"cpu", "true"}, {"none", "false"}})
-      .not_built({"nvme"}, "weights on NVMe drives are not built; use offload_params: true, which "
-                           "keeps them in host memory");
+      .not_built({"nvme"},
+                 "weights on NVMe drives are not built; use offload_params: true, which "
+                 "keeps them in host memory");
   table
       .add<&Recipe::offload_optimizer>(
           "offload_optimizer", OffloadOptimizer::none,
@@ -216,8 +217,9 @@ void add_machine_keys(KeyTable& table) {
           "the shorter step")
       .aliases({"offload_optimizer_device"})
       .translations({{"cpu", "auto"}, {"true", "auto"}, {"false", "none"}})
-      .not_built({"nvme"}, "optimizer state on NVMe drives is not built; use offload_optimizer: "
-                           "auto, which keeps it in host memory");
+      .not_built({"nvme"},
+                 "optimizer state on NVMe drives is not built; use offload_optimizer: "
+                 "auto, which keeps it in host memory");
   table.add_size<&Recipe::offload_threshold>(
       "offload_threshold", "64KiB",
       "tensors smaller than this stay on the device when weights or optimizer state do not");

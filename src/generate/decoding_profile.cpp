@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
 #include "plan/calibration_file.h"
@@ -43,7 +44,8 @@ Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, Generatio
   const Generation made = generator.run(prompts, options).front();
   if (made.ids.size() < 2)
     base::throw_user_error(
-        "A rate of decoding needs at least two new tokens, and there is {}: raise max_new_tokens, or "
+        "A rate of decoding needs at least two new tokens, and there is {}: raise max_new_tokens, "
+        "or "
         "give a prompt after which the model does not end at once",
         made.ids.size());
   return {static_cast<int64_t>(made.ids.size()), generator.times()};

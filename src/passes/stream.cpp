@@ -28,10 +28,10 @@ struct Visit {
   TensorId copy = kNone;
   int32_t first = -1;
   int32_t last = -1;
-  int32_t earliest = 0;      // before this operation the tensor does not have its values yet
-  bool is_read = false;      // what it held before is needed
-  bool is_changed = false;   // goes back
-  bool is_merged = false;    // with the visit before it, whose copy it goes on with
+  int32_t earliest = 0;     // before this operation the tensor does not have its values yet
+  bool is_read = false;     // what it held before is needed
+  bool is_changed = false;  // goes back
+  bool is_merged = false;   // with the visit before it, whose copy it goes on with
 };
 
 // How an operation touches a tensor.
@@ -284,8 +284,8 @@ class Streamer {
     });
   }
 
-  // Only the host has waited for what it needs; the device does so before its end of such a copy may
-  // change.
+  // Only the host has waited for what it needs; the device does so before its end of such a copy
+  // may change.
   void end(int32_t v) {
     const Visit& visit = visits_[index(v)];
     visit_of_[index(visit.home)] = -1;
@@ -345,9 +345,9 @@ class Streamer {
   size_t needed_ = 0;              // the first visit that no operation has needed yet
   std::deque<Pending> pending_;    // the oldest first
   int64_t pending_bytes_ = 0;
-  int64_t held_bytes_ = 0;  // by copies
+  int64_t held_bytes_ = 0;   // by copies
   bool is_divided_ = false;  // the run of joined operations that the walk is in
-  size_t end_of_last_ = 0;  // in the result: the position after the last operation of the input
+  size_t end_of_last_ = 0;   // in the result: the position after the last operation of the input
 };
 
 }  // namespace

@@ -39,8 +39,8 @@ namespace snug::plan {
 // load_recipe does.
 formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& overrides);
 
-// How activations are kept for the backward pass, and whether weights and optimizer state stream from
-// the host.
+// How activations are kept for the backward pass, and whether weights and optimizer state stream
+// from the host.
 struct Saving {
   formats::Recompute recompute = formats::Recompute::none;
   bool offloads = false;

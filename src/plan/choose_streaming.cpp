@@ -18,8 +18,22 @@ constexpr int kMaxDoublings = 8;
 struct Tried {
   passes::StreamOptions options;
   double step_seconds = 0;
+  int64_t device_bytes = 0;
   bool fits = false;
 };
+
+// What fits comes first, then what is faster, and of what is as good what takes less of the device.
+const Tried& best_of(const std::vector<Tried>& tried) {
+  const auto comes_first = [](const Tried& a, const Tried& b) {
+    if (a.fits != b.fits) return a.fits;
+    if (a.step_seconds * kTolerance < b.step_seconds) return true;
+    return a.step_seconds < b.step_seconds * kTolerance && a.device_bytes < b.device_bytes;
+  };
+  const Tried* best = &tried.front();
+  for (const Tried& each : tried)
+    if (comes_first(each, *best)) best = &each;
+  return *best;
+}
 
 class Chooser {
  public:
@@ -32,9 +46,8 @@ class Chooser {
     spec.streaming = options;
     const Job job = plan_training(spec, target_);
     const int64_t capacity = target_.capacity_bytes(Space::device);
-    const int64_t bytes =
-        job.layout.spaces[static_cast<size_t>(Space::device)].arena_bytes;
-    return {options, step_seconds(job, spec.accumulation, rates_, expected_),
+    const int64_t bytes = job.layout.spaces[static_cast<size_t>(Space::device)].arena_bytes;
+    return {options, step_seconds(job, spec.accumulation, rates_, expected_), bytes,
             capacity == 0 || bytes <= capacity};
   }
 
@@ -85,12 +98,7 @@ passes::StreamOptions choose_streaming(const TrainingSpec& spec, const Streaming
   std::vector<Tried> tried;
   for (const passes::StreamOptions& form : forms)
     tried.push_back(choice.chooses_window ? chooser.best_window(form) : chooser.attempt(form));
-  // What fits comes first, then what is faster.
-  const auto best = std::ranges::min_element(tried, [](const Tried& a, const Tried& b) {
-    if (a.fits != b.fits) return a.fits;
-    return a.step_seconds < b.step_seconds;
-  });
-  return best->options;
+  return best_of(tried).options;
 }
 
 }  // namespace snug::plan

@@ -1,5 +1,5 @@
-// How tensors stream from host memory, as far as a recipe leaves it open: where weights are updated,
-// and how much of the device is for copies.
+// How tensors stream from host memory, as far as a recipe leaves it open: where weights are
+// updated, and how much of the device is for copies.
 #pragma once
 
 #include "plan/job.h"
@@ -13,9 +13,9 @@ struct StreamingChoice {
   bool chooses_updates = false;  // on the device, or on the host
 };
 
-// The spec's options with what is open chosen: of the jobs whose arena fits the device, the one with
-// the shortest step, and of those within 1 % of it the one with the least memory for copies. Plans
-// a handful of jobs.
+// The spec's options with what is open chosen: of the jobs whose arena fits the device, the one
+// with the shortest step, and of those within 1 % of it the one with the least memory for copies.
+// Plans a handful of jobs.
 passes::StreamOptions choose_streaming(const TrainingSpec& spec, const StreamingChoice& choice,
                                        const program::Target& target, const Rates& rates,
                                        const program::ExpectedBounds& expected);

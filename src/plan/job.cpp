@@ -50,7 +50,9 @@ void append(Job& job, std::vector<Program> programs, bool verify) {
 class TrainingPlanner {
  public:
   TrainingPlanner(const TrainingSpec& spec, const program::Target& target)
-      : spec_(spec), target_(target), pipeline_(target, spec.verify, spec.quantization, spec.streaming) {}
+      : spec_(spec),
+        target_(target),
+        pipeline_(target, spec.verify, spec.quantization, spec.streaming) {}
 
   Job run() {
     SNUG_CHECK(

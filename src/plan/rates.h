@@ -39,7 +39,7 @@ struct Roofline {
   double attention_flops_per_second = 0;  // of own kernels; 0: as products
   // That shares of a library's attention (library_attention.h) are of; 0: as own kernels.
   double library_attention_peak = 0;
-  double host_bytes_per_second = 0;  // of copies between spaces
+  double host_bytes_per_second = 0;         // of copies between spaces
   double host_memory_bytes_per_second = 0;  // of the host's processor next to a device
 };
 

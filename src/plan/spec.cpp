@@ -122,9 +122,9 @@ passes::StreamOptions streaming(const Recipe& recipe, const program::Target& tar
         recipe.fail(key,
                     "says how weights or optimizer state are offloaded, and nothing is; set "
                     "offload_params=true or offload_optimizer=auto too, or leave it out");
-  options.update_on_host = recipe.offload_optimizer == OffloadOptimizer::host ||
-                           (recipe.offload_optimizer == OffloadOptimizer::automatic &&
-                            target.host_reaches_device());
+  options.update_on_host =
+      recipe.offload_optimizer == OffloadOptimizer::host ||
+      (recipe.offload_optimizer == OffloadOptimizer::automatic && target.host_reaches_device());
   return options;
 }
 

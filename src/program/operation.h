@@ -35,8 +35,8 @@ inline constexpr int kKindCount = static_cast<int>(std::variant_size_v<Attribute
 
 // What an operation occupies while it runs. Operations of different channels run side by side where
 // nothing orders them; those of one channel run one after the other.
-// `storage`: files are read or written. `host`: the host's processor, next to a device with memory of
-// its own.
+// `storage`: files are read or written. `host`: the host's processor, next to a device with memory
+// of its own.
 enum class Channel : uint8_t {
   compute,
   host_to_device,
@@ -50,10 +50,10 @@ enum class Phase : uint8_t { forward, recompute, backward, update };
 
 struct Operation {
   Attributes attributes;
-  std::vector<TensorId> reads;         // only read
-  std::vector<TensorId> writes;        // wholly overwritten, never read
-  std::vector<TensorId> updates;       // read and written in place
-  TensorId workspace = kNone;          // scratch, undefined before and after
+  std::vector<TensorId> reads;    // only read
+  std::vector<TensorId> writes;   // wholly overwritten, never read
+  std::vector<TensorId> updates;  // read and written in place
+  TensorId workspace = kNone;     // scratch, undefined before and after
   // Another one only of what begins a copy, reaches files or is placed on the host.
   Channel channel = Channel::compute;
   // Done in one go with the operation before it, as the target decided: one launch for both. What

@@ -4,13 +4,13 @@
 // when all before it that computes is done, and goes on next to what follows until an await of it
 // has run. What is placed on the channel `host` begins then too, and goes on next to what follows,
 // except for what touches its operands, which waits for it; an await on that channel holds up that
-// channel alone, and another one ends the copy. Joined operations may run together with the one before them. What the runtime performs
-// on channel storage may overlap with the next such operation: one is read while the other is
-// converted.
-// An operation reads `reads`, overwrites `writes` (whatever they held is undefined before), reads
-// and writes `updates` in place, and may scribble on its workspace; it touches nothing else and
-// allocates nothing. Two tensors share bytes only if one is a view of the other, or if layout
-// proved that the last reader of one comes before the first writer of the next.
+// channel alone, and another one ends the copy. Joined operations may run together with the one
+// before them. What the runtime performs on channel storage may overlap with the next such
+// operation: one is read while the other is converted. An operation reads `reads`, overwrites
+// `writes` (whatever they held is undefined before), reads and writes `updates` in place, and may
+// scribble on its workspace; it touches nothing else and allocates nothing. Two tensors share bytes
+// only if one is a view of the other, or if layout proved that the last reader of one comes before
+// the first writer of the next.
 //
 // What a program does not write it expects: tensors of lifetime run (weights, moments), of lifetime
 // step (batch tensors, before their copy; gradients that an earlier micro-batch began).

@@ -187,8 +187,8 @@ class Verifier {
     const Tensor& tensor = program_.tensor(operand.id);
     const Traits& traits = traits_of(program_.operations[i]);
     const bool copies = traits.begins_copy || traits.ends_copy || traits.is_host_copy;
-    const bool reaches_host = copies || traits.by_runtime || traits.reads_in_place ||
-                              program_.operations[i].on_host;
+    const bool reaches_host =
+        copies || traits.by_runtime || traits.reads_in_place || program_.operations[i].on_host;
     if (tensor.space != Space::device && !reaches_host)
       report(i,
              fmt::format("{} '{}', which lies in {} memory and cannot be reached from the device",

@@ -165,6 +165,41 @@ TEST(Stream, AnUpdateOnTheHostCopiesNothing) {
     EXPECT_EQ(result.tensor(result.find(name)).space, Space::pinned_host) << name;
 }
 
+// Next to a device with memory of its own: what the host needs is copied there, on channels of
+// their own, and the host alone waits for it.
+TEST(Stream, AnUpdateOnTheHostOfADeviceRunsNextToIt) {
+  StreamOptions options = everything(0);
+  options.update_on_host = true;
+  const Program result = stream(parse(kUpdate), options, RemoteTarget());
+  expect_verified(result);
+  // The factor, the rate and the step.
+  EXPECT_EQ(count(result, program::Kind::transfer), 3);
+  const auto adamw = std::ranges::find(result.operations, program::Kind::adamw, &Operation::kind);
+  ASSERT_NE(adamw, result.operations.end());
+  EXPECT_TRUE(adamw->on_host);
+  EXPECT_EQ(adamw->channel, program::Channel::host);
+  const auto waits_there = [](const Operation& operation) {
+    return operation.kind() == program::Kind::await && operation.channel == program::Channel::host;
+  };
+  EXPECT_EQ(std::ranges::count_if(result.operations, waits_there), 3);
+}
+
+TEST(Stream, NoAwaitIsLeftOut) {
+  StreamOptions options = everything(200);
+  for (const bool on_host : {false, true})
+    for (const std::string_view text : {kMicro, kUpdate}) {
+      options.update_on_host = on_host;
+      const Program whole = stream(parse(text), options, RemoteTarget());
+      expect_verified(whole);
+      for (size_t i = 0; i < whole.operations.size(); ++i) {
+        if (whole.operations[i].kind() != program::Kind::await) continue;
+        Program without = whole;
+        without.operations.erase(without.operations.begin() + static_cast<long>(i));
+        EXPECT_NE(program::verify(without), std::vector<std::string>{}) << "operation " << i;
+      }
+    }
+}
+
 TEST(Stream, SmallTensorsStayOnTheDevice) {
   StreamOptions options = everything(0);
   options.threshold_bytes = 65;

@@ -92,10 +92,8 @@ const std::vector<Case>& cases() {
        }},
       {"full, weights and optimizer state stream", full(DType::bf16, OptimizerKind::adamw),
        [](TrainingSpec& spec) {
-         spec.streaming = {.params = true,
-                           .optimizer = true,
-                           .threshold_bytes = 0,
-                           .window_bytes = 100'000};
+         spec.streaming = {
+             .params = true, .optimizer = true, .threshold_bytes = 0, .window_bytes = 100'000};
        }},
       {"full, updated on the host", full(DType::bf16, OptimizerKind::adamw_8bit),
        [](TrainingSpec& spec) {

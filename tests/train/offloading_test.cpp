@@ -108,7 +108,8 @@ struct Update {
 
 // Three steps; one micro-batch each where weights are updated in the backward pass, else two.
 std::vector<std::vector<float>> train(const std::string& backend, const Method& method,
-                                      const Update& update, const passes::StreamOptions& streaming) {
+                                      const Update& update,
+                                      const passes::StreamOptions& streaming) {
   plan::TrainingSpec spec;
   spec.method = plan::MethodKind::full;
   spec.quantization = method.quantization;
@@ -155,10 +156,11 @@ class Streaming : public testing::TestWithParam<std::string> {};
 TEST_P(Streaming, ChangesNoBit) {
   if (!has_device(GetParam())) GTEST_SKIP() << "skipped: no CUDA device";
   using methods::OptimizerKind;
-  const std::vector<Update> updates{{"adamw", OptimizerKind::adamw, false},
-                                    {"adamw in the backward pass", OptimizerKind::adamw, true},
-                                    {"adamw_8bit", OptimizerKind::adamw_8bit, false},
-                                    {"adamw_8bit in the backward pass", OptimizerKind::adamw_8bit, true}};
+  const std::vector<Update> updates{
+      {"adamw", OptimizerKind::adamw, false},
+      {"adamw in the backward pass", OptimizerKind::adamw, true},
+      {"adamw_8bit", OptimizerKind::adamw_8bit, false},
+      {"adamw_8bit in the backward pass", OptimizerKind::adamw_8bit, true}};
   const std::vector<passes::StreamOptions> streamings{
       {.params = true, .threshold_bytes = 0},
       {.params = true, .threshold_bytes = 4096, .window_bytes = 50'000},
@@ -181,12 +183,14 @@ TEST_P(Streaming, ChangesNoBit) {
         ASSERT_EQ(streamed.size(), kept.size());
         // The card's AdamW and the host's round in different places.
         const bool is_rounded_alike = GetParam() != "cuda" || !streamings[s].update_on_host;
-        for (size_t i = 0; i < kept.size(); ++i)
-          if (is_rounded_alike)
-            EXPECT_EQ(streamed[i], kept[i]) << "streaming " << s << ", value " << i;
-          else
-            EXPECT_LT(relative_error(streamed[i], kept[i]), 2e-3)
-                << "streaming " << s << ", value " << i;
+        for (size_t i = 0; i < kept.size(); ++i) {
+          SCOPED_TRACE(fmt::format("streaming {}, value {}", s, i));
+          if (is_rounded_alike) {
+            EXPECT_EQ(streamed[i], kept[i]);
+          } else {
+            EXPECT_LT(relative_error(streamed[i], kept[i]), 2e-3);
+          }
+        }
       }
     }
 }

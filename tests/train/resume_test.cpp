@@ -81,6 +81,12 @@ TEST(Resume, FullEndsWithTheSameBits) {
                   "model/model.safetensors");
 }
 
+TEST(Resume, FullWithAllOnTheHostEndsWithTheSameBits) {
+  expect_same_end({"method=full", "offload_params=true", "offload_optimizer=auto",
+                   "offload_threshold=0", "lora_dropout=0"},
+                  "model/model.safetensors");
+}
+
 TEST(Resume, FullWithBf16StateEndsWithTheSameBits) {
   if (!backends::cpu::has_bf16_products(backends::cpu::detect_isa()))
     GTEST_SKIP() << "the processor has no bf16 products, which this optimizer needs";

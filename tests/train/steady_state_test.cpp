@@ -146,6 +146,9 @@ TEST(SteadyState, LoraInFp32) { expect_steady({"method=lora", "compute_dtype=fp3
 TEST(SteadyState, Qlora) {
   expect_steady({"method=qlora", "recompute=layer", "activation_offloading=true"});
 }
+TEST(SteadyState, FullWithAllOnTheHost) {
+  expect_steady({"method=full", "offload_params=true", "offload_optimizer=stream"});
+}
 TEST(SteadyState, FullWith8bitStateInBackward) {
   expect_steady({"method=full", "optim=adamw_8bit", "optim_in_backward=true", "max_grad_norm=0"});
 }

@@ -1,5 +1,5 @@
-// Operations that are placed on the host, next to the device: a stream of their own calls the host's
-// backend, in their order. The device goes on meanwhile; what touches an operand of such an
+// Operations that are placed on the host, next to the device: a stream of their own calls the
+// host's backend, in their order. The device goes on meanwhile; what touches an operand of such an
 // operation waits for it. Of one thread; can be recorded for a graph, if joined in it.
 #pragma once
 

@@ -1,0 +1,76 @@
+// How a planned card streams what it does not hold.
+#include "plan/choose_streaming.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backends/cuda/planned_card.h"
+#include "formats/recipe.h"
+#include "plan/assembly.h"
+#include "plan/clock.h"
+
+namespace snug::plan {
+namespace {
+
+using backends::cuda::find_hardware;
+using backends::cuda::PlannedCard;
+using Words = std::vector<std::string>;
+
+const Words kFull{"model=llama-3.1-8b",         "method=full",         "gradient_dtype=bf16",
+                  "max_length=16384",           "max_segments=1",      "recompute=layer",
+                  "activation_offloading=true", "offload_params=true", "offload_optimizer=auto",
+                  "host_memory=128GiB"};
+
+PlannedTraining planned(const Words& words, const program::Target& target) {
+  const formats::Recipe recipe = formats::load_recipe("", words);
+  const models::ModelSource model = models::find_model(recipe.model);
+  const TrainingInputs inputs{recipe, model, target};
+  return assemble_training(inputs);
+}
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+double waiting(const PlanDocument& document) {
+  return 1.0 - document.busy_seconds.at("compute") / document.step_seconds;
+}
+
+TEST(ChooseStreaming, IsAsFastAsWhatAUserCouldChoose) {
+  const PlannedCard card(*find_hardware("rtx-4090"), 0);
+  const PlannedTraining chosen = planned(kFull, card);
+  const int64_t capacity = card.capacity_bytes(program::Space::device);
+  EXPECT_LE(chosen.document.device.report.peak_bytes, capacity);
+  for (const char* updates : {"stream", "host"})
+    for (const char* window : {"100MiB", "500MiB", "2GiB", "6GiB", "12GiB"}) {
+      const PlannedTraining other =
+          planned(with(kFull, {std::string("offload_optimizer=") + updates,
+                               std::string("offload_window=") + window}),
+                  card);
+      if (other.document.device.report.peak_bytes > capacity) continue;
+      EXPECT_LE(chosen.document.step_seconds, 1.01 * other.document.step_seconds)
+          << updates << ", " << window;
+    }
+}
+
+// The README's row: without clipping, updates follow gradients next to the backward pass.
+TEST(ChooseStreaming, HidesUpdatesThatFollowTheirGradients) {
+  const PlannedCard card(*find_hardware("rtx-4090"), 0);
+  const PlanDocument clipped = planned(kFull, card).document;
+  const PlanDocument unclipped =
+      planned(with(kFull, {"max_grad_norm=0", "optim_in_backward=true"}), card).document;
+  EXPECT_LT(waiting(unclipped), 0.05);
+  EXPECT_GT(waiting(clipped), waiting(unclipped));
+  EXPECT_LT(clipped.device.report.peak_bytes, int64_t{4} << 30);
+}
+
+TEST(ChooseStreaming, LeavesAWindowThatIsGiven) {
+  const PlannedCard card(*find_hardware("rtx-4090"), 0);
+  const PlanDocument document = planned(with(kFull, {"offload_window=1GiB"}), card).document;
+  EXPECT_EQ(document.offload_window_bytes, int64_t{1} << 30);
+}
+
+}  // namespace
+}  // namespace snug::plan
