@@ -12,8 +12,8 @@ using program::Space;
 
 // A step that is longer by less is as good.
 constexpr double kTolerance = 1.01;
-// Windows are doubled so often at most.
-constexpr int kMaxDoublings = 8;
+// The largest is 64 times the first, which has room for two tensors of a layer.
+constexpr int kMaxWindows = 7;
 
 struct Tried {
   passes::StreamOptions options;
@@ -22,16 +22,18 @@ struct Tried {
   bool fits = false;
 };
 
-// What fits comes first, then what is faster, and of what is as good what takes less of the device.
+// What fits comes first, then what is fast, and of what is as good what takes the least of the
+// device.
 const Tried& best_of(const std::vector<Tried>& tried) {
-  const auto comes_first = [](const Tried& a, const Tried& b) {
-    if (a.fits != b.fits) return a.fits;
-    if (a.step_seconds * kTolerance < b.step_seconds) return true;
-    return a.step_seconds < b.step_seconds * kTolerance && a.device_bytes < b.device_bytes;
+  const auto is_faster = [](const Tried& a, const Tried& b) {
+    return a.fits != b.fits ? a.fits : a.step_seconds < b.step_seconds;
   };
-  const Tried* best = &tried.front();
+  const Tried* best = &*std::ranges::min_element(tried, is_faster);
+  const double limit_seconds = kTolerance * best->step_seconds;
   for (const Tried& each : tried)
-    if (comes_first(each, *best)) best = &each;
+    if (each.fits == best->fits && each.step_seconds <= limit_seconds &&
+        each.device_bytes < best->device_bytes)
+      best = &each;
   return *best;
 }
 
@@ -51,20 +53,14 @@ class Chooser {
             capacity == 0 || bytes <= capacity};
   }
 
-  // From no window on, as long as a larger one fits and makes the step shorter.
-  Tried best_window(passes::StreamOptions options) const {
+  // With no window, and with ever larger ones as long as they fit.
+  std::vector<Tried> windows(passes::StreamOptions options) const {
     options.window_bytes = 0;
-    Tried best = attempt(options);
+    std::vector<Tried> tried{attempt(options)};
     options.window_bytes = 2 * largest_bytes(options);
-    for (int i = 0; i < kMaxDoublings; ++i, options.window_bytes *= 2) {
-      const Tried larger = attempt(options);
-      if (!larger.fits) break;
-      const bool gains = larger.step_seconds * kTolerance < best.step_seconds;
-      if (gains) best = larger;
-      // The first window may be too small for a copy and what is computed next to it.
-      if (!gains && i > 0) break;
-    }
-    return best;
+    for (int i = 0; i < kMaxWindows && tried.back().fits; ++i, options.window_bytes *= 2)
+      tried.push_back(attempt(options));
+    return tried;
   }
 
  private:
@@ -96,8 +92,11 @@ passes::StreamOptions choose_streaming(const TrainingSpec& spec, const Streaming
     forms.back().update_on_host = !spec.streaming.update_on_host;
   }
   std::vector<Tried> tried;
-  for (const passes::StreamOptions& form : forms)
-    tried.push_back(choice.chooses_window ? chooser.best_window(form) : chooser.attempt(form));
+  for (const passes::StreamOptions& form : forms) {
+    const std::vector<Tried> more =
+        choice.chooses_window ? chooser.windows(form) : std::vector<Tried>{chooser.attempt(form)};
+    tried.insert(tried.end(), more.begin(), more.end());
+  }
   return best_of(tried).options;
 }
 

@@ -266,9 +266,8 @@ class LineParser {
     } else if (const auto phase = phase_from_name(word)) {
       statement.operation.phase = *phase;
     } else {
-      cursor_.fail_at(begin, fmt::format("'{}' is no phase, and none of updates, workspace, "
-                                         "channel, joined, on_host and layer",
-                                         word));
+      constexpr const char* kOthers = "updates, workspace, channel, joined, on_host and layer";
+      cursor_.fail_at(begin, fmt::format("'{}' is no phase, and none of {}", word, kOthers));
     }
   }
 

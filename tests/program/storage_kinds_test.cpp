@@ -51,6 +51,10 @@ constexpr const char* kRight =
 
 TEST(StorageKinds, ProgramsOfThemAreRight) { EXPECT_EQ(problems_of(kRight), Problems{}); }
 
+TEST(StorageKinds, ReadTensorsThatTheHostHolds) {
+  EXPECT_EQ(problems_of("host = read() updates (slot) channel storage\n"), Problems{});
+}
+
 TEST(StorageKinds, ReadBackFromTheirText) {
   const Program program = program_of(kRight);
   EXPECT_EQ(parse_text(to_text(program)), program);
@@ -65,7 +69,6 @@ TEST(StorageKinds, RefuseWhatTheyCannotDo) {
       {"a = read() updates (scratch) channel storage", "(read) staging is not of role staging"},
       {"a = read() channel storage", "(read) has 0 updates, expected at least 1 (staging)"},
       {"ids = read() updates (slot) channel storage", "(read) tensor is neither of floats nor"},
-      {"host = read() updates (slot) channel storage", "(read) tensor is not a whole one"},
       {"part = read() updates (slot) channel storage", "(read) tensor is not a whole one"},
       {"a = read() updates (slot) {file_width 9} channel storage", "(read) no type is of that"},
       {"codes, small = read_nf4() updates (slot) channel storage", "absmax 'small' is u8"},
