@@ -223,12 +223,10 @@ void add_machine_keys(KeyTable& table) {
   table.add_size<&Recipe::offload_threshold>(
       "offload_threshold", "64KiB",
       "tensors smaller than this stay on the device when weights or optimizer state do not");
-  table
-      .add_size<&Recipe::offload_window>(
-          "offload_window", "0",
-          "device memory for copies of what lies in host memory; they begin as far ahead as it has "
-          "room for, and take more only where one operation needs more; 0: chosen by step time")
-      .aliases({"offload_prefetch"});
+  table.add_size<&Recipe::offload_window>(
+      "offload_window", "0",
+      "a card's memory for copies of what lies in host memory; they begin as far ahead as it has "
+      "room for, and take more only where one operation needs more; 0: chosen by step time");
   table
       .add_size<&Recipe::device_memory>("device_memory", "0",
                                         "budget on the device, such as 80GiB; 0: all there is")

@@ -113,11 +113,13 @@ std::vector<Interval> live_intervals(const Program& program) {
   const auto end = static_cast<int32_t>(program.operations.size());
   std::vector<Interval> intervals(program.tensors.size(), Interval{end, -1});
   for (int32_t i = 0; i < end; ++i) {
-    const auto [first, last] = done_with(program, static_cast<size_t>(i));
+    const auto together = done_with(program, static_cast<size_t>(i));
+    const auto first = static_cast<int32_t>(together.first);
+    const auto last = static_cast<int32_t>(together.last);
     for_each_tensor(program.operations[static_cast<size_t>(i)], [&](TensorId id) {
       Interval& interval = intervals[static_cast<size_t>(program.owner(id))];
-      interval.first = std::min(interval.first, static_cast<int32_t>(first));
-      interval.last = std::max(interval.last, static_cast<int32_t>(last));
+      interval.first = std::min(interval.first, first);
+      interval.last = std::max(interval.last, last);
     });
   }
   for (size_t id = 0; id < intervals.size(); ++id)

@@ -8,6 +8,7 @@
 #include "passes/offload.h"
 #include "passes/schedule.h"
 #include "passes/update_in_backward.h"
+#include "program/program_name.h"
 #include "program/verify.h"
 
 namespace snug::passes {
@@ -38,8 +39,12 @@ Program Pipeline::plain(const Program& program, std::span<const program::Tensor>
   if (quantization_)
     p = run("quantize", p, [&](const Program& in) { return quantize(in, *quantization_); });
   p = run("lower", p, [&](const Program& in) { return lower(in, target_); });
-  if (streaming_.moves_any())
-    p = run("stream", p, [&](const Program& in) { return stream(in, streaming_, target_); });
+  if (streaming_.moves_any()) {
+    StreamOptions options = streaming_;
+    // It runs once: the memory of copies that begin ahead would be for nothing.
+    if (p.name == name_of(program::ProgramName::prepare)) options.window_bytes = 0;
+    p = run("stream", p, [&](const Program& in) { return stream(in, options, target_); });
+  }
   return run("host_copies", p, [&](const Program& in) { return host_copies(in, results); });
 }
 

@@ -161,6 +161,7 @@ class Streamer {
       begin_visits(position);
       await_returns_of(input_.operations[i]);
       prefetch(position);
+      await_on_host(position);
       push(position);
       end_visits(position);
     }
@@ -184,9 +185,11 @@ class Streamer {
 
   int64_t bytes_of(const Visit& visit) const { return result_.tensor(visit.home).bytes(); }
 
-  // `is_needed`: by the operation `place`, which follows.
+  bool is_on_device(TensorId id) const { return result_.tensor(id).space == Space::device; }
+
+  // `waits`: the channel that an await holds up.
   void emit_copy(Attributes attributes, TensorId from, TensorId to, const Operation& place,
-                 bool is_needed = false) {
+                 Channel waits = Channel::compute) {
     Operation operation;
     const bool begins = std::holds_alternative<Transfer>(attributes);
     operation.attributes = std::move(attributes);
@@ -194,11 +197,10 @@ class Streamer {
     (begins ? operation.writes : operation.updates) = {to};
     operation.phase = place.phase;
     operation.layer = place.layer;
-    const bool to_device = result_.tensor(to).space == Space::device;
-    if (begins && !placement_.reaches_device)
-      operation.channel = to_device ? Channel::host_to_device : Channel::device_to_host;
-    // What the host needs, the host waits for.
-    if (!begins && is_needed && !to_device) operation.channel = Channel::host;
+    if (!begins)
+      operation.channel = waits;
+    else if (!placement_.reaches_device)
+      operation.channel = is_on_device(to) ? Channel::host_to_device : Channel::device_to_host;
     result_.operations.push_back(std::move(operation));
   }
 
@@ -222,9 +224,17 @@ class Streamer {
     for (; needed_ < visits_.size() && visits_[needed_].first == i; ++needed_) {
       const Visit& visit = visits_[needed_];
       if (visit.is_merged) continue;
-      if (visit.is_read) emit_copy(Await{}, visit.home, visit.copy, operation_at(i), true);
+      if (visit.is_read && is_on_device(visit.copy))
+        emit_copy(Await{}, visit.home, visit.copy, operation_at(i));
       visit_of_[index(visit.home)] = static_cast<int32_t>(needed_);
     }
+  }
+
+  // What operation `i`, placed on the host, needs there: the host waits for it, just before.
+  void await_on_host(int32_t i) {
+    for (size_t v = needed_; v-- > 0 && visits_[v].first == i;)
+      if (visits_[v].is_read && !visits_[v].is_merged && !is_on_device(visits_[v].copy))
+        emit_copy(Await{}, visits_[v].home, visits_[v].copy, operation_at(i), Channel::host);
   }
 
   // What later operations need is begun, in their order, as far as the window goes. Half of it is
@@ -291,8 +301,7 @@ class Streamer {
     visit_of_[index(visit.home)] = -1;
     held_[index(visit.home)] = -1;
     const int64_t bytes = bytes_of(visit);
-    const bool was_on_host = result_.tensor(visit.copy).space != Space::device;
-    const bool is_open = was_on_host && visit.is_read;
+    const bool is_open = visit.is_read && !is_on_device(visit.copy);
     if (!visit.is_changed) {
       if (is_open)
         add_pending({v, visit.home, visit.copy, bytes});

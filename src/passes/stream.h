@@ -27,7 +27,7 @@ namespace snug::passes {
 struct StreamOptions {
   bool params = false;          // weights as they are stored, in 16 bits or as NF4, and adapters
   bool optimizer = false;       // masters and moments, and the gradients of a whole step
-  bool update_on_host = false;  // optimizers, and the norm of the gradients, work there
+  bool update_on_host = false;  // optimizers whose state lies there work there
   int64_t threshold_bytes = int64_t{64} << 10;
   // Bytes of copies on the device at one time, except where one operation needs more. 0: each is
   // copied when it is needed.

@@ -13,9 +13,9 @@ struct StreamingChoice {
   bool chooses_updates = false;  // on the device, or on the host
 };
 
-// The spec's options with what is open chosen: of the jobs whose arena fits the device, the one
-// with the shortest step, and of those within 1 % of it the one with the least memory for copies.
-// Plans a handful of jobs.
+// The spec's options with what is open chosen: of the jobs whose arena fits the device (the
+// host's is as large for all), the one with the shortest step, and of those within 1 % of it the
+// one with the least memory for copies. Plans a handful of jobs.
 passes::StreamOptions choose_streaming(const TrainingSpec& spec, const StreamingChoice& choice,
                                        const program::Target& target, const Rates& rates,
                                        const program::ExpectedBounds& expected);

@@ -50,12 +50,20 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
   Lookup lookup(rates, bounds);
   std::map<program::Channel, double> channel_free;
   std::vector<Touched> touched(program.tensors.size());
+  std::vector<double> arrived(program.tensors.size());  // by what a copy writes
   const auto state = [&](TensorId id) -> Touched& {
     return touched[static_cast<size_t>(program.owner(id))];
   };
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
     double start = channel_free[operation.channel];
+    if (program::traits_of(operation).ends_copy) {
+      // It waits for its copy alone, whatever the host does with it next to that.
+      start = std::max(start, arrived[static_cast<size_t>(program::find_operand(operation, "y"))]);
+      channel_free[operation.channel] = start;
+      timeline.operations.push_back({static_cast<int32_t>(i), start, 0.0});
+      continue;
+    }
     for (const TensorId id : operation.reads) start = std::max(start, state(id).written);
     const auto after_all = [&](TensorId id) {
       start = std::max({start, state(id).written, state(id).read});
@@ -63,7 +71,8 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     std::ranges::for_each(operation.writes, after_all);
     std::ranges::for_each(operation.updates, after_all);
     if (operation.workspace != program::kNone) after_all(operation.workspace);
-    if (program::traits_of(operation).begins_copy)
+    const bool on_host_channel = operation.on_host && operation.channel == program::Channel::host;
+    if (program::traits_of(operation).begins_copy || on_host_channel)
       start = std::max(start, channel_free[program::Channel::compute]);
 
     const double seconds = lookup.seconds({program, operation});
@@ -72,6 +81,8 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     for (const TensorId id : operation.writes) state(id).written = end;
     for (const TensorId id : operation.updates) state(id).written = end;
     if (operation.workspace != program::kNone) state(operation.workspace).written = end;
+    if (program::traits_of(operation).begins_copy)
+      arrived[static_cast<size_t>(program::find_operand(operation, "y"))] = end;
     channel_free[operation.channel] = end;
     timeline.operations.push_back({static_cast<int32_t>(i), start, seconds});
     timeline.seconds = std::max(timeline.seconds, end);

@@ -1,7 +1,8 @@
 // The clock: how long the programs of a step take. It walks the same list as the executor with one
 // timeline for each channel: an operation begins when its channel is free, what it reads has been
 // written, and what it overwrites has been read; a transfer, moreover, when all before it in the
-// list that computes is done. With one channel, a program takes the sum of its operations.
+// list that computes is done; and so does what is placed on the host next to a device. With one
+// channel, a program takes the sum of its operations.
 //
 // What it leaves out: reading a batch and writing a line of metrics between programs
 // (microseconds), and channels taking bandwidth from one another.

@@ -116,12 +116,10 @@ passes::StreamOptions streaming(const Recipe& recipe, const program::Target& tar
                                 .optimizer = recipe.offload_optimizer != OffloadOptimizer::none,
                                 .threshold_bytes = recipe.offload_threshold,
                                 .window_bytes = recipe.offload_window};
-  if (!options.moves_any())
-    for (const char* key : {"offload_threshold", "offload_window"})
-      if (recipe.is_given(key))
-        recipe.fail(key,
-                    "says how weights or optimizer state are offloaded, and nothing is; set "
-                    "offload_params=true or offload_optimizer=auto too, or leave it out");
+  if (options.window_bytes > 0 && target.host_reaches_device())
+    recipe.fail("offload_window",
+                "is for a card; on a processor the host's memory is the device's, and copies are "
+                "made when they are needed; leave it out");
   options.update_on_host =
       recipe.offload_optimizer == OffloadOptimizer::host ||
       (recipe.offload_optimizer == OffloadOptimizer::automatic && target.host_reaches_device());

@@ -42,6 +42,12 @@ void refuse_lora_keys(const Recipe& recipe) {
 
 void refuse_unused_keys(const Recipe& recipe) {
   if (recipe.method == formats::Method::full) refuse_lora_keys(recipe);
+  if (!recipe.offload_params && recipe.offload_optimizer == formats::OffloadOptimizer::none)
+    for (const char* key : {"offload_threshold", "offload_window"})
+      if (recipe.is_given(key) && !has_default(recipe, key))
+        recipe.fail(key,
+                    "says how weights or optimizer state are offloaded, and nothing is; set "
+                    "offload_params=true or offload_optimizer=auto too, or leave it out");
   if (!recipe.packing && recipe.max_segments > 1)
     recipe.fail(
         "max_segments",

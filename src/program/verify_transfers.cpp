@@ -81,8 +81,7 @@ class TransferVerifier {
       if (writes) report(i, fmt::format("writes '{}' while it is copied", name(transfer.source)));
       bool touches = false;
       for_each_tensor(operation, [&](TensorId id) { touches |= share(id, transfer.target); });
-      const bool may_touch =
-          transfer.host_has_waited && (operation.on_host || traits_of(operation).begins_copy);
+      const bool may_touch = transfer.host_has_waited && operation.on_host;
       if (touches && !may_touch)
         report(i, fmt::format("touches '{}' before its copy is awaited", name(transfer.target)));
     }

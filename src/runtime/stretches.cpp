@@ -39,18 +39,17 @@ std::vector<Halves> copies_of(const Program& program) {
   return copies;
 }
 
-// What is placed on the host is queued as the awaits just before it are. Returns whether it changed
-// any.
+// What is placed on the host is queued as the awaits on its channel before it are. Returns whether
+// it changed any.
 bool keep_with_awaits(const Program& program, std::vector<bool>& each_run) {
   bool changed = false;
   for (size_t i = 0; i < each_run.size(); ++i) {
     if (!program.operations[i].on_host) continue;
-    size_t first = i;
-    bool any = each_run[i];
-    while (first > 0 && program.operations[first - 1].channel == program::Channel::host &&
-           !program.operations[first - 1].on_host)
-      any |= each_run[--first];
-    for (size_t k = first; any && k <= i; ++k) {
+    std::vector<size_t> together{i};
+    for (size_t k = i; k-- > 0 && !program.operations[k].on_host;)
+      if (program.operations[k].channel == program::Channel::host) together.push_back(k);
+    if (std::ranges::none_of(together, [&](size_t k) { return each_run[k]; })) continue;
+    for (const size_t k : together) {
       changed |= !each_run[k];
       each_run[k] = true;
     }

@@ -51,6 +51,16 @@ TEST(Stretches, SoIsALoss) {
             "R0-2 Q2-3 R3-4");
 }
 
+// What the host works on next to the device is as its awaits are: in a recording it would not wait
+// for a copy that is queued outside of it.
+TEST(Stretches, TheHostsWorkGoesWithItsAwaits) {
+  const std::string work =
+      "await(x) updates (x.out) channel host\n"
+      "z (8, 4) f32 pinned_host = add(x.out, x.out) channel host on_host\n";
+  EXPECT_EQ(stretches_in(std::string(kX) + kOut + kLoss + work + kAwaitOut + kY), "R0-1 Q1-6 R6-7");
+  EXPECT_EQ(stretches_in(std::string(kX) + kLoss + kOut + work + kAwaitOut + kY), "R0-1 Q1-2 R2-7");
+}
+
 TEST(Stretches, WhatFindsItsExtentOnTheDeviceIsRecorded) {
   const std::string attention =
       "o (8, 4) f32, lse (1, 8) f32 = attention(x, x, x, bounds, bounds) {heads 1, kv_heads 1, "

@@ -108,8 +108,8 @@ struct Update {
 
 // Three steps; one micro-batch each where weights are updated in the backward pass, else two.
 std::vector<std::vector<float>> train(const std::string& backend, const Method& method,
-                                      const Update& update,
-                                      const passes::StreamOptions& streaming) {
+                                      const Update& update, const passes::StreamOptions& streaming,
+                                      bool offloads_activations = false) {
   plan::TrainingSpec spec;
   spec.method = plan::MethodKind::full;
   spec.quantization = method.quantization;
@@ -122,6 +122,8 @@ std::vector<std::vector<float>> train(const std::string& backend, const Method& 
   spec.update.weight_decay = 0.1;
   spec.update.max_grad_norm = update.in_backward ? 0.0 : 0.5;
   spec.update_in_backward = update.in_backward;
+  if (offloads_activations) spec.recompute = passes::RecomputeMode::layer;
+  spec.activation_offloading = offloads_activations;
   spec.streaming = streaming;
   spec.verify = true;
   LoadedCase loaded(backend, golden_folder("grouped_tied/model"),
@@ -147,6 +149,26 @@ std::vector<std::vector<float>> train(const std::string& backend, const Method& 
   for (const program::Tensor& trainable : executor.job().trainables)
     values.push_back(values_of(executor, trainable.name));
   return values;
+}
+
+// Copies of activations and of gradients are cut by the loss, which a card's recordings leave out.
+TEST(StreamingNextToActivations, ChangesTheBitsOfNoAdapter) {
+  const std::string backend = golden_backends().back();
+  if (!has_device(backend)) GTEST_SKIP() << "skipped: no CUDA device";
+  const Update update{"adamw", methods::OptimizerKind::adamw, true};
+  const auto kept = train(backend, kMethods[1], update, {}, true);
+  for (const int64_t window : {0, 13'000, 26'000, 40'000, 200'000}) {
+    SCOPED_TRACE(window);
+    const passes::StreamOptions streaming{.params = true,
+                                          .optimizer = true,
+                                          .update_on_host = true,
+                                          .threshold_bytes = 0,
+                                          .window_bytes = window};
+    const auto streamed = train(backend, kMethods[1], update, streaming, true);
+    ASSERT_EQ(streamed.size(), kept.size());
+    for (size_t i = 0; i < kept.size(); ++i)
+      EXPECT_LT(relative_error(streamed[i], kept[i]), 2e-3) << "value " << i;
+  }
 }
 
 class Streaming : public testing::TestWithParam<std::string> {};

@@ -27,6 +27,11 @@ Result ask(const program::Attributes& attributes, F&& f) {
   });
 }
 
+// An await waits for its copy alone: who touches the copy's bytes next waits for the host itself.
+bool is_await(const Invocation& invocation) {
+  return program::traits_of(static_cast<program::Kind>(invocation.attributes->index())).ends_copy;
+}
+
 }  // namespace
 
 bool has_device() {
@@ -151,7 +156,7 @@ void CudaBackend::run_list(std::span<const Invocation> invocations) {
       continue;
     }
     for (const Invocation& invocation : together)
-      if (invocation.channel == program::Channel::compute)
+      if (invocation.channel == program::Channel::compute && !is_await(invocation))
         context_->host_work.wait_for(invocation, context_->stream.get());
     ask<void>(*together[0].attributes, [&](const auto& attributes, const auto& kind) {
       if (count == 1) {
@@ -180,7 +185,10 @@ void CudaBackend::queue_copy(void* destination, const void* source, int64_t byte
                              context_->stream.get()));
 }
 
-void CudaBackend::synchronise() { CUDA_CHECK(cudaStreamSynchronize(context_->stream.get())); }
+void CudaBackend::synchronise() {
+  CUDA_CHECK(cudaStreamSynchronize(context_->stream.get()));
+  context_->host_work.check();
+}
 
 std::unique_ptr<Timeline> CudaBackend::timeline(size_t points) {
   return std::make_unique<DeviceTimeline>(points, context_->stream.get());

@@ -56,8 +56,12 @@ std::unique_ptr<Prepared> HostWork::prepare(const program::OperationView& view) 
 
 // Called by a thread of the device's runtime, which may not be called back from it.
 void HostWork::perform(void* call) {
-  const Call& work = *static_cast<const Call*>(call);
-  work.host->run(work.invocation);
+  Call& work = *static_cast<Call*>(call);
+  try {
+    work.host->run(work.invocation);
+  } catch (...) {
+    work.failure = std::current_exception();
+  }
 }
 
 HostWork::Call& HostWork::call_of(const Invocation& invocation) {
@@ -65,6 +69,7 @@ HostWork::Call& HostWork::call_of(const Invocation& invocation) {
   std::vector<Buffer> buffers = buffers_of(invocation);
   // An earlier run of the same operation may not have been called yet.
   if (call != nullptr && call->attributes == *invocation.attributes &&
+      call->invocation.prepared == invocation.prepared &&
       std::ranges::equal(call->buffers, buffers, {}, &Buffer::data, &Buffer::data))
     return *call;
   if (call == nullptr) {
@@ -104,6 +109,11 @@ void HostWork::wait_for(const Invocation& invocation, cudaStream_t stream) const
   for (const Call* call : under_way_)
     if (share_bytes(call->invocation, invocation))
       CUDA_CHECK(cudaStreamWaitEvent(stream, call->done, 0));
+}
+
+void HostWork::check() {
+  for (const auto& [operation, call] : calls_)
+    if (call->failure) std::rethrow_exception(std::exchange(call->failure, nullptr));
 }
 
 // Operations on the host's stream are done in their order.

@@ -3,6 +3,7 @@
 // operation waits for it. Of one thread; can be recorded for a graph, if joined in it.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <unordered_map>
@@ -30,6 +31,9 @@ class HostWork {
   // `work` waits for all that is under way, and nothing is any more.
   void join(cudaStream_t work);
 
+  // Throws what an operation threw that has been called by now; a synchronised device has no other.
+  void check();
+
   cudaStream_t stream() const { return stream_.get(); }
 
  private:
@@ -41,6 +45,7 @@ class HostWork {
     std::vector<Buffer> buffers;
     Invocation invocation;
     cudaEvent_t done = nullptr;
+    std::exception_ptr failure;
   };
   static void perform(void* call);
   // Of an operation: the same for all its runs.
