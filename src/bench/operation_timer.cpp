@@ -56,7 +56,8 @@ void fill_weights(const Program& program, runtime::Executor& executor,
   for (const Tensor& tensor : program.tensors) {
     const bool holds_values =
         tensor.role == Role::weight || tensor.role == Role::adapter || tensor.role == Role::master;
-    if (holds_values && filled.insert(tensor.name).second)
+    const bool lasts = tensor.lifetime == program::Lifetime::run;
+    if (holds_values && lasts && filled.insert(tensor.name).second)
       fill_with_noise(executor.tensor(tensor.name), executor);
   }
 }
