@@ -26,7 +26,7 @@ class Reference:
     gib: float | None = None
     tokens_per_second: float | None = None
     tokens: int | None = None  # in a row
-    beside: str = ""  # the LoRA row of the same run: at most 5 % slower, and never heavier
+    compared_to: str = ""  # the LoRA row of the same run: at most 5 % slower, and never heavier
     practical: tuple[float, float] | None = None  # on an H100, on an H200
 
 
@@ -35,8 +35,8 @@ REFERENCES = {
     "llama-3.1-8b full checkpoints": Reference("4.7 s, 78 GiB", TRAINERS, seconds=1.85, gib=56, practical=(1.67, 1.62)),
     "llama-3.1-8b lora": Reference("6.4 s, 36 GiB", TRAINERS, seconds=1.15, practical=(1.04, 1.00)),
     "llama-3.1-8b lora checkpoints": Reference("6.4 s, 36 GiB", TRAINERS, seconds=1.5, gib=25, practical=(1.36, 1.31)),
-    "llama-3.1-8b qlora": Reference("26.1 s, 48 GiB", TRAINERS, beside="llama-3.1-8b lora", practical=(1.06, 1.01)),
-    "llama-3.1-8b qlora checkpoints": Reference("26.1 s, 48 GiB", TRAINERS, gib=15, beside="llama-3.1-8b lora checkpoints", practical=(1.38, 1.32)),
+    "llama-3.1-8b qlora": Reference("26.1 s, 48 GiB", TRAINERS, compared_to="llama-3.1-8b lora", practical=(1.06, 1.01)),
+    "llama-3.1-8b qlora checkpoints": Reference("26.1 s, 48 GiB", TRAINERS, gib=15, compared_to="llama-3.1-8b lora checkpoints", practical=(1.38, 1.32)),
     "phi-3-mini-128k full": Reference("4.0 s, 40 GiB", TRAINERS, seconds=0.9, practical=(0.78, 0.76)),
     "phi-3-mini-128k full checkpoints": Reference("4.0 s, 40 GiB", TRAINERS, gib=30),
     "phi-3-mini-128k lora": Reference("5.0 s, 17 GiB", TRAINERS, seconds=0.75, practical=(0.64, 0.61)),
@@ -89,7 +89,7 @@ def verdicts(name: str, row: dict | None, lora: dict | None) -> list[tuple[str, 
         found.append((f"{bar.tokens_per_second} tokens/s", held(row.get("tokens_per_second"), bar.tokens_per_second, at_most=False)))
     if bar.tokens:
         found.append((f"{bar.tokens} tokens on 80 GB", held(row.get("tokens"), bar.tokens, at_most=False)))
-    if bar.beside:
+    if bar.compared_to:
         same = row.get("recompute") == lora.get("recompute")
         seconds = lora.get("step_seconds", 0) * QLORA_FACTOR if same else None
         found.append(("LoRA's s + 5 %", held(row.get("step_seconds"), seconds)))

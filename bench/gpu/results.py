@@ -50,9 +50,9 @@ def devices(result: dict) -> list[str]:
     return sorted({row["device"] for kind in (*KINDS, "failures") for row in result[kind]})
 
 
-def beside(result: dict, row: dict | None) -> dict | None:
+def compared_to(result: dict, row: dict | None) -> dict | None:
     """The LoRA row that a QLoRA row is held against: of the same card and commit."""
-    lora = find(result["training"], bars.of(row["name"]).beside, row["device"]) if row else None
+    lora = find(result["training"], bars.of(row["name"]).compared_to, row["device"]) if row else None
     return lora if lora and lora["commit"] == row["commit"] else None
 
 

@@ -46,7 +46,7 @@ def line(kind: str, row: dict) -> str:
 
 def held(result: dict, name: str, row: dict | None) -> tuple[str, str]:
     """A row's bars, and whether each is held."""
-    found = bars.verdicts(name, row, results.beside(result, row))
+    found = bars.verdicts(name, row, results.compared_to(result, row))
     return "; ".join(bar for bar, _ in found), "; ".join(verdict for _, verdict in found)
 
 

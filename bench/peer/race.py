@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace, work: pathlib.Path) -> dict:
             write(arguments, result)
     if "in_turn" in jobs:
         say("lora and qlora in turn")
-        result["in_turn"] = training.qlora_beside_lora(setting, max(1, pairs), say)
+        result["in_turn"] = training.qlora_next_to_lora(setting, max(1, pairs), say)
         write(arguments, result)
     if "decode" in jobs:
         say("decode")

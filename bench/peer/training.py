@@ -111,7 +111,7 @@ def run_rounds(setting: Setting, method: str, peers: dict[str, Variant], pairs: 
     return runs, products
 
 
-def qlora_beside_lora(setting: Setting, pairs: int, say) -> dict:
+def qlora_next_to_lora(setting: Setting, pairs: int, say) -> dict:
     """Snug's LoRA and QLoRA in turn, nothing recomputed: what 4 bits cost in time. The ratio is the rounds' median."""
     rates = {"lora": [], "qlora": []}
     for round_number in range(pairs):

@@ -44,9 +44,9 @@ Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, Generatio
   const Generation made = generator.run(prompts, options).front();
   if (made.ids.size() < 2)
     base::throw_user_error(
-        "A rate of decoding needs at least two new tokens, and there is {}: raise max_new_tokens, "
-        "or "
-        "give a prompt after which the model does not end at once",
+        "A rate of decoding needs at least two new tokens, and the model ended after {}: give a "
+        "prompt "
+        "that it goes on with",
         made.ids.size());
   return {static_cast<int64_t>(made.ids.size()), generator.times()};
 }

@@ -49,7 +49,7 @@ constexpr BadRecipe kBadRecipes[] = {
     {"nested_list", "target_modules: [[a]]", "'target_modules' holds a nested value"},
     {"twice", "seed: 1\nlora_r: 2\nseed: 1\n",
      "r.yaml:3:1: 'seed' is given twice (first on line 1)"},
-    {"alias_beside_key", "lora_r: 2\nlora_rank: 2\n",
+    {"alias_next_to_key", "lora_r: 2\nlora_rank: 2\n",
      "r.yaml:2:1: 'lora_r' and 'lora_rank' are names of the same key (first on line 1)"},
     {"two_aliases", "cutoff_len: 2\nsequence_len: 2\n", "are names of the same key"},
     {"whole_from_text", "max_steps: many",

@@ -43,7 +43,7 @@ __device__ void share_rows(const Operand& x, int64_t rows, int64_t columns, uint
 // The same rows, normed: the bits of rms_norm, whose block has a thread for each of `threads` here.
 __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t columns,
                                   uint16_t* shared) {
-  __shared__ float partial[kMostRowThreads / kLanes];
+  __shared__ float partial[kMaxRowThreads / kLanes];
   const uint32_t threads = row_threads(columns / kVectorElements);
   for (int64_t row = 0; row < rows; ++row) {
     for (uint32_t thread = threadIdx.x; thread < threads; thread += kThreads) {

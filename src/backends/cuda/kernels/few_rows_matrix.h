@@ -41,7 +41,7 @@ template <typename Weight>
 struct FewRowsLaunch {
   int64_t rows = 0;     // at most kFewRows
   int64_t columns = 0;  // inputs of a row: whole vectors; with NF4 whole blocks of 64
-  Operand x;            // bf16, rows at multiples of 16 bytes; not looked at behind a norm
+  Operand x;            // bf16, rows at multiples of 16 bytes; not read where the launch has a norm
   FewRowsNorm norm;     // where there is one, rows fit into kFewRowsSharedBytes
   // silu(y of part 0) * (y of part 1), of as many outputs each; data == nullptr: not made.
   Operand gated;

@@ -52,8 +52,8 @@ __device__ inline float block_max(float value) {
 }
 
 // Threads for a block that walks a row of `items` together: whole warps, at most `most`.
-inline constexpr uint32_t kMostRowThreads = 512;
-constexpr uint32_t row_threads(int64_t items, uint32_t most = kMostRowThreads) {
+inline constexpr uint32_t kMaxRowThreads = 512;
+constexpr uint32_t row_threads(int64_t items, uint32_t most = kMaxRowThreads) {
   const int64_t warps = ceil_div(items, kLanes);
   const auto threads = static_cast<uint32_t>(warps * kLanes < most ? warps * kLanes : most);
   return threads == 0 ? uint32_t{kLanes} : threads;
