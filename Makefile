@@ -16,10 +16,10 @@ setup: packages
 	@scripts/fetch_cudnn_frontend
 
 $(BUILD)/build.ninja: | setup
-	cmake --preset $(PRESET) $(PRECOMPILED)
+	cmake --preset $(PRESET) $(FAST_BUILD)
 
 $(WITHOUT_CUDA): | packages
-	cmake --preset $(PRESET) -DSNUG_CUDA=OFF $(PRECOMPILED)
+	cmake --preset $(PRESET) -DSNUG_CUDA=OFF $(FAST_BUILD)
 	@touch $@
 
 build: setup $(BUILD)/build.ninja
@@ -36,7 +36,7 @@ test-long: build
 	scripts/test_everywhere $(BUILD)
 
 # What is there already is used as it is; nothing but the binary is built, as fast as a first build goes (cmake/snug.cmake).
-demo: PRECOMPILED := -DSNUG_PRECOMPILED=ON
+demo: FAST_BUILD := -DSNUG_FAST_BUILD=ON
 demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(if $(HAS_CARD),setup $(BUILD)/build.ninja,$(WITHOUT_CUDA)))
 	cmake --build --preset $(PRESET) --target snug
 	scripts/demo $(BUILD)/snug

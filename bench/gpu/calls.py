@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The check on a card as four calls of at most ten minutes each, for a machine that is rented by the minute and starts bare.
 
-A: what is here, cuDNN with unused segments, graphs, parity, 15 steps of 8B LoRA, decoding. B: goldens, curves, LoRA, QLoRA and
+A: what is here, cuDNN with unused segments, graphs, kernels that begin early, parity, 15 steps of 8B LoRA, decoding. B: goldens, curves, LoRA, QLoRA and
 full with profiles, four kernels under ncu. C: lean jobs, Phi-3, decoding, own kernels under compute-sanitizer. D: one peer, the
 longest row. What a later stage depends on is decided by earlier ones of the same call, and said. The folder of results holds
 gpu.json, gpu.md, calls.json and the logs of each call; several calls may share it, and measure.py --merge adds others' gpu.json.
@@ -101,11 +101,42 @@ def unused_segments(session: Session, machine: Machine) -> None:
 
 
 def capture(session: Session, machine: Machine) -> None:
-    """Attention by cuDNN inside CUDA graphs; where that fails, measurements queue operations one by one."""
-    ran = session.run("capture", 120, [machine.goldens, "--gtest_filter=CudaGraphs*"])
-    good = ran.good and "[  PASSED  ] 2 tests" in ran.text
-    session.note("capture", good, "" if good else f"{ran.status}: {last_line(ran.text)}", ran.seconds)
-    session.decide("graphs", "on" if good else "off", "the capture test passed" if good else "the capture test failed")
+    """Attention by cuDNN inside CUDA graphs; where that fails, once more without kernels that begin early, to see which of the two is wrong."""
+    def captured(name: str, variables: dict[str, str]) -> tuple[bool, str]:
+        ran = session.run(name, 120, [machine.goldens, "--gtest_filter=CudaGraphs*"], variables)
+        good = ran.good and "[  PASSED  ] 2 tests" in ran.text
+        session.note(name, good, "" if good else f"{ran.status}: {last_line(ran.text)}", ran.seconds)
+        return good, "the capture test passed" if good else "the capture test failed"
+
+    good, detail = captured("capture", {})
+    if not good:
+        good, _ = captured("capture without early kernels", {"SNUG_CUDA_EARLY_KERNELS": "off"})
+        if good:
+            detail = "the capture test passed without kernels that begin early, and failed with them"
+            session.decide("early_kernels", "off", detail)
+    session.decide("graphs", "on" if good else "off", detail)
+
+
+def early_kernels(session: Session, machine: Machine) -> None:
+    """Tokens with kernels that begin early and without; where they differ, what is measured later is without."""
+    if session.decisions.get("early_kernels") == "off":
+        return
+    model, tokens = ("examples/wordnet", 2) if machine.tiny else ("smollm2-135m", 48)
+    command = [machine.snug, "generate", f"model={model}", "init=random", "backend=cuda", "ids=1 2 3", "temperature=0",
+               f"max_new_tokens={tokens}", "--json"]
+    made = {word: session.run(f"early kernels {word}", 60, command, settings(session) | {"SNUG_CUDA_EARLY_KERNELS": word})
+            for word in ("on", "off")}
+    ids = [json.loads(ran.text[ran.text.index("{"):]).get("ids") if ran.good and "{" in ran.text else None for ran in made.values()]
+    good = None not in ids and ids[0] == ids[1]
+    detail = "the same tokens with and without" if good else f"with {ids[0]}, without {ids[1]}"
+    session.note("early kernels", good, detail, sum(ran.seconds for ran in made.values()))
+    session.decide("early_kernels", "on" if good else "off", detail)
+
+
+def settings(session: Session) -> dict[str, str]:
+    """What the decisions so far say of how a card is used."""
+    variables = {"graphs": "SNUG_CUDA_GRAPHS", "early_kernels": "SNUG_CUDA_EARLY_KERNELS"}
+    return {variable: "off" for decision, variable in variables.items() if session.decisions.get(decision) == "off"}
 
 
 def tests_in_shards(session: Session, machine: Machine, name: str, binary: pathlib.Path, words: str, limit: float) -> None:
@@ -155,8 +186,7 @@ def measure(session: Session, machine: Machine, name: str, parts: str, names: li
         command += ["--python", machine.python]
     if machine.tiny:
         command.append("--tiny")
-    graphs = {"SNUG_CUDA_GRAPHS": "off"} if session.decisions.get("graphs") == "off" else {}
-    ran = session.run(name, limit, command, graphs)
+    ran = session.run(name, limit, command, settings(session))
     rows = [line for line in ran.text.splitlines() if any(line.startswith(f"{each}:") or line.startswith(f"{each} profile:") for each in names)]
     print("\n".join(f"  {line}" for line in rows), flush=True)
     expected = len(names) * len(parts.split(","))
@@ -230,6 +260,7 @@ def call_a(session: Session, machine: Machine) -> None:
     nccl(session, machine)
     unused_segments(session, machine)
     capture(session, machine)
+    early_kernels(session, machine)
     parity(session, machine)
     measure(session, machine, "lora", "training", [LORA], 130)
     measure(session, machine, "decoding", "decoding", DECODING, 120)
@@ -247,6 +278,7 @@ def call_b(session: Session, machine: Machine) -> None:
 def call_c(session: Session, machine: Machine) -> None:
     begin(session, machine)
     capture(session, machine)
+    early_kernels(session, machine)
     measure(session, machine, "lean", "training", [f"{LORA} checkpoints", f"{QLORA} checkpoints"], 150)
     phi = "phi-3-mini-128k"
     measure(session, machine, "phi-3", "training", [f"{phi} lora", f"{phi} qlora", f"{phi} full"], 160)

@@ -32,9 +32,9 @@ TOOLS = {
                          '"$binary" "$filter" || exit; case "$tool $filter" in "racecheck "*silu_mul) echo "ERROR SUMMARY: 1"; exit 9;; esac',
 }
 STAGES = {
-    "A": ["environment", "libraries", "nccl", "unused segments", "capture", "parity", "lora", "decoding"],
+    "A": ["environment", "libraries", "nccl", "unused segments", "capture", "early kernels", "parity", "lora", "decoding"],
     "B": ["environment", "libraries", "capture", "goldens", "curves", "training", *(f"ncu {kernel}" for kernel in calls.NCU_KERNELS)],
-    "C": ["environment", "libraries", "capture", "lean", "phi-3", "decoding", "memcheck", "racecheck"],
+    "C": ["environment", "libraries", "capture", "early kernels", "lean", "phi-3", "decoding", "memcheck", "racecheck"],
     "D": ["environment", "libraries", "peer", "memory", "longest"],
 }
 ROWS = {"A": {"training": 1, "decoding": 2}, "B": {"training": 3, "profile": 3}, "C": {"training": 5, "decoding": 2}, "D": {"peer": 1, "longest": 1}}
@@ -182,8 +182,17 @@ def check_decisions(folder: pathlib.Path) -> None:
         require(run.decisions["training"] == "left out", run.decisions)
         calls.capture(run, machine)
         require(run.decisions["graphs"] == graphs and not run.good(), run.decisions)
+        calls.early_kernels(run, machine)
+        require(run.decisions["early_kernels"] == "off", run.decisions)
+        require(calls.settings(run) == {"SNUG_CUDA_GRAPHS": "off", "SNUG_CUDA_EARLY_KERNELS": "off"}, calls.settings(run))
         calls.measure(run, machine, "lora", "training", ["llama-3.1-8b lora"], 5)
         require(run.stages[-1].get("left_out"), run.stages[-1])
+    blamed = script(folder, "blamed", '[ "$SNUG_CUDA_EARLY_KERNELS" = off ] || exit 1; echo "[  PASSED  ] 2 tests."')
+    run = session.Session("A", folder / "blamed_run", 60, {})
+    machine = calls.Machine(plan, failing, blamed, "", workers=1)
+    calls.capture(run, machine)
+    calls.early_kernels(run, machine)
+    require(run.decisions == {"graphs": "on", "early_kernels": "off"}, run.decisions)
     run = session.Session("A", folder / "late_results", session.KEPT_SECONDS + 1, {})
     ran = run.stage("late", 60, ["true"])
     require(ran.status == "no time left" and not run.good(), run.stages)
@@ -213,10 +222,11 @@ def check_call(call: str, ran: session.Ran, results: pathlib.Path) -> None:
     require(all(path.stat().st_size < MAX_BYTES and path.parent == results for path in files), files)
     with tarfile.open(results / f"logs-{call}.tar.gz") as tar:
         logs = set(tar.getnames())
-    require({name.replace(" ", "-") + ".log" for name in names} <= logs, logs)
+    logged = {name for name in names if name != "early kernels"} | ({"early kernels on"} if "early kernels" in names else set())
+    require({name.replace(" ", "-") + ".log" for name in logged} <= logs, logs)
     if call == "A":
         require(set(rows["training"][0]["outside"]) == {"tuning", "two steps"}, rows["training"][0])
-        require(entry["decisions"] == {"training": "measured", "empty_segments": "right", "graphs": "on"}, entry["decisions"])
+        require(entry["decisions"] == {"training": "measured", "empty_segments": "right", "graphs": "on", "early_kernels": "on"}, entry["decisions"])
 
 
 def main() -> int:

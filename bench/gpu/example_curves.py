@@ -89,8 +89,10 @@ def main() -> int:
     if arguments.write_processor_losses:
         write_processor_losses(arguments)
         return 0
-    if arguments.dry_run and "avx512_bf16" not in pathlib.Path("/proc/cpuinfo").read_text():
-        print("skipped: this processor does not multiply bf16")
+    known = json.loads(pathlib.Path(arguments.processor_losses).read_text()) if arguments.processor_losses and not arguments.dry_run else {}
+    is_known = all(key_of(arguments, method, "bf16") in known for method in arguments.methods.split(","))
+    if not is_known and "avx512_bf16" not in pathlib.Path("/proc/cpuinfo").read_text():
+        print("skipped: this processor does not multiply bf16, and its losses are not known")
         return 0
     return 0 if all([compare(arguments, method) for method in arguments.methods.split(",")]) else 1
 

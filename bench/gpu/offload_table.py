@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
 """What is planned for models that are larger than their card: the table of docs/offload.md.
 
-    bench/gpu/offload_table.py [--snug FILE]      prints it; --check PAGE: fails where that page does not have it
+    bench/gpu/offload_table.py [--snug FILE]      prints it; --check PAGE: fails where that page does not have it; --write PAGE: puts it there
 """
 
-import argparse
 import dataclasses
+import json
 import pathlib
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "peer")]
 
+import planned_pages  # noqa: E402
 import processes  # noqa: E402
+from planned_pages import GIB  # noqa: E402
 from report import table  # noqa: E402
 
 LEAN = ("recompute=layer", "activation_offloading=true", "offload_params=true", "max_segments=1")
 FULL = ("method=full", "offload_optimizer=auto", *LEAN)
 QLORA = ("method=qlora", *LEAN)
-IN_BACKWARD = ("max_grad_norm=0", "optim_in_backward=true")
-LIMIT_SECONDS = 120
-GIB = 2.0**30
+NOT_CLIPPED = ("max_grad_norm=0",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,26 +34,47 @@ class Job:
     host_gibibytes: int
     tokens: int
     words: tuple[str, ...]
+    # The longest row in steps of 1024 tokens, of a model with more positions than it was trained with.
+    is_longest: bool = False
 
 
 JOBS = [
     Job("full, adamw, bf16 gradients", "llama-3.1-8b", "rtx-4090", 128, 16384, ("gradient_dtype=bf16", *FULL)),
-    Job("the same, not clipped", "llama-3.1-8b", "rtx-4090", 128, 16384, ("gradient_dtype=bf16", *IN_BACKWARD, *FULL)),
+    Job("the same, not clipped", "llama-3.1-8b", "rtx-4090", 128, 16384, ("gradient_dtype=bf16", *NOT_CLIPPED, *FULL)),
     Job("full, adamw, fp32 gradients", "llama-3.1-8b", "rtx-4090", 160, 16384, ("gradient_dtype=fp32", *FULL)),
     Job("full, adamw, bf16 gradients", "llama-3.1-8b", "a100-40gb", 128, 16384, ("gradient_dtype=bf16", *FULL)),
     Job("full, adamw_8bit", "qwen2.5-14b", "rtx-4090", 128, 16384, ("optim=adamw_8bit", *FULL)),
     Job("full, adamw_8bit", "qwen2.5-32b", "rtx-4090", 256, 16384, ("optim=adamw_8bit", *FULL)),
     Job("qlora", "llama-3.1-70b", "rtx-4090", 64, 4096, QLORA),
-    Job("qlora, the model's longest row", "llama-3.1-8b", "h100", 64, 131072, QLORA),
-    Job("qlora, the model's longest row", "llama-3.1-70b", "h100", 256, 131072, QLORA),
+    Job("qlora, as many tokens as it has positions", "llama-3.1-8b", "h100", 64, 131072, QLORA),
+    Job("qlora, as many tokens as it has positions", "llama-3.1-70b", "h100", 256, 131072, QLORA),
+    Job("qlora, the longest row", "llama-3.1-8b", "h100", 256, 529408, QLORA, is_longest=True),
+    Job("qlora, the longest row", "llama-3.1-70b", "h100", 512, 258048, QLORA, is_longest=True),
 ]
+SHAPES = {
+    "llama-3.1-8b": {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32},
+    "llama-3.1-70b": {"hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64},
+}
+SHARED_BY_SHAPES = {
+    "model_type": "llama", "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 1 << 22, "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0, "tie_word_embeddings": False, "hidden_act": "silu", "torch_dtype": "bfloat16"}
+STEP_TOKENS = 1024
 CHANNELS = {"host_to_device": "to the card", "device_to_host": "to the host", "host": "the host's processor"}
 
 
+def words_of(job: Job, model: str, tokens: int) -> list[str]:
+    return [f"model={model}", f"device={job.device}", f"host_memory={job.host_gibibytes}GiB", f"max_length={tokens}", *job.words]
+
+
 def planned(snug: pathlib.Path, job: Job) -> dict:
-    """The plan of a job, which has to fit. Raises Failure."""
-    words = [f"model={job.model}", f"device={job.device}", f"host_memory={job.host_gibibytes}GiB", f"max_length={job.tokens}", *job.words]
-    return processes.run_json([snug, "plan", *words, "--json"], LIMIT_SECONDS, 1)
+    """The plan of a job, which has to fit; of a longest row, one step more does not. Raises Failure."""
+    if not job.is_longest:
+        return planned_pages.fitting_plan(snug, words_of(job, job.model, job.tokens))
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "config.json").write_text(json.dumps({**SHARED_BY_SHAPES, **SHAPES[job.model]}))
+        if planned_pages.plan(snug, words_of(job, folder, job.tokens + STEP_TOKENS))["fits"]:
+            raise processes.Failure(f"{job.model}: a row longer than {job.tokens} tokens fits")
+        return planned_pages.fitting_plan(snug, words_of(job, folder, job.tokens))
 
 
 def limit_of(plan: dict) -> str:
@@ -68,25 +90,13 @@ def row_of(job: Job, plan: dict) -> list[str]:
             f"{plan['host']['peak_bytes'] / GIB:.1f} of {job.host_gibibytes}", f"{plan['step_seconds']:.1f}", f"{100 * waits:.1f} %", limit_of(plan)]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--snug", default="build/release/snug", help="the binary, of any build")
-    parser.add_argument("--check", default="", help="a file that must hold the table")
-    arguments = parser.parse_args()
-    snug = pathlib.Path(arguments.snug).resolve()
-    text = table(["job", "card", "tokens", "updates", "card GiB", "host GiB", "planned s", "the card waits", "busiest"],
-                 [row_of(job, planned(snug, job)) for job in JOBS])
-    if not arguments.check:
-        print(text, end="")
-        return 0
-    if text in pathlib.Path(arguments.check).read_text():
-        return 0
-    print(f"{arguments.check} does not hold what bench/gpu/offload_table.py prints:\n{text}")
-    return 1
+def texts(snug: pathlib.Path) -> list[str]:
+    head = ["job", "card", "tokens", "updates", "card GiB", "host GiB", "planned s", "the card waits", "busiest"]
+    return [table(head, [row_of(job, planned(snug, job)) for job in JOBS])]
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(planned_pages.show_or_check("bench/gpu/offload_table.py", planned_pages.parser(__doc__).parse_args(), texts))
     except processes.Failure as failure:
         sys.exit(f"offload_table: {failure}")

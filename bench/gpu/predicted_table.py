@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Where a step's time is planned to go on a card that need not be here, next to what was measured there: the tables of docs/performance.md.
 
-    bench/gpu/predicted_table.py [--snug FILE]      prints them; --check PAGE: fails where that page does not have them
+    bench/gpu/predicted_table.py [--snug FILE]      prints them; --check PAGE: fails where that page does not have them; --write PAGE: puts them there
 """
 
-import argparse
 import dataclasses
 import pathlib
 import sys
@@ -15,6 +14,7 @@ sys.path += [str(HERE), str(HERE.parent / "peer")]
 import bars  # noqa: E402
 import jobs  # noqa: E402
 import model_flops  # noqa: E402
+import planned_pages  # noqa: E402
 import processes  # noqa: E402
 import results  # noqa: E402
 import results_table  # noqa: E402
@@ -99,24 +99,20 @@ def savings_table(snug: pathlib.Path) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--snug", default="build/release/snug", help="the binary, of any build")
+    parser = planned_pages.parser(__doc__)
     parser.add_argument("--results", default=str(results_table.RESULTS), help="folder of gpu.json; what is not there is not measured")
-    parser.add_argument("--check", default="", help="a file that must hold the tables")
     arguments = parser.parse_args()
-    snug = pathlib.Path(arguments.snug).resolve()
-    steps = {job: explained(snug, job)["step"] for job in JOBS}
-    result = results.load(pathlib.Path(arguments.results) / "gpu.json")
-    texts = [steps_table(result, steps), kinds_table(result, steps), savings_table(snug)]
-    if not arguments.check:
-        print("\n".join(texts), end="")
-        return 0
-    page = pathlib.Path(arguments.check).read_text()
-    missing = [text for text in texts if text not in page]
-    for text in missing:
-        print(f"{arguments.check} does not hold what bench/gpu/predicted_table.py prints:\n{text}")
-    return 1 if missing else 0
+
+    def texts(snug: pathlib.Path) -> list[str]:
+        steps = {job: explained(snug, job)["step"] for job in JOBS}
+        result = results.load(pathlib.Path(arguments.results) / "gpu.json")
+        return [steps_table(result, steps), kinds_table(result, steps), savings_table(snug)]
+
+    return planned_pages.show_or_check("bench/gpu/predicted_table.py", arguments, texts)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except processes.Failure as failure:
+        sys.exit(f"predicted_table: {failure}")

@@ -25,6 +25,7 @@ class Curve:
     learning_rate: float
     max_grad_norm: float  # in the middle of the norms that occur, so that clipping acts in some steps only
     seed: int
+    frozen: tuple[str, ...] = ()  # modules of a full run that do not train
 
 
 CURVES = {
@@ -32,6 +33,8 @@ CURVES = {
     "curve_lora_accumulated": Curve("grouped_tied", True, 2, 2e-2, 2.2, 4002),
     "curve_full": Curve("biases", False, 1, 5e-3, 2.7, 4003),
     "curve_full_accumulated": Curve("biases", False, 2, 5e-3, 2.0, 4004),
+    "curve_full_frozen": Curve("biases", False, 1, 5e-3, 1.5, 4005,
+                               frozen=("model.embed_tokens", "model.layers.0", "model.layers.1.self_attn.k_proj")),
 }
 ADAPTER = dict(r=4, lora_alpha=8, target_modules="all-linear")
 ADAPTER_SEED = 4100
@@ -96,6 +99,8 @@ def train(model, curve: Curve, ids, targets) -> dict:
 def trainee(curve: Curve):
     """The model before its first step, lora_B at zero."""
     model = tiny_models.build(curve.model)
+    for name in curve.frozen:
+        model.get_submodule(name).requires_grad_(False)
     return lora.attach(model, curve.model, ADAPTER, ADAPTER_SEED, random_b=False) if curve.adapter else model
 
 
@@ -106,6 +111,7 @@ def settings(curve: Curve) -> dict:
         "per_device_train_batch_size": ROWS, "gradient_accumulation_steps": curve.accumulation,
         "learning_rate": curve.learning_rate, "weight_decay": WEIGHT_DECAY, "max_grad_norm": curve.max_grad_norm,
         "adam_beta1": BETAS[0], "adam_beta2": BETAS[1], "adam_epsilon": EPS,
+        **({"freeze_modules": curve.frozen} if curve.frozen else {}),
         **({"adapter": "tests/goldens/curve_adapter", "lora_r": 4, "lora_alpha": 8} if curve.adapter else {}),
     }
 

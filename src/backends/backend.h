@@ -22,6 +22,7 @@
 #include "backends/timeline.h"
 #include "backends/trace.h"
 #include "base/error.h"
+#include "comm/mesh.h"
 #include "program/extent.h"
 #include "program/kind.h"
 #include "program/program.h"
@@ -35,6 +36,8 @@ struct Buffer {
   program::DType dtype = program::DType::f32;
   program::Shape shape;
   std::array<int64_t, program::Shape::kMaxRank> strides{};
+  // Of a rank's part of a tensor: where it begins in the whole, in elements.
+  int64_t first = 0;
 
   int64_t elements() const { return shape.elements(); }
   int64_t bytes() const { return elements() * base::size_of(dtype); }
@@ -43,6 +46,13 @@ struct Buffer {
     return reinterpret_cast<T*>(data);
   }
 };
+
+// Whether two share a byte. Requires whole tensors or windows without gaps.
+inline bool overlap(const Buffer& a, const Buffer& b) {
+  return a.data < b.data + b.bytes() && b.data < a.data + a.bytes();
+}
+
+class HostCollectives;
 
 // What a backend remembers of a prepared operation (a library's primitive, a chosen algorithm).
 class Prepared {
@@ -67,6 +77,9 @@ struct Invocation {
   const program::BatchBounds* bounds = nullptr;
   // Where the backend notes what it does; null: nowhere.
   Trace* trace = nullptr;
+
+  // Connects the ranks of the job; null where the backend connects none.
+  HostCollectives* collectives = nullptr;
 
   // How much there is to do, as the host knows it; else all that shapes allow. What would be
   // computed beyond it may be left out, where that does not change a bit of the result.
@@ -179,6 +192,8 @@ class Backend : public program::Target {
   // formats::quantize_nf4 of values that lie on the device side by side, f32, bf16 or f16, with the
   // same bits; codes and absmax lie there too. Asynchronous like run(), ordered with it.
   virtual void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) = 0;
+  // Which of the ranks that share the tensors of a replica this is.
+  virtual int shard_rank() const { return 0; }
   // Returns when all that was run and copied is done.
   virtual void synchronise() = 0;
   // With so many points to mark, none of them marked yet.
@@ -195,6 +210,9 @@ struct BackendOptions {
   // Of a device with memory of its own: makes what runs the operations that are placed on the host.
   // Without it such operations are refused in prepare().
   std::function<std::unique_ptr<Backend>()> make_host{};
+  int64_t node_ranks = 1;  // of the job that share this machine's memory, with a card each
+  // The ranks of the job, which must outlive the backend; null: one alone.
+  const comm::Mesh* mesh = nullptr;
 };
 
 // "cpu", "cuda" or "reference". Throws UserError for a name that is not built.

@@ -1,11 +1,16 @@
 #include "backends/recipe_backend.h"
 
+#include <algorithm>
+
 namespace snug::backends {
 
-std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe) {
-  return open_backend(base::word_of(recipe.backend), {.threads = static_cast<int>(recipe.threads),
-                                                      .device_memory_bytes = recipe.device_memory,
-                                                      .chooses_by_timing = !recipe.deterministic});
+std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe, const comm::Mesh* mesh) {
+  return open_backend(base::word_of(recipe.backend),
+                      {.threads = static_cast<int>(recipe.threads),
+                       .device_memory_bytes = recipe.device_memory,
+                       .chooses_by_timing = !recipe.deterministic,
+                       .node_ranks = std::max<int64_t>(1, recipe.devices),
+                       .mesh = mesh});
 }
 
 }  // namespace snug::backends

@@ -9,6 +9,8 @@
 namespace snug::backends {
 
 // Throws UserError for one that is not built, and for cuda without a card.
-std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe);
+// `mesh` connects the ranks of the job, and must outlive the backend; null: one alone.
+std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe,
+                                      const comm::Mesh* mesh = nullptr);
 
 }  // namespace snug::backends

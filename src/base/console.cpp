@@ -26,6 +26,7 @@ struct Console {
   std::string early;          // the lines for a log that is not there yet
   bool line_is_open = false;  // a progress bar has no line end
   bool has_failed = false;
+  bool is_left_to_others = false;
 };
 
 Console& console() {
@@ -99,10 +100,17 @@ void write_to_console(std::string_view text) noexcept {
 void say_line(std::string_view line) noexcept {
   Console& target = console();
   const std::lock_guard lock(target.mutex);
-  if (target.line_is_open) write_to_stderr(target, "\n");
   write_to_log(target, line);
+  if (target.is_left_to_others) return;
+  if (target.line_is_open) write_to_stderr(target, "\n");
   write_to_stderr(target, line);
   write_to_stderr(target, "\n");
+}
+
+void leave_console_to_others() noexcept {
+  Console& target = console();
+  const std::lock_guard lock(target.mutex);
+  target.is_left_to_others = true;
 }
 
 void keep_log(const std::filesystem::path& path) noexcept {

@@ -29,6 +29,10 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say_line(fmt::format(format, std::forward<Args>(args)...));
 }
 
+// From now on lines go to the log alone, and nothing to standard error except errors that end the
+// process: of a rank that is not the first.
+void leave_console_to_others() noexcept;
+
 // Appends every line, with its time, to this file from now on; those said before come first. A log
 // that cannot be opened or written is done without.
 void keep_log(const std::filesystem::path& path) noexcept;

@@ -97,6 +97,10 @@ void require_regular(const std::filesystem::path& path) {
     throw_no_file("read", path, status.st_mode);
 }
 
+bool is_there(const std::filesystem::path& path) {
+  return std::filesystem::exists(std::filesystem::symlink_status(path));
+}
+
 std::vector<std::filesystem::directory_entry> list_folder(const std::filesystem::path& path) {
   std::vector<std::filesystem::directory_entry> entries;
   std::error_code error;
@@ -242,6 +246,8 @@ void File::sync() {
     throw_system_error("write", path_, errno);
   }
 }
+
+void File::drop_cached() const { ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED); }
 
 void File::close() {
   // The descriptor is gone even when close fails, and network file systems report a full disk here.

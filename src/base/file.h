@@ -44,6 +44,8 @@ class File {
   void truncate(int64_t bytes);
   // Returns when the contents are on the disk.
   void sync();
+  // Asks the system to forget what it has cached of the file, which is no promise that it does.
+  void drop_cached() const;
   void close();
 
  private:
@@ -72,6 +74,9 @@ void sync_directory(const std::filesystem::path& directory);
 // Throws where there is something at `path` that is no regular file. For those that open it in
 // another way than File: opening a pipe waits for its other end.
 void require_regular(const std::filesystem::path& path);
+
+// Whether anything has this name, be it a link that leads nowhere.
+bool is_there(const std::filesystem::path& path);
 
 // What is in a folder, in no order. Throws also where listing breaks off on the way.
 std::vector<std::filesystem::directory_entry> list_folder(const std::filesystem::path& path);

@@ -4,10 +4,15 @@
 
 #include <chrono>
 #include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "backends/recipe_backend.h"
 #include "base/console.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "bench/machine_rates.h"
 #include "bench/operation_timer.h"
 #include "bench/quick_calibration.h"
 #include "plan/calibration_file.h"
@@ -67,6 +72,16 @@ plan::Calibration measure(backends::Backend& backend, const std::vector<Calibrat
   return {.machine = plan::identify_machine(backend), .samples = times.samples()};
 }
 
+// Adds the machine's own rates, and prints a line for each on stderr.
+void add_machine_rates(backends::Backend& backend, const formats::Recipe& recipe,
+                       const fs::path& folder, plan::Calibration& calibration) {
+  for (plan::RateSample& sample :
+       machine_rates(backend, static_cast<int>(recipe.threads), folder)) {
+    base::say("{}: {:.2f} GB/s", sample.name, sample.work / sample.seconds * 1e-9);
+    calibration.samples.push_back(std::move(sample));
+  }
+}
+
 // Whether the step is likely to be measured in so many seconds, by what was measured before it.
 bool fits(const CalibrationStep& step, const backends::Backend& backend,
           const OperationTimes& times, double seconds) {
@@ -78,9 +93,27 @@ bool fits(const CalibrationStep& step, const backends::Backend& backend,
   return predicted * (2 + step.least_repeats) < seconds;
 }
 
+// Samples of links in the file that is written over: another verb measures them. Of another machine
+// or of another format they are dropped.
+std::vector<plan::RateSample> earlier_links(const fs::path& path,
+                                            const plan::MachineIdentity& machine) {
+  std::error_code unknown;
+  if (!fs::exists(path, unknown)) return {};
+  try {
+    plan::Calibration earlier = plan::read_calibration(path);
+    if (!earlier.machine.same_machine(machine)) return {};
+    std::erase_if(earlier.samples,
+                  [](const plan::RateSample& sample) { return !plan::is_of_links(sample); });
+    return std::move(earlier.samples);
+  } catch (const base::UserError&) {
+    return {};  // of another version: require_replaceable found it to be a calibration
+  }
+}
+
 // Steps that no longer fit are left out. Written after every step: who waits may lose patience.
 plan::Calibration measure_quickly(backends::Backend& backend,
-                                  const std::vector<CalibrationStep>& steps, const fs::path& path) {
+                                  const std::vector<CalibrationStep>& steps, const fs::path& path,
+                                  const std::vector<plan::RateSample>& links) {
   plan::Calibration calibration{
       .machine = plan::identify_machine(backend), .samples = {}, .quick = true};
   OperationTimes times;
@@ -92,6 +125,7 @@ plan::Calibration measure_quickly(backends::Backend& backend,
     base::say("{:5.2f} s  {}: {:.1f} ms, {} repeats", seconds_since(start), describe(step),
               timing.median_seconds * 1e3, timing.repeats);
     calibration.samples = times.samples();
+    plan::replace_samples(calibration, links);
     base::write_file_atomically(path, plan::to_json(calibration));
   }
   return calibration;
@@ -112,8 +146,15 @@ int calibrate(const formats::Recipe& recipe, Grid grid, bool json) {
   const fs::path path = path_for(recipe, grid, plan::identify_machine(*backend));
   if (path.has_parent_path()) fs::create_directories(path.parent_path());
   const std::vector<CalibrationStep> steps = steps_of(recipe, grid, *backend);
-  const plan::Calibration calibration =
-      grid == Grid::quick ? measure_quickly(*backend, steps, path) : measure(*backend, steps);
+  const std::vector<plan::RateSample> links = earlier_links(path, plan::identify_machine(*backend));
+  plan::Calibration calibration = grid == Grid::quick
+                                      ? measure_quickly(*backend, steps, path, links)
+                                      : measure(*backend, steps);
+  if (grid == Grid::full) add_machine_rates(*backend, recipe, path.parent_path(), calibration);
+  plan::replace_samples(calibration, links);
+  if (!links.empty())
+    base::say("{} samples of links between ranks are kept; 'snug bench links' measures them again",
+              links.size());
   const std::string text = plan::to_json(calibration);
   base::write_file_atomically(path, text);
   if (json)

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 constexpr size_t kAlignment = 64;
-constexpr double kMinSeconds = 0.05;
+constexpr double kMinProductSeconds = 0.05;
 constexpr int kMinRuns = 3;
 // Lengths of pieces: multiples of every kernel's tile, from what the second-level cache holds of a
 // thousand columns up to where pieces no longer help.
@@ -237,7 +237,7 @@ int products(const formats::Recipe& given, bool as_json) {
   const plan::Job job = plan::plan_training(spec, *backend);
   const std::vector<JobProduct> of_the_job = job_products(job, spec);
   refuse_products_that_tiles_fail(of_the_job);
-  const auto rates = measure_products(of_the_job, kMinSeconds);
+  const auto rates = measure_products(of_the_job, kMinProductSeconds);
   if (!as_json) {
     print_table(rates);
     return 0;

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMinRepeats = 3;
-constexpr double kMinSeconds = 3.0;
+constexpr double kMinStepSeconds = 3.0;
 
 // What the clock says of a step, by line.
 struct Plan {
@@ -70,7 +70,7 @@ std::vector<plan::ProfileLine> lines_of(const OperationTimes& times, const Plan&
 int step(const formats::Recipe& given, bool as_json) {
   RecipeStep timed = recipe_step(given);
   timed.step.least_repeats = kMinRepeats;
-  timed.step.least_seconds = kMinSeconds;
+  timed.step.least_seconds = kMinStepSeconds;
   OperationTimes times;
   const StepTiming timing = time_operations(timed.step, *timed.backend, times);
   const Plan planned = plan_of(timed.recipe, timed.step, *timed.backend);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "cli/input_paths.h"
 #include "formats/recipe_keys.h"
@@ -46,6 +47,7 @@ void set_file(Request& request, const std::string& word) {
 
 formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing) const {
   formats::Recipe recipe = formats::load_recipe(recipe_file, overrides);
+  for (const std::string& note : recipe.notes) base::say_line(note);
   find_inputs(recipe, keys, may_be_missing);
   return recipe;
 }

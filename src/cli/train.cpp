@@ -16,9 +16,10 @@ int train(const Request& request) {
   const formats::Recipe recipe = request.recipe();
   recipe.require("model");
 #ifdef SNUG_WITH_BENCH
-  bench::calibrate_before_first_run(recipe);
-#endif
+  const int code = train::train(recipe, bench::calibrate_before_first_run);
+#else
   const int code = train::train(recipe);
+#endif
   if (request.json && code == 0)
     fmt::print("{}",
                base::read_text_file(std::filesystem::path(recipe.output_dir) / "measured.json"));

@@ -9,6 +9,7 @@
 #include "formats/recipe_keys.h"
 #ifdef SNUG_WITH_BENCH
 #include "bench/calibrate.h"
+#include "bench/links.h"
 #include "bench/product_rates.h"
 #include "bench/read_bandwidth.h"
 #include "bench/step_profile.h"
@@ -55,6 +56,7 @@ int calibrate(const Request& request) {
 int calibrate_quickly(const Request& request) {
   return bench::calibrate(request.recipe(kWritten), bench::Grid::quick, request.json);
 }
+int links(const Request& request) { return bench::links(request.recipe(), request.json); }
 int step(const Request& request) { return bench::step(request.recipe(), request.json); }
 int trace(const Request& request) { return bench::trace(request.recipe()); }
 int products(const Request& request) { return bench::products(request.recipe(), request.json); }
@@ -105,6 +107,9 @@ std::vector<VerbEntry> make_table() {
   table.push_back(with_recipe("bench calibrate-quickly",
                               "the same in a few seconds, as a first run does by itself",
                               Verb::train, calibrate_quickly));
+  table.push_back(with_recipe("bench links",
+                              "how fast the ranks of a job send each other what steps do",
+                              Verb::train, links));
   table.push_back(
       with_recipe("bench step", "where the time of a job's training step goes", Verb::train, step));
 #ifdef SNUG_WITH_GENERATE

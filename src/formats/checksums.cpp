@@ -30,6 +30,8 @@ void read_pieces(const base::File& file, int64_t bytes, std::span<std::byte> buf
   }
 }
 
+}  // namespace
+
 FileChecksums checksums_of_file(const fs::path& path, const TensorChecksums& tensors,
                                 std::span<std::byte> buffer) {
   FileChecksums result;
@@ -49,6 +51,8 @@ FileChecksums checksums_of_file(const fs::path& path, const TensorChecksums& ten
               [&](size_t, uint64_t checksum) { result.pieces.push_back(checksum); });
   return result;
 }
+
+namespace {
 
 std::vector<uint64_t> parse_pieces(const JsonObject& object, std::string_view key) {
   const std::string text = object.text(key);

@@ -38,6 +38,10 @@ struct FolderChecksums {
   bool operator==(const FolderChecksums&) const = default;
 };
 
+// Of one file. `tensors`: what the tensors in it were written with; the rest is read, through
+// `buffer` of at least base::kChecksumPieceBytes.
+FileChecksums checksums_of_file(const std::filesystem::path& path, const TensorChecksums& tensors,
+                                std::span<std::byte> buffer);
 // Of every file of the folder. `tensors` is what the tensors in it were written with; the rest is
 // read, through `buffer` of at least base::kChecksumPieceBytes.
 FolderChecksums checksums_of(const std::filesystem::path& folder, const TensorChecksums& tensors,

@@ -74,6 +74,44 @@ constexpr auto words_of(Recompute /*type*/) {
                                  {Recompute::layer, "layer"}});
 }
 
+// What each device keeps of weights, gradients and optimizer state when several train together.
+enum class Strategy : uint8_t {
+  ddp,                   // all of everything
+  zero1,                 // its share of the optimizer state
+  zero2,                 // its share of the optimizer state and of the gradients
+  shard_grad_op,         // its share of everything; weights are whole from forward to backward
+  full_shard,            // its share of everything; weights are whole one layer at a time
+  hybrid_shard_grad_op,  // shard_grad_op in groups of devices, and ddp between the groups
+  hybrid_full_shard,     // full_shard in groups of devices, and ddp between the groups
+};
+constexpr auto words_of(Strategy /*type*/) {
+  return base::words<Strategy>({{Strategy::ddp, "ddp"},
+                                {Strategy::zero1, "zero1"},
+                                {Strategy::zero2, "zero2"},
+                                {Strategy::shard_grad_op, "shard_grad_op"},
+                                {Strategy::full_shard, "full_shard"},
+                                {Strategy::hybrid_shard_grad_op, "hybrid_shard_grad_op"},
+                                {Strategy::hybrid_full_shard, "hybrid_full_shard"}});
+}
+
+// When the backward pass starts to gather the weights of the next layer.
+enum class Prefetch : uint8_t {
+  pre,   // before it computes the gradients of the present layer
+  post,  // after that
+  none,  // when it needs them
+};
+constexpr auto words_of(Prefetch /*type*/) {
+  return base::words<Prefetch>(
+      {{Prefetch::pre, "pre"}, {Prefetch::post, "post"}, {Prefetch::none, "none"}});
+}
+
+// In which type gradients travel between devices.
+enum class ReduceDtype : uint8_t { automatic, fp32, bf16 };
+constexpr auto words_of(ReduceDtype /*type*/) {
+  return base::words<ReduceDtype>(
+      {{ReduceDtype::automatic, "auto"}, {ReduceDtype::fp32, "fp32"}, {ReduceDtype::bf16, "bf16"}});
+}
+
 enum class Init : uint8_t { files, random };
 constexpr auto words_of(Init /*type*/) {
   return base::words<Init>({{Init::files, "files"}, {Init::random, "random"}});

@@ -32,8 +32,6 @@ const fs::path& prepare_parent(const fs::path& target) {
   return target;
 }
 
-bool is_there(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
-
 void sync_tree(const fs::path& directory) {
   for (const auto& entry : base::list_folder(directory)) {
     if (entry.is_directory()) {
@@ -79,7 +77,7 @@ void DirectoryTransaction::commit(IfExists if_exists) {
   try {
     write_file_list(staging_);
     sync_tree(staging_);
-    const bool exists = is_there(target_);
+    const bool exists = base::is_there(target_);
     if (exists && if_exists == IfExists::fail)
       base::throw_user_error("{}: the folder already exists; choose another name or remove it",
                              target_.string());
@@ -98,7 +96,7 @@ void DirectoryTransaction::commit(IfExists if_exists) {
 
 void remove_directory(const fs::path& directory) {
   const fs::path target = without_trailing_slash(directory);
-  if (!is_there(target)) base::throw_system_error("remove", directory, ENOENT);
+  if (!base::is_there(target)) base::throw_system_error("remove", directory, ENOENT);
   StagingFolder doomed(target);
   std::error_code error;
   fs::rename(target, doomed.fresh(), error);

@@ -15,6 +15,19 @@
 
 namespace snug::formats {
 
+// A file of a model and what it holds.
+struct ModelFile {
+  std::filesystem::path path;
+  std::vector<TensorSpec> tensors;
+};
+// How a model is divided between files.
+std::vector<ModelFile> model_files(const std::filesystem::path& folder,
+                                   const std::vector<TensorSpec>& tensors, int64_t max_shard_bytes,
+                                   const std::string& stem);
+// Writes STEM.safetensors.index.json where there are several.
+void write_index(const std::filesystem::path& folder, const std::vector<ModelFile>& files,
+                 const std::string& stem);
+
 class ModelWriter {
  public:
   static constexpr int64_t kDefaultShardBytes = 5'000'000'000;
@@ -34,18 +47,16 @@ class ModelWriter {
 
  private:
   struct Shard {
-    std::filesystem::path path;
-    std::vector<TensorSpec> tensors;
     std::unique_ptr<SafetensorsWriter> writer;
     bool done = false;
   };
-  void open_if_needed(Shard& shard);
+  void open_if_needed(size_t shard);
   static void close(Shard& shard);
-  void write_index() const;
 
   std::filesystem::path folder_;
   std::string stem_;
-  std::vector<Shard> shards_;
+  std::vector<ModelFile> files_;
+  std::vector<Shard> shards_;  // of the files
   std::unordered_map<std::string, size_t> shard_of_;
   int64_t total_bytes_ = 0;
   bool finished_ = false;

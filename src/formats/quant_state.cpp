@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "formats/nf4.h"
+#include "formats/torch_name.h"
 
 #include <algorithm>
 #include <array>
@@ -21,11 +22,6 @@ constexpr std::string_view kInt8ScaleSuffix = ".SCB";
 constexpr std::array kPartSuffixes{kAbsmaxSuffix,    kMapSuffix,   kNestedAbsmaxSuffix,
                                    kNestedMapSuffix, kStateSuffix, kFp4StateSuffix};
 
-std::string_view torch_name(DType dtype) {
-  if (dtype == DType::f32) return "float32";
-  return dtype == DType::f16 ? "float16" : "bfloat16";
-}
-
 // As Python prints a float: the shortest digits that read back, and always as a fraction.
 std::string python_float(double value) {
   std::string text = fmt::format("{}", value);
@@ -35,8 +31,8 @@ std::string python_float(double value) {
 
 DType parse_dtype(const base::JsonObject& json) {
   const std::string name = json.text("dtype");
-  for (const DType dtype : {DType::bf16, DType::f16, DType::f32})
-    if (name == torch_name(dtype)) return dtype;
+  const std::optional<DType> dtype = dtype_from_torch_name(name);
+  if (dtype && base::is_float(*dtype)) return *dtype;
   json.fail("dtype", fmt::format("is \"{}\"; expected bfloat16, float16 or float32", name));
 }
 

@@ -2,10 +2,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "formats/torch_name.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 namespace snug::formats {
 namespace {
@@ -18,23 +17,10 @@ constexpr std::string_view kAdvice =
     "snug reads bitsandbytes' NF4 alone. Use the model's folder in 16 bits; snug quantize makes an "
     "NF4 folder of it";
 
-constexpr std::array<std::pair<DType, std::string_view>, 4> kTorchNames{{{DType::u8, "uint8"},
-                                                                         {DType::bf16, "bfloat16"},
-                                                                         {DType::f16, "float16"},
-                                                                         {DType::f32, "float32"}}};
-
-std::string_view torch_name(DType dtype) {
-  for (const auto& [type, name] : kTorchNames)
-    if (type == dtype) return name;
-  SNUG_CHECK(false, "no name for {}", base::name_of(dtype));
-  return {};
-}
-
 DType dtype_or(const base::JsonObject& json, std::string_view key, DType fallback) {
   std::string name = json.text_or(key, std::string(torch_name(fallback)));
   if (name.starts_with("torch.")) name = name.substr(6);
-  for (const auto& [type, text] : kTorchNames)
-    if (text == name) return type;
+  if (const std::optional<DType> dtype = dtype_from_torch_name(name)) return *dtype;
   json.fail(key, fmt::format("is \"{}\"; expected bfloat16, float16, float32 or uint8", name));
 }
 

@@ -179,12 +179,10 @@ void require_utf8(const Written& written) {
   }
 }
 
-using WrittenByKey = std::map<std::string_view, Written>;
-
 // One entry a key: the same key twice, or next to its alias, is refused.
-WrittenByKey by_key(const std::vector<Written>& all) {
+WrittenByKey by_key(std::vector<Written> all) {
   WrittenByKey result;
-  for (const Written& written : all) {
+  for (const Written& written : without_side_words(std::move(all))) {
     const RecipeKey& key = known_key(written);
     require_utf8(written);
     const auto [first, is_new] = result.emplace(key.name, written);
@@ -250,6 +248,7 @@ Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides
   for (auto& [key, written] : by_key(read_overrides(overrides)))
     given.insert_or_assign(key, written);
   Recipe recipe;
+  recipe.notes = add_config_files(given);
   fill_in(recipe, given);
   settle_method(recipe);
   compute_defaults(recipe);

@@ -22,6 +22,10 @@ struct Recipe {
   bool double_quant = false;  // their scales in 8 bits too
   std::string adapter;        // a PEFT folder to start from or to generate with; empty: none
   Init init = Init::files;
+  // Patterns of the weights that method=full trains, and of those that it does not;
+  // models/weight_patterns.h. Empty: all, and none.
+  std::vector<std::string> trainable_modules;
+  std::vector<std::string> freeze_modules;
 
   std::string data;
   std::string eval_data;  // empty: no evaluation
@@ -80,6 +84,15 @@ struct Recipe {
   int64_t threads = 0;            // 0: one a core
   std::string calibration;        // a file of measured rates; empty: the hardware table
 
+  Strategy strategy = Strategy::ddp;
+  int64_t devices = 0;        // of a node; 0: as launched
+  int64_t nodes = 0;          // 0: as launched
+  int64_t shard_devices = 0;  // of a group of the hybrid strategies; 0: all of a node
+  Prefetch prefetch = Prefetch::pre;
+  ReduceDtype reduce_dtype = ReduceDtype::automatic;
+  int64_t shard_threshold = 0;  // elements; every device keeps smaller tensors whole
+  int64_t timeout_seconds = 0;
+
   std::string prompt;
   PromptFormat prompt_format = PromptFormat::raw;
   std::vector<int64_t> ids;
@@ -92,6 +105,9 @@ struct Recipe {
 
   // Where the user set each key: file, line and column, or the file "command line".
   std::map<std::string, base::Location, std::less<>> given;
+
+  // What files of other tools say that has no meaning here, for the user to be told.
+  std::vector<std::string> notes;
 
   bool is_given(std::string_view key) const { return given.contains(key); }
   // Throws UserError: where the key was set, its name, and what is wrong with it.

@@ -57,6 +57,17 @@ void add_model_keys(KeyTable& table) {
       .add<&Recipe::init>("init", Init::files,
                           "weights from the model's files, or random with its initializer_range")
       .verbs(kEverywhere);
+  table
+      .add<&Recipe::trainable_modules>(
+          "trainable_modules", "",
+          "what method=full trains, the rest being frozen: tensors or modules by their last parts, "
+          "such as lm_head or mlp.down_proj, and patterns of * ? [0-9], such as layers.2[4-9]")
+      .computed("all of the model");
+  table
+      .add<&Recipe::freeze_modules>(
+          "freeze_modules", "",
+          "what method=full does not train, named likewise; also where trainable_modules names it")
+      .computed("nothing");
   table.add<&Recipe::lora_r>("lora_r", "16", "LoRA rank")
       .aliases({"lora_rank", "r"})
       .range({.least = 1, .most = kMaxRank});
@@ -338,6 +349,7 @@ std::vector<RecipeKey> make_table() {
   add_schedule_keys(table);
   add_optimizer_keys(table);
   add_machine_keys(table);
+  add_device_keys(table);
   add_output_keys(table);
   add_generation_keys(table);
   add_recognised_keys(table);

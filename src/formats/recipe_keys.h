@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -46,6 +47,16 @@ struct NotBuilt {
   std::string_view advice;
 };
 
+// Under the name `name` of a key a user writes several words, of which one is the key's value.
+// `word` is another of them: it sets the key `key` to `value`, or means nothing when these are
+// empty.
+struct SideWord {
+  std::string_view name;
+  std::string_view word;
+  std::string_view key = "";
+  std::string_view value = "";
+};
+
 struct RecipeKey {
   std::string_view name = {};
   std::string_view group = {};             // heading in help and recipe.yaml
@@ -58,6 +69,7 @@ struct RecipeKey {
   Range range = {};
   std::vector<Translation> translations = {};
   std::vector<NotBuilt> not_built = {};
+  std::vector<SideWord> side_words = {};
   uint8_t verbs = 0;  // bits of 1 << Verb
 
   bool belongs_to(Verb verb) const { return (verbs >> static_cast<int>(verb) & 1) != 0; }
@@ -74,6 +86,17 @@ struct Written {
   bool is_list = false;
   base::Location where;
 };
+
+// What the user wrote, by the name of the key.
+using WrittenByKey = std::map<std::string_view, Written>;
+
+// Adds what the files say that `given` names as deepspeed and accelerate_config. The recipe and the
+// command line win; throws UserError where the recipe, or the other file, contradicts a file.
+// Returns what to tell the user.
+std::vector<std::string> add_config_files(WrittenByKey& given);
+
+// Takes the side words out of the written values, and adds the keys that they set.
+std::vector<Written> without_side_words(std::vector<Written> all);
 
 // The written value as the key's type, checked against its range and choices. Throws UserError with
 // the location.

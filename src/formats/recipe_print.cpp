@@ -19,9 +19,13 @@ std::string yaml_value(const RecipeKey& key, const Value& value) {
     return text->empty() ? "null" : yaml_scalar(*text);
   const auto* names = std::get_if<std::vector<std::string>>(&value);
   if (names == nullptr) return value_text(key, value);
-  std::vector<std::string> items;
-  for (const std::string& name : *names) items.push_back(yaml_scalar(name));
-  return items.size() == 1 ? items.front() : fmt::format("[{}]", fmt::join(items, ", "));
+  if (names->empty()) return "null";
+  // A text with one of these would be read as a list of its own.
+  if (names->size() == 1 && names->front().find_first_of("[, ") == std::string::npos)
+    return yaml_scalar(names->front());
+  YAML::Emitter emitter;
+  emitter << YAML::Flow << *names;
+  return emitter.c_str();
 }
 
 std::string type_text(const RecipeKey& key) {

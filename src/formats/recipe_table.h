@@ -55,6 +55,10 @@ class KeyRow {
     for (const std::string_view word : words) key_.not_built.push_back({word, advice});
     return *this;
   }
+  KeyRow& side_words(std::vector<SideWord> list) {
+    key_.side_words = std::move(list);
+    return *this;
+  }
   KeyRow& verbs(uint8_t bits) {
     key_.verbs = bits;
     return *this;
@@ -107,6 +111,16 @@ class KeyTable {
     return KeyRow(keys_.emplace_back(std::move(key)));
   }
 
+  // A file whose values are taken over into other keys, so that it holds nothing of its own.
+  KeyRow add_file(std::string_view name, std::string_view help) {
+    RecipeKey key;
+    key.name = name;
+    key.group = heading_;
+    key.help = help;
+    key.verbs = verbs_;
+    return KeyRow(keys_.emplace_back(std::move(key)));
+  }
+
   std::vector<RecipeKey> take() { return std::move(keys_); }
 
  private:
@@ -147,5 +161,6 @@ class KeyTable {
 
 // Groups with a file of their own.
 void add_optimizer_keys(KeyTable& table);
+void add_device_keys(KeyTable& table);
 
 }  // namespace snug::formats

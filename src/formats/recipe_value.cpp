@@ -217,6 +217,7 @@ std::string value_text(const RecipeKey& key, const Value& value) {
       return std::string(key.choices.at(static_cast<size_t>(std::get<int64_t>(value))));
     case ValueType::texts: {
       const auto& items = std::get<std::vector<std::string>>(value);
+      if (items.empty()) return "";
       if (items.size() == 1) return items.front();
       return fmt::format("[{}]", fmt::join(items, ", "));
     }

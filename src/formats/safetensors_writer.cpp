@@ -16,6 +16,8 @@ TensorInfo unplaced(const TensorSpec& tensor) {
       tensor.bytes()};
 }
 
+}  // namespace
+
 SafetensorsHeader lay_out(const std::vector<TensorSpec>& tensors,
                           const SafetensorsMetadata& metadata,
                           const std::vector<TensorSpec>& late) {
@@ -38,8 +40,6 @@ SafetensorsHeader lay_out(const std::vector<TensorSpec>& tensors,
   }
   return header;
 }
-
-}  // namespace
 
 int64_t TensorSpec::bytes() const {
   int64_t count = base::size_of(dtype);

@@ -28,6 +28,11 @@ struct TensorSpec {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
+// Where SafetensorsWriter puts the tensors of a file.
+SafetensorsHeader lay_out(const std::vector<TensorSpec>& tensors,
+                          const SafetensorsMetadata& metadata = {{"format", "pt"}},
+                          const std::vector<TensorSpec>& late = {});
+
 class SafetensorsWriter {
  public:
   // Creates PATH.snug-tmp, reserves its full size and writes the header. Larger element types come

@@ -44,8 +44,6 @@ class Lock {
   int descriptor_;
 };
 
-bool is_there(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
-
 // What a staging folder is for, or nothing when its name is not that of one.
 std::optional<fs::path> target_of(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -121,10 +119,10 @@ void remove_tree(const fs::path& path) {
 
 void settle_old(const fs::path& path, const fs::path& target) {
   const fs::path old = path / kOld;
-  if (!is_there(old)) return;
-  if (!is_there(target)) {
+  if (!base::is_there(old)) return;
+  if (!base::is_there(target)) {
     move(old, target);
-  } else if (is_there(path / kFresh) || foreign_entry(old)) {
+  } else if (base::is_there(path / kFresh) || foreign_entry(old)) {
     const fs::path kept = kept_name(target);
     move(old, kept);
     base::say("an earlier {} is kept as {}", target.string(), kept.string());
@@ -192,7 +190,7 @@ fs::path kept_name(const fs::path& target) {
   for (int number = 1;; ++number) {
     fs::path kept = target;
     kept += fmt::format(".kept-{}", number);
-    if (!is_there(kept)) return kept;
+    if (!base::is_there(kept)) return kept;
   }
 }
 

@@ -20,9 +20,10 @@ CachedForward::CachedForward(Inference& inference)
 
 CachedForward::Batch CachedForward::batch_of(ProgramName program, int64_t tokens) const {
   const auto& executor = inference_.executor();
-  const auto host = [&](std::string_view name) {
-    return executor.tensor(program, program::host_name(own_name(program, name))).as<int32_t>();
+  const auto host_side = [&](std::string_view name) {
+    return executor.tensor(program, program::host_name(own_name(program, name)));
   };
+  const auto host = [&](std::string_view name) { return host_side(name).as<int32_t>(); };
   Batch batch;
   batch.program = program;
   batch.tokens = tokens;
@@ -36,6 +37,10 @@ CachedForward::Batch CachedForward::batch_of(ProgramName program, int64_t tokens
       executor.tensor(program, own_name(program, program::kLogitsName));
   batch.outputs = logits.shape[0];
   batch.logits = logits.data;
+  if (has_candidates()) {
+    batch.likeliest_logits = host_side(program::kLikeliestLogitsName).as<const float>();
+    batch.likeliest_ids = host(program::kLikeliestIdsName);
+  }
   return batch;
 }
 
@@ -107,6 +112,15 @@ std::span<const float> CachedForward::logits(int64_t row) {
   backends::Backend& backend = inference_.executor().backend();
   backend.copy(row_.data(), last_->logits + row * bytes, bytes);
   return row_;
+}
+
+Likeliest CachedForward::likeliest(int64_t row) const {
+  SNUG_CHECK(last_ != nullptr && row < last_->outputs && has_candidates(),
+             "no likeliest tokens of row {}", row);
+  inference_.executor().await_results();
+  const auto count = static_cast<size_t>(spec_.candidates);
+  const auto first = static_cast<size_t>(row) * count;
+  return {{last_->likeliest_logits + first, count}, {last_->likeliest_ids + first, count}};
 }
 
 }  // namespace snug::generate

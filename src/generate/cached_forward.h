@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "generate/inference.h"
+#include "generate/sampling.h"
 
 namespace snug::generate {
 
@@ -42,6 +43,10 @@ class CachedForward {
 
   // A row of logits (vocab) of the last run, copied to the host; valid until the next call.
   std::span<const float> logits(int64_t row);
+  // Whether the programs look for the likeliest tokens, and those of a row of the last run's
+  // logits; valid until the next run.
+  bool has_candidates() const { return spec_.candidates > 0; }
+  Likeliest likeliest(int64_t row) const;
 
  private:
   // The host's side of a program's batch tensors.
@@ -55,7 +60,9 @@ class CachedForward {
     int32_t* key_bounds = nullptr;    // (sequences, 2)
     int32_t* output_rows = nullptr;   // (outputs)
     int64_t outputs = 0;
-    const std::byte* logits = nullptr;  // (outputs, vocab) f32, on the device
+    const std::byte* logits = nullptr;        // (outputs, vocab) f32, on the device
+    const float* likeliest_logits = nullptr;  // (outputs, candidates)
+    const int32_t* likeliest_ids = nullptr;   // (outputs, candidates)
   };
   Batch batch_of(program::ProgramName program, int64_t tokens) const;
   void reset(const Batch& batch, int64_t sequences);

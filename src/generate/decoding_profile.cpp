@@ -136,7 +136,7 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
                                   .stop_ids = {}};
   if (options.max_new_tokens < 2)
     recipe.fail("max_new_tokens", "must be 2 at least: the first token is the prompt's");
-  Inference inference(recipe, model, shape_for(prompts, options.max_new_tokens, 1));
+  Inference inference(recipe, model, shape_for(prompts, options, 1));
   const Rate rate = timed_rate(inference, prompts, options);
   const Profile profile(inference, recipe, prompts.front(),
                         std::min(kProfiledTokens, options.max_new_tokens - 1));

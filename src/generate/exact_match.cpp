@@ -68,7 +68,7 @@ Examination examine(const formats::Recipe& recipe) {
       .sampling = {},
       .max_new_tokens = room_for_answers(recipe, model.config, result.questions),
       .stop_ids = {tokenizer.stop_ids().begin(), tokenizer.stop_ids().end()}};
-  Inference inference(recipe, model, shape_for(prompts, options.max_new_tokens, recipe.batch));
+  Inference inference(recipe, model, shape_for(prompts, options, recipe.batch));
   Generator generator(inference);
   const std::vector<Generation> generations = generator.run(prompts, options);
   for (size_t i = 0; i < generations.size(); ++i) {

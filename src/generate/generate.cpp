@@ -67,7 +67,7 @@ class Session {
     if (tokenizer_)
       options.stop_ids.assign(tokenizer_->stop_ids().begin(), tokenizer_->stop_ids().end());
     const std::vector<Ids> prompts{prompt_};
-    Inference inference(recipe_, model_, shape_for(prompts, options.max_new_tokens, 1));
+    Inference inference(recipe_, model_, shape_for(prompts, options, 1));
     Generator generator(inference);
     if (json)
       print_json(generator.run(prompts, options).front(), generator.times(), inference);

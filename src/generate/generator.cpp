@@ -29,9 +29,10 @@ struct Generator::Group {
   Ids next;  // (sequences) the token that each sequence appends next, or kIdle
 };
 
-plan::InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens,
+plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
                                int64_t batch) {
   plan::InferenceShape shape;
+  shape.candidates = candidates_of(options.sampling);
   shape.sequences = std::clamp<int64_t>(static_cast<int64_t>(prompts.size()), 1, batch);
   int64_t longest = 1;
   int64_t group_tokens = 0;
@@ -43,7 +44,7 @@ plan::InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tok
     longest = std::max(longest, size_of(prompts[i]));
   }
   // The last new token is given back and never read.
-  shape.capacity = longest + max_new_tokens - 1;
+  shape.capacity = longest + options.max_new_tokens - 1;
   constexpr int64_t kStep = plan::kMinPrefillTokens;
   shape.prefill_tokens = std::min(plan::kPrefillTokens, (most_tokens + kStep - 1) / kStep * kStep);
   return shape;
@@ -60,6 +61,8 @@ void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, c
 
 void Generator::check(std::span<const Ids> prompts, const GenerationOptions& options) const {
   const int64_t capacity = inference_.spec().capacity;
+  if (forward_.has_candidates())
+    SNUG_CHECK_EQ(candidates_of(options.sampling), inference_.spec().candidates);
   for (const Ids& prompt : prompts) {
     if (prompt.empty())
       base::throw_user_error("the prompt is empty, and a model needs a token to continue from");
@@ -133,7 +136,10 @@ void Generator::take_token(Group& group, int64_t sequence) {
   const auto index = static_cast<size_t>(sequence);
   const int64_t prompt = group.first + sequence;
   Generation& result = group.results[index];
-  const int32_t id = group.sampler.pick(forward_.logits(sequence), {prompt, size_of(result.ids)});
+  const Draw draw{prompt, size_of(result.ids)};
+  const int32_t id = forward_.has_candidates()
+                         ? group.sampler.pick(forward_.likeliest(sequence), draw)
+                         : group.sampler.pick(forward_.logits(sequence), draw);
   result.ids.push_back(id);
   const std::vector<int32_t>& stop_ids = group.options.stop_ids;
   result.stopped = std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();

@@ -33,7 +33,8 @@ struct GenerationTimes {
 };
 
 // Sizes for these prompts: the longest with its new tokens, and `batch` at most side by side.
-plan::InferenceShape shape_for(std::span<const Ids> prompts, int64_t max_new_tokens, int64_t batch);
+plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
+                               int64_t batch);
 
 class Generator {
  public:

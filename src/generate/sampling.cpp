@@ -53,18 +53,43 @@ double log_probability(std::span<const float> logits, int32_t id) {
   return result;
 }
 
+int64_t candidates_of(const SamplingOptions& options) {
+  if (options.temperature == 0 || options.top_k == 1) return 1;
+  return options.top_k <= kMaxCandidates ? options.top_k : 0;
+}
+
 int32_t Sampler::pick(std::span<const float> logits, const Draw& draw) {
   maxima_.find(logits);
   const int32_t best = finite_likeliest(maxima_, logits);
-  if (options_.temperature == 0 || options_.top_k == 1) return best;
+  if (is_greedy()) return best;
   most_ = logits[static_cast<size_t>(best)];
-  if (options_.top_k > 0)
-    take_top_k();
-  else if (options_.top_p < 1)
+  if (options_.top_k > 0) {
+    maxima_.likeliest(static_cast<size_t>(options_.top_k), candidates_);
+    weigh_top_k();
+  } else if (options_.top_p < 1) {
     take_top_p(logits);
-  else
+  } else {
     take_all(logits);
+  }
+  const int32_t id = drawn(draw);
+  return id < 0 ? best : id;
+}
 
+int32_t Sampler::pick(const Likeliest& likeliest, const Draw& draw) {
+  const int32_t best = likeliest.ids.front();
+  if (best < 0 || !std::isfinite(likeliest.logits.front())) refuse_logits();
+  if (is_greedy()) return best;
+  most_ = likeliest.logits.front();
+  candidates_.clear();
+  for (size_t i = 0; i < likeliest.ids.size() && likeliest.ids[i] >= 0; ++i)
+    candidates_.push_back({likeliest.logits[i], likeliest.ids[i]});
+  weigh_top_k();
+  const int32_t id = drawn(draw);
+  return id < 0 ? best : id;
+}
+
+// -1 where rounding of the sum left nothing.
+int32_t Sampler::drawn(const Draw& draw) const {
   double total = 0;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
   double left = uniform_of(options_.seed, draw) * total;
@@ -72,7 +97,7 @@ int32_t Sampler::pick(std::span<const float> logits, const Draw& draw) {
     left -= candidate.weight;
     if (left < 0) return candidate.id;
   }
-  return best;  // rounding of the sum left nothing
+  return -1;
 }
 
 double Sampler::weight(double logit) const {
@@ -85,8 +110,7 @@ void Sampler::take_all(std::span<const float> logits) {
     candidates_[i] = {std::isnan(logits[i]) ? 0 : weight(logits[i]), static_cast<int32_t>(i)};
 }
 
-void Sampler::take_top_k() {
-  maxima_.likeliest(static_cast<size_t>(options_.top_k), candidates_);
+void Sampler::weigh_top_k() {
   double total = 0;
   for (Candidate& candidate : candidates_) total += candidate.weight = weight(candidate.weight);
   if (options_.top_p < 1) cut(options_.top_p * total);

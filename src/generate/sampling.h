@@ -17,6 +17,17 @@ struct SamplingOptions {
   int64_t seed = 0;
 };
 
+// How many of the likeliest tokens decide: one where the choice is greedy, else top_k, up to
+// kMaxCandidates; 0 where that is more, or all tokens count.
+inline constexpr int64_t kMaxCandidates = 256;
+int64_t candidates_of(const SamplingOptions& options);
+
+// Tokens with their logits, likeliest first; an id of -1 is none, and so are those after it.
+struct Likeliest {
+  std::span<const float> logits;
+  std::span<const int32_t> ids;
+};
+
 // Which draw of a job this is.
 struct Draw {
   int64_t prompt = 0;
@@ -37,11 +48,15 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options) : options_(options) {}
 
   int32_t pick(std::span<const float> logits, const Draw& draw);
+  // The same of the candidates_of() the options, which are not 0.
+  int32_t pick(const Likeliest& likeliest, const Draw& draw);
 
  private:
+  bool is_greedy() const { return options_.temperature == 0 || options_.top_k == 1; }
+  int32_t drawn(const Draw& draw) const;
   // Each leaves tokens with weights in proportion to their probabilities.
   void take_all(std::span<const float> logits);
-  void take_top_k();
+  void weigh_top_k();
   void take_top_p(std::span<const float> logits);
   bool cut(double sum);
   double weight(double logit) const;

@@ -1,7 +1,10 @@
 #include "methods/update.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
+#include "base/error.h"
 #include "program/builder.h"
 #include "program/tensor_names.h"
 
@@ -92,17 +95,30 @@ bool has_master(const Tensor& trainable, OptimizerKind optimizer) {
   return moment_type(trainable, optimizer) == DType::f32 && trainable.dtype != DType::f32;
 }
 
-std::vector<TensorId> trainable_tensors(const Program& forward) {
+std::vector<TensorId> trainable_tensors(const Program& forward,
+                                        std::span<const std::string> frozen) {
   const bool adapted = std::any_of(forward.tensors.begin(), forward.tensors.end(),
                                    [](const Tensor& t) { return t.role == Role::adapter; });
+  const std::unordered_set<std::string_view> left_out(frozen.begin(), frozen.end());
   std::vector<TensorId> ids;
   for (size_t i = 0; i < forward.tensors.size(); ++i)
-    if (forward.tensors[i].role == (adapted ? Role::adapter : Role::weight))
+    if (const Tensor& tensor = forward.tensors[i];
+        tensor.role == (adapted ? Role::adapter : Role::weight) && !left_out.contains(tensor.name))
       ids.push_back(static_cast<TensorId>(i));
   return ids;
 }
 
-Program update(std::span<const Tensor> trainables, const UpdateOptions& options) {
+std::vector<int32_t> random_sites(const Program& forward, std::span<const TensorId> trainable) {
+  const std::vector<TensorId> all = trainable_tensors(forward);
+  std::vector<int32_t> sites;
+  for (const TensorId id : trainable)
+    sites.push_back(static_cast<int32_t>(std::ranges::lower_bound(all, id) - all.begin()));
+  return sites;
+}
+
+Program update(std::span<const Tensor> trainables, std::span<const int32_t> sites,
+               const UpdateOptions& options) {
+  SNUG_CHECK_EQ(sites.size(), trainables.size());
   Builder builder(ProgramName::update);
   builder.set_phase(Phase::update);
   const TensorId learning_rate = scalar(builder, kLearningRateName, DType::f32, Role::batch);
@@ -119,7 +135,7 @@ Program update(std::span<const Tensor> trainables, const UpdateOptions& options)
     const Tensor& trainable = trainables[i];
     const std::vector<TensorId> reads{gradients[i], factor, learning_rate, step};
     std::vector<TensorId> updates = add_state(builder, trainable, options.optimizer);
-    const auto site = static_cast<int32_t>(i);
+    const int32_t site = sites[i];
     builder.set_layer(trainable.layer);
     if (has_8bit_moments(trainable, options.optimizer))
       builder.emit(adamw_8bit(trainable, options, site), reads, {}, std::move(updates));

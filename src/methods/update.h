@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "formats/choices.h"
@@ -34,10 +35,18 @@ struct UpdateOptions {
 // is not f32.
 bool has_master(const program::Tensor& trainable, OptimizerKind optimizer);
 
-// Trainable tensors of a forward program: adapters where there are any, else all weights.
-std::vector<program::TensorId> trainable_tensors(const program::Program& forward);
+// Trainable tensors of a forward program: adapters where there are any, else all weights but those
+// of these names.
+std::vector<program::TensorId> trainable_tensors(const program::Program& forward,
+                                                 std::span<const std::string> frozen = {});
+// Where each of them stands among all that could be trained: the site of its random draws, which
+// are the same whatever else is frozen.
+std::vector<int32_t> random_sites(const program::Program& forward,
+                                  std::span<const program::TensorId> trainable);
 
-program::Program update(std::span<const program::Tensor> trainables, const UpdateOptions& options);
+// `sites`: one for each tensor.
+program::Program update(std::span<const program::Tensor> trainables, std::span<const int32_t> sites,
+                        const UpdateOptions& options);
 // No operations when nothing has a master.
 program::Program prepare(std::span<const program::Tensor> trainables, const UpdateOptions& options);
 

@@ -275,6 +275,13 @@ class Forward {
     const TensorId logits = declare(input_name(kLogitsName), {options_.outputs, config_.vocab_size},
                                     DType::f32, Role::logits, Lifetime::step);
     builder_.emit(Matmul{.transpose_b = true}, {picked, w}, {logits});
+    if (options_.candidates == 0) return;
+    const auto found = [&](std::string_view name, DType dtype) {
+      return declare(input_name(name), {options_.outputs, options_.candidates}, dtype, Role::scalar,
+                     Lifetime::step);
+    };
+    builder_.emit(TopK{options_.candidates}, {logits},
+                  {found(kLikeliestLogitsName, DType::f32), found(kLikeliestIdsName, DType::i32)});
   }
 
   const ModelConfig& config_;

@@ -13,7 +13,8 @@ namespace snug::models {
 // What stands at the end of the program.
 enum class Head : uint8_t {
   loss,    // linear_cross_entropy: `losses` (tokens) and `loss` (1)
-  logits,  // `logits` (outputs, vocab) f32 of the rows that `output_rows` names
+  logits,  // `logits` (outputs, vocab) f32 of the rows that `output_rows` names, and of each the
+           // `candidates` likeliest: `likeliest.logits`, `likeliest.ids` (outputs, candidates)
 };
 
 struct ForwardOptions {
@@ -28,7 +29,8 @@ struct ForwardOptions {
   bool deterministic = true;       // the gradient of attention has the same bits on every run
   int64_t sequence_tokens = 0;  // the longest sequence there may be: longrope's factors follow it
   Head head = Head::loss;
-  int64_t outputs = 0;  // rows of logits, for Head::logits
+  int64_t outputs = 0;     // rows of logits, for Head::logits
+  int64_t candidates = 0;  // 0: none are looked for
   int64_t cache_capacity =
       0;  // rows of the key and value caches; 0: no cache, keys are this batch's
 };

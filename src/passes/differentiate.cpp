@@ -98,8 +98,6 @@ class Differentiator final : public Tape {
   }
 
  private:
-  static size_t index(TensorId id) { return static_cast<size_t>(id); }
-
   // What views there are only cut up what is written whole.
   void check_views() const {
     for (const Operation& operation : forward_.operations)
@@ -169,7 +167,9 @@ class Differentiator final : public Tape {
     tensor.layer = trained.layer;
     const bool first = gradient_[index(weight)] == kNone;
     if (first) gradient_[index(weight)] = add(tensor);
-    if (first && !options_.accumulate) return gradient_[index(weight)];
+    const bool adds =
+        options_.accumulate && !(options_.begins_anew && options_.begins_anew(trained));
+    if (first && !adds) return gradient_[index(weight)];
     tensor.name = unique(tensor.name + ".part");
     tensor.lifetime = Lifetime::program;
     return add(std::move(tensor));

@@ -9,6 +9,7 @@
 //            %inverse_tokens) %gradient.w = matmul(%d.y, %x) {transpose_a} phase backward
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "program/program.h"
@@ -19,6 +20,8 @@ struct DifferentiateOptions {
   program::DType gradient = program::DType::f32;  // of trainable tensors
   // The `next` form: adds to gradients and to the loss that an earlier micro-batch wrote.
   bool accumulate = false;
+  // Weights whose gradients are added up elsewhere, and so begin anew in that form too; null: none.
+  std::function<bool(const program::Tensor& weight)> begins_anew{};
   // Round what is added to bf16 gradients stochastically.
   bool stochastic = false;
   int64_t seed = 0;

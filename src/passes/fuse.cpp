@@ -13,14 +13,13 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 constexpr std::string_view kAddend = "addend";
 
-size_t index(TensorId id) { return static_cast<size_t>(id); }
-
-// Whether the operation's first output can take an addend.
-bool takes_addend(const Operation& operation) {
+// Whether the operation's first output can take an addend, on this target.
+bool takes_addend(const Program& program, const Operation& operation, TensorId addend,
+                  const Target& target) {
   const auto* matmul = std::get_if<Matmul>(&operation.attributes);
   if (matmul != nullptr && matmul->accumulate) return false;
   Operation trial = operation;
-  return add_operand(trial, kAddend, kNone);
+  return add_operand(trial, kAddend, addend) && target.runs({program, trial});
 }
 
 void set_addend(Operation& operation, TensorId addend, TensorId output) {
@@ -31,15 +30,17 @@ void set_addend(Operation& operation, TensorId addend, TensorId output) {
 // Where the producer of `part` may absorb add(part, other) at position `add`: part has no other
 // reader, and `other` already exists when the producer runs.
 std::optional<int32_t> absorber(const Program& program, const Uses& uses, TensorId part,
-                                TensorId other, const std::vector<bool>& removed) {
+                                TensorId other, const std::vector<bool>& removed,
+                                const Target& target) {
   if (program.tensor(part).is_view()) return {};
   if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) return {};
   const int32_t producer = uses.writers[index(part)][0];
   if (removed[static_cast<size_t>(producer)]) return {};
   const Operation& operation = program.operations[static_cast<size_t>(producer)];
-  if (!takes_addend(operation) || operation.writes.front() != part) return {};
+  if (operation.writes.front() != part) return {};
   for (const int32_t writer : uses.writers[index(program.owner(other))])
     if (writer >= producer) return {};
+  if (!takes_addend(program, operation, other, target)) return {};
   return producer;
 }
 
@@ -57,7 +58,7 @@ bool accumulate_into(Operation& operation, const Operation& sum, const Accumulat
 
 }  // namespace
 
-Program fuse_adds(const Program& program) {
+Program fuse_adds(const Program& program, const Target& target) {
   Program result = program;
   std::vector<bool> removed(program.operations.size(), false);
   const Uses uses = find_uses(result);
@@ -67,7 +68,7 @@ Program fuse_adds(const Program& program) {
     const TensorId a = id_of(add, Add::kA);
     const TensorId b = id_of(add, Add::kB);
     for (const auto& [part, other] : {std::pair{a, b}, std::pair{b, a}}) {
-      const auto producer = absorber(result, uses, part, other, removed);
+      const auto producer = absorber(result, uses, part, other, removed, target);
       if (!producer) continue;
       set_addend(result.operations[static_cast<size_t>(*producer)], other, id_of(add, Add::kC));
       removed[i] = true;

@@ -15,8 +15,6 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 // costs little next to the product.
 constexpr int64_t kMaxRank = 128;
 
-size_t index(TensorId id) { return static_cast<size_t>(id); }
-
 // A plain product; null for one that has an augmentation already, or does not just write.
 const Matmul* plain_matmul(const Operation& operation) {
   const auto* matmul = std::get_if<Matmul>(&operation.attributes);

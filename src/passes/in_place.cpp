@@ -43,8 +43,6 @@ class InPlace {
   }
 
  private:
-  static size_t index(TensorId id) { return static_cast<size_t>(id); }
-
   bool may_share(int32_t position, const Operation& operation, TensorId source, TensorId target,
                  const std::vector<TensorId>& taken) const {
     const Tensor& from = result_.tensor(source);

@@ -64,7 +64,7 @@ Program decide(const Program& program, const Target& target) {
 }
 
 Program join_products(const Program& program, const Target& target) {
-  return fuse_adds(fuse_low_rank(fuse_adds(program), target));
+  return fuse_adds(fuse_low_rank(fuse_adds(program, target), target), target);
 }
 
 Program lower(const Program& program, const Target& target) {

@@ -3,6 +3,7 @@
 // Stages, each a rewrite of its own:
 //   expand       fused kinds the target does not run become basic kinds
 //   fuse_adds    %t = matmul(%a, %b); %c = add(%t, %x)   ->  %c = matmul(%a, %b, %x) {addend}
+//                where the target runs that; a product with a stored weight likewise
 //   fuse_low_rank
 //                %t = matmul(%x, %w); %c = matmul(%h, %b, %t) {addend}
 //                                                     ->  %c = matmul(%x, %w, %h, %b) {augmented}
@@ -30,7 +31,7 @@ program::Program join_products(const program::Program& program, const program::T
 
 // The single rewrites, for tests.
 program::Program expand_unsupported(const program::Program& program, const program::Target& target);
-program::Program fuse_adds(const program::Program& program);
+program::Program fuse_adds(const program::Program& program, const program::Target& target);
 program::Program fuse_low_rank(const program::Program& program, const program::Target& target);
 program::Program fuse_accumulates(const program::Program& program);
 program::Program share_in_place(const program::Program& program);

@@ -51,8 +51,6 @@ class Offload {
   }
 
  private:
-  static size_t index(int32_t id) { return static_cast<size_t>(id); }
-
   void find_layers() {
     for (size_t i = 0; i < input_.operations.size(); ++i) {
       const Operation& operation = input_.operations[i];

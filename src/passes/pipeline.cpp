@@ -31,14 +31,24 @@ Program Pipeline::micro(const Program& forward, std::span<const program::TensorI
     p = run("update_in_backward", p,
             [&](const Program& in) { return update_in_backward(in, *update); });
   }
-  return plain(p);
+  return placed(p, {.is_last_micro = options.is_last}, {});
 }
 
-Program Pipeline::plain(const Program& program, std::span<const program::Tensor> results) {
+Program Pipeline::plain(const Program& program, std::span<const program::Tensor> results,
+                        std::span<const program::Tensor> sums) {
+  return placed(program, {.sums = sums}, results);
+}
+
+// As it is stored, on a target, on this rank, in these spaces.
+Program Pipeline::placed(const Program& program, const ShardRole& role,
+                         std::span<const program::Tensor> results) {
   Program p = program;
   if (quantization_)
     p = run("quantize", p, [&](const Program& in) { return quantize(in, *quantization_); });
   p = run("lower", p, [&](const Program& in) { return lower(in, target_); });
+  if (deal_options_.ranks() > 1)
+    p = run("shard", p,
+            [&](const Program& in) { return shard(in, deal_, deal_options_, role, target_); });
   if (streaming_.moves_any()) {
     StreamOptions options = streaming_;
     // It runs once: the memory of copies that begin ahead would be for nothing.

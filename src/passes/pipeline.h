@@ -10,6 +10,7 @@
 #include "passes/differentiate.h"
 #include "passes/quantize.h"
 #include "passes/recompute.h"
+#include "passes/shard.h"
 #include "passes/stream.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -30,6 +31,7 @@ struct MicroOptions {
   DifferentiateOptions gradients;
   RecomputeMode recompute = RecomputeMode::none;
   bool offload = false;  // what recompute keeps as checkpoints
+  bool is_last = true;   // of a step: gradients become those of all ranks
 };
 
 class Pipeline {
@@ -43,19 +45,28 @@ class Pipeline {
         quantization_(std::move(quantization)),
         streaming_(streaming) {}
 
+  // What of the programs that follow is dealt out to ranks.
+  void deal_out(Deal deal, const DealOptions& options) {
+    deal_ = std::move(deal);
+    deal_options_ = options;
+  }
+
   // Forward and backward of a micro-batch. With `update`, each optimizer operation of it moves
   // after its gradient here, and what stays is left in it.
   program::Program micro(const program::Program& forward,
                          std::span<const program::TensorId> trainable, const MicroOptions& options,
                          program::Program* update = nullptr);
   // Programs without a backward pass: evaluate, prefill, decode, update, prepare. `results`: what
-  // the host reads after a run.
+  // the host reads after a run; `sums` of them are shares of ranks until then.
   program::Program plain(const program::Program& program,
-                         std::span<const program::Tensor> results = {});
+                         std::span<const program::Tensor> results = {},
+                         std::span<const program::Tensor> sums = {});
 
   const std::vector<PassRecord>& records() const { return records_; }
 
  private:
+  program::Program placed(const program::Program& program, const ShardRole& role,
+                          std::span<const program::Tensor> results);
   // Runs, times and, under the switch, verifies one pass.
   program::Program run(const char* name, const program::Program& input,
                        const std::function<program::Program(const program::Program&)>& pass);
@@ -64,6 +75,8 @@ class Pipeline {
   bool verify_;
   std::optional<QuantizeOptions> quantization_;
   StreamOptions streaming_;
+  Deal deal_;
+  DealOptions deal_options_;
   std::vector<PassRecord> records_;
 };
 

@@ -1,7 +1,8 @@
 // Stages: choose what is dropped; what backward reads and is not dropped is kept; walk the backward
 // list and, before an operation that reads something dropped, emit its producers down to kept
 // tensors. A producer is emitted once and only as far as something needs it, so the down
-// projection, whose output no derivative reads, never runs again.
+// projection, whose output no derivative reads, never runs again. Nor does a frozen layer: what is
+// made again begins at the residual stream, which is kept where that reads it.
 #include "passes/recompute.h"
 
 #include <algorithm>
@@ -24,6 +25,7 @@ class Recompute {
     producer_.assign(program.tensors.size(), -1);
     dropped_.assign(program.tensors.size(), false);
     kept_.assign(program.tensors.size(), true);
+    readers_.assign(program.tensors.size(), 0);
   }
 
   Program run() {
@@ -39,7 +41,6 @@ class Recompute {
   }
 
  private:
-  static size_t index(TensorId id) { return static_cast<size_t>(id); }
   // What was made, what is kept and what is dropped are owners of bytes: views follow them.
   size_t owner_index(TensorId id) const { return index(input_.owner(id)); }
 
@@ -54,6 +55,7 @@ class Recompute {
       for (const TensorId id : operation.writes)
         if (input_.tensor(id).lifetime == Lifetime::program)
           producer_[owner_index(id)] = static_cast<int32_t>(i);
+      for (const TensorId id : operation.reads) ++readers_[owner_index(id)];
     }
   }
 
@@ -122,6 +124,26 @@ class Recompute {
       if (operation.phase != Phase::forward)
         for (const TensorId id : operation.reads)
           if (!dropped_[owner_index(id)]) kept_[owner_index(id)] = true;
+    std::vector<bool> visited(producer_.size(), false);
+    for (const Operation& operation : input_.operations)
+      if (operation.phase != Phase::forward)
+        for (const TensorId id : operation.reads) keep_sources(input_.owner(id), visited);
+  }
+
+  // Of what is made again: the residual stream, which several operations read, where a layer made
+  // it. The embedding of the tokens is made again.
+  void keep_sources(TensorId owner, std::vector<bool>& visited) {
+    if (kept_[index(owner)] || visited[index(owner)]) return;
+    visited[index(owner)] = true;
+    for (const TensorId id : input_.operations[index(producer_[index(owner)])].reads) {
+      const size_t source = owner_index(id);
+      const bool is_made = producer_[source] >= 0;
+      if (is_made && !dropped_[source] && readers_[source] > 1 &&
+          input_.operations[index(producer_[source])].layer >= 0)
+        kept_[source] = true;
+      else
+        keep_sources(input_.owner(id), visited);
+    }
   }
 
   void push_backward(Operation operation) {
@@ -159,6 +181,7 @@ class Recompute {
   RecomputeMode mode_;
   Program result_;
   std::vector<int32_t> producer_;  // forward operation that writes a program tensor; -1: none
+  std::vector<int32_t> readers_;   // operations of the forward pass
   std::vector<bool> dropped_;
   std::vector<bool> kept_;
   std::unordered_map<TensorId, TensorId> again_;

@@ -1,7 +1,7 @@
 // Stages: decide where each operation works and find the visits: the stretches of the list in which
-// a tensor is touched on the other side than its own; walk the list once more and write it with a
-// copy before each visit and, where the visit changed the tensor, one back after it. What it does
-// not do: divide a tensor.
+// operations touch a tensor from the side where it does not lie; walk the list once more and write
+// it with a copy before each visit and, where the visit changed the tensor, one back after it. What
+// it does not do: divide a tensor.
 #include "passes/stream.h"
 
 #include <fmt/format.h>
@@ -19,8 +19,6 @@ namespace snug::passes {
 namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
-
-size_t index(int32_t id) { return static_cast<size_t>(id); }
 
 // Operations [first, last] work on a copy of a tensor.
 struct Visit {
@@ -52,6 +50,12 @@ struct Placement {
       return options.update_on_host && lies_there(find_operand(operation, "first_moment"));
     return reaches_device && traits_of(operation).reads_in_place &&
            std::ranges::any_of(operation.reads, [&](TensorId id) { return lies_there(id); });
+  }
+  // Whether the operation, which works on the host or not, touches the tensor where it lies.
+  bool touches_in_place(const Operation& operation, bool on_host, TensorId id) const {
+    const bool home_on_host = lies_there(id);
+    return on_host == home_on_host || (on_host && reaches_device) ||
+           (home_on_host && traits_of(operation).reads_in_place);
   }
 };
 
@@ -85,12 +89,8 @@ class Visits {
 
   void touch(int32_t i, TensorId id, bool on_host, Touch how) {
     const TensorId owner = program_.owner(id);
-    const bool home_on_host = placement_.lies_there(owner);
-    const Operation& operation = program_.operations[index(i)];
-    const bool in_place = on_host == home_on_host || (on_host && placement_.reaches_device) ||
-                          (home_on_host && traits_of(operation).reads_in_place);
     AtHome& home = at_home_[index(owner)];
-    if (in_place) {
+    if (placement_.touches_in_place(program_.operations[index(i)], on_host, owner)) {
       home.touched = i;
       if (how != Touch::read) home.written = i;
       return;
@@ -178,7 +178,8 @@ class Streamer {
                             result_.tensors.size());
     copy.space = to_device ? Space::device : Space::pinned_host;
     copy.lifetime = Lifetime::program;
-    if (copy.role == Role::batch) copy.role = Role::scalar;  // the host gives the original alone
+    if (copy.role == Role::batch)
+      copy.role = Role::scalar;  // a batch is what the host gives: the original
     visit.copy = static_cast<TensorId>(result_.tensors.size());
     result_.tensors.push_back(std::move(copy));
   }
@@ -314,10 +315,11 @@ class Streamer {
     add_pending({v, visit.copy, visit.home, bytes});
   }
 
-  // The tensor that stands for `id` in the operation that is written.
-  TensorId current(TensorId id) {
+  // The tensor that stands for `id` in an operation of the input. A copy that is kept for a later
+  // operation on the other side is not for those in between.
+  TensorId current(const Operation& operation, bool on_host, TensorId id) {
     const int32_t v = visit_of_[index(input_.owner(id))];
-    if (v < 0) return id;
+    if (v < 0 || placement_.touches_in_place(operation, on_host, id)) return id;
     const TensorId copy = visits_[index(v)].copy;
     if (!input_.tensor(id).is_view()) return copy;
     Tensor view = input_.tensor(id);
@@ -331,9 +333,9 @@ class Streamer {
 
   void push(int32_t i) {
     Operation operation = operation_at(i);
+    operation.on_host = placement_.is_on_host(operation);
     for (auto* ids : {&operation.reads, &operation.writes, &operation.updates})
-      for (TensorId& id : *ids) id = current(id);
-    operation.on_host = placement_.is_on_host(operation_at(i));
+      for (TensorId& id : *ids) id = current(operation_at(i), operation.on_host, id);
     // What a copy comes between is no longer one launch, nor is what follows in it.
     is_divided_ = operation.joined && (is_divided_ || result_.operations.size() != end_of_last_ ||
                                        operation.on_host || result_.operations.back().on_host);

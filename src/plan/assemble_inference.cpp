@@ -19,6 +19,7 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.capacity = inputs.shape.capacity;
   spec.prefill_tokens = inputs.shape.prefill_tokens;
   spec.all_logits = inputs.shape.all_logits;
+  spec.candidates = inputs.shape.candidates;
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   if (recipe.adapter.empty()) return spec;
   const formats::LoraConfig adapter = formats::read_lora_config(recipe.adapter);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/threads.h"
@@ -34,12 +35,39 @@ std::string base_name(const TrainingSpec& spec) {
   return spec.quantization->nested ? "nf4-dq" : "nf4";
 }
 
-// Where the host's processor is the device's, copies gain nothing by beginning earlier.
-StreamingChoice open_choice(const formats::Recipe& recipe, const TrainingSpec& spec,
-                            const program::Target& target) {
-  if (!spec.streaming.moves_any() || target.host_reaches_device()) return {};
-  return {.chooses_window = recipe.offload_window == 0,
-          .chooses_updates = recipe.offload_optimizer == formats::OffloadOptimizer::automatic};
+using program::Role;
+
+// Whether a tensor with one of these roles lies in the host's memory between runs.
+bool lies_on_host(const Job& job, std::initializer_list<Role> roles) {
+  for (const program::Program& program : job.programs)
+    for (const program::Tensor& tensor : program.tensors)
+      if (tensor.space == program::Space::pinned_host &&
+          tensor.lifetime != program::Lifetime::program &&
+          std::ranges::find(roles, tensor.role) != roles.end())
+        return true;
+  return false;
+}
+
+std::optional<RankFigures> rank_figures(const TrainingInputs& inputs, const TrainingSpec& spec,
+                                        const Job& job) {
+  const passes::DealOptions& grid = spec.ranks;
+  if (grid.ranks() == 1) return std::nullopt;
+  RankFigures figures{.strategy = std::string(base::word_of(inputs.recipe.strategy)),
+                      .ranks = grid.ranks(),
+                      .node_ranks = std::min(grid.node_ranks, grid.ranks()),
+                      .shards = grid.shards,
+                      .replicas = grid.replicas,
+                      .collectives = {}};
+  for (const StepProgram& step : step_programs(job, spec.accumulation))
+    for (const program::Operation& operation : step.program->operations) {
+      if (!program::traits_of(operation).is_collective) continue;
+      RankFigures::Collectives& of_kind =
+          figures.collectives[std::string(name_of(operation.kind()))];
+      const double sent = program::cost({*step.program, operation}, {}).bytes;
+      of_kind.count += step.runs;
+      of_kind.sent_bytes += step.runs * std::llround(sent);
+    }
+  return figures;
 }
 
 // All but what lies outside the arenas. `host_memory` of the recipe is the capacity of the host
@@ -53,8 +81,11 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   document.compute_dtype = type_name(spec.compute);
   document.recompute = base::word_of(spec.recompute);
   document.activation_offloading = spec.activation_offloading;
-  document.offload_params = spec.streaming.params;
-  document.offload_optimizer = base::word_of(offload_optimizer_of(spec.streaming));
+  document.offload_params = lies_on_host(job, {Role::weight, Role::quant_state, Role::adapter});
+  // Smaller tensors than the threshold stay on the device, whatever the recipe says.
+  passes::StreamOptions streaming = spec.streaming;
+  streaming.optimizer = lies_on_host(job, {Role::master, Role::moment, Role::gradient});
+  document.offload_optimizer = base::word_of(offload_optimizer_of(streaming));
   document.offload_window_bytes = spec.streaming.window_bytes;
   document.rows = spec.rows;
   document.row_tokens = spec.row_tokens;
@@ -63,9 +94,10 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   if (spec.model.rope.scaling == models::RopeScaling::longrope)
     document.rotary_factors =
         spec.model.rope.uses_long_factors(spec.sequence_tokens()) ? "long" : "short";
-  document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation;
+  document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation * spec.ranks.ranks();
   document.outside_basis = "unknown";
   document.threads = base::thread_count(inputs.recipe.threads);
+  document.ranks = rank_figures(inputs, spec, job);
   return document;
 }
 
@@ -78,8 +110,8 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   Rates rates = rates_for(inputs.recipe, inputs.target);
   const program::ExpectedBounds expected =
       inputs.data ? inputs.data->expected : program::full_rows(spec.row_tokens);
-  if (const StreamingChoice choice = open_choice(inputs.recipe, spec, inputs.target);
-      choice.chooses_window || choice.chooses_updates)
+  if (const StreamingChoice choice = streaming_choice(inputs.recipe, spec, inputs.target);
+      choice.is_open())
     spec.streaming = choose_streaming(spec, choice, inputs.target, rates, expected);
   Job job = plan_training(spec, inputs.target);
   PlanDocument document = document_of(inputs, spec, job);

@@ -76,6 +76,7 @@ struct InferenceShape {
   int64_t capacity = 0;        // tokens a sequence may reach
   int64_t prefill_tokens = 0;  // of a chunk, at most: smaller where memory is short
   bool all_logits = false;
+  int64_t candidates = 0;
 };
 
 // Tokens that a prefill takes at once, if there are that many, and the least.

@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 
 #include "base/cache_folder.h"
@@ -192,10 +194,18 @@ fs::path quick_calibration_path(const MachineIdentity& machine) {
 
 namespace {
 
-Calibration named_calibration(const formats::Recipe& recipe) {
+CalibrationFile named_calibration(const formats::Recipe& recipe, const program::Target& target) {
   const fs::path path = recipe.calibration;
   std::error_code error;
-  if (fs::exists(path, error)) return read_calibration(path);
+  if (fs::exists(path, error)) {
+    Calibration calibration = read_calibration(path);
+    if (calibration.machine.target != target.name())
+      recipe.fail(
+          "calibration",
+          fmt::format("names {}, which was measured with backend={}, and this plan is for {}",
+                      path.string(), calibration.machine.target, target.name()));
+    return {path, std::move(calibration)};
+  }
   if (error) base::throw_system_error("read", path, error.value());
   recipe.fail("calibration",
               fmt::format("names {}, which is not there; make it with 'snug bench calibrate "
@@ -204,18 +214,18 @@ Calibration named_calibration(const formats::Recipe& recipe) {
 }
 
 // A home that cannot be looked into has no calibration that a plan could find there.
-std::optional<Calibration> calibration_of(const fs::path& path, const MachineIdentity& machine) {
+std::optional<CalibrationFile> calibration_of(const fs::path& path,
+                                              const MachineIdentity& machine) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
   Calibration calibration = read_calibration(path);
   if (!calibration.machine.same_machine(machine)) return std::nullopt;
-  return calibration;
+  return CalibrationFile{path, std::move(calibration)};
 }
 
-std::optional<Calibration> cached_calibration(const formats::Recipe& recipe,
-                                              const MachineIdentity& machine) {
-  if (auto calibration = calibration_of(calibration_path(recipe, machine), machine))
-    return calibration;
+std::optional<CalibrationFile> cached_calibration(const formats::Recipe& recipe,
+                                                  const MachineIdentity& machine) {
+  if (auto found = calibration_of(calibration_path(recipe, machine), machine)) return found;
   try {
     return calibration_of(quick_calibration_path(machine), machine);
   } catch (const base::UserError&) {
@@ -225,15 +235,32 @@ std::optional<Calibration> cached_calibration(const formats::Recipe& recipe,
 
 }  // namespace
 
+std::optional<CalibrationFile> find_calibration_file(const formats::Recipe& recipe,
+                                                     const program::Target& target) {
+  if (!recipe.calibration.empty()) return named_calibration(recipe, target);
+  return cached_calibration(recipe, identify_machine(target));
+}
+
 std::optional<Rates> find_calibration(const formats::Recipe& recipe,
                                       const program::Target& target) {
   const std::optional<program::DeviceFacts> device = target.device();
-  std::optional<Calibration> calibration =
-      recipe.calibration.empty() ? cached_calibration(recipe, identify_machine(target))
-                                 : named_calibration(recipe);
-  if (!calibration) return std::nullopt;
-  return Rates(std::move(calibration->samples), device ? device->rates : program::DataSheetRates{},
-               calibration->quick ? kCalibratedQuickly : kCalibrated);
+  std::optional<CalibrationFile> found = find_calibration_file(recipe, target);
+  if (!found) return std::nullopt;
+  return Rates(std::move(found->calibration.samples),
+               device ? device->rates : program::DataSheetRates{},
+               found->calibration.quick ? kCalibratedQuickly : kCalibrated);
+}
+
+bool is_of_links(const RateSample& sample) {
+  return sample.unit == Work::interconnect_bytes || sample.unit == Work::network_bytes;
+}
+
+void replace_samples(Calibration& calibration, std::vector<RateSample> measured) {
+  std::set<std::string, std::less<>> names;
+  for (const RateSample& sample : measured) names.insert(sample.name);
+  std::erase_if(calibration.samples,
+                [&](const RateSample& sample) { return names.contains(sample.name); });
+  std::ranges::move(measured, std::back_inserter(calibration.samples));
 }
 
 Rates rates_for(const formats::Recipe& recipe, const program::Target& target) {

@@ -51,11 +51,25 @@ std::filesystem::path calibration_path(const formats::Recipe& recipe,
 // Where a first run keeps what it measured: quick-calibration-CPU-HASH.json in the same folder.
 std::filesystem::path quick_calibration_path(const MachineIdentity& machine);
 
-// The rates of the recipe's calibration file, of whatever machine it is; without that key, those of
-// the file in the cache when it was measured on this machine with these libraries and threads, else
-// those that a first run measured on it. Nothing when there is none. Throws UserError when the
-// recipe names a file that cannot be read. A quick file that cannot be read is as good as none.
+// A calibration and the file that it was read from.
+struct CalibrationFile {
+  std::filesystem::path path;
+  Calibration calibration;
+};
+
+// The recipe's calibration file, of whatever machine it is; without that key, that in the cache
+// when it was measured on this machine with these libraries and threads, else that of a first run
+// on it. Nothing when there is none. Throws UserError when the recipe names a file that cannot be
+// read. A quick file that cannot be read is as good as none.
+std::optional<CalibrationFile> find_calibration_file(const formats::Recipe& recipe,
+                                                     const program::Target& target);
+// The rates of that file.
 std::optional<Rates> find_calibration(const formats::Recipe& recipe, const program::Target& target);
+
+// Of what ranks send each other, which `snug bench links` measures and nothing else.
+bool is_of_links(const RateSample& sample);
+// Takes samples with the names of `measured` out, and adds `measured`.
+void replace_samples(Calibration& calibration, std::vector<RateSample> measured);
 
 // The rates that a plan uses: calibrated where there are any, else of the device's data sheet, else
 // assumed.

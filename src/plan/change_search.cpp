@@ -12,13 +12,16 @@
 #include "base/error.h"
 #include "formats/recipe_keys.h"
 #include "plan/calibration_file.h"
+#include "plan/choose_streaming.h"
 #include "plan/layer_growth.h"
+#include "plan/rank_grid.h"
 #include "plan/spec.h"
 
 namespace snug::plan {
 namespace {
 
 using formats::ComputeDtype;
+using formats::GradientDtype;
 using formats::Method;
 using formats::Optimizer;
 using formats::Recipe;
@@ -39,6 +42,10 @@ constexpr auto kSavings = std::to_array<Saving>({{Recompute::none, false},
                                                  {Recompute::layer, true},
                                                  {Recompute::layer, true, true}});
 constexpr size_t kOffloading = 3;
+
+// From the one that holds most to the one that holds least.
+constexpr std::array kStrategies{formats::Strategy::zero1, formats::Strategy::zero2,
+                                 formats::Strategy::shard_grad_op, formats::Strategy::full_shard};
 
 template <typename Enum>
 std::pair<std::string, std::string> set_to(const char* key, Enum value) {
@@ -98,7 +105,8 @@ ChangeSearch::ChangeSearch(const Recipe& recipe, const models::ModelConfig& mode
       model_(model),
       target_(target),
       shape_(std::move(shape)),
-      rates_(rates_for(recipe, target)) {}
+      rates_(rates_for(recipe, target)),
+      savings_(all_savings()) {}
 
 std::optional<Change> ChangeSearch::cheapest(const Budget& budget) {
   for (const Stage& stage : stages())
@@ -151,6 +159,12 @@ std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
   return lengths;
 }
 
+bool ChangeSearch::has_wide_gradients() const {
+  const TrainingSpec spec = spec_of({});
+  return spec.method == MethodKind::full && spec.compute == program::DType::bf16 &&
+         spec.update.gradient == program::DType::f32;
+}
+
 std::vector<Overrides> ChangeSearch::numerics() const {
   const bool wide = recipe_.optim == Optimizer::adamw;
   const bool has_8bit = recipe_.optim == Optimizer::adamw_8bit;
@@ -171,6 +185,7 @@ std::vector<Overrides> ChangeSearch::numerics() const {
     if (wide) variants.push_back({in_bf16, bf16_state});
     if (!has_8bit) variants.push_back({in_bf16, state_8bit});
   } else {
+    if (has_wide_gradients()) variants.push_back({set_to("gradient_dtype", GradientDtype::bf16)});
     if (wide) variants.push_back({bf16_state});
     if (!has_8bit) variants.push_back({state_8bit});
   }
@@ -256,20 +271,33 @@ ChangeSearch::Candidate* ChangeSearch::longest(const Stage& stage, const Budget&
   return fastest(changed(length, variant), budget);
 }
 
-std::span<const Saving> ChangeSearch::savings() const {
-  const std::span<const Saving> all(kSavings);
-  if (!target_.host_reaches_device()) return all;
+std::vector<Saving> ChangeSearch::all_savings() const {
   // Where the host's memory is the device's, it saves nothing, but what the recipe has stays.
-  return all.first(all.size() - (recipe_.activation_offloading ? 1 : kOffloading));
+  const size_t last = !target_.host_reaches_device()  ? 0
+                      : recipe_.activation_offloading ? 1
+                                                      : kOffloading;
+  std::vector<Saving> all(kSavings.begin(), kSavings.end() - static_cast<long>(last));
+  const size_t own = all.size();
+  if (rank_grid(recipe_).ranks() == 1) return all;
+  for (const formats::Strategy strategy : kStrategies)
+    if (strategy > recipe_.strategy)
+      for (size_t i = 0; i < own; ++i) {
+        all.push_back(all[i]);
+        all.back().strategy = strategy;
+      }
+  return all;
 }
 
 void ChangeSearch::add_streaming(Overrides& overrides) const {
   const auto method = std::ranges::find(overrides, "method", &Overrides::value_type::first);
   const bool is_full = method == overrides.end() ? recipe_.method == Method::full
                                                  : method->second == base::word_of(Method::full);
+  using formats::OffloadOptimizer;
   if (!recipe_.offload_params) overrides.emplace_back("offload_params", "true");
-  if (is_full && recipe_.offload_optimizer == formats::OffloadOptimizer::none)
-    overrides.push_back(set_to("offload_optimizer", formats::OffloadOptimizer::automatic));
+  if (is_full && (recipe_.offload_optimizer == OffloadOptimizer::none ||
+                  recipe_.offload_optimizer == OffloadOptimizer::stream))
+    overrides.push_back(set_to("offload_optimizer", OffloadOptimizer::automatic));
+  if (recipe_.offload_window > 0) overrides.emplace_back("offload_window", "0");
 }
 
 Overrides ChangeSearch::with_rows(Overrides overrides, const Saving& saving, int64_t rows) const {
@@ -278,6 +306,7 @@ Overrides ChangeSearch::with_rows(Overrides overrides, const Saving& saving, int
   if (saving.offloads != recipe_.activation_offloading)
     overrides.emplace_back("activation_offloading", saving.offloads ? "true" : "false");
   if (saving.streams) add_streaming(overrides);
+  if (saving.strategy) overrides.push_back(set_to("strategy", *saving.strategy));
   const int64_t now = recipe_.per_device_train_batch_size;
   if (rows == now) return overrides;
   const int64_t steps = recipe_.gradient_accumulation_steps * (now / rows);
@@ -300,8 +329,7 @@ std::vector<int64_t> ChangeSearch::row_choices() const {
 bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
   const int64_t rows = row_choices().back();
   // The last take the least nearly always: they are asked first.
-  const std::span<const Saving> all = savings();
-  return std::any_of(all.rbegin(), all.rend(), [&](const Saving& saving) {
+  return std::any_of(savings_.rbegin(), savings_.rend(), [&](const Saving& saving) {
     return fits_with(with_rows(base, saving, rows), budget);
   });
 }
@@ -309,7 +337,7 @@ bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
 ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budget& budget) {
   const std::vector<int64_t> sizes = row_choices();
   Candidate* best = nullptr;
-  for (const Saving& saving : savings()) {
+  for (const Saving& saving : savings_) {
     const size_t at = first_fitting(sizes.size(), [&](size_t i) {
       return fits_with(with_rows(base, saving, sizes[i]), budget);
     });
@@ -344,7 +372,11 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
 }
 
 void ChangeSearch::plan_whole(Candidate& candidate) {
-  const TrainingSpec spec = spec_of(candidate.overrides);
+  TrainingSpec spec = spec_of(candidate.overrides);
+  const Recipe recipe = with_overrides(recipe_, candidate.overrides);
+  if (const StreamingChoice choice = streaming_choice(recipe, spec, target_); choice.is_open())
+    spec.streaming =
+        choose_streaming(spec, choice, target_, rates_, program::full_rows(spec.row_tokens));
   const Job job = plan_training(spec, target_);
   const auto& spaces = job.layout.spaces;
   candidate.bytes = {spaces[0].arena_bytes, spaces[1].arena_bytes + spaces[2].arena_bytes};

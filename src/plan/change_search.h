@@ -2,7 +2,8 @@
 //
 // Changes come in classes, the first class with one that fits wins, and inside it the fastest:
 //   0  the same numbers: what is recomputed, what waits on the host (where that is not the device's
-//      memory), and micro-batches split into more accumulation steps
+//      memory), what is dealt out to several devices, and micro-batches split into more
+//      accumulation steps
 //   1  other element types: bf16 compute, optim=adamw_bf16, optim=adamw_8bit, double_quant
 //   2  max_length halved, as little as needed
 //   3  method=lora in place of full
@@ -45,6 +46,7 @@ struct Saving {
   formats::Recompute recompute = formats::Recompute::none;
   bool offloads = false;
   bool streams = false;
+  std::optional<formats::Strategy> strategy{};  // of several devices; nothing: the recipe's
 };
 
 class ChangeSearch : public Changes {
@@ -83,6 +85,8 @@ class ChangeSearch : public Changes {
   static Change change_of(const Candidate& candidate);
   std::vector<Stage> stages() const;
   std::vector<Overrides> numerics() const;
+  // Of all weights, in f32 next to weights in bf16.
+  bool has_wide_gradients() const;
   std::vector<Overrides> smaller_adapters() const;
   // Methods with an adapter that take less than the recipe's, in falling order.
   std::vector<formats::Method> adapter_methods() const;
@@ -95,7 +99,8 @@ class ChangeSearch : public Changes {
   // Rows of a micro-batch that may be tried, falling; an update in the backward pass has but one
   // micro-batch a step.
   std::vector<int64_t> row_choices() const;
-  std::span<const Saving> savings() const;
+  // Of several devices also those with strategies that hold less.
+  std::vector<Saving> all_savings() const;
   // Whether any choice of saving and rows fits.
   bool can_fit(const Overrides& base, const Budget& budget);
   bool fits_with(const Overrides& overrides, const Budget& budget);
@@ -116,6 +121,7 @@ class ChangeSearch : public Changes {
   const program::Target& target_;
   const RowShape shape_;
   const Rates rates_;
+  const std::vector<Saving> savings_;
   std::map<std::string, std::optional<Candidate>> candidates_;
 };
 

@@ -82,6 +82,13 @@ class Chooser {
 
 }  // namespace
 
+StreamingChoice streaming_choice(const formats::Recipe& recipe, const TrainingSpec& spec,
+                                 const program::Target& target) {
+  if (!spec.streaming.moves_any() || target.host_reaches_device()) return {};
+  return {.chooses_window = recipe.offload_window == 0,
+          .chooses_updates = recipe.offload_optimizer == formats::OffloadOptimizer::automatic};
+}
+
 passes::StreamOptions choose_streaming(const TrainingSpec& spec, const StreamingChoice& choice,
                                        const program::Target& target, const Rates& rates,
                                        const program::ExpectedBounds& expected) {

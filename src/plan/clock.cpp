@@ -59,7 +59,8 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     double start = channel_free[operation.channel];
     if (program::traits_of(operation).ends_copy) {
       // It waits for its copy alone, whatever the host does with it next to that.
-      start = std::max(start, arrived[static_cast<size_t>(program::find_operand(operation, "y"))]);
+      for (const auto& [from, to] : program::copies_of(operation))
+        start = std::max(start, arrived[static_cast<size_t>(to)]);
       channel_free[operation.channel] = start;
       timeline.operations.push_back({static_cast<int32_t>(i), start, 0.0});
       continue;
@@ -82,7 +83,8 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     for (const TensorId id : operation.updates) state(id).written = end;
     if (operation.workspace != program::kNone) state(operation.workspace).written = end;
     if (program::traits_of(operation).begins_copy)
-      arrived[static_cast<size_t>(program::find_operand(operation, "y"))] = end;
+      for (const auto& [from, to] : program::copies_of(operation))
+        arrived[static_cast<size_t>(to)] = end;
     channel_free[operation.channel] = end;
     timeline.operations.push_back({static_cast<int32_t>(i), start, seconds});
     timeline.seconds = std::max(timeline.seconds, end);
@@ -92,14 +94,9 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
 
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
                     const program::ExpectedBounds& expected) {
-  using program::ProgramName;
-  const auto seconds = [&](ProgramName name) {
-    const Program* program = job.find(name);
-    return program == nullptr ? 0.0 : simulate(*program, rates, expected).seconds;
-  };
-  double sum = seconds(ProgramName::micro_first) + seconds(ProgramName::update);
-  if (accumulation > 1)
-    sum += static_cast<double>(accumulation - 1) * seconds(ProgramName::micro_next);
+  double sum = 0;
+  for (const StepProgram& step : step_programs(job, accumulation))
+    sum += static_cast<double>(step.runs) * simulate(*step.program, rates, expected).seconds;
   return sum;
 }
 
@@ -138,7 +135,7 @@ double load_seconds(const Job& job, const Rates& rates) {
 std::string_view load_basis(const Job& job, const Rates& rates) {
   for (const Program* program : programs_that_load(job))
     for (const Operation& operation : program->operations)
-      if (operation.channel == program::Channel::storage) return "assumed";
+      if (operation.channel == program::Channel::storage) return rates.storage_basis();
   return rates.basis();
 }
 

@@ -35,7 +35,7 @@ struct Timeline {
 Timeline simulate(const program::Program& program, const Rates& rates,
                   const program::BatchBounds& bounds);
 
-// Seconds of a step: micro_first + (accumulation - 1) x micro_next + update. A program that the
+// Seconds of a step: of its programs, as often as it runs each. A program that the
 // job does not have takes none.
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
                     const program::ExpectedBounds& expected);
@@ -50,7 +50,7 @@ std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumula
 // initial values at that of the device's memory. What it leaves out: a conversion or quantisation
 // that is slower than the files, and opening them.
 double load_seconds(const Job& job, const Rates& rates);
-// What that is by: "assumed" where files are read, else Rates::basis().
+// What that is by: Rates::storage_basis() where files are read, else Rates::basis().
 std::string_view load_basis(const Job& job, const Rates& rates);
 
 }  // namespace snug::plan

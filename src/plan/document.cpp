@@ -48,6 +48,16 @@ Json to_json(const program::DeviceFacts& card) {
           {"reserved_bytes", card.reserved_bytes}};
 }
 
+Json to_json(const RankFigures& ranks, const PlanDocument& document) {
+  Json json = {{"strategy", ranks.strategy},   {"count", ranks.ranks},
+               {"per_node", ranks.node_ranks}, {"shards", ranks.shards},
+               {"replicas", ranks.replicas},   {"collectives", Json::object()}};
+  for (const auto& [kind, figures] : ranks.collectives)
+    json["collectives"][kind] = {{"count", figures.count}, {"sent_bytes", figures.sent_bytes}};
+  json["node"] = {{"host_bytes", document.resident_bytes() * ranks.node_ranks}};
+  return json;
+}
+
 bool all_exact(const Job& job) {
   for (const auto& program : job.programs)
     for (const auto& tensor : program.tensors)
@@ -132,6 +142,7 @@ std::string to_json(const PlanDocument& document) {
   json["target"] = document.target;
   json["libraries"] = document.libraries;
   json["threads"] = document.threads;
+  if (document.ranks) json["ranks"] = to_json(*document.ranks, document);
   return json.dump(2) + "\n";
 }
 

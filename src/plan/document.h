@@ -18,6 +18,21 @@ struct SpaceFigures {
   SpaceReport report;
 };
 
+// What several ranks do together, of one of them.
+struct RankFigures {
+  std::string strategy;
+  int64_t ranks = 1;
+  int64_t node_ranks = 1;  // of them on a machine
+  int64_t shards = 1;      // that share the tensors of a replica
+  int64_t replicas = 1;
+  // Of a step, by kind of collective: how many, and what this rank sends in them.
+  struct Collectives {
+    int64_t count = 0;
+    int64_t sent_bytes = 0;
+  };
+  std::map<std::string, Collectives> collectives;
+};
+
 struct PlanDocument {
   bool fits = true;
   std::string
@@ -64,6 +79,7 @@ struct PlanDocument {
   std::string target;
   std::string libraries;
   int threads = 0;
+  std::optional<RankFigures> ranks;  // nothing: one alone
 
   // Of host memory, in which the device's arena lies too where it has none of its own: while data
   // are read or while the job runs, whichever is more.

@@ -50,23 +50,33 @@ Budget budget_of(const formats::Recipe& recipe, const PlanDocument& plan,
           .host_bytes = host ? *host - plan.outside_bytes : std::numeric_limits<int64_t>::max()};
 }
 
+// Ranks that share a machine's memory.
+int64_t node_ranks(const formats::Recipe& recipe) { return std::max<int64_t>(1, recipe.devices); }
+
 bool has_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes) {
-  return recipe.host_memory <= 0 || reading_bytes <= recipe.host_memory;
+  return recipe.host_memory <= 0 || reading_bytes * node_ranks(recipe) <= recipe.host_memory;
 }
 
-std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan, int64_t memory) {
-  const int64_t planned = job_bytes(plan);
+// `rank_memory`: what one of the machine's ranks may have.
+std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan,
+                         int64_t rank_memory) {
+  const int64_t ranks = node_ranks(recipe);
+  const int64_t planned = job_bytes(plan) * ranks;
+  const int64_t memory = recipe.host_memory > 0 ? recipe.host_memory : rank_memory * ranks;
   return fmt::format(
-      "the job does not fit: it plans {} of host memory ({} in arenas, {} outside them) and {} {}, "
-      "{} too little.",
-      exact(planned), readable_bytes(plan.host.report.peak_bytes),
-      readable_bytes(plan.outside_bytes),
+      "the job does not fit: it plans {} of host memory ({}{} in arenas, {} outside them) and {} "
+      "{}, {} too little.",
+      exact(planned), ranks > 1 ? fmt::format("for each of {} ranks ", ranks) : "",
+      readable_bytes(plan.host.report.peak_bytes), readable_bytes(plan.outside_bytes),
       recipe.host_memory > 0 ? "host_memory is" : "the machine has left", exact(memory),
       exact(planned - memory));
 }
 
 // `needed`: what is known so far that the whole job takes.
-std::string reading_problem(const formats::Recipe& recipe, int64_t bytes, int64_t needed) {
+std::string reading_problem(const formats::Recipe& recipe, int64_t rank_bytes,
+                            int64_t rank_needed) {
+  const int64_t bytes = rank_bytes * node_ranks(recipe);
+  const int64_t needed = rank_needed * node_ranks(recipe);
   return fmt::format(
       "the job does not fit: reading the data and the tokenizer takes up to {} of host memory and "
       "host_memory is {}, {} too little. Raise host_memory to {}; no other key changes what "
@@ -92,16 +102,18 @@ std::string no_advice(const std::optional<Change>& least) {
 
 std::string no_host_advice(const formats::Recipe& recipe, const PlanDocument& plan) {
   return fmt::format(" No change that snug knows makes it fit: {}.",
-                     recipe.host_memory > 0 ? "raise host_memory to " + enough(job_bytes(plan))
-                                            : "free memory of the host");
+                     recipe.host_memory > 0
+                         ? "raise host_memory to " + enough(job_bytes(plan) * node_ranks(recipe))
+                         : "free memory of the host");
 }
 
 }  // namespace
 
 std::optional<int64_t> host_limit(const formats::Recipe& recipe, const program::Target& target) {
-  if (recipe.host_memory > 0) return recipe.host_memory;
+  if (recipe.host_memory > 0) return recipe.host_memory / node_ranks(recipe);
   const std::optional<program::DeviceFacts> card = target.device();
-  if (card && card->is_here) return target.capacity_bytes(program::Space::pinned_host);
+  if (card && card->is_here)
+    return target.capacity_bytes(program::Space::pinned_host) / node_ranks(recipe);
   return std::nullopt;
 }
 

@@ -60,14 +60,16 @@ class TrainingPlanner {
         "an update in the backward pass of {} micro-batches, clipped to {}", spec_.accumulation,
         spec_.update.max_grad_norm);
     const Program forward = training_forward(ProgramName::micro_first);
-    const std::vector<TensorId> trainable = methods::trainable_tensors(forward);
+    const std::vector<TensorId> trainable = methods::trainable_tensors(forward, spec_.frozen);
+    SNUG_CHECK(!trainable.empty(), "nothing of the model trains");
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
-    Program update = methods::update(job_.trainables, spec_.update);
-    add_micro(forward, trainable, false, spec_.update_in_backward ? &update : nullptr);
-    if (spec_.accumulation > 1)
-      add_micro(training_forward(ProgramName::micro_next), trainable, true, nullptr);
-    add(pipeline_.plain(update, std::array{tensor_of(forward, program::kLossName),
-                                           tensor_of(update, program::kGradientNormName)}));
+    Program update =
+        methods::update(job_.trainables, methods::random_sites(forward, trainable), spec_.update);
+    pipeline_.deal_out(passes::Deal(stored(forward), job_.trainables, spec_.ranks), spec_.ranks);
+    add_micros(forward, trainable, spec_.update_in_backward ? &update : nullptr);
+    const Tensor& loss = tensor_of(forward, program::kLossName);
+    add(pipeline_.plain(update, std::array{loss, tensor_of(update, program::kGradientNormName)},
+                        std::array{loss}));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
     add_storage_programs();
@@ -103,17 +105,47 @@ class TrainingPlanner {
     return spec_.method == MethodKind::lora ? adapted(forward, spec_.lora, true) : forward;
   }
 
-  // `update`: what is moved into the backward pass leaves it.
-  void add_micro(const Program& forward, const std::vector<TensorId>& trainable, bool accumulate,
+  Program stored(const Program& forward) const {
+    return spec_.quantization ? passes::quantize(forward, *spec_.quantization) : forward;
+  }
+
+  // With several ranks the last micro-batch of a step is a program of its own: after it gradients
+  // are those of all ranks. `update`: what is moved into the backward pass leaves it.
+  void add_micros(const Program& forward, const std::vector<TensorId>& trainable, Program* update) {
+    const bool has_last = spec_.ranks.ranks() > 1 && spec_.accumulation > 1;
+    add_micro(forward, trainable, {.accumulate = false, .is_last = spec_.accumulation == 1},
+              update);
+    if (spec_.accumulation > (has_last ? 2 : 1))
+      add_micro(training_forward(ProgramName::micro_next), trainable,
+                {.accumulate = true, .is_last = false}, nullptr);
+    if (has_last)
+      add_micro(training_forward(ProgramName::micro_last), trainable,
+                {.accumulate = true, .is_last = true}, nullptr);
+  }
+
+  struct Micro {
+    bool accumulate = false;
+    bool is_last = false;
+  };
+  void add_micro(const Program& forward, const std::vector<TensorId>& trainable, const Micro& micro,
                  Program* update) {
-    const passes::DifferentiateOptions gradients{.gradient = spec_.update.gradient,
-                                                 .accumulate = accumulate,
-                                                 .stochastic = spec_.update.gradient == DType::bf16,
-                                                 .seed = spec_.update.seed};
+    // Sums over ranks add up what is dealt out as it is made.
+    const bool scattered =
+        spec_.ranks.deals_state() && spec_.ranks.gradients == passes::GradientDealing::scattered;
+    const passes::DifferentiateOptions gradients{
+        .gradient = spec_.update.gradient,
+        .accumulate = micro.accumulate,
+        .begins_anew =
+            [&](const Tensor& weight) {
+              return scattered && weight.shape.elements() >= spec_.ranks.threshold_elements;
+            },
+        .stochastic = spec_.update.gradient == DType::bf16,
+        .seed = spec_.update.seed};
     add(pipeline_.micro(forward, trainable,
                         {.gradients = gradients,
                          .recompute = spec_.recompute,
-                         .offload = spec_.activation_offloading},
+                         .offload = spec_.activation_offloading,
+                         .is_last = micro.is_last},
                         update));
   }
 
@@ -121,7 +153,8 @@ class TrainingPlanner {
     const Origin origin{.model = spec_.model,
                         .init_seed = spec_.init_seed,
                         .adapter_in_files = spec_.adapter_in_files,
-                        .adapter_seed = spec_.lora.seed};
+                        .adapter_seed = spec_.lora.seed,
+                        .shards = spec_.ranks.shards};
     append(job_, loading_programs(job_, origin, target_), spec_.verify);
     append(job_, saving_programs(job_, spec_.model, target_), spec_.verify);
   }
@@ -129,7 +162,8 @@ class TrainingPlanner {
   void add_evaluate() {
     Program forward = base_forward(ProgramName::evaluate);
     if (spec_.method == MethodKind::lora) forward = adapted(forward, spec_.lora, false);
-    add(pipeline_.plain(forward, std::array{tensor_of(forward, program::kLossName)}));
+    const std::array loss{tensor_of(forward, program::kLossName)};
+    add(pipeline_.plain(forward, loss, loss));
   }
 
   const TrainingSpec& spec_;
@@ -149,6 +183,7 @@ Program inference_forward(const InferenceSpec& spec, ProgramName name, int64_t t
                                    .sequence_tokens = spec.capacity,
                                    .head = models::Head::logits,
                                    .outputs = outputs,
+                                   .candidates = spec.candidates,
                                    .cache_capacity = spec.sequences * spec.capacity});
   return spec.adapted ? adapted(forward, spec.lora, false) : forward;
 }
@@ -174,11 +209,17 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   passes::Pipeline pipeline(target, spec.verify, spec.quantization);
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
   Job job;
-  job.programs.push_back(
-      pipeline.plain(inference_forward(spec, ProgramName::prefill, spec.prefill_tokens, outputs)));
-  if (!spec.all_logits)
-    job.programs.push_back(pipeline.plain(
-        inference_forward(spec, ProgramName::decode, spec.sequences, spec.sequences)));
+  const auto add = [&](ProgramName name, int64_t tokens) {
+    const Program forward = inference_forward(spec, name, tokens, outputs);
+    std::vector<Tensor> results;
+    if (spec.candidates > 0)
+      for (const std::string_view result :
+           {program::kLikeliestLogitsName, program::kLikeliestIdsName})
+        results.push_back(tensor_of(forward, own_name(name, result)));
+    job.programs.push_back(pipeline.plain(forward, results));
+  };
+  add(ProgramName::prefill, spec.prefill_tokens);
+  if (!spec.all_logits) add(ProgramName::decode, spec.sequences);
   const Origin origin{.model = spec.model, .init_seed = spec.init_seed, .adapter_in_files = true};
   append(job, loading_programs(job, origin, target), spec.verify);
   job.layout = passes::layout(job.programs, target.alignment_bytes());
@@ -201,9 +242,15 @@ std::vector<Tensor> adapter_tensors(const Job& job) {
   for (const Program& program : job.programs)
     for (const Tensor& tensor : program.tensors)
       if (tensor.role == Role::adapter && tensor.lifetime == program::Lifetime::run &&
-          known.insert(tensor.name).second)
+          !tensor.is_view() && known.insert(tensor.name).second)
         tensors.push_back(tensor);
   return tensors;
+}
+
+ProgramName micro_program(const Job& job, int64_t micro, int64_t accumulation) {
+  if (micro == 0) return ProgramName::micro_first;
+  const bool is_last = micro + 1 == accumulation && job.find(ProgramName::micro_last) != nullptr;
+  return is_last ? ProgramName::micro_last : ProgramName::micro_next;
 }
 
 std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation) {
@@ -212,8 +259,10 @@ std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation) {
     if (const Program* program = job.find(name); program != nullptr && runs > 0)
       programs.push_back({name, program, runs});
   };
+  const bool has_last = job.find(ProgramName::micro_last) != nullptr;
   add(ProgramName::micro_first, 1);
-  add(ProgramName::micro_next, accumulation - 1);
+  add(ProgramName::micro_next, accumulation - (has_last ? 2 : 1));
+  add(ProgramName::micro_last, has_last ? 1 : 0);
   add(ProgramName::update, 1);
   return programs;
 }

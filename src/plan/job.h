@@ -26,13 +26,15 @@ struct TrainingSpec {
   MethodKind method = MethodKind::lora;
   methods::LoraOptions lora;
   methods::UpdateOptions update;
+  std::vector<std::string> frozen{};  // names of weights that method full leaves as they are
   program::DType compute = program::DType::bf16;
   // How the base model is stored; nothing: in the compute type.
   std::optional<passes::QuantizeOptions> quantization{};
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
   bool activation_offloading = false;  // needs recompute all_but_attention or layer
   passes::StreamOptions streaming{};   // what lies in host memory
-  int64_t rows = 1;                    // a micro-batch
+  passes::DealOptions ranks{};         // what is dealt out to which ranks
+  int64_t rows = 1;                    // a micro-batch of a rank
   int64_t row_tokens = 1024;
   int64_t longest_document = 0;     // tokens; 0: row_tokens. longrope and attention follow it
   int64_t row_segments = 1;         // capacity of documents per row
@@ -59,6 +61,7 @@ struct InferenceSpec {
   int64_t capacity = 0;        // tokens a sequence may reach: prompt + new
   int64_t prefill_tokens = 0;  // chunk of a prompt that one prefill run takes
   bool all_logits = false;     // score: logits of every prefill token, not only the last
+  int64_t candidates = 0;      // so many likeliest tokens of each row of logits go to the host
   bool verify = false;
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
 };
@@ -92,6 +95,8 @@ struct StepProgram {
 };
 // In the order of the training loop; those that the job has.
 std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation);
+// The program of a micro-batch, counted from 0, of a step.
+program::ProgramName micro_program(const Job& job, int64_t micro, int64_t accumulation);
 
 // The tensors of the job's adapter, each module's A before its B; none where it has no adapter.
 std::vector<program::Tensor> adapter_tensors(const Job& job);

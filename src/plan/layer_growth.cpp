@@ -59,7 +59,10 @@ JobSize size_of(const Job& job, const TrainingSpec& spec, const Rates& rates) {
 JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target,
                        const Rates& rates) {
   const int64_t layers = spec.model.num_layers;
-  if (layers <= kFewLayers + 1) return size_of(sample_with(spec, layers, target, rates));
+  // Where some weights are frozen, no layer need be like another; room for copies is used up after
+  // some layers.
+  if (layers <= kFewLayers + 1 || !spec.frozen.empty() || spec.streaming.window_bytes > 0)
+    return size_of(sample_with(spec, layers, target, rates));
   const Sample few = sample_with(spec, kFewLayers, target, rates);
   const Sample more = sample_with(spec, kFewLayers + 1, target, rates);
   const int64_t added = layers - kFewLayers;

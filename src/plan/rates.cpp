@@ -26,6 +26,10 @@ constexpr size_t kNearestPerDimension = 5;
 constexpr double kLink = 0.85;
 // Of the host's memory, as its processor reaches it while it updates weights: two channels of DDR5.
 constexpr double kAssumedHostMemory = 80e9;
+// Of what a card sends to other machines: seven tenths of a port of 400 Gbit/s each, and of what
+// one message between cards takes.
+constexpr double kAssumedNetwork = 35e9;
+constexpr double kMessage = 4e-6;
 // Distances count doublings. Samples closer than this are the same shape measured again.
 constexpr double kSameShape = 1e-6;
 // Beyond a factor of eight from every sample nothing was measured.
@@ -73,6 +77,18 @@ std::vector<double> logarithms(const std::vector<double>& shape) {
   return result;
 }
 
+// The least rate of the samples with these names; nothing where there is none.
+std::optional<double> least_rate(const std::vector<RateSample>& samples,
+                                 std::initializer_list<std::string_view> names) {
+  std::optional<double> least;
+  for (const RateSample& sample : samples)
+    if (std::ranges::find(names, sample.name) != names.end()) {
+      const double rate = sample.work / sample.seconds;
+      least = std::min(least.value_or(rate), rate);
+    }
+  return least;
+}
+
 // Products of large matrices run at this rate; taken from the fastest tenth of the samples, so that
 // one lucky measurement does not count.
 double upper_rate(std::vector<double> rates, double otherwise) {
@@ -97,7 +113,11 @@ Rates Rates::assumed(int threads) {
                      .attention_flops_per_second = 0,
                      .library_attention_peak = 0,
                      .host_bytes_per_second = 4e9 * cores,
-                     .host_memory_bytes_per_second = 8e9 * cores};
+                     .host_memory_bytes_per_second = 8e9 * cores,
+                     .storage_bytes_per_second = kAssumedStorageBytesPerSecond,
+                     .interconnect_bytes_per_second = 2e9,
+                     .network_bytes_per_second = 1e9,
+                     .message_seconds = 50e-6};
   return rates;
 }
 
@@ -119,7 +139,11 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
                      .attention_flops_per_second = kAttention * peaks.bf16_flops_per_second,
                      .library_attention_peak = peaks.bf16_flops_per_second,
                      .host_bytes_per_second = kLink * peaks.host_bytes_per_second,
-                     .host_memory_bytes_per_second = kAssumedHostMemory};
+                     .host_memory_bytes_per_second = kAssumedHostMemory,
+                     .storage_bytes_per_second = kAssumedStorageBytesPerSecond,
+                     .interconnect_bytes_per_second = peaks.interconnect_bytes_per_second,
+                     .network_bytes_per_second = kAssumedNetwork,
+                     .message_seconds = kMessage};
   return rates;
 }
 
@@ -135,10 +159,10 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
     const double rate = sample.work / sample.seconds;
     samples_[sample.name].push_back(
         {logarithms(sample.shape), std::log2(rate), sample.seconds, sample.work});
-    // What crosses the link, and what the host does, says nothing of the device's operations.
-    if (sample.unit == Work::link_bytes || sample.unit == Work::host_bytes) continue;
+    // Links, the host and files say nothing of the device's operations.
+    if (sample.unit != Work::flops && sample.unit != Work::bytes) continue;
     launch = std::min(launch.value_or(sample.seconds), sample.seconds);
-    if (sample.unit != Work::flops)
+    if (sample.unit == Work::bytes)
       bytes.push_back(rate);
     else if (sample.name.find("bf16") != std::string::npos)
       flops.push_back(rate);
@@ -150,11 +174,39 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   roofline_.flops_per_second = upper_rate(flops, roofline_.f32_flops_per_second);
   roofline_.bytes_per_second = upper_rate(bytes, otherwise.bytes_per_second);
   roofline_.launch_seconds = launch.value_or(otherwise.launch_seconds);
-  roofline_.host_bytes_per_second = peaks.host_bytes_per_second > 0
-                                        ? kLink * peaks.host_bytes_per_second
-                                        : roofline_.bytes_per_second / 2;
+  const bool is_device = peaks.host_bytes_per_second > 0;
+  roofline_.host_bytes_per_second = least_rate(samples, {kLinkToDevice, kLinkToHost})
+                                        .value_or(is_device ? kLink * peaks.host_bytes_per_second
+                                                            : roofline_.bytes_per_second / 2);
   roofline_.host_memory_bytes_per_second =
-      peaks.host_bytes_per_second > 0 ? kAssumedHostMemory : roofline_.bytes_per_second;
+      least_rate(samples, {kHostMemory})
+          .value_or(is_device ? kAssumedHostMemory : roofline_.bytes_per_second);
+  roofline_.storage_bytes_per_second =
+      least_rate(samples, {kStorage}).value_or(kAssumedStorageBytesPerSecond);
+  set_links(samples, peaks);
+}
+
+// Of what ranks send each other, by the largest messages that were measured; of other numbers of
+// ranks than those the rate is the same and the messages are more.
+void Rates::set_links(const std::vector<RateSample>& samples,
+                      const program::DataSheetRates& peaks) {
+  const Roofline otherwise = assumed(1).roofline_;
+  const bool is_device = peaks.interconnect_bytes_per_second > 0;
+  roofline_.interconnect_bytes_per_second =
+      is_device ? peaks.interconnect_bytes_per_second : otherwise.interconnect_bytes_per_second;
+  roofline_.network_bytes_per_second =
+      is_device ? kAssumedNetwork : otherwise.network_bytes_per_second;
+  roofline_.message_seconds = is_device ? kMessage : otherwise.message_seconds;
+  double largest = 0;
+  for (const RateSample& sample : samples) {
+    if (sample.unit != Work::interconnect_bytes || sample.work < largest) continue;
+    largest = sample.work;
+    roofline_.interconnect_bytes_per_second = sample.work / sample.seconds;
+  }
+}
+
+std::string_view Rates::storage_basis() const {
+  return samples_.contains(kStorage) ? basis_ : kAssumed;
 }
 
 double Rates::seconds(const program::OperationView& view,
@@ -201,7 +253,13 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
     return cost.bytes / roofline_.host_bytes_per_second + roofline_.launch_seconds;
   if (key.unit == Work::host_bytes)
     return cost.bytes / roofline_.host_memory_bytes_per_second + roofline_.launch_seconds;
-  if (key.unit == Work::storage_bytes) return cost.bytes / kAssumedStorageBytesPerSecond;
+  if (key.unit == Work::storage_bytes) return cost.bytes / roofline_.storage_bytes_per_second;
+  if (key.unit == Work::interconnect_bytes)
+    return cost.bytes / roofline_.interconnect_bytes_per_second +
+           key.messages * roofline_.message_seconds;
+  if (key.unit == Work::network_bytes)
+    return cost.bytes / roofline_.network_bytes_per_second +
+           key.messages * roofline_.message_seconds;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
   return std::max(work, moved) + cost.serial_bytes / roofline_.bytes_per_second +

@@ -41,12 +41,25 @@ struct Roofline {
   double library_attention_peak = 0;
   double host_bytes_per_second = 0;         // of copies between spaces
   double host_memory_bytes_per_second = 0;  // of the host's processor next to a device
+  double storage_bytes_per_second = 0;      // of files
+  // Of what a rank sends to others of its machine, and of other machines; what each message takes
+  // besides.
+  double interconnect_bytes_per_second = 0;
+  double network_bytes_per_second = 0;
+  double message_seconds = 0;
 };
 
-// Of files, on every machine, since no command measures it: drives of servers read 2 to 7 GB/s,
-// network volumes of clouds 0.2 to 1, what the system has cached comes at more than either.
+// Of files where none was measured: drives of servers read 2 to 7 GB/s, network volumes of clouds
+// 0.2 to 1, what the system has cached comes at more than either.
 inline constexpr double kAssumedStorageBytesPerSecond = 1e9;
 
+// Names of samples that are of the machine and not of operations (bench/machine_rates.h).
+inline constexpr std::string_view kLinkToDevice = "link to device";
+inline constexpr std::string_view kLinkToHost = "link to host";
+inline constexpr std::string_view kHostMemory = "host memory";
+inline constexpr std::string_view kStorage = "storage";
+
+inline constexpr std::string_view kAssumed = "assumed";
 // What plans call rates that `snug bench calibrate` measured, and those that a first run did.
 inline constexpr std::string_view kCalibrated = "calibrated";
 inline constexpr std::string_view kCalibratedQuickly = "calibrated quickly";
@@ -58,9 +71,9 @@ class Rates {
   // Of a card whose maker states these peaks: the shares of them that are planned with stand in
   // rates.cpp. Never a measurement.
   static Rates of_data_sheet(const program::DataSheetRates& peaks);
-  // Of a machine that was measured. Requires at least one sample; the roofline is read off them,
-  // except for copies between spaces that no sample has: of a card by its maker's peaks, else at
-  // half the rate of bytes. `basis` must outlive the object.
+  // Of a machine that was measured. Requires at least one sample; the roofline is read off them.
+  // Where there is none of the link to a device, copies between spaces take a share of its maker's
+  // peak, without a device half the rate of bytes. `basis` must outlive the object.
   explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {},
                  std::string_view basis = kCalibrated);
 
@@ -70,8 +83,10 @@ class Rates {
   double seconds(const program::OperationView& view, const program::BatchBounds& bounds) const;
   double seconds(const RateKey& key, const program::Cost& cost) const;
 
-  // kCalibrated, kCalibratedQuickly, "assumed" or "data sheet".
+  // kCalibrated, kCalibratedQuickly, kAssumed or "data sheet".
   std::string_view basis() const { return basis_; }
+  // What reading files is by: basis() where it was measured, else "assumed".
+  std::string_view storage_basis() const;
   const Roofline& roofline() const { return roofline_; }
 
  private:
@@ -83,6 +98,7 @@ class Rates {
     double work = 0;
   };
   Rates() = default;
+  void set_links(const std::vector<RateSample>& samples, const program::DataSheetRates& peaks);
   double bound(const RateKey& key, const program::Cost& cost) const;
   double attention_flops_per_second(const program::AttentionRate& attention) const;
   // Of an operation that is launched by itself; `points` have its name.
@@ -93,7 +109,7 @@ class Rates {
 
   std::map<std::string, std::vector<Point>, std::less<>> samples_;
   Roofline roofline_;
-  std::string_view basis_ = "assumed";
+  std::string_view basis_ = kAssumed;
 };
 
 }  // namespace snug::plan

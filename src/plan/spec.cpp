@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "plan/frozen_weights.h"
+#include "plan/rank_grid.h"
 #include "plan/unused_keys.h"
 #include "program/builder.h"
 #include "text/chat_template.h"
@@ -102,6 +104,12 @@ void check_in_backward(const Recipe& recipe) {
                             recipe.max_grad_norm));
 }
 
+// Where nothing keeps an update from following its gradient, and nobody said that it should not.
+bool may_update_in_backward(const Recipe& recipe) {
+  return !recipe.is_given("optim_in_backward") && recipe.max_grad_norm == 0 &&
+         recipe.gradient_accumulation_steps == 1;
+}
+
 void check_offloading(const Recipe& recipe) {
   if (recipe.recompute != formats::Recompute::layer &&
       recipe.recompute != formats::Recompute::all_but_attention)
@@ -120,9 +128,9 @@ passes::StreamOptions streaming(const Recipe& recipe, const program::Target& tar
     recipe.fail("offload_window",
                 "is for a card; on a processor the host's memory is the device's, and copies are "
                 "made when they are needed; leave it out");
-  options.update_on_host =
-      recipe.offload_optimizer == OffloadOptimizer::host ||
-      (recipe.offload_optimizer == OffloadOptimizer::automatic && target.host_reaches_device());
+  // Where it is open, what takes less of the device, until it is chosen (choose_streaming.h).
+  options.update_on_host = recipe.offload_optimizer == OffloadOptimizer::host ||
+                           recipe.offload_optimizer == OffloadOptimizer::automatic;
   return options;
 }
 
@@ -218,16 +226,19 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.lora = lora_options(recipe);
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute);
+  if (spec.method == MethodKind::full) spec.frozen = frozen_weights(recipe, model);
   spec.recompute = recipe.recompute;
   if (recipe.activation_offloading) check_offloading(recipe);
   spec.activation_offloading = recipe.activation_offloading;
   spec.streaming = streaming(recipe, target);
+  spec.ranks = rank_grid(recipe);
   spec.rows = recipe.per_device_train_batch_size;
   spec.row_tokens = recipe.max_length;
   spec.row_segments = row_segments(recipe);
   spec.accumulation = recipe.gradient_accumulation_steps;
   if (recipe.optim_in_backward) check_in_backward(recipe);
-  spec.update_in_backward = recipe.optim_in_backward;
+  spec.update_in_backward =
+      recipe.optim_in_backward || (may_update_in_backward(recipe) && spec.streaming.optimizer);
   spec.deterministic = recipe.deterministic;
   spec.evaluate = !recipe.eval_data.empty();
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;

@@ -210,10 +210,16 @@ class LoadPlanner {
     bool nested = false;
     for (const models::Weight& weight : weights) {
       if (!is_stored(weight)) continue;
-      blocks = std::max(blocks, nf4_blocks(weight.shape.elements()));
+      blocks = std::max(blocks, gathered_blocks(weight));
       nested = is_nested(weight);
     }
     load_.set_largest(blocks, nested);
+  }
+
+  // Scales that one rank sees of a weight: all, with the padding of those that are dealt out.
+  int64_t gathered_blocks(const models::Weight& weight) const {
+    const Tensor& absmax = tensors_.at(passes::absmax_name(weight.name));
+    return absmax.shape.elements() * (absmax.is_dealt() ? origin_.shards : 1);
   }
 
   Fill initial_values(const models::Weight& weight) const {
@@ -245,7 +251,7 @@ bool is_adapted(const Job& job) { return !adapter_tensors(job).empty(); }
 // As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
 Fill initial_values(const Tensor& tensor, int64_t seed) {
   if (!methods::lora_tensor(tensor.name).is_a) return {FillForm::constant};
-  const float bound = 1.0F / std::sqrt(static_cast<float>(tensor.shape[1]));
+  const float bound = 1.0F / std::sqrt(static_cast<float>(whole_shape(tensor)[1]));
   return {FillForm::uniform, bound, seed};
 }
 
@@ -299,9 +305,14 @@ Program restore(const Job& job, const models::ModelConfig& model, const RunTenso
   StorageProgram restore(ProgramName::restore, tensors, target);
   for (const Tensor* tensor : optimizer_tensors(job, tensors))
     restore.read(*tensor, base::size_of(tensor->dtype));
-  for (const Tensor& trainable : job.trainables)
-    if (!tensors.has(master_name(trainable.name)))
-      restore.read(tensors.at(trainable.name), base::size_of(trainable.dtype));
+  const auto put_back = [&](const std::string& name) {
+    if (tensors.has(master_name(name))) return;
+    restore.read(tensors.at(name), base::size_of(tensors.at(name).dtype));
+  };
+  if (is_adapted(job))
+    for (const Tensor& trainable : job.trainables) put_back(trainable.name);
+  else
+    for (const models::Weight& weight : models::weights_of(model)) put_back(weight.name);
   put_frequencies(model, tensors, restore);
   return restore.take();
 }

@@ -5,7 +5,8 @@
 //   load_adapter  the adapter's tensors likewise
 //   save          what training is for: the adapter's tensors, or all weights
 //   save_state    what the optimizer keeps next to them; with the former a checkpoint
-//   restore       what a checkpoint puts back: that, and the trainable tensors without a master
+//   restore       what a checkpoint puts back: that, and of what `save` writes the tensors without
+//                 a master, frozen weights among them
 //
 // A tensor that has an f32 master is read and made there, and the program `prepare` rounds it.
 //
@@ -14,7 +15,8 @@
 //   slot    pinned: values as a file holds them, where they are converted or compared
 //   stage   pinned, where the host does not reach the device: what is on its way to or from it
 //   absmax  pinned: the scales of a whole weight that is quantised, where it is nested or the host
-//           does not reach the device, since all are needed first, and looked at
+//           does not reach the device, since all are needed first, and looked at; of a weight that
+//           is dealt out those of all ranks, padding too
 //   values  device, where the host does not reach it: a slot's values, which are quantised there
 //   scales  device, likewise: their scales, of a nested weight
 #pragma once
@@ -44,6 +46,7 @@ struct Origin {
   std::optional<int64_t> init_seed;  // initial values of this seed; nothing: files
   bool adapter_in_files = false;     // else initial values of the seed below
   int64_t adapter_seed = 0;
+  int32_t shards = 1;  // ranks among which weights may be dealt
 };
 
 // For a job whose other programs are made: load, and load_adapter where there is an adapter.

@@ -77,6 +77,22 @@ std::string waiting_text(const PlanDocument& document) {
                             100.0 * std::max(0.0, waits) / document.step_seconds);
 }
 
+// What a rank sends in a step, and what all ranks of a machine hold.
+std::string ranks_text(const RankFigures& ranks, const PlanDocument& document) {
+  std::string text = fmt::format("\n  ranks        {} by {}, {} on each machine", ranks.ranks,
+                                 ranks.strategy, ranks.node_ranks);
+  if (ranks.shards > 1)
+    text += fmt::format("; a rank holds 1/{} of what is dealt out", ranks.shards);
+  if (ranks.shards > 1 && ranks.replicas > 1)
+    text += fmt::format(", in {} replicas", ranks.replicas);
+  text += fmt::format("\n    a machine  {:>12} of host memory",
+                      readable_bytes(document.resident_bytes() * ranks.node_ranks));
+  for (const auto& [kind, figures] : ranks.collectives)
+    text += fmt::format("\n    {:<14} {:>8} sent by a rank in {} a step", kind,
+                        readable_bytes(figures.sent_bytes), figures.count);
+  return text;
+}
+
 std::string rows_text(const PlanDocument& document) {
   const std::string text = fmt::format("{} x {} tokens, room for {} document{} in each",
                                        document.rows, document.row_tokens, document.row_documents,
@@ -129,6 +145,7 @@ std::string summary(const PlanDocument& document) {
                         readable_bytes(document.reading_bytes));
   text += fmt::format("\n  in all       {:>12}{}", readable_bytes(document.resident_bytes()),
                       document.card ? " on the host" : "");
+  if (document.ranks) text += ranks_text(*document.ranks, document);
   text += fmt::format("\n  rows         {}", rows_text(document));
   text += fmt::format("\n  step         {}", step_text(document));
   text += waiting_text(document);

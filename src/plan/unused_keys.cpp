@@ -15,6 +15,11 @@ bool is_in_file(const Recipe& recipe, std::string_view key) {
   return found != recipe.given.end() && found->second.line > 0;
 }
 
+// Chosen on the command line, which wins over the file.
+bool overrides_method(const Recipe& recipe) {
+  return recipe.is_given("method") && !is_in_file(recipe, "method");
+}
+
 bool has_default(const Recipe& recipe, std::string_view name) {
   if (name == "lora_alpha") return recipe.lora_alpha == 2.0 * static_cast<double>(recipe.lora_r);
   const formats::RecipeKey& key = *formats::find_recipe_key(name);
@@ -28,20 +33,33 @@ void refuse_lora_keys(const Recipe& recipe) {
                             "method=lora or qlora, or merge the adapter into its model with PEFT "
                             "and train that",
                             recipe.adapter));
-  const bool overridden = recipe.is_given("method") && !is_in_file(recipe, "method");
   for (const char* key : {"lora_r", "lora_alpha", "lora_dropout", "target_modules", "use_rslora"}) {
     if (!recipe.is_given(key) || has_default(recipe, key)) continue;
-    if (overridden && is_in_file(recipe, key)) continue;
+    if (overrides_method(recipe) && is_in_file(recipe, key)) continue;
     recipe.fail(key,
                 "is a key of LoRA, which method=full does not use; leave it out, or use "
                 "method=lora or qlora");
   }
 }
 
+void refuse_keys_of_full(const Recipe& recipe) {
+  for (const char* key : {"trainable_modules", "freeze_modules"}) {
+    if (!recipe.is_given(key)) continue;
+    if (overrides_method(recipe) && is_in_file(recipe, key)) continue;
+    recipe.fail(key, fmt::format("says which weights of the model train, and with method={} none "
+                                 "does: an adapter next to them trains; leave it out "
+                                 "(target_modules says where the adapter goes), or use method=full",
+                                 base::word_of(recipe.method)));
+  }
+}
+
 }  // namespace
 
 void refuse_unused_keys(const Recipe& recipe) {
-  if (recipe.method == formats::Method::full) refuse_lora_keys(recipe);
+  if (recipe.method == formats::Method::full)
+    refuse_lora_keys(recipe);
+  else
+    refuse_keys_of_full(recipe);
   if (!recipe.offload_params && recipe.offload_optimizer == formats::OffloadOptimizer::none)
     for (const char* key : {"offload_threshold", "offload_window"})
       if (recipe.is_given(key) && !has_default(recipe, key))

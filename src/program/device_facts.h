@@ -13,6 +13,9 @@ struct DataSheetRates {
   double f32_flops_per_second = 0;
   double bytes_per_second = 0;       // of the device's memory
   double host_bytes_per_second = 0;  // of the link to the host, each way
+  // Of what a card sends to others of its machine in collectives: not a peak, but what public
+  // measurements of such machines show.
+  double interconnect_bytes_per_second = 0;
 };
 
 struct DeviceFacts {

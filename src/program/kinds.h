@@ -6,6 +6,7 @@
 #pragma once
 
 #include "program/kinds/attention.h"
+#include "program/kinds/collective.h"
 #include "program/kinds/cross_entropy.h"
 #include "program/kinds/elementwise.h"
 #include "program/kinds/embedding.h"
@@ -17,6 +18,7 @@
 #include "program/kinds/rope.h"
 #include "program/kinds/silu_mul.h"
 #include "program/kinds/storage.h"
+#include "program/kinds/top_k.h"
 #include "program/kinds/transfer.h"
 
 #define SNUG_KINDS(X)                                    \
@@ -44,6 +46,7 @@
   X(CrossEntropyGrad, cross_entropy_grad)                \
   X(LinearCrossEntropy, linear_cross_entropy)            \
   X(LinearCrossEntropyTrain, linear_cross_entropy_train) \
+  X(TopK, top_k)                                         \
   X(GlobalNorm, global_norm)                             \
   X(ClipFactor, clip_factor)                             \
   X(AdamW, adamw)                                        \
@@ -53,6 +56,9 @@
   X(Copy, copy)                                          \
   X(Transfer, transfer)                                  \
   X(Await, await)                                        \
+  X(AllGather, all_gather)                               \
+  X(ReduceScatter, reduce_scatter)                       \
+  X(AllReduce, all_reduce)                               \
   X(Read, read)                                          \
   X(ReadNf4, read_nf4)                                   \
   X(Fill, fill)                                          \

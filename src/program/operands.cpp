@@ -152,6 +152,14 @@ TensorId find_operand(const Operation& operation, std::string_view name) {
   return kNone;
 }
 
+std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation) {
+  const std::vector<TensorId>& to = operation.writes.empty() ? operation.updates : operation.writes;
+  const std::vector<TensorId>& from = operation.reads.empty() ? to : operation.reads;
+  std::vector<std::pair<TensorId, TensorId>> copies;
+  for (size_t i = 0; i < std::min(from.size(), to.size()); ++i) copies.emplace_back(from[i], to[i]);
+  return copies;
+}
+
 void replace_operand(Operation& operation, std::string_view name, TensorId tensor) {
   const bool replaced = with_kind<bool>(std::as_const(operation.attributes),
                                         [&]<typename Struct>(const Struct& attributes) {

@@ -56,6 +56,10 @@ std::vector<std::string_view> operand_names(const Operation& operation, Access a
 // kNone where the operation has no such operand.
 TensorId find_operand(const Operation& operation, std::string_view name);
 
+// Of an operation that begins a copy or ends one, what is copied to where: as many pairs as it has
+// tensors. What ranks change in place is copied to itself.
+std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation);
+
 // Puts another tensor in the place of an operand, which the operation must have.
 void replace_operand(Operation& operation, std::string_view name, TensorId tensor);
 

@@ -12,8 +12,9 @@
 //   global_norm       "global_norm f32"                    (bytes of a mean tensor)   bytes
 //   copy, transfer    "transfer bf16 > bf16"               (bytes)                    link bytes
 //   read, write       "storage read", "storage write"      (bytes)                    storage bytes
-//   on channel host   "adamw bf16 ... on host"             (bytes)                    host bytes
-//   all other kinds   "rms_norm bf16 bf16 > bf16"          (bytes)                    bytes
+//   all_gather, ...   "all_gather 8 ranks"                 (bytes sent)               interconnect
+//   bytes on channel host   "adamw bf16 ... on host"             (bytes)                    host
+//   bytes all other kinds   "rms_norm bf16 bf16 > bf16"          (bytes)                    bytes
 //
 // Pure functions.
 #pragma once
@@ -29,15 +30,26 @@
 namespace snug::program {
 
 // Which resource an operation's work counts: arithmetic, the memory's bandwidth, that of the link
-// between host and device, that of files, or that of the host's memory next to a device.
-enum class Work : uint8_t { flops, bytes, link_bytes, storage_bytes, host_bytes };
+// between host and device, that of files, that of the host's memory next to a device, or that of
+// the links between ranks of a machine or of several.
+enum class Work : uint8_t {
+  flops,
+  bytes,
+  link_bytes,
+  storage_bytes,
+  host_bytes,
+  interconnect_bytes,
+  network_bytes,
+};
 // What it is counted in.
 constexpr auto words_of(Work /*type*/) {
   return base::words<Work>({{Work::flops, "flops"},
                             {Work::bytes, "bytes"},
                             {Work::link_bytes, "link_bytes"},
                             {Work::storage_bytes, "storage_bytes"},
-                            {Work::host_bytes, "host_bytes"}});
+                            {Work::host_bytes, "host_bytes"},
+                            {Work::interconnect_bytes, "interconnect_bytes"},
+                            {Work::network_bytes, "network_bytes"}});
 }
 
 // What is asked of a rate table for attention.
@@ -53,7 +65,8 @@ struct RateKey {
   std::string name;
   std::vector<double> shape;  // all positive
   Work unit = Work::bytes;
-  double work = 0;  // in that unit
+  double work = 0;      // in that unit
+  double messages = 0;  // between ranks, one after the other
   bool is_product = false;
   std::optional<AttentionRate> attention;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -18,6 +19,8 @@ using base::DType;
 // Index of a tensor in its program's table.
 using TensorId = int32_t;
 inline constexpr TensorId kNone = -1;
+// For containers that hold something for each tensor, operation or layer: what numbers these.
+constexpr size_t index(int32_t number) { return static_cast<size_t>(number); }
 
 // Up to four dimensions, outermost first.
 class Shape {
@@ -73,6 +76,9 @@ struct View {
   TensorId base = kNone;
   int64_t offset = 0;
   std::array<int64_t, Shape::kMaxRank> strides{};
+  // The window of rank r lies r times so many elements further on: the part of a tensor that is
+  // this rank's. Only of one dimension, from offset 0.
+  int64_t rank_step = 0;
   bool operator==(const View&) const = default;
 };
 
@@ -85,10 +91,22 @@ struct Tensor {
   Lifetime lifetime = Lifetime::program;
   int32_t layer = -1;  // -1: belongs to no layer
   View view;           // view.base == kNone: owns its bytes
+  // Of a tensor that is dealt out flat to ranks: the shape of it all. `shape` is then that of the
+  // elements which a rank holds, side by side; those after the last one of it all are 0.
+  std::optional<Shape> whole{};
+  // Rank r holds elements from r * rank_step on; 0: each rank holds all, padded for a gather.
+  int64_t rank_step = 0;
   bool is_view() const { return view.base != kNone; }
+  // Whether this rank may hold only a part of it all, or it all with padding.
+  bool is_dealt() const { return whole.has_value(); }
   int64_t bytes() const { return shape.elements() * base::size_of(dtype); }
   bool operator==(const Tensor&) const = default;
 };
+
+// The shape of it all, whatever of that a rank holds.
+inline const Shape& whole_shape(const Tensor& tensor) {
+  return tensor.whole ? *tensor.whole : tensor.shape;
+}
 
 // Of a dense tensor: the last dimension varies fastest. Zeros beyond the rank.
 std::array<int64_t, Shape::kMaxRank> dense_strides(const Shape& shape);

@@ -26,6 +26,8 @@ inline constexpr std::string_view kRandomName = "random";
 // Results.
 inline constexpr std::string_view kLossName = "loss";
 inline constexpr std::string_view kLogitsName = "logits";
+inline constexpr std::string_view kLikeliestLogitsName = "likeliest.logits";
+inline constexpr std::string_view kLikeliestIdsName = "likeliest.ids";
 inline constexpr std::string_view kGradientNormName = "gradient_norm";
 inline constexpr std::string_view kClipFactorName = "clip_factor";
 

@@ -14,8 +14,6 @@ namespace {
 // Words that begin a line with a meaning of their own.
 constexpr std::array<std::string_view, 3> kReserved{"program", "tensor", "layer"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool starts_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 bool continues_word(char c) {

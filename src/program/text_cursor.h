@@ -29,6 +29,8 @@ struct SourceLine {
 // The word as it is written: bare where that reads back, else quoted.
 std::string quoted_if_needed(std::string_view word);
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 class LineCursor {
  public:
   LineCursor(const SourceLine& line, const std::string& file) : line_(line), file_(file) {}

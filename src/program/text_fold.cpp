@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "program/text_cursor.h"
+
 namespace snug::program {
 namespace {
 
@@ -21,8 +23,6 @@ struct Piece {
   int64_t offset = 0;
 };
 using Template = std::vector<Piece>;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Cuts a line into text and numbers. Quoted names and numbers with leading zeros are text.
 Template pieces_of(const std::string& line) {

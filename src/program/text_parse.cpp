@@ -13,32 +13,10 @@
 #include "program/text_attributes.h"
 #include "program/text_cursor.h"
 #include "program/text_fold.h"
+#include "program/text_statement.h"
 
 namespace snug::program {
 namespace {
-
-// A name and where it stands, for errors that show only once all lines are read.
-struct Reference {
-  std::string name;
-  base::Location place;
-  std::string operand;  // the name that the kind gives it; empty: not written
-};
-
-struct Declaration {
-  Tensor tensor;
-  Reference self;
-  std::optional<TensorId> id;  // as written
-  bool inherits_layer = true;
-  std::optional<Reference> base;
-};
-
-struct Statement {
-  Operation operation;
-  std::vector<Reference> reads;
-  std::vector<Reference> writes;
-  std::vector<Reference> updates;
-  std::optional<Reference> workspace;
-};
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMinInt32 = std::numeric_limits<int32_t>::min();
@@ -200,6 +178,8 @@ class LineParser {
     Tensor& tensor = declaration.tensor;
     if (word == "view") {
       view_clause(declaration);
+    } else if (word == "part") {
+      part_clause(tensor);
     } else if (word == "layer") {
       tensor.layer = layer();
       declaration.inherits_layer = false;
@@ -214,6 +194,18 @@ class LineParser {
     }
   }
 
+  void part_clause(Tensor& tensor) {
+    if (!cursor_.accept_word("of")) cursor_.fail_expected("'of' and the shape of it all");
+    tensor.whole.emplace();
+    for (const int64_t dim : integers("dimension", Shape::kMaxRank)) tensor.whole->append(dim);
+    if (cursor_.accept_word("by")) tensor.rank_step = step();
+  }
+
+  int64_t step() {
+    return cursor_.integer("elements from one rank to the next", 0,
+                           std::numeric_limits<int64_t>::max());
+  }
+
   void view_clause(Declaration& declaration) {
     if (!cursor_.accept_word("of")) cursor_.fail_expected("'of' and the base of the view");
     declaration.base = reference("the base of the view");
@@ -223,6 +215,7 @@ class LineParser {
     constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
     if (cursor_.accept_word("at"))
       view.offset = cursor_.integer("the view's offset", kLowest, kHighest);
+    if (cursor_.accept_word("by")) view.rank_step = step();
     const size_t begin = cursor_.position();
     if (!cursor_.accept_word("strides")) return;
     const auto rank = static_cast<size_t>(declaration.tensor.shape.rank());

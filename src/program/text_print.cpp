@@ -66,7 +66,7 @@ class Printer {
     const Tensor& tensor = program_.tensor(operation.workspace);
     return tensor.role == Role::workspace && tensor.space == Space::device &&
            tensor.lifetime == Lifetime::program && tensor.layer == operation.layer &&
-           !tensor.is_view();
+           !tensor.is_view() && !tensor.whole;
   }
 
   std::string name(TensorId id) const { return quoted_if_needed(program_.tensor(id).name); }
@@ -102,6 +102,8 @@ class Printer {
     if (tensor.space != defaults.space) text += fmt::format(" {}", name_of(tensor.space));
     if (tensor.lifetime != defaults.lifetime) text += fmt::format(" {}", name_of(tensor.lifetime));
     if (tensor.layer != expected_layer) text += layer_text(tensor.layer);
+    if (tensor.whole)
+      text += fmt::format(" part of {} by {}", to_string(*tensor.whole), tensor.rank_step);
     return text + view_text(tensor);
   }
 
@@ -109,6 +111,7 @@ class Printer {
     if (!tensor.is_view()) return "";
     // An offset of 0 is written too, so that the first of many layers looks like the others.
     std::string text = fmt::format(" view of {} at {}", name(tensor.view.base), tensor.view.offset);
+    if (tensor.view.rank_step > 0) text += fmt::format(" by {}", tensor.view.rank_step);
     if (tensor.view.strides == dense_strides(tensor.shape)) return text;
     std::string strides;
     for (int axis = 0; axis < tensor.shape.rank(); ++axis)

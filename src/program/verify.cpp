@@ -48,6 +48,9 @@ std::string view_problem(const Program& program, const Tensor& tensor) {
     if (!outside) last += steps * stride;
     outside = outside || last > kMaxBytes;
   }
+  if (view.rank_step != 0 && (view.offset != 0 || tensor.shape.rank() != 1 || view.rank_step < 0 ||
+                              view.rank_step < tensor.shape.elements()))
+    return "is a rank's part, but not of one dimension, from the beginning and apart from others";
   const bool reads_none = tensor.shape.elements() == 0;
   if (outside || (last >= base.shape.elements() && !reads_none))
     return fmt::format("is a view that leaves its base '{}' of shape {}", base.name,
@@ -136,8 +139,10 @@ class Verifier {
     problems_.push_back(fmt::format("operation {} ({}) {}", operation, kind, problem));
   }
 
+  // Its kind, its tensors and its channel, without which nothing else can be asked.
   void check_ids(size_t i) {
     const Operation& operation = program_.operations[i];
+    if (static_cast<int>(operation.kind()) >= kKindCount) return report(i, "has no kind");
     const auto check = [&](TensorId id) {
       if (id < 0 || static_cast<size_t>(id) >= program_.tensors.size())
         report(i, fmt::format("touches tensor {} of {}", id, program_.tensors.size()));
@@ -153,7 +158,7 @@ class Verifier {
 
   void check_operation(size_t i) {
     const Operation& operation = program_.operations[i];
-    const std::string error = shape_error({program_, operation});
+    const std::string error = program::shape_error({program_, operation});
     if (!error.empty()) report(i, error);
     const std::vector<Touched> operands = touched_by(operation);
     for (const Touched& operand : operands) check_place(i, operand);

@@ -65,6 +65,16 @@ Region region_of(const Program& program, TensorId id) {
   if (!tensor.is_view()) {
     region.end = whole.elements();
     region.rectangle = {0, whole.rows(), 0, columns};
+    // What pads it holds nothing.
+    if (tensor.whole && tensor.rank_step == 0 && whole.rank() == 1) {
+      region.end = std::min(region.end, tensor.whole->elements());
+      region.rectangle.column_end = region.end;
+    }
+    return region;
+  }
+  if (tensor.view.rank_step > 0) {  // any rank's
+    region.end = whole.elements();
+    region.exact = false;
     return region;
   }
   const Runs runs = runs_of(tensor);

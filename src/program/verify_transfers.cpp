@@ -32,7 +32,8 @@ class TransferVerifier {
       else
         check_touches(i, operation);
       if (traits_of(operation).begins_copy)
-        open_.push_back({i, find_operand(operation, "x"), find_operand(operation, "y")});
+        for (const auto& [source, target] : copies_of(operation))
+          open_.push_back({i, source, target});
     }
     for (const Open& transfer : open_)
       report(transfer.operation,
@@ -52,10 +53,8 @@ class TransferVerifier {
         fmt::format("operation {} ({}) {}", i, name_of(program_.operations[i].kind()), problem));
   }
 
-  // The copy that an await names; the end of the list, and a report, where it was not begun.
-  std::vector<Open>::iterator awaited(size_t i, const Operation& await) {
-    const TensorId source = find_operand(await, "x");
-    const TensorId target = find_operand(await, "y");
+  // The end of the list, and a report, where the copy was not begun.
+  std::vector<Open>::iterator awaited(size_t i, TensorId source, TensorId target) {
     const auto begun = std::find_if(open_.begin(), open_.end(), [&](const Open& transfer) {
       return transfer.source == source && transfer.target == target;
     });
@@ -64,12 +63,21 @@ class TransferVerifier {
     return begun;
   }
 
+  // Scratch of a copy between ranks is in use until it is awaited.
   void close(size_t i, const Operation& await) {
-    if (const auto begun = awaited(i, await); begun != open_.end()) open_.erase(begun);
+    for (const auto& [source, target] : copies_of(await)) {
+      const auto begun = awaited(i, source, target);
+      if (begun == open_.end()) continue;
+      if (program_.operations[begun->operation].workspace != await.workspace)
+        report(i, fmt::format("awaits a copy of '{}' without its scratch", name(source)));
+      open_.erase(begun);
+    }
   }
 
   void note_wait(size_t i, const Operation& await) {
-    if (const auto begun = awaited(i, await); begun != open_.end()) begun->host_has_waited = true;
+    for (const auto& [source, target] : copies_of(await))
+      if (const auto begun = awaited(i, source, target); begun != open_.end())
+        begun->host_has_waited = true;
   }
 
   void check_touches(size_t i, const Operation& operation) {

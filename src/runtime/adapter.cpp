@@ -8,9 +8,10 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "formats/directory_transaction.h"
 #include "formats/hf_folder.h"
 #include "runtime/perform.h"
+#include "runtime/ranks.h"
+#include "runtime/save_folder.h"
 #include "runtime/save_tensors.h"
 
 namespace snug::runtime {
@@ -91,7 +92,7 @@ std::vector<LoraModule> adapter_modules(const plan::Job& job) {
     const auto [found, added] = known.emplace(module, modules.size());
     if (added) modules.push_back({std::string(module), 0, 0});
     LoraModule& entry = modules[found->second];
-    (is_a ? entry.in_features : entry.out_features) = tensor.shape[is_a ? 1 : 0];
+    (is_a ? entry.in_features : entry.out_features) = whole_shape(tensor)[is_a ? 1 : 0];
   }
   return modules;
 }
@@ -117,14 +118,26 @@ uint64_t load_adapter(const fs::path& folder, const methods::LoraOptions& option
   const Sources sources = sources_of(
       index, FileSet::adapter, fmt::format("as lora_r = {} and the base model say", options.r),
       nullptr, kProgram, executor);
-  return perform(kProgram, sources, executor).digest;
+  return sum_of_shards(executor.mesh(), perform(kProgram, sources, executor).digest);
 }
 
 void save_adapter(const fs::path& folder, const formats::LoraConfig& config,
                   const fs::path& base_folder, Executor& executor) {
-  formats::DirectoryTransaction transaction(folder);
-  write_adapter_files(transaction.staging(), config, base_folder, executor);
-  transaction.commit(formats::DirectoryTransaction::IfExists::replace);
+  const FolderWriter writer{
+      .write_alone =
+          [&](const fs::path& staging) {
+            write_adapter_files(staging, config, base_folder, executor);
+          },
+      .write_config =
+          [&](const fs::path& staging) { write_adapter_config(staging, config, base_folder); }};
+  // PEFT reads one file only.
+  save_folder(folder, FileSet::adapter, std::numeric_limits<int64_t>::max(), writer, executor);
+}
+
+void write_adapter_config(const fs::path& folder, const formats::LoraConfig& config,
+                          const fs::path& base_folder) {
+  formats::write_lora_config(folder, config);
+  if (!base_folder.empty()) formats::copy_companion_files(base_folder, folder);
 }
 
 formats::TensorChecksums write_adapter_files(const fs::path& folder,
@@ -137,8 +150,7 @@ formats::TensorChecksums write_adapter_files(const fs::path& folder,
   // PEFT reads one file only.
   formats::TensorChecksums checksums =
       write_tensors(folder, stem, saved, executor, std::numeric_limits<int64_t>::max());
-  formats::write_lora_config(folder, config);
-  if (!base_folder.empty()) formats::copy_companion_files(base_folder, folder);
+  write_adapter_config(folder, config, base_folder);
   read_back(folder, stem, saved, executor);
   return checksums;
 }

@@ -29,16 +29,19 @@ void check_adapter(const std::filesystem::path& folder, const methods::LoraOptio
                    const plan::Job& job);
 
 // Performs `load_adapter` of a job whose adapter is read, from a PEFT folder, once it is checked.
-// Gives the digest of what
-// was read (read_tensors.h).
+// Gives the digest of what was read (read_tensors.h), by all ranks.
 uint64_t load_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
                       Executor& executor);
 
-// Writes `folder` as a PEFT folder, in one step, replacing one that exists; the companion files
-// (tokenizer, ...) of `base_folder` travel along unless it is empty. Tensors are saved as fp32 from
-// the master where there is one, else in their own type: exact either way. The files are read back
-// and compared before the folder appears. Throws UserError when the disk is full, or a value is not
-// finite.
+// adapter_config.json, and the companion files of `base_folder` unless it is empty.
+void write_adapter_config(const std::filesystem::path& folder, const formats::LoraConfig& config,
+                          const std::filesystem::path& base_folder);
+
+// Writes `folder` as a PEFT folder, in one step and by all ranks where there are several, replacing
+// one that exists; the companion files (tokenizer, ...) of `base_folder` travel along unless it is
+// empty. Tensors are saved as fp32 from the master where there is one, else in their own type:
+// exact either way. The files are read back and compared before the folder appears. Throws
+// UserError when the disk is full, or a value is not finite.
 void save_adapter(const std::filesystem::path& folder, const formats::LoraConfig& config,
                   const std::filesystem::path& base_folder, Executor& executor);
 

@@ -1,26 +1,24 @@
 #include "runtime/checkpoint.h"
-#include "formats/choices.h"
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
 #include <system_error>
-#include <unordered_map>
-#include <unordered_set>
-#include <vector>
 
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/checksums.h"
 #include "formats/directory_transaction.h"
-#include "formats/peft_adapter.h"
-#include "formats/tensor_index.h"
+#include "formats/manifest.h"
 #include "program/tensor_names.h"
 #include "runtime/adapter.h"
+#include "runtime/checkpoint_files.h"
 #include "runtime/checkpoint_folders.h"
+#include "runtime/file_shape.h"
 #include "runtime/perform.h"
-#include "runtime/read_tensors.h"
+#include "runtime/ranks.h"
 #include "runtime/save_model.h"
 #include "runtime/save_tensors.h"
 
@@ -28,13 +26,10 @@ namespace snug::runtime {
 namespace {
 
 namespace fs = std::filesystem;
-using formats::IndexedTensor;
-using formats::TensorIndex;
 using program::ProgramName;
 
 constexpr const char* kStateName = "trainer_state.json";
 constexpr const char* kChecksumsName = "checksums.json";
-
 // Through which files pass that are not streamed to the arenas.
 std::span<std::byte> buffer_of(program::ProgramName program, Executor& executor) {
   const backends::Buffer& slot = executor.tensor(program, program::staging_slot_name(0));
@@ -59,116 +54,6 @@ formats::FolderChecksums read_checksums(const fs::path& folder, const TrainerSta
                     path.string()));
   return formats::parse_checksums(text, path.string());
 }
-
-// The state as the files hold it must be what this job computes with: the same names, shapes and
-// element types, or the run would go on with other bits.
-void check_same_type(const TensorIndex& index, const Transfer& transfer) {
-  const formats::TensorInfo& info = *transfer.source->info;
-  check_transfer(index, transfer, "as the recipe and the base model say");
-  if (info.dtype != transfer.destination.dtype)
-    base::throw_user_error(
-        "{}: tensor '{}' is stored as {} and this job keeps it as {}; the checkpoint was made with "
-        "another optim or compute_dtype, resume with those",
-        index.path_of(*transfer.source).string(), info.name, info.stored_dtype,
-        base::name_of(transfer.destination.dtype));
-}
-
-// Beyond `known`, the names of all that the job keeps in this file.
-void check_surplus(const TensorIndex& index, const std::unordered_set<std::string>& known) {
-  for (const IndexedTensor& tensor : index.tensors())
-    if (!known.contains(tensor.info->name))
-      base::throw_user_error(
-          "{}: the checkpoint holds '{}', which this job does not keep; it was made by another "
-          "recipe (method, optim, target_modules) or for another model",
-          index.path_of(tensor).string(), tensor.info->name);
-}
-
-TensorIndex open_trainables(const fs::path& folder, const Executor& executor) {
-  const bool adapter = !plan::adapter_tensors(executor.job()).empty();
-  const fs::path config = folder / (adapter ? "adapter_config.json" : "config.json");
-  if (!fs::exists(config))
-    base::throw_user_error(
-        "{}: the checkpoint has no {}; it was made with method={}, and this job has method={}",
-        folder.string(), config.filename().string(),
-        base::word_of(adapter ? formats::Method::full : formats::Method::lora),
-        base::word_of(adapter ? formats::Method::lora : formats::Method::full));
-  return TensorIndex(folder, stem_of(adapter ? FileSet::adapter : FileSet::model));
-}
-
-// The files of a checkpoint that hold tensors, as the program `restore` reads them.
-class CheckpointFiles {
- public:
-  CheckpointFiles(const fs::path& folder, const formats::FolderChecksums& checksums,
-                  Executor& executor)
-      : checksums_(checksums),
-        executor_(executor),
-        trainables_(open_trainables(folder, executor)),
-        optimizer_(folder, stem_of(FileSet::optimizer)) {}
-
-  const IndexedTensor& find(const program::Tensor& tensor) const {
-    const FileSet files = files_in_checkpoint(tensor);
-    const TensorIndex& index = files == FileSet::optimizer ? optimizer_ : trainables_;
-    const std::string name = name_in(files, tensor.name);
-    const IndexedTensor* stored = index.find(name);
-    if (stored == nullptr)
-      base::throw_user_error(
-          "{}: the checkpoint has no '{}', which this job trains; it was made by another recipe "
-          "(method, optim, target_modules) or for another model",
-          index.folder().string(), name);
-    return *stored;
-  }
-  void check(const Transfer& transfer) const {
-    check_same_type(is_of(optimizer_, *transfer.source) ? optimizer_ : trainables_, transfer);
-  }
-  // Every byte of both, of which some are put back and the others verified alone.
-  ReadReport read(std::span<const Transfer> restored) const {
-    check_names();
-    ReadReport report;
-    for (const TensorIndex* index : {&optimizer_, &trainables_}) {
-      const ReadReport part =
-          read_tensors(*index, verified(*index, restored), executor_, ProgramName::restore);
-      report.bytes += part.bytes;
-      report.digest += part.digest;
-    }
-    return report;
-  }
-
- private:
-  static bool is_of(const TensorIndex& index, const IndexedTensor& tensor) {
-    return index.find(tensor.info->name) == &tensor;
-  }
-
-  void check_names() const {
-    std::unordered_set<std::string> kept;
-    for (const program::Tensor& tensor : executor_.job().find(ProgramName::save_state)->tensors)
-      if (tensor.lifetime == program::Lifetime::run)
-        kept.insert(name_in(FileSet::optimizer, tensor.name));
-    check_surplus(optimizer_, kept);
-    std::unordered_set<std::string> trained;
-    for (const program::Tensor& trainable : executor_.job().trainables)
-      trained.insert(name_in(files_in_checkpoint(trainable), trainable.name));
-    check_surplus(trainables_, trained);
-  }
-
-  // All of a file's tensors in their order.
-  std::vector<Transfer> verified(const TensorIndex& index,
-                                 std::span<const Transfer> restored) const {
-    std::unordered_map<const IndexedTensor*, const Transfer*> by_source;
-    for (const Transfer& transfer : restored) by_source.emplace(transfer.source, &transfer);
-    std::vector<Transfer> transfers;
-    for (const IndexedTensor& tensor : index.tensors()) {
-      const auto found = by_source.find(&tensor);
-      transfers.push_back(found != by_source.end() ? *found->second : without_destination(tensor));
-      transfers.back().checksums = formats::checksums_of(checksums_, index, tensor);
-    }
-    return transfers;
-  }
-
-  const formats::FolderChecksums& checksums_;
-  Executor& executor_;
-  TensorIndex trainables_;
-  TensorIndex optimizer_;
-};
 
 // A folder that was renamed or copied to the name of another step would count steps again.
 void check_name(const fs::path& folder, const TrainerState& state) {
@@ -197,23 +82,12 @@ void check_file(const fs::path& path, int64_t bytes) {
         path.string(), found, bytes);
 }
 
-}  // namespace
-
-fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& state,
-                         Executor& executor) {
-  SNUG_CHECK_EQ(options.adapter.has_value(), !plan::adapter_tensors(executor.job()).empty());
-  executor.backend().synchronise();
-  const fs::path target = checkpoint_path(options.output_dir, state.step);
-  formats::DirectoryTransaction transaction(target);
+// The list of a checkpoint's files, its state, and the end of the transaction.
+void finish_checkpoint(const CheckpointOptions& options, const TrainerState& state,
+                       const formats::FolderChecksums& files,
+                       formats::DirectoryTransaction& transaction) {
   const fs::path& folder = transaction.staging();
-  formats::TensorChecksums tensors =
-      options.adapter
-          ? write_adapter_files(folder, *options.adapter, options.model.folder, executor)
-          : write_model_files(folder, options.model, executor);
-  Saved state_tensors = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
-  tensors.merge(write_tensors(folder, stem_of(FileSet::optimizer), state_tensors, executor));
-  const std::string checksums = formats::to_json(
-      formats::checksums_of(folder, tensors, buffer_of(ProgramName::save_state, executor)));
+  const std::string checksums = formats::to_json(files);
   base::write_file_atomically(folder / kChecksumsName, checksums);
   TrainerState complete = state;
   complete.checksums = base::checksum_text(base::checksum(checksums));
@@ -221,7 +95,131 @@ fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& s
   base::write_file_atomically(folder / kStateName, to_json(complete));
   transaction.commit(formats::DirectoryTransaction::IfExists::replace);
   prune_checkpoints(options.output_dir, state.step, options.save_total_limit);
+}
+
+void save_by_one(const CheckpointOptions& options, const TrainerState& state, Executor& executor) {
+  formats::DirectoryTransaction transaction(checkpoint_path(options.output_dir, state.step));
+  const fs::path& folder = transaction.staging();
+  formats::TensorChecksums tensors =
+      options.adapter
+          ? write_adapter_files(folder, *options.adapter, options.model.folder, executor)
+          : write_model_files(folder, options.model, executor);
+  Saved state_tensors = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
+  tensors.merge(write_tensors(folder, stem_of(FileSet::optimizer), state_tensors, executor));
+  finish_checkpoint(
+      options, state,
+      formats::checksums_of(folder, tensors, buffer_of(ProgramName::save_state, executor)),
+      transaction);
+}
+
+// What a rank has written, as it tells the first one.
+struct RankFile {
+  formats::Manifest manifest;
+  formats::FolderChecksums checksums;
+};
+
+RankFile write_rank_file(const fs::path& folder, Executor& executor) {
+  const comm::Mesh& mesh = executor.mesh();
+  const int ranks = comm::Mesh::size_of(mesh.shards);
+  const std::string stem = formats::rank_stem(mesh.shard(), ranks);
+  Saved result = saved_by(ProgramName::save, result_of(executor), executor);
+  Saved optimizer = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
+  const formats::TensorChecksums checksums =
+      write_parts(folder, stem, std::array{&result, &optimizer}, executor);
+  read_back(folder, stem, result, executor, true);
+  const std::string name = stem + ".safetensors";
+  RankFile file;
+  file.manifest.ranks = ranks;
+  for (const Saved* saved : {&result, &optimizer})
+    for (const SavedTensor& tensor : saved->tensors)
+      if (tensor.elements() > 0)
+        file.manifest.tensors[tensor.name] = {
+            std::string(formats::safetensors_name_of(tensor.buffer.dtype)),
+            dims_of(tensor.shape),
+            {{name, tensor.buffer.first, tensor.elements()}}};
+  file.checksums.files[name] = formats::checksums_of_file(
+      folder / name, checksums, buffer_of(ProgramName::save_state, executor));
+  return file;
+}
+
+// What all have written, on the first rank.
+RankFile gather(const RankFile& own, bool is_writer, const comm::Mesh& mesh) {
+  const auto texts = [&](const std::string& text) {
+    return mesh.all->all_gather_text(is_writer ? text : std::string());
+  };
+  RankFile all;
+  all.manifest.ranks = comm::Mesh::size_of(mesh.shards);
+  for (const std::string& text : texts(to_json(own.manifest)))
+    if (!text.empty())
+      formats::merge(formats::parse_manifest(text, formats::kManifestName, false), all.manifest);
+  for (const std::string& text : texts(to_json(own.checksums)))
+    if (!text.empty())
+      all.checksums.files.merge(formats::parse_checksums(text, kChecksumsName).files);
+  return all;
+}
+
+void write_companions(const fs::path& folder, const CheckpointOptions& options,
+                      Executor& executor) {
+  if (options.adapter)
+    write_adapter_config(folder, *options.adapter, options.model.folder);
+  else
+    write_model_config(folder, options.model, saved_type(executor));
+}
+
+// The files of other ranks may be on another machine's disk.
+void check_rank_files(const fs::path& folder, const formats::FolderChecksums& written) {
+  for (const auto& [name, unused] : written.files)
+    if (!base::is_there(folder / name))
+      base::throw_user_error(
+          "{}: another rank wrote this file and it is not here; output_dir must lie on a file "
+          "system that all ranks share",
+          (folder / name).string());
+}
+
+// Every rank writes a file of its own into one staging folder, of which the first rank makes a
+// checkpoint when all are there.
+fs::path save_by_ranks(const CheckpointOptions& options, const TrainerState& state,
+                       Executor& executor) {
+  const comm::Mesh& mesh = executor.mesh();
+  const fs::path target = checkpoint_path(options.output_dir, state.step);
+  std::optional<formats::DirectoryTransaction> transaction;
+  on_all_ranks(mesh, [&] {
+    if (mesh.rank() == 0) transaction.emplace(target);
+  });
+  const fs::path folder = from_first_rank(mesh, transaction ? transaction->staging().string() : "");
+  RankFile own;
+  on_all_ranks(mesh, [&] {
+    if (is_writer(mesh)) own = write_rank_file(folder, executor);
+  });
+  RankFile all = gather(own, is_writer(mesh), mesh);
+  on_all_ranks(mesh, [&] {
+    if (!transaction) return;
+    check_rank_files(folder, all.checksums);
+    write_companions(folder, options, executor);
+    base::write_file_atomically(folder / formats::kManifestName, to_json(all.manifest));
+    for (const auto& entry : base::list_folder(folder))
+      if (const std::string name = entry.path().filename().string();
+          entry.is_regular_file() && !all.checksums.files.contains(name))
+        all.checksums.files[name] = formats::checksums_of_file(
+            entry.path(), {}, buffer_of(ProgramName::save_state, executor));
+    finish_checkpoint(options, state, all.checksums, *transaction);
+  });
   return target;
+}
+
+}  // namespace
+
+fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& state,
+                         Executor& executor) {
+  SNUG_CHECK_EQ(options.adapter.has_value(), !plan::adapter_tensors(executor.job()).empty());
+  executor.backend().synchronise();
+  if (comm::Mesh::size_of(executor.mesh().shards) > 1)
+    return save_by_ranks(options, state, executor);
+  // Replicas hold the same.
+  on_all_ranks(executor.mesh(), [&] {
+    if (executor.mesh().rank() == 0) save_by_one(options, state, executor);
+  });
+  return checkpoint_path(options.output_dir, state.step);
 }
 
 TrainerState read_checkpoint_state(const fs::path& folder) {
@@ -242,19 +240,20 @@ TrainerState read_checkpoint_state(const fs::path& folder) {
 
 TrainerState restore_checkpoint(const fs::path& folder, const models::ModelConfig& config,
                                 Executor& executor) {
-  TrainerState state = read_checkpoint_state(folder);
-  executor.backend().synchronise();
-  const formats::FolderChecksums checksums = read_checksums(folder, state);
-  formats::verify_files(folder, checksums, buffer_of(ProgramName::restore, executor));
-  const CheckpointFiles files(folder, checksums, executor);
-  const Sources sources{
-      .model = &config,
-      .find = [&](const program::Tensor& tensor) -> const IndexedTensor& {
-        return files.find(tensor);
-      },
-      .check = [&](const Transfer& transfer) { files.check(transfer); },
-      .read = [&](std::span<const Transfer> transfers) { return files.read(transfers); }};
-  perform(ProgramName::restore, sources, executor);
+  TrainerState state;
+  on_all_ranks(executor.mesh(), [&] {
+    state = read_checkpoint_state(folder);
+    executor.backend().synchronise();
+    const formats::FolderChecksums checksums = read_checksums(folder, state);
+    formats::verify_files(folder, checksums, buffer_of(ProgramName::restore, executor));
+    const CheckpointFiles files(folder, checksums, executor);
+    const Sources sources{
+        .model = &config,
+        .find = [&](const program::Tensor& tensor) { return files.find(tensor); },
+        .check = [&](const Transfer& transfer) { files.check(transfer); },
+        .read = [&](std::span<const Transfer> transfers) { return files.read(transfers); }};
+    perform(ProgramName::restore, sources, executor);
+  });
   return state;
 }
 

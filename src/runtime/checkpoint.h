@@ -1,7 +1,8 @@
 // Checkpoints: OUTPUT_DIR/checkpoint-N, where N is the number of steps done.
 //
 //   adapter_config.json, adapter_model.safetensors   lora; or
-//   config.json, model*.safetensors                  full: a model folder that loads anywhere
+//   config.json, model*.safetensors                  full: a model folder that loads anywhere, with
+//                                                    the weights that are frozen too
 //   the base model's companion files
 //   optimizer*.safetensors   master.X, moment1.X, moment2.X of every trainable X, exact bits
 //   checksums.json           of every byte of the files above (formats/checksums.h)
@@ -41,12 +42,12 @@ std::filesystem::path save_checkpoint(const CheckpointOptions& options, const Tr
 // UserError naming the file that is not.
 TrainerState read_checkpoint_state(const std::filesystem::path& folder);
 
-// Puts back masters, moments, and the trainable tensors (and the rotary frequencies): every bit as
-// saved once `prepare` has run, as after loading. With an adapter the base's weights are not part
-// of it: call load_weights first. Reads every byte of the checkpoint once. Throws UserError, before
-// anything is written, when files are missing or it was made by another recipe;
-// base::DamagedFile when a file is not as it was written, and what is restored is undefined then
-// until another checkpoint was.
+// Puts back masters, moments, and the trainable tensors, in full training also the frozen ones (and
+// the rotary frequencies): every bit as saved once `prepare` has run, as after loading. With an
+// adapter the base's weights are not part of it: call load_weights first. Reads every byte of the
+// checkpoint once. Throws UserError, before anything is written, when files are missing or it was
+// made by another recipe; base::DamagedFile when a file is not as it was written, and what is
+// restored is undefined then until another checkpoint was.
 TrainerState restore_checkpoint(const std::filesystem::path& folder,
                                 const models::ModelConfig& config, Executor& executor);
 

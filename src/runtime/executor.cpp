@@ -122,8 +122,11 @@ void resolve_operation(const Program& program, const program::Operation& operati
 
 }  // namespace
 
-Executor::Executor(const plan::Job& job, backends::Backend& backend)
-    : job_(job), backend_(backend), moments_(backend.timeline(job.programs.size() + 1)) {
+Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm::Mesh* mesh)
+    : job_(job),
+      backend_(backend),
+      mesh_(mesh != nullptr ? *mesh : comm::Mesh{}),
+      moments_(backend.timeline(job.programs.size() + 1)) {
   std::vector<std::byte*> bases;
   for (size_t space = 0; space < job.layout.spaces.size(); ++space) {
     const int64_t bytes = job.layout.spaces[space].arena_bytes;
@@ -138,8 +141,11 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend)
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
       std::byte* base = bases[static_cast<size_t>(tensor.space)];
-      loaded->tensors.push_back(
-          {base + job.layout.offsets[p][id], tensor.dtype, tensor.shape, strides_of(tensor)});
+      const int64_t shard = backend.shard_rank();
+      const int64_t apart = shard * tensor.view.rank_step * base::size_of(tensor.dtype);
+      loaded->tensors.push_back({base + job.layout.offsets[p][id] + apart, tensor.dtype,
+                                 tensor.shape, strides_of(tensor),
+                                 shard * std::max(tensor.rank_step, tensor.view.rank_step)});
       loaded->by_name.emplace(tensor.name, id);
     }
     loaded->by_runtime = is_by_runtime(program);
@@ -301,7 +307,7 @@ void Executor::write_input(std::string_view name, const void* value, int64_t byt
 void Executor::read_result(std::string_view name, void* value, int64_t bytes) {
   const Buffer& buffer = tensor(program::host_name(name));
   SNUG_CHECK_EQ(buffer.bytes(), bytes);
-  moments_->wait(results_copied());
+  await_results();
   std::memcpy(value, buffer.data, static_cast<size_t>(bytes));
 }
 

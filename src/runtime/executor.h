@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "comm/mesh.h"
 #include "plan/job.h"
 
 namespace snug::runtime {
@@ -18,7 +19,9 @@ class Executor {
   // nothing is loaded yet. Throws UserError when the machine has not the memory; fails a CHECK when
   // a library asks for more scratch than was planned. The job and the backend must outlive the
   // executor.
-  Executor(const plan::Job& job, backends::Backend& backend);
+  // `mesh`: the ranks of the job, which the backend was given too and whose communicators outlive
+  // both; null: one rank alone.
+  Executor(const plan::Job& job, backends::Backend& backend, const comm::Mesh* mesh = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -54,6 +57,8 @@ class Executor {
   }
   // Whether result() would return at once.
   bool has_results() const { return moments_->is_reached(results_copied()); }
+  // Returns when the host sides of the results are what the last runs left in them.
+  void await_results() const { moments_->wait(results_copied()); }
   // What the last run of a program with this result left in it.
   template <typename T>
   T result(std::string_view name) {
@@ -69,6 +74,7 @@ class Executor {
   std::vector<bool> ran() const;
   backends::Backend& backend() { return backend_; }
   const plan::Job& job() const { return job_; }
+  const comm::Mesh& mesh() const { return mesh_; }
 
   // Called around every operation when set (profiling), which then run one by one; null otherwise.
   class Observer {
@@ -96,6 +102,7 @@ class Executor {
 
   const plan::Job& job_;
   backends::Backend& backend_;
+  const comm::Mesh mesh_;
   std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one a space; null where empty
   std::vector<std::unique_ptr<Loaded>> programs_;
   std::unique_ptr<backends::Timeline> moments_;

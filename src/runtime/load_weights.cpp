@@ -5,6 +5,7 @@
 #include "formats/tensor_index.h"
 #include "runtime/check_weights.h"
 #include "runtime/perform.h"
+#include "runtime/ranks.h"
 
 namespace snug::runtime {
 
@@ -20,7 +21,7 @@ LoadReport load_weights(const std::filesystem::path& folder, const models::Model
               executor);
   LoadReport report;
   report.bytes_read = performed.bytes_read;
-  report.digest = performed.digest;
+  report.digest = sum_of_shards(executor.mesh(), performed.digest);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

@@ -10,7 +10,7 @@
 namespace snug::runtime {
 
 struct LoadReport {
-  int64_t bytes_read = 0;
+  int64_t bytes_read = 0;  // by this rank
   double seconds = 0;
   uint64_t digest = 0;  // of every number that was read: another for every other model
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -12,11 +13,14 @@
 #include "formats/quant_state.h"
 #include "models/rope.h"
 #include "models/weights.h"
+#include "plan/storage_programs.h"
 #include "program/dispatch.h"
 #include "program/tensor_names.h"
 #include "runtime/file_shape.h"
+#include "runtime/host_window.h"
 #include "runtime/random_weights.h"
 #include "runtime/stored_weight.h"
+#include "runtime/tensor_part.h"
 #include "runtime/trace_check.h"
 
 namespace snug::runtime {
@@ -40,23 +44,14 @@ backends::RandomForm form_of(program::FillForm form) {
   return {};
 }
 
-// A part of a stored weight, byte for byte: whatever type the file views it as.
-Transfer part(const IndexedTensor* source, Buffer destination) {
-  destination.dtype = *source->info->dtype;
-  destination.shape = {};
-  for (const int64_t dim : source->info->shape) destination.shape.append(dim);
-  destination.strides = program::dense_strides(destination.shape);
-  return {source, destination};
-}
-
 }  // namespace
 
 Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string reason,
                    const models::ModelConfig* model, program::ProgramName program,
                    Executor& executor) {
   return {.model = model,
-          .find = [&index, files](const Tensor& tensor) -> const IndexedTensor& {
-            return index.at(name_in(files, tensor.name));
+          .find = [&index, files](const Tensor& tensor) -> std::vector<FilePart> {
+            return {{&index.at(name_in(files, tensor.name))}};
           },
           .check = [&index, reason = std::move(reason)](
                        const Transfer& transfer) { check_transfer(index, transfer, reason); },
@@ -101,39 +96,88 @@ void Performance::queue(Transfer transfer) {
 void Performance::operator()(const program::Read&) {
   trace_->channel = program::Channel::storage;
   SNUG_CHECK(sources_.find, "program {} reads files, and none are given", program_.name);
-  const IndexedTensor& source = sources_.find(tensor(program::Read::kTensor));
-  SNUG_CHECK(
-      sources_.index == nullptr || !formats::find_quant_state(*sources_.index, source.info->name),
-      "{} is stored in 4 bits, which the plan does not know", source.info->name);
-  queue({&source, buffer(program::Read::kTensor)});
+  const Tensor& values = tensor(program::Read::kTensor);
+  const Buffer held = held_part(values, buffer(program::Read::kTensor));
+  for (const FilePart& part : sources_.find(values)) {
+    SNUG_CHECK(sources_.index == nullptr ||
+                   !formats::find_quant_state(*sources_.index, part.source->info->name),
+               "{} is stored in 4 bits, which the plan does not know", part.source->info->name);
+    queue_part(part, values, held);
+  }
+  zero_padding();
+}
+
+// What the rank holds of it.
+void Performance::queue_part(const FilePart& part, const Tensor& tensor, const Buffer& held) {
+  Transfer transfer{part.source, held};
+  transfer.is_counted = counts(tensor.rank_step > 0);
+  if (part.first || tensor.is_dealt()) {
+    const int64_t part_first = part.first.value_or(0);
+    const int64_t part_elements = part.source->info->elements();
+    transfer.whole = part.first ? program::Shape{part_elements} : whole_shape(tensor);
+    const int64_t begin = std::max(held.first, part_first);
+    const int64_t end = std::min(held.first + held.elements(), part_first + part_elements);
+    transfer.destination = slice(held, begin - held.first, std::max<int64_t>(0, end - begin));
+    transfer.first = begin - part_first;
+    if (end <= begin) transfer.first = 0;
+  }
+  queue(std::move(transfer));
+}
+
+// Of what the operation writes.
+void Performance::zero_padding() {
+  for (const program::TensorId id : operation_->writes)
+    trace_->bytes +=
+        set_zero(padding(program_.tensor(id), executor_.tensor(name_, id)), executor_.backend());
+}
+
+StoredWeight Performance::stored(const std::string& name) const {
+  StoredWeight stored = stored_weight(executor_, name);
+  stored.is_part = program_.tensor(operation_->writes.front()).is_dealt();
+  return stored;
 }
 
 void Performance::operator()(const program::ReadNf4& read) {
   trace_->channel = program::Channel::storage;
   SNUG_CHECK(sources_.index, "program {} reads a model's files, and none are given", program_.name);
   const Tensor& codes = tensor(program::ReadNf4::kCodes);
-  const std::string& name = codes.name;
-  const program::Shape& shape = shapes_.at(name);
-  const auto in_file = formats::find_nf4(*sources_.index, name, dims_of(shape));
+  const program::Shape& shape = shapes_.at(codes.name);
+  const auto in_file = formats::find_nf4(*sources_.index, codes.name, dims_of(shape));
   SNUG_CHECK_EQ(in_file.has_value(), read.stored);
-  const StoredWeight stored = stored_weight(executor_, name);
-  if (in_file) return queue_parts(*in_file, stored);
-  Buffer values;
-  values.shape = shape;
-  values.strides = program::dense_strides(shape);
-  queue({&sources_.find(codes), values, stored});
+  const StoredWeight weight = stored(codes.name);
+  if (in_file) {
+    queue_parts(*in_file, weight);
+    return zero_padding();
+  }
+  Transfer transfer{sources_.find(codes).front().source, {}, weight};
+  transfer.is_counted = counts(weight.is_part);
+  transfer.whole = shape;
+  transfer.first = weight.codes.first * 2;
+  transfer.destination.shape = {held_elements(weight, shape.elements())};
+  transfer.destination.strides = program::dense_strides(transfer.destination.shape);
+  if (transfer.destination.elements() == 0) transfer.first = 0;
+  await_room(weight);
+  if (weight.is_part && weight.nested()) scaled_.push_back({weight, shape.elements(), trace_});
+  queue(std::move(transfer));
+  zero_codes(weight);
+}
+
+// Where the absmax of weights pass through staging memory: those of a part stay there until they
+// are gathered.
+void Performance::await_room(const StoredWeight& stored) {
+  const bool stays = stored.is_part && stored.nested();
+  if (stays ? has_other_scales_ || scaled_.size() == plan::kSlots : !scaled_.empty()) flush();
+  has_other_scales_ = !stays;
 }
 
 void Performance::queue_parts(const formats::StoredNf4& in_file, const StoredWeight& stored) {
   SNUG_CHECK_EQ(in_file.state.nested(), stored.nested());
   // The file may view the codes as any type.
-  Transfer codes = part(in_file.codes, stored.codes);
-  codes.holds_values = false;
-  queue(std::move(codes));
-  queue(part(in_file.absmax, stored.absmax));
+  queue_bytes(*in_file.codes, stored.codes, stored.is_part, false);
+  queue_bytes(*in_file.absmax, stored.absmax, stored.is_part, true);
   if (!stored.nested()) return;
   check_map(in_file);
-  queue(part(in_file.nested_absmax, stored.nested_absmax));
+  queue_bytes(*in_file.nested_absmax, stored.nested_absmax, stored.is_part, true);
   const auto copy = [&](const Buffer& to, const float* from) {
     executor_.backend().copy(to.data, from, to.bytes());
     trace_->bytes += to.bytes();
@@ -141,6 +185,25 @@ void Performance::queue_parts(const formats::StoredNf4& in_file, const StoredWei
   copy(stored.nested_map, in_file.nested_map.data());
   copy(stored.nested_offset, &*in_file.state.nested_offset);
   executor_.backend().synchronise();
+}
+
+// A part of a stored weight, byte for byte: whatever type the file views it as.
+void Performance::queue_bytes(const IndexedTensor& source, const Buffer& destination, bool is_part,
+                              bool holds_values) {
+  Transfer transfer{&source, destination};
+  transfer.holds_values = holds_values;
+  transfer.is_counted = counts(is_part);
+  transfer.destination.dtype = *source.info->dtype;
+  transfer.whole.emplace();
+  for (const int64_t dim : source.info->shape) transfer.whole->append(dim);
+  const int64_t width = transfer.width();
+  transfer.first = destination.first * base::size_of(destination.dtype) / width;
+  const int64_t held =
+      std::clamp<int64_t>(source.info->elements() - transfer.first, 0, destination.bytes() / width);
+  if (held == 0) transfer.first = 0;
+  transfer.destination.shape = {held};
+  transfer.destination.strides = program::dense_strides(transfer.destination.shape);
+  queue(std::move(transfer));
 }
 
 // What scales are read with is in no transfer.
@@ -152,6 +215,7 @@ void Performance::check_map(const formats::StoredNf4& in_file) {
         "{}: the map that '{}' is read with holds an infinity or NaN at [{}]. Is the file whole? "
         "Download or copy it again",
         sources_.index->path_of(*in_file.absmax).string(), absmax.name, *found);
+  if (!counts(false)) return;
   const float offset = *in_file.state.nested_offset;
   performed_.digest += digest_of(absmax.name, -1, base::checksum(&offset, sizeof offset));
   performed_.digest += digest_of(
@@ -160,19 +224,26 @@ void Performance::check_map(const formats::StoredNf4& in_file) {
 
 void Performance::operator()(const program::Fill& fill) {
   flush();
-  const std::string name = program::original_name(tensor(program::Fill::kTensor).name);
-  const Buffer& values = buffer(program::Fill::kTensor);
+  const Tensor& filled = tensor(program::Fill::kTensor);
+  const std::string name = program::original_name(filled.name);
+  const Buffer values = held_part(filled, buffer(program::Fill::kTensor));
   executor_.backend().fill(values, {form_of(fill.form), tensor_key(name, fill.seed), fill.scale},
-                           0);
+                           values.first);
   trace_->bytes += values.bytes();
+  zero_padding();
 }
 
 void Performance::operator()(const program::FillNf4& fill) {
   flush();
   const std::string& name = tensor(program::FillNf4::kCodes).name;
+  const StoredWeight weight = stored(name);
+  const int64_t elements = shapes_.at(name).elements();
   trace_->bytes +=
-      fill_stored({backends::RandomForm::normal, tensor_key(name, fill.seed), fill.scale},
-                  stored_weight(executor_, name), shapes_.at(name).elements(), name_, executor_);
+      fill_stored({backends::RandomForm::normal, tensor_key(name, fill.seed), fill.scale}, weight,
+                  elements, name_, executor_);
+  if (weight.is_part && weight.nested()) scaled_.push_back({weight, elements, trace_});
+  zero_codes(weight);
+  gather_scales();
 }
 
 // Which of longrope's two sets a job's programs read was settled when they were made.
@@ -195,11 +266,41 @@ void Performance::operator()(const program::Write&) {
 }
 
 void Performance::flush() {
-  if (transfers_.empty()) return;
-  const ReadReport report = sources_.read(transfers_);
-  performed_.bytes_read += report.bytes;
-  performed_.digest += report.digest;
-  transfers_.clear();
+  if (!transfers_.empty()) {
+    const ReadReport report = sources_.read(transfers_);
+    performed_.bytes_read += report.bytes;
+    performed_.digest += report.digest;
+    transfers_.clear();
+  }
+  gather_scales();
+  has_other_scales_ = false;
+}
+
+// Every rank has the same of these, in the same order, whichever of its threads was first.
+void Performance::gather_scales() {
+  for (size_t slot = 0; slot < scaled_.size(); ++slot) {
+    const auto& [weight, elements, trace] = scaled_[slot];
+    const std::string name = program::staging_absmax_name(static_cast<int>(slot));
+    auto* const all = executor_.tensor(name_, name).as<float>();
+    const comm::GatherPart part{.shard = all + weight.absmax.first,
+                                .whole = all,
+                                .bytes = weight.absmax.elements() * int64_t{sizeof(float)}};
+    comm::Communicator& shards = *executor_.mesh().shards;
+    shards.wait(shards.begin_all_gather({&part, 1}, "the scales of a quantised weight"));
+    HostWindow window(executor_, name_, 0);
+    trace->bytes += store_scales(all, elements, weight, window);
+  }
+  scaled_.clear();
+}
+
+// Those of elements beyond the weight's end, and of what a scale is for each block.
+void Performance::zero_codes(const StoredWeight& weight) {
+  const Buffer all[] = {weight.codes, weight.absmax};
+  const std::span<const Buffer> tails(all, weight.nested() ? 1 : 2);
+  for (size_t i = 0; i < tails.size(); ++i) {
+    const program::Tensor& part = program_.tensor(operation_->writes[i]);
+    trace_->bytes += set_zero(padding(part, tails[i]), executor_.backend());
+  }
 }
 
 Performed Performance::finish() {

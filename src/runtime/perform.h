@@ -2,6 +2,8 @@
 // files, made, and set, in the order of the list. What is to be read between two others is read
 // together: one thread reads ahead while another converts or quantises (read_tensors.h). What is
 // done is noted, as backends note what they run, and held against the program (trace_check.h).
+// Of what is dealt out each rank reads or makes its part, and padding becomes 0. The absmax of a
+// double quantised weight are gathered, since its scales are read with the mean over all of them.
 // Programs that save are walked by save_tensors.h.
 //
 // One thread. Not while a program runs.
@@ -9,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -26,11 +29,17 @@
 
 namespace snug::runtime {
 
+// Where files hold a tensor, or a range of its elements.
+struct FilePart {
+  const formats::IndexedTensor* source = nullptr;
+  std::optional<int64_t> first{};  // of the range, whose elements lie flat; nothing: it all
+};
+
 // What the operations of a program take their values from, next to their attributes.
 struct Sources {
   const models::ModelConfig* model = nullptr;  // whose weights they are; null for an adapter's
-  // The tensor of a file that holds these values. Throws UserError where there is none.
-  std::function<const formats::IndexedTensor&(const program::Tensor&)> find{};
+  // What holds these values, in their order. Throws UserError where there is none.
+  std::function<std::vector<FilePart>(const program::Tensor&)> find{};
   // Checks one that goes somewhere. Throws UserError.
   std::function<void(const Transfer&)> check{};
   std::function<ReadReport(std::span<const Transfer>)> read{};
@@ -45,8 +54,9 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
                    Executor& executor);
 
 struct Performed {
-  int64_t bytes_read = 0;
-  uint64_t digest = 0;                  // of every number that was read
+  int64_t bytes_read = 0;  // by this rank
+  // Of every number that was read; those of the ranks of a replica add up to it.
+  uint64_t digest = 0;
   std::vector<backends::Trace> traces;  // one for each operation
 };
 
@@ -78,9 +88,19 @@ class Performance {
     return executor_.tensor(name_, id_of(*operation_, operand));
   }
   void queue(Transfer transfer);
+  void queue_part(const FilePart& part, const program::Tensor& tensor,
+                  const backends::Buffer& held);
+  void queue_bytes(const formats::IndexedTensor& source, const backends::Buffer& destination,
+                   bool is_part, bool holds_values);
+  void zero_padding();
   void queue_parts(const formats::StoredNf4& in_file, const StoredWeight& stored);
   void check_map(const formats::StoredNf4& in_file);
   void flush();
+  StoredWeight stored(const std::string& name) const;
+  void await_room(const StoredWeight& stored);
+  void gather_scales();
+  void zero_codes(const StoredWeight& weight);
+  bool counts(bool is_part) const { return is_part || executor_.mesh().shard() == 0; }
 
   const program::ProgramName name_;
   const program::Program& program_;
@@ -90,6 +110,15 @@ class Performance {
   const program::Operation* operation_ = nullptr;           // that is being performed
   backends::Trace* trace_ = nullptr;                        // of it
   std::vector<Transfer> transfers_;                         // that are read together
+  // Parts of double quantised weights among them, at most one for each absmax in staging memory,
+  // and whether there are other weights that pass through it.
+  struct Scaled {
+    StoredWeight stored;
+    int64_t elements;
+    backends::Trace* trace;
+  };
+  std::vector<Scaled> scaled_;
+  bool has_other_scales_ = false;
   Performed performed_;
 };
 

@@ -17,6 +17,7 @@
 #include "formats/hf_folder.h"
 #include "formats/quant_state.h"
 #include "formats/quantization_config.h"
+#include "formats/torch_name.h"
 #include "models/config.h"
 #include "models/weights.h"
 #include "runtime/quantize_pieces.h"
@@ -148,11 +149,6 @@ void check_output(const fs::path& output, int64_t bytes) {
         base::readable_byte_size(bytes - static_cast<int64_t>(space.available)));
 }
 
-std::string_view torch_name(DType dtype) {
-  if (dtype == DType::f32) return "float32";
-  return dtype == DType::f16 ? "float16" : "bfloat16";
-}
-
 }  // namespace
 
 class FolderQuantizer::Impl {
@@ -235,7 +231,7 @@ class FolderQuantizer::Impl {
         formats::to_json({.double_quant = options_.double_quant, .compute_dtype = linear->stored});
     // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
     const char* key = config.contains("dtype") ? "dtype" : "torch_dtype";
-    config[key] = torch_name(linear->stored);
+    config[key] = formats::torch_name(linear->stored);
     return config.dump(2) + "\n";
   }
 

@@ -86,7 +86,7 @@ class Buffers {
   std::byte* start_ = nullptr;
 };
 
-struct Piece {
+struct QuantizerPiece {
   int64_t number = 0;
   size_t tensor = 0;
   size_t turn = 0;  // the tensor's number among the quantised ones
@@ -100,12 +100,12 @@ class Order {
  public:
   explicit Order(std::span<const StreamedTensor> tensors) : tensors_(tensors) {}
 
-  std::optional<Piece> take() {
+  std::optional<QuantizerPiece> take() {
     const std::lock_guard lock(mutex_);
     if (failure_ || next_.tensor == tensors_.size()) return std::nullopt;
     const StreamedTensor& tensor = tensors_[next_.tensor];
     const int64_t total = tensor.source->info->elements();
-    Piece piece = next_;
+    QuantizerPiece piece = next_;
     piece.elements =
         std::min(total - piece.first, kReadBytes / base::size_of(*tensor.source->info->dtype));
     piece.is_last = piece.first + piece.elements == total;
@@ -120,7 +120,7 @@ class Order {
 
   // Runs `action` when all pieces before this one are handed in; not at all after a failure.
   template <typename Action>
-  void hand_in(const Piece& piece, const Action& action) {
+  void hand_in(const QuantizerPiece& piece, const Action& action) {
     std::unique_lock lock(mutex_);
     turn_.wait(lock, [&] { return failure_ || handed_in_ == piece.number; });
     if (failure_) return;
@@ -144,7 +144,7 @@ class Order {
   std::span<const StreamedTensor> tensors_;
   std::mutex mutex_;
   std::condition_variable turn_;
-  Piece next_;
+  QuantizerPiece next_;
   int64_t handed_in_ = 0;
   std::exception_ptr failure_;
 };
@@ -180,7 +180,7 @@ class Streaming {
   }
 
   // Reads and converts a piece, and quantises it where its tensor is; gives what is to be written.
-  const std::byte* make(const Piece& piece, size_t worker) const {
+  const std::byte* make(const QuantizerPiece& piece, size_t worker) const {
     const StreamedTensor& tensor = tensors_[piece.tensor];
     const DType from = *tensor.source->info->dtype;
     const int64_t width = base::size_of(from);
@@ -203,7 +203,7 @@ class Streaming {
     return reinterpret_cast<const std::byte*>(buffers_.codes(worker));
   }
 
-  void write(const Piece& piece, const std::byte* values) {
+  void write(const QuantizerPiece& piece, const std::byte* values) {
     const StreamedTensor& tensor = tensors_[piece.tensor];
     if (writer_ == nullptr || tensor.source->file != file_) {
       file_ = tensor.source->file;

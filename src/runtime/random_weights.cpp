@@ -41,20 +41,24 @@ void fill_constant(const Buffer& buffer, float value, Executor& executor) {
 int64_t fill_stored(const RandomValues& values, const StoredWeight& weight, int64_t elements,
                     program::ProgramName program, Executor& executor) {
   WeightQuantizer quantizer(executor, program, 0);
-  float* const gathered =
-      weight.nested() ? executor.tensor(program, program::staging_absmax_name(0)).as<float>()
-                      : nullptr;
+  float* gathered = nullptr;
+  if (weight.nested())
+    gathered =
+        executor.tensor(program, program::staging_absmax_name(0)).as<float>() + weight.absmax.first;
+  const int64_t begin = weight.codes.first * 2;
+  const int64_t held = held_elements(weight, elements);
   const int64_t most = plan::kSlotBytes / base::size_of(weight.compute);
   int64_t bytes = 0;
-  for (int64_t first = 0; first < elements; first += most) {
-    const WeightPiece piece{first, std::min(most, elements - first)};
-    executor.backend().fill(quantizer.values(weight.compute, piece), values, first);
+  for (int64_t first = 0; first < held; first += most) {
+    const WeightPiece piece{first, std::min(most, held - first)};
+    executor.backend().fill(quantizer.values(weight.compute, piece), values, begin + first);
     quantizer.quantize(weight.compute, piece, weight, gathered);
     bytes += formats::nf4_code_bytes(piece.elements);
     if (!weight.nested()) bytes += piece.blocks() * int64_t{sizeof(float)};
   }
   if (!weight.nested()) return bytes;
   executor.backend().synchronise();
+  if (weight.is_part) return bytes;
   HostWindow window(executor, program, 0);
   return bytes + store_scales(gathered, elements, weight, window);
 }

@@ -43,9 +43,9 @@ constexpr int64_t kStepBytes = int64_t{128} << 10;
 static_assert(plan::kSlotBytes % base::kChecksumPieceBytes == 0);
 static_assert(base::kChecksumPieceBytes % kStepBytes == 0);
 
-struct Piece {
+struct ReadPiece {
   size_t transfer = 0;
-  int64_t first_element = 0;
+  int64_t first_element = 0;  // of the destination
   int64_t elements = 0;
 };
 
@@ -64,19 +64,21 @@ class Work {
     }
   }
 
-  const Transfer& transfer(const Piece& piece) const { return transfers_[piece.transfer]; }
+  const Transfer& transfer(const ReadPiece& piece) const { return transfers_[piece.transfer]; }
   bool quantizes() const {
     return std::any_of(transfers_.begin(), transfers_.end(),
                        [](const Transfer& transfer) { return transfer.stored.has_value(); });
   }
   // Where the absmax of the transfer's blocks gather; null where they go to their place alone.
-  float* absmax(const Piece& piece) const { return absmax_[piece.transfer]; }
+  float* absmax(const ReadPiece& piece) const { return absmax_[piece.transfer]; }
 
-  std::optional<Piece> next() {
+  std::optional<ReadPiece> next() {
     std::unique_lock lock(mutex_);
     while (!failure_ && index_ < transfers_.size()) {
       const Transfer& transfer = transfers_[index_];
-      const int64_t capacity = plan::kSlotBytes / base::size_of(*transfer.source->info->dtype);
+      // Pieces of checksums lie in one of these.
+      const int64_t slot = plan::kSlotBytes / transfer.width();
+      const int64_t capacity = slot - (transfer.first + element_) % slot;
       const int64_t left = transfer.destination.elements() - element_;
       if (left > 0) {
         if (!is_absmax_free(index_)) {
@@ -84,7 +86,7 @@ class Work {
           ended_.wait(lock);
           continue;
         }
-        const Piece piece{index_, element_, std::min(left, capacity)};
+        const ReadPiece piece{index_, element_, std::min(left, capacity)};
         element_ += piece.elements;
         return piece;
       }
@@ -96,14 +98,14 @@ class Work {
 
   // Whether this was the last piece of its tensor; whoever is told so finishes the tensor. `bytes`:
   // what was put in place.
-  bool ends(const Piece& piece, int64_t bytes) {
+  bool ends(const ReadPiece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
     add_bytes(piece, bytes);
     int64_t& left = left_[piece.transfer];
     left -= piece.elements;
     return left == 0;
   }
-  void finished(const Piece& piece, int64_t bytes) {
+  void finished(const ReadPiece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
     add_bytes(piece, bytes);
     absmax_[piece.transfer] = nullptr;
@@ -114,17 +116,19 @@ class Work {
     if (!failure_) failure_ = std::move(failure);
     ended_.notify_all();
   }
-  void add(uint64_t digest) {
+  void add(const ReadReport& report) {
     const std::lock_guard lock(mutex_);
-    digest_ += digest;
+    report_.bytes += report.bytes;
+    report_.digest += report.digest;
+    report_.bytes_around += report.bytes_around;
   }
-  uint64_t digest() const {
+  const ReadReport& report() const {
     if (failure_) std::rethrow_exception(failure_);
-    return digest_;
+    return report_;
   }
 
  private:
-  void add_bytes(const Piece& piece, int64_t bytes) {
+  void add_bytes(const ReadPiece& piece, int64_t bytes) {
     if (backends::Trace* trace = transfer(piece).trace; trace != nullptr) trace->bytes += bytes;
   }
 
@@ -133,7 +137,9 @@ class Work {
                           program::ProgramName program) {
     if (!stored.nested() && executor.backend().host_reaches_device()) return nullptr;
     const auto slot = static_cast<int>(gathered++ % plan::kSlots);
-    return executor.tensor(program, program::staging_absmax_name(slot)).as<float>();
+    auto* const all = executor.tensor(program, program::staging_absmax_name(slot)).as<float>();
+    if (!stored.is_part) return all;
+    return all + executor.backend().shard_rank() * stored.absmax.elements();
   }
 
   // Of the two tensors before this one at least one has ended, so one waits for them at most.
@@ -153,7 +159,7 @@ class Work {
   size_t index_ = 0;
   int64_t element_ = 0;
   std::exception_ptr failure_;
-  uint64_t digest_ = 0;
+  ReadReport report_;
 };
 
 // Narrows values where they lie, through a chunk that stays in the cache.
@@ -181,7 +187,7 @@ struct Reader {
   HostWindow window;
   std::optional<WeightQuantizer> quantizer;
   base::ChecksumStream checksum;
-  uint64_t digest = 0;  // of what it has read
+  ReadReport report;  // of what it has read
 };
 
 void check_checksum(const TensorIndex& index, const Transfer& transfer, int64_t first_byte,
@@ -194,31 +200,91 @@ void check_checksum(const TensorIndex& index, const Transfer& transfer, int64_t 
       index.path_of(*transfer.source).string(), transfer.source->info->name, first_byte));
 }
 
-// Reads a piece as the file holds it.
-void read_bytes(const TensorIndex& index, const Transfer& transfer, const Piece& piece,
-                Reader& reader, std::byte* to) {
-  const IndexedTensor& source = *transfer.source;
-  const base::DType dtype = *source.info->dtype;
-  const int64_t width = base::size_of(dtype);
-  const int64_t end = (piece.first_element + piece.elements) * width;
+// Whether the digest counts the piece of a checksum that begins there.
+bool is_counted(const Transfer& transfer, int64_t piece_first) {
+  return transfer.is_counted && piece_first >= transfer.first_byte();
+}
+
+bool has_checksum(const Transfer& transfer, int64_t piece_first) {
+  return transfer.checksums.has_value() || is_counted(transfer, piece_first);
+}
+
+int64_t piece_begin(int64_t byte) { return byte - byte % base::kChecksumPieceBytes; }
+
+// Bytes of a tensor from `first` on, that lie in one piece of a checksum and come in order.
+void add_to_checksum(const TensorIndex& index, const Transfer& transfer, int64_t first,
+                     std::span<const std::byte> bytes, Reader& reader) {
+  const int64_t piece_first = piece_begin(first);
+  if (!has_checksum(transfer, piece_first)) return;
+  reader.checksum.add(bytes.data(), std::ssize(bytes));
+  const int64_t done = first + std::ssize(bytes);
+  const formats::TensorInfo& info = *transfer.source->info;
+  if (done % base::kChecksumPieceBytes != 0 && done != info.bytes()) return;
+  const uint64_t checksum = reader.checksum.take();
+  check_checksum(index, transfer, piece_first, checksum);
+  if (is_counted(transfer, piece_first))
+    reader.report.digest += digest_of(info.name, piece_first, checksum);
+}
+
+// Calls f(first, bytes) over a range of bytes in steps.
+template <typename F>
+void for_each_step(int64_t first, int64_t end, F&& f) {
   int64_t bytes = 0;
-  for (int64_t first = piece.first_element * width; first < end; first += bytes, to += bytes) {
-    bytes = std::min(end - first, kStepBytes);
-    index.read_range(source, first, bytes, to);
-    reader.checksum.add(to, bytes);
-    if (transfer.holds_values && !transfer.stored)
-      check_finite(index, source, {dtype, to, first / width, bytes / width});
-    const int64_t done = first + bytes;
-    if (done % base::kChecksumPieceBytes != 0 && done != end) continue;
-    const int64_t piece_first = (done - 1) / base::kChecksumPieceBytes * base::kChecksumPieceBytes;
-    const uint64_t checksum = reader.checksum.take();
-    check_checksum(index, transfer, piece_first, checksum);
-    reader.digest += digest_of(source.info->name, piece_first, checksum);
+  for (; first < end; first += bytes) {
+    bytes = std::min(end - first, kStepBytes - first % kStepBytes);
+    f(first, bytes);
   }
 }
 
+// Reads a piece as the file holds it.
+void read_bytes(const TensorIndex& index, const Transfer& transfer, const ReadPiece& piece,
+                Reader& reader, std::byte* to) {
+  const IndexedTensor& source = *transfer.source;
+  const base::DType dtype = *source.info->dtype;
+  const int64_t width = transfer.width();
+  const int64_t begin = (transfer.first + piece.first_element) * width;
+  const int64_t end = begin + piece.elements * width;
+  for_each_step(begin, end, [&](int64_t first, int64_t bytes) {
+    std::byte* const step = to + (first - begin);
+    index.read_range(source, first, bytes, step);
+    if (transfer.holds_values && !transfer.stored)
+      check_finite(index, source, {dtype, step, first / width, bytes / width});
+    add_to_checksum(index, transfer, first, {step, static_cast<size_t>(bytes)}, reader);
+  });
+  reader.report.bytes += end - begin;
+}
+
+// Looks at bytes next to the range that is read, through the slot.
+void read_around(const TensorIndex& index, const Transfer& transfer, int64_t begin, int64_t end,
+                 Reader& reader) {
+  for_each_step(begin, end, [&](int64_t first, int64_t bytes) {
+    index.read_range(*transfer.source, first, bytes, reader.slot);
+    add_to_checksum(index, transfer, first, {reader.slot, static_cast<size_t>(bytes)}, reader);
+  });
+  reader.report.bytes_around += end - begin;
+}
+
+// What of a checksum's piece lies before the range is needed to verify it.
+void read_before(const TensorIndex& index, const Transfer& transfer, const ReadPiece& piece,
+                 Reader& reader) {
+  const int64_t first = transfer.first_byte();
+  if (piece.first_element == 0 && transfer.checksums)
+    read_around(index, transfer, piece_begin(first), first, reader);
+}
+
+// And what lies after it, once the slot is free.
+void read_after(const TensorIndex& index, const Transfer& transfer, const ReadPiece& piece,
+                Reader& reader) {
+  if (piece.first_element + piece.elements != transfer.destination.elements()) return;
+  const int64_t end = transfer.end_byte();
+  const int64_t piece_first = piece_begin(end);
+  if (piece_first == end || !has_checksum(transfer, piece_first)) return;
+  const int64_t piece_end = piece_first + base::kChecksumPieceBytes;
+  read_around(index, transfer, end, std::min(piece_end, transfer.source->info->bytes()), reader);
+}
+
 // Rounds and quantises a slot's values to their place; returns the absmax of their blocks.
-std::span<const float> quantize_piece(const Transfer& transfer, const Piece& piece, Work& work,
+std::span<const float> quantize_piece(const Transfer& transfer, const ReadPiece& piece, Work& work,
                                       Reader& reader) {
   const base::DType from = *transfer.source->info->dtype;
   const base::DType rounded = quantised_from(from, transfer.stored->compute);
@@ -228,19 +294,21 @@ std::span<const float> quantize_piece(const Transfer& transfer, const Piece& pie
 }
 
 // Why a piece was quantised to scales that are no numbers: what the file holds, or its rounding.
-[[noreturn]] void explain(const TensorIndex& index, const Piece& piece, const Transfer& transfer,
-                          std::span<const float> absmax, Reader& reader) {
+[[noreturn]] void explain(const TensorIndex& index, const ReadPiece& piece,
+                          const Transfer& transfer, std::span<const float> absmax, Reader& reader) {
   const IndexedTensor& source = *transfer.source;
   const base::DType dtype = *source.info->dtype;
-  const int64_t width = base::size_of(dtype);
-  index.read_range(source, piece.first_element * width, piece.elements * width, reader.slot);
-  check_finite(index, source, {dtype, reader.slot, piece.first_element, piece.elements});
-  check_rounded_blocks(index, source, piece.first_element / program::kNf4BlockSize, absmax);
+  const int64_t width = transfer.width();
+  const int64_t first = transfer.first + piece.first_element;
+  index.read_range(source, first * width, piece.elements * width, reader.slot);
+  check_finite(index, source, {dtype, reader.slot, first, piece.elements});
+  check_rounded_blocks(index, source, first / program::kNf4BlockSize, absmax);
   SNUG_CHECK(false, "the scales of {} were finite", source.info->name);
 }
 
 // A weight that is quantised on the way. The largest of each block tells whether all are finite.
-void read_to_quantize(const TensorIndex& index, const Piece& piece, Work& work, Reader& reader) {
+void read_to_quantize(const TensorIndex& index, const ReadPiece& piece, Work& work,
+                      Reader& reader) {
   const Transfer& transfer = work.transfer(piece);
   read_bytes(index, transfer, piece, reader, reader.slot);
   const std::span<const float> absmax = quantize_piece(transfer, piece, work, reader);
@@ -249,11 +317,14 @@ void read_to_quantize(const TensorIndex& index, const Piece& piece, Work& work, 
   const int64_t scales =
       transfer.stored->nested() ? 0 : std::ssize(absmax) * int64_t{sizeof(float)};
   if (!work.ends(piece, formats::nf4_code_bytes(piece.elements) + scales)) return;
-  work.finished(piece, store_scales(work.absmax(piece), transfer.destination.elements(),
-                                    *transfer.stored, reader.window));
+  // Scales of a part wait for those of the other ranks.
+  work.finished(piece, transfer.stored->is_part
+                           ? 0
+                           : store_scales(work.absmax(piece), transfer.destination.elements(),
+                                          *transfer.stored, reader.window));
 }
 
-void read_piece(const TensorIndex& index, const Piece& piece, Work& work, Reader& reader) {
+void read_to_place(const TensorIndex& index, const ReadPiece& piece, Work& work, Reader& reader) {
   const Transfer& transfer = work.transfer(piece);
   if (transfer.stored) return read_to_quantize(index, piece, work, reader);
   const Buffer& destination = transfer.destination;
@@ -268,10 +339,17 @@ void read_piece(const TensorIndex& index, const Piece& piece, Work& work, Reader
     convert(from, reader.slot, destination.dtype, to, piece.elements);
     if (width < base::size_of(from))
       check_rounded(index, *transfer.source,
-                    {destination.dtype, to, piece.first_element, piece.elements});
+                    {destination.dtype, to, transfer.first + piece.first_element, piece.elements});
   }
   reader.window.close();
   work.ends(piece, piece.elements * width);
+}
+
+void read_piece(const TensorIndex& index, const ReadPiece& piece, Work& work, Reader& reader) {
+  const Transfer& transfer = work.transfer(piece);
+  read_before(index, transfer, piece, reader);
+  read_to_place(index, piece, work, reader);
+  read_after(index, transfer, piece, reader);
 }
 
 void read_pieces(const TensorIndex& index, Work& work, Executor& executor,
@@ -279,71 +357,18 @@ void read_pieces(const TensorIndex& index, Work& work, Executor& executor,
   try {
     Reader reader(executor, program, number, work.quantizes());
     while (const auto piece = work.next()) read_piece(index, *piece, work, reader);
-    work.add(reader.digest);
+    work.add(reader.report);
   } catch (...) {
     work.fail(std::current_exception());
   }
 }
 
-bool is_contiguous(const Buffer& buffer) {
-  int64_t stride = 1;
-  for (int axis = buffer.shape.rank() - 1; axis >= 0; --axis) {
-    if (buffer.shape[axis] != 1 && buffer.strides[static_cast<size_t>(axis)] != stride)
-      return false;
-    stride *= buffer.shape[axis];
-  }
-  return true;
-}
-
-bool same_shape(const std::vector<int64_t>& stored, const program::Shape& shape) {
-  if (static_cast<int>(stored.size()) != shape.rank()) return false;
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    if (stored[static_cast<size_t>(axis)] != shape[axis]) return false;
-  return true;
-}
-
-std::string shape_text(const program::Shape& shape) {
-  std::vector<int64_t> dims;
-  dims.reserve(program::Shape::kMaxRank);
-  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
-  return formats::shape_text(dims);
-}
-
 }  // namespace
-
-void check_transfer(const TensorIndex& index, const Transfer& transfer, const std::string& reason) {
-  const formats::TensorInfo& info = *transfer.source->info;
-  const std::string file = index.path_of(*transfer.source).string();
-  if (!same_shape(info.shape, transfer.destination.shape))
-    base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, {}", file, info.name,
-                           formats::shape_text(info.shape), shape_text(transfer.destination.shape),
-                           reason);
-  const bool is_stored = !transfer.stored && info.dtype == transfer.destination.dtype;
-  if (!is_stored && (!info.dtype || !base::is_float(*info.dtype)))
-    base::throw_user_error(
-        "{}: tensor '{}' is stored as {}; expected F32, BF16, F16 or F64. Use a folder with the "
-        "weights in 16 or 32 bits",
-        file, info.name, info.stored_dtype);
-  SNUG_CHECK(is_contiguous(transfer.destination), "{} is not contiguous", info.name);
-}
-
-Transfer without_destination(const IndexedTensor& source) {
-  Transfer transfer{&source, {}};
-  transfer.destination.dtype = *source.info->dtype;
-  transfer.destination.shape = {source.info->elements()};
-  return transfer;
-}
-
-uint64_t digest_of(std::string_view tensor, int64_t first_byte, uint64_t checksum) {
-  const std::array<uint64_t, 3> place{base::checksum(tensor), static_cast<uint64_t>(first_byte),
-                                      checksum};
-  return base::checksum(place.data(), sizeof place);
-}
 
 ReadReport read_tensors(const TensorIndex& index, std::span<const Transfer> transfers,
                         Executor& executor, program::ProgramName program) {
   int64_t bytes = 0;
-  for (const Transfer& transfer : transfers) bytes += transfer.source->info->bytes();
+  for (const Transfer& transfer : transfers) bytes += transfer.end_byte() - transfer.first_byte();
   executor.backend().synchronise();
   Work work(transfers, executor, program);
   if (bytes < kParallelBytes) {
@@ -353,7 +378,7 @@ ReadReport read_tensors(const TensorIndex& index, std::span<const Transfer> tran
     read_pieces(index, work, executor, program, 0);
     other.join();
   }
-  return {bytes, work.digest()};
+  return work.report();
 }
 
 }  // namespace snug::runtime

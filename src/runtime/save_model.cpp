@@ -8,29 +8,19 @@
 #include "base/json.h"
 #include "formats/directory_transaction.h"
 #include "formats/hf_folder.h"
+#include "formats/torch_name.h"
 #include "models/families.h"
+#include "runtime/save_folder.h"
 #include "runtime/save_tensors.h"
 
 namespace snug::runtime {
 namespace {
 
 namespace fs = std::filesystem;
+using formats::torch_name;
 using models::ModelConfig;
 using nlohmann::json;
 using program::DType;
-
-// As torch names them.
-std::string_view torch_name(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "float32";
-    case DType::bf16:
-      return "bfloat16";
-    default:
-      SNUG_CHECK(false, "weights are not saved as {}", base::name_of(dtype));
-      return {};
-  }
-}
 
 // The source's config.json with the element type of what is saved.
 std::string updated_config(const fs::path& path, DType dtype) {
@@ -50,10 +40,27 @@ std::string config_json(const ModelConfig& config, DType dtype) {
   return document.dump(2) + "\n";
 }
 
+void write_model_config(const fs::path& folder, const models::ModelSource& source, DType dtype) {
+  const bool is_preset = source.folder.empty();
+  base::write_file_atomically(folder / "config.json",
+                              is_preset ? config_json(source.config, dtype)
+                                        : updated_config(source.folder / "config.json", dtype));
+  if (!is_preset) formats::copy_companion_files(source.folder, folder);
+}
+
+DType saved_type(const Executor& executor) {
+  const program::Program& save = *executor.job().find(program::ProgramName::save);
+  return save.tensor(id_of(save.operations.front(), program::Write::kTensor)).dtype;
+}
+
 void save_model(const fs::path& folder, const models::ModelSource& source, Executor& executor) {
-  formats::DirectoryTransaction transaction(folder);
-  write_model_files(transaction.staging(), source, executor);
-  transaction.commit(formats::DirectoryTransaction::IfExists::replace);
+  const FolderWriter writer{
+      .write_alone = [&](const fs::path& staging) { write_model_files(staging, source, executor); },
+      .write_config =
+          [&](const fs::path& staging) {
+            write_model_config(staging, source, saved_type(executor));
+          }};
+  save_folder(folder, FileSet::model, formats::ModelWriter::kDefaultShardBytes, writer, executor);
 }
 
 formats::TensorChecksums write_model_files(const fs::path& folder,
@@ -62,12 +69,7 @@ formats::TensorChecksums write_model_files(const fs::path& folder,
   const std::string stem = stem_of(FileSet::model);
   Saved saved = saved_by(program::ProgramName::save, FileSet::model, executor);
   formats::TensorChecksums checksums = write_tensors(folder, stem, saved, executor);
-  const DType dtype = saved.tensors.front().buffer.dtype;
-  const bool is_preset = source.folder.empty();
-  base::write_file_atomically(folder / "config.json",
-                              is_preset ? config_json(source.config, dtype)
-                                        : updated_config(source.folder / "config.json", dtype));
-  if (!is_preset) formats::copy_companion_files(source.folder, folder);
+  write_model_config(folder, source, saved_type(executor));
   read_back(folder, stem, saved, executor);
   return checksums;
 }

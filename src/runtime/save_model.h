@@ -11,9 +11,10 @@
 
 namespace snug::runtime {
 
-// Writes `folder` in one step, replacing one that exists. config.json is the source's with the
-// element type updated, or written from the config for a preset. Read back and compared before the
-// folder appears. Throws UserError when the disk is full, or a weight is not finite.
+// Writes `folder` in one step, by all ranks where there are several, replacing one that exists.
+// config.json is the source's with the element type updated, or written from the config for a
+// preset. Read back and compared before the folder appears. Throws UserError when the disk is full,
+// or a weight is not finite.
 void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
                 Executor& executor);
 
@@ -21,6 +22,12 @@ void save_model(const std::filesystem::path& folder, const models::ModelSource& 
 // written with.
 formats::TensorChecksums write_model_files(const std::filesystem::path& folder,
                                            const models::ModelSource& source, Executor& executor);
+
+// config.json and the companion files of a model that is saved in this type.
+void write_model_config(const std::filesystem::path& folder, const models::ModelSource& source,
+                        program::DType dtype);
+// The type in which a job's result is saved.
+program::DType saved_type(const Executor& executor);
 
 // config.json's text for a model of this shape, as transformers 4 reads it too.
 std::string config_json(const models::ModelConfig& config, program::DType dtype);

@@ -8,12 +8,15 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/finite.h"
+#include "formats/shared_model_writer.h"
 #include "formats/tensor_index.h"
 #include "plan/storage_programs.h"
 #include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/file_shape.h"
 #include "runtime/host_window.h"
+#include "runtime/ranks.h"
+#include "runtime/tensor_part.h"
 #include "runtime/trace_check.h"
 
 namespace snug::runtime {
@@ -31,16 +34,22 @@ static_assert(plan::kStageBytes % base::kChecksumPieceBytes == 0);
       index.path_of(tensor).string(), tensor.info->name);
 }
 
-void compare(const formats::TensorIndex& index, const SavedTensor& tensor, std::byte* slot,
-             HostWindow& window) {
+// `shape`: what the file should say. `first`: where in its tensor the elements begin.
+struct InFile {
+  std::vector<int64_t> shape;
+  int64_t first = 0;
+};
+
+void compare(const formats::TensorIndex& index, const SavedTensor& tensor, const InFile& in_file,
+             std::byte* slot, HostWindow& window) {
   const formats::IndexedTensor& stored = index.at(tensor.name);
   const int64_t bytes = tensor.buffer.bytes();
-  if (stored.info->bytes() != bytes || stored.info->dtype != tensor.buffer.dtype ||
-      stored.info->shape != dims_of(tensor.buffer.shape))
+  if (stored.info->dtype != tensor.buffer.dtype || stored.info->shape != in_file.shape)
     fail_read_back(index, stored);
+  const int64_t begin = in_file.first * base::size_of(tensor.buffer.dtype);
   for (int64_t done = 0; done < bytes; done += plan::kSlotBytes) {
     const int64_t piece = std::min(bytes - done, plan::kSlotBytes);
-    index.read_range(stored, done, piece, slot);
+    index.read_range(stored, begin + done, piece, slot);
     const std::byte* const own = window.read(tensor.buffer.data + done, piece);
     if (std::memcmp(slot, own, static_cast<size_t>(piece)) != 0) fail_read_back(index, stored);
   }
@@ -73,7 +82,38 @@ void check_finite(const SavedTensor& tensor, const backends::Buffer& values, int
       "lower "
       "learning_rate or lengthen the warm-up, and go on from the last checkpoint with "
       "resume_from_checkpoint=auto",
-      tensor.name, position_text(dims_of(tensor.buffer.shape), first + *found));
+      tensor.name, position_text(dims_of(tensor.shape), tensor.buffer.first + first + *found));
+}
+
+// Looks at what is saved, piece by piece, and hands it to f(tensor, piece, first byte).
+template <typename F>
+void save_each(Saved& saved, Executor& executor, F&& f) {
+  HostWindow window(executor, saved.program, 0);
+  std::vector<int64_t> bytes;
+  for (size_t i = 0; i < saved.tensors.size(); ++i) {
+    const SavedTensor& tensor = saved.tensors[i];
+    backends::Trace& trace = saved.traces[i];
+    ++trace.runs;
+    read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece, int64_t first) {
+      check_finite(tensor, piece, first);
+      f(tensor, piece, first * base::size_of(piece.dtype));
+      trace.bytes += piece.bytes();
+    });
+    bytes.push_back(tensor.buffer.bytes());
+  }
+  check_performed(*executor.job().find(saved.program), saved.traces, bytes);
+  executor.note_performed(saved.program);
+}
+
+std::vector<formats::TensorSpec> specs_of(const Saved& saved) {
+  std::vector<formats::TensorSpec> specs;
+  for (const SavedTensor& tensor : saved.tensors)
+    specs.push_back({tensor.name, tensor.buffer.dtype, dims_of(tensor.shape)});
+  return specs;
+}
+
+formats::TensorSpec flat_spec(const SavedTensor& tensor) {
+  return {tensor.name, tensor.buffer.dtype, {tensor.elements()}};
 }
 
 }  // namespace
@@ -83,8 +123,10 @@ Saved saved_by(program::ProgramName program, FileSet files, const Executor& exec
   Saved saved{.program = program, .tensors = {}, .traces = {}};
   for (const program::Operation& operation : operations.operations) {
     const program::TensorId id = id_of(operation, program::Write::kTensor);
-    saved.tensors.push_back(
-        {name_in(files, operations.tensor(id).name), executor.tensor(program, id)});
+    const program::Tensor& tensor = operations.tensor(id);
+    saved.tensors.push_back({name_in(files, tensor.name),
+                             written_part(tensor, executor.tensor(program, id), executor.mesh()),
+                             whole_shape(tensor)});
     backends::Trace trace;
     trace.kind = operation.kind();
     trace.channel = program::Channel::storage;
@@ -95,37 +137,76 @@ Saved saved_by(program::ProgramName program, FileSet files, const Executor& exec
 
 formats::TensorChecksums write_tensors(const fs::path& folder, const std::string& stem,
                                        Saved& saved, Executor& executor, int64_t max_shard_bytes) {
-  std::vector<formats::TensorSpec> specs;
-  for (const SavedTensor& tensor : saved.tensors)
-    specs.push_back({tensor.name, tensor.buffer.dtype, dims_of(tensor.buffer.shape)});
-  formats::ModelWriter writer(folder, specs, max_shard_bytes, stem);
-  HostWindow window(executor, saved.program, 0);
+  formats::ModelWriter writer(folder, specs_of(saved), max_shard_bytes, stem);
   formats::TensorChecksums checksums;
-  for (size_t i = 0; i < saved.tensors.size(); ++i) {
-    const SavedTensor& tensor = saved.tensors[i];
-    backends::Trace& trace = saved.traces[i];
-    ++trace.runs;
-    std::vector<uint64_t>& pieces = checksums[tensor.name];
-    pieces.reserve(static_cast<size_t>(base::checksum_pieces(tensor.buffer.bytes())));
-    read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece, int64_t first) {
-      check_finite(tensor, piece, first);
-      pieces.push_back(base::checksum(piece.data, piece.bytes()));
-      writer.write(tensor.name, piece.data, piece.bytes());
-      trace.bytes += piece.bytes();
-    });
-  }
+  for (const SavedTensor& tensor : saved.tensors)
+    checksums[tensor.name].reserve(
+        static_cast<size_t>(base::checksum_pieces(tensor.buffer.bytes())));
+  save_each(saved, executor,
+            [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t /*first*/) {
+              checksums[tensor.name].push_back(base::checksum(piece.data, piece.bytes()));
+              writer.write(tensor.name, piece.data, piece.bytes());
+            });
   writer.finish();
-  check_performed(*executor.job().find(saved.program), saved.traces);
-  executor.note_performed(saved.program);
   return checksums;
 }
 
+formats::TensorChecksums write_parts(const fs::path& folder, const std::string& stem,
+                                     std::span<Saved* const> saved, Executor& executor) {
+  std::vector<formats::TensorSpec> specs;
+  for (const Saved* each : saved)
+    for (const SavedTensor& tensor : each->tensors)
+      if (tensor.elements() > 0) specs.push_back(flat_spec(tensor));
+  formats::SafetensorsWriter writer(folder / (stem + ".safetensors"), specs);
+  formats::TensorChecksums checksums;
+  for (Saved* each : saved)
+    save_each(*each, executor,
+              [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t /*first*/) {
+                checksums[tensor.name].push_back(base::checksum(piece.data, piece.bytes()));
+                writer.write(tensor.name, piece.data, piece.bytes());
+              });
+  writer.finish();
+  return checksums;
+}
+
+void write_together(const fs::path& folder, const std::string& stem, Saved& saved,
+                    Executor& executor, int64_t max_shard_bytes) {
+  const comm::Mesh& mesh = executor.mesh();
+  const bool is_first = mesh.rank() == 0;
+  const bool writes = is_writer(mesh);
+  formats::SharedModelWriter writer(folder, specs_of(saved), max_shard_bytes, stem);
+  on_all_ranks(mesh, [&] {
+    if (is_first) writer.create();
+  });
+  on_all_ranks(mesh, [&] {
+    if (!writes) return;
+    if (!is_first) writer.open();
+    save_each(saved, executor,
+              [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t first) {
+                const int64_t begin = tensor.buffer.first * base::size_of(piece.dtype);
+                writer.write(tensor.name, begin + first, piece.data, piece.bytes());
+              });
+    writer.sync();
+  });
+  on_all_ranks(mesh, [&] {
+    if (is_first) writer.finish();
+  });
+  on_all_ranks(mesh, [&] {
+    if (writes) read_back(folder, stem, saved, executor);
+  });
+}
+
 void read_back(const fs::path& folder, const std::string& stem, const Saved& saved,
-               Executor& executor) {
+               Executor& executor, bool is_flat) {
   const formats::TensorIndex index(folder, stem);
   std::byte* slot = executor.tensor(saved.program, program::staging_slot_name(0)).data;
   HostWindow window(executor, saved.program, 0);
-  for (const SavedTensor& tensor : saved.tensors) compare(index, tensor, slot, window);
+  for (const SavedTensor& tensor : saved.tensors) {
+    if (is_flat && tensor.elements() == 0) continue;
+    const InFile in_file = is_flat ? InFile{{tensor.elements()}, 0}
+                                   : InFile{dims_of(tensor.shape), tensor.buffer.first};
+    compare(index, tensor, in_file, slot, window);
+  }
 }
 
 }  // namespace snug::runtime

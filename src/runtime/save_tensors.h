@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,10 @@ namespace snug::runtime {
 
 struct SavedTensor {
   std::string name;         // in the file
-  backends::Buffer buffer;  // contiguous
+  backends::Buffer buffer;  // contiguous; what this rank writes of it, from element `first` on
+  program::Shape shape;     // of it all
+  int64_t elements() const { return buffer.elements(); }
+  bool is_all() const { return buffer.elements() == shape.elements(); }
 };
 
 // What a program writes, and what was done of it.
@@ -28,7 +32,8 @@ struct Saved {
   std::vector<SavedTensor> tensors;     // one for each operation
   std::vector<backends::Trace> traces;  // likewise
 };
-// Of a program of `write` operations.
+// Of a program of `write` operations. Where several ranks hold a replica's tensors each writes its
+// part of what is dealt out or padded, and the first of them the others (tensor_part.h).
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor);
 
 // Performs a program that saves: writes FOLDER/STEM.safetensors, or shards with an index beyond
@@ -40,8 +45,19 @@ formats::TensorChecksums write_tensors(
     const std::filesystem::path& folder, const std::string& stem, Saved& saved, Executor& executor,
     int64_t max_shard_bytes = formats::ModelWriter::kDefaultShardBytes);
 
-// Throws UserError naming the file and the tensor unless the files hold exactly these bytes.
+// What this rank has of `saved`, as tensors of one dimension in one file of its own,
+// STEM.safetensors. All of several programs, with their checksums by tensor.
+formats::TensorChecksums write_parts(const std::filesystem::path& folder, const std::string& stem,
+                                     std::span<Saved* const> saved, Executor& executor);
+
+// The files that write_tensors would write, by all ranks, which end together. What each wrote is
+// read back and compared. `folder`: the same for all.
+void write_together(const std::filesystem::path& folder, const std::string& stem, Saved& saved,
+                    Executor& executor, int64_t max_shard_bytes);
+
+// Throws UserError naming the file and the tensor unless the files hold exactly these bytes, where
+// this rank wrote them. `is_flat`: in a file of its own (write_parts).
 void read_back(const std::filesystem::path& folder, const std::string& stem, const Saved& saved,
-               Executor& executor);
+               Executor& executor, bool is_flat = false);
 
 }  // namespace snug::runtime

@@ -1,5 +1,6 @@
 #include "runtime/stored_weight.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/dynamic_map.h"
@@ -28,10 +29,16 @@ base::DType quantised_from(base::DType in_file, base::DType compute) {
   return base::size_of(in_file) == 2 ? in_file : compute;
 }
 
-int64_t store_scales(float* absmax, int64_t elements, const StoredWeight& weight,
+int64_t held_elements(const StoredWeight& weight, int64_t elements) {
+  const int64_t first = weight.codes.first * 2;
+  return std::clamp<int64_t>(elements - first, 0, weight.codes.elements() * 2);
+}
+
+// What is beyond the weight's end is 0.
+int64_t store_scales(const float* absmax, int64_t elements, const StoredWeight& weight,
                      HostWindow& window) {
   if (!weight.nested()) return 0;
-  const int64_t blocks = program::nf4_blocks(elements);
+  const int64_t blocks = program::nf4_blocks(held_elements(weight, elements));
   int64_t bytes = 0;
   const auto open = [&](const backends::Buffer& buffer) {
     bytes += buffer.bytes();
@@ -41,7 +48,10 @@ int64_t store_scales(float* absmax, int64_t elements, const StoredWeight& weight
   std::byte* const map = open(weight.nested_map);
   auto* const codes = reinterpret_cast<uint8_t*>(open(weight.absmax));
   auto* const scales = reinterpret_cast<float*>(open(weight.nested_absmax));
-  const float mean = formats::quantize_absmax(absmax, blocks, codes, scales);
+  std::memset(codes, 0, static_cast<size_t>(weight.absmax.bytes()));
+  std::memset(scales, 0, static_cast<size_t>(weight.nested_absmax.bytes()));
+  const float mean = formats::mean_absmax(absmax, program::nf4_blocks(elements));
+  formats::quantize_absmax(absmax + weight.absmax.first, blocks, mean, codes, scales);
   std::memcpy(offset, &mean, sizeof mean);
   std::memcpy(map, base::signed_dynamic_map().data(), sizeof(base::DynamicMap));
   window.close();

@@ -19,6 +19,7 @@ struct StoredWeight {
   backends::Buffer nested_map;
   backends::Buffer nested_offset;
   base::DType compute = base::DType::bf16;  // of the job
+  bool is_part = false;                     // of what is dealt out: the buffers are a rank's
   bool nested() const { return nested_map.data != nullptr; }
 };
 
@@ -32,10 +33,14 @@ StoredWeight stored_weight(const Executor& executor, const std::string& weight);
 // becomes the compute type (bf16 or f32), as transformers does that loads in it.
 base::DType quantised_from(base::DType in_file, base::DType compute);
 
+// Of a weight of so many elements, those that the buffers hold: all, or a rank's part.
+int64_t held_elements(const StoredWeight& weight, int64_t elements);
+
 // Of a double quantised weight whose blocks have these absmax values (in memory of the host),
 // writes the scales and the map and offset they are read with, through the window. One that is not
 // has its absmax in place already. Gives the bytes that were written.
-int64_t store_scales(float* absmax, int64_t elements, const StoredWeight& weight,
+// `absmax` has those of the whole weight, of which the buffers may be a part.
+int64_t store_scales(const float* absmax, int64_t elements, const StoredWeight& weight,
                      HostWindow& window);
 
 }  // namespace snug::runtime

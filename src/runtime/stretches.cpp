@@ -19,20 +19,24 @@ struct Halves {
   size_t ends;
 };
 
-std::vector<Halves> copies_of(const Program& program) {
+std::vector<Halves> halves_of(const Program& program) {
   std::vector<Halves> copies;
   std::map<program::TensorId, size_t> under_way;  // by what the copy writes
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
     const program::Traits& traits = program::traits_of(operation);
-    if (traits.begins_copy) under_way[find_operand(operation, "y")] = i;
+    if (traits.begins_copy)
+      for (const auto& [from, to] : program::copies_of(operation)) under_way[to] = i;
     if (!traits.ends_copy) continue;
     // One on the channel `host` is followed by one that ends the copy.
-    const auto begun = under_way.find(find_operand(operation, "y"));
-    SNUG_CHECK(begun != under_way.end(), "operation {} of {} awaits a copy that was not begun", i,
-               program.name);
-    copies.push_back({begun->second, i});
-    if (ends_copy(operation)) under_way.erase(begun);
+    for (const auto& [from, to] : program::copies_of(operation)) {
+      const auto begun = under_way.find(to);
+      SNUG_CHECK(begun != under_way.end(), "operation {} of {} awaits a copy that was not begun", i,
+                 program.name);
+      if (copies.empty() || copies.back().begins != begun->second || copies.back().ends != i)
+        copies.push_back({begun->second, i});
+      if (ends_copy(operation)) under_way.erase(begun);
+    }
   }
   SNUG_CHECK(under_way.empty(), "{} copies are under way at the end of {}", under_way.size(),
              program.name);
@@ -65,7 +69,7 @@ std::vector<bool> queued_each_run(const Program& program, const TakesExtent& tak
     each_run.push_back(traits.is_host_copy ||
                        (traits.has_extent() && takes_extent({program, operation})));
   }
-  const std::vector<Halves> copies = copies_of(program);
+  const std::vector<Halves> copies = halves_of(program);
   const auto divides = [&](const Halves& copy) {
     return std::any_of(each_run.begin() + static_cast<long>(copy.begins),
                        each_run.begin() + static_cast<long>(copy.ends) + 1,

@@ -98,8 +98,14 @@ std::vector<std::string> differences(const Planned& planned, std::span<const Tra
   return all;
 }
 
-void check_performed(const Program& program, std::span<const Trace> traces) {
-  for (const std::string& difference : differences({program, program::BatchBounds()}, traces))
+void check_performed(const Program& program, std::span<const Trace> traces,
+                     std::span<const int64_t> bytes) {
+  std::vector<Trace> all(traces.begin(), traces.end());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    SNUG_CHECK_EQ(all[i].bytes, bytes[i]);
+    all[i].bytes = operand_bytes(program, program.operations[i]);
+  }
+  for (const std::string& difference : differences({program, program::BatchBounds()}, all))
     SNUG_CHECK(false, "{}", difference);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "text/blank.h"
 #include "text/chat_template.h"
 #include "text/document.h"
 #include "text/long_record.h"
@@ -36,10 +37,6 @@ int64_t first_target_of(const Document& document) {
   for (size_t i = 1; i < trained.size(); ++i)
     if (trained[i] != 0) return static_cast<int64_t>(i);
   return 0;
-}
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\n\r") == std::string_view::npos;
 }
 
 class Loader {

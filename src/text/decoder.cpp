@@ -11,8 +11,6 @@
 namespace snug::text {
 namespace {
 
-constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
 std::string join(const std::vector<std::string>& tokens) {
   std::string text;
   for (const std::string& token : tokens) text += token;
@@ -62,7 +60,7 @@ class ByteFallback : public Decoder {
       if (find_invalid_utf8(bytes) == std::string::npos) {
         if (!bytes.empty()) result.push_back(bytes);
       } else {
-        result.insert(result.end(), bytes.size(), kReplacement);
+        result.insert(result.end(), bytes.size(), std::string(kReplacementCharacter));
       }
       bytes.clear();
     };

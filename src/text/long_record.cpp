@@ -133,9 +133,9 @@ struct ByteIterator {
 
 // Takes what the forms tokens and text need out of the parser's hands; of fields that stand twice
 // the last one counts.
-class Collector : public nlohmann::json_sax<json> {
+class FieldCollector : public nlohmann::json_sax<json> {
  public:
-  Collector(const RecordBytes& bytes, const TokenFail& fail) : bytes_(bytes), fail_(fail) {}
+  FieldCollector(const RecordBytes& bytes, const TokenFail& fail) : bytes_(bytes), fail_(fail) {}
 
   std::function<bool()> stops;  // asked at every key; then nothing more is wanted
 
@@ -222,7 +222,7 @@ std::string joined(const std::vector<std::string>& keys) {
   return list.empty() ? "none" : list;
 }
 
-std::optional<RecordForm> form_of(const Collector& found, std::optional<RecordForm> wanted) {
+std::optional<RecordForm> form_of(const FieldCollector& found, std::optional<RecordForm> wanted) {
   const auto has = [&](const char* key) {
     return std::find(found.keys.begin(), found.keys.end(), key) != found.keys.end();
   };
@@ -241,7 +241,7 @@ RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
                                std::optional<RecordForm> wanted) {
   const TokenFail fail = fail_of(raw, path);
   RecordBytes bytes(raw, path, fail);
-  Collector found(bytes, fail);
+  FieldCollector found(bytes, fail);
   // Tokens count before all other forms.
   found.stops = [&] { return form_of(found, wanted) == RecordForm::tokens; };
   json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
@@ -254,7 +254,7 @@ LongRecord read_long_record(const RawRecord& raw, const std::string& path,
                             std::optional<RecordForm> wanted, size_t most) {
   const TokenFail fail = fail_of(raw, path);
   RecordBytes bytes(raw, path, fail);
-  Collector found(bytes, fail);
+  FieldCollector found(bytes, fail);
   json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
   const auto form = form_of(found, wanted);
   if (!form) fail(no_form_message(joined(found.keys), wanted));

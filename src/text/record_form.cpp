@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json_parser.h"
+#include "text/blank.h"
 
 namespace snug::text {
 namespace {
@@ -69,10 +70,6 @@ class Fields {
   const std::string& path_;
   json document_;
 };
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\n\r") == std::string_view::npos;
-}
 
 void check_answer(const Fields& fields, const char* key, const std::string& answer) {
   if (is_blank(answer))

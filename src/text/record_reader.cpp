@@ -6,20 +6,15 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "text/blank.h"
 #include "text/conversion_advice.h"
 #include "text/utf8.h"
 
 namespace snug::text {
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{64} << 10;
+constexpr int64_t kReadBytes = int64_t{64} << 10;
 constexpr int kEnd = std::char_traits<char>::eof();
-
-bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-bool is_blank(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return is_space(c); });
-}
 
 int count_lines(std::string_view text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
@@ -59,7 +54,7 @@ void RecordReader::fail(const std::string& message, int line) const {
 // Reads the block that the next character is in.
 void RecordReader::fill() {
   block_begin_ = offset_;
-  block_.resize(static_cast<size_t>(std::min(kBlockBytes, file_bytes_ - offset_)));
+  block_.resize(static_cast<size_t>(std::min(kReadBytes, file_bytes_ - offset_)));
   file_.read_at(offset_, block_.data(), static_cast<int64_t>(block_.size()));
 }
 
@@ -110,7 +105,7 @@ bool RecordReader::next(RawRecord& record) {
 void RecordReader::check_utf8(std::string_view text, int line) const {
   const size_t invalid = find_invalid_utf8(text);
   if (invalid == std::string_view::npos) return;
-  std::string begin(static_cast<size_t>(std::min(kBlockBytes, file_bytes_)), '\0');
+  std::string begin(static_cast<size_t>(std::min(kReadBytes, file_bytes_)), '\0');
   file_.read_at(0, begin.data(), static_cast<int64_t>(begin.size()));
   if (const auto advice = content_advice(path_, begin)) fail(*advice, 0);
   fail("the text is not valid UTF-8; convert the file to UTF-8",

@@ -6,13 +6,13 @@
 namespace snug::text {
 namespace {
 
-struct Part {
+struct SplitPart {
   Range range;
   bool is_delimiter = false;
 };
 
-std::vector<Part> all_parts(const std::vector<Range>& matches, size_t size, bool invert) {
-  std::vector<Part> parts;
+std::vector<SplitPart> all_parts(const std::vector<Range>& matches, size_t size, bool invert) {
+  std::vector<SplitPart> parts;
   parts.reserve(matches.size() * 2 + 1);
   size_t done = 0;
   for (const Range& match : matches) {
@@ -25,9 +25,9 @@ std::vector<Part> all_parts(const std::vector<Range>& matches, size_t size, bool
 }
 
 // Neighbours of one kind become one part.
-void join_contiguous(const std::vector<Part>& all, std::vector<Range>& parts) {
+void join_contiguous(const std::vector<SplitPart>& all, std::vector<Range>& parts) {
   bool previous = false;
-  for (const Part& part : all) {
+  for (const SplitPart& part : all) {
     if (part.is_delimiter == previous && !parts.empty()) {
       parts.back().end = part.range.end;
     } else {
@@ -38,9 +38,9 @@ void join_contiguous(const std::vector<Part>& all, std::vector<Range>& parts) {
 }
 
 // A delimiter joins what stands before it, unless that is a delimiter too.
-void join_previous(const std::vector<Part>& all, std::vector<Range>& parts) {
+void join_previous(const std::vector<SplitPart>& all, std::vector<Range>& parts) {
   bool previous = false;
-  for (const Part& part : all) {
+  for (const SplitPart& part : all) {
     if (part.is_delimiter && !previous && !parts.empty()) {
       parts.back().end = part.range.end;
     } else {
@@ -51,7 +51,7 @@ void join_previous(const std::vector<Part>& all, std::vector<Range>& parts) {
 }
 
 // A delimiter joins what follows it, unless that is a delimiter too.
-void join_next(const std::vector<Part>& all, std::vector<Range>& parts) {
+void join_next(const std::vector<SplitPart>& all, std::vector<Range>& parts) {
   bool following = false;
   for (auto part = all.rbegin(); part != all.rend(); ++part) {
     if (part->is_delimiter && !following && !parts.empty()) {
@@ -79,7 +79,7 @@ SplitBehavior read_split_behavior(const JsonNode& component) {
 void split_at(const std::vector<Range>& matches, size_t size, SplitRule rule,
               std::vector<Range>& parts) {
   parts.clear();
-  const std::vector<Part> all = all_parts(matches, size, rule.invert);
+  const std::vector<SplitPart> all = all_parts(matches, size, rule.invert);
   switch (rule.behavior) {
     case SplitBehavior::contiguous:
       return join_contiguous(all, parts);
@@ -89,7 +89,7 @@ void split_at(const std::vector<Range>& matches, size_t size, SplitRule rule,
       return join_next(all, parts);
     case SplitBehavior::isolated:
     case SplitBehavior::removed:
-      for (const Part& part : all)
+      for (const SplitPart& part : all)
         if (rule.behavior == SplitBehavior::isolated || !part.is_delimiter)
           parts.push_back(part.range);
   }

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <string_view>
 
+#include "text/utf8.h"
+
 namespace snug::text {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 constexpr size_t kContext = 8;   // ids of a prompt that the first piece may depend on
 constexpr size_t kHeldBack = 8;  // a character has at most 4 bytes, hence 4 byte tokens
 
@@ -33,7 +34,7 @@ std::string StreamDecoder::take(bool at_end) {
   const std::string printed =
       tokenizer_.decode(std::span(window_).first(printed_ids_), skip_special_tokens_);
   const bool is_held_back = window_.size() - printed_ids_ <= kHeldBack;
-  if (!at_end && is_held_back && all.ends_with(kReplacement)) return "";
+  if (!at_end && is_held_back && all.ends_with(kReplacementCharacter)) return "";
   if (all.size() <= printed.size()) return "";
   // The ids printed before now only say how the next ones begin.
   window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(printed_ids_));

@@ -18,9 +18,9 @@ using nlohmann::json;
 constexpr int64_t kMaxBytes = int64_t{384} << 20;
 
 // Takes vocabulary and merges out of the parser's hands, so that they are never a document.
-class Collector {
+class ModelCollector {
  public:
-  Collector(const std::string& name, TokenizerFile& file) : name_(name), file_(file) {}
+  ModelCollector(const std::string& name, TokenizerFile& file) : name_(name), file_(file) {}
 
   // nlohmann's parser callback: false drops the value.
   bool operator()(int depth, json::parse_event_t event, json& parsed) {
@@ -109,7 +109,7 @@ void check_is_bpe(const json& document, const std::string& name) {
 }  // namespace
 
 json parse_tokenizer_file(std::string_view text, const std::string& name, TokenizerFile& file) {
-  Collector collector(name, file);
+  ModelCollector collector(name, file);
   const auto complain = [&](const std::string& problem, size_t offset) {
     throw base::UserError(problem, base::location_in(text, offset, name));
   };

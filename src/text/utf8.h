@@ -10,6 +10,9 @@
 
 namespace snug::text {
 
+// U+FFFD, which stands for what is no character.
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
 struct CodePoint {
   char32_t value = 0;
   size_t size = 0;  // bytes in UTF-8, 1 to 4

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/threads.h"
 #include "plan/fit.h"
+#include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
 #include "train/row_bounds.h"
 
@@ -179,7 +180,8 @@ int64_t total_steps(const formats::Recipe& recipe, text::RowSource& rows) {
                             "or max_steps",
                             recipe.num_train_epochs, most - 1));
   const auto step_rows =
-      static_cast<double>(recipe.per_device_train_batch_size * recipe.gradient_accumulation_steps);
+      static_cast<double>(recipe.per_device_train_batch_size * recipe.gradient_accumulation_steps *
+                          plan::rank_grid(recipe).ranks());
   const auto whole = static_cast<int64_t>(recipe.num_train_epochs);
   const double part = recipe.num_train_epochs - static_cast<double>(whole);
   const auto begin = static_cast<double>(rows.rows_until(whole));

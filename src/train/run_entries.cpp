@@ -31,8 +31,13 @@ bool is_one_of(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// What a run writes before its first checkpoint.
+bool is_early_file(const std::string& name) {
+  return is_one_of(kEarlyFiles, name) || RunFolder::is_rank_log(name);
+}
+
 bool is_file_of_run(const std::string& name) {
-  return is_one_of(kEarlyFiles, name) || name == RunFolder::kMeasured;
+  return is_early_file(name) || name == RunFolder::kMeasured;
 }
 
 bool is_folder_of_run(const std::string& name) {
@@ -173,7 +178,7 @@ std::string foreign_to_a_start(const fs::path& folder) {
   const auto is_early = [&](const std::string& name) {
     if (name == fmt::format("{}{}", kRunMark, kTemporary)) return true;
     return is_of_run &&
-           (name == kRunMark || is_one_of(kEarlyFiles, name) ||
+           (name == kRunMark || is_early_file(name) ||
             (name.ends_with(kTemporary) &&
              is_one_of(kEarlyFiles, name.substr(0, name.size() - kTemporary.size()))) ||
             (name.starts_with("checkpoint-") && name.find(".snug-tmp-") != std::string::npos));

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "formats/directory_transaction.h"
 #include "runtime/checkpoint.h"
 #include "runtime/checkpoint_folders.h"
@@ -115,7 +117,9 @@ std::optional<fs::path> RunFolder::earlier_algorithms() const {
   return folder_of(*checkpoint) / kAlgorithms;
 }
 
-RunFolder open_run_folder(const formats::Recipe& recipe) {
+namespace {
+
+RunFolder open_alone(const formats::Recipe& recipe) {
   RunFolder folder;
   folder.path = recipe.output_dir;
   if (fs::is_directory(folder.path)) take_lock(folder);
@@ -131,7 +135,43 @@ RunFolder open_run_folder(const formats::Recipe& recipe) {
   return folder;
 }
 
-void create_run_folder(RunFolder& folder, const formats::Recipe& recipe) {
+// What the first rank decided, for the others.
+std::string to_text(const RunFolder& folder) {
+  return nlohmann::json{{"path", folder.path.string()},
+                        {"checkpoint", folder.checkpoint ? folder.checkpoint->string() : ""},
+                        {"goes_on", folder.goes_on},
+                        {"step", folder.step}}
+      .dump();
+}
+
+RunFolder from_text(const std::string& text) {
+  const nlohmann::json document = base::parse_json(text, "what the first rank decided");
+  const base::JsonObject read(document, "what the first rank decided");
+  RunFolder folder;
+  folder.path = read.text("path");
+  if (const std::string checkpoint = read.text("checkpoint"); !checkpoint.empty())
+    folder.checkpoint = checkpoint;
+  folder.goes_on = read.boolean("goes_on");
+  folder.step = read.integer("step");
+  return folder;
+}
+
+}  // namespace
+
+RunFolder open_run_folder(const formats::Recipe& recipe, const runtime::Ranks& ranks) {
+  if (!ranks.is_first()) return from_text(ranks.of_first(""));
+  RunFolder folder = open_alone(recipe);
+  ranks.of_first(to_text(folder));
+  return folder;
+}
+
+void create_run_folder(RunFolder& folder, const formats::Recipe& recipe,
+                       const runtime::Ranks& ranks) {
+  if (!ranks.is_first()) {
+    ranks.wait_for_all();
+    base::keep_log(folder.path / RunFolder::rank_log(ranks.rank()));
+    return;
+  }
   create_folder(folder.path);
   if (!folder.lock) take_lock(folder);
   if (!folder.lock->is_in_place())
@@ -147,6 +187,7 @@ void create_run_folder(RunFolder& folder, const formats::Recipe& recipe) {
   folder.lock->watch(kRunMark);
   base::keep_log(folder.path / RunFolder::kLog);
   base::write_file_atomically(folder.path / RunFolder::kRecipe, formats::to_yaml(recipe));
+  ranks.wait_for_all();
 }
 
 RunFolder open_refuge(const RunFolder& lost, const formats::Recipe& recipe) {

@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "formats/recipe.h"
+#include "runtime/job_ranks.h"
 #include "train/folder_lock.h"
 
 namespace snug::train {
@@ -19,6 +21,11 @@ struct RunFolder {
   int64_t step = 0;                                 // of the checkpoint, where the run goes on
   std::optional<FolderLock> lock;                   // the folder's, from when it is there
 
+  // Of a rank that is not the first.
+  static std::string rank_log(int rank) { return "run.rank-" + std::to_string(rank) + ".log"; }
+  static bool is_rank_log(std::string_view name) {
+    return name.starts_with("run.rank-") && name.ends_with(".log");
+  }
   std::filesystem::path algorithms() const { return path / kAlgorithms; }
   // That of the run which the checkpoint is of; none without a checkpoint.
   std::optional<std::filesystem::path> earlier_algorithms() const;
@@ -39,13 +46,15 @@ struct RunFolder {
 // and starts afresh when there is none, which asks for a folder that is empty or holds only what a
 // run writes before its first checkpoint. Also a UserError: what the run would remove or replace
 // was not written by a run of Snug, or is read by the job (train/run_entries.h).
-RunFolder open_run_folder(const formats::Recipe& recipe);
+// Of several ranks the first decides, and it alone locks and writes.
+RunFolder open_run_folder(const formats::Recipe& recipe, const runtime::Ranks& ranks = {});
 
 // Creates the folder, unless another run did meanwhile, sweeps what killed runs left of their work,
 // marks it as a run's, begins its log and writes recipe.yaml. With overwrite_output_dir what an
 // earlier run wrote is removed, or, where that run goes on, the checkpoints that are later than the
 // one it goes on from.
-void create_run_folder(RunFolder& folder, const formats::Recipe& recipe);
+void create_run_folder(RunFolder& folder, const formats::Recipe& recipe,
+                       const runtime::Ranks& ranks = {});
 
 // Where the state of a run goes whose folder was removed or renamed while it ran: to where the
 // folder is now, or into a new one, OUTPUT_DIR-rescued (or -rescued-2 and so on), which is then a

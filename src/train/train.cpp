@@ -16,6 +16,7 @@
 #include "plan/assembly.h"
 #include "runtime/adapter.h"
 #include "runtime/checkpoint_folders.h"
+#include "runtime/job_ranks.h"
 #include "runtime/load_weights.h"
 #include "runtime/open_model.h"
 #include "runtime/process_memory.h"
@@ -69,11 +70,12 @@ formats::JsonLines resume_metrics(const fs::path& path, int64_t step) {
 
 class Session {
  public:
-  explicit Session(const formats::Recipe& recipe)
-      : folder_(open_run_folder(recipe)),
+  Session(const formats::Recipe& recipe, const runtime::Ranks& ranks)
+      : ranks_(ranks),
+        folder_(open_run_folder(recipe, ranks)),
         model_(runtime::open_model(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
-        backend_(backends::open_backend(recipe_)),
+        backend_(backends::open_backend(recipe_, ranks.mesh())),
         row_segments_(plan::training_spec(recipe_, model_.config, *backend_).row_segments) {}
 
   int run() {
@@ -84,16 +86,19 @@ class Session {
     // Up to here a signal ends the process at once: nothing was written yet. What is written is
     // written whole.
     const StopSignal signal;
-    create_run_folder(folder_, recipe_);
-    say_choices();
-    write_plan(folder_);
+    create_run_folder(folder_, recipe_, ranks_);
+    if (ranks_.is_first()) {
+      say_choices();
+      write_plan(folder_);
+    }
     const TrainerOutcome outcome = train(signal);
     if (outcome.lost_folder) leave_lost_folder();
-    if (outcome.interrupted) {
+    if (outcome.interrupted != 0) {
       base::say("{}", stopped_text(outcome.last_step));
-      return 128 + signal.requested();
+      return 128 + outcome.interrupted;
     }
     finish(outcome);
+    ranks_.wait_for_all();
     return 0;
   }
 
@@ -157,7 +162,7 @@ class Session {
 
   void load() {
     take_choices();
-    executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_);
+    executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_, ranks_.mesh());
     say_outside("tuning");
     const auto start = std::chrono::steady_clock::now();
     if (recipe_.init == formats::Init::random)
@@ -205,8 +210,19 @@ class Session {
     state_.identity.fixed["compute_dtype"] = planned_->document.compute_dtype;
     state_.identity.free["backend"] = backend_->name();
     state_.identity.free["library"] = backend_->library_versions();
-    state_.rows_per_step = planned_->spec.rows * planned_->spec.accumulation;
+    ranks_.require_same(agreed_values());
+    state_.rows_per_step =
+        planned_->spec.rows * planned_->spec.accumulation * planned_->spec.ranks.ranks();
     if (folder_.checkpoint) check_checkpoint(folder_, state_.identity, data_.training->rows);
+  }
+
+  // What all ranks must have been given alike.
+  std::vector<comm::NamedValue> agreed_values() const {
+    std::vector<comm::NamedValue> values{{"the version of snug", SNUG_VERSION},
+                                         {"the recipe", formats::to_yaml(recipe_)}};
+    for (const auto& [name, value] : state_.identity.fixed) values.push_back({name, value});
+    for (const auto& [name, value] : state_.identity.free) values.push_back({name, value});
+    return values;
   }
 
   void restore() {
@@ -247,7 +263,8 @@ class Session {
                                               .warmup_steps = warmup_steps(recipe_, steps_),
                                               .total_steps = steps_},
                                  .checkpoint = checkpoint_options(folder_.path),
-                                 .lock = &*folder_.lock,
+                                 .lock = folder_.lock ? &*folder_.lock : nullptr,
+                                 .ranks = &ranks_,
                                  .on_warm = [this] { say_outside("two steps"); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          *executor_);
@@ -256,11 +273,13 @@ class Session {
       evaluation.emplace(data_.evaluation->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          *executor_);
     const fs::path path = folder_.path / RunFolder::kMetrics;
-    formats::JsonLines metrics =
-        folder_.goes_on ? resume_metrics(path, state_.step) : formats::JsonLines::create(path);
+    std::optional<formats::JsonLines> metrics;
+    if (ranks_.is_first())
+      metrics.emplace(folder_.goes_on ? resume_metrics(path, state_.step)
+                                      : formats::JsonLines::create(path));
     Progress progress(state_.step, steps_);
-    Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr, metrics,
-                    progress);
+    Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr,
+                    metrics ? &*metrics : nullptr, ranks_.is_first() ? &progress : nullptr);
     return trainer.run(state_, signal.requested());
   }
 
@@ -272,6 +291,9 @@ class Session {
         "stopped after step {}",
         folder_.path.string(), state_.step);
     if (state_.step == 0) base::throw_user_error("{}; there is nothing to save", what);
+    // The others write where the first one does, and it alone knows where the folder went.
+    if (ranks_.size() > 1)
+      base::throw_user_error("{}; with several ranks its state is not saved elsewhere", what);
     const RunFolder refuge = open_refuge(folder_, recipe_);
     write_plan(refuge);
     runtime::CheckpointOptions options = checkpoint_options(refuge.path);
@@ -292,9 +314,9 @@ class Session {
       save_result();
       measure(outcome);
     } catch (const base::UserError&) {
-      if (folder_.lock->is_in_place()) throw;
+      if (!folder_.lock || folder_.lock->is_in_place()) throw;
     }
-    if (!folder_.lock->is_in_place()) leave_lost_folder();
+    if (folder_.lock && !folder_.lock->is_in_place()) leave_lost_folder();
   }
 
   void save_result() {
@@ -328,10 +350,12 @@ class Session {
     measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";
     measured.load_seconds = load_seconds_;
     measured.load_basis = "measured";
+    if (!ranks_.is_first()) return;
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
     base::say("{}", plan::comparison(planned_->document, measured));
   }
 
+  const runtime::Ranks& ranks_;
   RunFolder folder_;
   models::ModelSource model_;
   formats::Recipe recipe_;
@@ -347,6 +371,20 @@ class Session {
 
 }  // namespace
 
-int train(const formats::Recipe& recipe) { return Session(recipe).run(); }
+int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
+  const runtime::Ranks ranks = runtime::Ranks::join(recipe);
+  if (!ranks.is_first()) base::leave_console_to_others();
+  try {
+    const formats::Recipe settled = ranks.settle(recipe);
+    if (measure && ranks.is_first()) measure(settled);
+    ranks.wait_for_all();
+    return Session(settled, ranks).run();
+  } catch (const std::exception& error) {
+    ranks.abort(error.what());
+    if (!ranks.is_first())
+      base::write_to_console(fmt::format("rank {}: {}\n", ranks.rank(), error.what()));
+    throw;
+  }
+}
 
 }  // namespace snug::train

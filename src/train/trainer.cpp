@@ -42,7 +42,7 @@ bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 }  // namespace
 
 Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
-                 BatchLoader* evaluation, formats::JsonLines& metrics, Progress& progress)
+                 BatchLoader* evaluation, formats::JsonLines* metrics, Progress* progress)
     : options_(options),
       executor_(executor),
       data_(data),
@@ -57,8 +57,9 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   saved_step_ = state.step;
   const runtime::TrainerState before = state;
   bool saved = true;
-  while (state.step + (begun_ ? 1 : 0) < options_.total_steps && stop_signal == 0 && saved &&
-         !metrics_error_ && has_folder()) {
+  runtime::StopRequest stop = agreed(stop_signal);
+  for (; state.step + (begun_ ? 1 : 0) < options_.total_steps && saved && !stop.any();
+       stop = agreed(stop_signal)) {
     if (!begin_step(state, stop_signal)) break;
     if (!is_awaited(begun_->step) && !executor_.has_results()) continue;
     finish_step(state);
@@ -67,9 +68,9 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
     if (!metrics_error_ && due(state.step, options_.save_steps)) saved = save(state);
   }
   if (begun_) finish_step(state);
+  stop = agreed(stop_signal);
   outcome.last_loss = last_loss_;
-  const bool is_complete =
-      state.step == options_.total_steps && stop_signal == 0 && !metrics_error_;
+  const bool is_complete = state.step == options_.total_steps && !stop.any();
   if (evaluation_ != nullptr && is_complete && !due(state.step, options_.eval_steps))
     evaluate_and_log(state.step);
   if (metrics_error_)
@@ -77,8 +78,8 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   else if (saved_step_ != state.step)
     saved = save(state);
   outcome.lost_folder = !saved || !has_folder();
-  if (!outcome.lost_folder) metrics_.sync();
-  outcome.interrupted = stop_signal != 0;
+  if (!outcome.lost_folder && metrics_ != nullptr) metrics_->sync();
+  outcome.interrupted = stop.signal;
   outcome.last_step = state.step;
   outcome.median_step_seconds = median(step_seconds_);
   if (state.step > before.step)
@@ -86,6 +87,13 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
                                static_cast<double>(state.step - before.step);
   outcome.eval_loss = eval_loss_;
   return outcome;
+}
+
+// A rank by itself notices a signal between micro-batches too.
+runtime::StopRequest Trainer::agreed(const std::atomic<int>& stop_signal) const {
+  const runtime::StopRequest own{.signal = stop_signal.load(),
+                                 .fails = metrics_error_.has_value() || !has_folder()};
+  return options_.ranks == nullptr ? own : options_.ranks->agree(own);
 }
 
 // A folder is removed file by file, itself last: where one of its files was gone, it may be next.
@@ -136,14 +144,14 @@ bool Trainer::is_awaited(int64_t step) const {
 }
 
 bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& stop_signal) {
-  const int64_t step_rows = options_.rows * options_.accumulation;
   const int64_t before = begun_ ? 1 : 0;  // steps that `state` does not count yet
-  const int64_t first_row = state.rows_consumed + before * step_rows;
+  const int64_t first_row = state.rows_consumed + before * step_rows();
   BegunStep begun;
   begun.start = Clock::now();
   begun.step = state.step + before + 1;
   begun.learning_rate = options_.schedule.at(begun.step);
-  begun.counts = data_.count(first_row, step_rows);
+  if (options_.ranks != nullptr) options_.ranks->set_step(begun.step);
+  begun.counts = data_.count(first_row, step_rows());
   // What the program `update` alone copies is written when the step before has been copied.
   if (options_.update_in_backward) set_update_inputs(begun);
   if (!queue_micro_batches(begun, first_row, state, stop_signal)) return false;
@@ -167,9 +175,9 @@ bool Trainer::queue_micro_batches(const BegunStep& begun, int64_t first_row,
   executor_.set_input(program::kInverseTokensName,
                       1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.trained_tokens)));
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
-    if (stop_signal != 0) return false;
-    const ProgramName program = micro == 0 ? ProgramName::micro_first : ProgramName::micro_next;
-    const int64_t row = micro * options_.rows;
+    if (stop_signal != 0 && ranks() == 1) return false;
+    const ProgramName program = plan::micro_program(executor_.job(), micro, options_.accumulation);
+    const int64_t row = (micro * ranks() + rank()) * options_.rows;
     if (executor_.has(program::kRandomName))
       executor_.set_input(
           program::kRandomName,
@@ -203,7 +211,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
     step_seconds_.push_back(metrics.step_seconds);
   last_loss_ = metrics.loss;
   state.step = begun.step;
-  state.rows_consumed += options_.rows * options_.accumulation;
+  state.rows_consumed += step_rows();
   state.epoch =
       static_cast<double>(state.rows_consumed) / static_cast<double>(data_.rows_per_epoch());
   state.total_tokens += metrics.tokens;
@@ -216,9 +224,10 @@ void Trainer::finish_step(runtime::TrainerState& state) {
 }
 
 void Trainer::record(std::string_view line) {
-  if (metrics_error_) return;  // a file without this line, but with later ones, would have a hole
+  if (metrics_error_ || metrics_ == nullptr)
+    return;  // a file without this line, but with later ones, would have a hole
   try {
-    metrics_.append(line);
+    metrics_->append(line);
   } catch (const base::UserError& error) {
     metrics_error_ = error;
   }
@@ -227,16 +236,17 @@ void Trainer::record(std::string_view line) {
 void Trainer::log(const StepMetrics& metrics) {
   std::array<char, 1024> buffer{};
   record(to_json(metrics, buffer.data(), buffer.size()));
-  if (due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps)
-    progress_.show(metrics);
+  const bool is_shown =
+      due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps;
+  if (is_shown && progress_ != nullptr) progress_->show(metrics);
 }
 
 double Trainer::evaluate() {
   const int64_t rows = evaluation_->rows_per_epoch();
   executor_.set_input(program::kInverseTokensName, 1.0F);
   double sum = 0;
-  for (int64_t row = 0; row < rows; row += options_.rows) {
-    evaluation_->load(ProgramName::evaluate, row, rows);
+  for (int64_t row = 0; row < rows; row += options_.rows * ranks()) {
+    evaluation_->load(ProgramName::evaluate, row + rank() * options_.rows, rows);
     executor_.run(ProgramName::evaluate);
     sum += executor_.result<float>(program::kLossName);
   }
@@ -252,7 +262,7 @@ void Trainer::evaluate_and_log(int64_t step) {
   record({buffer.data(), result.size});
   const auto line =
       fmt::format_to_n(buffer.data(), buffer.size(), "step {} eval_loss {:.4f}", step, *eval_loss_);
-  progress_.note({buffer.data(), line.size});
+  if (progress_ != nullptr) progress_->note({buffer.data(), line.size});
 }
 
 std::string bad_step_message(const StepMetrics& metrics, bool update_in_backward,

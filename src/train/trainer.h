@@ -16,6 +16,7 @@
 #include "formats/json_lines.h"
 #include "runtime/checkpoint.h"
 #include "runtime/executor.h"
+#include "runtime/job_ranks.h"
 #include "runtime/trainer_state.h"
 #include "train/batch_loader.h"
 #include "train/folder_lock.h"
@@ -26,7 +27,7 @@ namespace snug::train {
 
 struct TrainerOptions {
   int64_t total_steps = 0;
-  int64_t rows = 1;          // a micro-batch
+  int64_t rows = 1;          // a micro-batch of a rank
   int64_t accumulation = 1;  // micro-batches per step
   bool update_in_backward = false;
   int64_t logging_steps = 1;
@@ -34,14 +35,15 @@ struct TrainerOptions {
   int64_t save_steps = 0;  // 0: only at the end
   LrSchedule schedule;
   runtime::CheckpointOptions checkpoint;
-  const FolderLock* lock = nullptr;  // of the run's folder; null: it is not looked after
+  const FolderLock* lock = nullptr;       // of the run's folder; null: it is not looked after
+  const runtime::Ranks* ranks = nullptr;  // null: one alone
   // Called once, after two steps of this process: kernels are loaded then and programs recorded.
   std::function<void()> on_warm = nullptr;
 };
 
 struct TrainerOutcome {
   int64_t last_step = 0;
-  bool interrupted = false;  // stopped by a signal after saving
+  int interrupted = 0;       // the signal that stopped it, after saving; 0: none
   bool lost_folder = false;  // stopped because the run's folder is not in its place; not saved
   double median_step_seconds = 0;
   double mean_step_tokens = 0;  // of documents, in the steps of this process; 0: none
@@ -51,9 +53,9 @@ struct TrainerOutcome {
 
 class Trainer {
  public:
-  // `evaluation` may be null. `state` is where to go on: step 0 for a fresh run.
+  // `evaluation` may be null. `metrics` and `progress` are null on ranks that do not show them.
   Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
-          BatchLoader* evaluation, formats::JsonLines& metrics, Progress& progress);
+          BatchLoader* evaluation, formats::JsonLines* metrics, Progress* progress);
 
   // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Stops without saving
   // when the run's folder was removed or renamed: `state` is then what is to be saved elsewhere.
@@ -90,6 +92,11 @@ class Trainer {
   double evaluate();
   void evaluate_and_log(int64_t step);
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
+  int64_t ranks() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
+  int64_t rank() const { return options_.ranks == nullptr ? 0 : options_.ranks->rank(); }
+  int64_t step_rows() const { return options_.rows * options_.accumulation * ranks(); }
+  // What all ranks know of what came to any of them.
+  runtime::StopRequest agreed(const std::atomic<int>& stop_signal) const;
   bool keeps_folder() const;
   bool save(const runtime::TrainerState& state);
   bool save_without_metrics(const runtime::TrainerState& state);
@@ -99,8 +106,8 @@ class Trainer {
   runtime::Executor& executor_;
   BatchLoader& data_;
   BatchLoader* evaluation_;
-  formats::JsonLines& metrics_;
-  Progress& progress_;
+  formats::JsonLines* metrics_;
+  Progress* progress_;
   std::optional<BegunStep> begun_;
   std::chrono::steady_clock::time_point finished_;  // the last step
   double last_loss_ = 0;

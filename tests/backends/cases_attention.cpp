@@ -190,8 +190,13 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
                            .window = form.window,
                            .segment_tokens = attention.segment_tokens,
                            .deterministic = form.deterministic};
-  return builder.finish(name_of(form, bounds, variant), grad,
-                        {d_o, q, k, v, o, lse, q_bounds, k_bounds}, {dq, dk, dv});
+  OperationCase result = builder.finish(name_of(form, bounds, variant), grad,
+                                        {d_o, q, k, v, o, lse, q_bounds, k_bounds}, {dq, dk, dv});
+  for (const TensorId id : {d_o, q, o})
+    result.inputs[id] = with_nan_outside(result.inputs[id], bounds.q_tokens, bounds.queries);
+  for (const TensorId id : {k, v})
+    result.inputs[id] = with_nan_outside(result.inputs[id], bounds.k_tokens, bounds.keys);
+  return result;
 }
 
 void add_case(CaseList& list, const Form& form, const Bounds& bounds, const Variant& variant) {

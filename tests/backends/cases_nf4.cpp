@@ -38,11 +38,15 @@ void add_cases(CaseList& list) {
       const auto stored = stored_weight(values, size, nested);
       const auto w = values.output_activation({size.out, size.in});
       list.add(values.finish(name, program::DequantizeNf4{nested}, stored, {w}));
-      CaseBuilder product = list.builder();
-      std::vector<TensorId> reads{product.activation({size.rows, size.in})};
-      for (const TensorId id : stored_weight(product, size, nested)) reads.push_back(id);
-      const auto y = product.output_activation({size.rows, size.out});
-      list.add(product.finish(name, program::MatmulNf4{nested}, reads, {y}));
+      for (const bool addend : {false, true}) {
+        CaseBuilder product = list.builder();
+        std::vector<TensorId> reads{product.activation({size.rows, size.in})};
+        for (const TensorId id : stored_weight(product, size, nested)) reads.push_back(id);
+        if (addend) reads.push_back(product.activation({size.rows, size.out}));
+        const auto y = product.output_activation({size.rows, size.out});
+        list.add(product.finish(name + (addend ? " addend" : ""),
+                                program::MatmulNf4{nested, addend}, reads, {y}));
+      }
     }
 }
 

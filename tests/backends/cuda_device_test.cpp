@@ -33,6 +33,12 @@ class CudaWeights : public testing::Test {
 
 TEST_F(CudaWeights, values_are_the_reference_s) { check_fill(*backend_); }
 TEST_F(CudaWeights, codes_are_the_host_s) { check_quantize_nf4(*backend_); }
+TEST_F(CudaWeights, are_updated_as_on_the_host) {
+  check_same_bits(*backend_, *open_backend("cpu", {}), kUpdates);
+}
+TEST_F(CudaWeights, likeliest_tokens_are_the_reference_s) {
+  check_same_bits(*backend_, *open_backend("reference", {}), {program::Kind::top_k});
+}
 TEST_F(CudaWeights, a_list_of_steps_is_its_steps) {
   check_list_of_steps(
       *backend_, [] {}, [] {});

@@ -1,5 +1,5 @@
-// The CUDA backend on the emulated device of cuda_emulator/: what the emulator itself must catch,
-// then every kind against the reference in fp64 (operation_check.h).
+// The CUDA backend on the emulated device of cuda_emulator/: its parts, then every kind against the
+// reference in fp64 (operation_check.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +12,6 @@
 #include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
 #include "backends/cuda/kernels/cross_entropy.h"
-#include "backends/cuda/kernels/reduce.cuh"
-#include "backends/cuda/kernels/warp_matrix.cuh"
 #include "backends/cuda/side_copies.h"
 #include "backends/cuda/stream.h"
 #include "base/error.h"
@@ -27,127 +25,6 @@ namespace snug::backends::test {
 namespace {
 
 using testing::dies;
-
-constexpr uint32_t kThreads = 64;
-
-// Each thread gives a value to its neighbour through shared memory; every second block runs its
-// threads backwards, so without the barrier many neighbours have not given yet.
-__global__ void pass_on(bool with_barrier, int* received) {
-  int* given = cuda::shared_memory<int>();
-  given[threadIdx.x] = static_cast<int>(threadIdx.x);
-  if (with_barrier) __syncthreads();
-  received[blockIdx.x * kThreads + threadIdx.x] = given[(threadIdx.x + 1) % kThreads];
-}
-
-int wrong_values(bool with_barrier) {
-  constexpr uint32_t kBlocks = 2;
-  std::vector<int> received(kBlocks * kThreads);
-  const cuda::LaunchShape shape{{kBlocks, 1, 1}, {kThreads, 1, 1}, kThreads * sizeof(int)};
-  cuda::launch(pass_on, shape, nullptr, with_barrier, received.data());
-  int wrong = 0;
-  for (uint32_t i = 0; i < received.size(); ++i)
-    wrong += received[i] == static_cast<int>((i + 1) % kThreads) ? 0 : 1;
-  return wrong;
-}
-
-TEST(EmulatedDevice, shows_a_missing_barrier) {
-  EXPECT_EQ(wrong_values(true), 0);
-  EXPECT_GE(wrong_values(false), static_cast<int>(kThreads));
-}
-
-__global__ void half_reaches_the_barrier() {
-  if (threadIdx.x < kThreads / 2) __syncthreads();
-}
-
-__global__ void half_a_warp_votes() {
-  if (threadIdx.x % 32 < 16) __ballot_sync(0xffffffffU, true);
-}
-
-__global__ void lanes_meet_in_unlike_operations() {
-  if (threadIdx.x % 32 < 16)
-    __ballot_sync(0xffffffffU, true);
-  else
-    __shfl_xor_sync(0xffffffffU, 1.0F, 1);
-}
-
-__global__ void writes_beyond_shared_memory() { cuda::shared_memory<int>()[kThreads] = 1; }
-
-__global__ void ends_with_a_copy_under_way(const uint16_t* from) {
-  cuda::begin_copy(cuda::shared_memory<uint16_t>(), from, false);
-}
-
-// Each thread copies 16 bytes and shows the first two, after waiting for them or not: in one of two
-// blocks the copy is late.
-__global__ void copies(bool with_wait, const uint16_t* from, uint16_t* seen) {
-  uint16_t* to = cuda::shared_memory<uint16_t>() + 8 * threadIdx.x;
-  cuda::begin_copy(to, from, false);
-  cuda::end_batch();
-  if (with_wait) cuda::wait_for_batches<0>();
-  seen[blockIdx.x * kThreads + threadIdx.x] = *to;
-  cuda::wait_for_batches<0>();
-}
-
-__global__ void does_nothing() {}
-
-__global__ void loads_a_crooked_vector(const float* from) { cuda::load_vector(from + 1); }
-
-TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
-  cuda::LaunchShape shape;
-  shape.grid.x = 2;  // copies are late in one of them
-  shape.block.x = kThreads;
-  shape.shared_bytes = kThreads * sizeof(int);
-  const auto run = [&](auto kernel, auto... arguments) {
-    cuda::launch(kernel, shape, nullptr, arguments...);
-  };
-  EXPECT_TRUE(dies([&] { run(half_reaches_the_barrier); }, "others never reach"));
-  EXPECT_TRUE(dies([&] { run(half_a_warp_votes); }, "others never reach"));
-  EXPECT_TRUE(dies([&] { run(lanes_meet_in_unlike_operations); }, "unlike operations"));
-  EXPECT_TRUE(dies([&] { run(writes_beyond_shared_memory); }, "beyond the block's shared memory"));
-  alignas(16) const float values[8] = {};
-  alignas(16) const uint16_t words[8] = {};
-  EXPECT_TRUE(dies([&] { run(ends_with_a_copy_under_way, &words[0]); }, "copies under way"));
-  EXPECT_TRUE(dies([&] { run(loads_a_crooked_vector, &values[0]); }, "no multiple of 16"));
-}
-
-TEST(EmulatedDevice, has_the_limits_of_a_grid) {
-  const cuda_emulator::OnlyEnds few(1);
-  const auto run = [](const cuda::Extent3& grid) {
-    cuda::launch(does_nothing, {.grid = grid, .block = {}}, nullptr);
-  };
-  constexpr uint32_t kMaxX = 0x7fffffff;
-  run({kMaxX, cuda::kMaxGridY, cuda::kMaxGridY});
-  EXPECT_TRUE(dies([&] { run({kMaxX + 1, 1, 1}); }, "2147483647 blocks in x"));
-  EXPECT_TRUE(dies([&] { run({1, cuda::kMaxGridY + 1, 1}); }, "65535 blocks in y or z"));
-  EXPECT_TRUE(dies([&] { run({1, 1, cuda::kMaxGridY + 1}); }, "65535 blocks in y or z"));
-  EXPECT_TRUE(dies([&] { run({1, 0, 1}); }, "without blocks"));
-}
-
-TEST(EmulatedDevice, shows_a_copy_that_is_not_waited_for) {
-  alignas(16) const uint16_t words[8] = {7};
-  const cuda::LaunchShape shape{{2, 1, 1}, {kThreads, 1, 1}, kThreads * sizeof(words)};
-  for (const bool with_wait : {true, false}) {
-    std::vector<uint16_t> seen(2 * kThreads);
-    cuda::launch(copies, shape, nullptr, with_wait, &words[0], seen.data());
-    EXPECT_EQ(std::count(seen.begin(), seen.end(), 7), with_wait ? 2 * kThreads : kThreads);
-  }
-}
-
-// What block_sum's first barrier is for.
-__global__ void sums_of_sums(float* sums) {
-  for (int i = 0; i < 2; ++i) {
-    const float value = static_cast<float>(i + 1);
-    sums[(blockIdx.x * kThreads + threadIdx.x) * 2 + static_cast<unsigned>(i)] =
-        cuda::block_sum(value);
-  }
-}
-
-TEST(EmulatedDevice, sums_may_follow_each_other) {
-  std::vector<float> sums(2 * 2 * kThreads);
-  const cuda::LaunchShape shape{{2, 1, 1}, {kThreads, 1, 1}};
-  cuda::launch(sums_of_sums, shape, nullptr, sums.data());
-  for (size_t i = 0; i < sums.size(); ++i)
-    EXPECT_EQ(sums[i], static_cast<float>(kThreads * (i % 2 + 1)));
-}
 
 // More tokens than the block that lists them has threads, which no case of the tables has.
 TEST(CrossEntropyKernels, list_the_rows_that_carry_loss_in_order) {

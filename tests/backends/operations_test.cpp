@@ -24,10 +24,12 @@ bool multiplies_matrices(program::Kind kind) {
 // The declared table of the cpu backend: everything, but matrix products of bf16 only where the
 // processor has them.
 bool cpu_must_run(const OperationCase& operation_case) {
-  // Products of many rows, and of rows that end within a block, take the expansion.
+  // Products of many rows, and of rows that end within a block, take the expansion; sums are made
+  // apart.
   if (operation_case.operation().kind() == program::Kind::matmul_nf4) {
     const program::Tensor& x = operation_case.view()[program::MatmulNf4::kX];
-    return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0;
+    return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0 &&
+           !std::get<program::MatmulNf4>(operation_case.operation().attributes).addend;
   }
   // One call makes an augmented product where tiles do, and where it is wide.
   if (const auto* matmul = std::get_if<program::Matmul>(&operation_case.operation().attributes);

@@ -21,6 +21,10 @@ void check_quantize_nf4(Backend& backend);
 // `before` and `after` around run_list.
 void check_list_of_steps(Backend& backend, const std::function<void()>& before,
                          const std::function<void()>& after);
+// All cases of these kinds give on both backends the same bits.
+void check_same_bits(Backend& one, Backend& other, std::initializer_list<program::Kind> kinds);
+inline constexpr std::initializer_list<program::Kind> kUpdates{program::Kind::adamw,
+                                                               program::Kind::adamw_8bit};
 // Launches that a backend with lists of 56, 56 and 24 tensors needs for it.
 int64_t launches_of_steps();
 

@@ -158,6 +158,25 @@ TEST(Recipe, PrintsWhatReadsBack) {
   EXPECT_TRUE(contains(to_yaml(recipe, Verb::generate), "max_new_tokens: 128"));
 }
 
+// A pattern has brackets of its own, and a list in YAML has them too.
+TEST(Recipe, PrintsPatternsThatReadBack) {
+  using Patterns = std::vector<std::string>;
+  for (const Patterns& patterns :
+       {Patterns{}, Patterns{"layers.[0-9]"}, Patterns{"[mx]odel.[0-9]"}, Patterns{"*.mlp"},
+        Patterns{"layers.[01]", "lm_head", "[!l]*", "!x", "a b"}}) {
+    Recipe recipe = parse("model: m\nmethod: full\n");
+    recipe.freeze_modules = patterns;
+    const std::string text = to_yaml(recipe);
+    EXPECT_EQ(parse(text).freeze_modules, patterns) << text;
+    EXPECT_EQ(parse(text).is_given("freeze_modules"), !patterns.empty());
+    EXPECT_EQ(to_yaml(parse(text)), text);
+  }
+  EXPECT_EQ(parse("", {"freeze_modules=layers.[0-9],lm_head"}).freeze_modules,
+            (Patterns{"layers.[0-9]", "lm_head"}));
+  EXPECT_EQ(parse("", {"trainable_modules=[layers.[0-9], lm_head]"}).trainable_modules,
+            (Patterns{"layers.[0-9]", "lm_head"}));
+}
+
 TEST(Recipe, LoadsFiles) {
   const TemporaryFolder folder;
   const auto path = folder.write("r.yaml", "\xef\xbb\xbfseed: 5\r\nlora_r: null\r\n");

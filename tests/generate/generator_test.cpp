@@ -35,7 +35,7 @@ Ids repeated_argmax(const formats::Recipe& recipe, Ids ids, int64_t count) {
 std::vector<Generation> generate_all(const formats::Recipe& recipe, const std::vector<Ids>& prompts,
                                      const GenerationOptions& options, int64_t batch,
                                      int64_t chunk = 0) {
-  plan::InferenceShape shape = generate::shape_for(prompts, options.max_new_tokens, batch);
+  plan::InferenceShape shape = generate::shape_for(prompts, options, batch);
   if (chunk > 0) shape.prefill_tokens = chunk;
   Inference inference(recipe, runtime::open_model(recipe), shape);
   return Generator(inference).run(prompts, options);
@@ -98,7 +98,8 @@ TEST(Generator, BatchesEqualSingleRuns) {
 TEST(Generator, OneInferenceAnswersAgainAndAgain) {
   const formats::Recipe recipe = golden_recipe(kModel);
   const std::vector<Ids> prompts = prompts_of({12, 4});
-  Inference inference(recipe, runtime::open_model(recipe), generate::shape_for(prompts, kNew, 2));
+  Inference inference(recipe, runtime::open_model(recipe),
+                      generate::shape_for(prompts, greedy(), 2));
   Generator generator(inference);
   const auto first = generator.run(prompts, greedy());
   generator.run(std::vector<Ids>{prompts[1]}, greedy());
@@ -132,12 +133,31 @@ TEST(Generator, MaxNewTokensAndStreaming) {
     EXPECT_EQ(generation.ids.size(), 1U);
     EXPECT_FALSE(generation.stopped);
   }
-  Inference inference(recipe, runtime::open_model(recipe), generate::shape_for(prompts, kNew, 2));
+  Inference inference(recipe, runtime::open_model(recipe),
+                      generate::shape_for(prompts, greedy(), 2));
   std::vector<Ids> streamed(prompts.size());
   const auto results = Generator(inference).run(prompts, greedy(), [&](int64_t prompt, int32_t id) {
     streamed[static_cast<size_t>(prompt)].push_back(id);
   });
   for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(streamed[i], results[i].ids);
+}
+
+// What the program looks for, and what the host finds in whole rows of logits.
+TEST(Generator, TokensAreTheSameByCandidatesAndByWholeRows) {
+  const formats::Recipe recipe = golden_recipe(kModel);
+  const std::vector<Ids> prompts = prompts_of({3, 11, 4});
+  for (const auto& [temperature, top_k, top_p] :
+       {std::tuple{0.0, int64_t{0}, 1.0}, {2.0, int64_t{1}, 1.0}, {1.5, int64_t{50}, 0.95}}) {
+    GenerationOptions options = greedy();
+    options.sampling = {.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = 3};
+    plan::InferenceShape shape = generate::shape_for(prompts, options, 2);
+    EXPECT_EQ(shape.candidates, std::max<int64_t>(top_k, 1));
+    const auto by_candidates = generate_all(recipe, prompts, options, 2);
+    shape.candidates = 0;
+    Inference inference(recipe, runtime::open_model(recipe), shape);
+    const auto by_rows = Generator(inference).run(prompts, options);
+    for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(by_candidates[i].ids, by_rows[i].ids);
+  }
 }
 
 TEST(Generator, SamplingDependsOnTheSeedAndNotOnTheBatch) {

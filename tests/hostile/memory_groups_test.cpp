@@ -45,7 +45,10 @@ Words random_recipe(uint64_t seed) {
               draw.of("packing", {"true", "false"}),
               draw.of("threads", {"1", "2"}),
               draw.of("optim", {"adamw", "adamw", "adamw_bf16", "adamw_8bit"})};
-  if (words.front() != "method=full") words.push_back(draw.of("lora_r", {"2", "16", "64"}));
+  if (words.front() != "method=full")
+    words.push_back(draw.of("lora_r", {"2", "16", "64"}));
+  else
+    words.push_back(draw.of("freeze_modules", {"null", "null", "embed_tokens", "layers.[0-2]"}));
   return words;
 }
 

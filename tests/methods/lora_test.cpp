@@ -69,10 +69,11 @@ TEST(Lora, AnUnknownTargetNamesThoseThatExist) {
 TEST(Update, NormsAndBiasesDoNotDecay) {
   const Program plain = forward();
   std::vector<program::Tensor> trainables;
-  for (const auto id : trainable_tensors(plain)) trainables.push_back(plain.tensor(id));
+  const auto ids = trainable_tensors(plain);
+  for (const auto id : ids) trainables.push_back(plain.tensor(id));
   UpdateOptions options;
   options.weight_decay = 0.1;
-  const Program program = update(trainables, options);
+  const Program program = update(trainables, random_sites(plain, ids), options);
   int64_t decayed = 0;
   for (const auto& operation : program.operations) {
     const auto* adamw = std::get_if<program::AdamW>(&operation.attributes);

@@ -95,6 +95,46 @@ TEST(Recompute, ElementwiseOutputsAreMadeAgain) {
   EXPECT_NE(text.find("n.again"), std::string::npos);
 }
 
+// Two layers of a norm and a product, and the residual stream.
+constexpr std::string_view kTwoLayers = R"(program forward
+tensor tokens (8) i32 batch step
+tensor table (6, 4) f32 weight run
+tensor w0 (4) f32 weight run layer 0
+tensor a (4, 4) f32 weight run layer 0
+tensor w1 (4) f32 weight run layer 1
+tensor b (4, 4) f32 weight run layer 1
+tensor targets (8) i32 batch step
+tensor inverse_tokens (1) f32 scalar step
+tensor losses (8) f32 scalar step
+tensor loss (1) f32 scalar step
+x (8, 4) f32 layer 0 = embedding(table, tokens) layer none
+n0 (8, 4) f32 = rms_norm(x, w0) layer 0
+y0 (8, 4) f32 = matmul(n0, a) {transpose_b} layer 0
+r (8, 4) f32 layer 1 = add(x, y0) layer 0
+n1 (8, 4) f32 = rms_norm(r, w1) layer 1
+y1 (8, 4) f32 = matmul(n1, b) {transpose_b} layer 1
+z (8, 4) f32 layer none = add(r, y1) layer 1
+losses, loss = linear_cross_entropy(z, table, targets, inverse_tokens)
+)";
+
+// One product trains: what it reads is made again of the residual stream, which nothing else of the
+// backward pass reads. Of the first layer that is the embedding, which is made again too.
+TEST(Recompute, BeginsAtTheResidualStreamAndNotInAFrozenLayer) {
+  const Program forward = parse(kTwoLayers);
+  for (const RecomputeMode mode :
+       {RecomputeMode::none, RecomputeMode::attention, RecomputeMode::layer})
+    for (const bool is_first : {false, true}) {
+      const std::vector<TensorId> trainable{forward.find(is_first ? "a" : "b")};
+      const Program result = recompute(differentiate(forward, trainable, {}), mode);
+      EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+      const std::string text = print(result);
+      EXPECT_EQ(count(text, "embedding("), is_first ? 2U : 1U) << text;
+      EXPECT_EQ(count(text, "matmul(a=n0, b=a)"), 1U) << text;
+      EXPECT_EQ(count(text, "rms_norm(x=x"), is_first ? 2U : 1U) << text;
+      EXPECT_EQ(count(text, "rms_norm(x=r"), is_first ? 1U : 2U) << text;
+    }
+}
+
 // A product and its sum with r; what else is read decides.
 const std::string kProductAndSum = R"(program p
 tensor x (8, 4) f32 batch step
@@ -105,7 +145,8 @@ y (8, 4) f32 = add(t, r)
 )";
 
 TEST(FuseAdds, AProductTakesTheAddend) {
-  const Program fused = fuse_adds(parse(kProductAndSum + "z (8, 4) f32 = add(y, r)\n"));
+  const Program fused =
+      fuse_adds(parse(kProductAndSum + "z (8, 4) f32 = add(y, r)\n"), any_kind(false));
   const std::string text = print(fused);
   EXPECT_NE(text.find("y (8, 4) f32 = matmul(a=x, b=w, addend=r) {transpose_b, addend}"),
             std::string::npos)
@@ -114,9 +155,40 @@ TEST(FuseAdds, AProductTakesTheAddend) {
 }
 
 TEST(FuseAdds, NotWhereTheProductIsReadElsewhere) {
-  const Program fused = fuse_adds(parse(kProductAndSum + "z (8, 4) f32 = add(t, y)\n"));
+  const Program fused =
+      fuse_adds(parse(kProductAndSum + "z (8, 4) f32 = add(t, y)\n"), any_kind(false));
   EXPECT_EQ(count(print(fused), "matmul(a=x, b=w) {transpose_b}"), 1U);
   EXPECT_EQ(count(print(fused), "= add(a="), 2U);
+}
+
+// A product with a stored weight, where the target makes it with a sum.
+TEST(FuseAdds, OnlyWhereTheTargetRunsIt) {
+  const Program program = parse(R"(program p
+tensor x (2, 64) f32 batch step
+tensor r (2, 4) f32 batch step
+tensor codes (128, 1) u8 weight run
+tensor absmax (4) f32 weight run
+t (2, 4) f32 = matmul_nf4(x, codes, absmax)
+y (2, 4) f32 = add(t, r)
+)");
+  for (const bool sums : {true, false}) {
+    const TestTarget target([sums](const program::OperationView& view) {
+      const auto* product = std::get_if<program::MatmulNf4>(&view.operation.attributes);
+      return product == nullptr || !product->addend || sums;
+    });
+    const Program fused = fuse_adds(program, target);
+    EXPECT_EQ(program::verify(fused), std::vector<std::string>{});
+    EXPECT_EQ(fused.operations.size(), sums ? 1U : 2U) << print(fused);
+    EXPECT_EQ(count(print(fused), "matmul_nf4(x=x, codes=codes, absmax=absmax, addend=r)"),
+              sums ? 1U : 0U)
+        << print(fused);
+    EXPECT_EQ(count(print(expand_unsupported(fused, TestTarget([](const auto& view) {
+                                               return view.operation.kind() !=
+                                                      program::Kind::matmul_nf4;
+                                             }))),
+                    "addend=r"),
+              sums ? 1U : 0U);
+  }
 }
 
 // A linear with its adapter, and a residual.
@@ -175,7 +247,7 @@ TEST(FuseLowRank, OnlyWhereTheTargetRunsIt) {
 TEST(FuseLowRank, NotOverAChangeOfWhatTheFirstReadsOrWrote) {
   const std::string sum = kScaled + "y (8, 6) f32 = add(base, scaled)\n";
   for (const char* change : {"accumulate(x2) updates (x)\n", "accumulate(r) updates (base)\n"}) {
-    const Program program = fuse_adds(parse(kAdapted + change + sum));
+    const Program program = fuse_adds(parse(kAdapted + change + sum), any_kind(true));
     EXPECT_EQ(count(print(program), "addend="), 1U);
     EXPECT_EQ(count(print(fuse_low_rank(program, any_kind(true))), "augmented"), 0U) << change;
   }

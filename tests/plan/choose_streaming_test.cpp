@@ -9,6 +9,7 @@
 #include "formats/recipe.h"
 #include "plan/assembly.h"
 #include "plan/clock.h"
+#include "plan/spec.h"
 
 namespace snug::plan {
 namespace {
@@ -61,11 +62,32 @@ TEST(ChooseStreaming, IsAsFastAsWhatAUserCouldChoose) {
 TEST(ChooseStreaming, HidesUpdatesThatFollowTheirGradients) {
   const PlannedCard card(*find_hardware("rtx-4090"), 0);
   const PlanDocument clipped = planned(kFull, card).document;
-  const PlanDocument unclipped =
-      planned(with(kFull, {"max_grad_norm=0", "optim_in_backward=true"}), card).document;
+  const PlanDocument unclipped = planned(with(kFull, {"max_grad_norm=0"}), card).document;
   EXPECT_LT(waiting(unclipped), 0.05);
   EXPECT_GT(waiting(clipped), waiting(unclipped));
   EXPECT_LT(clipped.device.report.peak_bytes, int64_t{4} << 30);
+}
+
+// Small tensors are updated on the device, next to those that the host updates.
+TEST(ChooseStreaming, EveryFormIsAProgramThatHolds) {
+  const PlannedCard card(*find_hardware("rtx-4090"), 0);
+  const Words small{"model=smollm2-135m", "method=full", "max_length=256",
+                    "recompute=layer",    "init=random", "offload_threshold=64KiB"};
+  for (const char* updates : {"stream", "host", "none"})
+    for (const char* params : {"true", "false"})
+      for (const char* norm : {"0", "1"})
+        for (const char* window : {"0", "1MiB", "100MiB"}) {
+          const Words words = with(
+              small,
+              {std::string("offload_optimizer=") + updates, std::string("offload_params=") + params,
+               std::string("max_grad_norm=") + norm, std::string("offload_window=") + window});
+          const formats::Recipe recipe = formats::load_recipe("", words);
+          if (recipe.offload_optimizer == formats::OffloadOptimizer::none && !recipe.offload_params)
+            continue;
+          TrainingSpec spec = training_spec(recipe, models::find_model(recipe.model).config, card);
+          spec.verify = true;
+          EXPECT_GT(plan_training(spec, card).programs.size(), 0U);
+        }
 }
 
 TEST(ChooseStreaming, LeavesAWindowThatIsGiven) {

@@ -163,6 +163,28 @@ TEST(Rates, UnknownNamesAreBoundByTheRoofline) {
                    80000 / roofline.bytes_per_second + roofline.launch_seconds);
 }
 
+// What was measured counts, of a link the slower way; else a share of the maker's peak.
+TEST(Rates, TakeTheLinkAndTheHostsMemoryFromSamplesOfTheMachine) {
+  const RateSample product_sample = sample_of(product(256, 256, 256), 1e12);
+  const program::DataSheetRates peaks{.host_bytes_per_second = 64e9};
+  const Roofline planned = Rates({product_sample}, peaks).roofline();
+  EXPECT_DOUBLE_EQ(planned.host_bytes_per_second, 0.85 * 64e9);
+  const auto of_machine = [](std::string_view name, Work unit, double rate) {
+    return RateSample{std::string(name), {1e9}, unit, 1e9, 1e9 / rate};
+  };
+  const Rates rates({product_sample, of_machine(kLinkToDevice, Work::link_bytes, 50e9),
+                     of_machine(kLinkToHost, Work::link_bytes, 40e9),
+                     of_machine(kHostMemory, Work::host_bytes, 120e9)},
+                    peaks);
+  EXPECT_DOUBLE_EQ(rates.roofline().host_bytes_per_second, 40e9);
+  EXPECT_DOUBLE_EQ(rates.roofline().host_memory_bytes_per_second, 120e9);
+  EXPECT_DOUBLE_EQ(rates.roofline().bytes_per_second, planned.bytes_per_second);
+  EXPECT_NEAR(seconds_of(rates,
+                         "tensor a (1000000, 1000) f32\n"
+                         "y (1000000, 1000) f32 host = transfer(a)"),
+              4e9 / 40e9, 1e-3);
+}
+
 // TFLOP/s that a card with a peak of 989 is planned to reach.
 double planned_rate(const std::string& text, double segment_tokens) {
   const Rates rates = Rates::of_data_sheet({.bf16_flops_per_second = 989e12,

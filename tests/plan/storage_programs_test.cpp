@@ -59,7 +59,9 @@ std::vector<Case> cases() {
                           {"qlora, nested", spec_of(MethodKind::lora)},
                           {"a folder in 4 bits", spec_of(MethodKind::lora)},
                           {"random weights", spec_of(MethodKind::full)},
-                          {"random weights in 4 bits", spec_of(MethodKind::lora)}};
+                          {"random weights in 4 bits", spec_of(MethodKind::lora)},
+                          {"half frozen", spec_of(MethodKind::full)},
+                          {"half frozen without masters", spec_of(MethodKind::full)}};
   cases[1].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[1].spec.update.gradient = program::DType::bf16;
   cases[2].spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
@@ -68,6 +70,10 @@ std::vector<Case> cases() {
   for (const size_t nested : {6, 7, 9}) cases[nested].spec.quantization.emplace();
   cases[7].spec.model.stored = models::StoredNf4{.double_quant = true, .kept = {}};
   cases[8].spec.init_seed = cases[9].spec.init_seed = 42;
+  for (const models::Weight& weight : models::weights_of(cases[10].spec.model))
+    if (weight.layer != 1) cases[10].spec.frozen.push_back(weight.name);
+  cases[11].spec = cases[10].spec;
+  cases[11].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   return cases;
 }
 
@@ -139,6 +145,10 @@ TEST(StoragePrograms, ACheckpointHoldsWhatARunGoesOnFrom) {
     for (const std::string& name : names_of(job, {Role::moment, Role::master}))
       EXPECT_TRUE(saved.contains(name) && restored.contains(name)) << name;
     for (const Tensor& trainable : job.trainables) EXPECT_EQ(restored[trainable.name], 1);
+    for (const std::string& name : names_of(job, {Role::weight})) {
+      if (each.spec.method == MethodKind::lora) break;
+      EXPECT_TRUE(saved.contains(name) && restored[name] == 1) << name;
+    }
     const Program& restore = *job.find(ProgramName::restore);
     for (const Operation& operation : restore.operations) {
       if (operation.channel != Channel::storage) continue;
@@ -177,9 +187,14 @@ TEST(StoragePrograms, TheClockPricesTheFilesBytes) {
   spec.model.file_width = 4;
   EXPECT_NEAR(load_seconds(plan_training(spec, Target(false)), rates),
               4 * weights / kAssumedStorageBytesPerSecond, 1e-4);
-  // A calibration says nothing of files; what is made is not read.
-  const Rates measured({{"cast f32 > bf16", {1e8}, Work::bytes, 1e8, 0.02}});
+  // A first run's calibration says nothing of files, a full one does; what is made is not read.
+  const RateSample cast{"cast f32 > bf16", {1e8}, Work::bytes, 1e8, 1e-5};
+  const Rates measured({cast});
   EXPECT_EQ(load_basis(job, measured), "assumed");
+  spec.model.file_width = 2;
+  const Rates of_storage({cast, {std::string(kStorage), {1e9}, Work::storage_bytes, 1e9, 0.25}});
+  EXPECT_EQ(load_basis(job, of_storage), kCalibrated);
+  EXPECT_NEAR(load_seconds(job, of_storage), 2 * weights / 4e9, 1e-4);
   spec.init_seed = 1;
   const Job random = plan_training(spec, Target(false));
   EXPECT_LT(load_seconds(random, rates), load_seconds(job, rates) / 2);

@@ -22,6 +22,7 @@ class Dice {
   void fill(int32_t& value) { value = static_cast<int32_t>(engine_()); }
   void fill(int64_t& value) { value = one_in(2) ? below(10) : static_cast<int64_t>(engine_()); }
   void fill(FillForm& value) { value = static_cast<FillForm>(below(3)); }
+  void fill(RankGroup& value) { value = static_cast<RankGroup>(below(3)); }
   // Any bits that are no NaN.
   void fill(float& value) {
     do {
@@ -48,7 +49,7 @@ Tensor random_tensor(Dice& dice, size_t index, int64_t tensors) {
   Tensor tensor;
   tensor.name = random_name(dice, index);
   for (int64_t rank = dice.below(Shape::kMaxRank + 1); rank > 0; --rank)
-    tensor.shape.append(dice.one_in(9) ? 0 : dice.below(1 << 20));
+    tensor.shape.append(dice.one_in(9) ? 0 : dice.below(1 << 14));
   tensor.dtype = static_cast<DType>(dice.below(7));
   tensor.role = static_cast<Role>(dice.below(kRoleCount));
   tensor.space = static_cast<Space>(dice.below(kSpaceCount));
@@ -59,7 +60,12 @@ Tensor random_tensor(Dice& dice, size_t index, int64_t tensors) {
     tensor.space = Space::device;
     tensor.lifetime = Lifetime::program;
   }
+  if (dice.one_in(4)) {
+    tensor.whole = Shape{dice.below(50), dice.below(50)};
+    tensor.rank_step = dice.below(1000);
+  }
   if (!dice.one_in(3)) return tensor;
+  if (dice.one_in(4)) tensor.view.rank_step = dice.below(1000);
   tensor.view.base = static_cast<TensorId>(dice.below(tensors));
   tensor.view.strides = dense_strides(tensor.shape);
   if (dice.one_in(2)) dice.fill(tensor.view.offset);

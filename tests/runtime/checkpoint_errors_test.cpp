@@ -178,6 +178,19 @@ TEST_F(CheckpointErrors, OtherModulesOrRank) {
   EXPECT_TRUE(contains(message(save(wide), all), "expected [4, 12]"));
 }
 
+TEST_F(CheckpointErrors, OtherFrozenModules) {
+  const TinyOptions all = tiny(plan::MethodKind::full);
+  TinyOptions some = all;
+  some.frozen = {"model.norm.weight"};
+  const std::string surplus = message(save(all), some);
+  EXPECT_TRUE(contains(surplus, "holds 'm"));
+  EXPECT_TRUE(contains(surplus, "model.norm.weight', which this job does not keep"));
+  EXPECT_TRUE(contains(surplus, "freeze_modules"));
+  const std::string missing = message(save(some), all);
+  EXPECT_TRUE(contains(missing, "model.norm.weight', which this job keeps"));
+  EXPECT_TRUE(contains(missing, "trainable_modules"));
+}
+
 TEST_F(CheckpointErrors, OfAnotherTrainer) {
   folder_.write("checkpoint-9/trainer_state.json", R"({"global_step": 9, "epoch": 1.0})");
   EXPECT_TRUE(contains(message(folder_ / "checkpoint-9", tiny(plan::MethodKind::lora)),

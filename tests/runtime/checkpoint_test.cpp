@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <map>
 
 #include "base/small_disk.h"
 #include "base/temporary_folder.h"
@@ -60,6 +61,42 @@ TEST_F(Checkpoint, RestoresEveryBitForEveryMethodAndOptimizer) {
         EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
       EXPECT_EQ(again.floats("inverse_frequencies"), models::inverse_frequencies(run.spec().model));
     }
+}
+
+// All weights are in the model's files, and those that are frozen as they were loaded.
+TEST_F(Checkpoint, HoldsWhatIsFrozenWithTheBitsThatWereLoaded) {
+  for (const auto& [compute, optimizer] :
+       {std::pair{DType::f32, methods::OptimizerKind::adamw},
+        std::pair{DType::bf16, methods::OptimizerKind::adamw},
+        std::pair{DType::bf16, methods::OptimizerKind::adamw_bf16}}) {
+    TinyOptions options = tiny(plan::MethodKind::full, compute, optimizer);
+    options.model = testing::golden_config("basic");
+    options.frozen = {"model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
+                      "model.norm.weight"};
+    TinyRun run(options);
+    load_weights(testing::golden("basic") / "model", options.model, run.executor());
+    run.executor().run(program::ProgramName::prepare);
+    std::map<std::string, std::string> loaded;
+    for (const std::string& name : options.frozen) loaded[name] = run.bytes(name);
+    fill_state(run, 17);
+    const fs::path saved =
+        save_checkpoint(options_for(run, folder_.path()), state_at(7), run.executor());
+
+    const formats::TensorIndex files(saved, "model");
+    EXPECT_EQ(files.tensors().size(), models::weights_of(options.model).size());
+    TinyRun again(options);
+    restore_checkpoint(saved, options.model, again.executor());
+    again.executor().run(program::ProgramName::prepare);
+    for (const models::Weight& weight : models::weights_of(options.model))
+      EXPECT_TRUE(run.bytes(weight.name) == again.bytes(weight.name)) << weight.name;
+    for (const auto& [name, bytes] : loaded) {
+      EXPECT_TRUE(again.bytes(name) == bytes) << name;
+      EXPECT_FALSE(again.executor().has(program::first_moment_name(name))) << name;
+      EXPECT_FALSE(again.executor().has(program::master_name(name))) << name;
+    }
+    for (const std::string& name : run.state_names())
+      EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
+  }
 }
 
 TEST_F(Checkpoint, OfFullTrainingIsAModelFolder) {

@@ -49,6 +49,7 @@ struct TinyOptions {
   plan::MethodKind method = plan::MethodKind::full;
   program::DType compute = program::DType::f32;
   methods::OptimizerKind optimizer = methods::OptimizerKind::adamw;
+  std::vector<std::string> frozen{};  // names of weights
   int64_t lora_r = 4;
   std::vector<std::string> target_modules{"all-linear"};
   std::optional<passes::QuantizeOptions> quantization{};  // of the frozen linears
@@ -57,6 +58,8 @@ struct TinyOptions {
   std::optional<int64_t> init_seed{};  // weights are made; nothing: read
   bool adapter_in_files = false;
   int64_t adapter_seed = 0;  // where it is made
+  passes::DealOptions ranks{};
+  const comm::Mesh* mesh = nullptr;  // of those ranks
 };
 
 inline plan::TrainingSpec spec_of(const TinyOptions& options) {
@@ -68,6 +71,7 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.lora.target_modules = options.target_modules;
   spec.quantization = options.quantization;
   spec.update.optimizer = options.optimizer;
+  spec.frozen = options.frozen;
   spec.compute = options.compute;
   spec.rows = 1;
   spec.row_tokens = 8;
@@ -75,6 +79,7 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.init_seed = options.init_seed;
   spec.adapter_in_files = options.adapter_in_files;
   spec.lora.seed = options.adapter_seed;
+  spec.ranks = options.ranks;
   return spec;
 }
 
@@ -82,9 +87,10 @@ class TinyRun {
  public:
   explicit TinyRun(const TinyOptions& options = {})
       : spec_(spec_of(options)),
-        backend_(backends::open_backend(options.backend, {.threads = options.threads})),
+        backend_(backends::open_backend(options.backend,
+                                        {.threads = options.threads, .mesh = options.mesh})),
         job_(plan::plan_training(spec_, *backend_)),
-        executor_(job_, *backend_) {}
+        executor_(job_, *backend_, options.mesh) {}
 
   runtime::Executor& executor() { return executor_; }
   const plan::TrainingSpec& spec() const { return spec_; }

@@ -1,5 +1,5 @@
-// Twenty steps of LoRA and full AdamW against PEFT and PyTorch, loss and gradient norm within 1e-3;
-// and learning rates against transformers' schedules.
+// Twenty steps of LoRA and full AdamW, of all weights and of some, against PEFT and PyTorch, loss
+// and gradient norm within 1e-3; and learning rates against transformers' schedules.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "golden_case.h"
+#include "plan/frozen_weights.h"
 #include "train/lr_schedule.h"
 
 namespace snug::test {
@@ -19,10 +20,17 @@ Json read_json(const std::string& path) {
   return Json::parse(stream);
 }
 
+std::vector<std::string> frozen_weights(const Json& settings) {
+  formats::Recipe recipe;
+  recipe.freeze_modules = settings.value("freeze_modules", std::vector<std::string>{});
+  return plan::frozen_weights(recipe, models::find_model(settings["model"]).config);
+}
+
 plan::TrainingSpec curve_spec(const Json& settings) {
   plan::TrainingSpec spec;
   spec.method = plan::MethodKind::full;
   spec.compute = program::DType::f32;
+  spec.frozen = frozen_weights(settings);
   if (settings["method"] == "qlora") spec.quantization.emplace();
   spec.rows = settings["per_device_train_batch_size"];
   spec.row_tokens = settings["max_length"];
@@ -97,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, Curves,
     testing::Combine(testing::ValuesIn(golden_backends()),
                      testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
-                                     "curve_full", "curve_full_accumulated")),
+                                     "curve_full", "curve_full_accumulated", "curve_full_frozen")),
     [](const auto& test) { return std::get<1>(test.param) + "_" + std::get<0>(test.param); });
 
 TEST(Schedules, EqualTransformers) {

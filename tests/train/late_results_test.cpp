@@ -42,7 +42,7 @@ class EmulatedRun {
         loader_(data_.training->rows, spec_.rows, spec_.row_tokens, executor_),
         metrics_(formats::JsonLines::create(folder_ / "metrics.jsonl")),
         progress_(0, kSteps),
-        trainer_(options_, executor_, loader_, nullptr, metrics_, progress_) {
+        trainer_(options_, executor_, loader_, nullptr, &metrics_, &progress_) {
     runtime::random_weights(model_.config, executor_);
     runtime::initialise_adapter(executor_);
     executor_.run(program::ProgramName::prepare);

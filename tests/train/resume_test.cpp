@@ -103,6 +103,31 @@ TEST(Resume, AnUpdateInTheBackwardPassEndsWithTheSameBits) {
                   "model/model.safetensors");
 }
 
+TEST(Resume, FullWithFrozenModulesEndsWithTheSameBits) {
+  expect_same_end({"method=full", "trainable_modules=layers.[23],model.norm", "recompute=layer",
+                   "freeze_modules=q_proj,k_proj", "lora_dropout=0"},
+                  "model/model.safetensors");
+}
+
+TEST(Resume, OtherFrozenModulesAreRefused) {
+  const testing::TemporaryFolder folder;
+  const fs::path output = folder.path() / "run";
+  const std::vector<std::string> first{"method=full", "freeze_modules=layers.[01]", "max_steps=1",
+                                       "lora_dropout=0"};
+  ASSERT_EQ(run_snug(words(output, first)).exit_code, 0);
+  const std::vector<std::string> on{"method=full", "lora_dropout=0", "max_steps=2",
+                                    "resume_from_checkpoint=auto"};
+  for (const char* other : {"freeze_modules=layers.0", "trainable_modules=layers.[23]"}) {
+    const BinaryRun resumed = run_snug(words(output, joined(on, {other})));
+    EXPECT_EQ(resumed.exit_code, 2);
+    EXPECT_NE(resumed.output().find("of another run: freeze_modules was layers.[01] and is "),
+              std::string::npos)
+        << resumed.output();
+  }
+  const BinaryRun same = run_snug(words(output, joined(on, {"freeze_modules=layers.[01]"})));
+  EXPECT_EQ(same.exit_code, 0) << same.output();
+}
+
 TEST(Resume, ASignalSavesACheckpoint) {
   const testing::TemporaryFolder folder;
   const fs::path output = folder.path() / "run";

@@ -115,7 +115,7 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const testing::TemporaryFolder folder;
   auto metrics = formats::JsonLines::create(folder / "metrics.jsonl");
   Progress progress(0, 8);
-  Trainer trainer(options, executor, loader, nullptr, metrics, progress);
+  Trainer trainer(options, executor, loader, nullptr, &metrics, &progress);
   runtime::TrainerState state;
   const std::atomic<int> no_signal{0};
   const auto step = [&] {

@@ -4,12 +4,17 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
 
+namespace snug::backends {
+class HostCollectives;
+}
+
 namespace snug::backends::cpu {
 
 struct CpuContext {
   Isa isa = Isa::v2;
   const Kernels& kernels;
   int threads = 1;
+  HostCollectives* collectives = nullptr;  // null where nothing runs
 };
 
 // With the kernels of an instruction set, which need not be this processor's unless they run.

@@ -66,7 +66,12 @@ CpuContext open_context(int threads) {
 }
 
 CpuBackend::CpuBackend(const BackendOptions& options)
-    : context_(open_context(options.threads)), device_budget_bytes_(options.device_memory_bytes) {}
+    : collectives_(options.mesh),
+      context_(open_context(options.threads)),
+      device_budget_bytes_(options.device_memory_bytes),
+      node_ranks_(options.node_ranks) {
+  context_.collectives = &collectives_;
+}
 
 std::string CpuBackend::library_versions() const {
   const bool without_tiles = context_.isa == Isa::amx && !onednn_has_tiles();
@@ -77,7 +82,7 @@ std::string CpuBackend::library_versions() const {
 
 int64_t CpuBackend::capacity_bytes(program::Space space) const {
   if (space == program::Space::device && device_budget_bytes_ > 0) return device_budget_bytes_;
-  return base::available_memory_bytes();
+  return base::available_memory_bytes() / node_ranks_;
 }
 
 bool CpuBackend::runs(const program::OperationView& view) const {

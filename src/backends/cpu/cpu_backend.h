@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/context.h"
+#include "backends/host_collectives.h"
 
 namespace snug::backends::cpu {
 
@@ -29,11 +30,14 @@ class CpuBackend : public Backend {
   void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
   // On the calling thread.
   void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
+  int shard_rank() const override { return collectives_.shard_rank(); }
   void synchronise() override {}
 
  private:
+  HostCollectives collectives_;
   CpuContext context_;
   int64_t device_budget_bytes_ = 0;  // 0: what the machine has
+  int64_t node_ranks_ = 1;           // that share it
 };
 
 }  // namespace snug::backends::cpu

@@ -12,18 +12,16 @@ namespace {
 // again.
 constexpr int64_t kTileRows = 32 * kGemmRows;
 constexpr int64_t kTileColumns = 12 * kGemmColumns;
-constexpr int64_t kStep = 256;
-
-constexpr int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value, unit) * unit; }
+constexpr int64_t kPackedDepth = 256;
 
 // Floats of one thread: a's block, then b's.
 int64_t packed_a_size(const MatmulSpec& spec) {
-  return round_up(std::min(spec.m, kTileRows), kGemmRows) * std::min(spec.k, kStep);
+  return round_up(std::min(spec.m, kTileRows), kGemmRows) * std::min(spec.k, kPackedDepth);
 }
 
 int64_t packed_size(const MatmulSpec& spec) {
   return round_up(packed_a_size(spec) + round_up(std::min(spec.n, kTileColumns), kGemmColumns) *
-                                            std::min(spec.k, kStep),
+                                            std::min(spec.k, kPackedDepth),
                   16);
 }
 
@@ -54,8 +52,8 @@ void multiply_tile(const MatmulSpec& spec, const MatmulOperands& operands, const
   const auto* a = reinterpret_cast<const float*>(operands.a) + tile.row * spec.a_strides[0];
   const auto* b = reinterpret_cast<const float*>(operands.b) + tile.column * spec.b_strides[1];
   float* packed_b = packed + packed_a_size(spec);
-  for (int64_t p = 0; p < spec.k; p += kStep) {
-    const int64_t k = std::min(kStep, spec.k - p);
+  for (int64_t p = 0; p < spec.k; p += kPackedDepth) {
+    const int64_t k = std::min(kPackedDepth, spec.k - p);
     kernels.pack_a({a + p * spec.a_strides[1], spec.a_strides[0], spec.a_strides[1]}, tile.rows, k,
                    packed);
     kernels.pack_b({b + p * spec.b_strides[0], spec.b_strides[0], spec.b_strides[1]}, k,

@@ -15,8 +15,6 @@ constexpr int64_t kMinRows = 64;
 // A block's logits, 1 KiB wide in bf16, and its part of the weight stay in the second-level cache.
 constexpr int64_t kBlockColumns = 1024;
 
-constexpr int64_t round_up(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
-
 // Products with a block of columns.
 struct BlockShape {
   int64_t rows;
@@ -120,10 +118,10 @@ LossPlan::LossPlan(const LossShape& shape, const CpuContext& context)
 void LossPlan::lay_out() {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   const int64_t rows = shape_.chunk_rows;
-  hidden_offset_ = round_up(shape_.tokens * static_cast<int64_t>(sizeof(int32_t)));
-  dhidden_offset_ = hidden_offset_ + round_up(rows * shape_.width * base::size_of(shape_.type));
-  logits_offset_ = dhidden_offset_ + (shape_.train ? round_up(rows * shape_.width * kFloat) : 0);
-  scratch_offset_ = logits_offset_ + round_up(rows * shape_.vocab * kFloat);
+  hidden_offset_ = whole_lines(shape_.tokens * static_cast<int64_t>(sizeof(int32_t)));
+  dhidden_offset_ = hidden_offset_ + whole_lines(rows * shape_.width * base::size_of(shape_.type));
+  logits_offset_ = dhidden_offset_ + (shape_.train ? whole_lines(rows * shape_.width * kFloat) : 0);
+  scratch_offset_ = logits_offset_ + whole_lines(rows * shape_.vocab * kFloat);
   int64_t scratch = 0;
   for_each_product(chunks_, [&](const Product& product) {
     scratch = std::max(scratch, product.scratch_bytes());

@@ -16,8 +16,6 @@ using program::Matmul;
 // then added: this much keeps the rows in the second-level cache on their way.
 constexpr int64_t kRoundedBytes = int64_t{1} << 20;
 
-constexpr int64_t round_up(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
-
 MatmulSpec spec_of(const Matmul& matmul, const program::OperationView& view) {
   const MatrixLayout a = matrix_layout(view[Matmul::kA]);
   const MatrixLayout b = matrix_layout(view[Matmul::kB]);
@@ -50,7 +48,7 @@ MatmulSpec spec_of(const Matmul& matmul, const program::OperationView& view) {
 }
 
 // The product of some rows, in fp32 and without gaps.
-MatmulSpec rows_of(MatmulSpec spec, int64_t rows) {
+MatmulSpec some_rows_of(MatmulSpec spec, int64_t rows) {
   spec.m = rows;
   spec.c_type = base::DType::f32;
   spec.c_stride = spec.n;
@@ -71,8 +69,9 @@ class PreparedMatmul : public Prepared {
     const int64_t fitting = kRoundedBytes / (spec_.n * static_cast<int64_t>(sizeof(float)));
     block_rows_ = std::clamp<int64_t>(fitting / 16 * 16, 16, std::max<int64_t>(spec_.m, 16));
     block_rows_ = std::min(block_rows_, spec_.m);
-    whole_.emplace(rows_of(spec_, block_rows_), context);
-    if (spec_.m % block_rows_ != 0) rest_.emplace(rows_of(spec_, spec_.m % block_rows_), context);
+    whole_.emplace(some_rows_of(spec_, block_rows_), context);
+    if (spec_.m % block_rows_ != 0)
+      rest_.emplace(some_rows_of(spec_, spec_.m % block_rows_), context);
   }
 
   void create() const {
@@ -85,7 +84,7 @@ class PreparedMatmul : public Prepared {
   }
   // Of the fp32 rows, before the scratch of the product.
   int64_t product_bytes() const {
-    return round_up(block_rows_ * spec_.n * static_cast<int64_t>(sizeof(float)));
+    return whole_lines(block_rows_ * spec_.n * static_cast<int64_t>(sizeof(float)));
   }
   const MatmulSpec& spec() const { return spec_; }
   int64_t block_rows() const { return block_rows_; }

@@ -41,9 +41,10 @@ void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
 
 // A product that reads the codes once for each few rows: for decoding. With more rows the values
 // are made first.
-bool supports(const program::MatmulNf4&, const program::OperationView& view, const CpuContext&) {
+bool supports(const program::MatmulNf4& matmul, const program::OperationView& view,
+              const CpuContext&) {
   const program::Shape& x = view[program::MatmulNf4::kX].shape;
-  return x.rows() <= kNf4Rows && x.columns() % program::kNf4BlockSize == 0;
+  return !matmul.addend && x.rows() <= kNf4Rows && x.columns() % program::kNf4BlockSize == 0;
 }
 
 // x in the type and order of the kernel.

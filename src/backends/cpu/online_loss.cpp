@@ -19,7 +19,7 @@ using base::DType;
 constexpr int64_t kChunkRows = 1024;
 // Of a packed block of the weight, in one of its two forms: both stay in a second-level cache of
 // 2 MiB next to the logits and sums of some rows.
-constexpr int64_t kBlockBytes = int64_t{448} << 10;
+constexpr int64_t kWeightBlockBytes = int64_t{448} << 10;
 // A block's exponentials are multiplied along its entries, and the sums read and written once:
 // fewer entries make that a large part.
 constexpr int64_t kMinEntries = 192;
@@ -27,8 +27,6 @@ constexpr int64_t kMinEntries = 192;
 constexpr int64_t kRows = 128;
 // Between rows of exponentials: strides of a power of two would fall into few sets of a cache.
 constexpr int64_t kGap = 32;
-
-constexpr int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value, unit) * unit; }
 
 struct RowState {
   float largest;
@@ -207,23 +205,22 @@ int64_t online_chunk_rows(int64_t tokens) {
 }
 
 OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
-  constexpr int64_t kLine = 64;
   constexpr int64_t kFloat = sizeof(float);
   depth = round_up(shape.width, kWidePanel);
   hidden_stride = depth + kGap;
   chunk_rows = shape.chunk_rows;
-  const int64_t fitting = kBlockBytes / (2 * depth) / kWidePanel * kWidePanel;
+  const int64_t fitting = kWeightBlockBytes / (2 * depth) / kWidePanel * kWidePanel;
   block_entries =
       std::min(std::clamp<int64_t>(fitting, kMinEntries, 512), round_up(shape.vocab, kWidePanel));
   const int64_t rows = std::min(kRows, chunk_rows);
   const int64_t stride = block_entries + kGap;
   exponentials_offset = rows * stride * kFloat;
-  thread_bytes = exponentials_offset + round_up(rows * stride * 2, kLine);
+  thread_bytes = exponentials_offset + whole_lines(rows * stride * 2);
   const int64_t weight_bytes = block_entries * depth * 2;
-  hidden_offset = round_up(shape.tokens * static_cast<int64_t>(sizeof(int32_t)), kLine);
+  hidden_offset = whole_lines(shape.tokens * static_cast<int64_t>(sizeof(int32_t)));
   sums_offset = hidden_offset + chunk_rows * hidden_stride * 2;
   rows_offset = sums_offset + (shape.train ? chunk_rows * depth * kFloat : 0);
-  keys_offset = rows_offset + round_up(chunk_rows * static_cast<int64_t>(sizeof(RowState)), kLine);
+  keys_offset = rows_offset + whole_lines(chunk_rows * static_cast<int64_t>(sizeof(RowState)));
   values_offset = keys_offset + weight_bytes;
   threads_offset = values_offset + (shape.train ? weight_bytes : 0);
   workspace_bytes_ = threads_offset + context.threads * thread_bytes;

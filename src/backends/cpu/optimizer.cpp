@@ -21,29 +21,21 @@ float scalar_of(const Buffer& buffer) {
   return *buffer.as<const float>();
 }
 
-// What all elements of a step share, made in double precision as torch makes it.
 AdamWStep step_of(const AdamW& adamw, const Invocation& invocation) {
   const int32_t count = *integers_of(invocation[AdamW::kStep]);
-  const auto learning_rate = static_cast<double>(scalar_of(invocation[AdamW::kLearningRate]));
-  const auto correction = [&](float beta) {
-    return 1.0 - std::pow(static_cast<double>(beta), static_cast<double>(count));
-  };
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
   return {.factor = scalar_of(invocation[AdamW::kFactor]),
-          .keep = static_cast<float>(1.0 - learning_rate * static_cast<double>(adamw.weight_decay)),
           .beta1 = adamw.beta1,
           .beta2 = adamw.beta2,
-          .step_size = static_cast<float>(learning_rate / correction(adamw.beta1)),
-          .inverse_second_correction = static_cast<float>(1.0 / correction(adamw.beta2)),
           .epsilon = adamw.epsilon,
+          .of_step = adamw_factors({.learning_rate = scalar_of(invocation[AdamW::kLearningRate]),
+                                    .weight_decay = adamw.weight_decay,
+                                    .beta1 = adamw.beta1,
+                                    .beta2 = adamw.beta2,
+                                    .epsilon = adamw.epsilon,
+                                    .step = count}),
           .key = {key[0], key[1]}};
-}
-
-Rows whole(const Buffer& buffer) {
-  const Rows flat = flattened(rows_of(buffer));
-  SNUG_CHECK(flat.rows == 1, "an optimizer's tensor is not contiguous");
-  return flat;
 }
 
 // One double a block of elements of each gradient.
@@ -98,10 +90,10 @@ bool supports(const AdamW& adamw, const program::OperationView& view, const CpuC
 void run(const AdamW& adamw, const Invocation& invocation, CpuContext& context) {
   const AdamWStep step = step_of(adamw, invocation);
   if (std::isnan(step.factor)) return;
-  const std::array tensors{whole(invocation[AdamW::kGradient]), whole(invocation[AdamW::kWeight]),
-                           whole(invocation[AdamW::kFirstMoment]),
-                           whole(invocation[AdamW::kSecondMoment]),
-                           whole(invocation[adamw.has_master ? AdamW::kMaster : AdamW::kWeight])};
+  const std::array tensors{
+      one_row_of(invocation[AdamW::kGradient]), one_row_of(invocation[AdamW::kWeight]),
+      one_row_of(invocation[AdamW::kFirstMoment]), one_row_of(invocation[AdamW::kSecondMoment]),
+      one_row_of(invocation[adamw.has_master ? AdamW::kMaster : AdamW::kWeight])};
   const OptimizerKernels& kernels = *context.kernels.optimizer;
   const auto advance = adamw.stochastic ? kernels.adamw_stochastic[tensors[0].element]
                                         : kernels.adamw[tensors[0].element][tensors[1].element];
@@ -111,7 +103,7 @@ void run(const AdamW& adamw, const Invocation& invocation, CpuContext& context) 
                    .first_moment = at[2],
                    .second_moment = at[3],
                    .master = reinterpret_cast<float*>(at[4]),
-                   .first = first,
+                   .first = invocation[AdamW::kWeight].first + first,
                    .n = n});
   });
 }

@@ -52,30 +52,22 @@ DynamicCodec unsigned_codec() {
   return tables.codec();
 }
 
-// Corrections are made in double precision, as torch makes them.
 AdamW8bitStep step_of(const AdamW8bit& adamw, const Invocation& invocation) {
   const int32_t count = *integers_of(invocation[AdamW8bit::kStep]);
-  const double rate = static_cast<double>(*invocation[AdamW8bit::kLearningRate].as<const float>());
-  const auto correction = [&](float beta) {
-    return 1.0 - std::pow(static_cast<double>(beta), static_cast<double>(count));
-  };
-  const double root = std::sqrt(correction(adamw.beta2));
+  const AdamWRates rates{.learning_rate = *invocation[AdamW8bit::kLearningRate].as<const float>(),
+                         .weight_decay = adamw.weight_decay,
+                         .beta1 = adamw.beta1,
+                         .beta2 = adamw.beta2,
+                         .epsilon = adamw.epsilon,
+                         .step = count};
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
   return {.factor = *invocation[AdamW8bit::kFactor].as<const float>(),
           .beta1 = adamw.beta1,
           .beta2 = adamw.beta2,
-          .step_size = static_cast<float>(rate * root / correction(adamw.beta1)),
-          .epsilon = static_cast<float>(root * static_cast<double>(adamw.epsilon)),
-          .keep = static_cast<float>(1.0 - rate * static_cast<double>(adamw.weight_decay)),
+          .of_step = adamw_8bit_factors(rates, std::sqrt(adamw_correction(adamw.beta2, count))),
           .key = {key[0], key[1]},
           .codec = {signed_codec(), unsigned_codec()}};
-}
-
-Rows whole(const Buffer& buffer) {
-  const Rows flat = flattened(rows_of(buffer));
-  SNUG_CHECK(flat.rows == 1, "an optimizer's tensor is not contiguous");
-  return flat;
 }
 
 bool supports(const AdamW8bit&, const program::OperationView& view, const CpuContext&) {
@@ -89,8 +81,8 @@ bool supports(const AdamW8bit&, const program::OperationView& view, const CpuCon
 void run(const AdamW8bit& adamw, const Invocation& invocation, CpuContext& context) {
   const AdamW8bitStep step = step_of(adamw, invocation);
   if (std::isnan(step.factor)) return;
-  const Rows gradient = whole(invocation[AdamW8bit::kGradient]);
-  const Rows weight = whole(invocation[AdamW8bit::kWeight]);
+  const Rows gradient = one_row_of(invocation[AdamW8bit::kGradient]);
+  const Rows weight = one_row_of(invocation[AdamW8bit::kWeight]);
   auto* first_codes = invocation[AdamW8bit::kFirstMoment].as<uint8_t>();
   auto* second_codes = invocation[AdamW8bit::kSecondMoment].as<uint8_t>();
   auto* first_scales = invocation[AdamW8bit::kFirstScale].as<float>();
@@ -103,7 +95,7 @@ void run(const AdamW8bit& adamw, const Invocation& invocation, CpuContext& conte
                    .weight = weight.at(0, begin),
                    .codes = {first_codes + begin, second_codes + begin},
                    .scales = {first_scales + block, second_scales + block},
-                   .first = begin,
+                   .first = invocation[AdamW8bit::kWeight].first + begin,
                    .n = end - begin});
   });
 }

@@ -11,6 +11,9 @@
 namespace snug::backends::cpu {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value, unit) * unit; }
+// What follows so many bytes begins on a cache line of its own.
+constexpr int64_t whole_lines(int64_t bytes) { return round_up(bytes, 64); }
 
 // Calls f(block) for every block in [0, blocks), in any order, on all threads. f must not throw.
 // Blocks are handed out one at a time, so uneven ones balance.

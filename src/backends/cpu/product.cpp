@@ -16,8 +16,6 @@ namespace {
 using base::DType;
 using Add = MatmulSpec::Add;
 
-constexpr int64_t round_up(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
-
 MatmulSpec in_place_of(MatmulSpec spec) {
   spec.add = Add::destination;
   spec.addend_type = DType::f32;
@@ -41,13 +39,13 @@ int64_t close_factor(int64_t rows, int64_t columns, DType type, int64_t (&stride
   int64_t& stride = strides[transposed ? 1 : 0];
   if (stride == length) return 0;
   stride = length;
-  return lines == 1 ? 0 : round_up(rows * columns * base::size_of(type));
+  return lines == 1 ? 0 : whole_lines(rows * columns * base::size_of(type));
 }
 
 int64_t close_result(const MatmulSpec& spec, DType type, int64_t& stride) {
   if (stride == spec.n) return 0;
   stride = spec.n;
-  return spec.m == 1 ? 0 : round_up(spec.m * spec.n * base::size_of(type));
+  return spec.m == 1 ? 0 : whole_lines(spec.m * spec.n * base::size_of(type));
 }
 
 // The inner dimension of a step. Of a transposed bf16 factor oneDNN 2.6.3 makes 0.5 to 0.7 TFLOP/s
@@ -143,7 +141,8 @@ void Product::make_steps() {
     if (addend_may_be_destination(spec)) step.in_place = &matmul_primitive(in_place_of(spec));
     for (const MatmulPrimitive* primitive : {step.primitive, step.in_place})
       if (primitive != nullptr)
-        own_scratch_bytes_ = std::max(own_scratch_bytes_, round_up(cpu::scratch_bytes(*primitive)));
+        own_scratch_bytes_ =
+            std::max(own_scratch_bytes_, whole_lines(cpu::scratch_bytes(*primitive)));
     steps_.push_back(step);
   }
 }

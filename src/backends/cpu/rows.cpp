@@ -38,6 +38,12 @@ Rows flattened(const Rows& rows) {
   return flat;
 }
 
+Rows one_row_of(const Buffer& buffer) {
+  const Rows flat = flattened(rows_of(buffer));
+  SNUG_CHECK(flat.rows == 1, "a tensor is not contiguous");
+  return flat;
+}
+
 const int32_t* integers_of(const Buffer& buffer) {
   SNUG_CHECK(buffer.dtype == base::DType::i32, "an integer tensor is {}",
              base::name_of(buffer.dtype));

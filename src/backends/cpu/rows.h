@@ -32,6 +32,8 @@ struct Rows {
 Rows rows_of(const Buffer& buffer);
 // The same, seen as one row where it can be.
 Rows flattened(const Rows& rows);
+// A tensor without gaps as one row; any other fails a CHECK.
+Rows one_row_of(const Buffer& buffer);
 // The first element of an i32 tensor whose elements lie side by side.
 const int32_t* integers_of(const Buffer& buffer);
 

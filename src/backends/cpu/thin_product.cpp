@@ -30,8 +30,6 @@ constexpr int64_t kPartColumns = 1536;
 // Elements that one thread packs in less time than another takes to wake.
 constexpr int64_t kPackedAlone = int64_t{1} << 16;
 
-constexpr int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value, unit) * unit; }
-
 // The product, transposed where that makes n the thin dimension, and its scratch in bytes.
 struct Thin {
   bool spreads;  // k is the thin dimension

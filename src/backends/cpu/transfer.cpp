@@ -1,9 +1,10 @@
 // Both ends lie in the same memory and the same threads copy that compute: a transfer is done at
-// once.
+// once. What ranks do together is waited for.
 #include <cstring>
 
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/parallel.h"
+#include "backends/host_collectives.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -23,7 +24,9 @@ void run(const program::Transfer&, const Invocation& invocation, CpuContext&) {
   copy_with_all_threads(invocation[program::Transfer::kX], invocation[program::Transfer::kY]);
 }
 
-void run(const program::Await&, const Invocation&, CpuContext&) {}
+void run(const program::Await&, const Invocation& invocation, CpuContext& context) {
+  context.collectives->await(invocation);
+}
 
 }  // namespace
 

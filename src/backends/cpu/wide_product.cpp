@@ -22,11 +22,9 @@ constexpr int64_t kMaxRows = 256;
 // Blocks of rows, where there are so many: enough to keep a few threads equally busy.
 constexpr int64_t kManyBlocks = 8;
 // Steps of k through c: as long as a part of b that is half as wide as it is deep may be.
-constexpr int64_t kStep = 1024;
+constexpr int64_t kMaxDepth = 1024;
 // Rows at a multiple of this many bytes fall into few sets of the first-level cache.
 constexpr int64_t kBadStride = 2048;
-
-constexpr int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value, unit) * unit; }
 
 struct Wide {
   int64_t step;           // of k
@@ -50,7 +48,7 @@ int64_t piece_of(int64_t total, int64_t most) {
 Wide wide_of(const MatmulSpec& spec) {
   Wide wide{};
   const bool transposed = spec.a_strides[1] != 1;
-  wide.step = transposed && spec.c_type == DType::f32 ? piece_of(spec.k, kStep) : spec.k;
+  wide.step = transposed && spec.c_type == DType::f32 ? piece_of(spec.k, kMaxDepth) : spec.k;
   wide.low_depth = round_up(spec.low.k, kWidePanel);
   const int64_t depth = round_up(wide.step, kWidePanel) + wide.low_depth;
   wide.part_columns = piece_of(spec.n, kPartBytes / (2 * depth));

@@ -16,7 +16,7 @@ using program::AttentionGrad;
 using program::OperationView;
 
 template <typename Attributes>
-AttentionForm form_of(const Attributes& attention) {
+AttentionForm attention_form_of(const Attributes& attention) {
   return {static_cast<int32_t>(attention.heads),
           static_cast<int32_t>(attention.kv_heads),
           static_cast<int32_t>(attention.head_dim),
@@ -30,7 +30,7 @@ template <typename Attributes>
 RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, int64_t q_tokens,
                      int64_t k_tokens) {
   auto* ranges = invocation.workspace.as<TokenRange>();
-  return {.shape = {form_of(attention), q_tokens, k_tokens},
+  return {.shape = {attention_form_of(attention), q_tokens, k_tokens},
           .segments = invocation[Attributes::kQBounds].shape.rows(),
           .q_bounds = integers_of(invocation[Attributes::kQBounds]),
           .k_bounds = integers_of(invocation[Attributes::kKBounds]),

@@ -57,6 +57,13 @@ Device open_device() {
   return device;
 }
 
+bool kernels_begin_early() {
+  constexpr int kCapability = 90;  // of the instructions in device.cuh
+  static const bool answer = 10 * attribute(cudaDevAttrComputeCapabilityMajor) >= kCapability &&
+                             kernel_capability() >= kCapability && is_on("SNUG_CUDA_EARLY_KERNELS");
+  return answer;
+}
+
 bool is_on(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr) return true;

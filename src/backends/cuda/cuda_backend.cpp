@@ -46,6 +46,7 @@ CudaBackend::CudaBackend(const BackendOptions& options)
       device_budget_bytes_(options.device_memory_bytes),
       records_(is_on("SNUG_CUDA_GRAPHS")) {
   context_->cublas_lt.set_times(options.chooses_by_timing && is_on("SNUG_CUDA_TIMING"));
+  (void)kernels_begin_early();  // what the environment says of it is looked at now
 }
 
 CudaBackend::~CudaBackend() = default;

@@ -22,10 +22,32 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
     CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     shape.shared_bytes));
-  const dim3 grid(shape.grid.x, shape.grid.y, shape.grid.z);
-  const dim3 block(shape.block.x, shape.block.y, shape.block.z);
-  kernel<<<grid, block, static_cast<size_t>(shape.shared_bytes), stream>>>(arguments...);
-  CUDA_CHECK(cudaGetLastError());
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(shape.grid.x, shape.grid.y, shape.grid.z);
+  config.blockDim = dim3(shape.block.x, shape.block.y, shape.block.z);
+  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = shape.begins_early && kernels_begin_early() ? 1 : 0;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+}
+
+// In a kernel that begins early: returns when all kernels before it in the stream have ended, and
+// what they wrote can be read. Elsewhere it returns at once.
+__device__ inline void wait_for_kernels_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the kernel after this one begin, if it begins early, as soon as every block has come here.
+__device__ inline void let_next_kernel_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // The block's dynamic shared memory; 16-byte aligned, undefined at first.

@@ -34,8 +34,10 @@ FewRowsPart<Bf16Weight> part_of(const FewRowsProduct& product) {
 }
 
 FewRowsPart<StoredNf4> part_of(const FewRowsNf4Product& product) {
-  return {
-      .weight = product.weight, .addend = {}, .y = product.y.operand, .outputs = product.y.columns};
+  return {.weight = product.weight,
+          .addend = product.addend,
+          .y = product.y.operand,
+          .outputs = product.y.columns};
 }
 
 bool suits_tensor_cores(const FewRowsProduct& product) {
@@ -46,23 +48,6 @@ bool suits_tensor_cores(const FewRowsProduct& product) {
 bool suits_tensor_cores(const FewRowsNf4Product& product) {
   return walk_rows({&product.x}).vectors && product.x.operand.is_bf16 &&
          is_aligned(product.weight.codes);
-}
-
-FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
-  FewRowsProduct product{.x = matrix_of(invocation[Matmul::kA]),
-                         .weight = matrix_of(invocation[Matmul::kB]),
-                         .addend = {},
-                         .y = matrix_of(invocation[Matmul::kC]),
-                         .alpha = matmul.alpha};
-  if (matmul.addend) product.addend = matrix_of(invocation[Matmul::kAddend]).operand;
-  invocation.note_decision("products", 1);
-  return product;
-}
-
-FewRowsNf4Product product_of(const MatmulNf4& matmul, const Invocation& invocation) {
-  return {.x = matrix_of(invocation[MatmulNf4::kX]),
-          .weight = stored_weight(matmul, invocation),
-          .y = matrix_of(invocation[MatmulNf4::kY])};
 }
 
 FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
@@ -119,7 +104,7 @@ void multiply_few_rows(const FewRowsProduct& product, CudaContext& context) {
 }
 
 void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context) {
-  const auto& [x, weight, y] = product;
+  const auto& [x, weight, addend, y] = product;
   if (y.columns == 0) return;
   if (suits_tensor_cores(product)) {
     auto launch = launch_of<StoredNf4>(x);
@@ -130,8 +115,29 @@ void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context) {
                          .outputs = y.columns,
                          .x = x.operand,
                          .weight = weight,
+                         .addend = addend,
                          .y = y.operand},
                         context.stream.get());
+}
+
+FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
+  FewRowsProduct product{.x = matrix_of(invocation[Matmul::kA]),
+                         .weight = matrix_of(invocation[Matmul::kB]),
+                         .addend = {},
+                         .y = matrix_of(invocation[Matmul::kC]),
+                         .alpha = matmul.alpha};
+  if (matmul.addend) product.addend = matrix_of(invocation[Matmul::kAddend]).operand;
+  invocation.note_decision("products", 1);
+  return product;
+}
+
+FewRowsNf4Product product_of(const MatmulNf4& matmul, const Invocation& invocation) {
+  FewRowsNf4Product product{.x = matrix_of(invocation[MatmulNf4::kX]),
+                            .weight = stored_weight(matmul, invocation),
+                            .addend = {},
+                            .y = matrix_of(invocation[MatmulNf4::kY])};
+  if (matmul.addend) product.addend = matrix_of(invocation[MatmulNf4::kAddend]).operand;
+  return product;
 }
 
 void run_few_rows_together(std::span<const Invocation> list, CudaContext& context) {

@@ -19,12 +19,17 @@ struct FewRowsProduct {
 };
 void multiply_few_rows(const FewRowsProduct& product, CudaContext& context);
 
-// y = x weight^T.
+// y = x weight^T (+ addend).
 struct FewRowsNf4Product {
   Matrix x;
   StoredNf4 weight;
+  Operand addend;  // data == nullptr without one
   Matrix y;
 };
+
+// Of an operation.
+FewRowsProduct product_of(const program::Matmul& matmul, const Invocation& invocation);
+FewRowsNf4Product product_of(const program::MatmulNf4& matmul, const Invocation& invocation);
 void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context);
 
 // The weight of an operation that has one stored as NF4.

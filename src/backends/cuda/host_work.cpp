@@ -21,11 +21,6 @@ std::vector<Buffer> buffers_of(const Invocation& invocation) {
   return buffers;
 }
 
-// Operands here are whole tensors or dense windows of them.
-bool overlap(const Buffer& a, const Buffer& b) {
-  return a.data < b.data + b.bytes() && b.data < a.data + a.bytes();
-}
-
 bool share_bytes(const Invocation& a, const Invocation& b) {
   return any_buffer(a, [&](const Buffer& of_a) {
     return any_buffer(b, [&](const Buffer& of_b) { return overlap(of_a, of_b); });

@@ -15,7 +15,14 @@ struct LaunchShape {
   Extent3 grid;
   Extent3 block;
   int32_t shared_bytes = 0;
+  // It may begin while the kernel before it ends: each of its threads calls
+  // wait_for_kernels_before() before it reads or writes memory (device.cuh).
+  bool begins_early = false;
 };
+
+// Whether the device in use has such launches: of compute capability 9 and later, unless the
+// environment has SNUG_CUDA_EARLY_KERNELS=off. Throws UserError for another word there.
+bool kernels_begin_early();
 
 // A bound on the shared memory that a kernel declares next to what its launch gives it.
 inline constexpr int32_t kDeclaredSharedBytes = 8 << 10;

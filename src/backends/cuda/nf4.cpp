@@ -39,10 +39,7 @@ void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaCont
 }
 
 void run(const MatmulNf4& matmul, const Invocation& invocation, CudaContext& context) {
-  multiply_few_rows(FewRowsNf4Product{.x = matrix_of(invocation[MatmulNf4::kX]),
-                                      .weight = stored_weight(matmul, invocation),
-                                      .y = matrix_of(invocation[MatmulNf4::kY])},
-                    context);
+  multiply_few_rows(product_of(matmul, invocation), context);
 }
 
 void run_together(const MatmulNf4&, std::span<const Invocation> list, CudaContext& context) {

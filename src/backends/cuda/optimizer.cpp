@@ -13,17 +13,13 @@ using program::AdamW;
 using program::ClipFactor;
 using program::GlobalNorm;
 
-bool overlap(const Buffer& a, const Buffer& b) {
-  return a.data < b.data + b.bytes() && b.data < a.data + a.bytes();
-}
-
 MasterTensor master_tensor(const AdamW& adamw, const Invocation& invocation) {
   Matrix gradient = whole_matrix(invocation[AdamW::kGradient]);
   Matrix weight = whole_matrix(invocation[AdamW::kWeight]);
   Matrix first = whole_matrix(invocation[AdamW::kFirstMoment]);
   Matrix second = whole_matrix(invocation[AdamW::kSecondMoment]);
   Matrix master = adamw.has_master ? whole_matrix(invocation[AdamW::kMaster]) : weight;
-  MasterTensor tensor{adamw_tensor(adamw, gradient, weight),
+  MasterTensor tensor{adamw_tensor(adamw, gradient, weight, invocation[AdamW::kWeight].first),
                       {first.operand.data, second.operand.data},
                       master.operand.data};
   tensor.vectors = walk_flat({&gradient, &weight, &first, &second, &master}).vectors;
@@ -31,10 +27,11 @@ MasterTensor master_tensor(const AdamW& adamw, const Invocation& invocation) {
 }
 
 StochasticTensor stochastic_tensor(const AdamW& adamw, const Invocation& invocation) {
-  StochasticTensor tensor{adamw_tensor(adamw, whole_matrix(invocation[AdamW::kGradient]),
-                                       whole_matrix(invocation[AdamW::kWeight])),
-                          {whole_matrix(invocation[AdamW::kFirstMoment]).operand.data,
-                           whole_matrix(invocation[AdamW::kSecondMoment]).operand.data}};
+  StochasticTensor tensor{
+      adamw_tensor(adamw, whole_matrix(invocation[AdamW::kGradient]),
+                   whole_matrix(invocation[AdamW::kWeight]), invocation[AdamW::kWeight].first),
+      {whole_matrix(invocation[AdamW::kFirstMoment]).operand.data,
+       whole_matrix(invocation[AdamW::kSecondMoment]).operand.data}};
   tensor.vectors = is_aligned(tensor.gradient) && is_aligned(tensor.weight) &&
                    is_aligned(tensor.moments[0]) && is_aligned(tensor.moments[1]);
   return tensor;

@@ -18,7 +18,8 @@ DynamicMaps dynamic_maps() {
 
 CodedTensor coded_tensor(const AdamW8bit& adamw, const Invocation& invocation) {
   CodedTensor tensor{adamw_tensor(adamw, whole_matrix(invocation[AdamW8bit::kGradient]),
-                                  whole_matrix(invocation[AdamW8bit::kWeight]))};
+                                  whole_matrix(invocation[AdamW8bit::kWeight]),
+                                  invocation[AdamW8bit::kWeight].first)};
   tensor.codes[0] = bytes_of(invocation[AdamW8bit::kFirstMoment]);
   tensor.codes[1] = bytes_of(invocation[AdamW8bit::kSecondMoment]);
   tensor.scales[0] = floats_of(invocation[AdamW8bit::kFirstScale]);

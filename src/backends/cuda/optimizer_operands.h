@@ -32,8 +32,10 @@ inline Matrix whole_matrix(const Buffer& buffer) {
 }
 
 template <typename Attributes>
-AdamWTensor adamw_tensor(const Attributes& adamw, const Matrix& gradient, const Matrix& weight) {
+AdamWTensor adamw_tensor(const Attributes& adamw, const Matrix& gradient, const Matrix& weight,
+                         int64_t first) {
   return {.elements = weight.columns,
+          .first = first,
           .site = adamw.site,
           .weight_decay = adamw.weight_decay,
           .gradient_is_bf16 = gradient.operand.is_bf16,

@@ -60,6 +60,7 @@ void run(const program::MatmulNf4& matmul, const Invocation& invocation) {
     for (int64_t column = 0; column < y.columns(); ++column) {
       T sum{};
       for (int64_t i = 0; i < k; ++i) sum += x.at(row, i) * weight[column * k + i];
+      if (matmul.addend) sum += Floats<T>(invocation[program::MatmulNf4::kAddend]).at(row, column);
       y.set(row, column, sum);
     }
 }

@@ -74,14 +74,15 @@ void run(const AdamW& adamw, const Invocation& invocation) {
   const Floats<T> stepped(invocation[adamw.has_master ? AdamW::kMaster : AdamW::kWeight]);
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
+  const int64_t begin = invocation[AdamW::kWeight].first;
   for (int64_t i = 0; i < weight.count(); ++i) {
     const T original = stepped[i];
     const State<T> state =
         step_element<T>(adamw, step, {original, first[i], second[i]}, gradient[i]);
     if (adamw.stochastic) {
-      weight.set_rounded(i, state.weight, rounding_bits(key, kWeight, i));
-      first.set_rounded(i, state.first, rounding_bits(key, kFirstMoment, i));
-      second.set_rounded(i, state.second, rounding_bits(key, kSecondMoment, i));
+      weight.set_rounded(i, state.weight, rounding_bits(key, kWeight, begin + i));
+      first.set_rounded(i, state.first, rounding_bits(key, kFirstMoment, begin + i));
+      second.set_rounded(i, state.second, rounding_bits(key, kSecondMoment, begin + i));
     } else {
       weight.set(i, state.weight);
       first.set(i, state.first);

@@ -13,12 +13,12 @@ using program::AdamW8bit;
 
 // What one step is the same for all elements.
 template <typename T>
-struct Step {
+struct Step8bit {
   T factor, beta1, beta2, step_size, epsilon, keep;
 };
 
 template <typename T>
-Step<T> step_of(const AdamW8bit& adamw, const Invocation& invocation) {
+Step8bit<T> step_of(const AdamW8bit& adamw, const Invocation& invocation) {
   const auto count = static_cast<double>(Integers(invocation[AdamW8bit::kStep])[0]);
   const auto rate = static_cast<double>(Floats<T>(invocation[AdamW8bit::kLearningRate])[0]);
   const double first = 1.0 - std::pow(static_cast<double>(adamw.beta1), count);
@@ -69,7 +69,7 @@ class Moment {
 
 template <typename T>
 void run(const AdamW8bit& adamw, const Invocation& invocation) {
-  const Step<T> step = step_of<T>(adamw, invocation);
+  const Step8bit<T> step = step_of<T>(adamw, invocation);
   if (std::isnan(step.factor)) return;
   const Floats<T> gradient(invocation[AdamW8bit::kGradient]);
   const Floats<T> weight(invocation[AdamW8bit::kWeight]);
@@ -97,7 +97,8 @@ void run(const AdamW8bit& adamw, const Invocation& invocation) {
       v_new = std::fma((T{1} - step.beta2) * g, g, v.decode(i) * step.beta2);
       const T stepped =
           std::fma(-step.step_size, m_new / (std::sqrt(v_new) + step.epsilon), weight[i]);
-      weight.set_rounded(i, stepped * step.keep, rounding_bits(key, 0, i));
+      weight.set_rounded(i, stepped * step.keep,
+                         rounding_bits(key, 0, invocation[AdamW8bit::kWeight].first + i));
     }
     m.encode(begin, std::span(first).first(static_cast<size_t>(n)));
     v.encode(begin, std::span(second).first(static_cast<size_t>(n)));

@@ -98,8 +98,10 @@ std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t 
   return std::make_unique<HeapArena>(space, bytes);
 }
 
-void ReferenceBackend::run(const Invocation& invocation) {
-  invocation.note_run();
+void ReferenceBackend::run(const Invocation& given) {
+  given.note_run();
+  Invocation invocation = given;
+  invocation.collectives = &collectives_;
   program::dispatch_run<void>(*invocation.attributes, [&](const auto& attributes) {
     if (computes_in_double(invocation))
       run_kind<double>(attributes, invocation);

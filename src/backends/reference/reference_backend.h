@@ -9,13 +9,14 @@
 #include <string>
 
 #include "backends/backend.h"
+#include "backends/host_collectives.h"
 
 namespace snug::backends::reference {
 
 class ReferenceBackend : public Backend {
  public:
   explicit ReferenceBackend(const BackendOptions& options)
-      : device_memory_bytes_(options.device_memory_bytes) {}
+      : device_memory_bytes_(options.device_memory_bytes), collectives_(options.mesh) {}
 
   std::string name() const override { return "reference"; }
   std::string library_versions() const override { return "none, 1 thread"; }
@@ -31,10 +32,12 @@ class ReferenceBackend : public Backend {
   void copy(void* destination, const void* source, int64_t bytes) override;
   void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
   void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
+  int shard_rank() const override { return collectives_.shard_rank(); }
   void synchronise() override {}
 
  private:
   int64_t device_memory_bytes_;
+  HostCollectives collectives_;
 };
 
 }  // namespace snug::backends::reference

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "backends/host_collectives.h"
 #include "backends/reference/kinds.h"
 
 namespace snug::backends::reference {
@@ -19,7 +20,9 @@ void run(const program::Transfer&, const Invocation& invocation) {
 }
 
 template <typename T>
-void run(const program::Await&, const Invocation&) {}
+void run(const program::Await&, const Invocation& invocation) {
+  invocation.collectives->await(invocation);
+}
 
 }  // namespace
 

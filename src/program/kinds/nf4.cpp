@@ -28,6 +28,10 @@ std::string shape_error(const MatmulNf4& matmul, const OperationView& view) {
   rule.rank({"y", y}, 2);
   rule.shape({"y", y}, Shape{x.shape[0], y.shape.columns()});
   rule.mixed_types({{"x", x}, {"y", y}});
+  if (matmul.addend) {
+    rule.shape({"addend", view[MatmulNf4::kAddend]}, y.shape);
+    rule.mixed_types({{"x", x}, {"addend", view[MatmulNf4::kAddend]}});
+  }
   check_stored_weight(rule, matmul, view, x.shape.columns() * y.shape.columns());
   return rule.error();
 }
@@ -51,11 +55,14 @@ void expand(const MatmulNf4& matmul, const OperationView& view, Builder& builder
   const TensorId product = id_of(view.operation, MatmulNf4::kY);
   const TensorId factor = id_of(view.operation, MatmulNf4::kX);
   std::vector<TensorId> stored;
-  for (const NamedOperand& operand : operands_of(view.operation))
-    if (operand.access == Access::read && operand.tensor != factor)
-      stored.push_back(operand.tensor);
+  for (const auto& operand : {MatmulNf4::kCodes, MatmulNf4::kAbsmax, MatmulNf4::kNestedAbsmax,
+                              MatmulNf4::kNestedMap, MatmulNf4::kNestedOffset})
+    if (const TensorId id = find_operand(view.operation, operand.name); id != kNone)
+      stored.push_back(id);
   builder.emit(DequantizeNf4{matmul.nested}, std::move(stored), {w});
-  builder.emit(Matmul{.transpose_b = true}, {factor, w}, {product});
+  std::vector<TensorId> reads{factor, w};
+  if (matmul.addend) reads.push_back(id_of(view.operation, MatmulNf4::kAddend));
+  builder.emit(Matmul{.transpose_b = true, .addend = matmul.addend}, std::move(reads), {product});
 }
 
 }  // namespace

@@ -53,21 +53,25 @@ struct DequantizeNf4 {
                                         kNestedMap, kNestedOffset, kW};
 };
 
-// reads: x (m, in), then a stored weight. writes: y (m, out) = x w^T. Fused: dequantize_nf4, then
-// matmul with transpose_b; a backend that runs it need not round w on the way.
+// reads: x (m, in), then a stored weight, then the addend (m, out) if `addend`. writes: y (m, out)
+// = x w^T [+ addend]. Fused: dequantize_nf4, then matmul with transpose_b; a backend that runs it
+// need not round w on the way.
 struct MatmulNf4 {
   bool nested = false;
+  bool addend = false;
   bool operator==(const MatmulNf4&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"nested", &MatmulNf4::nested}};
+  static constexpr auto kFields =
+      std::tuple{Field{"nested", &MatmulNf4::nested}, Field{"addend", &MatmulNf4::addend}};
   static constexpr auto kX = read<MatmulNf4>(0, "x");
   static constexpr auto kCodes = read<MatmulNf4>(1, "codes");
   static constexpr auto kAbsmax = read<MatmulNf4>(2, "absmax");
   static constexpr auto kNestedAbsmax = read<MatmulNf4>(3, "nested_absmax", &MatmulNf4::nested);
   static constexpr auto kNestedMap = read<MatmulNf4>(4, "nested_map", &MatmulNf4::nested);
   static constexpr auto kNestedOffset = read<MatmulNf4>(5, "nested_offset", &MatmulNf4::nested);
-  static constexpr auto kY = write<MatmulNf4>(6, "y");
+  static constexpr auto kAddend = read<MatmulNf4>(6, "addend", &MatmulNf4::addend);
+  static constexpr auto kY = write<MatmulNf4>(7, "y");
   static constexpr std::array kOperands{kX,         kCodes,        kAbsmax, kNestedAbsmax,
-                                        kNestedMap, kNestedOffset, kY};
+                                        kNestedMap, kNestedOffset, kAddend, kY};
   static constexpr Traits kTraits{.is_product = true, .is_fused = true, .is_joinable = true};
 };
 

@@ -23,6 +23,7 @@ struct Operand {
   bool Struct::*present = nullptr;  // the operand is there where this holds; null: always
   bool Struct::*updated = nullptr;  // an output is updated where this holds, and written elsewhere
   bool repeated = false;            // any number of tensors; the only operand of its access
+  bool Struct::*absent = nullptr;   // the operand is not there where this holds; null: it is
 };
 
 template <typename Struct>
@@ -69,7 +70,8 @@ struct Slot {
 template <typename Struct>
 constexpr Slot slot_of(const Struct& attributes, const Operand<Struct>& operand) {
   const auto is_present = [&](const Operand<Struct>& each) {
-    return each.present == nullptr || attributes.*each.present;
+    return (each.present == nullptr || attributes.*each.present) &&
+           (each.absent == nullptr || !(attributes.*each.absent));
   };
   const auto access_of = [&](const Operand<Struct>& each) {
     return each.updated != nullptr && attributes.*each.updated ? Access::update : each.access;

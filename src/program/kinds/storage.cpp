@@ -1,5 +1,7 @@
 #include "program/kinds/storage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "program/kinds/functions.h"
@@ -13,11 +15,24 @@ namespace {
 
 bool is_loadable(DType type) { return base::is_float(type) || type == DType::u8; }
 
-// Of what a file holds or shall hold: a whole tensor, wherever it lies between steps.
+// A tensor that is dealt out to ranks lies there flat; one that is padded has room for all of it.
+void check_part(ShapeRule& rule, const ShapeRule::Operand& operand) {
+  const Tensor& tensor = operand.tensor;
+  if (!tensor.is_dealt()) return;
+  const int64_t elements = tensor.shape.elements();
+  const bool fits = tensor.rank_step > 0 ? tensor.rank_step == elements
+                                         : elements >= whole_shape(tensor).elements();
+  rule.require(tensor.shape.rank() == 1 && fits,
+               fmt::format("{} is no part of {}", operand.what, to_string(whole_shape(tensor))));
+}
+
+// Of what a file holds or shall hold: a tensor or a rank's part of it, wherever it lies between
+// steps.
 void check_tensor(ShapeRule& rule, const Tensor& tensor) {
   rule.require(is_loadable(tensor.dtype), "tensor is neither of floats nor of u8");
   rule.require(!tensor.is_view() && tensor.space != Space::host,
                "tensor is not a whole one of the device or of pinned host memory");
+  check_part(rule, {"tensor", tensor});
 }
 
 void check_staging(ShapeRule& rule, const OperationView& view) {
@@ -37,8 +52,32 @@ int64_t stored_elements(const OperationView& view) {
   return view[Struct::kCodes].shape.elements() * 2;
 }
 
+// A rank's part of a stored weight: whole blocks, and whole blocks of scales.
+template <typename Struct>
+void check_stored_part(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
+  const auto check = [&](const ShapeRule::Operand& operand, DType type, int64_t elements) {
+    rule.type(operand, type);
+    rule.shape(operand, Shape{elements});
+    rule.require(operand.tensor.is_dealt(),
+                 fmt::format("{} is whole, and codes are dealt out", operand.what));
+    check_part(rule, operand);
+  };
+  const int64_t elements = stored_elements<Struct>(view);
+  check({"codes", view[Struct::kCodes]}, DType::u8, elements / 2);
+  check({"absmax", view[Struct::kAbsmax]}, attributes.nested ? DType::u8 : DType::f32,
+        elements / kNf4BlockSize);
+  rule.require(elements % kNf4BlockSize == 0, "a block lies on two ranks");
+  if (!attributes.nested) return;
+  check({"nested_absmax", view[Struct::kNestedAbsmax]}, DType::f32, nf4_nested_blocks(elements));
+  rule.require(elements % (kNf4BlockSize * formats::kNestedBlockSize) == 0,
+               "a block of scales lies on two ranks");
+  rule.measure({"nested_map", view[Struct::kNestedMap]}, Shape{kNf4MapSize});
+  rule.measure({"nested_offset", view[Struct::kNestedOffset]}, Shape{1});
+}
+
 template <typename Struct>
 void check_stored(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
+  if (view[Struct::kCodes].is_dealt()) return check_stored_part(rule, attributes, view);
   rule.rank({"codes", view[Struct::kCodes]}, 2);
   check_stored_weight(rule, attributes, view, stored_elements<Struct>(view));
 }
@@ -100,18 +139,24 @@ double written_bytes(const OperationView& view) {
   return static_cast<double>(bytes);
 }
 
+// Of what a rank holds of it; padding is in no file.
+int64_t file_elements(const Tensor& tensor) {
+  return std::min(tensor.shape.elements(), whole_shape(tensor).elements());
+}
+
 // Bytes of the file: converting and quantising go on next to reading.
 Cost cost(const Read& read, const OperationView& view, const Extent&) {
   const Tensor& tensor = view[Read::kTensor];
   const int64_t width = read.file_width > 0 ? read.file_width : base::size_of(tensor.dtype);
-  return {.flops = 0, .bytes = static_cast<double>(tensor.shape.elements() * width), .launches = 0};
+  return {.flops = 0, .bytes = static_cast<double>(file_elements(tensor) * width), .launches = 0};
 }
 Cost cost(const ReadNf4& read, const OperationView& view, const Extent&) {
   const auto values = static_cast<double>(stored_elements<ReadNf4>(view) * read.file_width);
   return {.flops = 0, .bytes = read.stored ? written_bytes(view) : values, .launches = 0};
 }
 Cost cost(const Write& write, const OperationView& view, const Extent&) {
-  const auto bytes = static_cast<double>(view[Write::kTensor].bytes());
+  const Tensor& tensor = view[Write::kTensor];
+  const auto bytes = static_cast<double>(file_elements(tensor) * base::size_of(tensor.dtype));
   return {.flops = 0, .bytes = write.read_back ? 2 * bytes : bytes, .launches = 0};
 }
 

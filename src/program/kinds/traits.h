@@ -40,9 +40,11 @@ struct Traits {
   // (runtime/perform.h), with what a backend offers for it (copy, fill, quantise); no backend runs
   // it.
   bool by_runtime = false;
-  // Begins a copy between two spaces that goes on during what follows; ends one.
+  // Begins a copy, between two spaces or between ranks, that goes on during what follows; ends one.
   bool begins_copy = false;
   bool ends_copy = false;
+  // Done by several ranks together.
+  bool is_collective = false;
   // The operands whose values say how much of the work is done; their capacity is in their shapes.
   // The host holds a copy (batch_bounds.h), which the kind's extent_of() turns into an amount
   // (extent.h).

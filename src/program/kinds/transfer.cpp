@@ -46,9 +46,12 @@ std::string shape_error(const Transfer&, const OperationView& view) {
   return rule.error();
 }
 
-std::string shape_error(const Await&, const OperationView& view) {
+// What was begun knows what it copies; the verifier finds it.
+std::string shape_error(const Await& await, const OperationView& view) {
   ShapeRule rule;
-  check_ends(rule, view[Await::kX], view[Await::kY]);
+  const Operation& operation = view.operation;
+  rule.require(await.in_place || operation.reads.size() == operation.updates.size(),
+               "has not as many ends as beginnings");
   return rule.error();
 }
 

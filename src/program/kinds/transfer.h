@@ -6,6 +6,7 @@
 #include <array>
 #include <tuple>
 
+#include "program/kinds/field.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
 
@@ -35,13 +36,17 @@ struct Transfer {
   static constexpr Traits kTraits{.begins_copy = true};
 };
 
-// reads: x, updates: y, of a transfer that was begun. Ends when y holds what x held, and computes
-// nothing. Touching both keeps their bytes apart from all else until then.
+// reads: x, updates: y, of a transfer that was begun, or all of a collective (kinds/collective.h),
+// whose scratch is its workspace too; without x where ranks change tensors in place. Ends when they
+// hold what they shall, and computes nothing. Touching all of them keeps their bytes apart from all
+// else until then.
 struct Await {
+  bool in_place = false;
   bool operator==(const Await&) const = default;
-  static constexpr std::tuple<> kFields{};
-  static constexpr auto kX = read<Await>(0, "x");
-  static constexpr auto kY = update<Await>(1, "y");
+  static constexpr auto kFields = std::tuple{Field{"in_place", &Await::in_place}};
+  static constexpr Operand<Await> kX{0,       "x",  Access::read,    nullptr,
+                                     nullptr, true, &Await::in_place};
+  static constexpr auto kY = update_all<Await>(1, "y");
   static constexpr std::array kOperands{kX, kY};
   static constexpr Traits kTraits{.ends_copy = true};
 };

@@ -36,6 +36,7 @@ using Jump = void* [5];
 struct Copy {
   void* to;
   const void* from;  // null: zeros
+  size_t bytes;
 };
 
 struct Fiber {
@@ -48,6 +49,7 @@ struct Fiber {
   uint64_t was = 0;
   bool started = false;
   bool done = true;
+  bool waited = false;  // for the kernels before
 };
 
 // Lanes give values for one generation and take them in the next; two sets, since the first lane to
@@ -65,6 +67,7 @@ struct Block {
   std::vector<std::byte> shared =
       std::vector<std::byte>(static_cast<size_t>(kMaxSharedBytes + kGuardBytes));
   const std::function<void()>* thread = nullptr;
+  int64_t shared_bytes = 0;  // of `shared`, what the kernel asked for
   unsigned threads = 0;
   unsigned current = 0;
   unsigned waiting = 0;
@@ -157,7 +160,7 @@ bool run_warp(unsigned warp) {
 // A warp runs as far as it can before the next one does: what only their pace keeps in order shows.
 void run_block() {
   Block& all = block();
-  for (unsigned i = 0; i < all.threads; ++i) all.fibers[i].done = false;
+  for (unsigned i = 0; i < all.threads; ++i) all.fibers[i].done = all.fibers[i].waited = false;
   const unsigned warps = (all.threads + kWarpLanes - 1) / kWarpLanes;
   for (bool ran = true; ran;) {
     ran = false;
@@ -170,11 +173,10 @@ void run_block() {
 }
 
 void finish(const Copy& copy) {
-  constexpr size_t kBytes = 16;
   if (copy.from == nullptr)
-    std::memset(copy.to, 0, kBytes);
+    std::memset(copy.to, 0, copy.bytes);
   else
-    std::memcpy(copy.to, copy.from, kBytes);
+    std::memcpy(copy.to, copy.from, copy.bytes);
 }
 
 void check_copies() {
@@ -182,6 +184,12 @@ void check_copies() {
   for (unsigned i = 0; i < all.threads; ++i)
     for (const std::vector<Copy>& batch : all.fibers[i].batches)
       if (!batch.empty()) fail("a block ended with copies under way");
+}
+
+void check_waits() {
+  const Block& all = block();
+  for (unsigned i = 0; i < all.threads; ++i)
+    if (!all.fibers[i].waited) fail("a kernel that begins early did not wait in every thread");
 }
 
 void check_guard(int64_t shared_bytes) {
@@ -208,6 +216,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   Block& all = block();
   ++all.launches;
   all.thread = &thread;
+  all.shared_bytes = grid.shared_bytes;
   all.threads = grid.threads.x * grid.threads.y * grid.threads.z;
   blockDim = grid.threads;
   gridDim = grid.blocks;
@@ -225,6 +234,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
     run_block();
     check_copies();
     check_guard(grid.shared_bytes);
+    if (grid.begins_early) check_waits();
   };
   for (unsigned z = 0; z < grid.blocks.z; z = next_block(z, grid.blocks.z))
     for (unsigned y = 0; y < grid.blocks.y; y = next_block(y, grid.blocks.y))
@@ -250,6 +260,8 @@ const uint64_t* exchange(Exchange operation, uint64_t value,
   return warp.values[generation % 2].data();
 }
 
+void note_wait() { block().fibers[block().current].waited = true; }
+
 int lane() { return static_cast<int>(block().current % kWarpLanes); }
 
 void wait_for_block() {
@@ -264,9 +276,17 @@ void wait_for_block() {
 
 std::byte* shared_memory() { return block().shared.data(); }
 
-void begin_copy(void* to, const void* from, bool zeros) {
+bool is_shared(const void* address, uint64_t bytes) {
+  const auto offset =
+      reinterpret_cast<uintptr_t>(address) -
+      reinterpret_cast<uintptr_t>(block().shared.data());  // wraps where it is below
+  const auto all = static_cast<uint64_t>(block().shared_bytes);
+  return offset <= all && bytes <= all - offset;
+}
+
+void begin_copy(void* to, const void* from, size_t bytes, bool zeros) {
   Block& all = block();
-  const Copy copy{to, zeros ? nullptr : from};
+  const Copy copy{to, zeros ? nullptr : from, bytes};
   if (all.number % 2 == 0)
     finish(copy);
   else

@@ -38,6 +38,7 @@ struct Grid {
   dim3 blocks;
   dim3 threads;
   int64_t shared_bytes = 0;
+  bool begins_early = false;  // aborts where a thread ends without note_wait()
 };
 
 // Calls `thread` once for each thread of each block. Not reentrant.
@@ -56,18 +57,23 @@ class OnlyEnds {
 };
 
 // What a thread may do while it runs.
-enum class Exchange : uint8_t { shuffle, vote, barrier, product };
+enum class Exchange : uint8_t { shuffle, vote, reduction, barrier, product, matrices };
 // Gives this lane's value and returns those of all 32 lanes, when all have come.
 // The last to come calls `complete` with them first.
 const uint64_t* exchange(Exchange operation, uint64_t value,
                          void (*complete)(const uint64_t* values) = nullptr);
 int lane();
 void wait_for_block();
+// That this thread has waited for the kernels before its own.
+void note_wait();
 std::byte* shared_memory();
-// Copies of 16 bytes (or zeros) of this thread. In every second block they are done when the thread
-// waits for their batch, so that what reads too early reads poison; in the others at once, so that
-// what still reads the old bytes reads new ones. A block that ends with copies under way aborts.
-void begin_copy(void* to, const void* from, bool zeros);
+// Whether all these bytes are of it.
+bool is_shared(const void* address, uint64_t bytes);
+// Copies of some bytes (or zeros) of this thread. In every second block they are done when the
+// thread waits for their batch, so that what reads too early reads poison; in the others at once,
+// so that what still reads the old bytes reads new ones. A block that ends with copies under way
+// aborts.
+void begin_copy(void* to, const void* from, size_t bytes, bool zeros);
 void end_batch();
 void wait_for_batches(size_t left);
 // Aborts with the block and thread.

@@ -52,6 +52,15 @@ inline unsigned __ballot_sync(unsigned mask, bool predicate) {
   return votes;
 }
 
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+  if (mask != 0xffffffffU) snug::cuda_emulator::fail("a reduction of some lanes only");
+  const uint64_t* all =
+      snug::cuda_emulator::exchange(snug::cuda_emulator::Exchange::reduction, value);
+  unsigned bits = 0;
+  for (int i = 0; i < snug::cuda_emulator::kWarpLanes; ++i) bits |= static_cast<unsigned>(all[i]);
+  return bits;
+}
+
 inline void __syncwarp() {
   snug::cuda_emulator::exchange(snug::cuda_emulator::Exchange::barrier, 0);
 }

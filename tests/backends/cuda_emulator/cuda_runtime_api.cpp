@@ -189,7 +189,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return is_joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
 }
 
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  attributes->ptxVersion = 90;
   return snug::cuda_emulator::has_other_kernels ? cudaErrorNoKernelImageForDevice : cudaSuccess;
 }
 

@@ -54,6 +54,7 @@ cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t stream);
 struct cudaFuncAttributes {
   int binaryVersion;
+  int ptxVersion;
 };
 // Kernels are there unless an emulated device is said to have none (refusals.h).
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);

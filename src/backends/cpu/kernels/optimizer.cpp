@@ -30,13 +30,14 @@ struct StateLanes {
   Float16Lanes second_moment;
 };
 
-// torch's order: decay, moments, step.
+// adamw_factors.h has the order, which is the same on every machine.
 SNUG_INLINE StateLanes advance(const AdamWStep& step, StateLanes state, Float16Lanes gradient) {
+  const AdamWFactors& factors = step.of_step;
   const Float16Lanes g = gradient * step.factor;
   const Float16Lanes first = state.first_moment * step.beta1 + g * (1.0F - step.beta1);
   const Float16Lanes second = state.second_moment * step.beta2 + g * g * (1.0F - step.beta2);
-  const Float16Lanes root = square_root(second * step.inverse_second_correction) + step.epsilon;
-  return {state.weight * step.keep - first * step.step_size * reciprocal(root), first, second};
+  const Float16Lanes root = square_root(second * factors.inverse_second_correction) + step.epsilon;
+  return {state.weight * factors.keep - first * factors.step_size / root, first, second};
 }
 
 template <typename G, typename W>

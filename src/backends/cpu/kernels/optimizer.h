@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "backends/adamw_factors.h"
 #include "backends/cpu/kernels/element.h"
 
 namespace snug::backends::cpu {
@@ -10,12 +11,10 @@ namespace snug::backends::cpu {
 // What is the same for all elements of one AdamW step.
 struct AdamWStep {
   float factor;  // of the gradient
-  float keep;    // 1 - learning_rate * weight_decay
   float beta1;
   float beta2;
-  float step_size;                  // learning_rate / (1 - beta1^step)
-  float inverse_second_correction;  // 1 / (1 - beta2^step)
   float epsilon;
+  AdamWFactors of_step;
   uint32_t key[2];  // of the rounding stream
 };
 

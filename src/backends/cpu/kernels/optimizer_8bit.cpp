@@ -156,8 +156,9 @@ SNUG_INLINE void advance(const AdamW8bitStep& step, const AdamW8bitRun& run, int
     store(state.moment[k] + i, moments[k]);
     state.largest[k] = maximum(magnitude(moments[k]), state.largest[k]);
   }
-  const Float16Lanes direction = first / (square_root(second) + step.epsilon);
-  const Float16Lanes stepped = fused(splat(-step.step_size), direction, old) * step.keep;
+  const Float16Lanes direction = first / (square_root(second) + step.of_step.epsilon);
+  const Float16Lanes stepped =
+      fused(splat(-step.of_step.step_size), direction, old) * step.of_step.keep;
   store_weight(weight, select(reinterpret_cast<Int16Lanes>(finite), stepped, old), bits, n);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "backends/adamw_factors.h"
 #include "backends/cpu/kernels/element.h"
 
 namespace snug::backends::cpu {
@@ -22,9 +23,7 @@ struct AdamW8bitStep {
   float factor;  // of the gradient
   float beta1;
   float beta2;
-  float step_size;  // learning_rate * c2 / c1
-  float epsilon;    // c2 * epsilon
-  float keep;       // 1 - learning_rate * weight_decay
+  AdamW8bitFactors of_step;
   uint32_t key[2];  // of the rounding stream
   DynamicCodec codec[2];
 };

@@ -1,7 +1,10 @@
-// What all elements of a tensor share in one step of AdamW, made in double by one thread of each
-// block from the scalars on the device.
+// What all elements of a tensor share in one step of AdamW, made by one thread of each block from
+// the scalars on the device.
 #pragma once
 
+#include <type_traits>
+
+#include "backends/adamw_factors.h"
 #include "backends/cuda/device.cuh"
 #include "backends/cuda/kernels/optimizer.h"
 #include "backends/random_bits.h"
@@ -10,12 +13,11 @@ namespace snug::backends::cuda {
 
 struct AdamWStep {
   float factor;
-  float keep;              // 1 - rate weight_decay
-  float first_correction;  // 1 - beta1^t
-  float second_correction;
-  float learning_rate;
+  AdamWFactors plain;
+  AdamW8bitFactors coded;
   base::PhiloxKey key;
 };
+static_assert(std::is_trivially_default_constructible_v<AdamWStep>);
 
 // Called by the whole block.
 __device__ inline const AdamWStep& share_step(const AdamWConstants& constants,
@@ -24,15 +26,11 @@ __device__ inline const AdamWStep& share_step(const AdamWConstants& constants,
   if (threadIdx.x == 0) {
     const AdamWScalars& scalars = constants.scalars;
     const int32_t count = *scalars.step;
-    const auto correction = [&](float beta) {
-      return static_cast<float>(1.0 - pow(static_cast<double>(beta), static_cast<double>(count)));
-    };
+    const AdamWRates rates{*scalars.learning_rate, tensor.weight_decay, constants.beta1,
+                           constants.beta2,        constants.epsilon,   count};
     step.factor = *scalars.factor;
-    step.learning_rate = *scalars.learning_rate;
-    step.keep = static_cast<float>(1.0 - static_cast<double>(step.learning_rate) *
-                                             static_cast<double>(tensor.weight_decay));
-    step.first_correction = correction(constants.beta1);
-    step.second_correction = correction(constants.beta2);
+    step.plain = adamw_factors(rates);
+    step.coded = adamw_8bit_factors(rates, sqrt(adamw_correction(constants.beta2, count)));
     step.key = stream_key({constants.seed, tensor.site, count, 0}, RandomPurpose::rounding);
   }
   __syncthreads();

@@ -3,6 +3,8 @@
 // rescaled when it grows.
 #include "backends/cuda/kernels/attention.h"
 
+#include <algorithm>
+
 #include "backends/cuda/kernels/attention_ranges.cuh"
 #include "backends/cuda/kernels/attention_tile.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
@@ -10,17 +12,12 @@
 namespace snug::backends::cuda {
 namespace {
 
-struct FindKeys {
+// Of the queries (side 0), or of the keys.
+struct FindRanges {
   RangesRun run;
-  __device__ void operator()(int64_t, int64_t query) const {
-    run.keys[query] = keys_of(run, query);
-  }
-};
-
-struct FindQueries {
-  RangesRun run;
-  __device__ void operator()(int64_t, int64_t key) const {
-    run.queries[key] = queries_of(run, key);
+  __device__ void operator()(int64_t side, int64_t token) const {
+    if (side == 0 && token < run.shape.q_tokens) run.keys[token] = keys_of(run, token);
+    if (side == 1 && token < run.shape.k_tokens) run.queries[token] = queries_of(run, token);
   }
 };
 
@@ -117,8 +114,7 @@ struct Forward {
 }  // namespace
 
 void find_ranges(const RangesRun& run, cudaStream_t stream) {
-  over_items(FindKeys{run}, 1, run.shape.q_tokens, stream);
-  over_items(FindQueries{run}, 1, run.shape.k_tokens, stream);
+  over_items(FindRanges{run}, 2, std::max(run.shape.q_tokens, run.shape.k_tokens), stream);
 }
 
 void attention(const AttentionRun& run, cudaStream_t stream) {

@@ -12,48 +12,52 @@ constexpr int kTiles = kColumns / 8;
 template <int kDims>
 using Ring = TileRing<kColumns, kDims>;
 
-// Rows of queries are q and d_o, rows of keys k and v.
-template <int kRows, int kDims>
-__device__ void begin_queries(const AttentionGradRun& run, uint16_t* q, uint16_t* d_o,
-                              int64_t first, int64_t head) {
-  const int head_dim = run.shape.form.head_dim;
-  const int64_t rows = run.shape.q_tokens;
-  begin_tile<kRows, kDims>(q, {run.q, first, rows, run.keys, head * head_dim, head_dim});
-  begin_tile<kRows, kDims>(d_o, {run.d_o, first, rows, run.keys, head * head_dim, head_dim});
-  end_batch();
-}
-
-template <int kRows, int kDims>
-__device__ void begin_keys(const AttentionGradRun& run, uint16_t* k, uint16_t* v, int64_t first,
-                           int64_t kv_head) {
-  const int head_dim = run.shape.form.head_dim;
-  const int64_t rows = run.shape.k_tokens;
-  begin_tile<kRows, kDims>(k, {run.k, first, rows, run.queries, kv_head * head_dim, head_dim});
-  begin_tile<kRows, kDims>(v, {run.v, first, rows, run.queries, kv_head * head_dim, head_dim});
-  end_batch();
-}
-
-// What a query gives to its scores.
+// What a query gives to its scores. The exponential of its probabilities is a power of two.
 struct QueryState {
   TokenRange keys;
-  float lse = 0.0F;
+  float lse = 0.0F;  // times log2(e)
   float delta = 0.0F;
 
   __device__ QueryState(const AttentionGradRun& run, int64_t head, int64_t query) {
     if (query >= run.shape.q_tokens) return;
     keys = run.keys[query];
-    lse = run.lse[head * run.shape.q_tokens + query];
+    lse = run.lse[head * run.shape.q_tokens + query] * kLog2OfE;
     delta = run.delta[head * run.shape.q_tokens + query];
   }
 };
 
-// score becomes p, d_probability becomes ds.
-__device__ void differentiate(const QueryState& query, int64_t key, float scale, float& score,
-                              float& d_probability) {
-  const bool visible = contains(query.keys, key);
-  score = visible ? expf(score * scale - query.lse) : 0.0F;
-  d_probability = visible ? score * (d_probability - query.delta) : 0.0F;
-}
+// The same of a tile's queries, copied with it; queries beyond the tensor see nothing.
+struct QueryStates {
+  TokenRange keys[kColumns];
+  float lse[kColumns];  // as the forward pass left it
+  float delta[kColumns];
+
+  __device__ void begin(const AttentionGradRun& run, int64_t head, int64_t first) {
+    const auto lane = static_cast<int>(threadIdx.x % kLanes);
+    const int64_t query = first + lane;
+    const bool is_beyond = query >= run.shape.q_tokens;
+    const int64_t value = head * run.shape.q_tokens + query;
+    static_assert(kColumns == kLanes);
+    if (threadIdx.x < kLanes)
+      begin_value_copy(&keys[lane], run.keys + query, is_beyond);
+    else if (threadIdx.x < 2 * kLanes)
+      begin_value_copy(&lse[lane], run.lse + value, is_beyond);
+    else if (threadIdx.x < 3 * kLanes)
+      begin_value_copy(&delta[lane], static_cast<const float*>(run.delta) + value, is_beyond);
+  }
+};
+static_assert(sizeof(QueryStates) == kColumns * kQueryStateBytes);
+
+// score becomes p, d_probability becomes ds. scale: of the scores, times log2(e), as lse is.
+struct ScaledQuery {
+  float scale;
+  float lse;
+  float delta;
+  __device__ void differentiate(bool visible, float& score, float& d_probability) const {
+    score = visible ? power_of_two(score * scale - lse) : 0.0F;
+    d_probability = visible ? score * (d_probability - delta) : 0.0F;
+  }
+};
 
 template <int kDims>
 __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionGradRun run) {
@@ -61,63 +65,80 @@ __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionG
   const LanePlace place;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
   const int64_t head = blockIdx.y;
-  const int64_t kv_head = head / (form.heads / form.kv_heads);
+  const int64_t column = head * form.head_dim;
+  const int64_t kv_column = head / (form.heads / form.kv_heads) * form.head_dim;
   auto* q = shared_memory<uint16_t>();
   uint16_t* d_o = q + kBlockRows * matrix_stride(kDims);
   const Ring<kDims> ring{d_o + kBlockRows * matrix_stride(kDims)};
+  const TileCopy<kColumns, kDims> k(run.k, form.head_dim);
+  const TileCopy<kColumns, kDims> v(run.v, form.head_dim);
   const BlockRanges ranges(run.keys, first, run.shape.q_tokens);
   const QueryState queries[2] = {{run, head, first + place.row(0)},
                                  {run, head, first + place.row(1)}};
+  const float scale_of_power = form.scale * kLog2OfE;
   float dq[kDims / 8][4];
   clear_tiles(dq);
-  int64_t key = ranges.next(ranges.begin(), kColumns);
-  begin_queries<kBlockRows, kDims>(run, q, d_o, first, head);
-  if (key < ranges.end())
-    begin_keys<kColumns, kDims>(run, ring.first(0), ring.second(0), key, kv_head);
-  for (int stage = 0; key < ranges.end(); stage = 1 - stage) {
-    const int64_t next = ranges.next(key + kColumns, kColumns);
-    if (next < ranges.end())
-      begin_keys<kColumns, kDims>(run, ring.first(1 - stage), ring.second(1 - stage), next,
-                                  kv_head);
-    else
-      end_batch();
-    wait_for_batches<1>();
+  const auto begin_keys = [&](int stage, const SeenTile& tile) {
+    if (!tile.is_end()) {
+      k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
+      v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
+    }
+    end_batch();  // or an empty one
+  };
+  TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q, first, column, ranges.own());
+  TileCopy<kBlockRows, kDims>(run.d_o, form.head_dim).begin(d_o, first, column, ranges.own());
+  SeenTile tile = ranges.first<kColumns>();
+  begin_keys(0, tile);
+  for (int stage = 0; !tile.is_end(); stage = 1 - stage) {
+    const SeenTile next = ranges.after<kColumns>(tile);
+    wait_for_batches<0>();
+    // The tile is there, and all have read the one that the next takes the place of.
     __syncthreads();
+    begin_keys(1 - stage, next);
     float scores[kTiles][4];
     float d_scores[kTiles][4];
-    multiply_tiles<kDims>(q, ring.first(stage), scores);
-    multiply_tiles<kDims>(d_o, ring.second(stage), d_scores);
-    for (int j = 0; j < kTiles; ++j)
-      for (int i = 0; i < 4; ++i)
-        differentiate(queries[i / 2], key + 8 * j + 2 * place.t + i % 2, form.scale, scores[j][i],
-                      d_scores[j][i]);
+    multiply_tiles<kDims>(TileRows<kDims>{q}, ring.first(stage), scores);
+    multiply_tiles<kDims>(TileRows<kDims>{d_o}, ring.second(stage), d_scores);
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const SeenColumns seen(queries[upper].keys, tile.token + 2 * place.t);
+      const ScaledQuery query{scale_of_power, queries[upper].lse, queries[upper].delta};
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+        for (int i = 2 * upper; i < 2 * upper + 2; ++i)
+          query.differentiate(seen.contains(8 * j + i % 2), scores[j][i], d_scores[j][i]);
+    }
     add_weighted_tiles<kDims>(d_scores, ring.first(stage), dq);
-    __syncthreads();
-    key = next;
+    tile = next;
   }
   finish_batches();
   const float scale[2] = {form.scale, form.scale};
-  store_tiles<kDims>(
-      {run.dq, first, run.shape.q_tokens, run.keys, head * form.head_dim, form.head_dim}, scale,
-      dq);
+  store_tiles<kDims>({run.dq, first, run.shape.q_tokens, column, form.head_dim}, scale, dq);
 }
 
 // Adds what the queries of one tile give to the block's keys.
 template <int kDims>
-__device__ void add_tile(const AttentionGradRun& run, const uint16_t* k, const uint16_t* v,
-                         const uint16_t* q, const uint16_t* d_o, int64_t first_key, int64_t query,
-                         int64_t head, float (&dk)[kDims / 8][4], float (&dv)[kDims / 8][4]) {
+__device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q,
+                         const uint16_t* d_o, const QueryStates& states, int64_t first_key,
+                         float scale, float (&dk)[kDims / 8][4], float (&dv)[kDims / 8][4]) {
   const LanePlace place;
   float scores[kTiles][4];
   float d_scores[kTiles][4];
-  multiply_tiles<kDims>(k, q, scores);
-  multiply_tiles<kDims>(v, d_o, d_scores);
+  multiply_tiles<kDims>(TileRows<kDims>{k}, q, scores);
+  multiply_tiles<kDims>(TileRows<kDims>{v}, d_o, d_scores);
+  const auto key = static_cast<int32_t>(first_key) + place.row(0);
+#pragma unroll
   for (int j = 0; j < kTiles; ++j)
+#pragma unroll
     for (int odd = 0; odd < 2; ++odd) {
-      const QueryState state(run, head, query + 8 * j + 2 * place.t + odd);
+      const int column = 8 * j + 2 * place.t + odd;
+      const SeenColumns seen(states.keys[column], key);
+      const ScaledQuery query{scale, states.lse[column] * kLog2OfE, states.delta[column]};
+#pragma unroll
       for (int upper = 0; upper < 2; ++upper)
-        differentiate(state, first_key + place.row(upper), run.shape.form.scale,
-                      scores[j][2 * upper + odd], d_scores[j][2 * upper + odd]);
+        query.differentiate(seen.contains(8 * upper), scores[j][2 * upper + odd],
+                            d_scores[j][2 * upper + odd]);
     }
   add_weighted_tiles<kDims>(d_scores, q, dk);
   add_weighted_tiles<kDims>(scores, d_o, dv);
@@ -126,17 +147,14 @@ __device__ void add_tile(const AttentionGradRun& run, const uint16_t* k, const u
 // Tiles of queries, of all heads that read the key head, one after the other.
 struct QueryWalk {
   const BlockRanges& ranges;
-  int64_t last_head;  // the one after
-  int64_t head;
-  int64_t query;
+  int last_head;  // the one after
+  int head;
+  SeenTile tile;
 
-  __device__ bool ended() const { return head >= last_head; }
-  __device__ void find(int64_t from) {
-    query = ranges.next(from, kColumns);
-    if (query < ranges.end()) return;
-    ++head;
-    query = ranges.next(ranges.begin(), kColumns);
-    if (query >= ranges.end()) head = last_head;
+  __device__ bool is_end() const { return tile.is_end(); }
+  __device__ void step() {
+    tile = ranges.after<kColumns>(tile);
+    if (tile.is_end() && ++head < last_head) tile = ranges.first<kColumns>();
   }
 };
 
@@ -144,52 +162,53 @@ template <int kDims>
 __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGradRun run) {
   const AttentionForm& form = run.shape.form;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
-  const int64_t kv_head = blockIdx.y;
-  const int64_t group = form.heads / form.kv_heads;
+  const auto kv_head = static_cast<int>(blockIdx.y);
+  const int group = form.heads / form.kv_heads;
+  const int column = kv_head * form.head_dim;
   auto* k = shared_memory<uint16_t>();
   uint16_t* v = k + kBlockRows * matrix_stride(kDims);
   const Ring<kDims> ring{v + kBlockRows * matrix_stride(kDims)};
+  auto* states = reinterpret_cast<QueryStates*>(ring.end());
+  const TileCopy<kColumns, kDims> q(run.q, form.head_dim);
+  const TileCopy<kColumns, kDims> d_o(run.d_o, form.head_dim);
   const BlockRanges ranges(run.queries, first, run.shape.k_tokens);
   float dk[kDims / 8][4];
   float dv[kDims / 8][4];
   clear_tiles(dk);
   clear_tiles(dv);
-  QueryWalk walk{ranges, (kv_head + 1) * group, kv_head * group, 0};
-  walk.query = ranges.next(ranges.begin(), kColumns);
-  if (walk.query >= ranges.end()) walk.head = walk.last_head;
-  begin_keys<kBlockRows, kDims>(run, k, v, first, kv_head);
-  if (!walk.ended())
-    begin_queries<kColumns, kDims>(run, ring.first(0), ring.second(0), walk.query, walk.head);
-  for (int stage = 0; !walk.ended(); stage = 1 - stage) {
-    QueryWalk next = walk;
-    next.find(walk.query + kColumns);
-    if (!next.ended())
-      begin_queries<kColumns, kDims>(run, ring.first(1 - stage), ring.second(1 - stage), next.query,
-                                     next.head);
-    else
-      end_batch();
-    wait_for_batches<1>();
+  const auto begin_queries = [&](int stage, const QueryWalk& walk) {
+    if (!walk.is_end()) {
+      const SeenTile& tile = walk.tile;
+      q.begin(ring.first(stage), tile.token, walk.head * form.head_dim, tile.tokens);
+      d_o.begin(ring.second(stage), tile.token, walk.head * form.head_dim, tile.tokens);
+      states[stage].begin(run, walk.head, tile.token);
+    }
+    end_batch();  // or an empty one
+  };
+  TileCopy<kBlockRows, kDims>(run.k, form.head_dim).begin(k, first, column, ranges.own());
+  TileCopy<kBlockRows, kDims>(run.v, form.head_dim).begin(v, first, column, ranges.own());
+  QueryWalk walk{ranges, (kv_head + 1) * group, kv_head * group, ranges.first<kColumns>()};
+  begin_queries(0, walk);
+  for (int stage = 0; !walk.is_end(); stage = 1 - stage) {
+    walk.step();
+    wait_for_batches<0>();
+    // The tile is there, and all have read the one that the next takes the place of.
     __syncthreads();
-    add_tile<kDims>(run, k, v, ring.first(stage), ring.second(stage), first, walk.query, walk.head,
-                    dk, dv);
-    __syncthreads();
-    walk.head = next.head;
-    walk.query = next.query;
+    begin_queries(1 - stage, walk);
+    add_tile<kDims>(k, v, ring.first(stage), ring.second(stage), states[stage], first,
+                    form.scale * kLog2OfE, dk, dv);
   }
   finish_batches();
   const float scale[2] = {form.scale, form.scale};
   const float one[2] = {1.0F, 1.0F};
-  const int64_t column = kv_head * form.head_dim;
-  store_tiles<kDims>({run.dk, first, run.shape.k_tokens, run.queries, column, form.head_dim}, scale,
-                     dk);
-  store_tiles<kDims>({run.dv, first, run.shape.k_tokens, run.queries, column, form.head_dim}, one,
-                     dv);
+  store_tiles<kDims>({run.dk, first, run.shape.k_tokens, column, form.head_dim}, scale, dk);
+  store_tiles<kDims>({run.dv, first, run.shape.k_tokens, column, form.head_dim}, one, dv);
 }
 
 template <int kDims>
 void launch_matrix(const AttentionGradRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
-  const int32_t shared_bytes = matrix_shared_bytes(2, kColumns, kDims);
+  const int32_t shared_bytes = attention_grad_matrix_shared_bytes(kDims);
   if (shape.q_tokens > 0)
     launch(query_matrix_kernel<kDims>,
            matrix_tiles_of(shape.q_tokens, shape.form.heads, shared_bytes), stream, run);

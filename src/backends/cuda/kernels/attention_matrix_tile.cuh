@@ -12,6 +12,7 @@
 namespace snug::backends::cuda {
 
 inline constexpr int kMatrixRows = 16;  // of a warp
+inline constexpr float kLog2OfE = 1.4426950408889634F;
 inline constexpr uint32_t kMatrixThreads = kBlockRows / kMatrixRows * kLanes;
 
 // Of a lane: g and t of warp_matrix.cuh, and the first row of its warp in the block's.
@@ -25,56 +26,93 @@ struct LanePlace {
   __device__ int row(int upper) const { return warp_row + g + 8 * upper; }
 };
 
-// Rows of a bf16 tensor, of one head. Rows that no one reads (an empty range) are zeros: they may
-// hold anything.
-struct MatrixSource {
-  const Operand& x;
-  int64_t first;
-  int64_t rows;  // of the tensor
-  const TokenRange* readers;
-  int64_t column;
-  int head_dim;  // a multiple of 8, at most kDims
+// This thread's part in copying tiles: kRows tokens of a bf16 tensor, of one head in rows of kDims
+// columns. All that a copy needs but its first token is made here, before the walk, so that copies
+// begin without waiting for anything that lies in memory. The head is a multiple of 8 columns, at
+// most kDims.
+template <int kRows, int kDims>
+class TileCopy {
+ public:
+  __device__ TileCopy(const Operand& x, int head_dim)
+      : row_(static_cast<int>(threadIdx.x) / kPieces),
+        column_(static_cast<int>(threadIdx.x) % kPieces * kVectorElements),
+        stride_(x.stride),
+        from_(static_cast<const uint16_t*>(x.data) + row_ * x.stride + column_),
+        is_in_head_(column_ < head_dim) {}
+
+  // Begins to copy those tokens from `first` on whose bits are set, of the head that begins at
+  // `column`. The others, which may hold anything, are not read but zero, as is what lies beyond
+  // the head.
+  __device__ void begin(uint16_t* tile, int64_t first, int64_t column, uint64_t tokens) const {
+    const uint64_t mine = is_in_head_ ? tokens >> row_ : 0;
+    const uint16_t* from = from_ + first * stride_ + column;
+    uint16_t* to = tile + row_ * matrix_stride(kDims) + column_;
+#pragma unroll
+    for (int row = 0; row < kRows; row += kStep, from += kStep * stride_)
+      begin_copy(to + row * matrix_stride(kDims), from, (mine >> row & 1) == 0);
+  }
+
+ private:
+  static constexpr int kPieces = kDims / kVectorElements;                   // of a row
+  static constexpr int kStep = static_cast<int>(kMatrixThreads) / kPieces;  // rows copied at once
+
+  int row_;
+  int column_;
+  int64_t stride_;
+  const uint16_t* from_;
+  bool is_in_head_;
 };
 
-// Begins to copy kRows rows to a tile of kDims columns; the rest of each is zero.
-template <int kRows, int kDims>
-__device__ void begin_tile(uint16_t* tile, const MatrixSource& source) {
-  constexpr int kPieces = kDims / kVectorElements;
-  for (int i = static_cast<int>(threadIdx.x); i < kRows * kPieces; i += kMatrixThreads) {
-    const int64_t row = source.first + i / kPieces;
-    const int column = i % kPieces * kVectorElements;
-    const bool read = row < source.rows && column < source.head_dim &&
-                      source.readers[row].begin < source.readers[row].end;
-    const auto* from = static_cast<const uint16_t*>(source.x.data);
-    if (read) from += row * source.x.stride + source.column + column;
-    begin_copy(tile + i / kPieces * matrix_stride(kDims) + column, from, !read);
+// Columns d to d + 15 of the warp's 16 rows of a tile, as the factor a.
+template <int kDims>
+struct TileRows {
+  const uint16_t* tile;
+  __device__ void load(int d, uint32_t (&a)[4]) const {
+    const auto lane = static_cast<int>(threadIdx.x % kLanes);
+    const int row = LanePlace().warp_row + lane % 16;
+    load_matrices(a, tile + row * matrix_stride(kDims) + d + lane / 16 * 8);
   }
-}
+};
 
-__device__ inline uint32_t pair_at(const uint16_t* tile, int element) {
-  return *reinterpret_cast<const uint32_t*>(tile + element);
-}
+// The same, read once and kept in registers.
+template <int kDims>
+class KeptRows {
+ public:
+  __device__ explicit KeptRows(const uint16_t* tile) {
+#pragma unroll
+    for (int i = 0; i < kDims / 16; ++i) TileRows<kDims>{tile}.load(16 * i, factors_[i]);
+  }
+  __device__ void load(int d, uint32_t (&a)[4]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i] = factors_[d / 16][i];
+  }
 
-__device__ inline uint32_t pair_of(float low, float high) {
-  return float_to_bf16(low) | float_to_bf16(high) << 16;
-}
+ private:
+  uint32_t factors_[kDims / 16][4];
+};
 
-// products[j] = the warp's 16 rows of `rows` times rows 8 j to 8 j + 7 of `columns`, over the head.
-template <int kDims, int kTiles>
-__device__ void multiply_tiles(const uint16_t* rows, const uint16_t* columns,
+// products[j] = the warp's 16 rows times rows 8 j to 8 j + 7 of `columns`, over the head.
+template <int kDims, typename Rows, int kTiles>
+__device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
                                float (&products)[kTiles][4]) {
-  constexpr int kStride = matrix_stride(kDims);
-  const LanePlace place;
+  const auto lane = static_cast<int>(threadIdx.x % kLanes);
+  // Of two neighbouring products at a time: their rows, and the two halves of 16 columns.
+  const uint16_t* row =
+      columns + (lane / 16 * 8 + lane % 8) * matrix_stride(kDims) + lane / 8 % 2 * 8;
+#pragma unroll
   for (int j = 0; j < kTiles; ++j)
+#pragma unroll
     for (int i = 0; i < 4; ++i) products[j][i] = 0.0F;
+#pragma unroll
   for (int d = 0; d < kDims; d += 16) {
-    const int low = place.row(0) * kStride + d + 2 * place.t;
-    const int high = place.row(1) * kStride + d + 2 * place.t;
-    const uint32_t a[4] = {pair_at(rows, low), pair_at(rows, high), pair_at(rows, low + 8),
-                           pair_at(rows, high + 8)};
-    for (int j = 0; j < kTiles; ++j) {
-      const int b = (8 * j + place.g) * kStride + d + 2 * place.t;
-      multiply_add(products[j], a, pair_at(columns, b), pair_at(columns, b + 8));
+    uint32_t a[4];
+    rows.load(d, a);
+#pragma unroll
+    for (int j = 0; j < kTiles; j += 2) {
+      uint32_t b[4];
+      load_matrices(b, row + 8 * j * matrix_stride(kDims) + d);
+      multiply_add(products[j], a, b[0], b[1]);
+      multiply_add(products[j + 1], a, b[2], b[3]);
     }
   }
 }
@@ -85,12 +123,14 @@ template <int kDims, int kTiles>
 __device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint16_t* values,
                                    float (&sums)[kDims / 8][4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
+#pragma unroll
   for (int k = 0; k < kTiles; k += 2) {
-    const uint32_t a[4] = {pair_of(weights[k][0], weights[k][1]),
-                           pair_of(weights[k][2], weights[k][3]),
-                           pair_of(weights[k + 1][0], weights[k + 1][1]),
-                           pair_of(weights[k + 1][2], weights[k + 1][3])};
+    const uint32_t a[4] = {float_pair_to_bf16(weights[k][0], weights[k][1]),
+                           float_pair_to_bf16(weights[k][2], weights[k][3]),
+                           float_pair_to_bf16(weights[k + 1][0], weights[k + 1][1]),
+                           float_pair_to_bf16(weights[k + 1][2], weights[k + 1][3])};
     const uint16_t* row = values + (8 * k + lane % 16) * matrix_stride(kDims) + lane / 16 * 8;
+#pragma unroll
     for (int j = 0; j < kDims / 8; j += 2) {
       uint32_t b[4];
       load_transposed(b, row + 8 * j);
@@ -100,19 +140,33 @@ __device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint
   }
 }
 
+// Rows of a tensor, of one head, from `first` on.
+struct HeadRows {
+  const Operand& x;
+  int64_t first;
+  int64_t rows;  // of the tensor
+  int64_t column;
+  int head_dim;  // a multiple of 8, at most kDims
+};
+
 // Writes the warp's rows of one head, times `scale` of rows g and g + 8.
 template <int kDims>
-__device__ void store_tiles(const MatrixSource& target, const float (&scale)[2],
+__device__ void store_tiles(const HeadRows& target, const float (&scale)[2],
                             const float (&sums)[kDims / 8][4]) {
   const LanePlace place;
-  for (int j = 0; j < kDims / 8; ++j)
-    for (int i = 0; i < 4; ++i) {
-      const int64_t row = target.first + place.row(i / 2);
-      const int column = 8 * j + 2 * place.t + i % 2;
-      if (row < target.rows && column < target.head_dim)
-        store_one(target.x, row * target.x.stride + target.column + column,
-                  sums[j][i] * scale[i / 2]);
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    const int64_t row = target.first + place.row(upper);
+    if (row >= target.rows) continue;
+    const int64_t element = row * target.x.stride + target.column + 2 * place.t;
+#pragma unroll
+    for (int j = 0; j < kDims / 8; ++j) {
+      if (8 * j >= target.head_dim) continue;
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd)
+        store_one(target.x, element + 8 * j + odd, sums[j][2 * upper + odd] * scale[upper]);
     }
+  }
 }
 
 // A block without tiles still waits for what it kept.
@@ -123,7 +177,9 @@ __device__ inline void finish_batches() {
 
 template <int kTiles>
 __device__ void clear_tiles(float (&sums)[kTiles][4]) {
+#pragma unroll
   for (int j = 0; j < kTiles; ++j)
+#pragma unroll
     for (int i = 0; i < 4; ++i) sums[j][i] = 0.0F;
 }
 
@@ -131,8 +187,28 @@ __device__ inline TokenRange range_at(const TokenRange* ranges, int64_t row, int
   return row < rows ? ranges[row] : TokenRange{};
 }
 
-__device__ inline bool contains(const TokenRange& range, int64_t token) {
-  return token >= range.begin && token < range.end;
+// What a row sees of a tile: neighbouring columns.
+struct SeenColumns {
+  int32_t first;
+  uint32_t count;
+  __device__ SeenColumns(const TokenRange& range, int32_t tile)
+      : first(range.begin - tile), count(static_cast<uint32_t>(range.end - range.begin)) {}
+  __device__ bool contains(int column) const {
+    return static_cast<uint32_t>(column - first) < count;
+  }
+};
+
+// A tile of the other side: its first token, and a bit for each of its tokens that some row of the
+// block sees. None: the walk has ended.
+struct SeenTile {
+  int32_t token;
+  uint64_t tokens;
+  __device__ bool is_end() const { return tokens == 0; }
+};
+
+// The lowest `count` bits, none if it is negative, of 32.
+__device__ inline uint32_t low_bits(int32_t count) {
+  return count >= kLanes ? 0xffffffffU : ~(0xffffffffU << (count > 0 ? count : 0));
 }
 
 // What the block's 64 rows see of the other side, two rows per lane; every warp of the block has
@@ -143,11 +219,13 @@ class BlockRanges {
     const auto lane = static_cast<int>(threadIdx.x % kLanes);
     begin_ = 0x7fffffff;
     end_ = 0;
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
       mine_[half] = range_at(ranges, first + lane + half * kLanes, rows);
       const bool empty = mine_[half].begin >= mine_[half].end;
       begin_ = !empty && mine_[half].begin < begin_ ? mine_[half].begin : begin_;
       end_ = mine_[half].end > end_ ? mine_[half].end : end_;
+      own_ |= uint64_t{__ballot_sync(kWholeWarp, !empty)} << (half * kLanes);
     }
     for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
       const int32_t begin = __shfl_xor_sync(kWholeWarp, begin_, lanes);
@@ -157,25 +235,45 @@ class BlockRanges {
     }
   }
 
-  __device__ int64_t begin() const { return begin_; }
-  __device__ int64_t end() const { return end_; }
+  // A bit for each of the block's rows that sees anything.
+  __device__ uint64_t own() const { return own_; }
 
-  // The first tile of `size` tokens from `token` on, in steps of `size`, that any row sees; else
-  // end() or more.
-  __device__ int64_t next(int64_t token, int size) const {
-    for (; token < end_; token += size) {
-      bool meets = false;
-      for (const TokenRange& range : mine_)
-        meets = meets || (range.begin < token + size && range.end > token);
-      if (__ballot_sync(kWholeWarp, meets) != 0) return token;
-    }
-    return token;
+  // The first tile of kSize tokens (32 or 64) that any row sees.
+  template <int kSize>
+  __device__ SeenTile first() const {
+    return from<kSize>(begin_);
+  }
+  // The one after it, in steps of kSize.
+  template <int kSize>
+  __device__ SeenTile after(const SeenTile& tile) const {
+    return from<kSize>(tile.token + kSize);
   }
 
  private:
+  template <int kSize>
+  __device__ SeenTile from(int32_t token) const {
+    static_assert(kSize == kLanes || kSize == 2 * kLanes);
+    for (; token < end_; token += kSize) {
+      uint64_t tokens = seen(token);
+      if constexpr (kSize > kLanes) tokens |= uint64_t{seen(token + kLanes)} << kLanes;
+      if (tokens != 0) return {token, tokens};
+    }
+    return {end_, 0};
+  }
+
+  // Of the 32 tokens from `token` on, those that any row sees.
+  __device__ uint32_t seen(int32_t token) const {
+    uint32_t tokens = 0;
+#pragma unroll
+    for (const TokenRange& range : mine_)
+      tokens |= low_bits(range.end - token) & ~low_bits(range.begin - token);
+    return __reduce_or_sync(kWholeWarp, tokens);
+  }
+
   TokenRange mine_[2];
   int32_t begin_;
   int32_t end_;
+  uint64_t own_ = 0;
 };
 
 // Two stages of a pair of tiles of the other side: one is copied while the other is multiplied.
@@ -185,6 +283,7 @@ struct TileRing {
   uint16_t* memory;
   __device__ uint16_t* first(int stage) const { return memory + 2 * stage * kTileElements; }
   __device__ uint16_t* second(int stage) const { return first(stage) + kTileElements; }
+  __device__ uint16_t* end() const { return first(2); }
 };
 
 inline LaunchShape matrix_tiles_of(int64_t tokens, int64_t heads, int32_t shared_bytes) {

@@ -214,6 +214,7 @@ __device__ void store_block(const AttentionSplitsRun& run, const SplitPlace& pla
 
 template <int kHeads, bool kVectors>
 __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
+  wait_for_kernels_before();
   const AttentionForm& form = run.segments.shape.form;
   const SplitPlace place(run, kHeads);
   const SplitLane lane(form.head_dim);
@@ -285,6 +286,7 @@ void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
   launch_shape.grid.y =
       static_cast<uint32_t>(form.kv_heads * ceil_div(form.heads / form.kv_heads, kHeads));
   launch_shape.shared_bytes = split_shared_bytes(kHeads, form.head_dim);
+  launch_shape.begins_early = true;
   launch(
       run.vectors ? attention_splits_kernel<kHeads, true> : attention_splits_kernel<kHeads, false>,
       launch_shape, stream, run);

@@ -20,6 +20,11 @@ __device__ inline float bf16_to_float(uint32_t bits) { return __uint_as_float(bi
 __device__ inline uint32_t float_to_bf16(float value) {
   return __bfloat16_as_ushort(__float2bfloat16_rn(value));
 }
+// The first of two in the lower half.
+__device__ inline uint32_t float_pair_to_bf16(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return __bfloat16_as_ushort(pair.x) | uint32_t{__bfloat16_as_ushort(pair.y)} << 16;
+}
 
 __device__ inline float load_one(const Operand& x, int64_t offset) {
   if (x.is_bf16) return bf16_to_float(static_cast<const uint16_t*>(x.data)[offset]);

@@ -73,7 +73,8 @@ __global__ void few_rows_nf4_kernel(const __grid_constant__ FewRowsNf4Run run,
                          sums);
   for (int row = 0; row < kFewRows; ++row) {
     if (row >= run.inputs.rows) return;
-    const float sum = warp_sum(sums[row]);
+    float sum = warp_sum(sums[row]);
+    if (run.addend.data != nullptr) sum += load_one(run.addend, row * run.addend.stride + output);
     if (lane() == 0) store_one(run.y, row * run.y.stride + output, sum);
   }
 }

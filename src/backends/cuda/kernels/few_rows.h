@@ -21,12 +21,13 @@ struct FewRowsRun {
 };
 void multiply_few_rows(const FewRowsRun& run, cudaStream_t stream);
 
-// y = x weight^T. Requires inputs in whole blocks of 64.
+// y = x weight^T (+ addend). Requires inputs in whole blocks of 64.
 struct FewRowsNf4Run {
   Walk inputs;
   int64_t outputs = 0;
   Operand x;
   StoredNf4 weight;
+  Operand addend;  // data == nullptr without one
   Operand y;
 };
 void multiply_few_rows_nf4(const FewRowsNf4Run& run, cudaStream_t stream);

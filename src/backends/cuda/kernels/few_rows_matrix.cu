@@ -121,6 +121,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
                            const __grid_constant__ Nf4Values values) {
   constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
+  let_next_kernel_begin();
+  // The weight, too, may be what a kernel before has just made (dequantize_nf4).
+  wait_for_kernels_before();
   __shared__ WarpSums sums[2];
   auto* const pairs = shared_memory<uint32_t>();
   auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kPairTableBytes / 2 : 0);
@@ -171,6 +174,7 @@ void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, cudaStrea
   shape.block.x = kThreads;
   shape.shared_bytes =
       static_cast<int32_t>((kCodes ? kPairTableBytes : 0) + (shares ? x_bytes : 0));
+  shape.begins_early = true;
   launch(shares ? few_rows_matrix_kernel<Batch, true> : few_rows_matrix_kernel<Batch, false>, shape,
          stream, run, nf4_values());
 }

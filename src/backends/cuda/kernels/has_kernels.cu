@@ -18,4 +18,11 @@ bool has_kernels() {
   return found;
 }
 
+int kernel_capability() {
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(&nothing)) != cudaSuccess)
+    return 0;
+  return attributes.ptxVersion;
+}
+
 }  // namespace snug::backends::cuda

@@ -85,15 +85,14 @@ struct State {
   float weight, first, second;
 };
 
-// torch's order: decay, moments, step.
+// adamw_factors.h has the order, which is the same on every machine.
 __device__ State advance(const AdamWStep& step, const AdamWConstants& constants, State state,
                          float gradient) {
   const float g = gradient * step.factor;
-  state.first = constants.beta1 * state.first + (1.0F - constants.beta1) * g;
-  state.second = constants.beta2 * state.second + (1.0F - constants.beta2) * g * g;
-  const float root = sqrtf(state.second / step.second_correction) + constants.epsilon;
-  const float change = step.learning_rate * (state.first / step.first_correction) / root;
-  state.weight = state.weight * step.keep - change;
+  state.first = state.first * constants.beta1 + g * (1.0F - constants.beta1);
+  state.second = state.second * constants.beta2 + g * g * (1.0F - constants.beta2);
+  const float root = sqrtf(state.second * step.plain.inverse_second_correction) + constants.epsilon;
+  state.weight = state.weight * step.plain.keep - state.first * step.plain.step_size / root;
   return state;
 }
 
@@ -166,7 +165,7 @@ __global__ void adamw_stochastic_kernel(const __grid_constant__ AdamWStochastic 
     second.at[i] = next.second;
   }
   const auto round_all = [&](LaneElements& elements, uint32_t plane) {
-    const LaneBits bits = trade_bits(step.key, plane, block, traded[warp]);
+    const LaneBits bits = trade_bits(step.key, plane, block + tensor.first / kOfWarp, traded[warp]);
 #pragma unroll
     for (int i = 0; i < kOfLane; ++i) elements.at[i] = rounded(elements.at[i], bits.of(i));
   };

@@ -49,6 +49,7 @@ struct AdamWConstants {
 // A tensor's own share of a launch, whatever the form.
 struct AdamWTensor {
   int64_t elements = 0;
+  int64_t first = 0;  // of a rank's part: where it begins in the whole, a multiple of 256
   uint32_t first_block = 0;
   int32_t site = 0;
   float weight_decay = 0.0F;

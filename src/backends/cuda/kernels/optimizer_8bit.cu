@@ -30,15 +30,13 @@ struct StepConstants {
 
   __device__ StepConstants(const AdamWConstants& constants, const AdamWStep& step)
       : factor(step.factor),
-        keep(step.keep),
+        keep(step.coded.keep),
+        step_size(step.coded.step_size),
+        epsilon(step.coded.epsilon),
         beta1(constants.beta1),
         beta2(constants.beta2),
         rest1(1.0F - constants.beta1),
-        rest2(1.0F - constants.beta2) {
-    const float root_correction = sqrtf(step.second_correction);
-    step_size = step.learning_rate * root_correction / step.first_correction;
-    epsilon = root_correction * constants.epsilon;
-  }
+        rest2(1.0F - constants.beta2) {}
 };
 
 struct LaneCodes {
@@ -116,7 +114,8 @@ __global__ void __launch_bounds__(kWarps* kLanes)
   const float first_scale = tensor.scales[0][block];
   const float second_scale = tensor.scales[1][block];
   LaneBits bits{};
-  if (tensor.weight_is_bf16) bits = trade_bits(step.key, 0, block, traded[warp]);
+  if (tensor.weight_is_bf16)
+    bits = trade_bits(step.key, 0, block + tensor.first / kOfWarp, traded[warp]);
   const StepConstants constants(launch.constants, step);
   LaneElements first;
   LaneElements second;

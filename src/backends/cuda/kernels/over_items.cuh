@@ -11,6 +11,7 @@ namespace snug::backends::cuda {
 
 template <typename Work>
 __global__ void over_items_kernel(Work work, int64_t rows, int64_t items) {
+  wait_for_kernels_before();
   const int64_t item = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (item >= items) return;
   const int64_t step = int64_t{gridDim.y} * blockDim.y;
@@ -29,6 +30,7 @@ void over_items(const Work& work, int64_t rows, int64_t items, cudaStream_t stre
   shape.grid.x = static_cast<uint32_t>(ceil_div(items, shape.block.x));
   const int64_t row_blocks = ceil_div(rows, shape.block.y);
   shape.grid.y = row_blocks < kMaxGridY ? static_cast<uint32_t>(row_blocks) : kMaxGridY;
+  shape.begins_early = true;
   launch(over_items_kernel<Work>, shape, stream, work, rows, items);
 }
 

@@ -23,6 +23,13 @@ constexpr int64_t few_rows_shared_bytes(int64_t rows, int64_t columns) {
   return rows * few_rows_stride(columns) * int64_t{sizeof(uint16_t)};
 }
 
+// The largest elements of a row (top_k.h): what a block looks at, and what all blocks keep.
+inline constexpr int64_t kTopKElements = 4096;
+constexpr int64_t top_k_blocks(int64_t columns) { return ceil_div(columns, kTopKElements); }
+constexpr int64_t top_k_bytes(int64_t rows, int64_t columns, int64_t k) {
+  return rows * top_k_blocks(columns) * k * int64_t{sizeof(uint64_t)};
+}
+
 // Products with a thin side (thin_product.h): of a block, and of one step of its sum.
 inline constexpr int kMaxThin = 64;
 inline constexpr int kThinWide = 64;
@@ -148,8 +155,12 @@ constexpr int32_t matrix_shared_bytes(int kept, int columns, int dims) {
 constexpr int32_t attention_matrix_shared_bytes(int64_t head_dim) {
   return matrix_shared_bytes(1, kMatrixKeys, matrix_dims(head_dim));
 }
+// And twice what each query of a tile gives to its scores: what it sees, its log-sum-exp, and the
+// dot product of its output and that one's gradient.
+inline constexpr int32_t kQueryStateBytes = 16;
 constexpr int32_t attention_grad_matrix_shared_bytes(int64_t head_dim) {
-  return matrix_shared_bytes(2, kMatrixGradColumns, matrix_dims(head_dim));
+  return matrix_shared_bytes(2, kMatrixGradColumns, matrix_dims(head_dim)) +
+         2 * kMatrixGradColumns * kQueryStateBytes;
 }
 
 // Shared memory that a block takes.

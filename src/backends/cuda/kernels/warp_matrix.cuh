@@ -21,8 +21,18 @@ __device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint3
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Four 8 x 8 matrices of shared memory, transposed: lane i gives the address of row i % 8 of matrix
-// i / 8, a multiple of 16 bytes. pairs[m] is rows 2t and 2t + 1 of column g of matrix m.
+// Four 8 x 8 matrices of shared memory: lane i gives the address of row i % 8 of matrix i / 8, a
+// multiple of 16 bytes. pairs[m] is columns 2t and 2t + 1 of row g of matrix m. A matrix is read in
+// one go where no two of its rows lie in the same banks: their addresses modulo 128 differ.
+__device__ inline void load_matrices(uint32_t (&pairs)[4], const uint16_t* row) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
+               : "r"(address)
+               : "memory");
+}
+
+// The same matrices transposed: pairs[m] is rows 2t and 2t + 1 of column g of matrix m.
 __device__ inline void load_transposed(uint32_t (&pairs)[4], const uint16_t* row) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -31,12 +41,23 @@ __device__ inline void load_transposed(uint32_t (&pairs)[4], const uint16_t* row
                : "memory");
 }
 
-// Begins to copy 16 bytes to shared memory, or zeros. Both addresses are multiples of 16.
+// Begins to copy 16 bytes to shared memory, or zeros: `global` is then not read. Both addresses are
+// multiples of 16.
 __device__ inline void begin_copy(uint16_t* shared, const void* global, bool zeros) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   const int bytes = zeros ? 0 : 16;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(global),
                "r"(bytes)
+               : "memory");
+}
+// The same of one value of 4 or 8 bytes, at addresses that are multiples of its size.
+template <typename T>
+__device__ void begin_value_copy(T* shared, const T* global, bool zeros) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  const int bytes = zeros ? 0 : int{sizeof(T)};
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(address), "l"(global),
+               "n"(sizeof(T)), "r"(bytes)
                : "memory");
 }
 // Ends a batch of this thread's copies.
@@ -46,6 +67,13 @@ __device__ inline void end_batch() { asm volatile("cp.async.commit_group;" ::: "
 template <int kLeft>
 __device__ inline void wait_for_batches() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+
+// 2^exponent within 2^-22 of its size; 0 where it would be less than the smallest normal number.
+__device__ inline float power_of_two(float exponent) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
+  return power;
 }
 
 }  // namespace snug::backends::cuda

@@ -55,13 +55,14 @@ std::optional<Product> product_of(const OperationView& view) {
   if (nf4 == nullptr || !has_vectors(view[MatmulNf4::kX])) return std::nullopt;
   return Product{.x = id_of(operation, MatmulNf4::kX),
                  .y = id_of(operation, MatmulNf4::kY),
+                 .addend = nf4->addend ? id_of(operation, MatmulNf4::kAddend) : program::kNone,
                  .form = nf4->nested ? size_t{2} : size_t{1}};
 }
 
 // Tensors by the owners of their bytes.
-class Owners {
+class OwnerSet {
  public:
-  explicit Owners(const Program& program) : program_(program) {}
+  explicit OwnerSet(const Program& program) : program_(program) {}
   void add(TensorId id) { owners_.insert(program_.owner(id)); }
   bool has(TensorId id) const { return owners_.contains(program_.owner(id)); }
 
@@ -147,8 +148,8 @@ class Finder {
   TensorId x_ = program::kNone;
   size_t form_ = 0;
   TensorId products_[kFewRowsParts] = {};
-  Owners read_;
-  Owners written_;
+  OwnerSet read_;
+  OwnerSet written_;
 };
 
 // Whether a write to the cache reads what is there before the launch, or all that a rotation of it

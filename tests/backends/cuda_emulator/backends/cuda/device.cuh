@@ -16,10 +16,15 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   if (cudaGetLastError() != cudaSuccess) cuda_emulator::fail("a launch after an error");
   const cuda_emulator::Grid grid{{shape.grid.x, shape.grid.y, shape.grid.z},
                                  {shape.block.x, shape.block.y, shape.block.z},
-                                 shape.shared_bytes};
+                                 shape.shared_bytes,
+                                 shape.begins_early};
   cuda_emulator::submit(stream,
                         [=] { cuda_emulator::run_grid(grid, [&] { kernel(arguments...); }); });
 }
+
+// Kernels are run one after the other; one that begins early must have waited in every thread.
+inline void wait_for_kernels_before() { cuda_emulator::note_wait(); }
+inline void let_next_kernel_begin() {}
 
 template <typename T>
 T* shared_memory() {

@@ -1,8 +1,8 @@
 // Stands in for src/backends/cuda/kernels/warp_matrix.cuh, which says who holds what: the last lane
-// to come multiplies for all. Copies are done at once where the real ones begin, so a missing wait
-// does not show.
+// to come multiplies for all, and looks at the rows that all have given.
 #pragma once
 
+#include <cmath>
 #include <cstring>
 
 #include "backends/cuda/device.cuh"
@@ -51,31 +51,75 @@ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uin
                           multiply_add_of_warp);
 }
 
-inline void load_transposed(uint32_t (&pairs)[4], const uint16_t* row) {
-  if (reinterpret_cast<uintptr_t>(row) % 16 != 0)
-    cuda_emulator::fail("a matrix row at an address that is no multiple of 16");
-  const uint64_t* rows =
-      cuda_emulator::exchange(cuda_emulator::Exchange::shuffle, reinterpret_cast<uintptr_t>(row));
+// Of the lanes' rows, eight a matrix: where the hardware would fault, or read a matrix in several
+// goes.
+inline void check_matrix_rows(const uint64_t* rows) {
+  constexpr uint64_t kRowBytes = 16;
+  constexpr uint64_t kRowsOfBanks = 8;  // that all banks hold at once
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    unsigned banks = 0;
+    for (int i = 0; i < 8; ++i) {
+      const uint64_t row = rows[8 * matrix + i];
+      if (row % kRowBytes != 0)
+        cuda_emulator::fail("a matrix row at an address that is no multiple of 16");
+      if (!cuda_emulator::is_shared(reinterpret_cast<const void*>(row), kRowBytes))
+        cuda_emulator::fail("a matrix row outside the block's shared memory");
+      banks |= 1U << row / kRowBytes % kRowsOfBanks;
+    }
+    if (banks != 0xffU) cuda_emulator::fail("two rows of a matrix in the same banks");
+  }
+}
+
+// Row `row` of matrix m, when all lanes have given theirs.
+class MatrixRows {
+ public:
+  explicit MatrixRows(const uint16_t* mine)
+      : rows_(cuda_emulator::exchange(cuda_emulator::Exchange::matrices,
+                                      reinterpret_cast<uintptr_t>(mine), check_matrix_rows)) {}
+  const uint16_t* at(int m, int row) const {
+    return reinterpret_cast<const uint16_t*>(rows_[8 * m + row]);
+  }
+
+ private:
+  const uint64_t* rows_;
+};
+
+inline void load_matrices(uint32_t (&pairs)[4], const uint16_t* row) {
+  const MatrixRows rows(row);
   const int g = cuda_emulator::lane() / 4;
   const int t = cuda_emulator::lane() % 4;
-  for (int m = 0; m < 4; ++m) {
-    const auto value = [&](int matrix_row) {
-      return uint32_t{reinterpret_cast<const uint16_t*>(rows[8 * m + matrix_row])[g]};
-    };
-    pairs[m] = value(2 * t) | value(2 * t + 1) << 16;
-  }
+  for (int m = 0; m < 4; ++m)
+    pairs[m] = uint32_t{rows.at(m, g)[2 * t]} | uint32_t{rows.at(m, g)[2 * t + 1]} << 16;
+}
+
+inline void load_transposed(uint32_t (&pairs)[4], const uint16_t* row) {
+  const MatrixRows rows(row);
+  const int g = cuda_emulator::lane() / 4;
+  const int t = cuda_emulator::lane() % 4;
+  for (int m = 0; m < 4; ++m)
+    pairs[m] = uint32_t{rows.at(m, 2 * t)[g]} | uint32_t{rows.at(m, 2 * t + 1)[g]} << 16;
 }
 
 inline void begin_copy(uint16_t* shared, const void* global, bool zeros) {
   for (const void* address : {static_cast<const void*>(shared), global})
     if (reinterpret_cast<uintptr_t>(address) % 16 != 0)
       cuda_emulator::fail("a copy between addresses that are no multiples of 16");
-  cuda_emulator::begin_copy(shared, global, zeros);
+  cuda_emulator::begin_copy(shared, global, 16, zeros);
+}
+template <typename T>
+void begin_value_copy(T* shared, const T* global, bool zeros) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  for (const T* address : {static_cast<const T*>(shared), global})
+    if (reinterpret_cast<uintptr_t>(address) % sizeof(T) != 0)
+      cuda_emulator::fail("a copy between addresses that are no multiples of its size");
+  cuda_emulator::begin_copy(shared, global, sizeof(T), zeros);
 }
 inline void end_batch() { cuda_emulator::end_batch(); }
 template <int kLeft>
 void wait_for_batches() {
   cuda_emulator::wait_for_batches(kLeft);
 }
+
+inline float power_of_two(float exponent) { return std::exp2(exponent); }
 
 }  // namespace snug::backends::cuda

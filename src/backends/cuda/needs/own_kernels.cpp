@@ -1,0 +1,56 @@
+// Kinds whose kernels take any rows of f32 and bf16, and at most sums of columns as scratch.
+#include "backends/collective_scratch.h"
+#include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/few_rows.h"
+#include "backends/cuda/needs/kind_needs.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+int64_t workspace_bytes(const program::SumRows&, const OperationView& view, const Card&) {
+  const program::Shape& shape = view[program::SumRows::kX].shape;
+  return column_sums_bytes(shape[0], shape[1]);
+}
+
+// What is planned for several ranks; alone, a rank copies whole tensors.
+template <typename Struct>
+requires(program::traits_of<Struct>().is_collective) int64_t
+    workspace_bytes(const Struct&, const OperationView& view, const Card&) {
+  return collective_scratch_bytes(view);
+}
+bool supports(const program::ReduceScatter& reduce, const OperationView& view, const Card&) {
+  const bool copies = !reduce.accumulate && !reduce.sent_bf16 &&
+                      (reduce.in_place || view[program::ReduceScatter::kWholes].dtype ==
+                                              view[program::ReduceScatter::kShards].dtype);
+  return reduce.ranks > 1 || copies;
+}
+bool supports(const program::AllReduce& reduce, const OperationView&, const Card&) {
+  return reduce.ranks > 1 || !reduce.sent_bf16;
+}
+
+}  // namespace
+
+SNUG_CARD_NEEDS(AllGather);
+SNUG_CARD_NEEDS(ReduceScatter, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(AllReduce, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(Embedding);
+SNUG_CARD_NEEDS(EmbeddingGrad);
+SNUG_CARD_NEEDS(RotaryTable);
+SNUG_CARD_NEEDS(Rope, .launched_together = rotations_together);
+SNUG_CARD_NEEDS(SiluMul);
+SNUG_CARD_NEEDS(SiluMulGrad);
+SNUG_CARD_NEEDS(Gelu);
+SNUG_CARD_NEEDS(GeluGrad);
+SNUG_CARD_NEEDS(SumRows, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(Add);
+SNUG_CARD_NEEDS(Accumulate);
+SNUG_CARD_NEEDS(AddBias);
+SNUG_CARD_NEEDS(Dropout);
+SNUG_CARD_NEEDS(Cast);
+SNUG_CARD_NEEDS(CrossEntropy);
+SNUG_CARD_NEEDS(CrossEntropyGrad);
+SNUG_CARD_NEEDS(Transfer);
+SNUG_CARD_NEEDS(Await);
+SNUG_CARD_NEEDS(Copy);
+
+}  // namespace snug::backends::cuda

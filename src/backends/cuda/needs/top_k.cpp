@@ -1,0 +1,24 @@
+#include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/kind_needs.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::TopK;
+
+// Of whole tensors of f32, whose rows are an axis of the grid.
+bool supports(const TopK&, const OperationView& view, const Card&) {
+  const program::Tensor& x = view[TopK::kX];
+  return !x.is_view() && x.dtype == base::DType::f32 && x.shape[0] <= kMaxGridY;
+}
+
+int64_t workspace_bytes(const TopK& top, const OperationView& view, const Card&) {
+  const program::Shape& shape = view[TopK::kX].shape;
+  return top_k_bytes(shape[0], shape[1], top.k);
+}
+
+}  // namespace
+
+SNUG_CARD_NEEDS(TopK, .supports = supports, .workspace_bytes = workspace_bytes);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,86 @@
+// What ranks do together. A rank alone copies, element by element, in the type it computes in.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/collective_scratch.h"
+#include "backends/host_collectives.h"
+#include "backends/reference/elements.h"
+#include "backends/reference/kinds.h"
+
+namespace snug::backends::reference {
+namespace {
+
+using program::AllGather;
+using program::AllReduce;
+using program::ReduceScatter;
+
+// As it travels.
+template <typename T>
+T sent(T value, bool in_bf16) {
+  return in_bf16 ? static_cast<T>(base::to_float(base::to_bfloat16(static_cast<float>(value))))
+                 : value;
+}
+
+template <typename>
+void run_alone(const AllGather& gather, const Invocation& invocation) {
+  if (gather.in_place) return;
+  for (size_t i = 0; i < invocation.reads.size(); ++i)
+    std::memcpy(invocation.writes[i].data, invocation.reads[i].data,
+                static_cast<size_t>(invocation.reads[i].bytes()));
+}
+
+// Of one rank: without the padding.
+int64_t valid_elements(const program::OperationView& view, program::TensorId shard) {
+  const program::Tensor& tensor = view.program.tensor(shard);
+  const int64_t elements = tensor.shape.elements();
+  return tensor.whole ? std::min(elements, tensor.whole->elements()) : elements;
+}
+
+template <typename T>
+void run_alone(const ReduceScatter& reduce, const Invocation& invocation) {
+  const std::span<const Buffer> wholes = reduce.in_place ? invocation.updates : invocation.reads;
+  const std::span<const Buffer> shards =
+      reduce.in_place || reduce.accumulate ? invocation.updates : invocation.writes;
+  const program::Operation& operation = invocation.view->operation;
+  const std::vector<program::TensorId>& shard_ids =
+      reduce.in_place || reduce.accumulate ? operation.updates : operation.writes;
+  for (size_t i = 0; i < wholes.size(); ++i) {
+    const Floats<T> whole(wholes[i]);
+    const Floats<T> shard(shards[i]);
+    const int64_t valid = valid_elements(*invocation.view, shard_ids[i]);
+    for (int64_t k = 0; k < valid; ++k)
+      shard.set(k, sent(whole[k], reduce.sent_bf16) + (reduce.accumulate ? shard[k] : T{0}));
+    for (int64_t k = valid; k < shard.count(); ++k) shard.set(k, T{0});
+  }
+}
+
+template <typename T>
+void run_alone(const AllReduce& reduce, const Invocation& invocation) {
+  for (const Buffer& buffer : invocation.updates) {
+    const Floats<T> values(buffer);
+    for (int64_t k = 0; k < values.count(); ++k) values.set(k, sent(values[k], reduce.sent_bf16));
+  }
+}
+
+template <typename T, typename Struct>
+requires(program::traits_of<Struct>().is_collective) void run(const Struct& collective,
+                                                              const Invocation& invocation) {
+  if (collective.ranks > 1) return invocation.collectives->begin(collective, invocation);
+  invocation.note_channel(program::Channel::interconnect);
+  run_alone<T>(collective, invocation);
+}
+
+// In fours of bytes; alone there is none.
+template <typename Struct>
+int64_t scratch_elements(const Struct& collective, const program::OperationView& view) {
+  constexpr int64_t kWidth = sizeof(float);
+  return collective.ranks > 1 ? (collective_scratch_bytes(view) + kWidth - 1) / kWidth : 0;
+}
+
+}  // namespace
+
+SNUG_REFERENCE_KIND(AllGather);
+SNUG_REFERENCE_KIND(ReduceScatter, .scratch_elements = scratch_elements);
+SNUG_REFERENCE_KIND(AllReduce, .scratch_elements = scratch_elements);
+
+}  // namespace snug::backends::reference

@@ -1,0 +1,29 @@
+// How fast ranks send each other what training steps do: an all_gather, a reduce_scatter and an
+// all_reduce over all ranks, of sizes from one that is all latency to one that is all bandwidth.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/backend.h"
+#include "comm/communicator.h"
+#include "plan/rates.h"
+
+namespace snug::bench {
+
+struct LinkGrid {
+  // Bytes that a rank sends, rounded to whole elements of all ranks; each doubles the one before.
+  int64_t least_bytes = 8;
+  int64_t most_bytes = int64_t{64} << 20;
+  int nodes = 1;  // machines that the ranks are spread over
+};
+
+// To be called on all ranks of the backend's mesh at the same time, `all` being that of all of
+// them. The same samples on each rank, smaller sizes of a kind first: a collective of fp32 tensors
+// as the backend runs it, from its begin to the end of its await, with nothing next to it. It takes
+// as long as it does on the slowest rank; the median of several. Throws UserError where the backend
+// has no such operations, and where another rank stops.
+std::vector<plan::RateSample> link_rates(backends::Backend& backend, comm::Communicator& all,
+                                         const LinkGrid& grid = {});
+
+}  // namespace snug::bench

@@ -1,0 +1,96 @@
+#include "bench/links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "backends/recipe_backend.h"
+#include "base/console.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "bench/link_rates.h"
+#include "plan/calibration_file.h"
+#include "runtime/job_ranks.h"
+
+namespace snug::bench {
+namespace {
+
+void print_json(const std::vector<plan::RateSample>& samples) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const plan::RateSample& sample : samples)
+    list.push_back({{"operation", sample.name},
+                    {"bytes", sample.work},
+                    {"seconds", sample.seconds},
+                    {"bytes_per_second", sample.work / sample.seconds}});
+  fmt::print("{}\n", nlohmann::ordered_json{{"links", list}}.dump());
+}
+
+void write_samples(std::optional<plan::CalibrationFile> file, int64_t threads,
+                   std::vector<plan::RateSample> samples) {
+  if (!file)
+    return base::say(
+        "not written: there is no calibration of this machine with threads={}, as these ranks "
+        "have, "
+        "that plans would read; make it with 'snug bench calibrate threads={}', then measure "
+        "the links again",
+        threads, threads);
+  plan::replace_samples(file->calibration, std::move(samples));
+  base::write_file_atomically(file->path, plan::to_json(file->calibration));
+  base::say("written to {}", file->path.string());
+}
+
+int measure(const formats::Recipe& recipe, const runtime::Ranks& ranks, bool json) {
+  const auto backend = backends::open_backend(recipe, ranks.mesh());
+  // What is wrong with the file is said before anything is measured.
+  std::optional<plan::CalibrationFile> file;
+  if (ranks.is_first()) file = plan::find_calibration_file(recipe, *backend);
+  const int nodes = static_cast<int>(std::max<int64_t>(1, recipe.nodes));
+  std::vector<plan::RateSample> samples =
+      link_rates(*backend, *ranks.mesh()->all, {.nodes = nodes});
+  if (!ranks.is_first()) return 0;
+  if (json)
+    print_json(samples);
+  else
+    fmt::print("{}", link_table(samples));
+  write_samples(std::move(file), recipe.threads, std::move(samples));
+  return 0;
+}
+
+}  // namespace
+
+std::string link_table(const std::vector<plan::RateSample>& samples) {
+  std::string text;
+  std::string_view name;
+  for (const plan::RateSample& sample : samples) {
+    if (sample.name != name) {
+      name = sample.name;
+      text += fmt::format("{}: latency {:.1f} us\n  bytes sent     time, us      MB/s\n", name,
+                          sample.seconds * 1e6);
+    }
+    text += fmt::format("{:12.0f} {:12.1f} {:9.1f}\n", sample.work, sample.seconds * 1e6,
+                        sample.work / sample.seconds * 1e-6);
+  }
+  return text;
+}
+
+int links(const formats::Recipe& recipe, bool json) {
+  const runtime::Ranks ranks = runtime::Ranks::join(recipe);
+  if (ranks.size() == 1)
+    base::throw_user_error(
+        "links are between ranks, and this is one process alone; start several with 'mpirun -n 2 "
+        "snug bench links', or with devices=2, which starts two on this machine");
+  if (!ranks.is_first()) base::leave_console_to_others();
+  try {
+    return measure(ranks.settle(recipe), ranks, json);
+  } catch (const std::exception& error) {
+    ranks.abort(error.what());
+    if (!ranks.is_first())
+      base::write_to_console(fmt::format("rank {}: {}\n", ranks.rank(), error.what()));
+    throw;
+  }
+}
+
+}  // namespace snug::bench

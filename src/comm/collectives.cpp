@@ -1,0 +1,302 @@
+#include "comm/collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+#include "comm/elements.h"
+
+namespace snug::comm {
+namespace {
+
+using base::DType;
+
+// Of one exchange, so that their list stays small.
+constexpr int64_t kMessagesAtOnce = 512;
+
+// A sum's scratch has room for this many elements to send and as many to receive, or for the least
+// slice of each rank.
+constexpr int64_t kScratchElements = int64_t{1} << 20;
+constexpr int64_t kLeastSlice = int64_t{1} << 12;
+
+std::span<float> block_of(std::array<float, kBlockElements>& block, int64_t done, int64_t count) {
+  return std::span(block).first(std::min(kBlockElements, count - done));
+}
+
+int64_t length(const ReducePart& part) { return part.elements; }
+int64_t length(const SumPart& part) { return part.elements; }
+
+bool same_types(const ReducePart& a, const ReducePart& b) { return a.sent_type == b.sent_type; }
+bool same_types(const SumPart& a, const SumPart& b) {
+  return a.sent_type == b.sent_type && a.type == b.type;
+}
+
+DType result_type(const SumPart& part) { return narrower(part.type, part.sent_type); }
+
+// Writes the sums of elements from `first` on to the shard.
+void store_sums(const ReducePart& part, int64_t first, std::span<float> sums) {
+  std::byte* shard = element(part.shard, part.shard_type, first);
+  if (part.add) add(sums, shard, part.shard_type);
+  const int64_t valid = std::clamp<int64_t>(part.valid - first, 0, std::ssize(sums));
+  std::fill(sums.begin() + valid, sums.end(), 0.0F);
+  store(sums, shard, part.shard_type);
+}
+
+void check_in_place(const ReducePart& part, int rank) {
+  const std::byte* own = element(part.whole, part.whole_type, rank * part.elements);
+  SNUG_CHECK(part.shard != own || base::size_of(part.shard_type) <= base::size_of(part.whole_type),
+             "a wider shard lies in its whole");
+}
+
+}  // namespace
+
+int64_t scratch_bytes(int ranks, int64_t whole_elements) {
+  if (ranks == 1) return 0;
+  const int64_t slice = std::min((whole_elements + ranks - 1) / ranks,
+                                 std::max(kScratchElements / ranks, kLeastSlice));
+  return 2 * base::size_of(DType::f32) * ranks * slice;
+}
+
+void Collectives::send(int peer, const void* data, int64_t bytes) {
+  if (bytes > 0) outgoing_.push_back({peer, data, bytes});
+}
+
+void Collectives::receive(int peer, void* data, int64_t bytes) {
+  if (bytes > 0) incoming_.push_back({peer, data, bytes});
+}
+
+void Collectives::exchange() {
+  const auto failure = transport_.exchange(outgoing_, incoming_);
+  int64_t bytes = 0;
+  for (const Outgoing& message : outgoing_) bytes += message.bytes;
+  outgoing_.clear();
+  incoming_.clear();
+  if (failure) throw Failed{*failure};
+  bytes_sent_ += bytes;
+}
+
+void Collectives::all_gather(std::span<const GatherPart> parts) {
+  const int ranks = transport_.size();
+  const int rank = transport_.rank();
+  for (const GatherPart& part : parts) {
+    auto* whole = static_cast<std::byte*>(part.whole);
+    std::byte* own = whole + rank * part.bytes;
+    if (own != part.shard && part.bytes > 0) std::memcpy(own, part.shard, part.bytes);
+    for (int step = 1; step < ranks; ++step) {
+      const int from = (rank + ranks - step) % ranks;
+      send((rank + step) % ranks, own, part.bytes);
+      receive(from, whole + from * part.bytes, part.bytes);
+    }
+    if (std::ssize(outgoing_) >= kMessagesAtOnce) exchange();
+  }
+  if (!outgoing_.empty()) exchange();
+}
+
+// Two exchanges: of lengths and of texts.
+std::vector<std::string> Collectives::all_gather_text(std::string_view text) {
+  const int ranks = transport_.size();
+  const int rank = transport_.rank();
+  const int64_t own_length = std::ssize(text);
+  std::vector<int64_t> lengths(ranks, own_length);
+  for (int step = 1; step < ranks; ++step) {
+    const int from = (rank + ranks - step) % ranks;
+    send((rank + step) % ranks, &own_length, sizeof own_length);
+    receive(from, &lengths[from], sizeof own_length);
+  }
+  if (ranks > 1) exchange();
+  std::vector<std::string> texts(ranks, std::string(text));
+  for (int step = 1; step < ranks; ++step) {
+    const int from = (rank + ranks - step) % ranks;
+    texts[from].assign(lengths[from], '\0');
+    send((rank + step) % ranks, text.data(), own_length);
+    receive(from, texts[from].data(), lengths[from]);
+  }
+  if (!outgoing_.empty() || !incoming_.empty()) exchange();
+  return texts;
+}
+
+// The next elements of all parts that travel alike, `room` at most, as segments_. False at the end.
+template <typename Part>
+bool Collectives::next_segments(std::span<const Part> parts, Cursor& cursor, int64_t room) {
+  segments_.clear();
+  chunk_count_ = 0;
+  while (cursor.part < parts.size()) {
+    const Part& part = parts[cursor.part];
+    if (length(part) > 0 && chunk_count_ == room) break;
+    if (!segments_.empty() && !same_types(part, parts[segments_.front().part])) break;
+    const int64_t count = std::min(length(part) - cursor.element, room - chunk_count_);
+    if (count > 0) segments_.push_back({cursor.part, cursor.element, count});
+    chunk_count_ += count;
+    cursor.element += count;
+    if (cursor.element == length(part)) cursor = {cursor.part + 1, 0};
+  }
+  return chunk_count_ > 0;
+}
+
+void Collectives::reduce_scatter(std::span<const ReducePart> parts, std::span<std::byte> scratch) {
+  const int ranks = transport_.size();
+  for (const ReducePart& part : parts) check_in_place(part, transport_.rank());
+  if (ranks == 1) {
+    for (const ReducePart& part : parts) reduce_alone(part);
+    return;
+  }
+  Cursor cursor;
+  while (cursor.part < parts.size()) {
+    const int64_t sent_bytes = base::size_of(parts[cursor.part].sent_type);
+    const int64_t room = std::ssize(scratch) / (2 * ranks * sent_bytes);
+    SNUG_CHECK(room > 0 || parts[cursor.part].elements == 0, "a sum has {} bytes of scratch",
+               scratch.size());
+    if (!next_segments(parts, cursor, room)) continue;
+    reduce_chunk(parts, scratch);
+  }
+}
+
+void Collectives::reduce_alone(const ReducePart& part) {
+  std::array<float, kBlockElements> block;
+  for (int64_t first = 0; first < part.elements; first += kBlockElements) {
+    const auto sums = block_of(block, first, part.elements);
+    load(sums, element(part.whole, part.whole_type, first), part.whole_type);
+    round_to(sums, part.sent_type);
+    store_sums(part, first, sums);
+  }
+}
+
+void Collectives::reduce_chunk(std::span<const ReducePart> parts, std::span<std::byte> scratch) {
+  const ReducePart& front = parts[segments_.front().part];
+  const DType type = front.sent_type;
+  const bool packed = segments_.size() > 1 || front.whole_type != type;
+  const int64_t piece_bytes = chunk_count_ * base::size_of(type);
+  for (int peer = 0; peer < transport_.size(); ++peer) {
+    std::byte* piece = scratch.data() + peer * piece_bytes;
+    pieces_[peer] = piece;
+    if (!packed)
+      pieces_[peer] = element(front.whole, type, peer * front.elements + segments_.front().first);
+    for (const Segment& segment : segments_) {
+      if (!packed) break;
+      const ReducePart& part = parts[segment.part];
+      const int64_t first = peer * part.elements + segment.first;
+      convert(element(part.whole, part.whole_type, first), part.whole_type, piece, type,
+              segment.count);
+      piece += segment.count * base::size_of(type);
+    }
+  }
+  exchange_pieces(type, chunk_count_, scratch.last(scratch.size() / 2));
+  int64_t done = 0;
+  for (const Segment& segment : segments_) {
+    reduce_segment(parts[segment.part], segment, done);
+    done += segment.count;
+  }
+}
+
+// `position` is where the segment begins in each piece.
+void Collectives::reduce_segment(const ReducePart& part, const Segment& segment, int64_t position) {
+  std::array<float, kBlockElements> block;
+  for (int64_t done = 0; done < segment.count; done += kBlockElements) {
+    const auto sums = block_of(block, done, segment.count);
+    sum_pieces(part.sent_type, position + done, sums);
+    store_sums(part, segment.first + done, sums);
+  }
+}
+
+// Sends pieces_[r], of `count` elements each, to every rank r. Then pieces_ are those that all
+// ranks have for this one.
+void Collectives::exchange_pieces(DType type, int64_t count, std::span<std::byte> received) {
+  const int ranks = transport_.size();
+  const int rank = transport_.rank();
+  const int64_t bytes = count * base::size_of(type);
+  for (int step = 1; step < ranks; ++step) {
+    const int to = (rank + step) % ranks;
+    const int from = (rank + ranks - step) % ranks;
+    send(to, pieces_[to], bytes);
+    receive(from, received.data() + from * bytes, bytes);
+  }
+  exchange();
+  for (int peer = 0; peer < ranks; ++peer)
+    if (peer != rank) pieces_[peer] = received.data() + peer * bytes;
+}
+
+void Collectives::sum_pieces(DType type, int64_t first, std::span<float> values) const {
+  load(values, element(pieces_[0], type, first), type);
+  for (size_t peer = 1; peer < pieces_.size(); ++peer)
+    add(values, element(pieces_[peer], type, first), type);
+}
+
+void Collectives::all_reduce(std::span<const SumPart> parts, std::span<std::byte> scratch) {
+  const int ranks = transport_.size();
+  if (ranks == 1) {
+    for (const SumPart& part : parts) sum_alone(part);
+    return;
+  }
+  Cursor cursor;
+  while (cursor.part < parts.size()) {
+    const int64_t sent_bytes = base::size_of(parts[cursor.part].sent_type);
+    const int64_t room = std::ssize(scratch) / (2 * ranks * sent_bytes) * ranks;
+    SNUG_CHECK(room > 0 || parts[cursor.part].elements == 0, "a sum has {} bytes of scratch",
+               scratch.size());
+    if (!next_segments(parts, cursor, room)) continue;
+    sum_chunk(parts, scratch);
+  }
+}
+
+void Collectives::sum_alone(const SumPart& part) {
+  std::array<float, kBlockElements> block;
+  for (int64_t first = 0; first < part.elements; first += kBlockElements) {
+    const auto values = block_of(block, first, part.elements);
+    std::byte* place = element(part.values, part.type, first);
+    load(values, place, part.type);
+    round_to(values, part.sent_type);
+    store(values, place, part.type);
+  }
+}
+
+// All elements of the chunk are dealt out in slices; the last ones are padded with zeros.
+void Collectives::sum_chunk(std::span<const SumPart> parts, std::span<std::byte> scratch) {
+  const int ranks = transport_.size();
+  const SumPart& front = parts[segments_.front().part];
+  const DType type = front.sent_type;
+  const int64_t slice = (chunk_count_ + ranks - 1) / ranks;
+  const int64_t slice_bytes = slice * base::size_of(type);
+  std::byte* packed = scratch.data();
+  int64_t done = 0;
+  for (const Segment& segment : segments_) {
+    const SumPart& part = parts[segment.part];
+    convert(element(part.values, part.type, segment.first), part.type, element(packed, type, done),
+            type, segment.count);
+    done += segment.count;
+  }
+  std::memset(element(packed, type, done), 0, (slice * ranks - done) * base::size_of(type));
+  for (int peer = 0; peer < ranks; ++peer) pieces_[peer] = packed + peer * slice_bytes;
+  exchange_pieces(type, slice, scratch.last(scratch.size() / 2));
+  gather_sums(type, result_type(front), slice, packed);
+  done = 0;
+  for (const Segment& segment : segments_) {
+    const SumPart& part = parts[segment.part];
+    convert(element(packed, result_type(part), done), result_type(part),
+            element(part.values, part.type, segment.first), part.type, segment.count);
+    done += segment.count;
+  }
+}
+
+// Adds the pieces up and gives all ranks the sums of all slices. They begin where the pieces that
+// were sent did; the own piece is among them, and is read before what overwrites it is written.
+void Collectives::gather_sums(DType type, DType sum_type, int64_t slice, std::byte* sums) {
+  const int ranks = transport_.size();
+  const int rank = transport_.rank();
+  const int64_t bytes = slice * base::size_of(sum_type);
+  std::array<float, kBlockElements> block;
+  std::byte* own = sums + rank * bytes;
+  for (int64_t done = 0; done < slice; done += kBlockElements) {
+    const auto values = block_of(block, done, slice);
+    sum_pieces(type, done, values);
+    store(values, element(own, sum_type, done), sum_type);
+  }
+  for (int step = 1; step < ranks; ++step) {
+    const int from = (rank + ranks - step) % ranks;
+    send((rank + step) % ranks, own, bytes);
+    receive(from, sums + from * bytes, bytes);
+  }
+  exchange();
+}
+
+}  // namespace snug::comm

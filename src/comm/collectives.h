@@ -1,0 +1,77 @@
+// What the collectives of a HostCommunicator do, one after the other, over a transport: blocking,
+// on the thread of the communicator's worker. Every sum of the host's communicators is made here.
+//
+// Elements that are summed go all-to-all, so that each rank has what all ranks give for its part,
+// and are added in fp32 in the order of the ranks: ((x0 + x1) + x2) + ... Parts of a call follow
+// each other in pieces that fit the scratch, so many small tensors travel in few messages.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/transport.h"
+
+namespace snug::comm {
+
+class Collectives {
+ public:
+  explicit Collectives(Transport& transport) : transport_(transport), pieces_(transport.size()) {}
+
+  // Each throws Failed.
+  void all_gather(std::span<const GatherPart> parts);
+  void reduce_scatter(std::span<const ReducePart> parts, std::span<std::byte> scratch);
+  // Sums are rounded once, to the narrower of the tensor's type and that in which they travel.
+  void all_reduce(std::span<const SumPart> parts, std::span<std::byte> scratch);
+  std::vector<std::string> all_gather_text(std::string_view text);
+
+  // To other ranks; a text is preceded by 8 bytes that say its length.
+  int64_t bytes_sent() const { return bytes_sent_; }
+
+  struct Failed {
+    Failure failure;
+  };
+
+ private:
+  // Elements [first, first + count) of a part, of its shard for a ReducePart.
+  struct Segment {
+    size_t part;
+    int64_t first;
+    int64_t count;
+  };
+  struct Cursor {
+    size_t part = 0;
+    int64_t element = 0;
+  };
+
+  template <typename Part>
+  bool next_segments(std::span<const Part> parts, Cursor& cursor, int64_t room);
+  void exchange_pieces(base::DType type, int64_t count, std::span<std::byte> received);
+
+  void reduce_alone(const ReducePart& part);
+  void reduce_chunk(std::span<const ReducePart> parts, std::span<std::byte> scratch);
+  void reduce_segment(const ReducePart& part, const Segment& segment, int64_t position);
+
+  void sum_alone(const SumPart& part);
+  void sum_chunk(std::span<const SumPart> parts, std::span<std::byte> scratch);
+  void gather_sums(base::DType type, base::DType sum_type, int64_t slice, std::byte* sums);
+
+  // The sum, by rank, of elements [first, first + values.size()) of pieces_.
+  void sum_pieces(base::DType type, int64_t first, std::span<float> values) const;
+  void send(int peer, const void* data, int64_t bytes);
+  void receive(int peer, void* data, int64_t bytes);
+  // What was collected by send and receive.
+  void exchange();
+
+  Transport& transport_;
+  std::atomic<int64_t> bytes_sent_ = 0;
+  // Of the collective under way; kept, so that their memory is used again.
+  std::vector<Outgoing> outgoing_;
+  std::vector<Incoming> incoming_;
+  std::vector<Segment> segments_;
+  int64_t chunk_count_ = 0;               // elements of segments_
+  std::vector<const std::byte*> pieces_;  // by rank, first those to send, then those to add up
+};
+
+}  // namespace snug::comm

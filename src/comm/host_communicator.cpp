@@ -1,0 +1,147 @@
+#include "comm/host_communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "base/error.h"
+
+namespace snug::comm {
+namespace {
+
+// For the other ranks to be told that this one stops.
+constexpr auto kAbortTime = std::chrono::seconds(2);
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+}  // namespace
+
+HostCommunicator::HostCommunicator(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)),
+      collectives_(*transport_),
+      exceptions_(std::uncaught_exceptions()),
+      worker_([this] { run_worker(); }) {}
+
+HostCommunicator::~HostCommunicator() {
+  if (std::uncaught_exceptions() > exceptions_) abort("it ended with an error");
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  worker_.join();
+}
+
+Ticket HostCommunicator::begin_all_gather(std::span<const GatherPart> parts,
+                                          std::string_view what) {
+  return begin({Gather{{parts.begin(), parts.end()}}, what, {}, 0});
+}
+
+Ticket HostCommunicator::begin_reduce_scatter(std::span<const ReducePart> parts,
+                                              std::span<std::byte> scratch, std::string_view what) {
+  return begin({Reduce{{parts.begin(), parts.end()}, scratch}, what, {}, 0});
+}
+
+Ticket HostCommunicator::begin_all_reduce(std::span<const SumPart> parts,
+                                          std::span<std::byte> scratch, std::string_view what) {
+  return begin({Sum{{parts.begin(), parts.end()}, scratch}, what, {}, 0});
+}
+
+std::vector<std::string> HostCommunicator::all_gather_text(std::string_view text) {
+  std::vector<std::string> texts;
+  wait(begin({Text{text, &texts}, "values of the ranks", {}, 0}));
+  return texts;
+}
+
+void HostCommunicator::barrier() {
+  std::vector<std::string> texts;
+  wait(begin({Text{"", &texts}, "barrier", {}, 0}));
+}
+
+Ticket HostCommunicator::begin(Task task) {
+  task.step = step_;
+  const std::lock_guard lock(mutex_);
+  if (error_) throw base::UserError(*error_);
+  task.ticket = ++begun_;
+  queue_.push_back(std::move(task));
+  changed_.notify_all();
+  return begun_;
+}
+
+void HostCommunicator::wait(Ticket ticket) {
+  std::unique_lock lock(mutex_);
+  SNUG_CHECK(ticket >= 1 && ticket <= begun_, "ticket {} of {}", ticket, begun_);
+  changed_.wait(lock, [&] { return done_ >= ticket || error_; });
+  if (done_ < ticket) throw base::UserError(*error_);
+}
+
+void HostCommunicator::abort(std::string_view reason) {
+  std::unique_lock lock(mutex_);
+  if (error_) return;
+  if (!abort_reason_) abort_reason_ = std::string(reason);
+  transport_->interrupt(reason);
+  changed_.notify_all();
+  changed_.wait_for(lock, kAbortTime, [&] { return error_.has_value(); });
+}
+
+void HostCommunicator::run_worker() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return !queue_.empty() || closing_ || abort_reason_; });
+    if (abort_reason_) return fail(lock, {*abort_reason_, false});
+    if (queue_.empty()) return;
+    const Task& task = queue_.front();  // which begin() leaves where it is
+    lock.unlock();
+    std::optional<Failure> failure = perform(task);
+    if (failure) failure->reason = describe(task) + ": " + failure->reason;
+    lock.lock();
+    if (failure && abort_reason_) failure = Failure{*abort_reason_, false};
+    if (failure) return fail(lock, *failure);
+    done_ = task.ticket;
+    queue_.pop_front();
+    changed_.notify_all();
+  }
+}
+
+// Others are told first: who waits here may end the process as soon as the error is known.
+void HostCommunicator::fail(std::unique_lock<std::mutex>& lock, const Failure& failure) {
+  lock.unlock();
+  if (!failure.announced) transport_->announce(failure.reason);
+  lock.lock();
+  error_ = failure.reason;
+  queue_.clear();
+  changed_.notify_all();
+}
+
+std::optional<Failure> HostCommunicator::perform(const Task& task) {
+  try {
+    std::visit(Overloaded{[&](const Gather& gather) { collectives_.all_gather(gather.parts); },
+                          [&](const Reduce& reduce) {
+                            collectives_.reduce_scatter(reduce.parts, reduce.scratch);
+                          },
+                          [&](const Sum& sum) { collectives_.all_reduce(sum.parts, sum.scratch); },
+                          [&](const Text& text) {
+                            *text.texts = collectives_.all_gather_text(text.text);
+                          }},
+               task.work);
+  } catch (const Collectives::Failed& failed) {
+    return failed.failure;
+  } catch (const std::exception& error) {
+    return Failure{error.what(), false};
+  }
+  return std::nullopt;
+}
+
+// "rank 0, step 7, reduce_scatter 'gradients of layer 3'"
+std::string HostCommunicator::describe(const Task& task) const {
+  const char* kinds[] = {"all_gather", "reduce_scatter", "all_reduce", "exchange of text"};
+  const std::string step = task.step ? fmt::format(", step {}", *task.step) : "";
+  return fmt::format("rank {}{}, {} '{}'", rank(), step, kinds[task.work.index()], task.what);
+}
+
+}  // namespace snug::comm

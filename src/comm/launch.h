@@ -1,0 +1,58 @@
+// Who started this process, and as which of how many ranks: read from the variables that launchers
+// set.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/words.h"
+#include "comm/communicator.h"
+
+namespace snug::comm {
+
+enum class Launcher : uint8_t { none, openmpi, mpich, slurm, torchrun };
+
+constexpr auto words_of(Launcher) {
+  return base::words<Launcher>({{Launcher::none, "none"},
+                                {Launcher::openmpi, "openmpi"},
+                                {Launcher::mpich, "mpich"},
+                                {Launcher::slurm, "slurm"},
+                                {Launcher::torchrun, "torchrun"}});
+}
+
+struct Launch {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;  // among those of this machine
+  int local_size = 1;
+  Launcher launcher = Launcher::none;
+};
+
+using Variables = std::map<std::string, std::string>;
+
+// torchrun counts before Open MPI, MPICH and Slurm, since each may run inside of those that follow.
+// Throws UserError where variables are missing, are no numbers or contradict each other, and in a
+// Slurm job of several tasks whose processes srun did not start.
+Launch read_launch(const Variables& variables);
+// Of this process.
+Variables environment();
+
+struct ConnectOptions {
+  std::chrono::duration<double> timeout = std::chrono::seconds(600);
+  // Where libsnug_mpi.so is; empty: next to the binary.
+  std::filesystem::path mpi_folder;
+};
+
+// The communicator of all ranks; of this process alone where nothing launched it. At most once in a
+// process. Throws UserError.
+std::unique_ptr<Communicator> connect(const Launch& launch, const ConnectOptions& options = {});
+
+// The threads of a rank where nothing says how many: the cores are dealt out among the ranks of the
+// machine.
+int threads_per_rank(const Launch& launch, int cores);
+
+}  // namespace snug::comm

@@ -1,0 +1,77 @@
+// What the ranks of a LocalGroup share: messages on their way, and which rank stopped and why. The
+// data of a message stays where its sender has it until the receiver copies it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "comm/local.h"
+#include "comm/transport.h"
+
+namespace snug::comm {
+
+class LocalHub {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // Who exchanges: world ranks of the group, by rank.
+  struct Group {
+    std::vector<int> members;
+    int rank;
+    int context;
+  };
+
+  LocalHub(int ranks, const LocalOptions& options);
+
+  std::optional<Failure> exchange(const Group& group, std::span<const Outgoing> outgoing,
+                                  std::span<const Incoming> incoming);
+  // The first stop counts.
+  void stop(int world_rank, std::string_view reason);
+  void leave(const Group& group);
+  void use_context(int world_rank, int context);
+  int latest_context(int world_rank);
+  int size() const { return static_cast<int>(latest_context_.size()); }
+
+ private:
+  struct Posted {
+    const void* data;
+    int64_t bytes;
+    Clock::time_point arrival;
+    int* unsent;  // of the sender's exchange
+    bool copied_now = false;
+  };
+  struct Stop {
+    int rank;
+    std::string reason;
+  };
+  using Link = std::tuple<int, int, int>;  // context, from, to
+
+  void post(const Group& group, const Outgoing& message, int* unsent);
+  std::optional<Failure> receive(const Group& group, std::span<const Incoming> incoming,
+                                 Clock::time_point limit, std::unique_lock<std::mutex>& lock);
+  void take(std::deque<Posted>& posted, const Incoming& message,
+            std::unique_lock<std::mutex>& lock);
+  std::optional<Failure> stopped(const Group& group, int peer) const;
+  Failure missing(const Group& group, std::span<const Incoming> incoming);
+  Failure not_taken(const Group& group);
+  void withdraw(const Group& group, std::unique_lock<std::mutex>& lock);
+
+  const LocalOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Link, std::deque<Posted>> links_;
+  std::vector<Clock::time_point> free_;  // when a rank has sent what it posted
+  std::vector<int> latest_context_;      // by rank
+  std::set<std::pair<int, int>> left_;   // context, rank
+  std::set<int> gave_up_;                // ranks whose messages were withdrawn
+  std::optional<Stop> stop_;
+};
+
+}  // namespace snug::comm

@@ -1,0 +1,95 @@
+#include "comm/mpi/session.h"
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace snug::comm {
+namespace {
+
+// Messages of groups have their context as tag; this one is free.
+constexpr int kAnnouncementTag = 0;
+// For ranks to be told that this one stops, and to say so themselves before the launcher ends them.
+constexpr auto kAnnouncementTime = std::chrono::milliseconds(500);
+
+}  // namespace
+
+std::shared_ptr<MpiSession> MpiSession::begin(double timeout_seconds, std::string* error) {
+  int begun = 0;
+  MPI_Initialized(&begun);
+  if (begun != 0) {
+    *error = "MPI was begun already in this process";
+    return nullptr;
+  }
+  // Each group has a thread that calls MPI.
+  int provided = MPI_THREAD_SINGLE;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
+      provided != MPI_THREAD_MULTIPLE) {
+    *error = "This MPI does not let several threads call it (MPI_THREAD_MULTIPLE)";
+    return nullptr;
+  }
+  auto session = std::shared_ptr<MpiSession>(new MpiSession);
+  session->timeout_seconds_ = timeout_seconds;
+  MPI_Comm_dup(MPI_COMM_WORLD, &session->world_);
+  MPI_Comm_set_errhandler(session->world_, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(session->world_, &session->rank_);
+  MPI_Comm_size(session->world_, &session->size_);
+  return session;
+}
+
+MpiSession::~MpiSession() {
+  if (stopped_ || announced_) {
+    std::this_thread::sleep_for(kAnnouncementTime);
+    return;
+  }
+  MPI_Comm_free(&world_);
+  MPI_Finalize();
+}
+
+void MpiSession::announce(std::string_view reason) {
+  if (announced_.exchange(true)) return;
+  const auto limit = std::chrono::steady_clock::now() + kAnnouncementTime;
+  const std::string text = std::to_string(rank_) + " " + std::string(reason);
+  std::vector<MPI_Request> requests(size_ - 1);
+  for (int other = 0, i = 0; other < size_; ++other)
+    if (other != rank_)
+      MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_BYTE, other, kAnnouncementTag,
+                world_, &requests[i++]);
+  int done = 0;
+  while (done == 0 && std::chrono::steady_clock::now() < limit) {
+    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  stop({"rank " + std::to_string(rank_) + " stopped: " + std::string(reason), true});
+}
+
+void MpiSession::stop(const Failure& failure) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = failure;
+  stopped_ = true;
+}
+
+std::optional<Failure> MpiSession::stopped() {
+  if (!stopped_) receive_announcement();
+  if (!stopped_) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void MpiSession::receive_announcement() {
+  int there = 0;
+  MPI_Message message;
+  MPI_Status status;
+  if (MPI_Improbe(MPI_ANY_SOURCE, kAnnouncementTag, world_, &there, &message, &status) !=
+          MPI_SUCCESS ||
+      there == 0)
+    return;
+  int bytes = 0;
+  MPI_Get_count(&status, MPI_BYTE, &bytes);
+  std::string text(bytes, '\0');
+  MPI_Mrecv(text.data(), bytes, MPI_BYTE, &message, &status);
+  const size_t space = text.find(' ');
+  stop({"rank " + text.substr(0, space) + " stopped: " + text.substr(space + 1), true});
+}
+
+}  // namespace snug::comm

@@ -1,0 +1,53 @@
+// What a process has of MPI, from MPI_Init to MPI_Finalize: shared by the transports of all groups.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "comm/transport.h"
+
+namespace snug::comm {
+
+class MpiSession {
+ public:
+  // Null, with the reason in `error`, where MPI does not start.
+  static std::shared_ptr<MpiSession> begin(double timeout_seconds, std::string* error);
+  // After a failure MPI is left as it is, since its end would wait for all ranks: the launcher ends
+  // them when this process ends.
+  ~MpiSession();
+
+  MPI_Comm world() const { return world_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  double timeout_seconds() const { return timeout_seconds_; }
+
+  // Tells all ranks, once in a process, that this one stops.
+  void announce(std::string_view reason);
+  // Makes the exchanges of this process fail.
+  void stop(const Failure& failure);
+  // Why exchanges fail now, if they do. Looks for news of other ranks.
+  std::optional<Failure> stopped();
+
+  int latest_context = 0;
+
+ private:
+  MpiSession() = default;
+  void receive_announcement();
+
+  MPI_Comm world_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  double timeout_seconds_ = 0;
+  std::mutex mutex_;
+  std::atomic<bool> announced_ = false;
+  std::atomic<bool> stopped_ = false;
+  std::optional<Failure> failure_;
+};
+
+}  // namespace snug::comm

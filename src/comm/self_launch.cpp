@@ -1,0 +1,85 @@
+#include "comm/self_launch.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace snug::comm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLaunched = "SNUG_LAUNCHED";
+
+// The name of Debian's alternatives comes first, since options are those of Open MPI.
+constexpr const char* kLaunchers[] = {"mpirun.openmpi", "mpirun"};
+
+std::string find_launcher(const Variables& variables) {
+  const auto path = variables.find("PATH");
+  for (const char* launcher : kLaunchers) {
+    std::istringstream folders(path == variables.end() ? "" : path->second);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      const fs::path candidate = fs::path(folder) / launcher;
+      if (access(candidate.c_str(), X_OK) == 0) return candidate.string();
+    }
+  }
+  base::throw_user_error(
+      "Several devices need mpirun, which is not in PATH. Install it: apt-get install openmpi-bin");
+}
+
+void check_not_launched(const Variables& variables) {
+  if (!variables.contains(kLaunched) && read_launch(variables).launcher == Launcher::none) return;
+  base::throw_user_error(
+      "This process is started as one rank of a job already, and starts no further ones. If it is "
+      "not, unset {} and the variables of the launcher.",
+      kLaunched);
+}
+
+}  // namespace
+
+LaunchCommand launch_command(int ranks, const std::string& program,
+                             const std::vector<std::string>& arguments, const Variables& variables,
+                             bool root) {
+  SNUG_CHECK(ranks >= 1, "{} ranks", ranks);
+  check_not_launched(variables);
+  LaunchCommand command;
+  // mpirun counts cores and would refuse to start a rank for each of their hardware threads; and it
+  // would bind two ranks to one core each.
+  command.arguments = {find_launcher(variables),
+                       "-n",
+                       std::to_string(ranks),
+                       "--oversubscribe",
+                       "--bind-to",
+                       "none",
+                       program};
+  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
+  command.added.emplace(kLaunched, "1");
+  // Ranks that are asked to end write a checkpoint first. By itself mpirun kills them after 1 s. It
+  // waits twice as long where a rank died and the others must end.
+  constexpr const char* kPatience = "OMPI_MCA_odls_base_sigkill_timeout";
+  if (!variables.contains(kPatience)) command.added.emplace(kPatience, "4");
+  if (root) {
+    command.added.emplace("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    command.added.emplace("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  return command;
+}
+
+void launch_ranks(int ranks, const std::vector<std::string>& arguments) {
+  const std::string program = fs::read_symlink("/proc/self/exe").string();
+  LaunchCommand command = launch_command(ranks, program, arguments, environment(), geteuid() == 0);
+  for (const auto& [name, value] : command.added) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> pointers;
+  for (std::string& argument : command.arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(pointers[0], pointers.data());
+  base::throw_user_error("{} cannot be started: {}", command.arguments[0], std::strerror(errno));
+}
+
+}  // namespace snug::comm

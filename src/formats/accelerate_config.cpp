@@ -1,0 +1,221 @@
+#include "formats/accelerate_config.h"
+
+#include "base/file.h"
+#include "formats/deepspeed_config.h"
+
+#include <yaml-cpp/yaml.h>
+#include <nlohmann/json.hpp>
+
+namespace snug::formats {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMaxBytes = int64_t{1} << 20;
+constexpr int kMaxDepth = 16;
+constexpr int kMaxNodes = 10'000;
+constexpr std::string_view kLaunch = "the launcher of the run says it";
+constexpr std::string_view kOneDtype = "weights of every form travel as they are stored";
+constexpr std::string_view kUnits = "Snug shares weights layer by layer";
+constexpr std::string_view kSaving = "Snug reads and writes models and checkpoints its own way";
+constexpr std::string_view kTorch = "this is of torch's own runtime";
+constexpr std::string_view kNoTpu = "there is no TPU";
+constexpr std::string_view kParallel =
+    "each device computes whole layers; use 1, and a sharding strategy to share memory";
+
+const std::vector<ToolWord> kOne = {{"1"}};
+const std::vector<ToolWord> kNever = {{"null"}};
+
+using Rows = std::vector<ToolKey>;
+
+Rows machines_and_numbers() {
+  return {
+      {"compute_environment", "", {{"LOCAL_MACHINE"}}, "Snug runs where it is started"},
+      {"distributed_type",
+       "strategy",
+       {{"NO"}, {"MULTI_GPU", "ddp"}, {"MULTI_CPU", "ddp"}, {"FSDP"}, {"DEEPSPEED"}},
+       "other machines and other forms of parallel training are not built"},
+      {"mixed_precision",
+       "compute_dtype",
+       {{"no", "fp32"}, {"bf16", "bf16"}},
+       "fp16 and fp8 compute are not built; use bf16"},
+      {"num_machines", "nodes"},
+      {"num_processes"},
+      {"use_cpu", "backend", {{"true", "cpu"}, {"false"}}},
+      {"gpu_ids", "", {}, "CUDA_VISIBLE_DEVICES says it"},
+      {"machine_rank", "", {}, kLaunch},
+      {"main_process_ip", "", {}, kLaunch},
+      {"main_process_port", "", {}, kLaunch},
+      {"rdzv_backend", "", {}, kLaunch},
+      {"same_network", "", {}, kLaunch},
+      {"main_training_function", "", {}, kLaunch},
+      {"mpirun_config.*", "", {}, kLaunch},
+      {"enable_cpu_affinity", "", {}, kLaunch},
+      {"debug", "", {}, kTorch},
+      {"dynamo_config.*", "", {}, kTorch},
+      {"ipex_config.*", "", {}, kTorch},
+      {"downcast_bf16", "", {}, kNoTpu},
+      {"tpu_*", "", {}, kNoTpu},
+      {"command*", "", {}, kNoTpu},
+      {"fp8_config.*", "", {}, "mixed_precision does not ask for fp8"},
+      {"tp_config.tp_size", "", kOne, kParallel},
+      {"megatron_lm_config.*", "", kNever, "Megatron-LM's parallel training is not built"},
+      {"parallelism_config.parallelism_config_dp_replicate_size", "", kOne,
+       "use fsdp_sharding_strategy: HYBRID_SHARD"},
+      {"parallelism_config.parallelism_config_dp_shard_size", "", {}, kLaunch},
+      {"parallelism_config.parallelism_config_tp_size", "", kOne, kParallel},
+      {"parallelism_config.parallelism_config_cp_size", "", kOne, kParallel},
+      {"parallelism_config.parallelism_config_cp_comm_strategy", "", {}, kParallel},
+  };
+}
+
+Rows fsdp() {
+  return {
+      {"fsdp_config.fsdp_version", "", {{"1"}, {"2"}}},
+      {"fsdp_config.fsdp_sharding_strategy", "fsdp_sharding_strategy"},
+      {"fsdp_config.fsdp_reshard_after_forward",
+       "strategy",
+       {{"true", "full_shard"}, {"false", "shard_grad_op"}}},
+      {"fsdp_config.fsdp_offload_params", "fsdp_offload_params"},
+      {"fsdp_config.fsdp_backward_prefetch", "fsdp_backward_prefetch"},
+      {"fsdp_config.fsdp_backward_prefetch_policy", "fsdp_backward_prefetch"},
+      {"fsdp_config.fsdp_activation_checkpointing", "activation_checkpointing"},
+      {"fsdp_config.fsdp_auto_wrap_policy", "", {}, kUnits},
+      {"fsdp_config.fsdp_transformer_layer_cls_to_wrap*", "", {}, kUnits},
+      {"fsdp_config.fsdp_min_num_params", "", {}, kUnits},
+      {"fsdp_config.fsdp_forward_prefetch", "", {}, "the forward pass always gathers ahead"},
+      {"fsdp_config.fsdp_use_orig_params", "", {}, kOneDtype},
+      {"fsdp_config.fsdp_state_dict_type", "", {}, kSaving},
+      {"fsdp_config.fsdp_cpu_ram_efficient_loading", "", {}, kSaving},
+      {"fsdp_config.fsdp_sync_module_states", "", {}, kSaving},
+  };
+}
+
+Rows deepspeed() {
+  return {
+      {"deepspeed_config.zero_stage", "zero_stage"},
+      {"deepspeed_config.offload_optimizer_device", "offload_optimizer_device"},
+      {"deepspeed_config.offload_param_device", "offload_param_device"},
+      {"deepspeed_config.offload_optimizer_nvme_path", "", {}, "no NVMe drive is used"},
+      {"deepspeed_config.offload_param_nvme_path", "", {}, "no NVMe drive is used"},
+      {"deepspeed_config.gradient_accumulation_steps", "gradient_accumulation_steps"},
+      {"deepspeed_config.gradient_clipping", "max_grad_norm"},
+      {"deepspeed_config.deepspeed_config_file"},
+      {"deepspeed_config.zero3_init_flag", "", {}, kSaving},
+      {"deepspeed_config.zero3_save_16bit_model", "", {}, kSaving},
+      {"deepspeed_config.deepspeed_multinode_launcher", "", {}, kLaunch},
+      {"deepspeed_config.deepspeed_hostfile", "", {}, kLaunch},
+      {"deepspeed_config.deepspeed_exclusion_filter", "", {}, kLaunch},
+      {"deepspeed_config.deepspeed_inclusion_filter", "", {}, kLaunch},
+      {"deepspeed_config.deepspeed_moe_layer_cls_names", "", kNever,
+       "mixtures of experts are not built"},
+  };
+}
+
+const Rows& table() {
+  static const Rows rows = [] {
+    Rows all;
+    for (const Rows& part : {machines_and_numbers(), fsdp(), deepspeed()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return rows;
+}
+
+// Aliases of YAML can make much of a small file, so nodes are counted.
+class YamlReader {
+ public:
+  explicit YamlReader(const std::string& file) : file_(file) {}
+
+  json read(const YAML::Node& node, const std::string& path, int depth) {
+    if (++nodes_ > kMaxNodes || depth > kMaxDepth)
+      fail_in_file(file_, path, "is too large or nests too deeply for a file of this kind");
+    if (node.IsScalar()) return node.Scalar();
+    if (node.IsSequence()) return read_list(node, path, depth);
+    if (!node.IsMap()) return nullptr;
+    json object = json::object();
+    for (const auto& entry : node) {
+      if (!entry.first.IsScalar()) fail_in_file(file_, path, "has a key that is no word");
+      const std::string& key = entry.first.Scalar();
+      if (object.contains(key)) fail_in_file(file_, key, "is given twice");
+      object[key] = read(entry.second, key, depth + 1);
+    }
+    return object;
+  }
+
+ private:
+  json read_list(const YAML::Node& node, const std::string& path, int depth) {
+    json list = json::array();
+    for (const YAML::Node& item : node) list.push_back(read(item, path, depth + 1));
+    return list;
+  }
+
+  const std::string& file_;
+  int nodes_ = 0;
+};
+
+json read_yaml(const std::string& path) {
+  const std::string text = base::read_text_file(path, kMaxBytes);
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (!root.IsMap())
+      throw base::UserError("is not a file of accelerate, which is a list of 'key: value' lines",
+                            {path, 0, 0});
+    return YamlReader(path).read(root, "", 0);
+  } catch (const YAML::Exception& error) {
+    throw base::UserError("not valid YAML: " + error.msg,
+                          {path, error.mark.line + 1, error.mark.column + 1});
+  }
+}
+
+// accelerate counts the processes of all machines, a recipe the devices of one.
+void add_devices(ToolConfig& config, const std::vector<ToolSetting>& settings,
+                 const std::string& file) {
+  constexpr std::string_view kProcesses = "num_processes";
+  const std::string* text = find_setting(settings, kProcesses);
+  if (text == nullptr || *text == "-1") return;
+  const int64_t processes = count_in(settings, kProcesses, file);
+  const bool has_machines = find_setting(settings, "num_machines") != nullptr;
+  const int64_t machines = has_machines ? count_in(settings, "num_machines", file) : 1;
+  if (processes % machines != 0)
+    fail_in_file(file, kProcesses,
+                 fmt::format("is {}, which {} machines cannot share evenly", processes, machines));
+  config.settings.push_back({"devices",
+                             {fmt::format("{}", processes / machines)},
+                             false,
+                             {fmt::format("{}: {}", file, kProcesses), 0, 0}});
+}
+
+void require_strategy(const ToolConfig& config, const std::vector<ToolSetting>& settings,
+                      const std::string& file) {
+  const std::string* type = find_setting(settings, "distributed_type");
+  if (type == nullptr || (*type != "FSDP" && *type != "DEEPSPEED")) return;
+  for (const Written& written : config.settings)
+    if (find_recipe_key(written.name)->name == "strategy") return;
+  fail_in_file(file, "distributed_type",
+               fmt::format("is {}, but the file does not say how it shares memory; give {}", *type,
+                           *type == "FSDP" ? "fsdp_config.fsdp_sharding_strategy or "
+                                             "fsdp_config.fsdp_reshard_after_forward"
+                                           : "deepspeed_config.zero_stage"));
+}
+
+void add_deepspeed_file(ToolConfig& config, const std::vector<ToolSetting>& settings) {
+  const std::string* path = find_setting(settings, "deepspeed_config.deepspeed_config_file");
+  if (path == nullptr || *path == "none") return;
+  ToolConfig other = read_deepspeed_config(*path);
+  for (Written& written : other.settings) add_setting(config, std::move(written));
+  config.notes.insert(config.notes.end(), other.notes.begin(), other.notes.end());
+}
+
+}  // namespace
+
+ToolConfig read_accelerate_config(const std::string& path) {
+  const std::vector<ToolSetting> settings = settings_in(read_yaml(path), path);
+  ToolConfig config = translate(settings, table(), path);
+  add_devices(config, settings, path);
+  add_deepspeed_file(config, settings);
+  require_strategy(config, settings, path);
+  return config;
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,57 @@
+// manifest.json of a checkpoint that several ranks wrote: which ranges of each tensor are in which
+// file. Elements are counted in the flattened tensor; in a file a range is a tensor of the same
+// name and one dimension. Checksums of the ranges are in checksums.json, by file.
+//   {"format_version": 1, "ranks": 2, "tensors": {
+//      "NAME": {"dtype": "F32", "shape": [300, 4], "parts": [
+//         {"file": "rank-00000-of-00002.safetensors", "first": 0, "count": 768}, ...]}}}
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace snug::formats {
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+// A range of a tensor, and the file that has it.
+struct ManifestPart {
+  std::string file;
+  int64_t first = 0;
+  int64_t count = 0;
+
+  bool operator==(const ManifestPart&) const = default;
+};
+
+struct ManifestTensor {
+  std::string dtype;  // as in the files: "BF16"
+  std::vector<int64_t> shape;
+  std::vector<ManifestPart> parts;  // in order; together all of the tensor
+
+  int64_t elements() const;
+  bool operator==(const ManifestTensor&) const = default;
+};
+
+struct Manifest {
+  static constexpr int64_t kFormatVersion = 1;
+  int64_t ranks = 0;
+  std::map<std::string, ManifestTensor> tensors;
+
+  bool operator==(const Manifest&) const = default;
+};
+
+// "rank-00000-of-00004", what the name of a rank's file begins with.
+std::string rank_stem(int64_t rank, int64_t ranks);
+
+// Adds what another rank has of the same checkpoint.
+void merge(const Manifest& other, Manifest& into);
+
+std::string to_json(const Manifest& manifest);
+// Throws UserError naming `file` and the key. `is_whole`: also unless the parts of each tensor make
+// all of it, each element once.
+Manifest parse_manifest(std::string_view text, const std::string& file, bool is_whole = true);
+
+}  // namespace snug::formats

@@ -1,0 +1,99 @@
+// The keys of training on several devices, with the names and words of FSDP, DeepSpeed and
+// accelerate.
+#include "formats/recipe_table.h"
+
+namespace snug::formats {
+namespace {
+
+constexpr double kMaxDevices = 4096;
+constexpr double kMaxNodes = 65536;
+constexpr double kMaxElements = 1e12;
+constexpr double kMaxSeconds = 1e9;  // 64 bits hold it in nanoseconds
+
+// torch's names of strategies, and accelerate's numbers for them.
+std::vector<Translation> strategy_words() {
+  std::vector<Translation> list = {{"no_shard", "ddp"},
+                                   {"hybrid_shard", "hybrid_full_shard"},
+                                   {"hybrid_shard_zero2", "hybrid_shard_grad_op"},
+                                   {"_hybrid_shard_zero2", "hybrid_shard_grad_op"},
+                                   {"0", "ddp", "zero_stage"},
+                                   {"1", "zero1", "zero_stage"},
+                                   {"2", "zero2", "zero_stage"},
+                                   {"3", "full_shard", "zero_stage"},
+                                   {"true", "full_shard", "fsdp"},
+                                   {"false", "ddp", "fsdp"},
+                                   {"", "ddp", "fsdp"}};
+  for (const std::string_view name : {"sharding_strategy", "fsdp_sharding_strategy"}) {
+    list.push_back({"1", "full_shard", name});
+    list.push_back({"2", "shard_grad_op", name});
+    list.push_back({"3", "ddp", name});
+    list.push_back({"4", "hybrid_full_shard", name});
+    list.push_back({"5", "hybrid_shard_grad_op", name});
+  }
+  return list;
+}
+
+void add_strategy_keys(KeyTable& table) {
+  table
+      .add<&Recipe::strategy>(
+          "strategy", Strategy::ddp,
+          "what each device keeps: ddp: all; zero1: its share of the optimizer state; zero2: of "
+          "the gradients too; shard_grad_op: of the weights too, whole from forward to backward; "
+          "full_shard: the same, whole one layer at a time; hybrid_...: the same within groups of "
+          "devices, which are copies of each other. On one device all are the same")
+      .aliases({"sharding_strategy", "fsdp_sharding_strategy", "zero_stage", "fsdp"})
+      .translations(strategy_words())
+      .side_words({{"fsdp", "auto_wrap"}, {"fsdp", "offload", "offload_params", "true"}});
+  table.add<&Recipe::devices>("devices", "0", "of a node; 0: as many as were launched, or 1")
+      .range({.least = 0, .most = kMaxDevices});
+  table.add<&Recipe::nodes>("nodes", "0", "machines; 0: as many as were launched, or 1")
+      .range({.least = 0, .most = kMaxNodes});
+  table
+      .add<&Recipe::shard_devices>(
+          "shard_devices", "0",
+          "devices in a group of the hybrid strategies; 0: all devices of a node")
+      .range({.least = 0, .most = kMaxDevices});
+}
+
+void add_traffic_keys(KeyTable& table) {
+  table
+      .add<&Recipe::prefetch>(
+          "prefetch", Prefetch::pre,
+          "when the backward pass gathers the weights of the next layer: before the gradients of "
+          "the present one, after them, or when it needs them; pre is fast and takes the most "
+          "memory")
+      .aliases({"fsdp_backward_prefetch", "backward_prefetch"})
+      .translations({{"backward_pre", "pre"}, {"backward_post", "post"}, {"no_prefetch", "none"}});
+  table
+      .add<&Recipe::reduce_dtype>("reduce_dtype", ReduceDtype::automatic,
+                                  "of gradients on their way between devices; auto: that of the "
+                                  "gradients")
+      .translations({{"float32", "fp32"}, {"bfloat16", "bf16"}});
+  table
+      .add<&Recipe::shard_threshold>(
+          "shard_threshold", "100000",
+          "every device keeps tensors of fewer elements than this whole, whatever the strategy")
+      .aliases({"stage3_param_persistence_threshold"})
+      .range({.least = 0, .most = kMaxElements});
+  table
+      .add<&Recipe::timeout_seconds>(
+          "timeout_seconds", "600",
+          "a device that waits longer than this for the others ends the run with an error")
+      .aliases({"ddp_timeout"})
+      .range({.least = 1, .most = kMaxSeconds});
+}
+
+}  // namespace
+
+void add_device_keys(KeyTable& table) {
+  table.group("Several devices", kTraining);
+  add_strategy_keys(table);
+  add_traffic_keys(table);
+  table.add_file("deepspeed",
+                 "a JSON file of DeepSpeed, whose values become those of the recipe's keys");
+  table.add_file("accelerate_config",
+                 "a YAML file of accelerate, with FSDP or DeepSpeed, whose values become those of "
+                 "the recipe's keys");
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,59 @@
+// Files of other tools that a recipe names: what they say joins what the user wrote.
+#include "formats/accelerate_config.h"
+#include "formats/deepspeed_config.h"
+
+namespace snug::formats {
+namespace {
+
+bool has_value(const WrittenByKey& given, std::string_view key) {
+  const auto found = given.find(key);
+  return found != given.end() && !found->second.items.empty();
+}
+
+// The command line has no lines, and it wins over files of all kinds.
+bool is_on_command_line(const Written& written) { return written.where.file == "command line"; }
+
+void add_one(WrittenByKey& given, const Written& setting) {
+  const RecipeKey& key = *find_recipe_key(setting.name);
+  const Value value = parse_value(key, setting);
+  if (key.name == "max_steps" && has_value(given, "num_train_epochs") &&
+      !has_value(given, "max_steps"))
+    throw base::UserError(
+        "gives the number of steps, and the recipe gives num_train_epochs; make this \"auto\", or "
+        "set max_steps",
+        setting.where);
+  if (!has_value(given, key.name)) {
+    given.insert_or_assign(key.name, setting);
+    return;
+  }
+  const Written& own = given.at(key.name);
+  if (is_on_command_line(own) || parse_value(key, own) == value) return;
+  throw base::UserError(
+      fmt::format("'{}' is {} here, but {} means {}; take it out of one of them, or decide on the "
+                  "command line",
+                  own.name, value_text(key, parse_value(key, own)), setting.where.file,
+                  value_text(key, value)),
+      own.where);
+}
+
+}  // namespace
+
+std::vector<std::string> add_config_files(WrittenByKey& given) {
+  struct Source {
+    std::string_view key;
+    ToolConfig (*read)(const std::string&);
+  };
+  std::vector<std::string> notes;
+  for (const Source source : {Source{"deepspeed", read_deepspeed_config},
+                              Source{"accelerate_config", read_accelerate_config}}) {
+    if (!has_value(given, source.key)) continue;
+    const Value path = parse_value(*find_recipe_key(source.key), given.at(source.key));
+    if (std::get<std::string>(path).empty()) continue;
+    const ToolConfig config = source.read(std::get<std::string>(path));
+    for (const Written& setting : config.settings) add_one(given, setting);
+    notes.insert(notes.end(), config.notes.begin(), config.notes.end());
+  }
+  return notes;
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,104 @@
+#include "models/weight_patterns.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "base/nearest.h"
+#include "models/weights.h"
+
+namespace snug::models {
+namespace {
+
+// What files and modules call the weight; a tied head is another module of the embedding's tensor.
+std::vector<std::string> names_of(const Weight& weight, const ModelConfig& config) {
+  std::vector<std::string> names{weight.name};
+  if (config.tied_embeddings && weight.name == kEmbeddingWeight) names.emplace_back(kHeadWeight);
+  return names;
+}
+
+// "model.norm.weight", and the modules around it: "model.norm" and "model".
+std::vector<std::string> with_modules(std::string name) {
+  std::vector<std::string> names{name};
+  for (size_t dot = name.rfind('.'); dot != std::string::npos; dot = name.rfind('.')) {
+    name.resize(dot);
+    names.push_back(name);
+  }
+  return names;
+}
+
+bool matches_last_parts(const std::string& pattern, const std::string& name) {
+  for (size_t begin = 0;;) {
+    if (::fnmatch(pattern.c_str(), name.c_str() + begin, FNM_NOESCAPE) == 0) return true;
+    const size_t dot = name.find('.', begin);
+    if (dot == std::string::npos) return false;
+    begin = dot + 1;
+  }
+}
+
+bool selects(const std::string& pattern, const std::string& weight) {
+  const std::vector<std::string> names = with_modules(weight);
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return matches_last_parts(pattern, name); });
+}
+
+// What to write where a family stores in one tensor what others have in several.
+std::string advice_on_fused(const ModelConfig& config, const std::string& pattern) {
+  if (!config.fused_projections) return {};
+  const std::string last = pattern.substr(pattern.rfind('.') + 1);
+  for (const auto& [fused, parts] : {std::pair{modules::kQueryKeyValue, "q_proj k_proj v_proj"},
+                                     std::pair{modules::kGateUp, "gate_proj up_proj"}})
+    if (last.size() >= 6 && std::string_view(parts).find(last) != std::string_view::npos)
+      return fmt::format("it is a part of \"{}\" here, which trains or is frozen whole; ", fused);
+  return {};
+}
+
+std::string module_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
+
+// "self_attn.q_proj" of "model.layers.0.self_attn.q_proj".
+std::string part_of_layer(const std::string& module, int32_t layer) {
+  return module.substr(fmt::format("model.layers.{}.", layer).size());
+}
+
+}  // namespace
+
+std::vector<std::string> weights_matching(const ModelConfig& config, const std::string& pattern) {
+  std::vector<std::string> found;
+  for (const Weight& weight : weights_of(config)) {
+    const std::vector<std::string> names = names_of(weight, config);
+    if (std::ranges::any_of(names, [&](const std::string& name) { return selects(pattern, name); }))
+      found.push_back(weight.name);
+  }
+  return found;
+}
+
+std::string known_names(const ModelConfig& config, const std::string& pattern) {
+  std::set<std::string> candidates;
+  std::vector<std::string> outside;
+  std::vector<std::string> inside;  // of the first layer: all have the same
+  for (const Weight& weight : weights_of(config))
+    for (const std::string& name : names_of(weight, config)) {
+      for (const std::string& part : with_modules(name)) {
+        candidates.insert(part);
+        candidates.insert(part.substr(part.rfind('.') + 1));
+      }
+      const std::string module = module_of(name);
+      if (weight.layer < 0) outside.push_back(module);
+      if (weight.layer != 0) continue;
+      const std::string part = part_of_layer(module, 0);
+      if (inside.empty() || inside.back() != part) inside.push_back(part);  // a bias follows
+    }
+  const std::vector<std::string_view> views(candidates.begin(), candidates.end());
+  std::string advice = advice_on_fused(config, pattern);
+  if (const auto nearest = base::nearest_name(pattern, views); nearest && advice.empty())
+    advice = fmt::format("did you mean \"{}\"? ", *nearest);
+  return fmt::format("{}the model has {}, model.layers.0 to model.layers.{}, and in each layer {}",
+                     advice, fmt::join(outside, ", "), config.num_layers - 1,
+                     fmt::join(inside, ", "));
+}
+
+}  // namespace snug::models

@@ -1,0 +1,92 @@
+#include "passes/deal.h"
+
+#include <algorithm>
+
+#include "passes/quantize.h"
+#include "program/kinds/nf4.h"
+#include "program/kinds/optimizer.h"
+#include "program/tensor_names.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+constexpr int64_t kUnit = 256;
+constexpr int64_t kNestedUnit = kNf4BlockSize * kUnit;  // of elements that share a scale of scales
+
+int64_t part_of(int64_t elements, int32_t ranks, int64_t unit) {
+  const int64_t units = (elements + unit - 1) / unit;
+  return (units + ranks - 1) / ranks * unit;
+}
+
+}  // namespace
+
+int32_t DealOptions::ranks_of(RankGroup group) const {
+  switch (group) {
+    case RankGroup::shards:
+      return shards;
+    case RankGroup::replicas:
+      return replicas;
+    case RankGroup::all:
+      break;
+  }
+  return ranks();
+}
+
+// The shards of a replica are neighbours, and so on as few machines as can be.
+int32_t DealOptions::nodes_of(RankGroup group) const {
+  const int32_t nodes = (ranks() + node_ranks - 1) / node_ranks;
+  if (group == RankGroup::shards) return (shards + node_ranks - 1) / node_ranks;
+  return std::min(nodes, ranks_of(group));
+}
+
+Deal::Deal(const Program& micro, std::span<const Tensor> trainables, const DealOptions& options) {
+  if (options.deals_weights())
+    for (const Tensor& tensor : micro.tensors)
+      if (tensor.lifetime == Lifetime::run && !tensor.is_view() &&
+          (tensor.role == Role::weight || tensor.role == Role::adapter))
+        add_weight(micro, tensor, options);
+  for (const Tensor& tensor : trainables) {
+    gradients_.insert(gradient_name(tensor.name));
+    if (options.deals_state()) add_state(tensor, options);
+  }
+}
+
+void Deal::add_weight(const Program& micro, const Tensor& weight, const DealOptions& options) {
+  const bool is_stored = micro.find(absmax_name(weight.name)) != kNone;
+  const int64_t elements = is_stored ? weight.shape.elements() * 2 : weight.shape.elements();
+  if (elements < options.threshold_elements) return;
+  const bool is_nested = is_stored && micro.find(nested_map_name(weight.name)) != kNone;
+  const int64_t part = part_of(elements, options.shards, is_nested ? kNestedUnit : kUnit);
+  parts_[weight.name] = {.elements = is_stored ? part / 2 : part};
+  if (is_stored) parts_[absmax_name(weight.name)] = {.elements = part / kNf4BlockSize};
+  if (is_nested) parts_[nested_absmax_name(weight.name)] = {.elements = part / kNestedUnit};
+}
+
+void Deal::add_state(const Tensor& trainable, const DealOptions& options) {
+  const int64_t elements = trainable.shape.elements();
+  if (elements < options.threshold_elements) return;
+  const Dealt part{.elements = part_of(elements, options.shards, kUnit)};
+  for (const std::string& name : {master_name(trainable.name), first_moment_name(trainable.name),
+                                  second_moment_name(trainable.name)})
+    parts_[name] = part;
+  part_norms_.insert(gradient_norm_name(trainable.name));
+  for (const std::string& name :
+       {first_scale_name(trainable.name), second_scale_name(trainable.name)})
+    parts_[name] = {.elements = part.elements / kStateBlock};
+  const auto padded = [&](bool is_padded) {
+    return Dealt{.elements = part.elements, .is_padded = is_padded};
+  };
+  parts_[trainable.name] = padded(options.weights == WeightDealing::whole);
+  parts_[gradient_name(trainable.name)] =
+      padded(options.gradients == GradientDealing::scattered_last);
+}
+
+std::optional<Dealt> Deal::find(std::string_view tensor) const {
+  const auto found = parts_.find(std::string(tensor));
+  if (found == parts_.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace snug::passes

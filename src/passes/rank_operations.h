@@ -1,0 +1,30 @@
+// What a pass that works for ranks puts into a program: collectives with their scratch, and the
+// awaits that end them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::passes {
+
+class RankOperations {
+ public:
+  // Adds to `program`, which must outlive the object.
+  RankOperations(program::Program& program, const program::Target& target)
+      : program_(program), target_(target) {}
+
+  // Begins a collective; returns its await, for when it is needed. `place`: whose phase and layer
+  // it has.
+  program::Operation begin(program::Operation collective, const program::Operation& place);
+  // The scratch that the target asks for with the operands that the operation has now.
+  void give_scratch(program::Operation& operation);
+
+ private:
+  program::Program& program_;
+  const program::Target& target_;
+};
+
+}  // namespace snug::passes

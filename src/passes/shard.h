@@ -1,0 +1,42 @@
+// shard: from a program of one rank to one that every rank of a mesh runs. What is dealt out
+// (deal.h) is gathered before the operations that need all of it, gradients are summed over ranks,
+// and optimizers step the rank's part.
+//
+//   before   %y = matmul(%x, %w) layer 0
+//            ...
+//            %gradient.w = matmul(%d.y, %x) backward layer 0
+//   after    %w.gathered = all_gather(%w) channel interconnect        %w: this rank's part
+//            %v.gathered = all_gather(%v)                             of layer 1, if prefetched
+//            await(%w) updates (%w.gathered)
+//            %y = matmul(%x, %w.gathered)
+//            ...
+//            %gradient.w.whole = matmul(%d.y, %x)
+//            %gradient.w = reduce_scatter(%gradient.w.whole)          next to what follows
+//            await(%gradient.w.whole) updates (%gradient.w)
+//
+// A layer's tensors are one collective. The sums of one are awaited before those of the next begin,
+// so gradients of two layers lie there at a time. The program is the same on all ranks.
+#pragma once
+
+#include <span>
+
+#include "passes/deal.h"
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::passes {
+
+// What of a program is a matter of ranks, next to what is dealt out.
+struct ShardRole {
+  // A micro-batch after which the gradients of the step are those of all ranks.
+  bool is_last_micro = false;
+  // Tensors to which every rank adds its share: a loss.
+  std::span<const program::Tensor> sums = {};
+};
+
+// Of a lowered program.
+program::Program shard(const program::Program& program, const Deal& deal,
+                       const DealOptions& options, const ShardRole& role,
+                       const program::Target& target);
+
+}  // namespace snug::passes

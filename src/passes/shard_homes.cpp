@@ -1,0 +1,86 @@
+#include "passes/shard_homes.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace snug::passes {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+ShardHomes::ShardHomes(const Program& input, const Deal& deal, int32_t shards, Program& result)
+    : input_(input), shards_(shards), result_(result) {
+  for (size_t id = 0; id < input.tensors.size(); ++id) make_home(static_cast<TensorId>(id), deal);
+}
+
+void ShardHomes::make_home(TensorId id, const Deal& deal) {
+  const Tensor& original = input_.tensor(id);
+  const auto dealt = deal.find(original.name);
+  if (!dealt || original.is_view()) return;
+  Tensor& home = result_.tensor(id);
+  home.whole = original.shape;
+  home.shape = {dealt->is_padded ? dealt->elements * shards_ : dealt->elements};
+  home.rank_step = dealt->is_padded ? 0 : dealt->elements;
+  dealt_[id] = *dealt;
+}
+
+bool ShardHomes::is_padded(TensorId home) const {
+  const auto dealt = dealt_.find(home);
+  return dealt != dealt_.end() && dealt->second.is_padded;
+}
+
+TensorId ShardHomes::whole(TensorId home) const {
+  const auto found = wholes_.find(home);
+  return found == wholes_.end() ? kNone : found->second;
+}
+
+TensorId ShardHomes::add(Tensor tensor) {
+  result_.tensors.push_back(std::move(tensor));
+  return static_cast<TensorId>(result_.tensors.size() - 1);
+}
+
+TensorId ShardHomes::add_whole(TensorId home, Role role) {
+  Tensor whole = result_.tensor(home);
+  whole.name = fmt::format("{}.whole.{}", whole.name, result_.tensors.size());
+  whole.shape = {dealt_.at(home).elements * shards_};
+  whole.role = role;
+  whole.lifetime = Lifetime::program;
+  whole.rank_step = 0;
+  return add(std::move(whole));
+}
+
+// `seen`, or the window that it is of its base, on flat memory.
+TensorId ShardHomes::view_on(TensorId seen, TensorId base) {
+  const auto [entry, is_new] = views_.try_emplace({seen, base}, kNone);
+  if (!is_new) return entry->second;
+  Tensor view = input_.tensor(seen);
+  view.name = fmt::format("{}.seen.{}", view.name, result_.tensors.size());
+  if (!view.is_view()) view.view.strides = dense_strides(view.shape);
+  view.view.base = base;
+  view.lifetime = result_.tensor(base).lifetime;
+  view.role = result_.tensor(base).role;
+  return entry->second = add(std::move(view));
+}
+
+// Of what every rank holds all of.
+TensorId ShardHomes::own_part(TensorId home) {
+  const auto [entry, is_new] = own_parts_.try_emplace(home, kNone);
+  if (!is_new) return entry->second;
+  const int64_t elements = dealt_.at(home).elements;
+  Tensor part = result_.tensor(home);
+  part.name = fmt::format("{}.own", part.name);
+  part.shape = {elements};
+  part.view = {.base = home, .strides = dense_strides(part.shape), .rank_step = elements};
+  return entry->second = add(std::move(part));
+}
+
+TensorId ShardHomes::operand(TensorId id, bool on_parts) {
+  const TensorId home = input_.owner(id);
+  if (!is_dealt(home)) return id;
+  if (on_parts) return is_padded(home) ? own_part(home) : home;
+  if (is_padded(home)) return view_on(id, home);
+  SNUG_CHECK(whole(home) != kNone, "all of {} is not there", input_.tensor(home).name);
+  return view_on(id, whole(home));
+}
+
+}  // namespace snug::passes

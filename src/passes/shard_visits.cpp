@@ -1,0 +1,77 @@
+#include "passes/shard_visits.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+std::vector<int32_t> sections_of(const Program& program) {
+  std::vector<int32_t> sections;
+  std::pair before{-1, false};
+  int32_t section = -1;
+  for (const Operation& operation : program.operations) {
+    const std::pair place{operation.layer, operation.phase == Phase::forward};
+    if (section < 0 || place != before || operation.layer < 0) ++section;
+    before = place;
+    sections.push_back(section);
+  }
+  return sections;
+}
+
+bool is_weight(Role role) {
+  return role == Role::weight || role == Role::quant_state || role == Role::adapter;
+}
+
+}  // namespace
+
+bool works_on_parts(const Program& program, const Operation& operation, const Deal& deal) {
+  bool some = false;
+  bool all = true;
+  for_each_tensor(operation, [&](TensorId id) {
+    const Tensor& tensor = program.tensor(program.owner(id));
+    if (id == operation.workspace || tensor.shape.elements() == 1) return;
+    const bool is_dealt = deal.find(tensor.name).has_value();
+    some = some || is_dealt;
+    all = all && is_dealt;
+  });
+  return some && all;
+}
+
+ShardVisits find_visits(const Program& program, const Deal& deal, WeightDealing weights) {
+  ShardVisits visits;
+  visits.section_of = sections_of(program);
+  std::map<TensorId, size_t> weight_of;    // by home: its latest visit
+  std::map<TensorId, size_t> gradient_of;  // likewise
+  const auto visit = [](std::vector<WholeVisit>& list, std::map<TensorId, size_t>& latest,
+                        TensorId home, int32_t section, bool is_new) {
+    if (is_new || !latest.contains(home)) {
+      latest[home] = list.size();
+      list.push_back({home, section, section});
+    }
+    list[latest[home]].last = section;
+  };
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    const Operation& operation = program.operations[i];
+    if (operation.phase == Phase::update || works_on_parts(program, operation, deal)) continue;
+    const int32_t section = visits.section_of[i];
+    for_each_tensor(operation, [&](TensorId id) {
+      const TensorId home = program.owner(id);
+      const Tensor& tensor = program.tensor(home);
+      if (deal.is_gradient(tensor.name))
+        return visit(visits.gradients, gradient_of, home, section, false);
+      const auto dealt = deal.find(tensor.name);
+      if (!dealt || dealt->is_padded || !is_weight(tensor.role)) return;
+      const bool is_new = weights == WeightDealing::layer_by_layer && weight_of.contains(home) &&
+                          visits.weights[weight_of[home]].last != section;
+      visit(visits.weights, weight_of, home, section, is_new);
+    });
+  }
+  std::ranges::stable_sort(visits.weights, {}, &WholeVisit::first);
+  return visits;
+}
+
+}  // namespace snug::passes

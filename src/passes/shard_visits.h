@@ -1,0 +1,34 @@
+// Where a program needs all of what is dealt out: the stretches of its list, and the sections into
+// which they fall. A section is a layer in one direction; what belongs to no layer is one by
+// itself.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "passes/deal.h"
+#include "program/program.h"
+
+namespace snug::passes {
+
+// Sections [first, last] need all of a tensor.
+struct WholeVisit {
+  program::TensorId home = program::kNone;
+  int32_t first = -1;
+  int32_t last = -1;
+};
+
+struct ShardVisits {
+  std::vector<int32_t> section_of;    // by operation
+  std::vector<WholeVisit> weights;    // in the order of their first sections
+  std::vector<WholeVisit> gradients;  // of what is trained, dealt out or not
+};
+
+// Whether an operation works on the parts of tensors that a rank holds, as optimizers do: all that
+// it touches is dealt out, or a single number.
+bool works_on_parts(const program::Program& program, const program::Operation& operation,
+                    const Deal& deal);
+
+ShardVisits find_visits(const program::Program& program, const Deal& deal, WeightDealing weights);
+
+}  // namespace snug::passes

@@ -1,0 +1,98 @@
+#include "plan/rank_grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace snug::plan {
+namespace {
+
+using formats::Recipe;
+using formats::Strategy;
+using passes::DealOptions;
+using passes::GradientDealing;
+using passes::WeightDealing;
+
+bool is_hybrid(Strategy strategy) {
+  return strategy == Strategy::hybrid_shard_grad_op || strategy == Strategy::hybrid_full_shard;
+}
+
+WeightDealing weights_of(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::shard_grad_op:
+    case Strategy::hybrid_shard_grad_op:
+      return WeightDealing::program_by_program;
+    case Strategy::full_shard:
+    case Strategy::hybrid_full_shard:
+      return WeightDealing::layer_by_layer;
+    case Strategy::ddp:
+    case Strategy::zero1:
+    case Strategy::zero2:
+      break;
+  }
+  return WeightDealing::whole;
+}
+
+GradientDealing gradients_of(Strategy strategy) {
+  if (strategy == Strategy::ddp) return GradientDealing::summed;
+  return strategy == Strategy::zero1 ? GradientDealing::scattered_last : GradientDealing::scattered;
+}
+
+passes::Prefetch prefetch_of(formats::Prefetch prefetch) {
+  switch (prefetch) {
+    case formats::Prefetch::post:
+      return passes::Prefetch::post;
+    case formats::Prefetch::none:
+      return passes::Prefetch::none;
+    case formats::Prefetch::pre:
+      break;
+  }
+  return passes::Prefetch::pre;
+}
+
+// Of how many ranks a group is that shares the tensors of a replica.
+int64_t shards_of(const Recipe& recipe, int64_t ranks) {
+  if (recipe.strategy == Strategy::ddp) return 1;
+  if (!is_hybrid(recipe.strategy)) {
+    if (recipe.shard_devices > 0 && recipe.shard_devices != ranks)
+      recipe.fail("shard_devices",
+                  fmt::format("is {}, but strategy={} shards over all {} devices; "
+                              "use a hybrid strategy, or leave it out",
+                              recipe.shard_devices, base::word_of(recipe.strategy), ranks));
+    return ranks;
+  }
+  const int64_t shards =
+      recipe.shard_devices > 0 ? recipe.shard_devices : std::max<int64_t>(1, recipe.devices);
+  if (ranks % shards != 0)
+    recipe.fail(
+        "shard_devices",
+        fmt::format("is {}, which does not divide the {} devices of the job", shards, ranks));
+  return shards;
+}
+
+}  // namespace
+
+DealOptions rank_grid(const Recipe& recipe) {
+  DealOptions options;
+  const int64_t ranks = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
+  if (ranks > std::numeric_limits<int32_t>::max() / 2)
+    recipe.fail("devices", fmt::format("makes {} ranks, which is more than can be counted", ranks));
+  if (ranks == 1) return options;
+  if (recipe.offload_params || recipe.offload_optimizer != formats::OffloadOptimizer::none)
+    recipe.fail(recipe.offload_params ? "offload_params" : "offload_optimizer",
+                "is not built for several devices yet; leave it out: strategy=full_shard deals "
+                "weights and optimizer state out");
+  const int64_t shards = shards_of(recipe, ranks);
+  options.shards = static_cast<int32_t>(shards);
+  options.replicas = static_cast<int32_t>(ranks / shards);
+  options.node_ranks = static_cast<int32_t>(std::max<int64_t>(1, recipe.devices));
+  options.weights = weights_of(recipe.strategy);
+  options.gradients = gradients_of(recipe.strategy);
+  options.prefetch = prefetch_of(recipe.prefetch);
+  options.sent_bf16 = recipe.reduce_dtype == formats::ReduceDtype::bf16;
+  options.threshold_elements = recipe.shard_threshold;
+  return options;
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,96 @@
+// What ranks do together: gather what is dealt out, and sum. Tensors that are dealt out lie flat,
+// one part after the other (Tensor::whole). Each operation is of any number of tensors, so that a
+// layer is one message and not nine; the n-th of one operand belongs to the n-th of the other.
+//
+// Like transfers they begin once all operations before them that compute are done, and go on next
+// to what follows until an await of them. Those of one program take place in its order, on all
+// ranks. Sums are made in f32 in the order of ranks. Their scratch (comm::scratch_bytes) is a
+// workspace that their await has too. One rank alone copies. `nodes`: machines that the group is
+// spread over, for the clock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <tuple>
+
+#include "base/words.h"
+#include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
+
+namespace snug::program {
+
+// Which ranks: those that hold the parts of one replica, those that hold the same part of all
+// replicas, or all.
+enum class RankGroup : uint8_t { shards, replicas, all };
+constexpr auto words_of(RankGroup /*type*/) {
+  return base::words<RankGroup>(
+      {{RankGroup::shards, "shards"}, {RankGroup::replicas, "replicas"}, {RankGroup::all, "all"}});
+}
+
+// reads: shards, n elements each. writes: wholes, ranks x n elements each: the shards of all ranks
+// in their order. In place: updates wholes alone, where each rank's part is its shard.
+struct AllGather {
+  RankGroup group = RankGroup::shards;
+  int32_t ranks = 1;
+  int32_t nodes = 1;
+  bool in_place = false;
+  bool operator==(const AllGather&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"group", &AllGather::group}, Field{"ranks", &AllGather::ranks},
+                 Field{"nodes", &AllGather::nodes}, Field{"in_place", &AllGather::in_place}};
+  static constexpr Operand<AllGather> kShards{0,       "shards", Access::read,        nullptr,
+                                              nullptr, true,     &AllGather::in_place};
+  static constexpr Operand<AllGather> kWholes{
+      1, "wholes", Access::write, nullptr, &AllGather::in_place, true};
+  static constexpr std::array kOperands{kShards, kWholes};
+  static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};
+};
+
+// reads: wholes, f32 or bf16, ranks x n elements each. writes (or adds to): shards, n elements
+// each: the sums over the ranks of this rank's part. Elements after the last of the tensor become
+// 0. In place: updates wholes alone, of which this rank's part is then the sum, and the others are
+// undefined. `sent_bf16`: f32 elements are rounded before they travel.
+struct ReduceScatter {
+  RankGroup group = RankGroup::shards;
+  int32_t ranks = 1;
+  int32_t nodes = 1;
+  bool in_place = false;
+  bool accumulate = false;
+  bool sent_bf16 = false;
+  bool operator==(const ReduceScatter&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"group", &ReduceScatter::group},
+                                             Field{"ranks", &ReduceScatter::ranks},
+                                             Field{"nodes", &ReduceScatter::nodes},
+                                             Field{"in_place", &ReduceScatter::in_place},
+                                             Field{"accumulate", &ReduceScatter::accumulate},
+                                             Field{"sent_bf16", &ReduceScatter::sent_bf16}};
+  static constexpr Operand<ReduceScatter> kWholes{
+      0, "wholes", Access::read, nullptr, &ReduceScatter::in_place, true};
+  static constexpr Operand<ReduceScatter> kShards{1,
+                                                  "shards",
+                                                  Access::write,
+                                                  nullptr,
+                                                  &ReduceScatter::accumulate,
+                                                  true,
+                                                  &ReduceScatter::in_place};
+  static constexpr std::array kOperands{kWholes, kShards};
+  static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};
+};
+
+// updates: values, f32 or bf16: the sums over the ranks, on all of them.
+struct AllReduce {
+  RankGroup group = RankGroup::all;
+  int32_t ranks = 1;
+  int32_t nodes = 1;
+  bool sent_bf16 = false;
+  bool operator==(const AllReduce&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"group", &AllReduce::group}, Field{"ranks", &AllReduce::ranks},
+                 Field{"nodes", &AllReduce::nodes}, Field{"sent_bf16", &AllReduce::sent_bf16}};
+  static constexpr auto kValues = update_all<AllReduce>(0, "values");
+  static constexpr std::array kOperands{kValues};
+  static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};
+};
+
+}  // namespace snug::program

@@ -1,0 +1,121 @@
+#include "runtime/job_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "comm/self_launch.h"
+#include "comm/split.h"
+#include "plan/rank_grid.h"
+
+namespace snug::runtime {
+namespace {
+
+// Numbers of a recipe that nobody gave are as launched.
+formats::Recipe settled(formats::Recipe recipe, const comm::Launch& launch) {
+  if (launch.size == 1) return recipe;
+  if (recipe.devices == 0) recipe.devices = launch.local_size;
+  if (recipe.nodes == 0) recipe.nodes = std::max(1, launch.size / launch.local_size);
+  if (recipe.threads == 0) recipe.threads = comm::threads_per_rank(launch, base::thread_count(0));
+  return recipe;
+}
+
+void check_size(const formats::Recipe& recipe, const comm::Launch& launch) {
+  const int64_t planned = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
+  if (planned != launch.size)
+    recipe.fail("devices",
+                fmt::format("and nodes make {} ranks, but the launcher started {}; start as many "
+                            "processes as there are devices, or leave devices and nodes out",
+                            planned, launch.size));
+}
+
+// What this process was started with, without its name.
+std::vector<std::string> own_arguments() {
+  std::ifstream stream("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(stream, argument, '\0');) arguments.push_back(argument);
+  if (!arguments.empty()) arguments.erase(arguments.begin());
+  return arguments;
+}
+
+}  // namespace
+
+Ranks Ranks::join(const formats::Recipe& recipe) {
+  Ranks ranks;
+  ranks.launch_ = comm::read_launch(comm::environment());
+  const bool asks_for_several = recipe.devices > 1 || recipe.nodes > 1;
+  if (ranks.launch_.launcher == comm::Launcher::none) {
+    if (!asks_for_several) return ranks;
+    if (recipe.nodes > 1)
+      recipe.fail("nodes",
+                  fmt::format("is {}, but this process was started alone; start one process for "
+                              "each device with mpirun or srun",
+                              recipe.nodes));
+    plan::rank_grid(recipe);  // what cannot be is refused before anything is started
+    comm::launch_ranks(static_cast<int>(recipe.devices), own_arguments());
+  }
+  const formats::Recipe as_launched = settled(recipe, ranks.launch_);
+  check_size(as_launched, ranks.launch_);
+  const passes::DealOptions grid = plan::rank_grid(as_launched);
+  if (ranks.launch_.size == 1) return ranks;
+  ranks.world_ = comm::connect(
+      ranks.launch_, {.timeout = std::chrono::seconds(recipe.timeout_seconds), .mpi_folder = {}});
+  ranks.mesh_.all = ranks.world_.get();
+  const int rank = ranks.world_->rank();
+  if (grid.shards > 1) {
+    ranks.shards_ = comm::split(*ranks.world_, rank / grid.shards, rank);
+    ranks.mesh_.shards = ranks.shards_.get();
+  }
+  if (grid.replicas > 1) {
+    ranks.replicas_ = comm::split(*ranks.world_, rank % grid.shards, rank);
+    ranks.mesh_.replicas = ranks.replicas_.get();
+  }
+  return ranks;
+}
+
+formats::Recipe Ranks::settle(formats::Recipe recipe) const {
+  return settled(std::move(recipe), launch_);
+}
+
+std::string Ranks::of_first(std::string_view text) const {
+  if (size() == 1) return std::string(text);
+  return mesh_.all->all_gather_text(is_first() ? text : std::string_view()).front();
+}
+
+void Ranks::wait_for_all() const {
+  if (size() > 1) mesh_.all->barrier();
+}
+
+void Ranks::require_same(std::span<const comm::NamedValue> values) const {
+  if (size() > 1) comm::require_agreement(*mesh_.all, values);
+}
+
+StopRequest Ranks::agree(const StopRequest& own) const {
+  if (size() == 1) return own;
+  const std::string text = fmt::format("{}{}", own.fails ? '!' : ' ', own.signal);
+  StopRequest all;
+  for (const std::string& each : mesh_.all->all_gather_text(text)) {
+    int signal = 0;
+    std::from_chars(each.data() + 1, each.data() + each.size(), signal);
+    all.fails = all.fails || each.front() == '!';
+    if (signal != 0 && (all.signal == 0 || signal < all.signal)) all.signal = signal;
+  }
+  return all;
+}
+
+void Ranks::set_step(int64_t step) const {
+  for (comm::Communicator* group : {mesh_.all, mesh_.shards, mesh_.replicas})
+    if (group != nullptr) group->set_step(step);
+}
+
+void Ranks::abort(std::string_view reason) const {
+  if (size() > 1) mesh_.all->abort(reason);
+}
+
+}  // namespace snug::runtime

@@ -1,0 +1,64 @@
+// The ranks of a run: who started them, how they reach each other, and which of them this is. Rank
+// 0 prints, writes metrics and holds the run's folder.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "comm/agreement.h"
+#include "comm/launch.h"
+#include "comm/mesh.h"
+#include "formats/recipe.h"
+
+namespace snug::runtime {
+
+// What ranks must agree on before each step, since it comes to each at its own time. Of several
+// ranks that ask to stop the least that is not 0 counts.
+struct StopRequest {
+  int signal = 0;
+  bool fails = false;  // the run cannot go on: its metrics or its folder are gone
+  bool any() const { return signal != 0 || fails; }
+};
+
+class Ranks {
+ public:
+  // One rank alone.
+  Ranks() = default;
+  // Ranks that others made, for tests. They must outlive the object.
+  explicit Ranks(const comm::Mesh& mesh) : mesh_(mesh) {}
+
+  // Connects to the other ranks of the launch. Where the recipe asks for several devices and
+  // nothing launched this process, the process becomes the launcher of so many like it: it does not
+  // return then. Throws UserError, also where the launch is not of the recipe's size.
+  static Ranks join(const formats::Recipe& recipe);
+
+  const comm::Mesh* mesh() const { return size() > 1 ? &mesh_ : nullptr; }
+  int rank() const { return mesh_.rank(); }
+  int size() const { return mesh_.size(); }
+  bool is_first() const { return rank() == 0; }
+
+  // The recipe with what the launch says: devices, nodes, and threads where nobody gave them.
+  formats::Recipe settle(formats::Recipe recipe) const;
+
+  // Rank 0's text, on all.
+  std::string of_first(std::string_view text) const;
+  void wait_for_all() const;
+  // Throws UserError on all ranks, naming both, where one was given something else than the first.
+  void require_same(std::span<const comm::NamedValue> values) const;
+  StopRequest agree(const StopRequest& own) const;
+  // Of the step that is begun, for errors of what ranks do together.
+  void set_step(int64_t step) const;
+  // Lets the others fail too where this rank does. Never throws.
+  void abort(std::string_view reason) const;
+
+ private:
+  comm::Launch launch_;
+  std::unique_ptr<comm::Communicator> world_;
+  std::unique_ptr<comm::Communicator> shards_;
+  std::unique_ptr<comm::Communicator> replicas_;
+  comm::Mesh mesh_;
+};
+
+}  // namespace snug::runtime

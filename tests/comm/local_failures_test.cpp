@@ -1,0 +1,170 @@
+// What becomes of a group when a rank is late or stops, and whether communication goes on next to
+// other work.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+
+#include "checked_sums.h"
+#include "ranks.h"
+
+namespace snug::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Longer than any of these tests takes.
+const LocalOptions kPatient{std::chrono::seconds(60), milliseconds(0), 0};
+
+Ticket begin_gather(Communicator& communicator, std::vector<float>& whole) {
+  const GatherPart parts[] = {{&whole[communicator.rank()], whole.data(), sizeof(float)}};
+  return communicator.begin_all_gather(parts, "weights of layer 3");
+}
+
+void gather(Communicator& communicator) {
+  std::vector<float> whole(communicator.size());
+  communicator.wait(begin_gather(communicator, whole));
+}
+
+void expect_words(const std::string& error, const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    EXPECT_NE(error.find(word), std::string::npos) << "'" << error << "' lacks '" << word << "'";
+}
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+TEST(LocalFailures, ATimeOutNamesRankCollectiveAndStep) {
+  const auto errors = errors_of_ranks(4, {milliseconds(150), milliseconds(0), 0}, [](auto& ranks) {
+    ranks.set_step(7);
+    gather(ranks);
+    if (ranks.rank() == 2) std::this_thread::sleep_for(milliseconds(500));
+    gather(ranks);
+  });
+  for (const int rank : {0, 1, 3})
+    expect_words(errors[rank], {"rank 2 did not come within 0.15 s", "all_gather",
+                                "weights of layer 3", "step 7"});
+  expect_words(errors[2], {"stopped: ", "rank 2 did not come"});
+}
+
+TEST(LocalFailures, AnAbortReachesRanksThatWait) {
+  const auto begin = Clock::now();
+  const auto errors = errors_of_ranks(3, kPatient, [](auto& ranks) {
+    if (ranks.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(30));
+      ranks.abort("out of memory");
+    }
+    gather(ranks);
+  });
+  for (const int rank : {0, 2}) expect_words(errors[rank], {"rank 1 stopped: out of memory"});
+  expect_words(errors[1], {"out of memory"});
+  EXPECT_LT(seconds_since(begin), 10);
+}
+
+TEST(LocalFailures, AnExceptionReachesRanksThatWait) {
+  const auto errors = errors_of_ranks(3, kPatient, [](auto& ranks) {
+    gather(ranks);
+    if (ranks.rank() == 0) throw std::runtime_error("a mistake");
+    gather(ranks);
+  });
+  EXPECT_EQ(errors[0], "a mistake");
+  for (const int rank : {1, 2}) expect_words(errors[rank], {"rank 0 stopped"});
+}
+
+TEST(LocalFailures, ARankThatEndedIsNotWaitedFor) {
+  const auto errors = errors_of_ranks(3, kPatient, [](auto& ranks) {
+    gather(ranks);
+    if (ranks.rank() != 1) gather(ranks);
+  });
+  EXPECT_EQ(errors[1], "");
+  for (const int rank : {0, 2}) expect_words(errors[rank], {"rank 1 has ended already"});
+}
+
+TEST(LocalFailures, EverythingAfterAFailureFails) {
+  errors_of_ranks(2, kPatient, [](auto& ranks) {
+    std::vector<float> whole(2);
+    const Ticket done = begin_gather(ranks, whole);
+    ranks.wait(done);
+    ranks.barrier();
+    if (ranks.rank() == 1) ranks.abort("enough");
+    EXPECT_ANY_THROW(ranks.barrier());
+    EXPECT_ANY_THROW(gather(ranks));
+    EXPECT_ANY_THROW(ranks.all_gather_text("x"));
+    ranks.wait(done);
+    ranks.abort("again");
+  });
+}
+
+TEST(LocalFailures, WhatIsBegunAndNotWaitedForStillReachesOthers) {
+  std::vector<std::vector<float>> wholes(2, std::vector<float>(2));
+  const auto errors = errors_of_ranks(2, kPatient, [&](auto& ranks) {
+    auto& whole = wholes[ranks.rank()];
+    whole[ranks.rank()] = static_cast<float>(ranks.rank() + 1);
+    const Ticket ticket = begin_gather(ranks, whole);
+    if (ranks.rank() == 1) ranks.wait(ticket);
+  });
+  EXPECT_EQ(errors, (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(wholes[0], (std::vector<float>{1, 2}));
+  EXPECT_EQ(wholes[1], (std::vector<float>{1, 2}));
+}
+
+// What the caller does meanwhile takes as long as the link: both together take hardly more than
+// one.
+TEST(LocalOverlap, CommunicationGoesOnNextToOtherWork) {
+  const auto errors =
+      errors_of_ranks(2, {std::chrono::seconds(60), milliseconds(200), 0}, [](auto& ranks) {
+        std::vector<float> whole(2);
+        const auto begin = Clock::now();
+        const Ticket ticket = begin_gather(ranks, whole);
+        EXPECT_LT(seconds_since(begin), 0.1);
+        std::this_thread::sleep_for(milliseconds(200));
+        ranks.wait(ticket);
+        EXPECT_GE(seconds_since(begin), 0.2);
+        EXPECT_LT(seconds_since(begin), 0.35);
+      });
+  EXPECT_EQ(errors, (std::vector<std::string>{"", ""}));
+}
+
+TEST(LocalOverlap, ALinkHasARate) {
+  errors_of_ranks(2, {std::chrono::seconds(60), milliseconds(0), 1e6}, [](auto& ranks) {
+    std::vector<float> whole(2 * 12500);
+    const GatherPart parts[] = {{&whole[12500 * ranks.rank()], whole.data(), 50000}};
+    const auto begin = Clock::now();
+    const Ticket first = ranks.begin_all_gather(parts, "first");
+    const Ticket second = ranks.begin_all_gather(parts, "second");
+    ranks.wait(first);
+    EXPECT_GE(seconds_since(begin), 0.05);
+    ranks.wait(second);
+    EXPECT_GE(seconds_since(begin), 0.1);
+  });
+}
+
+TEST(LocalSums, TheSameBitsEveryTime) {
+  std::vector<Bytes> results(2);
+  for (Bytes& result : results)
+    errors_of_ranks(4, {}, [&](auto& ranks) {
+      Bytes values = values_of(ranks.rank(), 1, 30011, base::DType::f32);
+      auto scratch = scratch_for(ranks, 30011);
+      const SumPart parts[] = {{values.data(), 30011, base::DType::f32, base::DType::bf16}};
+      ranks.wait(ranks.begin_all_reduce(parts, scratch, "sums"));
+      const auto texts =
+          ranks.all_gather_text({reinterpret_cast<const char*>(values.data()), values.size()});
+      for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
+      if (ranks.rank() == 0) result = values;
+    });
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(Scratch, IsBounded) {
+  EXPECT_EQ(scratch_bytes(1, 1 << 20), 0);
+  EXPECT_EQ(scratch_bytes(4, 0), 0);
+  EXPECT_EQ(scratch_bytes(3, 10), 2 * 4 * 12);
+  EXPECT_EQ(scratch_bytes(2, int64_t{1} << 40), scratch_bytes(2, int64_t{1} << 30));
+  EXPECT_LE(scratch_bytes(1024, int64_t{1} << 40), 64 << 20);
+}
+
+}  // namespace
+}  // namespace snug::comm

@@ -1,0 +1,117 @@
+// What each rank of tests/comm/mpi_test does, started by mpirun:
+//   mpi_ranks MPI_FOLDER check | late RANK | abort RANK | throw RANK | measure MIB
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <stdexcept>
+#include <thread>
+
+#include "base/error.h"
+#include "checked_sums.h"
+#include "collective_checks.h"
+#include "comm/launch.h"
+
+namespace snug::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLate = std::chrono::milliseconds(1500);
+
+int report(const Communicator& communicator, const std::string& line) {
+  std::fprintf(stderr, "rank %d: %s\n", communicator.rank(), line.c_str());
+  return base::UserError::kExitCode;
+}
+
+int check(Communicator& communicator) {
+  check_all(communicator);
+  communicator.barrier();
+  return testing::Test::HasFailure() ? 1 : 0;
+}
+
+void gather(Communicator& communicator) {
+  const int rank = communicator.rank();
+  std::vector<int> all(communicator.size());
+  const GatherPart parts[] = {{&rank, all.data(), sizeof rank}};
+  communicator.wait(communicator.begin_all_gather(parts, "weights of layer 3"));
+}
+
+int fail(Communicator& communicator, const std::string& how, int rank) {
+  communicator.set_step(7);
+  gather(communicator);
+  try {
+    if (communicator.rank() == rank) {
+      if (how == "late") std::this_thread::sleep_for(kLate);
+      if (how == "abort") communicator.abort("out of memory");
+      if (how == "throw") throw std::runtime_error("a mistake");
+    }
+    gather(communicator);
+  } catch (const base::UserError& error) {
+    return report(communicator, error.what());
+  }
+  return 0;
+}
+
+template <typename Work>
+double seconds(Communicator& communicator, const Work& work) {
+  work();
+  double best = 1e9;
+  for (int i = 0; i < 7; ++i) {
+    communicator.barrier();
+    const auto begin = Clock::now();
+    work();
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return best;
+}
+
+int measure(Communicator& communicator, int64_t mebibytes) {
+  const int64_t elements = mebibytes * (1 << 20) / 4 / communicator.size();
+  std::vector<float> whole(elements * communicator.size(), 1.0F), shard(elements);
+  auto scratch = scratch_for(communicator, std::ssize(whole));
+  const GatherPart gather_parts[] = {
+      {whole.data() + communicator.rank() * elements, whole.data(), elements * 4}};
+  ReducePart reduce{whole.data(), shard.data(), elements};
+  reduce.valid = elements;
+  const double gathered = seconds(communicator, [&] {
+    communicator.wait(communicator.begin_all_gather(gather_parts, "whole"));
+  });
+  const double reduced = seconds(communicator, [&] {
+    communicator.wait(communicator.begin_reduce_scatter({&reduce, 1}, scratch, "whole"));
+  });
+  if (communicator.rank() == 0) std::this_thread::sleep_for(kLate);
+  const std::clock_t before = std::clock();
+  communicator.barrier();
+  const double waited = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  if (communicator.rank() == 1)
+    std::printf("waiting takes %.1f %% of a core\n",
+                100 * waited / std::chrono::duration<double>(kLate).count());
+  if (communicator.rank() == 0)
+    std::printf("all_gather %.1f ms, reduce_scatter %.1f ms\n", gathered * 1e3, reduced * 1e3);
+  return 0;
+}
+
+int run(const std::string& folder, const std::string& what, const std::string& argument) {
+  ConnectOptions options;
+  options.mpi_folder = folder;
+  options.timeout = std::chrono::milliseconds(what == "late" ? 500 : 60000);
+  const auto communicator = connect(read_launch(environment()), options);
+  if (what == "check") return check(*communicator);
+  if (what == "measure") return measure(*communicator, std::stoi(argument));
+  return fail(*communicator, what, std::stoi(argument));
+}
+
+}  // namespace
+}  // namespace snug::comm
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  try {
+    return snug::comm::run(argv[1], argv[2], argc > 3 ? argv[3] : "0");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,103 @@
+// Plans of several ranks: every strategy makes programs that the verifier accepts, and a rank holds
+// what the strategy says.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "models/config.h"
+#include "plan/job.h"
+#include "program/kind.h"
+
+namespace snug::plan {
+namespace {
+
+using passes::DealOptions;
+using passes::GradientDealing;
+using passes::Prefetch;
+using passes::WeightDealing;
+
+struct Strategy {
+  const char* name;
+  bool deals;
+  WeightDealing weights;
+  GradientDealing gradients;
+};
+
+const std::vector<Strategy> kStrategies{
+    {"ddp", false, WeightDealing::whole, GradientDealing::summed},
+    {"zero1", true, WeightDealing::whole, GradientDealing::scattered_last},
+    {"zero2", true, WeightDealing::whole, GradientDealing::scattered},
+    {"shard_grad_op", true, WeightDealing::program_by_program, GradientDealing::scattered},
+    {"full_shard", true, WeightDealing::layer_by_layer, GradientDealing::scattered}};
+
+DealOptions options_of(const Strategy& strategy, int32_t shards, int32_t replicas) {
+  return {.shards = strategy.deals ? shards : 1,
+          .replicas = strategy.deals ? replicas : shards * replicas,
+          .weights = strategy.weights,
+          .gradients = strategy.gradients,
+          .prefetch = Prefetch::pre,
+          .threshold_elements = 1000};
+}
+
+struct Method {
+  const char* name;
+  MethodKind kind;
+  bool quantised;
+  formats::Optimizer optimizer;
+  bool in_backward;
+};
+
+const std::vector<Method> kMethods{
+    {"full", MethodKind::full, false, formats::Optimizer::adamw, false},
+    {"full in backward", MethodKind::full, false, formats::Optimizer::adamw, true},
+    {"full 8 bit", MethodKind::full, false, formats::Optimizer::adamw_8bit, false},
+    {"full bf16", MethodKind::full, false, formats::Optimizer::adamw_bf16, false},
+    {"lora", MethodKind::lora, false, formats::Optimizer::adamw, false},
+    {"qlora", MethodKind::lora, true, formats::Optimizer::adamw, false}};
+
+TrainingSpec small_spec(const Method& method) {
+  TrainingSpec spec;
+  spec.model = models::find_model("smollm2-135m").config;
+  spec.model.num_layers = 3;
+  spec.method = method.kind;
+  if (method.quantised) spec.quantization = passes::QuantizeOptions{.nested = true, .kept = {}};
+  spec.lora.row_tokens = 32;
+  spec.update.optimizer = method.optimizer;
+  if (method.in_backward) spec.update.max_grad_norm = 0;
+  spec.update_in_backward = method.in_backward;
+  spec.compute = program::DType::f32;
+  if (method.optimizer == formats::Optimizer::adamw_bf16) spec.compute = program::DType::bf16;
+  spec.row_tokens = 32;
+  spec.evaluate = true;
+  spec.verify = true;
+  return spec;
+}
+
+TEST(Ranks, EveryStrategyMakesSoundPrograms) {
+  const auto target = backends::open_backend("reference", {.threads = 1});
+  for (const Strategy& strategy : kStrategies)
+    for (const Method& method : kMethods)
+      for (const int64_t accumulation : {1, 3})
+        for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::layer})
+          for (const auto prefetch : {Prefetch::pre, Prefetch::post, Prefetch::none})
+            for (const int32_t replicas : {1, 2}) {
+              if (method.in_backward && accumulation > 1) continue;
+              SCOPED_TRACE(fmt::format("{} {} accumulation {} replicas {}", strategy.name,
+                                       method.name, accumulation, replicas));
+              TrainingSpec spec = small_spec(method);
+              spec.accumulation = accumulation;
+              spec.recompute = mode;
+              spec.ranks = options_of(strategy, 3, replicas);
+              spec.ranks.prefetch = prefetch;
+              const Job job = plan_training(spec, *target);
+              EXPECT_GT(job.layout.spaces[0].arena_bytes, 0);
+            }
+}
+
+}  // namespace
+}  // namespace snug::plan

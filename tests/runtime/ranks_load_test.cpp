@@ -1,0 +1,164 @@
+// Ranks read and make their parts of weights: together they hold the bytes that one rank holds, and
+// read each byte of what is dealt out once.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "base/checksum.h"
+#include "base/temporary_folder.h"
+#include "formats/tensor_index.h"
+#include "rank_runs.h"
+#include "runtime/adapter.h"
+#include "runtime/load_weights.h"
+#include "runtime/quantize_folder.h"
+#include "runtime/read_tensors.h"
+#include "runtime/save_model.h"
+
+namespace snug::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using program::DType;
+using program::ProgramName;
+using testing::expect_no_errors;
+using testing::expect_parts_of;
+using testing::full_shard;
+using testing::on_ranks;
+using testing::TemporaryFolder;
+using testing::TinyOptions;
+using testing::TinyRun;
+
+// A model's folder, in f32, of random values.
+class Ranks : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder();
+    TinyOptions options{.model = testing::rank_model(), .init_seed = 5};
+    options.threads = 1;
+    TinyRun run(options);
+    random_weights(options.model, run.executor());
+    run.executor().run(ProgramName::prepare);
+    save_model(folder(), {options.model, {}}, run.executor());
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static fs::path folder() { return *folder_ / "model"; }
+
+  // What one rank loads, and each of several.
+  static void check(const TinyOptions& options, const fs::path& folder, int ranks) {
+    SCOPED_TRACE(fmt::format("{} ranks", ranks));
+    TinyRun one(options);
+    const LoadReport whole = load_weights(folder, options.model, one.executor());
+    std::atomic<int64_t> bytes = 0;
+    expect_no_errors(on_ranks(options, full_shard(ranks), [&](TinyRun& run, int) {
+      const LoadReport report = load_weights(folder, options.model, run.executor());
+      bytes += report.bytes_read;
+      EXPECT_EQ(report.digest, whole.digest);
+      const std::lock_guard lock(mutex_);
+      expect_parts_of(one, run, ProgramName::load);
+    }));
+    EXPECT_EQ(bytes, whole.bytes_read) << "each byte once";
+  }
+
+  static TinyOptions lora() {
+    TinyOptions options{.model = testing::rank_model(), .method = plan::MethodKind::lora};
+    options.compute = DType::bf16;
+    options.threads = 1;
+    return options;
+  }
+  static TinyOptions qlora(bool nested) {
+    TinyOptions options = lora();
+    options.quantization = passes::QuantizeOptions{.nested = nested, .kept = {}};
+    return options;
+  }
+
+  static TemporaryFolder* folder_;
+  static std::mutex mutex_;
+};
+TemporaryFolder* Ranks::folder_ = nullptr;
+std::mutex Ranks::mutex_;
+
+TEST_F(Ranks, ReadTheirPartsOfWeights) {
+  TinyOptions full{.model = testing::rank_model()};
+  full.threads = 1;
+  for (int ranks = 2; ranks <= 5; ++ranks) check(full, folder(), ranks);
+  check(lora(), folder(), 3);  // rounded
+}
+
+TEST_F(Ranks, QuantiseToTheSameBytesWhateverTheirNumber) {
+  for (const bool nested : {false, true})
+    for (int ranks = 2; ranks <= 4; ++ranks) check(qlora(nested), folder(), ranks);
+}
+
+TEST_F(Ranks, ReadTheirPartsOfAFolderInFourBits) {
+  for (const bool nested : {false, true}) {
+    const fs::path quantised = *folder_ / (nested ? "double" : "single");
+    FolderQuantizeOptions options;
+    options.double_quant = nested;
+    FolderQuantizer(folder(), options).write(quantised);
+    TinyOptions stored = qlora(nested);
+    stored.model = models::find_model(quantised.string()).config;
+    for (const int ranks : {2, 5}) check(stored, quantised, ranks);
+  }
+}
+
+TEST_F(Ranks, MakeTheSameRandomValues) {
+  TinyOptions full{.model = testing::rank_model(), .init_seed = 9};
+  full.threads = 1;
+  TinyOptions single = qlora(false);
+  TinyOptions nested = qlora(true);
+  single.init_seed = nested.init_seed = 9;
+  for (const TinyOptions& options : {full, single, nested}) {
+    TinyRun one(options);
+    random_weights(options.model, one.executor());
+    expect_no_errors(on_ranks(options, full_shard(3), [&](TinyRun& run, int) {
+      random_weights(options.model, run.executor());
+      const std::lock_guard lock(mutex_);
+      expect_parts_of(one, run, ProgramName::load);
+    }));
+  }
+}
+
+TEST_F(Ranks, MakeTheSameAdapter) {
+  TinyOptions options = lora();
+  options.adapter_seed = 3;
+  TinyRun one(options);
+  initialise_adapter(one.executor());
+  expect_no_errors(on_ranks(options, full_shard(4), [&](TinyRun& run, int) {
+    initialise_adapter(run.executor());
+    const std::lock_guard lock(mutex_);
+    expect_parts_of(one, run, ProgramName::load_adapter);
+  }));
+}
+
+// Pieces of checksums that lie on two ranks are counted by one, who reads them to their ends.
+TEST_F(Ranks, ReadNoMoreThanTwiceForADigest) {
+  const formats::TensorIndex index(folder());
+  const formats::IndexedTensor& tensor = index.at("model.embed_tokens.weight");
+  TinyOptions options{.model = testing::rank_model()};
+  options.threads = 1;
+  TinyRun run(options);
+  const ReadReport whole = read_tensors(index, std::array{without_destination(tensor)},
+                                        run.executor(), ProgramName::load);
+  EXPECT_EQ(whole.bytes_around, 0);
+  ReadReport sum;
+  constexpr int64_t kPart = 256 * 300;
+  for (int64_t first = 0; first < tensor.info->elements(); first += kPart) {
+    Transfer range = without_destination(tensor);
+    range.whole = program::Shape{tensor.info->shape[0], tensor.info->shape[1]};
+    range.first = first;
+    range.destination.shape = {std::min(kPart, tensor.info->elements() - first)};
+    const ReadReport part =
+        read_tensors(index, std::array{range}, run.executor(), ProgramName::load);
+    sum.bytes += part.bytes;
+    sum.digest += part.digest;
+    sum.bytes_around += part.bytes_around;
+  }
+  EXPECT_EQ(sum.bytes, tensor.info->bytes());
+  EXPECT_EQ(sum.digest, whole.digest);
+  EXPECT_GT(sum.bytes_around, 0);
+  EXPECT_LE(sum.bytes_around, tensor.info->bytes());
+}
+
+}  // namespace
+}  // namespace snug::runtime

@@ -1,0 +1,151 @@
+// A training job on ranks that are threads of this process, without files.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/backend.h"
+#include "base/dtype.h"
+#include "comm/local.h"
+#include "comm/split.h"
+#include "formats/recipe.h"
+#include "plan/spec.h"
+#include "program/tensor_names.h"
+#include "runtime/adapter.h"
+#include "runtime/random_weights.h"
+#include "train/data.h"
+#include "train/trainer.h"
+
+namespace snug::train {
+
+struct RankRun {
+  std::vector<double> losses;  // of each step
+  std::vector<double> norms;
+  double eval_loss = 0;
+  std::map<std::string, std::vector<float>> weights;  // what was trained, whole
+  std::vector<int64_t> sent_bytes;                    // by rank, in all steps
+};
+
+namespace detail {
+
+// Adds a rank's elements of a tensor to where they belong in the whole.
+inline void add_elements(const program::Tensor& tensor, const backends::Buffer& held,
+                         std::vector<float>& whole) {
+  const int64_t all = tensor.whole ? tensor.whole->elements() : tensor.shape.elements();
+  whole.resize(static_cast<size_t>(all));
+  for (int64_t i = 0; i < held.elements() && held.first + i < all; ++i)
+    whole[static_cast<size_t>(held.first + i)] =
+        held.dtype == base::DType::f32 ? held.as<const float>()[i]
+                                       : base::to_float(held.as<const base::BFloat16>()[i]);
+}
+
+inline const program::Tensor& tensor_named(const plan::Job& job, const std::string& name) {
+  for (const program::Program& program : job.programs)
+    if (const program::TensorId id = program.find(name); id != program::kNone)
+      return program.tensor(id);
+  ADD_FAILURE() << "no tensor " << name;
+  std::abort();
+}
+
+}  // namespace detail
+
+// One rank's share of a run; the recipe says how many there are.
+inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& mesh, int64_t steps,
+                     RankRun& run) {
+  const formats::Recipe recipe = formats::load_recipe("", words);
+  const models::ModelSource model = models::find_model(recipe.model);
+  const auto backend =
+      backends::open_backend(base::word_of(recipe.backend), {.threads = 1, .mesh = &mesh});
+  plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
+  RunData data = load_data(recipe, model, spec.row_segments);
+  data.shape()(spec);
+  spec.verify = true;
+  const plan::Job job = plan::plan_training(spec, *backend);
+  runtime::Executor executor(job, *backend, &mesh);
+  runtime::random_weights(model.config, executor);
+  if (spec.method == plan::MethodKind::lora) runtime::initialise_adapter(executor);
+  executor.run(program::ProgramName::prepare);
+  const runtime::Ranks ranks(mesh);
+  const TrainerOptions options{.total_steps = steps,
+                               .rows = spec.rows,
+                               .accumulation = spec.accumulation,
+                               .update_in_backward = spec.update_in_backward,
+                               .schedule = {.kind = recipe.lr_scheduler_type,
+                                            .learning_rate = recipe.learning_rate,
+                                            .total_steps = steps},
+                               .checkpoint = {},
+                               .ranks = &ranks};
+  BatchLoader loader(data.training->rows, spec.rows, spec.row_tokens, executor);
+  Trainer trainer(options, executor, loader, nullptr, nullptr, nullptr);
+  runtime::TrainerState state;
+  const std::atomic<int> no_signal{0};
+  for (int64_t step = 0; step < steps; ++step) {
+    ASSERT_TRUE(trainer.begin_step(state, no_signal));
+    trainer.finish_step(state);
+    if (mesh.rank() != 0) continue;
+    run.losses.push_back(executor.result<float>(program::kLossName));
+    run.norms.push_back(executor.result<float>(program::kGradientNormName));
+  }
+  backend->synchronise();
+  if (mesh.all != nullptr)
+    run.sent_bytes[static_cast<size_t>(mesh.rank())] = mesh.all->bytes_sent();
+  for (const program::Tensor& trainable : job.trainables) {
+    const std::string master = program::master_name(trainable.name);
+    const std::string name = executor.has(master) ? master : trainable.name;
+    detail::add_elements(detail::tensor_named(job, name), executor.tensor(name),
+                         run.weights[trainable.name]);
+  }
+}
+
+// `words`: the recipe's, without devices.
+inline RankRun run_on_ranks(std::vector<std::string> words, int ranks, int64_t steps,
+                            int shards = 0) {
+  words.push_back("devices=" + std::to_string(ranks));
+  RankRun run;
+  run.sent_bytes.resize(static_cast<size_t>(ranks));
+  std::vector<RankRun> of_rank(static_cast<size_t>(ranks), run);
+  comm::LocalGroup group(ranks, {.timeout = std::chrono::seconds(60)});
+  std::vector<std::thread> threads;
+  std::vector<std::string> errors(static_cast<size_t>(ranks));
+  const bool is_sharded = std::ranges::find(words, "strategy=ddp") == words.end() && ranks > 1;
+  if (shards == 0) shards = is_sharded ? ranks : 1;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        const auto all = group.communicator(rank);
+        const auto of_shards = comm::split(*all, rank / shards, rank);
+        const auto of_replicas = comm::split(*all, rank % shards, rank);
+        comm::Mesh mesh;
+        if (ranks > 1) mesh.all = all.get();
+        if (shards > 1) mesh.shards = of_shards.get();
+        if (shards < ranks) mesh.replicas = of_replicas.get();
+        run_rank(words, mesh, steps, of_rank[static_cast<size_t>(rank)]);
+      } catch (const std::exception& error) {
+        errors[static_cast<size_t>(rank)] = error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (int rank = 0; rank < ranks; ++rank)
+    EXPECT_EQ(errors[static_cast<size_t>(rank)], "") << "rank " << rank;
+  run = of_rank.front();
+  for (int rank = 0; rank < ranks; ++rank)
+    run.sent_bytes[static_cast<size_t>(rank)] =
+        of_rank[static_cast<size_t>(rank)].sent_bytes[static_cast<size_t>(rank)];
+  // Each rank knows its own elements of what is dealt out.
+  for (auto& [name, whole] : run.weights)
+    for (size_t i = 0; i < whole.size(); ++i)
+      for (const RankRun& other : of_rank)
+        if (whole[i] == 0 && other.weights.contains(name) && i < other.weights.at(name).size() &&
+            other.weights.at(name)[i] != 0)
+          whole[i] = other.weights.at(name)[i];
+  return run;
+}
+
+}  // namespace snug::train
