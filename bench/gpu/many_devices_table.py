@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""What is planned for several cards: the tables of docs/many_devices.md.
+"""The plans for several cards: the tables of docs/many_devices.md.
 
-    bench/gpu/many_devices_table.py [--snug FILE]      prints them; --check PAGE: fails where that page does not have them; --write PAGE: puts them there
+    bench/gpu/many_devices_table.py [--snug FILE]      prints them; --check PAGE: fails where that page does not contain them; --write PAGE: writes them there
+
+The jobs with offloading take longest to plan, since the clock chooses how they offload. `--part` leaves them out or takes them alone.
 """
 
 import concurrent.futures
 import dataclasses
+import functools
 import os
 import pathlib
 import sys
@@ -23,7 +26,11 @@ FULL = ("method=full",)
 FULL_8BIT = ("method=full", "optim=adamw_8bit")
 # As the authors of the published QLoRA and LoRA rows trained.
 ADAPTER = ("lora_r=64", "target_modules=q_proj,k_proj,v_proj,gate_proj,up_proj,down_proj")
-NEEDS_OFFLOAD = "needs offload, not built for several devices"
+# With it weights, optimizer state and gradients lie in the host's memory.
+OFFLOAD = ("offload_params=true", "offload_optimizer=auto", "host_memory=1TiB")
+OFFLOAD_STATE = ("offload_optimizer=auto", "host_memory=1TiB")
+OFFLOAD_WEIGHTS = ("offload_params=true", "host_memory=1TiB")
+NO_CHANGE = "does not fit, and no change was found that would"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,17 +45,22 @@ class Job:
     rows: int = 1
     tokens: int = 2048
     published: str = ""
-    # The published run kept weights in the host's memory.
-    was_offloaded: bool = False
 
 
-def full(model: str, device: str, devices: int, published: str = "", *, lean: bool = False, tokens: int = 2048, rows: int = 1) -> Job:
+def full(model: str, device: str, devices: int, published: str = "", *, lean: bool = False, offloads: bool = False, tokens: int = 2048,
+         rows: int = 1) -> Job:
     name = "full, adamw_8bit" if lean else "full, adamw"
-    return Job(name, model, FULL_8BIT if lean else FULL, device, devices, rows, tokens, published)
+    words = FULL_8BIT if lean else FULL
+    if offloads:
+        words = (*words, *OFFLOAD)
+    return Job(name, model, words, device, devices, rows, tokens, published)
 
 
-def adapter(method: str, model: str, device: str, devices: int, rows: int = 1, published: str = "", was_offloaded: bool = False) -> Job:
-    return Job(method, model, (f"method={method}", *ADAPTER), device, devices, rows, 2048, published, was_offloaded)
+def adapter(method: str, model: str, device: str, devices: int, rows: int = 1, published: str = "", *, offloads: bool = False) -> Job:
+    name, words = method, (f"method={method}", *ADAPTER)
+    if offloads:
+        name, words = f"{name}, weights offloaded", (*words, *OFFLOAD_WEIGHTS)
+    return Job(name, model, words, device, devices, rows, 2048, published)
 
 
 FULL_JOBS = [
@@ -73,6 +85,25 @@ FULL_JOBS = [
     full("llama-2-13b", "h100", 2, tokens=4096, rows=4),
     full("llama-2-13b", "h100", 2, lean=True, tokens=4096, rows=4),
 ]
+OFFLOADED_JOBS = [
+    full("llama-7b", "a100", 2, "60 GB by FSDP", offloads=True),
+    full("llama-7b", "a100", 4, offloads=True),
+    full("llama-7b", "a100", 8, offloads=True),
+    full("llama-13b", "a100", 2, offloads=True),
+    full("llama-13b", "a100", 4, "77 GB by FSDP, 14 GB by ZeRO-3", offloads=True),
+    full("llama-13b", "a100", 4, "55 GB by ZeRO-3", offloads=True, rows=8),
+    full("llama-13b", "a100", 8, offloads=True),
+    full("llama-30b", "a100", 2, offloads=True),
+    full("llama-30b", "a100", 4, "18 GB by ZeRO-3", offloads=True),
+    full("llama-30b", "a100", 4, "80 GB by ZeRO-3", offloads=True, rows=8),
+    full("llama-30b", "a100", 8, "80 GB by FSDP, 36 GB by ZeRO-3", offloads=True),
+    full("llama-65b", "a100", 2, offloads=True),
+    full("llama-65b", "a100", 4, offloads=True),
+    full("llama-65b", "a100", 8, "out of memory by FSDP, 50 GB by ZeRO-3", offloads=True),
+    full("llama-65b", "a100", 8, "77 GB by ZeRO-3", offloads=True, rows=4),
+    Job("full, adamw, weights kept", "llama-65b", (*FULL, *OFFLOAD_STATE), "a100", 8),
+    Job("full, adamw, weights kept", "llama-65b", (*FULL, *OFFLOAD_STATE), "a100", 8, rows=4),
+]
 PUBLISHED_ADAPTERS = [
     adapter("qlora", "llama-2-7b", "rtx-3090", 2, 10, "21.0 GiB, 2241 tokens/s"),
     adapter("lora", "llama-2-7b", "rtx-3090", 2, 6, "21.4 GiB, 1749 tokens/s"),
@@ -80,9 +111,9 @@ PUBLISHED_ADAPTERS = [
     adapter("lora", "llama-2-7b", "rtx-4090", 2, 6, "21.4 GiB, 4360 tokens/s"),
     adapter("qlora", "yi-34b", "rtx-3090", 2, 2, "23.1 GiB, 416 tokens/s"),
     adapter("qlora", "yi-34b", "rtx-4090", 2, 2, "23.1 GiB, 1012 tokens/s"),
-    adapter("qlora", "yi-34b", "rtx-4090", 2, 4, "23.0 GiB, 1018 tokens/s", was_offloaded=True),
-    adapter("qlora", "llama-2-70b", "rtx-3090", 2, 2, "14.9 GiB, 178 tokens/s", was_offloaded=True),
-    adapter("qlora", "llama-2-70b", "rtx-4090", 2, 2, "14.9 GiB, 477 tokens/s", was_offloaded=True),
+    adapter("qlora", "yi-34b", "rtx-4090", 2, 4, "23.0 GiB, 1018 tokens/s", offloads=True),
+    adapter("qlora", "llama-2-70b", "rtx-3090", 2, 2, "14.9 GiB, 178 tokens/s", offloads=True),
+    adapter("qlora", "llama-2-70b", "rtx-4090", 2, 2, "14.9 GiB, 477 tokens/s", offloads=True),
     adapter("qlora", "llama-2-70b", "a100-40gb", 2, 1, "640 tokens/s"),
     adapter("qlora", "llama-2-70b", "a100-40gb", 4, 4, "1657 tokens/s"),
     adapter("qlora", "llama-2-70b", "a100-40gb", 8, 4, "3121 tokens/s"),
@@ -127,28 +158,24 @@ def all_planned(snug: pathlib.Path, jobs: list[Job]) -> list[dict]:
 
 
 def card_gibibytes(plan: dict) -> tuple[float, float]:
-    """What a rank takes of its card, and what the card has."""
+    """GiB that a rank takes on its card, and the GiB of the card."""
     card = plan["card"]
     return (plan["device"]["peak_bytes"] + card["outside_bytes"]) / GIB, card["memory_bytes"] / GIB
 
 
 def sent_bytes(plan: dict) -> int:
-    """By a rank, in a step."""
+    """Bytes that a rank sends in a step."""
     return sum(each["sent_bytes"] for each in plan["ranks"]["collectives"].values())
 
 
 def rate_of(plan: dict) -> str:
-    """Tokens in a second, to three digits: more a plan does not know."""
+    """Tokens per second, to three digits: a plan is not more precise."""
     return f"{float(format(plan['tokens_per_second'], '.3g')):.0f}"
 
 
 def note_of(job: Job, plan: dict) -> str:
-    published = f"published: {job.published}" + (", weights offloaded" if job.was_offloaded else "") if job.published else ""
-    if plan["fits"]:
-        return published
-    if job.was_offloaded or not plan["change"]:
-        return "; ".join(filter(None, [NEEDS_OFFLOAD, published]))
-    return "; ".join(filter(None, [f"does not fit; fits with `{plan['change']}`", published]))
+    change = "" if plan["fits"] else f"does not fit; fits with `{plan['change']}`" if plan["change"] else NO_CHANGE
+    return "; ".join(filter(None, [change, f"published: {job.published}" if job.published else ""]))
 
 
 def row_of(job: Job, plan: dict) -> list[str]:
@@ -158,8 +185,8 @@ def row_of(job: Job, plan: dict) -> list[str]:
             rate_of(plan), note_of(job, plan)]
 
 
-def jobs_table(snug: pathlib.Path, jobs: list[Job]) -> str:
-    head = ["job", "cards", "rows", "GiB of a card", "host GiB", "sent GB", "planned s", "tokens/s", "note"]
+def jobs_table(snug: pathlib.Path, jobs: list[Job], first: str = "job") -> str:
+    head = [first, "cards", "rows", "GiB per card", "host GiB", "GB sent", "planned s", "tokens/s", "note"]
     return table(head, [row_of(job, plan) for job, plan in zip(jobs, all_planned(snug, jobs), strict=True)])
 
 
@@ -169,7 +196,7 @@ def cell_of(plan: dict) -> str:
 
 
 def refusals_of(jobs: list[Job], plans: list[dict]) -> str:
-    return "; ".join(f"{job.devices}: {f'`{change}`' if (change := plan['change']) else NEEDS_OFFLOAD}"
+    return "; ".join(f"{job.devices}: {f'`{change}`' if (change := plan['change']) else NO_CHANGE}"
                      for job, plan in zip(jobs, plans, strict=True) if not plan["fits"])
 
 
@@ -184,7 +211,7 @@ def grid(snug: pathlib.Path) -> list[str]:
         lines.append([name, f"{jobs[0].device}, {card_gibibytes(of_jobs[0])[1]:.1f}", *map(cell_of, of_jobs), refusals_of(jobs, of_jobs)])
     counts = [f"{count} cards" for count in DEVICES]
     return [table(["job", "card, GiB", *counts, "what fits where it does not"], lines),
-            table(["sent GB", *counts], [[name, *row] for name, row in sent.items()])]
+            table(["GB sent", *counts], [[name, *row] for name, row in sent.items()])]
 
 
 def strategies(snug: pathlib.Path) -> str:
@@ -195,7 +222,7 @@ def strategies(snug: pathlib.Path) -> str:
         taken, there = card_gibibytes(plan)
         lines.append([" ".join(f"`{word}`" for word in setting), f"{taken:.1f}" + ("" if plan["fits"] else f" (does not fit in {there:.1f})"),
                       f"{sent_bytes(plan) / 1e9:.1f}", f"{1000 * plan['step_seconds']:.0f}", f"{100 * waits:.0f} %"])
-    return table(["setting", "GiB of a card", "sent GB", "planned ms", "the card waits"], lines)
+    return table(["setting", "GiB per card", "GB sent", "planned ms", "the card waits"], lines)
 
 
 def memory(snug: pathlib.Path) -> str:
@@ -213,15 +240,38 @@ def memory(snug: pathlib.Path) -> str:
     lines = [[what, formula, "" if bytes_ is None else f"{bytes_ / 1e9:.2f}", f"{sum(by_role[role] for role in roles) / 1e9:.2f}"]
              for what, formula, bytes_, roles in parts]
     lines.append(["all", "", "", f"{plan['device']['peak_bytes'] / 1e9:.2f}"])
-    return table(["of a rank", "formula", "GB by formula", "GB by the plan"], lines)
+    return table(["a rank holds", "formula", "formula, GB", "planned, GB"], lines)
 
 
-def texts(snug: pathlib.Path) -> list[str]:
-    return [strategies(snug), memory(snug), jobs_table(snug, FULL_JOBS), jobs_table(snug, PUBLISHED_ADAPTERS), *grid(snug)]
+def explained(snug: pathlib.Path) -> list[str]:
+    return [strategies(snug), memory(snug), jobs_table(snug, FULL_JOBS)]
+
+
+def offloaded(snug: pathlib.Path) -> list[str]:
+    return [jobs_table(snug, OFFLOADED_JOBS, "job, offloaded")]
+
+
+def adapters(snug: pathlib.Path) -> list[str]:
+    return [jobs_table(snug, PUBLISHED_ADAPTERS), *grid(snug)]
+
+
+# In the order of the page.
+PARTS = {"all": (explained, offloaded, adapters), "quick": (explained, adapters), "offloaded": (offloaded,)}
+
+
+def texts(part: str, snug: pathlib.Path) -> list[str]:
+    return [text for make in PARTS[part] for text in make(snug)]
+
+
+def main() -> int:
+    parser = planned_pages.parser(__doc__)
+    parser.add_argument("--part", choices=PARTS, default="all")
+    arguments = parser.parse_args()
+    return planned_pages.show_or_check("bench/gpu/many_devices_table.py", arguments, functools.partial(texts, arguments.part))
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(planned_pages.show_or_check("bench/gpu/many_devices_table.py", planned_pages.parser(__doc__).parse_args(), texts))
+        sys.exit(main())
     except processes.Failure as failure:
         sys.exit(f"many_devices_table: {failure}")

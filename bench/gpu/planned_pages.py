@@ -1,4 +1,4 @@
-"""What scripts share that put plans into tables of the documentation: asking the binary, and holding a page to the tables."""
+"""Shared by the scripts that put plans into tables of the documentation: asking the binary for a plan, and comparing a page with the tables."""
 
 import argparse
 import json
@@ -31,18 +31,18 @@ def fitting_plan(snug: pathlib.Path, words: list[str]) -> dict:
 def parser(description: str) -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     result.add_argument("--snug", default="build/release/snug", help="the binary, of any build")
-    result.add_argument("--check", default="", help="a file that must hold the tables")
-    result.add_argument("--write", default="", help="a file where they take the place of those with the same heads")
+    result.add_argument("--check", default="", help="a file that must contain the tables")
+    result.add_argument("--write", default="", help="a file in which they replace the tables that have the same heading rows")
     return result
 
 
 def with_tables(page: str, texts: list[str]) -> str:
-    """The page with each table in place of the next one that has its head. Raises Failure where there is none."""
+    """The page, with each table put in place of the next table that has the same heading row. Raises Failure where there is none."""
     position = 0
     for text in texts:
         begin = page.find(text[:text.index("\n") + 1], position)
         if begin < 0:
-            raise processes.Failure(f"the page has no table with the head {text.splitlines()[0]}")
+            raise processes.Failure(f"the page has no table with the heading row {text.splitlines()[0]}")
         end = begin
         while page.startswith("|", end):
             end = page.index("\n", end) + 1
@@ -64,5 +64,5 @@ def show_or_check(script: str, arguments: argparse.Namespace, make_texts: Callab
     page = pathlib.Path(arguments.check).read_text()
     missing = [text for text in texts if text not in page]
     for text in missing:
-        print(f"{arguments.check} does not hold what {script} prints:\n{text}")
+        print(f"{arguments.check} does not contain what {script} prints:\n{text}")
     return 1 if missing else 0

@@ -1,6 +1,6 @@
 // Where a program needs all of what is dealt out: the stretches of its list, and the sections into
-// which they fall. A section is a layer in one direction; what belongs to no layer is one by
-// itself.
+// which they fall. A section is the operations of one layer in one direction, forward or backward;
+// what belongs to no layer is one by itself.
 #pragma once
 
 #include <cstdint>

@@ -12,124 +12,25 @@
 #include <vector>
 
 #include "base/error.h"
+#include "passes/stream_visits.h"
 #include "program/kind.h"
-#include "program/operands.h"
 
 namespace snug::passes {
 namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// Operations [first, last] work on a copy of a tensor.
-struct Visit {
-  TensorId home = kNone;
+// A visit, and the copy that serves it.
+struct Visit : StreamVisit {
   TensorId copy = kNone;
-  int32_t first = -1;
-  int32_t last = -1;
-  int32_t earliest = 0;     // before this operation the tensor does not have its values yet
-  bool is_read = false;     // what it held before is needed
-  bool is_changed = false;  // goes back
-  bool is_merged = false;   // with the visit before it, whose copy it goes on with
+  bool is_merged = false;  // with the visit before it, whose copy it goes on with
 };
 
-// How an operation touches a tensor.
-enum class Touch : uint8_t { read, overwrite, change };
-
-// Where tensors lie, and where operations work.
-struct Placement {
-  const Program& program;
-  const StreamOptions& options;
-  const bool reaches_device;  // the host's processor, which is the device's
-
-  bool lies_there(TensorId id) const {
-    return lies_on_host(program.tensor(program.owner(id)), options);
-  }
-  // Optimizers whose state lies there; where one processor does all, also what reads in place.
-  bool is_on_host(const Operation& operation) const {
-    if (traits_of(operation).is_optimizer)
-      return options.update_on_host && lies_there(find_operand(operation, "first_moment"));
-    return reaches_device && traits_of(operation).reads_in_place &&
-           std::ranges::any_of(operation.reads, [&](TensorId id) { return lies_there(id); });
-  }
-  // Whether the operation, which works on the host or not, touches the tensor where it lies.
-  bool touches_in_place(const Operation& operation, bool on_host, TensorId id) const {
-    const bool home_on_host = lies_there(id);
-    return on_host == home_on_host || (on_host && reaches_device) ||
-           (home_on_host && traits_of(operation).reads_in_place);
-  }
-};
-
-class Visits {
- public:
-  Visits(const Program& program, const Placement& placement)
-      : program_(program),
-        placement_(placement),
-        latest_(program.tensors.size(), -1),
-        at_home_(program.tensors.size()) {}
-
-  std::vector<Visit> find() {
-    for (size_t i = 0; i < program_.operations.size(); ++i) look_at(static_cast<int32_t>(i));
-    std::ranges::stable_sort(found_, {}, &Visit::first);
-    return std::move(found_);
-  }
-
- private:
-  // A visit ends with its layer, in either direction.
-  void look_at(int32_t i) {
-    const Operation& operation = program_.operations[index(i)];
-    const std::pair place{operation.layer, operation.phase == Phase::forward};
-    if (place != place_ || operation.layer < 0) ++section_;
-    place_ = place;
-    const bool on_host = placement_.is_on_host(operation);
-    for (const TensorId id : operation.reads) touch(i, id, on_host, Touch::read);
-    for (const TensorId id : operation.updates) touch(i, id, on_host, Touch::change);
-    for (const TensorId id : operation.writes)
-      touch(i, id, on_host, program_.tensor(id).is_view() ? Touch::change : Touch::overwrite);
-  }
-
-  void touch(int32_t i, TensorId id, bool on_host, Touch how) {
-    const TensorId owner = program_.owner(id);
-    AtHome& home = at_home_[index(owner)];
-    if (placement_.touches_in_place(program_.operations[index(i)], on_host, owner)) {
-      home.touched = i;
-      if (how != Touch::read) home.written = i;
-      return;
-    }
-    const int32_t latest = latest_[index(owner)];
-    const bool goes_on = latest >= 0 && section_of_[index(latest)] == section_ &&
-                         found_[index(latest)].last > home.touched;
-    if (!goes_on) begin(i, owner, how);
-    Visit& visit = found_[index(latest_[index(owner)])];
-    visit.last = i;
-    visit.is_changed |= how != Touch::read;
-  }
-
-  void begin(int32_t i, TensorId owner, Touch how) {
-    int32_t& latest = latest_[index(owner)];
-    Visit visit{.home = owner, .first = i, .last = i, .is_read = how != Touch::overwrite};
-    visit.earliest = at_home_[index(owner)].written + 1;
-    if (latest >= 0 && found_[index(latest)].is_changed)
-      visit.earliest = std::max(visit.earliest, found_[index(latest)].last + 1);
-    latest = static_cast<int32_t>(found_.size());
-    found_.push_back(visit);
-    section_of_.push_back(section_);
-  }
-
-  // The last operations that touch and that write a tensor where it lies.
-  struct AtHome {
-    int32_t touched = -1;
-    int32_t written = -1;
-  };
-
-  const Program& program_;
-  const Placement& placement_;
-  std::vector<Visit> found_;
-  std::vector<int32_t> section_of_;  // of each visit
-  std::vector<int32_t> latest_;      // by owner: its latest visit, -1 before the first
-  std::vector<AtHome> at_home_;      // by owner
-  std::pair<int32_t, bool> place_{-1, false};
-  int32_t section_ = 0;
-};
+std::vector<Visit> visits_of(const Placement& placement) {
+  std::vector<Visit> visits;
+  for (const StreamVisit& visit : find_visits(placement)) visits.push_back({visit});
+  return visits;
+}
 
 // A copy that the device has to wait for after its visit, and what it holds until then.
 struct Pending {
@@ -145,7 +46,7 @@ class Streamer {
       : input_(program),
         window_(options.window_bytes),
         placement_{program, options, target.host_reaches_device()},
-        visits_(Visits(program, placement_).find()),
+        visits_(visits_of(placement_)),
         result_(program),
         visit_of_(program.tensors.size(), -1),
         held_(program.tensors.size(), -1) {

@@ -264,9 +264,12 @@ void replace_samples(Calibration& calibration, std::vector<RateSample> measured)
 }
 
 Rates rates_for(const formats::Recipe& recipe, const program::Target& target) {
-  if (std::optional<Rates> rates = find_calibration(recipe, target)) return std::move(*rates);
-  if (const auto device = target.device()) return Rates::of_data_sheet(device->rates);
-  return Rates::assumed(static_cast<int>(recipe.threads));
+  std::optional<Rates> rates = find_calibration(recipe, target);
+  if (const auto device = target.device(); !rates && device)
+    rates = Rates::of_data_sheet(device->rates);
+  if (!rates) rates = Rates::assumed(static_cast<int>(recipe.threads));
+  rates->share_machine(recipe.devices);
+  return std::move(*rates);
 }
 
 }  // namespace snug::plan

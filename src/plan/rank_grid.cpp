@@ -79,10 +79,6 @@ DealOptions rank_grid(const Recipe& recipe) {
   if (ranks > std::numeric_limits<int32_t>::max() / 2)
     recipe.fail("devices", fmt::format("makes {} ranks, which is more than can be counted", ranks));
   if (ranks == 1) return options;
-  if (recipe.offload_params || recipe.offload_optimizer != formats::OffloadOptimizer::none)
-    recipe.fail(recipe.offload_params ? "offload_params" : "offload_optimizer",
-                "is not built for several devices yet; leave it out: strategy=full_shard deals "
-                "weights and optimizer state out");
   const int64_t shards = shards_of(recipe, ranks);
   options.shards = static_cast<int32_t>(shards);
   options.replicas = static_cast<int32_t>(ranks / shards);

@@ -26,6 +26,8 @@ constexpr size_t kNearestPerDimension = 5;
 constexpr double kLink = 0.85;
 // Of the host's memory, as its processor reaches it while it updates weights: two channels of DDR5.
 constexpr double kAssumedHostMemory = 80e9;
+// A server for several cards has more channels: of eight A100, 16 of DDR4 for all.
+constexpr double kAssumedHostMemoryPerCard = 40e9;
 // Of what a card sends to other machines: seven tenths of a port of 400 Gbit/s each, and of what
 // one message between cards takes.
 constexpr double kAssumedNetwork = 35e9;
@@ -132,6 +134,7 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   constexpr double kMemory = 0.80;
   Rates rates;
   rates.basis_ = "data sheet";
+  rates.has_link_ = true;
   rates.roofline_ = {.flops_per_second = kProducts * peaks.bf16_flops_per_second,
                      .f32_flops_per_second = kProducts * peaks.f32_flops_per_second,
                      .bytes_per_second = kMemory * peaks.bytes_per_second,
@@ -178,9 +181,11 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   roofline_.host_bytes_per_second = least_rate(samples, {kLinkToDevice, kLinkToHost})
                                         .value_or(is_device ? kLink * peaks.host_bytes_per_second
                                                             : roofline_.bytes_per_second / 2);
+  has_link_ = is_device;
+  const std::optional<double> host_memory = least_rate(samples, {kHostMemory});
+  is_host_measured_ = host_memory.has_value();
   roofline_.host_memory_bytes_per_second =
-      least_rate(samples, {kHostMemory})
-          .value_or(is_device ? kAssumedHostMemory : roofline_.bytes_per_second);
+      host_memory.value_or(is_device ? kAssumedHostMemory : roofline_.bytes_per_second);
   roofline_.storage_bytes_per_second =
       least_rate(samples, {kStorage}).value_or(kAssumedStorageBytesPerSecond);
   set_links(samples, peaks);
@@ -203,6 +208,18 @@ void Rates::set_links(const std::vector<RateSample>& samples,
     largest = sample.work;
     roofline_.interconnect_bytes_per_second = sample.work / sample.seconds;
   }
+}
+
+// A processor's ranks are measured as they are, since its memory is the device's.
+void Rates::share_machine(int64_t ranks) {
+  if (ranks <= 1) return;
+  const auto count = static_cast<double>(ranks);
+  roofline_.storage_bytes_per_second /= count;
+  if (!has_link_) return;
+  double& memory = roofline_.host_memory_bytes_per_second;
+  if (!is_host_measured_) memory = std::max(memory, kAssumedHostMemoryPerCard * count);
+  memory /= count;
+  roofline_.host_bytes_per_second = std::min(roofline_.host_bytes_per_second, memory);
 }
 
 std::string_view Rates::storage_basis() const {

@@ -77,6 +77,11 @@ class Rates {
   explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {},
                  std::string_view basis = kCalibrated);
 
+  // From here on of one of so many ranks on the machine, all of which copy, update on the host and
+  // read files at the same time. Memory of the host that was not measured is assumed to be that of
+  // a machine built for so many cards.
+  void share_machine(int64_t ranks);
+
   // The sample itself when this very shape was measured. Else the rate (work per second) is
   // interpolated between the nearest samples of the same name. Where none is near: the larger of
   // work / rate and bytes / bandwidth, plus the launch.
@@ -109,6 +114,8 @@ class Rates {
 
   std::map<std::string, std::vector<Point>, std::less<>> samples_;
   Roofline roofline_;
+  bool has_link_ = false;  // between the host's memory and a device's
+  bool is_host_measured_ = false;
   std::string_view basis_ = kAssumed;
 };
 

@@ -59,7 +59,6 @@ TEST(RankGrid, RefusesWhatCannotBeDivided) {
   EXPECT_THROW(grid_of({"devices=4", "strategy=hybrid_full_shard", "shard_devices=3"}),
                base::UserError);
   EXPECT_THROW(grid_of({"devices=4", "strategy=full_shard", "shard_devices=2"}), base::UserError);
-  EXPECT_THROW(grid_of({"devices=2", "offload_params=true"}), base::UserError);
 }
 
 Job plan_of(const std::vector<std::string>& words) {

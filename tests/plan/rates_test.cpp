@@ -294,5 +294,26 @@ TEST(Rates, AssumedRowGrowsWithThreads) {
             1.9 * seconds_of(four, product(4096, 4096, 4096)));
 }
 
+// The ranks of a machine copy, update on the host and read files at the same time.
+TEST(Rates, RanksShareAMachine) {
+  const program::DataSheetRates peaks{.bf16_flops_per_second = 989e12,
+                                      .f32_flops_per_second = 495e12,
+                                      .bytes_per_second = 3.35e12,
+                                      .host_bytes_per_second = 64e9};
+  const Rates alone = Rates::of_data_sheet(peaks);
+  Rates of_one = alone;
+  of_one.share_machine(1);
+  EXPECT_EQ(of_one.roofline().host_bytes_per_second, alone.roofline().host_bytes_per_second);
+  Rates of_eight = alone;
+  of_eight.share_machine(8);
+  EXPECT_EQ(of_eight.roofline().host_memory_bytes_per_second, 40e9);
+  EXPECT_EQ(of_eight.roofline().host_bytes_per_second, 40e9);
+  EXPECT_EQ(of_eight.roofline().storage_bytes_per_second, kAssumedStorageBytesPerSecond / 8);
+  const RateSample memory{std::string(kHostMemory), {1e9}, Work::host_bytes, 1e9, 1.0 / 200};
+  Rates measured({memory}, peaks);
+  measured.share_machine(8);
+  EXPECT_EQ(measured.roofline().host_memory_bytes_per_second, 200e9 / 8);
+}
+
 }  // namespace
 }  // namespace snug::plan

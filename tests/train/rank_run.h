@@ -28,7 +28,7 @@ namespace snug::train {
 struct RankRun {
   std::vector<double> losses;  // of each step
   std::vector<double> norms;
-  double eval_loss = 0;
+  int64_t device_bytes = 0;                           // of the arena on the device
   std::map<std::string, std::vector<float>> weights;  // what was trained, whole
   std::vector<int64_t> sent_bytes;                    // by rank, in all steps
 };
@@ -68,6 +68,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   data.shape()(spec);
   spec.verify = true;
   const plan::Job job = plan::plan_training(spec, *backend);
+  run.device_bytes = job.layout.spaces[static_cast<size_t>(program::Space::device)].arena_bytes;
   runtime::Executor executor(job, *backend, &mesh);
   runtime::random_weights(model.config, executor);
   if (spec.method == plan::MethodKind::lora) runtime::initialise_adapter(executor);

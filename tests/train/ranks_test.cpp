@@ -3,8 +3,10 @@
 #include "rank_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <utility>
 
 namespace snug::train {
 namespace {
@@ -120,6 +122,32 @@ TEST(RankBits, AreTheSameOnASecondRun) {
     EXPECT_EQ(apart.loss, 0);
     EXPECT_EQ(apart.weight, 0);
   }
+}
+
+// Where parts lie in host memory between their uses, and where their optimizer works there.
+TEST(RankBits, AreTheSameWithTensorsOnTheHost) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> placements{
+      {"full_full_shard", {"offload_params=true", "offload_optimizer=stream"}},
+      {"full_full_shard", {"offload_optimizer=host"}},
+      {"full_zero1", {"offload_params=true", "offload_optimizer=host"}},
+      {"full_ddp", {"offload_optimizer=stream"}},
+      {"qlora_full_shard", {"offload_params=true"}},
+      {"full_hybrid", {"offload_params=true", "offload_optimizer=stream"}},
+      {"full_in_backward_full_shard", {"offload_params=true", "offload_optimizer=host"}}};
+  for (const Case& run : cases())
+    for (const auto& [name, offload] : placements) {
+      if (run.name != name) continue;
+      SCOPED_TRACE(fmt::format("{} {}", name, fmt::join(offload, " ")));
+      std::vector<std::string> words = words_of(run, run.ranks);
+      const RankRun kept = run_on_ranks(words, run.ranks, 2, run.shards);
+      words.insert(words.end(), offload.begin(), offload.end());
+      words.emplace_back("offload_threshold=1KiB");
+      const RankRun moved = run_on_ranks(words, run.ranks, 2, run.shards);
+      EXPECT_LT(moved.device_bytes, kept.device_bytes);
+      const Distance apart = distance(kept, moved);
+      EXPECT_EQ(apart.loss, 0);
+      EXPECT_EQ(apart.weight, 0);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(, RankCurves, testing::ValuesIn(cases()),
