@@ -112,7 +112,7 @@ Rows deepspeed() {
   };
 }
 
-const Rows& table() {
+const Rows& accelerate_keys() {
   static const Rows rows = [] {
     Rows all;
     for (const Rows& part : {machines_and_numbers(), fsdp(), deepspeed()})
@@ -211,7 +211,7 @@ void add_deepspeed_file(ToolConfig& config, const std::vector<ToolSetting>& sett
 
 ToolConfig read_accelerate_config(const std::string& path) {
   const std::vector<ToolSetting> settings = settings_in(read_yaml(path), path);
-  ToolConfig config = translate(settings, table(), path);
+  ToolConfig config = translate(settings, accelerate_keys(), path);
   add_devices(config, settings, path);
   add_deepspeed_file(config, settings);
   require_strategy(config, settings, path);

@@ -12,20 +12,20 @@ constexpr std::string_view kBuffers =
 constexpr std::string_view kReports = "metrics.jsonl in the run's folder has every step";
 constexpr std::string_view kCheckpoints = "Snug writes checkpoints of its own form";
 constexpr std::string_view kScaling = "loss scaling belongs to fp16";
-constexpr std::string_view kLaunch = "this is of DeepSpeed's own runtime";
+constexpr std::string_view kRuntime = "this is of DeepSpeed's own runtime";
 constexpr std::string_view kPinned = "host memory is pinned, and its copies are planned";
 constexpr std::string_view kNotBuilt = "nothing like it is built; take it out of the file";
 constexpr std::string_view kNoFp16 =
     "fp16 compute is not built (it needs loss scaling); use bf16.enabled: true";
-constexpr std::string_view kParallel =
+constexpr std::string_view kWholeLayers =
     "each device computes whole layers; use 1, and zero_optimization.stage to share memory";
 constexpr std::string_view kAdamW = "AdamW is the optimizer that is built";
 constexpr std::string_view kRise = "the learning rate rises linearly from 0";
 
 const std::vector<ToolWord> kOff = {{"false"}};
-const std::vector<ToolWord> kOne = {{"1"}, {"1.0"}};
+const std::vector<ToolWord> kOneNumber = {{"1"}, {"1.0"}};
 const std::vector<ToolWord> kZero = {{"0"}, {"0.0"}};
-const std::vector<ToolWord> kNever = {{"null"}};
+const std::vector<ToolWord> kUnset = {{"null"}};
 
 using Rows = std::vector<ToolKey>;
 
@@ -53,7 +53,7 @@ Rows batch_and_numbers() {
        "gradients travel as bf16 or fp32"},
       {"gradient_allreduce_op", "", {{"mean"}}, "gradients are averaged"},
       {"prescale_gradients", "", kOff, "it serves fp16"},
-      {"gradient_predivide_factor", "", kOne, "it serves fp16"},
+      {"gradient_predivide_factor", "", kOneNumber, "it serves fp16"},
       {"sparse_gradients", "", kOff, kNotBuilt},
       {"disable_allgather", "", kOff, kNotBuilt},
       {"managed_gradient_accumulation", "", {{"true"}}, kNotBuilt},
@@ -63,7 +63,7 @@ Rows batch_and_numbers() {
 Rows optimizer_and_schedule() {
   return {
       {"optimizer.type", "optim", {{"Adam", "adamw"}, {"AdamW", "adamw"}}, kAdamW},
-      {"optimizer.legacy_fusion", "", {}, kLaunch},
+      {"optimizer.legacy_fusion", "", {}, kRuntime},
       {"optimizer.params.lr", "learning_rate"},
       {"optimizer.params.betas", "", {{"auto"}}, "the two decays of AdamW are a list of numbers"},
       {"optimizer.params.betas[0]", "adam_beta1"},
@@ -97,7 +97,8 @@ Rows zero_that_counts() {
   return {
       {"zero_optimization.stage", "zero_stage"},
       {"zero_optimization.offload_optimizer.device", "offload_optimizer_device"},
-      {"zero_optimization.offload_optimizer.ratio", "", kOne, "all of the state is offloaded"},
+      {"zero_optimization.offload_optimizer.ratio", "", kOneNumber,
+       "all of the state is offloaded"},
       {"zero_optimization.offload_optimizer.nvme_path", "", {}, "no NVMe drive is used"},
       {"zero_optimization.offload_optimizer.*", "", {}, kPinned},
       {"zero_optimization.offload_param.device", "offload_param_device"},
@@ -108,7 +109,7 @@ Rows zero_that_counts() {
       {"zero_optimization.cpu_offload_use_pin_memory", "", {}, kPinned},
       {"zero_optimization.stage3_param_persistence_threshold", "shard_threshold"},
       {"zero_optimization.param_persistence_threshold", "shard_threshold"},
-      {"zero_optimization.zero_hpz_partition_size", "", kOne,
+      {"zero_optimization.zero_hpz_partition_size", "", kOneNumber,
        "second copies within a node are not built; strategy: hybrid_full_shard shares weights "
        "within a node"},
       {"zero_optimization.mics_shard_size",
@@ -120,8 +121,8 @@ Rows zero_that_counts() {
       {"zero_optimization.zero_quantized_nontrainable_weights", "", kOff,
        "method: qlora keeps frozen weights in 4 bits"},
       {"zero_optimization.zero_quantized_gradients", "", kOff, kNotBuilt},
-      {"zero_optimization.zeropp_loco_param*", "", kNever, kNotBuilt},
-      {"zero_optimization.zenflow*", "", kNever, kNotBuilt},
+      {"zero_optimization.zeropp_loco_param*", "", kUnset, kNotBuilt},
+      {"zero_optimization.zenflow*", "", kUnset, kNotBuilt},
   };
 }
 
@@ -186,31 +187,31 @@ Rows others() {
       {"checkpoint.*", "", {}, kCheckpoints},
       {"aio.*", "", {}, "no NVMe drive is used"},
       {"activation_checkpointing.*", "", {}, "recompute in the recipe says it"},
-      {"zero_allow_untested_optimizer", "", {}, kLaunch},
-      {"zero_force_ds_cpu_optimizer", "", {}, kLaunch},
+      {"zero_allow_untested_optimizer", "", {}, kRuntime},
+      {"zero_force_ds_cpu_optimizer", "", {}, kRuntime},
       {"dataloader_drop_last", "", {}, "every document of the data is trained on"},
-      {"tensor_parallel.autotp_size", "", {{"0"}, {"1"}}, kParallel},
-      {"tensor_parallel.*", "", {}, kParallel},
-      {"pipeline*", "", kNever, kParallel},
-      {"sparse_attention*", "", kNever, kNotBuilt},
-      {"compression_training*", "", kNever, kNotBuilt},
+      {"tensor_parallel.autotp_size", "", {{"0"}, {"1"}}, kWholeLayers},
+      {"tensor_parallel.*", "", {}, kWholeLayers},
+      {"pipeline*", "", kUnset, kWholeLayers},
+      {"sparse_attention*", "", kUnset, kNotBuilt},
+      {"compression_training*", "", kUnset, kNotBuilt},
       {"autotuning.enabled", "", kOff, "snug plan says which settings fit"},
-      {"autotuning.*", "", {}, kLaunch},
+      {"autotuning.*", "", {}, kRuntime},
       {"elasticity.enabled", "", kOff, kNotBuilt},
-      {"elasticity.*", "", {}, kLaunch},
+      {"elasticity.*", "", {}, kRuntime},
       {"curriculum_learning.enabled", "", kOff, kNotBuilt},
-      {"curriculum_learning.*", "", {}, kLaunch},
+      {"curriculum_learning.*", "", {}, kRuntime},
       {"data_efficiency.enabled", "", kOff, kNotBuilt},
-      {"data_efficiency.*", "", {}, kLaunch},
+      {"data_efficiency.*", "", {}, kRuntime},
       {"progressive_layer_drop.enabled", "", kOff, kNotBuilt},
-      {"progressive_layer_drop.*", "", {}, kLaunch},
+      {"progressive_layer_drop.*", "", {}, kRuntime},
       {"eigenvalue.enabled", "", kOff, kNotBuilt},
-      {"eigenvalue.*", "", {}, kLaunch},
+      {"eigenvalue.*", "", {}, kRuntime},
   };
 }
 
 // The paths of the rows without meaning, which are views, live here.
-const Rows& table() {
+const Rows& deepspeed_keys() {
   static std::vector<std::string> paths;
   static const Rows rows = [] {
     Rows all;
@@ -258,7 +259,7 @@ ToolConfig read_deepspeed_config(const std::string& path) {
   (void)base::JsonObject(document, path);
   const std::vector<ToolSetting> settings = settings_in(document, path);
   settle_batch_size(settings, path);
-  ToolConfig config = translate(settings, table(), path);
+  ToolConfig config = translate(settings, deepspeed_keys(), path);
   if (find_setting(settings, "scheduler.type") != nullptr &&
       find_setting(settings, "scheduler.params.warmup_type") == nullptr)
     config.notes.push_back(fmt::format(
