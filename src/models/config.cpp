@@ -6,12 +6,14 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/nearest.h"
 #include "formats/hub_cache.h"
 #include "formats/quantization_config.h"
 #include "models/families.h"
+#include "models/stored_head.h"
 #include "models/stored_nf4.h"
 
 namespace snug::models {
@@ -98,6 +100,14 @@ ModelSource find_model(const std::string& name_or_folder) {
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
   config.stored = stored_nf4(folder, config);
+  if (has_head_of_its_own(folder, config)) {
+    config.tied_embeddings = false;
+    base::say(
+        "{}: config.json ties the head to the embedding, but the files hold another "
+        "lm_head.weight, "
+        "which is used",
+        folder.string());
+  }
   return {std::move(config), std::move(folder)};
 }
 

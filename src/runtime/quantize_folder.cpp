@@ -157,7 +157,8 @@ class FolderQuantizer::Impl {
       : folder_(folder),
         index_(folder_.weights()),
         options_(options),
-        tensors_(checked()),
+        config_(checked_config()),
+        tensors_(streamed(index_, config_, options_)),
         files_(files_of(tensors_, options.double_quant)) {
     for (const StreamedTensor& tensor : tensors_) {
       plan_.source_bytes += tensor.source->info->bytes();
@@ -184,9 +185,9 @@ class FolderQuantizer::Impl {
   }
 
  private:
-  std::vector<StreamedTensor> checked() const {
+  models::ModelConfig checked_config() const {
     check_unquantised(folder_, index_);
-    return streamed(index_, models::find_model(folder_.path().string()).config, options_);
+    return models::find_model(folder_.path().string()).config;
   }
 
   std::string name_of(size_t file) const { return index_.files()[file].path().filename().string(); }
@@ -224,6 +225,8 @@ class FolderQuantizer::Impl {
 
   std::string config_json() const {
     json config = folder_.config();
+    if (config.contains("tie_word_embeddings"))
+      config["tie_word_embeddings"] = config_.tied_embeddings;
     const auto linear = std::find_if(tensors_.begin(), tensors_.end(),
                                      [](const StreamedTensor& tensor) { return tensor.quantised; });
     SNUG_CHECK(linear != tensors_.end(), "a model without linears");
@@ -238,6 +241,7 @@ class FolderQuantizer::Impl {
   formats::HfFolder folder_;
   TensorIndex index_;
   FolderQuantizeOptions options_;
+  models::ModelConfig config_;
   std::vector<StreamedTensor> tensors_;
   std::map<size_t, FilePlan> files_;
   FolderQuantizePlan plan_;

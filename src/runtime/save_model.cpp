@@ -22,9 +22,12 @@ using models::ModelConfig;
 using nlohmann::json;
 using program::DType;
 
-// The source's config.json with the element type of what is saved.
-std::string updated_config(const fs::path& path, DType dtype) {
-  json config = base::read_json_file(path);
+// The source's config.json with the element type of what is saved, and without a tie that the
+// source's files did not keep.
+std::string updated_config(const models::ModelSource& source, DType dtype) {
+  json config = base::read_json_file(source.folder / "config.json");
+  if (config.contains("tie_word_embeddings"))
+    config["tie_word_embeddings"] = source.config.tied_embeddings;
   // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
   const bool has_new_key = config.contains("dtype");
   if (has_new_key) config["dtype"] = torch_name(dtype);
@@ -42,9 +45,8 @@ std::string config_json(const ModelConfig& config, DType dtype) {
 
 void write_model_config(const fs::path& folder, const models::ModelSource& source, DType dtype) {
   const bool is_preset = source.folder.empty();
-  base::write_file_atomically(folder / "config.json",
-                              is_preset ? config_json(source.config, dtype)
-                                        : updated_config(source.folder / "config.json", dtype));
+  base::write_file_atomically(folder / "config.json", is_preset ? config_json(source.config, dtype)
+                                                                : updated_config(source, dtype));
   if (!is_preset) formats::copy_companion_files(source.folder, folder);
 }
 
