@@ -11,6 +11,7 @@
 #include "base/console.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
+#include "text/folder_stop_ids.h"
 #include "text/stream_decoder.h"
 
 namespace snug::generate {
@@ -66,6 +67,8 @@ class Session {
                               .stop_ids = {}};
     if (tokenizer_)
       options.stop_ids.assign(tokenizer_->stop_ids().begin(), tokenizer_->stop_ids().end());
+    else if (!model_.folder.empty())
+      options.stop_ids = text::folder_stop_ids(model_.folder);
     const std::vector<Ids> prompts{prompt_};
     Inference inference(recipe_, model_, shape_for(prompts, options, 1));
     Generator generator(inference);

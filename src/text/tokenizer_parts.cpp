@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/folder_stop_ids.h"
 #include "text/growth.h"
 
 namespace snug::text {
@@ -35,25 +36,6 @@ std::optional<std::string> token_name(const JsonNode& config, std::string_view k
   const nlohmann::json& value = config.value().at(std::string(key));
   if (value.is_string()) return value.get<std::string>();
   return config.object(key).string("content");
-}
-
-// One id or a list of ids.
-std::vector<int32_t> id_list(const JsonNode& config, std::string_view key) {
-  std::vector<int32_t> ids;
-  if (!config.has(key)) return ids;
-  const nlohmann::json& value = config.value().at(std::string(key));
-  const auto take = [&](const nlohmann::json& id) {
-    if (!id.is_number_integer() || id.get<int64_t>() > Vocabulary::kMaxId)
-      config.fail(fmt::format("expected '{}' to be a token id or a list of them", key));
-    // Some files write -1 for "none".
-    if (id.get<int64_t>() >= 0) ids.push_back(id.get<int32_t>());
-  };
-  if (value.is_array()) {
-    for (const auto& id : value) take(id);
-  } else {
-    take(value);
-  }
-  return ids;
 }
 
 }  // namespace
@@ -159,7 +141,7 @@ void Tokenizer::Parts::read_token_names(const JsonNode& config) {
 
 void Tokenizer::Parts::read_token_ids(const JsonNode& config) {
   const auto take = [&](std::string_view key, std::optional<int32_t>& id) {
-    const auto ids = id_list(config, key);
+    const auto ids = listed_ids(config, key);
     if (!id && !ids.empty()) id = ids.front();
     return ids;
   };

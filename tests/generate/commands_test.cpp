@@ -1,7 +1,10 @@
 // The verbs from recipe to printed JSON.
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
+#include "base/temporary_folder.h"
 #include "generate/decoding_profile.h"
 #include "generate/generate.h"
 #include "generate/score.h"
@@ -89,6 +92,24 @@ TEST(Generate, IdsNeedNoTokenizer) {
   const formats::Recipe cpu =
       golden_recipe("basic", {"ids=5 6 7", "temperature=0", "max_new_tokens=4"});
   EXPECT_EQ(Json::parse(output_of(generate::generate, cpu, true))["ids"], result["ids"]);
+}
+
+// Without a tokenizer the folder's generation_config.json says what ends a text.
+TEST(Generate, IdsEndWhereTheFolderSays) {
+  const std::vector<std::string> words{"ids=5 6 7", "temperature=0", "max_new_tokens=4"};
+  const Ids ids =
+      Json::parse(output_of(generate::generate, golden_recipe("basic", words), true))["ids"];
+  const TemporaryFolder folder;
+  const std::filesystem::path model = kGoldens + "basic/model";
+  for (const char* name : {"config.json", "model.safetensors"})
+    std::filesystem::copy(model / name, folder / name);
+  std::ofstream(folder / "generation_config.json") << Json{{"eos_token_id", {130, ids[2]}}};
+  formats::Recipe recipe = golden_recipe("basic", words);
+  recipe.model = folder.path().string();
+  const Json result = Json::parse(output_of(generate::generate, recipe, true));
+  const auto first = std::ranges::find(ids, ids[2]);
+  EXPECT_EQ(result["ids"], Json(Ids(ids.begin(), first + 1)));
+  EXPECT_EQ(result["finish_reason"], "stop");
 }
 
 TEST(Generate, TheDefaultOfMaxNewTokensEndsAtTheLastPosition) {
