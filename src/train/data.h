@@ -1,6 +1,7 @@
 // The documents of a run, read and tokenized, and the rows made of them.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -47,9 +48,17 @@ RunData load_data(const formats::Recipe& recipe, const models::ModelSource& mode
 // broken.
 bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model);
 
-// Steps of the run: max_steps, else what num_train_epochs amounts to. Throws UserError for more
-// epochs than can be counted (RowSource::most_epochs).
-int64_t total_steps(const formats::Recipe& recipe, text::RowSource& rows);
+// How long a run is: max_steps, else what num_train_epochs amounts to.
+struct RunLength {
+  int64_t steps = 0;
+  // The last step takes no rows from here on; without num_train_epochs there is no such row.
+  int64_t end_row = std::numeric_limits<int64_t>::max();
+};
+// Throws UserError for more epochs than can be counted (RowSource::most_epochs).
+RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows);
+// The same, for a run that goes on after `steps`, which took `rows`: steps of `step_rows` from
+// there on. Steps before may have been of another size.
+RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int64_t step_rows);
 
 // One paragraph: documents, tokens, what carries loss, what was cut.
 std::string describe(const text::DatasetAudit& audit, const std::string& path);

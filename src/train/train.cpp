@@ -110,7 +110,7 @@ class Session {
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
-    steps_ = total_steps(recipe_, data_.training->rows);
+    length_ = run_length(recipe_, data_.training->rows);
     runtime::release_freed_memory();
   }
 
@@ -205,7 +205,7 @@ class Session {
   // Before anything large is allocated: another run's checkpoint is refused.
   void identify() {
     state_.seed = recipe_.seed;
-    state_.max_steps = steps_;
+    state_.max_steps = length_.steps;
     state_.identity = identity_of(recipe_, model_, data_.training->dataset.documents);
     state_.identity.fixed["compute_dtype"] = planned_->document.compute_dtype;
     state_.identity.free["backend"] = backend_->name();
@@ -230,12 +230,13 @@ class Session {
     state_ = train::restore(folder_, recipe_, now.identity, data_.training->rows, model_.config,
                             *executor_);
     state_.identity = now.identity;
-    state_.max_steps = steps_;
+    length_ = length_after(length_, state_.step, state_.rows_consumed, now.rows_per_step);
+    state_.max_steps = length_.steps;
     state_.rows_per_step = now.rows_per_step;
     state_.resumed_step = state_.step;
     state_.resumed_rows = state_.rows_consumed;
     base::say("resumed from {} at step {}{}", folder_.checkpoint->string(), state_.step,
-              state_.step < steps_ ? "" : ": nothing is left to do up to max_steps");
+              state_.step < length_.steps ? "" : ": nothing is left to do up to max_steps");
     // A kill may have come between the last checkpoint and the removal of surplus ones.
     if (folder_.goes_on)
       runtime::prune_checkpoints(folder_.path, state_.step, recipe_.save_total_limit);
@@ -251,7 +252,8 @@ class Session {
   }
 
   TrainerOutcome train(const StopSignal& signal) {
-    const TrainerOptions options{.total_steps = steps_,
+    const TrainerOptions options{.total_steps = length_.steps,
+                                 .end_row = length_.end_row,
                                  .rows = planned_->spec.rows,
                                  .accumulation = planned_->spec.accumulation,
                                  .update_in_backward = planned_->spec.update_in_backward,
@@ -260,8 +262,8 @@ class Session {
                                  .save_steps = recipe_.save_steps,
                                  .schedule = {.kind = recipe_.lr_scheduler_type,
                                               .learning_rate = recipe_.learning_rate,
-                                              .warmup_steps = warmup_steps(recipe_, steps_),
-                                              .total_steps = steps_},
+                                              .warmup_steps = warmup_steps(recipe_, length_.steps),
+                                              .total_steps = length_.steps},
                                  .checkpoint = checkpoint_options(folder_.path),
                                  .lock = folder_.lock ? &*folder_.lock : nullptr,
                                  .ranks = &ranks_,
@@ -277,7 +279,7 @@ class Session {
     if (ranks_.is_first())
       metrics.emplace(folder_.goes_on ? resume_metrics(path, state_.step)
                                       : formats::JsonLines::create(path));
-    Progress progress(state_.step, steps_);
+    Progress progress(state_.step, length_.steps);
     Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr,
                     metrics ? &*metrics : nullptr, ranks_.is_first() ? &progress : nullptr);
     return trainer.run(state_, signal.requested());
@@ -362,7 +364,7 @@ class Session {
   std::unique_ptr<backends::Backend> backend_;
   int64_t row_segments_;  // before the data are known
   RunData data_;
-  int64_t steps_ = 0;
+  RunLength length_;
   std::optional<plan::PlannedTraining> planned_;
   std::unique_ptr<runtime::Executor> executor_;
   double load_seconds_ = 0;

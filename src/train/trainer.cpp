@@ -145,16 +145,17 @@ bool Trainer::is_awaited(int64_t step) const {
 
 bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& stop_signal) {
   const int64_t before = begun_ ? 1 : 0;  // steps that `state` does not count yet
-  const int64_t first_row = state.rows_consumed + before * step_rows();
   BegunStep begun;
   begun.start = Clock::now();
   begun.step = state.step + before + 1;
   begun.learning_rate = options_.schedule.at(begun.step);
   if (options_.ranks != nullptr) options_.ranks->set_step(begun.step);
-  begun.counts = data_.count(first_row, step_rows());
+  begun.first_row = state.rows_consumed + (begun_ ? begun_->rows : 0);
+  begun.rows = rows_of_step(begun.step, begun.first_row);
+  begun.counts = data_.count(begun.first_row, begun.rows);
   // What the program `update` alone copies is written when the step before has been copied.
   if (options_.update_in_backward) set_update_inputs(begun);
-  if (!queue_micro_batches(begun, first_row, state, stop_signal)) return false;
+  if (!queue_micro_batches(begun, state, stop_signal)) return false;
   if (begun_) finish_step(state);
   // An update in the backward pass is done already, so the step is.
   if (metrics_error_ && !options_.update_in_backward) return false;
@@ -169,8 +170,13 @@ void Trainer::set_update_inputs(const BegunStep& begun) {
   executor_.set_input(program::kStepName, static_cast<int32_t>(begun.step));
 }
 
-bool Trainer::queue_micro_batches(const BegunStep& begun, int64_t first_row,
-                                  runtime::TrainerState& state,
+// A run of whole epochs does not begin another one to fill its last step.
+int64_t Trainer::rows_of_step(int64_t step, int64_t first_row) const {
+  const bool is_last = step == options_.total_steps && first_row < options_.end_row;
+  return is_last ? std::min(step_rows(), options_.end_row - first_row) : step_rows();
+}
+
+bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                                   const std::atomic<int>& stop_signal) {
   executor_.set_input(program::kInverseTokensName,
                       1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.trained_tokens)));
@@ -182,7 +188,7 @@ bool Trainer::queue_micro_batches(const BegunStep& begun, int64_t first_row,
       executor_.set_input(
           program::kRandomName,
           std::array<int32_t, 2>{static_cast<int32_t>(begun.step), static_cast<int32_t>(row)});
-    data_.load(program, first_row + row, std::numeric_limits<int64_t>::max());
+    data_.load(program, begun.first_row + row, begun.first_row + begun.rows);
     // Loading waits for the micro-batch before, which comes after the update of the step before.
     if (begun_ && micro > 0 && executor_.has_results()) finish_step(state);
     executor_.run(program);
@@ -211,7 +217,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
     step_seconds_.push_back(metrics.step_seconds);
   last_loss_ = metrics.loss;
   state.step = begun.step;
-  state.rows_consumed += step_rows();
+  state.rows_consumed += begun.rows;
   state.epoch =
       static_cast<double>(state.rows_consumed) / static_cast<double>(data_.rows_per_epoch());
   state.total_tokens += metrics.tokens;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,8 +28,10 @@ namespace snug::train {
 
 struct TrainerOptions {
   int64_t total_steps = 0;
-  int64_t rows = 1;          // a micro-batch of a rank
-  int64_t accumulation = 1;  // micro-batches per step
+  int64_t end_row =
+      std::numeric_limits<int64_t>::max();  // the last step takes no rows from here on
+  int64_t rows = 1;                         // a micro-batch of a rank
+  int64_t accumulation = 1;                 // micro-batches per step
   bool update_in_backward = false;
   int64_t logging_steps = 1;
   int64_t eval_steps = 0;  // 0: only at the end
@@ -79,11 +82,14 @@ class Trainer {
   struct BegunStep {
     int64_t step = 0;
     double learning_rate = 0;
+    int64_t first_row = 0;
+    int64_t rows = 0;  // of all ranks; fewer in a last step that is short
     BatchCounts counts;
     std::chrono::steady_clock::time_point start;
   };
   void set_update_inputs(const BegunStep& begun);
-  bool queue_micro_batches(const BegunStep& begun, int64_t first_row, runtime::TrainerState& state,
+  int64_t rows_of_step(int64_t step, int64_t first_row) const;
+  bool queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                            const std::atomic<int>& stop_signal);
   // What is done after this step needs its results.
   bool is_awaited(int64_t step) const;
