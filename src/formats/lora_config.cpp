@@ -37,7 +37,8 @@ constexpr std::array<std::string_view, 19> kHarmlessKeys{"peft_type",
                                                          "runtime_config"};
 
 bool is_neutral(const json& value) {
-  return value.is_null() || value == json(false) || (value.is_structured() && value.empty());
+  return value.is_null() || value == json(false) || (value.is_structured() && value.empty()) ||
+         (value.is_number_float() && value == 0.0);
 }
 
 bool is_harmless(std::string_view key) {

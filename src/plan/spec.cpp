@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "formats/lora_config.h"
 #include "plan/frozen_weights.h"
 #include "plan/rank_grid.h"
 #include "plan/unused_keys.h"
@@ -144,6 +145,15 @@ void check_tokens(const Recipe& recipe) {
                             recipe.per_device_train_batch_size, recipe.max_length, most));
 }
 
+// An adapter that training goes on with says what the recipe leaves open.
+void settle_adapter(Recipe& recipe) {
+  const formats::LoraConfig adapter = formats::read_lora_config(recipe.adapter);
+  if (!recipe.is_given("lora_r")) recipe.lora_r = adapter.r;
+  if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = adapter.alpha;
+  if (!recipe.is_given("use_rslora")) recipe.use_rslora = adapter.use_rslora;
+  if (!recipe.is_given("target_modules")) recipe.target_modules = adapter.target_modules;
+}
+
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
@@ -206,6 +216,7 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
 
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (model.stored) settle_storage(recipe, *model.stored);
+  if (!recipe.adapter.empty() && recipe.method != formats::Method::full) settle_adapter(recipe);
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
   return recipe;

@@ -322,5 +322,23 @@ TEST(PlanOfAnAdapter, LooksAtIt) {
   EXPECT_NE(run.err.find("nowhere: there is no adapter_config.json"), std::string::npos) << run.err;
 }
 
+TEST(PlanOfAnAdapter, TakesFromItWhatTheRecipeLeavesOpen) {
+  const testing::TemporaryFolder folder;
+  const std::string output = (folder / "run").string();
+  const std::vector<std::string> small{"lora_r=4", "target_modules=q_proj,v_proj"};
+  const std::vector<std::string> model{"model=examples/wordnet", "max_length=64"};
+  const BinaryRun run = run_snug(joined(
+      joined({"train", "data=examples/wordnet/train.jsonl", "max_steps=1", "output_dir=" + output},
+             model),
+      small));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto trained = [&](const std::vector<std::string>& more) {
+    const std::string out = run_snug(joined(joined({"plan"}, model), more)).out;
+    return out.substr(0, out.find('\n'));
+  };
+  EXPECT_EQ(trained({"adapter=" + output + "/adapter"}), trained(small));
+  EXPECT_NE(trained({}), trained(small));
+}
+
 }  // namespace
 }  // namespace snug::cli
