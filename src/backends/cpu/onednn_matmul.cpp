@@ -39,7 +39,7 @@ const dnnl::engine& cpu_engine() {
 }
 
 dnnl::stream& cpu_stream() {
-  static dnnl::stream stream(cpu_engine());
+  thread_local dnnl::stream stream(cpu_engine());
   return stream;
 }
 
@@ -144,7 +144,7 @@ void MatmulPrimitive::execute(const MatmulOperands& operands, std::byte* scratch
 
 // A job has some tens of shapes: a list is searched faster than a key is hashed.
 MatmulPrimitive& matmul_primitive(const MatmulSpec& spec) {
-  static std::vector<CachedPrimitive> cache;
+  thread_local std::vector<CachedPrimitive> cache;
   const int threads = omp_get_max_threads();
   for (const CachedPrimitive& cached : cache)
     if (cached.threads == threads && cached.spec == spec) return *cached.primitive;

@@ -1,9 +1,10 @@
 // Matrix products through oneDNN, version 2 or 3: the only file pair that includes it.
 //
-// A primitive belongs to a MatmulSpec and a number of threads, is made once for a process and
-// shared by all operations of that shape. Its machine code takes 0.1 to 0.7 ms to make and lies
+// A primitive belongs to a MatmulSpec and a number of OpenMP threads, and is shared by all
+// operations of that shape of the thread that asked for it: no other thread may create or execute
+// it, and it lasts as long as that thread. Its machine code takes 0.1 to 0.7 ms to make and lies
 // outside the arena. Executing uses the caller's scratch and allocates only small argument lists
-// inside oneDNN. One thread at a time may create or execute.
+// inside oneDNN.
 #pragma once
 
 #include <cstddef>
