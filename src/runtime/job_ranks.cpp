@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "comm/self_launch.h"
 #include "comm/split.h"
+#include "formats/recipe_keys.h"
 #include "plan/rank_grid.h"
 
 namespace snug::runtime {
@@ -33,6 +34,16 @@ void check_size(const formats::Recipe& recipe, const comm::Launch& launch) {
                 fmt::format("and nodes make {} ranks, but the launcher started {}; start as many "
                             "processes as there are devices, or leave devices and nodes out",
                             planned, launch.size));
+}
+
+// What every rank must have been given alike, key by key, so that an error names the one that
+// differs.
+std::vector<comm::NamedValue> given_values(const formats::Recipe& recipe) {
+  std::vector<comm::NamedValue> values{{"the version of snug", SNUG_VERSION}};
+  for (const formats::RecipeKey& key : formats::recipe_keys())
+    if (key.field.get != nullptr)
+      values.push_back({std::string(key.name), formats::value_text(key, key.field.get(recipe))});
+  return values;
 }
 
 // What this process was started with, without its name.
@@ -67,6 +78,8 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
   ranks.world_ = comm::connect(
       ranks.launch_, {.timeout = std::chrono::seconds(recipe.timeout_seconds), .mpi_folder = {}});
   ranks.mesh_.all = ranks.world_.get();
+  // Before anything that ranks of different recipes would do differently.
+  ranks.require_same(given_values(as_launched));
   const int rank = ranks.world_->rank();
   if (grid.shards > 1) {
     ranks.shards_ = comm::split(*ranks.world_, rank / grid.shards, rank);

@@ -31,7 +31,8 @@ class Ranks {
 
   // Connects to the other ranks of the launch. Where the recipe asks for several devices and
   // nothing launched this process, the process becomes the launcher of so many like it: it does not
-  // return then. Throws UserError, also where the launch is not of the recipe's size.
+  // return then. Throws UserError, also where the launch is not of the recipe's size, and on all
+  // ranks where one was given another recipe or is of another version than the first.
   static Ranks join(const formats::Recipe& recipe);
 
   const comm::Mesh* mesh() const { return size() > 1 ? &mesh_ : nullptr; }

@@ -24,6 +24,7 @@
 #include "runtime/rehearsal.h"
 #include "runtime/save_model.h"
 #include "train/data.h"
+#include "train/files_fingerprint.h"
 #include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
@@ -216,10 +217,15 @@ class Session {
     if (folder_.checkpoint) check_checkpoint(folder_, state_.identity, data_.training->rows);
   }
 
-  // What all ranks must have been given alike.
+  // What all ranks must have found in their files, and compute with, alike.
   std::vector<comm::NamedValue> agreed_values() const {
-    std::vector<comm::NamedValue> values{{"the version of snug", SNUG_VERSION},
-                                         {"the recipe", formats::to_yaml(recipe_)}};
+    std::vector<comm::NamedValue> values;
+    if (ranks_.size() > 1 && recipe_.init != formats::Init::random)
+      values.push_back({"the files of the model", files_fingerprint(model_.folder, "model")});
+    if (ranks_.size() > 1 && is_adapted() && !recipe_.adapter.empty())
+      values.push_back({"the adapter", files_fingerprint(recipe_.adapter, "adapter_model")});
+    if (data_.evaluation != nullptr)
+      values.push_back({"the evaluation data", data_.evaluation->dataset.documents.fingerprint()});
     for (const auto& [name, value] : state_.identity.fixed) values.push_back({name, value});
     for (const auto& [name, value] : state_.identity.free) values.push_back({name, value});
     return values;
