@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "comm/processor_share.h"
 #include "comm/self_launch.h"
 #include "comm/split.h"
 #include "formats/recipe_keys.h"
@@ -23,7 +23,6 @@ formats::Recipe settled(formats::Recipe recipe, const comm::Launch& launch) {
   if (launch.size == 1) return recipe;
   if (recipe.devices == 0) recipe.devices = launch.local_size;
   if (recipe.nodes == 0) recipe.nodes = std::max(1, launch.size / launch.local_size);
-  if (recipe.threads == 0) recipe.threads = comm::threads_per_rank(launch, base::thread_count(0));
   return recipe;
 }
 
@@ -80,6 +79,7 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
   ranks.mesh_.all = ranks.world_.get();
   // Before anything that ranks of different recipes would do differently.
   ranks.require_same(given_values(as_launched));
+  ranks.share_processors();
   const int rank = ranks.world_->rank();
   if (grid.shards > 1) {
     ranks.shards_ = comm::split(*ranks.world_, rank / grid.shards, rank);
@@ -93,7 +93,16 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
 }
 
 formats::Recipe Ranks::settle(formats::Recipe recipe) const {
+  if (recipe.threads == 0) recipe.threads = threads_;
   return settled(std::move(recipe), launch_);
+}
+
+void Ranks::share_processors() {
+  std::vector<comm::ProcessorUse> uses;
+  for (const std::string& text :
+       mesh_.all->all_gather_text(comm::to_text(comm::own_processor_use())))
+    uses.push_back(comm::processor_use_of(text));
+  threads_ = comm::threads_of_ranks(uses);
 }
 
 std::string Ranks::of_first(std::string_view text) const {

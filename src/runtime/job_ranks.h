@@ -55,7 +55,10 @@ class Ranks {
   void abort(std::string_view reason) const;
 
  private:
+  void share_processors();
+
   comm::Launch launch_;
+  int threads_ = 0;  // of each rank where the recipe does not say; 0: of one alone
   std::unique_ptr<comm::Communicator> world_;
   std::unique_ptr<comm::Communicator> shards_;
   std::unique_ptr<comm::Communicator> replicas_;
