@@ -164,6 +164,7 @@ class Session {
   void load() {
     take_choices();
     executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_, ranks_.mesh());
+    ranks_.wait_for_all();  // where one has too little memory, none begins to read
     say_outside("tuning");
     const auto start = std::chrono::steady_clock::now();
     if (recipe_.init == formats::Init::random)
