@@ -14,6 +14,7 @@
 #include "comm/split.h"
 #include "formats/recipe_keys.h"
 #include "plan/rank_grid.h"
+#include "runtime/ranks.h"
 
 namespace snug::runtime {
 namespace {
@@ -113,6 +114,8 @@ std::string Ranks::of_first(std::string_view text) const {
 void Ranks::wait_for_all() const {
   if (size() > 1) mesh_.all->barrier();
 }
+
+void Ranks::on_all(const std::function<void()>& work) const { on_all_ranks(mesh_, work); }
 
 void Ranks::require_same(std::span<const comm::NamedValue> values) const {
   if (size() > 1) comm::require_agreement(*mesh_.all, values);

@@ -2,6 +2,7 @@
 // 0 prints, writes metrics and holds the run's folder.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,6 +47,8 @@ class Ranks {
   // Rank 0's text, on all.
   std::string of_first(std::string_view text) const;
   void wait_for_all() const;
+  // Calls `work`, and throws on all ranks where it failed on one (runtime/ranks.h).
+  void on_all(const std::function<void()>& work) const;
   // Throws UserError on all ranks, naming both, where one was given something else than the first.
   void require_same(std::span<const comm::NamedValue> values) const;
   StopRequest agree(const StopRequest& own) const;

@@ -26,6 +26,7 @@
 #include "train/data.h"
 #include "train/files_fingerprint.h"
 #include "train/resume.h"
+#include "train/resume_metrics.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
 #include "train/stop_signal.h"
@@ -49,24 +50,6 @@ std::string stopped_text(int64_t last_step) {
   if (last_step == 0) return "stopped before the end of the first step; there is nothing to save";
   return fmt::format(
       "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues", last_step);
-}
-
-// Steps `first` to `last` of a run that goes on, where there are such steps.
-void say_missing(const fs::path& metrics, int64_t first, int64_t last) {
-  if (first > last) return;
-  base::say(
-      "{} has no lines of {}: they were removed, could not be written, or are in the folder of an "
-      "earlier run",
-      metrics.string(),
-      first == last ? fmt::format("step {}", first) : fmt::format("steps {} to {}", first, last));
-}
-
-formats::JsonLines resume_metrics(const fs::path& path, int64_t step) {
-  formats::JsonLines metrics = formats::JsonLines::resume(path, step);
-  const auto& kept = metrics.kept();
-  say_missing(path, 1, kept ? kept->first - 1 : step);
-  if (kept) say_missing(path, kept->last + 1, step);
-  return metrics;
 }
 
 class Session {
@@ -163,8 +146,10 @@ class Session {
 
   void load() {
     take_choices();
-    executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_, ranks_.mesh());
-    ranks_.wait_for_all();  // where one has too little memory, none begins to read
+    // Where one rank has too little memory, all say so.
+    ranks_.on_all([&] {
+      executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_, ranks_.mesh());
+    });
     say_outside("tuning");
     const auto start = std::chrono::steady_clock::now();
     if (recipe_.init == formats::Init::random)
