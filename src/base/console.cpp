@@ -75,6 +75,18 @@ void write_to_stderr(Console& console, std::string_view text) noexcept {
   write_to_log(console, line.data());
 }
 
+// In one call, where it is of usual length, so that lines of several processes do not mix.
+void write_line_to_stderr(Console& console, std::string_view line) noexcept {
+  std::array<char, 4096> whole{};
+  if (line.size() < whole.size()) {
+    line.copy(whole.data(), line.size());
+    whole[line.size()] = '\n';
+    return write_to_stderr(console, {whole.data(), line.size() + 1});
+  }
+  write_to_stderr(console, line);
+  write_to_stderr(console, "\n");
+}
+
 bool has_no_reader(int descriptor) {
   struct pollfd state = {descriptor, POLLOUT, 0};
   return ::poll(&state, 1, 0) == 1 && (state.revents & POLLERR) != 0;
@@ -103,8 +115,7 @@ void say_line(std::string_view line) noexcept {
   write_to_log(target, line);
   if (target.is_left_to_others) return;
   if (target.line_is_open) write_to_stderr(target, "\n");
-  write_to_stderr(target, line);
-  write_to_stderr(target, "\n");
+  write_line_to_stderr(target, line);
 }
 
 void leave_console_to_others() noexcept {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <string>
 
@@ -30,8 +31,9 @@ using program::TensorId;
 constexpr int64_t kTensors = 8;
 constexpr int kLeastRuns = 9;
 constexpr int kMostRuns = 65;
-// Sizes of which kMostRuns take no longer than kLeastRuns of the largest.
-constexpr int64_t kManyRunsBytes = int64_t{4} << 20;
+// More than kLeastRuns are made while they take no longer than this in all. A rank that has to wait
+// for its processor makes a collective of microseconds last milliseconds, of whatever size.
+constexpr double kMoreRunsSeconds = 0.05;
 
 enum class Collective : uint8_t { all_gather, reduce_scatter, all_reduce };
 
@@ -153,17 +155,26 @@ std::vector<double> slowest(const std::vector<double>& own, comm::Communicator& 
   return seconds;
 }
 
-plan::RateSample measure(OneCollective& collective, comm::Communicator& all) {
-  const plan::RateKey key = collective.key();
-  collective.run();
-  const int runs = key.work > kManyRunsBytes ? kLeastRuns : kMostRuns;
+// Times of so many runs, the same on all ranks.
+std::vector<double> times_of(OneCollective& collective, int runs, comm::Communicator& all) {
   std::vector<double> own;
   for (int i = 0; i < runs; ++i) {
     all.barrier();
     own.push_back(collective.run());
   }
-  std::vector<double> seconds = slowest(own, all);
-  const auto middle = seconds.begin() + runs / 2;
+  return slowest(own, all);
+}
+
+plan::RateSample measure(OneCollective& collective, comm::Communicator& all) {
+  const plan::RateKey key = collective.key();
+  collective.run();
+  std::vector<double> seconds = times_of(collective, kLeastRuns, all);
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  const double more = std::min<double>(kMostRuns, kLeastRuns * kMoreRunsSeconds / sum) - kLeastRuns;
+  if (more >= 1)
+    for (const double each : times_of(collective, static_cast<int>(more), all))
+      seconds.push_back(each);
+  const auto middle = seconds.begin() + std::ssize(seconds) / 2;
   std::nth_element(seconds.begin(), middle, seconds.end());
   return {
       .name = key.name, .shape = key.shape, .unit = key.unit, .work = key.work, .seconds = *middle};

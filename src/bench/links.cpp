@@ -48,6 +48,8 @@ int measure(const formats::Recipe& recipe, const runtime::Ranks& ranks, bool jso
   std::optional<plan::CalibrationFile> file;
   if (ranks.is_first()) file = plan::find_calibration_file(recipe, *backend);
   const int nodes = static_cast<int>(std::max<int64_t>(1, recipe.nodes));
+  base::say("measuring the links between {} ranks; on a busy machine this takes a minute",
+            ranks.size());
   std::vector<plan::RateSample> samples =
       link_rates(*backend, *ranks.mesh()->all, {.nodes = nodes});
   if (!ranks.is_first()) return 0;

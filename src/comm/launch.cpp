@@ -177,8 +177,4 @@ std::unique_ptr<Communicator> connect(const Launch& launch, const ConnectOptions
   return std::make_unique<HostCommunicator>(std::move(transport));
 }
 
-int threads_per_rank(const Launch& launch, int cores) {
-  return std::max(1, cores / launch.local_size);
-}
-
 }  // namespace snug::comm

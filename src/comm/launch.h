@@ -51,8 +51,4 @@ struct ConnectOptions {
 // process. Throws UserError.
 std::unique_ptr<Communicator> connect(const Launch& launch, const ConnectOptions& options = {});
 
-// The threads of a rank where nothing says how many: the cores are dealt out among the ranks of the
-// machine.
-int threads_per_rank(const Launch& launch, int cores);
-
 }  // namespace snug::comm

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "formats/manifest.h"
 
 #include <algorithm>
 #include <array>
@@ -43,6 +44,7 @@ HfFolder::HfFolder(const fs::path& folder) : path_(folder) {
         "{}: this is a file; expected the Hugging Face model folder that holds config.json and the "
         "weights",
         folder.string());
+  if (!fs::exists(config_path(), error)) refuse_rank_checkpoint(folder);
   if (!fs::exists(config_path(), error))
     base::throw_user_error(
         "{}: the folder has no config.json, so it is not a Hugging Face model folder{}",

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "formats/manifest.h"
 
 #include <algorithm>
 #include <array>
@@ -93,6 +94,7 @@ double LoraConfig::scale() const {
 LoraConfig read_lora_config(const fs::path& folder) {
   const fs::path path = folder / "adapter_config.json";
   std::error_code error;
+  if (!fs::exists(path, error)) refuse_rank_checkpoint(folder);
   if (!fs::exists(path, error))
     base::throw_user_error(
         "{}: there is no adapter_config.json here; expected the folder of a PEFT adapter",

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 
 namespace snug::formats {
@@ -14,7 +15,10 @@ namespace {
 using base::JsonObject;
 using nlohmann::json;
 
+namespace fs = std::filesystem;
+
 constexpr int64_t kMaxElements = int64_t{1} << 53;
+constexpr std::string_view kRankPrefix = "rank-";
 
 int64_t amount(const JsonObject& object, std::string_view key) {
   const int64_t value = object.integer(key);
@@ -26,7 +30,8 @@ int64_t amount(const JsonObject& object, std::string_view key) {
 ManifestPart parse_part(const json& document, const std::string& file) {
   const JsonObject object(document, file);
   ManifestPart part{object.text("file"), amount(object, "first"), amount(object, "count")};
-  if (part.file.empty() || std::filesystem::path(part.file).filename() != part.file)
+  if (part.file.empty() || part.file == "." || part.file == ".." ||
+      fs::path(part.file).filename() != part.file)
     object.fail("file", "must be the name of a file in the same folder");
   return part;
 }
@@ -37,10 +42,15 @@ ManifestTensor parse_tensor(const JsonObject& object, const std::string& file) {
   const json& value = object.value();
   if (!value.contains("shape") || !value["shape"].is_array())
     object.fail("shape", "must be a list of sizes");
+  int64_t elements = 1;
   for (const json& dim : value["shape"]) {
     if (!dim.is_number_integer() || dim.get<int64_t>() < 0)
       object.fail("shape", "must be a list of sizes");
-    tensor.shape.push_back(dim.get<int64_t>());
+    const auto size = dim.get<int64_t>();
+    if (size > 0 && elements > kMaxElements / size)
+      object.fail("shape", "has more elements than can be counted");
+    elements *= size;
+    tensor.shape.push_back(size);
   }
   if (!value.contains("parts") || !value["parts"].is_array())
     object.fail("parts", "must be a list of ranges");
@@ -65,6 +75,19 @@ void check_whole(const ManifestTensor& tensor, const JsonObject& object) {
     object.fail("parts", fmt::format("end at element {} of {}", next, tensor.elements()));
 }
 
+bool is_rank_file(const fs::path& path) {
+  return path.extension() == ".safetensors" && path.stem().string().starts_with(kRankPrefix);
+}
+
+// Where the run of a checkpoint left its result, empty where it has not.
+fs::path result_near(const fs::path& checkpoint) {
+  std::error_code error;
+  const fs::path run = fs::weakly_canonical(checkpoint, error).parent_path();
+  for (const char* name : {"model", "adapter"})
+    if (fs::is_directory(run / name, error)) return run / name;
+  return {};
+}
+
 }  // namespace
 
 int64_t ManifestTensor::elements() const {
@@ -74,7 +97,7 @@ int64_t ManifestTensor::elements() const {
 }
 
 std::string rank_stem(int64_t rank, int64_t ranks) {
-  return fmt::format("rank-{:05}-of-{:05}", rank, ranks);
+  return fmt::format("{}{:05}-of-{:05}", kRankPrefix, rank, ranks);
 }
 
 void merge(const Manifest& other, Manifest& into) {
@@ -123,6 +146,24 @@ Manifest parse_manifest(std::string_view text, const std::string& file, bool is_
     manifest.tensors.emplace(name, std::move(tensor));
   }
   return manifest;
+}
+
+void refuse_rank_checkpoint(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder / kManifestName, error)) return;
+  const auto entries = base::list_folder(folder);
+  if (std::none_of(entries.begin(), entries.end(),
+                   [](const auto& entry) { return is_rank_file(entry.path()); }))
+    return;
+  const fs::path result = result_near(folder);
+  base::throw_user_error(
+      "{}: this is a checkpoint of a run on several ranks, each of which wrote its share of every "
+      "tensor (rank-*.safetensors); only a run that resumes reads it. Give {}",
+      folder.string(),
+      result.empty() ? fmt::format("the folder model or adapter that its run writes at its end: "
+                                   "resume_from_checkpoint={} goes on to there, on one device too",
+                                   folder.string())
+                     : fmt::format("{} instead, which its run wrote at its end", result.string()));
 }
 
 }  // namespace snug::formats

@@ -54,4 +54,8 @@ std::string to_json(const Manifest& manifest);
 // all of it, each element once.
 Manifest parse_manifest(std::string_view text, const std::string& file, bool is_whole = true);
 
+// Throws UserError where a folder that was given as a model or an adapter is a checkpoint of
+// several ranks: it says so, and what to give instead.
+void refuse_rank_checkpoint(const std::filesystem::path& folder);
+
 }  // namespace snug::formats

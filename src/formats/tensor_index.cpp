@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "formats/manifest.h"
 
 #include <algorithm>
 #include <map>
@@ -25,6 +26,7 @@ bool is_pickle(const fs::path& file) {
   if (!fs::is_directory(folder, error))
     base::throw_user_error("{}: there is no such folder; expected one with {}.safetensors",
                            folder.string(), stem);
+  refuse_rank_checkpoint(folder);
   for (const auto& entry : base::list_folder(folder))
     if (is_pickle(entry.path()))
       base::throw_user_error(

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "backends/recipe_backend.h"
+#include "base/threads.h"
 #include "models/weights.h"
 #include "runtime/adapter.h"
 #include "runtime/load_weights.h"
@@ -23,8 +23,7 @@ constexpr int64_t kParametersPerThread = 16 << 20;
 int threads_for(const formats::Recipe& recipe, const models::ModelConfig& model) {
   if (recipe.threads > 0) return static_cast<int>(recipe.threads);
   const int64_t useful = 1 + models::parameter_count(model) / kParametersPerThread;
-  return static_cast<int>(
-      std::min<int64_t>(useful, std::max(1U, std::thread::hardware_concurrency())));
+  return static_cast<int>(std::min<int64_t>(useful, base::thread_count(0)));
 }
 
 std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe,

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "formats/hub_cache.h"
+#include "formats/manifest.h"
 #include "formats/quantization_config.h"
 #include "models/families.h"
 #include "models/stored_head.h"
@@ -93,6 +94,7 @@ ModelSource find_model(const std::string& name_or_folder) {
   if (const auto known = preset(name_or_folder)) return {*known, {}};
   std::filesystem::path folder = find_model_folder(name_or_folder);
   const auto path = folder / "config.json";
+  if (!std::filesystem::exists(path)) formats::refuse_rank_checkpoint(folder);
   if (!std::filesystem::exists(path))
     base::throw_user_error(
         "model folder \"{}\" has no config.json; expected a Hugging Face model folder",

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "comm/processor_share.h"
 #include "comm/self_launch.h"
 #include "comm/split.h"
+#include "formats/recipe_keys.h"
 #include "plan/rank_grid.h"
+#include "runtime/ranks.h"
 
 namespace snug::runtime {
 namespace {
@@ -22,7 +24,6 @@ formats::Recipe settled(formats::Recipe recipe, const comm::Launch& launch) {
   if (launch.size == 1) return recipe;
   if (recipe.devices == 0) recipe.devices = launch.local_size;
   if (recipe.nodes == 0) recipe.nodes = std::max(1, launch.size / launch.local_size);
-  if (recipe.threads == 0) recipe.threads = comm::threads_per_rank(launch, base::thread_count(0));
   return recipe;
 }
 
@@ -33,6 +34,16 @@ void check_size(const formats::Recipe& recipe, const comm::Launch& launch) {
                 fmt::format("and nodes make {} ranks, but the launcher started {}; start as many "
                             "processes as there are devices, or leave devices and nodes out",
                             planned, launch.size));
+}
+
+// What every rank must have been given alike, key by key, so that an error names the one that
+// differs.
+std::vector<comm::NamedValue> given_values(const formats::Recipe& recipe) {
+  std::vector<comm::NamedValue> values{{"the version of snug", SNUG_VERSION}};
+  for (const formats::RecipeKey& key : formats::recipe_keys())
+    if (key.field.get != nullptr)
+      values.push_back({std::string(key.name), formats::value_text(key, key.field.get(recipe))});
+  return values;
 }
 
 // What this process was started with, without its name.
@@ -67,6 +78,9 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
   ranks.world_ = comm::connect(
       ranks.launch_, {.timeout = std::chrono::seconds(recipe.timeout_seconds), .mpi_folder = {}});
   ranks.mesh_.all = ranks.world_.get();
+  // Before anything that ranks of different recipes would do differently.
+  ranks.require_same(given_values(as_launched));
+  ranks.share_processors();
   const int rank = ranks.world_->rank();
   if (grid.shards > 1) {
     ranks.shards_ = comm::split(*ranks.world_, rank / grid.shards, rank);
@@ -80,7 +94,16 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
 }
 
 formats::Recipe Ranks::settle(formats::Recipe recipe) const {
+  if (recipe.threads == 0) recipe.threads = threads_;
   return settled(std::move(recipe), launch_);
+}
+
+void Ranks::share_processors() {
+  std::vector<comm::ProcessorUse> uses;
+  for (const std::string& text :
+       mesh_.all->all_gather_text(comm::to_text(comm::own_processor_use())))
+    uses.push_back(comm::processor_use_of(text));
+  threads_ = comm::threads_of_ranks(uses);
 }
 
 std::string Ranks::of_first(std::string_view text) const {
@@ -91,6 +114,8 @@ std::string Ranks::of_first(std::string_view text) const {
 void Ranks::wait_for_all() const {
   if (size() > 1) mesh_.all->barrier();
 }
+
+void Ranks::on_all(const std::function<void()>& work) const { on_all_ranks(mesh_, work); }
 
 void Ranks::require_same(std::span<const comm::NamedValue> values) const {
   if (size() > 1) comm::require_agreement(*mesh_.all, values);

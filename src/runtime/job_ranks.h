@@ -2,6 +2,7 @@
 // 0 prints, writes metrics and holds the run's folder.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,7 +32,8 @@ class Ranks {
 
   // Connects to the other ranks of the launch. Where the recipe asks for several devices and
   // nothing launched this process, the process becomes the launcher of so many like it: it does not
-  // return then. Throws UserError, also where the launch is not of the recipe's size.
+  // return then. Throws UserError, also where the launch is not of the recipe's size, and on all
+  // ranks where one was given another recipe or is of another version than the first.
   static Ranks join(const formats::Recipe& recipe);
 
   const comm::Mesh* mesh() const { return size() > 1 ? &mesh_ : nullptr; }
@@ -45,6 +47,8 @@ class Ranks {
   // Rank 0's text, on all.
   std::string of_first(std::string_view text) const;
   void wait_for_all() const;
+  // Calls `work`, and throws on all ranks where it failed on one (runtime/ranks.h).
+  void on_all(const std::function<void()>& work) const;
   // Throws UserError on all ranks, naming both, where one was given something else than the first.
   void require_same(std::span<const comm::NamedValue> values) const;
   StopRequest agree(const StopRequest& own) const;
@@ -54,7 +58,10 @@ class Ranks {
   void abort(std::string_view reason) const;
 
  private:
+  void share_processors();
+
   comm::Launch launch_;
+  int threads_ = 0;  // of each rank where the recipe does not say; 0: of one alone
   std::unique_ptr<comm::Communicator> world_;
   std::unique_ptr<comm::Communicator> shards_;
   std::unique_ptr<comm::Communicator> replicas_;

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <vector>
 
 #include "base/checksum.h"
@@ -25,6 +26,8 @@ std::string outcome_of(const std::function<void()>& work) {
     return kDamaged + std::string(damage.what());
   } catch (const std::filesystem::filesystem_error& error) {
     return failed(base::as_user_error(error).what());
+  } catch (const std::bad_alloc&) {
+    return failed("the system has no more memory; plan for less with device_memory=");
   } catch (const std::exception& error) {
     return failed(error.what());
   }

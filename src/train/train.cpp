@@ -24,7 +24,9 @@
 #include "runtime/rehearsal.h"
 #include "runtime/save_model.h"
 #include "train/data.h"
+#include "train/files_fingerprint.h"
 #include "train/resume.h"
+#include "train/resume_metrics.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
 #include "train/stop_signal.h"
@@ -48,24 +50,6 @@ std::string stopped_text(int64_t last_step) {
   if (last_step == 0) return "stopped before the end of the first step; there is nothing to save";
   return fmt::format(
       "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues", last_step);
-}
-
-// Steps `first` to `last` of a run that goes on, where there are such steps.
-void say_missing(const fs::path& metrics, int64_t first, int64_t last) {
-  if (first > last) return;
-  base::say(
-      "{} has no lines of {}: they were removed, could not be written, or are in the folder of an "
-      "earlier run",
-      metrics.string(),
-      first == last ? fmt::format("step {}", first) : fmt::format("steps {} to {}", first, last));
-}
-
-formats::JsonLines resume_metrics(const fs::path& path, int64_t step) {
-  formats::JsonLines metrics = formats::JsonLines::resume(path, step);
-  const auto& kept = metrics.kept();
-  say_missing(path, 1, kept ? kept->first - 1 : step);
-  if (kept) say_missing(path, kept->last + 1, step);
-  return metrics;
 }
 
 class Session {
@@ -162,7 +146,10 @@ class Session {
 
   void load() {
     take_choices();
-    executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_, ranks_.mesh());
+    // Where one rank has too little memory, all say so.
+    ranks_.on_all([&] {
+      executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_, ranks_.mesh());
+    });
     say_outside("tuning");
     const auto start = std::chrono::steady_clock::now();
     if (recipe_.init == formats::Init::random)
@@ -216,10 +203,15 @@ class Session {
     if (folder_.checkpoint) check_checkpoint(folder_, state_.identity, data_.training->rows);
   }
 
-  // What all ranks must have been given alike.
+  // What all ranks must have found in their files, and compute with, alike.
   std::vector<comm::NamedValue> agreed_values() const {
-    std::vector<comm::NamedValue> values{{"the version of snug", SNUG_VERSION},
-                                         {"the recipe", formats::to_yaml(recipe_)}};
+    std::vector<comm::NamedValue> values;
+    if (ranks_.size() > 1 && recipe_.init != formats::Init::random)
+      values.push_back({"the files of the model", files_fingerprint(model_.folder, "model")});
+    if (ranks_.size() > 1 && is_adapted() && !recipe_.adapter.empty())
+      values.push_back({"the adapter", files_fingerprint(recipe_.adapter, "adapter_model")});
+    if (data_.evaluation != nullptr)
+      values.push_back({"the evaluation data", data_.evaluation->dataset.documents.fingerprint()});
     for (const auto& [name, value] : state_.identity.fixed) values.push_back({name, value});
     for (const auto& [name, value] : state_.identity.free) values.push_back({name, value});
     return values;

@@ -35,18 +35,17 @@ inline std::string contents_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// Starts the binary with FOLDER/in (empty where it is not there), FOLDER/out and FOLDER/err as its
-// standard streams; returns the process. `in_child` runs there last, to change them or its limits.
-inline pid_t start_snug(
-    const std::vector<std::string>& words, const std::filesystem::path& folder,
+// Starts a program, the first of the words, with FOLDER/in (empty where it is not there),
+// FOLDER/out and FOLDER/err as its standard streams; returns the process. `in_child` runs there
+// last, to change them or its limits.
+inline pid_t start_program(
+    std::vector<std::string> words, const std::filesystem::path& folder,
     const std::function<void()>& in_child = [] {}) {
   const auto in = folder / "in";
   const auto out = folder / "out";
   const auto err = folder / "err";
-  std::vector<std::string> copies{SNUG_BINARY};
-  copies.insert(copies.end(), words.begin(), words.end());
   std::vector<char*> arguments;
-  for (std::string& word : copies) arguments.push_back(word.data());
+  for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t process = ::fork();
   if (process != 0) return process;
@@ -59,6 +58,15 @@ inline pid_t start_snug(
   ::_exit(127);
 }
 
+// The same of the binary with these words.
+inline pid_t start_snug(
+    const std::vector<std::string>& words, const std::filesystem::path& folder,
+    const std::function<void()>& in_child = [] {}) {
+  std::vector<std::string> all{SNUG_BINARY};
+  all.insert(all.end(), words.begin(), words.end());
+  return start_program(std::move(all), folder, in_child);
+}
+
 // Its exit code, or 128 + the signal that ended it.
 inline int wait_for(pid_t process) {
   int status = 0;
@@ -66,14 +74,20 @@ inline int wait_for(pid_t process) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-inline BinaryRun run_snug(const std::vector<std::string>& words, const std::string& input = "") {
+inline BinaryRun run_program(const std::vector<std::string>& words, const std::string& input = "") {
   const testing::TemporaryFolder folder;
   folder.write("in", input);
   BinaryRun run;
-  run.exit_code = wait_for(start_snug(words, folder.path()));
+  run.exit_code = wait_for(start_program(words, folder.path()));
   run.out = contents_of(folder / "out");
   run.err = contents_of(folder / "err");
   return run;
+}
+
+inline BinaryRun run_snug(const std::vector<std::string>& words, const std::string& input = "") {
+  std::vector<std::string> all{SNUG_BINARY};
+  all.insert(all.end(), words.begin(), words.end());
+  return run_program(all, input);
 }
 
 // "a=1 b=2" -> words.

@@ -102,14 +102,6 @@ TEST(Launch, SlurmJobsNeedAStep) {
                 3, 6, 0, 3);
 }
 
-TEST(Launch, ThreadsShareTheCores) {
-  Launch launch;
-  EXPECT_EQ(threads_per_rank(launch, 8), 8);
-  launch.local_size = 3;
-  EXPECT_EQ(threads_per_rank(launch, 8), 2);
-  EXPECT_EQ(threads_per_rank(launch, 2), 1);
-}
-
 TEST(Connect, OneProcessNeedsNoMpi) {
   const auto communicator = connect({});
   EXPECT_EQ(communicator->size(), 1);

@@ -6,49 +6,42 @@
 
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tiny_job.h"
+#include "mpi_job.h"
 
 namespace snug::train {
 namespace {
 
-// mpirun as root, with more ranks than cores.
-void allow_root() {
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-}
-
-const char* const kCommon =
-    "compute_dtype=fp32 learning_rate=5e-4 lr_scheduler_type=constant "
-    "max_steps=3 timeout_seconds=60 ";
-
-std::vector<double> losses_of(const TinyJob& job, const std::string& output) {
+// What lines of metrics.jsonl have of this name.
+std::vector<double> values_of(const TinyJob& job, const std::string& output,
+                              const std::string& name) {
   std::istringstream lines(cli::contents_of(job.path(output) / "metrics.jsonl"));
-  std::vector<double> losses;
+  std::vector<double> values;
   for (std::string line; std::getline(lines, line);)
-    losses.push_back(nlohmann::json::parse(line).at("loss").get<double>());
-  return losses;
+    if (const auto json = nlohmann::json::parse(line); json.contains(name))
+      values.push_back(json.at(name).get<double>());
+  return values;
 }
 
-void expect_same_curve(const TinyJob& job, const std::string& one, const std::string& many) {
-  const std::vector<double> a = losses_of(job, one);
-  const std::vector<double> b = losses_of(job, many);
-  ASSERT_EQ(a.size(), 3);
-  ASSERT_EQ(b.size(), 3) << "one line a step, whatever the number of ranks";
+void expect_same_curve(const TinyJob& job, const std::string& one, const std::string& many,
+                       size_t steps = 3) {
+  const std::vector<double> a = values_of(job, one, "loss");
+  const std::vector<double> b = values_of(job, many, "loss");
+  ASSERT_EQ(a.size(), steps);
+  ASSERT_EQ(b.size(), steps) << "one line a step, whatever the number of ranks";
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << "step " << i + 1;
 }
 
 class MpiRuns : public ::testing::Test {
  protected:
-  MpiRuns() { allow_root(); }
+  MpiRuns() { prepare_mpi(); }
   TinyJob job_;
 };
 
 TEST_F(MpiRuns, StartTheirRanksAndFollowOneRank) {
-  const std::string base = std::string(kCommon) + "method=full ";
+  const std::string base = std::string(kMpiCommon) + "method=full ";
   ASSERT_EQ(job_.run("one", base + "per_device_train_batch_size=4").exit_code, 0);
   const cli::BinaryRun two =
       job_.run("two", base +
@@ -63,89 +56,186 @@ TEST_F(MpiRuns, StartTheirRanksAndFollowOneRank) {
   expect_same_curve(job_, "one", "four");
 }
 
-// The processes of a run, by what stands in their command lines.
-std::vector<pid_t> ranks_of(const fs::path& output) {
-  std::vector<pid_t> ranks;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string words = cli::contents_of(entry.path() / "cmdline");
-    const bool is_rank = words.find("output_dir=" + output.string()) != std::string::npos &&
-                         cli::contents_of(entry.path() / "environ").find("OMPI_COMM_WORLD_RANK") !=
-                             std::string::npos;
-    if (is_rank) ranks.push_back(static_cast<pid_t>(std::stol(name)));
-  }
-  return ranks;
-}
-
-int64_t newest_checkpoint(const fs::path& output) {
-  int64_t newest = 0;
-  for (const auto& entry : fs::directory_iterator(output)) {
-    const std::string name = entry.path().filename().string();
-    constexpr std::string_view kPrefix = "checkpoint-";
-    if (name.starts_with(kPrefix))
-      newest = std::max(newest, static_cast<int64_t>(std::stoll(name.substr(kPrefix.size()))));
-  }
-  return newest;
-}
-
-// Whoever is killed, whenever: the others end, and the run goes on from its last checkpoint, on
-// another number of ranks too.
-TEST_F(MpiRuns, AKilledRankEndsAllAndTheRunResumes) {
-  const std::string base = std::string(kCommon) + "method=full save_steps=3 save_total_limit=2 ";
-  const testing::TemporaryFolder streams;
-  const std::string two =
-      base + "per_device_train_batch_size=2 devices=2 strategy=full_shard shard_threshold=100 ";
-  const pid_t launcher =
-      cli::start_snug(job_.words("killed", two + "max_steps=100000"), streams.path());
-  ASSERT_TRUE(job_.wait_for_steps("killed", 5));
-  const std::vector<pid_t> ranks = ranks_of(job_.path("killed"));
-  ASSERT_EQ(ranks.size(), 2);
-  const auto killed = std::chrono::steady_clock::now();
-  ::kill(ranks.back(), SIGKILL);
-  EXPECT_NE(cli::wait_for(launcher), 0);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - killed;
-  EXPECT_LT(took.count(), 10);
-  const std::string err = cli::contents_of(streams / "err");
-  EXPECT_NE(err.find("rank"), std::string::npos) << err;
-  const int64_t saved = newest_checkpoint(job_.path("killed"));
-  ASSERT_GE(saved, 3);
-  const auto resume = [&](const std::string& words, int64_t steps) {
-    const cli::BinaryRun run =
-        job_.run("killed", words + fmt::format("resume_from_checkpoint=auto max_steps={}", steps));
-    EXPECT_EQ(run.exit_code, 0) << run.output();
-    EXPECT_NE(run.err.find("resumed from"), std::string::npos) << run.err;
-  };
-  resume(two, saved + 1);
-  resume(base + "per_device_train_batch_size=4 ", saved + 2);
-}
-
 TEST_F(MpiRuns, AHangingRankIsNamed) {
   const testing::TemporaryFolder streams;
   const std::vector<std::string> words =
-      job_.words("hangs", std::string(kCommon) + "devices=2 max_steps=100000 timeout_seconds=2");
+      job_.words("hangs", std::string(kMpiCommon) + "devices=2 max_steps=100000 timeout_seconds=2");
   const pid_t launcher = cli::start_snug(words, streams.path());
   ASSERT_TRUE(job_.wait_for_steps("hangs", 2));
-  const std::vector<pid_t> ranks = ranks_of(job_.path("hangs"));
+  const std::map<int, pid_t> ranks = ranks_of(job_.path("hangs"));
   ASSERT_EQ(ranks.size(), 2);
-  ::kill(ranks.back(), SIGSTOP);
+  ::kill(ranks.at(1), SIGSTOP);
   const int code = cli::wait_for(launcher);
-  for (const pid_t rank : ranks) ::kill(rank, SIGKILL);
+  for (const auto& [rank, process] : ranks) ::kill(process, SIGKILL);
   EXPECT_NE(code, 0);
   const std::string err = cli::contents_of(streams / "err");
-  EXPECT_NE(err.find("did not come within 2 s"), std::string::npos) << err;
+  EXPECT_NE(err.find("rank 1 did not come within 2 s"), std::string::npos) << err;
   EXPECT_NE(err.find("step "), std::string::npos) << err;
 }
 
 TEST_F(MpiRuns, RanksThatAreToldOtherThingsAreRefused) {
-  const cli::BinaryRun run = cli::run_snug(job_.words("two", std::string(kCommon) + "devices=2 "
-                                                                                    "nodes=2"));
+  const cli::BinaryRun run = cli::run_snug(job_.words("two", std::string(kMpiCommon) + "devices=2 "
+                                                                                       "nodes=2"));
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_NE(run.err.find("started alone"), std::string::npos) << run.err;
   const cli::BinaryRun odd = cli::run_snug(job_.words(
-      "two", std::string(kCommon) + "devices=3 strategy=hybrid_full_shard shard_devices=2"));
+      "two", std::string(kMpiCommon) + "devices=3 strategy=hybrid_full_shard shard_devices=2"));
   EXPECT_EQ(odd.exit_code, 2);
   EXPECT_NE(odd.err.find("does not divide"), std::string::npos) << odd.err;
+}
+
+// A program for each rank: its words, run in its own folder.
+struct App {
+  fs::path folder;
+  std::vector<std::string> words;
+};
+
+cli::BinaryRun launch(const std::vector<App>& apps) {
+  std::vector<std::string> all{SNUG_MPIRUN, "--oversubscribe", "--bind-to", "none"};
+  for (const App& app : apps) {
+    if (&app != &apps.front()) all.push_back(":");
+    for (const std::string& word :
+         {std::string("-n"), std::string("1"), std::string("-wdir"), app.folder.string()})
+      all.push_back(word);
+    all.insert(all.end(), app.words.begin(), app.words.end());
+  }
+  return cli::run_program(all);
+}
+
+std::vector<std::string> with_binary(const std::vector<std::string>& words) {
+  return cli::joined({SNUG_BINARY}, words);
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Every rank says what is wrong, none trains, and the launcher fails.
+void expect_all_refuse(const TinyJob& job, const cli::BinaryRun& run, const std::string& what,
+                       int ranks = 2) {
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_EQ(count_of(run.err, what), ranks) << "\"" << what << "\" in: " << run.err;
+  EXPECT_FALSE(fs::exists(job.path("run") / "metrics.jsonl"));
+}
+
+TEST_F(MpiRuns, RanksOfDifferentRecipesAreRefused) {
+  const auto app = [&](const std::string& word) {
+    return App{job_.path("."), with_binary(job_.words("run", kMpiCommon + word))};
+  };
+  // Which part the ranks into groups in different ways.
+  expect_all_refuse(
+      job_, launch({app("strategy=full_shard"), app("strategy=hybrid_full_shard shard_devices=1")}),
+      "The ranks do not agree on strategy: it is 'full_shard' on rank 0 and 'hybrid_full_shard'");
+}
+
+// The same path may hold another file on another machine.
+TEST_F(MpiRuns, RanksOfDifferentFilesAreRefused) {
+  const auto apps = [&](const std::string& word) {
+    std::vector<App> all;
+    for (const char* folder : {"a", "b"}) {
+      const std::string more = std::string(kMpiCommon) + "method=lora " + word;
+      all.push_back({job_.path(folder), with_binary(job_.words("run", more))});
+    }
+    return all;
+  };
+  job_.folder().write("a/data.jsonl", cli::kTinyData);
+  job_.folder().write("b/data.jsonl", std::string(cli::kTinyData) + cli::kTinyData);
+  expect_all_refuse(job_, launch(apps("data=data.jsonl")), "do not agree on the data: it is '");
+  expect_all_refuse(job_, launch(apps("eval_data=data.jsonl")),
+                    "do not agree on the evaluation data: it is '");
+  for (const char* folder : {"a", "b"}) {
+    const std::string words =
+        fmt::format("{} method=full seed={} max_steps=1", kMpiCommon, folder[0] == 'a' ? 1 : 2);
+    ASSERT_EQ(job_.run(fmt::format("{}/run", folder), words).exit_code, 0);
+  }
+  expect_all_refuse(job_, launch(apps("model=run/model init=files")),
+                    "do not agree on the files of the model: it is '");
+}
+
+TEST_F(MpiRuns, ARankWithoutMemoryEndsAll) {
+#ifdef SNUG_SANITIZED
+  GTEST_SKIP() << "the sanitizer needs more address space than the test leaves";
+#endif
+  std::string command = "ulimit -v 1000000; exec";
+  std::vector<App> apps;
+  for (int rank = 0; rank < 2; ++rank)
+    apps.push_back({job_.path("."),
+                    with_binary(job_.words(
+                        "run", std::string(kMpiCommon) + "per_device_train_batch_size=1200"))});
+  for (const std::string& word : apps.back().words) command += " '" + word + "'";
+  apps.back().words = {"/bin/sh", "-c", command};
+  expect_all_refuse(job_, launch(apps), "The system refused");
+}
+
+TEST_F(MpiRuns, LaunchesOfAnotherKindAreRefused) {
+  const auto run_with = [&](std::vector<std::string> variables, const std::string& words) {
+    return cli::run_program(cli::joined(cli::joined({"/usr/bin/env"}, variables),
+                                        with_binary(job_.words("run", kMpiCommon + words))));
+  };
+  const App app{job_.path("."),
+                with_binary(job_.words("run", std::string(kMpiCommon) + "devices=3"))};
+  expect_all_refuse(job_, launch({app, app}), "make 3 ranks, but the launcher started 2");
+  const cli::BinaryRun sbatch = run_with({"SLURM_JOB_ID=9", "SLURM_NTASKS=2"}, "devices=2");
+  expect_all_refuse(job_, sbatch, "Start it with srun", 1);
+  const cli::BinaryRun torchrun =
+      run_with({"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2",
+                "MASTER_ADDR=localhost", "MASTER_PORT=29500"},
+               "");
+  expect_all_refuse(job_, torchrun, "torchrun started this process", 1);
+}
+
+// Three records on 4 ranks: one has a row without loss.
+TEST_F(MpiRuns, EvaluateAsOneRankDoes) {
+  const std::string base = std::string(kMpiCommon) + "method=full eval_steps=1 max_steps=2 " +
+                           "eval_data=" + job_.path("data.jsonl").string() + " ";
+  ASSERT_EQ(job_.run("one", base + "per_device_train_batch_size=4").exit_code, 0);
+  const cli::BinaryRun four =
+      job_.run("four", base +
+                           "per_device_train_batch_size=1 devices=4 strategy=full_shard "
+                           "shard_threshold=100");
+  ASSERT_EQ(four.exit_code, 0) << four.output();
+  const std::vector<double> a = values_of(job_, "one", "eval_loss");
+  const std::vector<double> b = values_of(job_, "four", "eval_loss");
+  ASSERT_EQ(a.size(), 2);
+  ASSERT_EQ(b.size(), 2);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
+}
+
+// In "make test-long".
+TEST_F(MpiRuns, OfEightRanksFollowOneRank) {
+  const std::string base = std::string(kMpiCommon) + "method=full max_steps=20 save_steps=10 ";
+  ASSERT_EQ(job_.run("one", base + "per_device_train_batch_size=8").exit_code, 0);
+  for (const char* output : {"eight", "again"}) {
+    const cli::BinaryRun eight =
+        job_.run(output, base +
+                             "per_device_train_batch_size=1 devices=8 strategy=full_shard "
+                             "shard_threshold=100");
+    ASSERT_EQ(eight.exit_code, 0) << eight.output();
+    expect_same_curve(job_, "one", output, 20);
+  }
+  EXPECT_TRUE(cli::contents_of(job_.path("eight") / "model/model.safetensors") ==
+              cli::contents_of(job_.path("again") / "model/model.safetensors"));
+}
+
+// As between machines without a faster link. In "make test-long".
+TEST_F(MpiRuns, OverTcpFollowOneRank) {
+  const std::string base = std::string(kMpiCommon) + "method=full max_steps=20 ";
+  ASSERT_EQ(job_.run("one", base + "per_device_train_batch_size=4").exit_code, 0);
+  ::setenv("OMPI_MCA_btl", "self,tcp", 1);
+  ::setenv("OMPI_MCA_pml", "ob1", 1);
+  for (const char* strategy : {"hybrid_full_shard", "hybrid_shard_grad_op"}) {
+    const cli::BinaryRun four =
+        job_.run(strategy, base +
+                               "per_device_train_batch_size=1 devices=4 shard_devices=2 "
+                               "shard_threshold=100 strategy=" +
+                               strategy);
+    EXPECT_EQ(four.exit_code, 0) << four.output();
+    expect_same_curve(job_, "one", strategy, 20);
+  }
+  ::unsetenv("OMPI_MCA_btl");
+  ::unsetenv("OMPI_MCA_pml");
 }
 
 }  // namespace

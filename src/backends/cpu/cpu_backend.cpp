@@ -12,6 +12,7 @@
 #include "backends/operation_checks.h"
 #include "base/available_memory.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "formats/nf4.h"
 #include "program/dispatch.h"
 
@@ -21,7 +22,7 @@ namespace {
 // Threads start here, once, and not inside a step. Never more than asked for, also where the
 // processor has more: exact scratch sizes depend on the number.
 int start_threads(int wanted) {
-  const int threads = wanted > 0 ? wanted : omp_get_num_procs();
+  const int threads = base::thread_count(wanted);
   omp_set_dynamic(0);
   omp_set_num_threads(threads);
 #pragma omp parallel

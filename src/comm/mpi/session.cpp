@@ -11,6 +11,8 @@ namespace {
 constexpr int kAnnouncementTag = 0;
 // For ranks to be told that this one stops, and to say so themselves before the launcher ends them.
 constexpr auto kAnnouncementTime = std::chrono::milliseconds(500);
+// A rank that ended may have said why: its news may still be on their way.
+constexpr auto kNewsTime = std::chrono::milliseconds(300);
 
 }  // namespace
 
@@ -34,6 +36,7 @@ std::shared_ptr<MpiSession> MpiSession::begin(double timeout_seconds, std::strin
   MPI_Comm_set_errhandler(session->world_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(session->world_, &session->rank_);
   MPI_Comm_size(session->world_, &session->size_);
+  session->peers_.emplace(session->world_);
   return session;
 }
 
@@ -71,6 +74,7 @@ void MpiSession::stop(const Failure& failure) {
 
 std::optional<Failure> MpiSession::stopped() {
   if (!stopped_) receive_announcement();
+  if (!stopped_) look_after_peers();
   if (!stopped_) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return failure_;
@@ -90,6 +94,22 @@ void MpiSession::receive_announcement() {
   MPI_Mrecv(text.data(), bytes, MPI_BYTE, &message, &status);
   const size_t space = text.find(' ');
   stop({"rank " + text.substr(0, space) + " stopped: " + text.substr(space + 1), true});
+}
+
+void MpiSession::look_after_peers() {
+  const std::optional<PeerProcess> peer = peers_->ended();
+  if (!peer) return;
+  const auto now = std::chrono::steady_clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!peer_ended_) peer_ended_ = now;
+    if (now - *peer_ended_ < kNewsTime) return;
+  }
+  stop({"rank " + std::to_string(peer->rank) + " is gone: its process " +
+            std::to_string(peer->process) +
+            " ended without saying why, as one does that is killed, by the system too when memory "
+            "runs out",
+        false});
 }
 
 }  // namespace snug::comm

@@ -4,12 +4,14 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "comm/mpi/peer_processes.h"
 #include "comm/transport.h"
 
 namespace snug::comm {
@@ -31,7 +33,8 @@ class MpiSession {
   void announce(std::string_view reason);
   // Makes the exchanges of this process fail.
   void stop(const Failure& failure);
-  // Why exchanges fail now, if they do. Looks for news of other ranks.
+  // Why exchanges fail now, if they do. Looks for news of other ranks, and whether those of this
+  // machine still run.
   std::optional<Failure> stopped();
 
   int latest_context = 0;
@@ -39,12 +42,15 @@ class MpiSession {
  private:
   MpiSession() = default;
   void receive_announcement();
+  void look_after_peers();
 
   MPI_Comm world_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
   double timeout_seconds_ = 0;
+  std::optional<PeerProcesses> peers_;
   std::mutex mutex_;
+  std::optional<std::chrono::steady_clock::time_point> peer_ended_;  // when it was first seen
   std::atomic<bool> announced_ = false;
   std::atomic<bool> stopped_ = false;
   std::optional<Failure> failure_;

@@ -1,0 +1,15 @@
+// Whether ranks that each read the same path have the same model there.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace snug::train {
+
+// Of the safetensors files of a folder (`stem` as in formats/tensor_index.h): every tensor's name,
+// type and shape, and its first 4 KiB. Models of one shape differ in those bytes of most of their
+// tensors, and no rank reads all of a file, so more would cost what sharing the reading saves.
+// Throws UserError for files that cannot be read.
+std::string files_fingerprint(const std::filesystem::path& folder, const std::string& stem);
+
+}  // namespace snug::train

@@ -1,0 +1,27 @@
+#include "pairwise.h"
+
+#include <gtest/gtest.h>
+
+namespace snug::testing {
+namespace {
+
+TEST(Pairwise, EveryPairOfValuesIsInSomeCase) {
+  const std::vector<size_t> sizes{7, 5, 2, 5, 2, 2, 3};
+  const std::vector<Choice> cases = PairwiseCases(sizes, 1).take();
+  EXPECT_GE(cases.size(), 7 * 5U);
+  EXPECT_LE(cases.size(), 60U) << "a greedy choice needs few more than the largest two dimensions";
+  for (size_t a = 0; a < sizes.size(); ++a)
+    for (size_t b = a + 1; b < sizes.size(); ++b)
+      for (size_t i = 0; i < sizes[a]; ++i)
+        for (size_t j = 0; j < sizes[b]; ++j)
+          EXPECT_TRUE(std::ranges::any_of(
+              cases, [&](const Choice& choice) { return choice.at(a) == i && choice.at(b) == j; }))
+              << a << "=" << i << " with " << b << "=" << j;
+}
+
+TEST(Pairwise, OneSeedGivesTheSameCases) {
+  EXPECT_EQ(PairwiseCases({3, 4, 2}, 5).take(), PairwiseCases({3, 4, 2}, 5).take());
+}
+
+}  // namespace
+}  // namespace snug::testing
