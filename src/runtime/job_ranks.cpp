@@ -67,6 +67,7 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
   ranks.world_ = comm::connect(
       ranks.launch_, {.timeout = std::chrono::seconds(recipe.timeout_seconds), .mpi_folder = {}});
   ranks.mesh_.all = ranks.world_.get();
+  ranks.mesh_.local_rank = ranks.launch_.local_rank;
   const int rank = ranks.world_->rank();
   if (grid.shards > 1) {
     ranks.shards_ = comm::split(*ranks.world_, rank / grid.shards, rank);

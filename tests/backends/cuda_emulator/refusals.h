@@ -16,4 +16,8 @@ inline int64_t attention_workspace_bytes = 0;
 // cuDNN's version: one before 9.25 makes NaN where a segment has no tokens.
 inline int64_t attention_version = 92500;
 
+// There is no NCCL here, and NCCL refuses every message.
+inline bool no_nccl = false;
+inline bool refuses_messages = false;
+
 }  // namespace snug::cuda_emulator
