@@ -34,6 +34,7 @@ constexpr double kTimeoutSeconds = 20;
 // The ranks as threads of this process; what a rank's thread throws is given back, by rank.
 std::vector<std::string> on_ranks(int ranks, const std::function<void(const comm::Mesh&)>& work,
                                   int shards = 0) {
+  cuda_emulator::devices = ranks;
   comm::LocalGroup group(ranks, {.timeout = std::chrono::duration<double>(kTimeoutSeconds)});
   std::vector<std::string> errors(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
@@ -41,7 +42,7 @@ std::vector<std::string> on_ranks(int ranks, const std::function<void(const comm
     threads.emplace_back([&, rank] {
       try {
         const auto all = group.communicator(rank);
-        comm::Mesh mesh{.all = all.get(), .shards = all.get()};
+        comm::Mesh mesh{.all = all.get(), .shards = all.get(), .local_rank = rank};
         std::unique_ptr<comm::Communicator> of_shards;
         std::unique_ptr<comm::Communicator> of_replicas;
         if (shards > 0) {
@@ -56,6 +57,7 @@ std::vector<std::string> on_ranks(int ranks, const std::function<void(const comm
       }
     });
   for (std::thread& thread : threads) thread.join();
+  cuda_emulator::devices = 1;
   return errors;
 }
 

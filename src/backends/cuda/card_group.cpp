@@ -160,7 +160,8 @@ void CardGroup::close() {
   const std::lock_guard lock(mutex_);
   if (communicator_ == nullptr) return;
   try {
-    settle(nccl_->comm_finalize(communicator_), "ending the group", kCloseSeconds);
+    settle(nccl_->comm_finalize(communicator_), "ending the group",
+           std::min(kCloseSeconds, timeout_seconds_));
     nccl_->comm_destroy(std::exchange(communicator_, nullptr));
   } catch (const base::UserError&) {  // the others are gone, and nothing is under way
     nccl_->comm_abort(std::exchange(communicator_, nullptr));

@@ -41,9 +41,17 @@ std::chrono::duration<double> device_time() {
          snug::cuda_emulator::extra_device_time;
 }
 
+thread_local int current_device = 0;
+
+// Of the thread's device. They stay there: who destroys one does not free memory meanwhile.
 void finish_all_streams() {
-  const std::lock_guard lock(streams_mutex);
-  for (const cudaStream_t stream : streams) snug::cuda_emulator::finish(stream);
+  std::vector<cudaStream_t> own;
+  {
+    const std::lock_guard lock(streams_mutex);
+    for (const cudaStream_t stream : streams)
+      if (stream->device == current_device) own.push_back(stream);
+  }
+  for (const cudaStream_t stream : own) snug::cuda_emulator::finish(stream);
 }
 
 thread_local cudaError_t last_error = cudaSuccess;
@@ -63,14 +71,18 @@ const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(erro
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = snug::cuda_emulator::devices;
   return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= snug::cuda_emulator::devices) return cudaErrorInvalidValue;
+  current_device = device;
+  return cudaSuccess;
+}
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
 
@@ -152,8 +164,10 @@ cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes,
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new CudaStreamStandIn;
+  (*stream)->device = current_device;
   const std::lock_guard lock(streams_mutex);
-  (*stream)->is_eager = streams.size() % 2 == 1;
+  const auto alive = std::ranges::count(streams, current_device, &CudaStreamStandIn::device);
+  (*stream)->is_eager = alive % 2 == 1;
   streams.insert(*stream);
   return cudaSuccess;
 }

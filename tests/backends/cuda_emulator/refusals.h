@@ -1,10 +1,12 @@
-// What the emulated device and its libraries refuse, for tests of what Snug does then.
+// What the emulated devices and their libraries are and refuse, for tests of what Snug does then.
 #pragma once
 
 #include <cstdint>
 
 namespace snug::cuda_emulator {
 
+// Devices that a process sees: each has streams of its own, memory is told apart by nobody.
+inline int devices = 1;
 // The kernels were compiled for another device.
 inline bool has_other_kernels = false;
 // The device has no memory left for the graph of a program.

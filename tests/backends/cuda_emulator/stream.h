@@ -25,6 +25,7 @@ struct CudaStreamStandIn {
   std::mutex mutex;
   std::deque<Work> queued;
   bool is_eager = false;
+  int device = 0;
   // The stream that records what this one is given: itself, or one that it waited for. Null: none.
   cudaStream_t recorder = nullptr;
   // Of a recorder: the calls, in order, to be made again with the stream that a graph is launched
