@@ -34,11 +34,11 @@ bool is_await(const Invocation& invocation) {
 
 }  // namespace
 
-bool has_device() {
+int count_devices() {
   int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return true;
-  cudaGetLastError();
-  return false;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // takes the answer back: there is none
+  return 0;
 }
 
 CudaBackend::CudaBackend(const BackendOptions& options)

@@ -11,8 +11,8 @@
 
 namespace snug::backends::cuda {
 
-// Whether open_device() would find one.
-bool has_device();
+// How many devices this process sees.
+int count_devices();
 
 class CudaBackend : public Backend {
  public:
