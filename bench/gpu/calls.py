@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -176,6 +177,19 @@ def nccl(session: Session, machine: Machine) -> None:
         session.note("nccl", ran.good, last_line(ran.text), ran.seconds)
 
 
+def collectives(session: Session, machine: Machine) -> None:
+    """Snug's own collectives through NCCL, against the processor's bits: a rank for each card. Two ranks on one card are left out, since
+    NCCL refuses them; one rank tries the library, a group's beginning and end, a gather, and the kernels of sums."""
+    ran = session.run("collectives", 100, [machine.parity, "--gtest_filter=CudaCollectives.*"])
+    if ran.good and "[  SKIPPED ]" in ran.text:
+        said = [line for line in ran.text.splitlines() if line.startswith("skipped: ")]
+        return session.left_out("collectives", said[0].removeprefix("skipped: ") if said else last_line(ran.text))
+    good = ran.good and "[  PASSED  ] 1 test" in ran.text
+    ranks = re.search(r"ranks on cards of their own: (\d+)", ran.text)
+    detail = f"{ranks[1]} on cards of their own" + ("; NCCL takes no two ranks on one card" if ranks[1] == "1" else "") if ranks else ""
+    session.note("collectives", good, detail if good else f"{ran.status}: {last_line(ran.text)}", ran.seconds)
+
+
 def measure(session: Session, machine: Machine, name: str, parts: str, names: list[str], limit: float) -> None:
     """Rows of gpu.json, of exactly these names."""
     if "decoding" not in parts and session.decisions.get("training") == "left out":
@@ -258,6 +272,7 @@ DECODING = [f"{LLAMA} decoding bf16", f"{LLAMA} decoding nf4"]
 def call_a(session: Session, machine: Machine) -> None:
     begin(session, machine)
     nccl(session, machine)
+    collectives(session, machine)
     unused_segments(session, machine)
     capture(session, machine)
     early_kernels(session, machine)

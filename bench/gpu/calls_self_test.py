@@ -32,7 +32,7 @@ TOOLS = {
                          '"$binary" "$filter" || exit; case "$tool $filter" in "racecheck "*silu_mul) echo "ERROR SUMMARY: 1"; exit 9;; esac',
 }
 STAGES = {
-    "A": ["environment", "libraries", "nccl", "unused segments", "capture", "early kernels", "parity", "lora", "decoding"],
+    "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "capture", "early kernels", "parity", "lora", "decoding"],
     "B": ["environment", "libraries", "capture", "goldens", "curves", "training", *(f"ncu {kernel}" for kernel in calls.NCU_KERNELS)],
     "C": ["environment", "libraries", "capture", "early kernels", "lean", "phi-3", "decoding", "memcheck", "racecheck"],
     "D": ["environment", "libraries", "peer", "memory", "longest"],

@@ -213,6 +213,8 @@ struct BackendOptions {
   int64_t node_ranks = 1;  // of the job that share this machine's memory, with a card each
   // The ranks of the job, which must outlive the backend; null: one alone.
   const comm::Mesh* mesh = nullptr;
+  // After so long a collective that does not end on a device is an error.
+  double timeout_seconds = 600;
 };
 
 // "cpu", "cuda" or "reference". Throws UserError for a name that is not built.

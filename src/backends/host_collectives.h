@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
-#include <vector>
 
 #include "backends/backend.h"
 #include "comm/mesh.h"
@@ -32,16 +31,13 @@ class HostCollectives {
     comm::Communicator* group;
     comm::Ticket ticket;
   };
-  comm::Communicator& group_of(program::RankGroup group, int32_t ranks);
+  comm::Communicator& group(program::RankGroup group, int32_t ranks);
   void note(const Invocation& invocation, std::span<const Buffer> results,
             comm::Communicator& group, comm::Ticket ticket);
 
   comm::Mesh mesh_;
   std::unique_ptr<comm::Communicator> alone_;          // stands for groups of one rank, once needed
   std::unordered_map<const std::byte*, Begun> begun_;  // by what the first pair is copied to
-  std::vector<comm::GatherPart> gathers_;
-  std::vector<comm::ReducePart> reductions_;
-  std::vector<comm::SumPart> sums_;
 };
 
 }  // namespace snug::backends

@@ -8,6 +8,6 @@ std::unique_ptr<Backend> open_cuda(const BackendOptions& options) {
   return std::make_unique<cuda::CudaBackend>(options);
 }
 
-bool has_cuda_device() { return cuda::has_device(); }
+int count_cuda_devices() { return cuda::count_devices(); }
 
 }  // namespace snug::backends

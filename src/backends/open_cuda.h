@@ -10,7 +10,8 @@ namespace snug::backends {
 
 // Throws UserError where it is not built or finds no device.
 std::unique_ptr<Backend> open_cuda(const BackendOptions& options);
-// Whether open_cuda would find a device.
-bool has_cuda_device();
+// How many devices open_cuda would find.
+int count_cuda_devices();
+inline bool has_cuda_device() { return count_cuda_devices() > 0; }
 
 }  // namespace snug::backends

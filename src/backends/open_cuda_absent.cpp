@@ -9,6 +9,6 @@ std::unique_ptr<Backend> open_cuda(const BackendOptions&) {
       "12.8 or later, is installed (docs/cuda.md).");
 }
 
-bool has_cuda_device() { return false; }
+int count_cuda_devices() { return 0; }
 
 }  // namespace snug::backends

@@ -10,7 +10,8 @@ std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe, const comm:
                        .device_memory_bytes = recipe.device_memory,
                        .chooses_by_timing = !recipe.deterministic,
                        .node_ranks = std::max<int64_t>(1, recipe.devices),
-                       .mesh = mesh});
+                       .mesh = mesh,
+                       .timeout_seconds = static_cast<double>(recipe.timeout_seconds)});
 }
 
 }  // namespace snug::backends

@@ -24,14 +24,6 @@ std::span<float> block_of(std::array<float, kBlockElements>& block, int64_t done
   return std::span(block).first(std::min(kBlockElements, count - done));
 }
 
-int64_t length(const ReducePart& part) { return part.elements; }
-int64_t length(const SumPart& part) { return part.elements; }
-
-bool same_types(const ReducePart& a, const ReducePart& b) { return a.sent_type == b.sent_type; }
-bool same_types(const SumPart& a, const SumPart& b) {
-  return a.sent_type == b.sent_type && a.type == b.type;
-}
-
 DType result_type(const SumPart& part) { return narrower(part.type, part.sent_type); }
 
 // Writes the sums of elements from `first` on to the shard.
@@ -116,24 +108,6 @@ std::vector<std::string> Collectives::all_gather_text(std::string_view text) {
   return texts;
 }
 
-// The next elements of all parts that travel alike, `room` at most, as segments_. False at the end.
-template <typename Part>
-bool Collectives::next_segments(std::span<const Part> parts, Cursor& cursor, int64_t room) {
-  segments_.clear();
-  chunk_count_ = 0;
-  while (cursor.part < parts.size()) {
-    const Part& part = parts[cursor.part];
-    if (length(part) > 0 && chunk_count_ == room) break;
-    if (!segments_.empty() && !same_types(part, parts[segments_.front().part])) break;
-    const int64_t count = std::min(length(part) - cursor.element, room - chunk_count_);
-    if (count > 0) segments_.push_back({cursor.part, cursor.element, count});
-    chunk_count_ += count;
-    cursor.element += count;
-    if (cursor.element == length(part)) cursor = {cursor.part + 1, 0};
-  }
-  return chunk_count_ > 0;
-}
-
 void Collectives::reduce_scatter(std::span<const ReducePart> parts, std::span<std::byte> scratch) {
   const int ranks = transport_.size();
   for (const ReducePart& part : parts) check_in_place(part, transport_.rank());
@@ -147,7 +121,8 @@ void Collectives::reduce_scatter(std::span<const ReducePart> parts, std::span<st
     const int64_t room = std::ssize(scratch) / (2 * ranks * sent_bytes);
     SNUG_CHECK(room > 0 || parts[cursor.part].elements == 0, "a sum has {} bytes of scratch",
                scratch.size());
-    if (!next_segments(parts, cursor, room)) continue;
+    chunk_count_ = next_segments(parts, cursor, room, segments_);
+    if (chunk_count_ == 0) continue;
     reduce_chunk(parts, scratch);
   }
 }
@@ -234,7 +209,8 @@ void Collectives::all_reduce(std::span<const SumPart> parts, std::span<std::byte
     const int64_t room = std::ssize(scratch) / (2 * ranks * sent_bytes) * ranks;
     SNUG_CHECK(room > 0 || parts[cursor.part].elements == 0, "a sum has {} bytes of scratch",
                scratch.size());
-    if (!next_segments(parts, cursor, room)) continue;
+    chunk_count_ = next_segments(parts, cursor, room, segments_);
+    if (chunk_count_ == 0) continue;
     sum_chunk(parts, scratch);
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/segments.h"
 #include "comm/transport.h"
 
 namespace snug::comm {
@@ -34,19 +35,6 @@ class Collectives {
   };
 
  private:
-  // Elements [first, first + count) of a part, of its shard for a ReducePart.
-  struct Segment {
-    size_t part;
-    int64_t first;
-    int64_t count;
-  };
-  struct Cursor {
-    size_t part = 0;
-    int64_t element = 0;
-  };
-
-  template <typename Part>
-  bool next_segments(std::span<const Part> parts, Cursor& cursor, int64_t room);
   void exchange_pieces(base::DType type, int64_t count, std::span<std::byte> received);
 
   void reduce_alone(const ReducePart& part);

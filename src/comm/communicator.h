@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,7 +55,7 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual std::string name() const = 0;  // "local", "mpi" or "nccl"
+  virtual std::string name() const = 0;  // "local" or "mpi"
 
   // Memory that is handed over belongs to the collective until its ticket was waited for. `scratch`
   // has scratch_bytes() of the same parts. `what` names the collective in errors and must last as
@@ -74,6 +75,7 @@ class Communicator {
 
   // Of the step that is under way, for errors.
   virtual void set_step(int64_t step) = 0;
+  virtual std::optional<int64_t> step() const = 0;
   // Bytes that this rank has sent so far.
   virtual int64_t bytes_sent() const = 0;
   // Lets all other ranks fail too, with this reason. Never throws.

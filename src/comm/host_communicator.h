@@ -38,6 +38,7 @@ class HostCommunicator : public Communicator {
   std::vector<std::string> all_gather_text(std::string_view text) override;
   void barrier() override;
   void set_step(int64_t step) override { step_ = step; }
+  std::optional<int64_t> step() const override { return step_; }
   int64_t bytes_sent() const override { return collectives_.bytes_sent(); }
   void abort(std::string_view reason) override;
 

@@ -11,6 +11,7 @@ struct Mesh {
   Communicator* all = nullptr;
   Communicator* shards = nullptr;    // the ranks of this replica, by their shard
   Communicator* replicas = nullptr;  // the ranks with this shard, by their replica
+  int local_rank = 0;                // among the ranks of this machine
 
   static int rank_in(const Communicator* group) { return group == nullptr ? 0 : group->rank(); }
   static int size_of(const Communicator* group) { return group == nullptr ? 1 : group->size(); }

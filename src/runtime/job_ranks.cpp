@@ -78,6 +78,7 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
   ranks.world_ = comm::connect(
       ranks.launch_, {.timeout = std::chrono::seconds(recipe.timeout_seconds), .mpi_folder = {}});
   ranks.mesh_.all = ranks.world_.get();
+  ranks.mesh_.local_rank = ranks.launch_.local_rank;
   // Before anything that ranks of different recipes would do differently.
   ranks.require_same(given_values(as_launched));
   ranks.share_processors();

@@ -66,7 +66,7 @@ std::vector<bool> queued_each_run(const Program& program, const TakesExtent& tak
   std::vector<bool> each_run;
   for (const Operation& operation : program.operations) {
     const program::Traits& traits = program::traits_of(operation);
-    each_run.push_back(traits.is_host_copy ||
+    each_run.push_back(traits.is_host_copy || traits.is_collective ||
                        (traits.has_extent() && takes_extent({program, operation})));
   }
   const std::vector<Halves> copies = halves_of(program);

@@ -1,8 +1,12 @@
 // The CUDA backend on a real card: every kind against the reference in fp64 (operation_check.h).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "backends/open_cuda.h"
 #include "base/error.h"
+#include "collectives_check.h"
 #include "operation_check.h"
 #include "transfers_check.h"
 #include "weights_check.h"
@@ -47,6 +51,23 @@ TEST_F(CudaWeights, a_list_of_steps_is_its_steps) {
 TEST(CudaTransfers, bring_what_was_there_also_in_a_graph) {
   if (!has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
   check_transfers(*open_backend("cuda", {}));
+}
+
+// A rank for each card, up to four; one rank, a group of which is connected by NCCL too, where
+// there is one card: NCCL takes no two ranks on one.
+TEST(CudaCollectives, have_the_bits_of_the_host) {
+  if (!has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
+  constexpr int kMostRanks = 4;
+  const int ranks = std::min(kMostRanks, count_cuda_devices());
+  const std::string error = check_collectives(
+      [](const comm::Mesh& mesh) { return open_backend("cpu", {.threads = 1, .mesh = &mesh}); },
+      [](const comm::Mesh& mesh) {
+        return open_backend("cuda", {.mesh = &mesh, .timeout_seconds = 60});
+      },
+      ranks);
+  if (error.find("is not found") != std::string::npos) GTEST_SKIP() << "skipped: " << error;
+  EXPECT_EQ(error, "");
+  std::printf("ranks on cards of their own: %d\n", ranks);
 }
 
 TEST(CudaWithoutDevice, is_an_error_that_names_the_way_out) {

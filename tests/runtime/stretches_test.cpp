@@ -78,6 +78,13 @@ TEST(Stretches, ACopyAcrossALossIsQueuedAnewAtBothEnds) {
             "R0-1 Q1-2 R2-3 Q3-4 R4-5 Q5-6 R6-7");
 }
 
+// Ranks begin what they do together in one order, from the host, and what they wait for is theirs.
+TEST(Stretches, WhatRanksDoTogetherIsQueuedAnewAtBothEnds) {
+  EXPECT_EQ(stretches_in(std::string(kX) + "g (16, 4) f32 = all_gather(x) {ranks 2}\n" + kY +
+                         "await(x) updates (g)\n" + "z (8, 4) f32 = add(x, y)\n"),
+            "R0-1 Q1-2 R2-3 Q3-4 R4-5");
+}
+
 // The await of the first copy lies between the halves of the second.
 TEST(Stretches, HalvesThatAreQueuedAnewDivideOtherCopies) {
   EXPECT_EQ(stretches_in(std::string(kX) + kOut + kLoss + kY +

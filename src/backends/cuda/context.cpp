@@ -14,15 +14,20 @@ namespace {
 // The library is to be taken for segments without tokens whatever its version.
 constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
 
+// Of the device that is in use.
 int attribute(cudaDeviceAttr which) {
+  int device = 0;
   int value = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, 0));
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
   return value;
 }
 
 }  // namespace
 
-Device open_device() {
+void Device::use() const { CUDA_CHECK(cudaSetDevice(index)); }
+
+Device open_device(int number) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0)
@@ -30,15 +35,21 @@ Device open_device() {
         "There is no CUDA device here ({}). Set 'backend: cpu', or run where nvidia-smi shows a "
         "card.",
         cudaGetErrorString(error));
-  CUDA_CHECK(cudaSetDevice(0));
+  if (count > 1 && number >= count)
+    base::throw_user_error(
+        "Rank {} of this machine has no card: there are {} here. Start no more ranks on a machine "
+        "than it has cards.",
+        number, count);
   Device device;
+  device.index = count == 1 ? 0 : number;
+  device.use();
   Card& card = device.card;
   card.compute_capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
                             attribute(cudaDevAttrComputeCapabilityMinor);
   card.multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
   card.shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   cudaDeviceProp properties{};
-  CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, device.index));
   device.name = properties.name;
   CUDA_CHECK(cudaRuntimeGetVersion(&device.runtime_version));
   CUDA_CHECK(cudaDriverGetVersion(&device.driver_version));
@@ -73,8 +84,10 @@ bool is_on(const char* variable) {
   return text == "on";
 }
 
-CudaContext::CudaContext(std::function<std::unique_ptr<Backend>()> make_host)
-    : host_work(std::move(make_host)) {
+CudaContext::CudaContext(const BackendOptions& options)
+    : device(open_device(options.mesh != nullptr ? options.mesh->local_rank : 0)),
+      collectives(options.mesh, options.timeout_seconds),
+      host_work(options.make_host) {
   if (is_on("SNUG_CUDNN")) cudnn = open_cudnn();
   device.card.product_workspace_bytes = cublas_lt.workspace_bytes();
   device.card.cudnn = cudnn != nullptr;

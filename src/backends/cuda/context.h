@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/cuda/card_collectives.h"
 #include "backends/cuda/cublas_lt.h"
 #include "backends/cuda/host_work.h"
 #include "backends/cuda/needs/card.h"
@@ -16,21 +17,28 @@
 namespace snug::backends::cuda {
 
 struct Device {
+  // Makes it the one that the calling thread's next calls are of. Each thread begins with the
+  // first.
+  void use() const;
+
   Card card;
+  int index = 0;     // among those that the process sees
   std::string name;  // "NVIDIA H100 80GB HBM3"
   int runtime_version = 0;
   int driver_version = 0;
 };
 
-// Takes the first device. Throws UserError where there is none, or no driver.
-Device open_device();
+// Takes the device of that number, and the first where the process sees but one, as it does where a
+// launcher has dealt them out. Throws UserError where there is none, or no driver.
+Device open_device(int number = 0);
 
 // Whether an environment variable that says on or off is on, as it is by default. Throws UserError
 // for anything else.
 bool is_on(const char* variable);
 
 struct CudaContext {
-  explicit CudaContext(std::function<std::unique_ptr<Backend>()> make_host = {});
+  // Connects the ranks of the options' mesh.
+  explicit CudaContext(const BackendOptions& options = {});
   // The plan for this shape, made once. Null, and a line on stderr, where cuDNN has none or it
   // needs more scratch than that. Requires cudnn.
   std::shared_ptr<const SegmentPlan> segment_plan(const SegmentAttention& shape,
@@ -39,9 +47,10 @@ struct CudaContext {
   // Says, once, that the library's version leaves an attention to own kernels.
   void note_empty_segments();
 
-  Device device = open_device();
+  Device device;
   Stream stream;
   SideCopies side_copies;
+  CardCollectives collectives;
   HostWork host_work;
   CublasLt cublas_lt{device.name, device.card.multiprocessors};
   std::unique_ptr<Cudnn> cudnn;  // null: none is found, or SNUG_CUDNN=off

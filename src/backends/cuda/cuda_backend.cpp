@@ -34,15 +34,15 @@ bool is_await(const Invocation& invocation) {
 
 }  // namespace
 
-bool has_device() {
+int count_devices() {
   int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return true;
-  cudaGetLastError();
-  return false;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // takes the answer back: there is none
+  return 0;
 }
 
 CudaBackend::CudaBackend(const BackendOptions& options)
-    : context_(std::make_unique<CudaContext>(options.make_host)),
+    : context_(std::make_unique<CudaContext>(options)),
       device_budget_bytes_(options.device_memory_bytes),
       records_(is_on("SNUG_CUDA_GRAPHS")) {
   context_->cublas_lt.set_times(options.chooses_by_timing && is_on("SNUG_CUDA_TIMING"));
@@ -53,11 +53,12 @@ CudaBackend::~CudaBackend() = default;
 
 std::string CudaBackend::library_versions() const {
   const Device& device = context_->device;
-  return fmt::format("{}, CUDA runtime {}, driver {}, cuBLASLt {}, {}, compute capability {}",
+  const std::string ranks = context_->collectives.library_version();
+  return fmt::format("{}, CUDA runtime {}, driver {}, cuBLASLt {}, {}{}, compute capability {}",
                      device.name, device.runtime_version, device.driver_version,
                      context_->cublas_lt.version(),
                      context_->cudnn ? "cuDNN " + context_->cudnn->version() : "no cuDNN",
-                     device.card.compute_capability);
+                     ranks.empty() ? "" : ", " + ranks, device.card.compute_capability);
 }
 
 int64_t CudaBackend::capacity_bytes(program::Space space) const {
@@ -182,17 +183,23 @@ void CudaBackend::copy(void* destination, const void* source, int64_t bytes) {
 }
 
 void CudaBackend::queue_copy(void* destination, const void* source, int64_t bytes) {
+  context_->device.use();
   CUDA_CHECK(cudaMemcpyAsync(destination, source, static_cast<size_t>(bytes), cudaMemcpyDefault,
                              context_->stream.get()));
 }
 
 void CudaBackend::synchronise() {
   CUDA_CHECK(cudaStreamSynchronize(context_->stream.get()));
+  context_->collectives.check();
   context_->host_work.check();
 }
 
+int CudaBackend::shard_rank() const { return context_->collectives.shard_rank(); }
+
 std::unique_ptr<Timeline> CudaBackend::timeline(size_t points) {
-  return std::make_unique<DeviceTimeline>(points, context_->stream.get());
+  context_->device.use();
+  return std::make_unique<DeviceTimeline>(points, context_->stream.get(),
+                                          [this] { context_->collectives.check(); });
 }
 
 }  // namespace snug::backends::cuda

@@ -1,5 +1,6 @@
-// The CUDA backend: cuBLASLt for matrix products, own kernels for the rest, on the first device and
-// one stream. All but copy() and synchronise() is asynchronous; docs/cuda.md has the design.
+// The CUDA backend: cuBLASLt for matrix products, own kernels for the rest, on one device, that of
+// the rank, and one stream. All but copy() and synchronise() is asynchronous; docs/cuda.md has the
+// design.
 #pragma once
 
 #include <memory>
@@ -10,12 +11,13 @@
 
 namespace snug::backends::cuda {
 
-// Whether open_device() would find one.
-bool has_device();
+// How many devices this process sees.
+int count_devices();
 
 class CudaBackend : public Backend {
  public:
-  // Throws UserError without a device, or without cuBLASLt.
+  // Throws UserError without a device, or without cuBLASLt, and for several ranks without NCCL;
+  // these construct it at once.
   explicit CudaBackend(const BackendOptions& options);
   ~CudaBackend() override;
 
@@ -48,6 +50,7 @@ class CudaBackend : public Backend {
   void queue_copy(void* destination, const void* source, int64_t bytes) override;
   void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
   void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
+  int shard_rank() const override;
   void synchronise() override;
   std::unique_ptr<Timeline> timeline(size_t points) override;
 

@@ -1,9 +1,11 @@
 #include "backends/cuda/device_timeline.h"
 
+#include <utility>
+
 namespace snug::backends::cuda {
 
-DeviceTimeline::DeviceTimeline(size_t points, cudaStream_t stream)
-    : stream_(stream), events_(points) {
+DeviceTimeline::DeviceTimeline(size_t points, cudaStream_t stream, std::function<void()> check)
+    : stream_(stream), events_(points), check_(std::move(check)) {
   for (cudaEvent_t& event : events_) CUDA_CHECK(cudaEventCreate(&event));
 }
 
@@ -23,7 +25,10 @@ bool DeviceTimeline::is_reached(size_t index) {
   return true;
 }
 
-void DeviceTimeline::wait(size_t index) { CUDA_CHECK(cudaEventSynchronize(events_[index])); }
+void DeviceTimeline::wait(size_t index) {
+  CUDA_CHECK(cudaEventSynchronize(events_[index]));
+  if (check_) check_();
+}
 
 double DeviceTimeline::seconds(size_t begin, size_t end) {
   constexpr double kMillisecond = 1e-3;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "backends/cuda/cuda_check.h"
@@ -11,8 +12,9 @@ namespace snug::backends::cuda {
 
 class DeviceTimeline final : public Timeline {
  public:
-  // The stream must outlive the timeline.
-  DeviceTimeline(size_t points, cudaStream_t stream);
+  // The stream must outlive the timeline. `check` is called after each wait: where what was waited
+  // for ended without having been done, it throws.
+  DeviceTimeline(size_t points, cudaStream_t stream, std::function<void()> check = {});
   DeviceTimeline(const DeviceTimeline&) = delete;
   DeviceTimeline& operator=(const DeviceTimeline&) = delete;
   ~DeviceTimeline() override;
@@ -25,6 +27,7 @@ class DeviceTimeline final : public Timeline {
  private:
   cudaStream_t stream_;
   std::vector<cudaEvent_t> events_;
+  std::function<void()> check_;
 };
 
 }  // namespace snug::backends::cuda

@@ -24,8 +24,9 @@ void run(const Transfer&, const Invocation& invocation, CudaContext& context) {
 
 void run(const Await&, const Invocation& invocation, CudaContext& context) {
   const bool by_host = invocation.channel == program::Channel::host;
-  context.side_copies.await(invocation[Await::kY].data,
-                            by_host ? context.host_work.stream() : context.stream.get());
+  const cudaStream_t waits = by_host ? context.host_work.stream() : context.stream.get();
+  if (!context.collectives.await(invocation, waits, !by_host))
+    context.side_copies.await(invocation[Await::kY].data, waits);
   invocation.note_channel(invocation.channel);
 }
 

@@ -28,6 +28,7 @@ void CudaBackend::quantize_nf4(const Buffer& values, uint8_t* codes, float* absm
              base::name_of(values.dtype));
   require_multiple(values.data, 16);
   require_multiple(codes, 4);
+  context_->device.use();  // called by threads that read weights
   cuda::quantize_nf4({values.data, values.dtype, values.elements(), codes, absmax},
                      context_->stream.get());
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "device_memory.h"
@@ -212,7 +213,10 @@ OnlyEnds::~OnlyEnds() { block().ends = 0; }
 
 uint64_t launches() { return block().launches; }
 
+// One kernel at a time, whichever threads do the work of their streams.
 void run_grid(const Grid& grid, const std::function<void()>& thread) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   Block& all = block();
   ++all.launches;
   all.thread = &thread;

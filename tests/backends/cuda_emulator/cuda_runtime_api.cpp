@@ -1,11 +1,11 @@
 #include "cuda_runtime_api.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -20,7 +20,8 @@ struct CudaGraphStandIn {
 };
 // Each record is a moment of its own, which outlives the event while work for it is queued.
 struct Moment {
-  std::optional<std::chrono::duration<double>> reached;
+  std::atomic<bool> is_reached = false;
+  std::chrono::duration<double> time{};  // when it was
 };
 struct CudaEventStandIn {
   cudaStream_t stream = nullptr;       // of the last record
@@ -40,9 +41,17 @@ std::chrono::duration<double> device_time() {
          snug::cuda_emulator::extra_device_time;
 }
 
+thread_local int current_device = 0;
+
+// Of the thread's device. They stay there: who destroys one does not free memory meanwhile.
 void finish_all_streams() {
-  const std::lock_guard lock(streams_mutex);
-  for (const cudaStream_t stream : streams) snug::cuda_emulator::finish(stream);
+  std::vector<cudaStream_t> own;
+  {
+    const std::lock_guard lock(streams_mutex);
+    for (const cudaStream_t stream : streams)
+      if (stream->device == current_device) own.push_back(stream);
+  }
+  for (const cudaStream_t stream : own) snug::cuda_emulator::finish(stream);
 }
 
 thread_local cudaError_t last_error = cudaSuccess;
@@ -62,11 +71,20 @@ const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(erro
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = snug::cuda_emulator::devices;
   return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= snug::cuda_emulator::devices) return cudaErrorInvalidValue;
+  current_device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
+  return cudaSuccess;
+}
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
@@ -146,8 +164,10 @@ cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes,
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new CudaStreamStandIn;
+  (*stream)->device = current_device;
   const std::lock_guard lock(streams_mutex);
-  (*stream)->is_eager = streams.size() % 2 == 1;
+  const auto alive = std::ranges::count(streams, current_device, &CudaStreamStandIn::device);
+  (*stream)->is_eager = alive % 2 == 1;
   streams.insert(*stream);
   return cudaSuccess;
 }
@@ -243,7 +263,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->recorded_by = nullptr;
   event->stream = stream;
   event->last = std::make_shared<Moment>();
-  snug::cuda_emulator::submit(stream, [moment = event->last] { moment->reached = device_time(); });
+  snug::cuda_emulator::submit(stream, [moment = event->last] {
+    moment->time = device_time();
+    moment->is_reached = true;
+  });
   return cudaSuccess;
 }
 
@@ -270,12 +293,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   }
   if (stream->recorder != nullptr) return cudaErrorStreamCaptureUnsupported;
   if (event->stream == nullptr) return cudaSuccess;
-  const auto is_reached = [moment = event->last] { return moment->reached.has_value(); };
+  const auto is_reached = [moment = event->last] { return moment->is_reached.load(); };
   snug::cuda_emulator::submit(stream, Work{[other = event->stream, is_reached] {
                                              if (!is_reached())
                                                snug::cuda_emulator::finish_until(other, is_reached);
                                            },
-                                           is_reached});
+                                           is_reached, event->stream});
   return cudaSuccess;
 }
 
@@ -286,7 +309,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const bool is_reached = event->stream == nullptr || event->last->reached.has_value();
+  const bool is_reached = event->stream == nullptr || event->last->is_reached;
   if (!is_reached) last_error = cudaErrorNotReady;
   return is_reached ? cudaSuccess : cudaErrorNotReady;
 }
@@ -295,15 +318,15 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->stream != nullptr)
     snug::cuda_emulator::finish_until(event->stream,
-                                      [&] { return event->last->reached.has_value(); });
+                                      [&] { return event->last->is_reached.load(); });
   return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  const auto& from = begin->last->reached;
-  const auto& to = end->last->reached;
-  if (!from || !to) return cudaErrorInvalidValue;
+  const Moment& from = *begin->last;
+  const Moment& to = *end->last;
+  if (!from.is_reached || !to.is_reached) return cudaErrorInvalidValue;
   using Milliseconds = std::chrono::duration<float, std::milli>;
-  *milliseconds = Milliseconds(*to - *from).count();
+  *milliseconds = Milliseconds(to.time - from.time).count();
   return cudaSuccess;
 }

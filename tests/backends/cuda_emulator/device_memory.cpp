@@ -53,6 +53,17 @@ size_t allocated_device_bytes() {
   return sum;
 }
 
+bool is_device_memory(const void* data, size_t bytes) {
+  Regions& all = regions();
+  const std::lock_guard lock(all.mutex);
+  const auto* begin = static_cast<const std::byte*>(data);
+  auto found = all.bytes_at.upper_bound(const_cast<void*>(data));
+  if (found == all.bytes_at.begin()) return false;
+  --found;
+  const auto* end = static_cast<const std::byte*>(found->first) + found->second;
+  return begin < end && bytes <= static_cast<size_t>(end - begin);
+}
+
 DeviceAccess::DeviceAccess() {
   Regions& all = regions();
   const std::lock_guard lock(all.mutex);

@@ -11,6 +11,8 @@ namespace snug::cuda_emulator {
 void* allocate_device_memory(size_t bytes);
 void free_device_memory(void* data);
 size_t allocated_device_bytes();
+// Whether all of these bytes are of one allocation.
+bool is_device_memory(const void* data, size_t bytes);
 
 class DeviceAccess {
  public:

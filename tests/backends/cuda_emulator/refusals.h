@@ -1,10 +1,12 @@
-// What the emulated device and its libraries refuse, for tests of what Snug does then.
+// What the emulated devices and their libraries are and refuse, for tests of what Snug does then.
 #pragma once
 
 #include <cstdint>
 
 namespace snug::cuda_emulator {
 
+// Devices that a process sees: each has streams of its own, memory is told apart by nobody.
+inline int devices = 1;
 // The kernels were compiled for another device.
 inline bool has_other_kernels = false;
 // The device has no memory left for the graph of a program.
@@ -15,5 +17,9 @@ inline bool refuses_attention = false;
 inline int64_t attention_workspace_bytes = 0;
 // cuDNN's version: one before 9.25 makes NaN where a segment has no tokens.
 inline int64_t attention_version = 92500;
+
+// There is no NCCL here, and NCCL refuses every message.
+inline bool no_nccl = false;
+inline bool refuses_messages = false;
 
 }  // namespace snug::cuda_emulator

@@ -17,13 +17,15 @@
 
 struct Work {
   std::function<void()> run;
-  std::function<bool()> is_ready;  // empty: always; an eager stream waits for it
+  std::function<bool()> is_ready = {};  // empty: always; an eager stream waits for it
+  cudaStream_t waits_for = nullptr;     // the stream that makes it ready; null: none
 };
 
 struct CudaStreamStandIn {
   std::mutex mutex;
   std::deque<Work> queued;
   bool is_eager = false;
+  int device = 0;
   // The stream that records what this one is given: itself, or one that it waited for. Null: none.
   cudaStream_t recorder = nullptr;
   // Of a recorder: the calls, in order, to be made again with the stream that a graph is launched
@@ -71,8 +73,31 @@ inline void submit(cudaStream_t stream, Work work) {
     });
 }
 
+// Does what a stream can do without waiting, after what it waits for can: at any time, by any
+// thread. A stream that another thread is at is left to it.
+inline void do_what_is_ready(cudaStream_t stream) {
+  while (true) {
+    cudaStream_t other = nullptr;
+    {
+      const std::unique_lock lock(stream->mutex, std::try_to_lock);
+      if (!lock.owns_lock()) return;
+      for (; !stream->queued.empty(); stream->queued.pop_front()) {
+        const Work& next = stream->queued.front();
+        if (next.is_ready && !next.is_ready()) break;
+        next.run();
+      }
+      if (stream->queued.empty()) return;
+      other = stream->queued.front().waits_for;
+    }
+    if (other == nullptr) return;
+    do_what_is_ready(other);
+    const std::unique_lock lock(stream->mutex, std::try_to_lock);
+    if (!lock.owns_lock() || stream->queued.empty() || !stream->queued.front().is_ready()) return;
+  }
+}
+
 inline void submit(cudaStream_t stream, std::function<void()> run) {
-  submit(stream, Work{std::move(run), nullptr});
+  submit(stream, Work{std::move(run)});
 }
 
 }  // namespace snug::cuda_emulator

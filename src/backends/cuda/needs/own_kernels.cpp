@@ -12,27 +12,17 @@ int64_t workspace_bytes(const program::SumRows&, const OperationView& view, cons
   return column_sums_bytes(shape[0], shape[1]);
 }
 
-// What is planned for several ranks; alone, a rank copies whole tensors.
 template <typename Struct>
 requires(program::traits_of<Struct>().is_collective) int64_t
     workspace_bytes(const Struct&, const OperationView& view, const Card&) {
   return collective_scratch_bytes(view);
 }
-bool supports(const program::ReduceScatter& reduce, const OperationView& view, const Card&) {
-  const bool copies = !reduce.accumulate && !reduce.sent_bf16 &&
-                      (reduce.in_place || view[program::ReduceScatter::kWholes].dtype ==
-                                              view[program::ReduceScatter::kShards].dtype);
-  return reduce.ranks > 1 || copies;
-}
-bool supports(const program::AllReduce& reduce, const OperationView&, const Card&) {
-  return reduce.ranks > 1 || !reduce.sent_bf16;
-}
 
 }  // namespace
 
 SNUG_CARD_NEEDS(AllGather);
-SNUG_CARD_NEEDS(ReduceScatter, .supports = supports, .workspace_bytes = workspace_bytes);
-SNUG_CARD_NEEDS(AllReduce, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(ReduceScatter, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(AllReduce, .workspace_bytes = workspace_bytes);
 SNUG_CARD_NEEDS(Embedding);
 SNUG_CARD_NEEDS(EmbeddingGrad);
 SNUG_CARD_NEEDS(RotaryTable);

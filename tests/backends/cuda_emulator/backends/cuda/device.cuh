@@ -14,6 +14,10 @@ template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
             const Arguments&... arguments) {
   if (cudaGetLastError() != cudaSuccess) cuda_emulator::fail("a launch after an error");
+  int device = 0;
+  cudaGetDevice(&device);
+  if (stream != nullptr && stream->device != device)
+    cuda_emulator::fail("a launch on another device's stream");
   const cuda_emulator::Grid grid{{shape.grid.x, shape.grid.y, shape.grid.z},
                                  {shape.block.x, shape.block.y, shape.block.z},
                                  shape.shared_bytes,

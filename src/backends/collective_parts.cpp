@@ -1,0 +1,101 @@
+#include "backends/collective_parts.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace snug::backends {
+namespace {
+
+using program::AllGather;
+using program::AllReduce;
+using program::RankGroup;
+using program::ReduceScatter;
+
+// Of this rank's part of a tensor, so many elements belong to it; the rest is padding.
+int64_t valid_elements(const program::Tensor& whole_or_shard, int64_t first, int64_t elements) {
+  if (!whole_or_shard.whole) return elements;
+  return std::clamp<int64_t>(whole_or_shard.whole->elements() - first, 0, elements);
+}
+
+base::DType sent_type(bool in_bf16, base::DType type) { return in_bf16 ? base::DType::bf16 : type; }
+
+bool updates_shards(const ReduceScatter& reduce) { return reduce.in_place || reduce.accumulate; }
+
+}  // namespace
+
+std::span<const Buffer> results_of(const AllGather& gather, const Invocation& invocation) {
+  return gather.in_place ? invocation.updates : invocation.writes;
+}
+
+std::span<const Buffer> results_of(const ReduceScatter& reduce, const Invocation& invocation) {
+  return updates_shards(reduce) ? invocation.updates : invocation.writes;
+}
+
+std::span<const Buffer> results_of(const AllReduce& /*reduce*/, const Invocation& invocation) {
+  return invocation.updates;
+}
+
+std::vector<comm::GatherPart> parts_of(const AllGather& gather, const Invocation& invocation,
+                                       int rank) {
+  std::vector<comm::GatherPart> parts;
+  const std::span<const Buffer> wholes = results_of(gather, invocation);
+  for (size_t i = 0; i < wholes.size(); ++i) {
+    const int64_t bytes = wholes[i].bytes() / gather.ranks;
+    const std::byte* const shard =
+        gather.in_place ? wholes[i].data + bytes * rank : invocation.reads[i].data;
+    parts.push_back({.shard = shard, .whole = wholes[i].data, .bytes = bytes});
+  }
+  return parts;
+}
+
+std::vector<comm::ReducePart> parts_of(const ReduceScatter& reduce, const Invocation& invocation,
+                                       int rank) {
+  std::vector<comm::ReducePart> parts;
+  const program::OperationView& view = *invocation.view;
+  const std::span<const Buffer> wholes = reduce.in_place ? invocation.updates : invocation.reads;
+  const std::span<const Buffer> shards = results_of(reduce, invocation);
+  const std::vector<program::TensorId>& shard_ids =
+      updates_shards(reduce) ? view.operation.updates : view.operation.writes;
+  for (size_t i = 0; i < wholes.size(); ++i) {
+    const int64_t elements = wholes[i].elements() / reduce.ranks;
+    const int64_t first = elements * rank;
+    std::byte* const shard =
+        reduce.in_place ? wholes[i].data + first * base::size_of(wholes[i].dtype) : shards[i].data;
+    parts.push_back({.whole = wholes[i].data,
+                     .shard = shard,
+                     .elements = elements,
+                     .whole_type = wholes[i].dtype,
+                     .shard_type = shards[i].dtype,
+                     .sent_type = sent_type(reduce.sent_bf16, wholes[i].dtype),
+                     .add = reduce.accumulate,
+                     .valid = valid_elements(view.program.tensor(shard_ids[i]), first, elements)});
+  }
+  return parts;
+}
+
+std::vector<comm::SumPart> parts_of(const AllReduce& reduce, const Invocation& invocation,
+                                    int /*rank*/) {
+  std::vector<comm::SumPart> parts;
+  for (const Buffer& values : invocation.updates)
+    parts.push_back({.values = values.data,
+                     .elements = values.elements(),
+                     .type = values.dtype,
+                     .sent_type = sent_type(reduce.sent_bf16, values.dtype)});
+  return parts;
+}
+
+std::span<std::byte> scratch_of(const Invocation& invocation) {
+  const Buffer& scratch = invocation.workspace;
+  return {scratch.data, scratch.data == nullptr ? 0 : static_cast<size_t>(scratch.bytes())};
+}
+
+comm::Communicator* group_of(const comm::Mesh& mesh, RankGroup group, int32_t ranks) {
+  comm::Communicator* found = group == RankGroup::shards     ? mesh.shards
+                              : group == RankGroup::replicas ? mesh.replicas
+                                                             : mesh.all;
+  SNUG_CHECK_EQ(comm::Mesh::size_of(found), ranks);
+  return found;
+}
+
+}  // namespace snug::backends

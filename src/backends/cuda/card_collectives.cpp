@@ -1,0 +1,188 @@
+#include "backends/cuda/card_collectives.h"
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "backends/collective_parts.h"
+#include "base/error.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::AllGather;
+using program::AllReduce;
+using program::ReduceScatter;
+
+// Of a message that only opens the links: each rank's is as long as an alignment.
+constexpr int64_t kFirstMessageBytes = 256;
+
+// Memory of the device for as long as links are opened.
+class FirstMessages {
+ public:
+  explicit FirstMessages(int64_t bytes) {
+    CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(&data_), static_cast<size_t>(bytes)));
+  }
+  FirstMessages(const FirstMessages&) = delete;
+  FirstMessages& operator=(const FirstMessages&) = delete;
+  ~FirstMessages() { cudaFree(data_); }
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace
+
+CardCollectives::CardCollectives(const comm::Mesh* mesh, double timeout_seconds)
+    : mesh_(mesh != nullptr ? *mesh : comm::Mesh{}), exceptions_(std::uncaught_exceptions()) {
+  CUDA_CHECK(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming));
+  for (comm::Communicator* host : {mesh_.all, mesh_.shards, mesh_.replicas})
+    if (host != nullptr && !groups_.contains(host)) connect(*host, timeout_seconds);
+  if (groups_.empty()) return;
+  stream_.emplace();
+  watch_ = std::make_unique<CollectiveWatch>(
+      CollectiveWatch::Options{.timeout_seconds = timeout_seconds,
+                               .error =
+                                   [this] {
+                                     for (const auto& [host, cards] : groups_)
+                                       if (std::string error = cards->error(); !error.empty())
+                                         return error;
+                                     return std::string();
+                                   },
+                               .let_go = [this](const std::string& reason) { let_go(reason); }});
+  try_messages();
+}
+
+void CardCollectives::connect(comm::Communicator& host, double timeout_seconds) {
+  groups_.emplace(&host, std::make_unique<CardGroup>(host, timeout_seconds));
+}
+
+// So that the memory which links take is counted, and links that do not work are found, before
+// anything is planned.
+void CardCollectives::try_messages() {
+  for (comm::Communicator* host : {mesh_.all, mesh_.shards, mesh_.replicas}) {
+    if (host == nullptr) continue;
+    CardGroup& cards = *groups_.at(host);
+    const int ranks = cards.size();
+    const FirstMessages memory(2 * ranks * kFirstMessageBytes);
+    std::vector<comm::Outgoing> outgoing;
+    std::vector<comm::Incoming> incoming;
+    for (int peer = 0; peer < ranks; ++peer) {
+      if (peer == cards.rank()) continue;
+      std::byte* const received = memory.data() + (ranks + peer) * kFirstMessageBytes;
+      outgoing.push_back({peer, memory.data() + peer * kFirstMessageBytes, kFirstMessageBytes});
+      incoming.push_back({peer, received, kFirstMessageBytes});
+    }
+    const comm::GatherPart gather{.shard = memory.data() + cards.rank() * kFirstMessageBytes,
+                                  .whole = memory.data(),
+                                  .bytes = kFirstMessageBytes};
+    watch_->watch(describe("the first messages"), stream_->get(), [&] {
+      cards.exchange(outgoing, incoming, stream_->get());
+      cards.all_gather({&gather, 1}, stream_->get());
+    });
+    CUDA_CHECK(cudaStreamSynchronize(stream_->get()));
+    watch_->check();
+  }
+}
+
+CardCollectives::~CardCollectives() {
+  if (watch_ != nullptr) {
+    if (std::uncaught_exceptions() > exceptions_) {
+      for (const auto& [host, cards] : groups_) cards->abort();
+    } else {
+      cudaStreamSynchronize(stream_->get());
+    }
+    if (!watch_->has_failed())
+      for (comm::Communicator* host : {mesh_.all, mesh_.shards, mesh_.replicas})
+        if (host != nullptr) groups_.at(host)->close();
+  }
+  watch_.reset();
+  cudaEventDestroy(reached_);
+  for (const auto& [result, begun] : begun_) cudaEventDestroy(begun.ended);
+}
+
+CardGroup* CardCollectives::group(program::RankGroup group, int32_t ranks) {
+  const comm::Communicator* host = group_of(mesh_, group, ranks);
+  return host == nullptr ? nullptr : groups_.at(host).get();
+}
+
+// "rank 1, step 7, all_gather"
+std::string CardCollectives::describe(std::string_view name) const {
+  const comm::Communicator* any = mesh_.all != nullptr      ? mesh_.all
+                                  : mesh_.shards != nullptr ? mesh_.shards
+                                                            : mesh_.replicas;
+  const auto step = any->step();
+  return fmt::format("rank {}{}, {} on the card", any->rank(),
+                     step ? fmt::format(", step {}", *step) : "", name);
+}
+
+void CardCollectives::let_go(const std::string& reason) {
+  for (const auto& [host, cards] : groups_) cards->abort();
+  for (comm::Communicator* host : {mesh_.all, mesh_.shards, mesh_.replicas})
+    if (host != nullptr) host->abort(reason);
+}
+
+template <typename Struct, typename Perform>
+void CardCollectives::queue(const Struct& collective, const Invocation& invocation,
+                            cudaStream_t work, const Perform& perform) {
+  CardGroup* const cards = group(collective.group, collective.ranks);
+  const cudaStream_t own = cards == nullptr ? work : stream_->get();
+  if (own != work) {
+    CUDA_CHECK(cudaEventRecord(reached_, work));
+    CUDA_CHECK(cudaStreamWaitEvent(own, reached_, 0));
+  }
+  const auto parts = parts_of(collective, invocation, cards == nullptr ? 0 : cards->rank());
+  const auto queue_parts = [&] { perform(parts, cards, own); };
+  if (cards == nullptr)
+    queue_parts();
+  else
+    watch_->watch(
+        describe(program::name_of(static_cast<program::Kind>(invocation.attributes->index()))), own,
+        queue_parts);
+  Begun& begun = begun_[results_of(collective, invocation).front().data];
+  if (begun.ended == nullptr)
+    CUDA_CHECK(cudaEventCreateWithFlags(&begun.ended, cudaEventDisableTiming));
+  CUDA_CHECK(cudaEventRecord(begun.ended, own));
+  begun.is_under_way = true;
+  invocation.note_channel(program::Channel::interconnect);
+}
+
+void CardCollectives::begin(const AllGather& gather, const Invocation& invocation,
+                            cudaStream_t work) {
+  queue(gather, invocation, work, [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
+    sums_.all_gather(parts, cards, stream);
+  });
+}
+
+void CardCollectives::begin(const ReduceScatter& reduce, const Invocation& invocation,
+                            cudaStream_t work) {
+  queue(reduce, invocation, work, [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
+    sums_.reduce_scatter(parts, scratch_of(invocation), cards, stream);
+  });
+}
+
+void CardCollectives::begin(const AllReduce& reduce, const Invocation& invocation,
+                            cudaStream_t work) {
+  queue(reduce, invocation, work, [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
+    sums_.all_reduce(parts, scratch_of(invocation), cards, stream);
+  });
+}
+
+bool CardCollectives::await(const Invocation& invocation, cudaStream_t waits, bool ends) {
+  const auto begun = begun_.find(invocation.updates.front().data);
+  if (begun == begun_.end() || !begun->second.is_under_way) return false;
+  CUDA_CHECK(cudaStreamWaitEvent(waits, begun->second.ended, 0));
+  if (ends) begun->second.is_under_way = false;
+  return true;
+}
+
+void CardCollectives::check() {
+  if (watch_ != nullptr) watch_->check();
+}
+
+std::string CardCollectives::library_version() const {
+  return groups_.empty() ? "" : "NCCL " + nccl_version();
+}
+
+}  // namespace snug::backends::cuda

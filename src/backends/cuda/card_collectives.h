@@ -1,0 +1,73 @@
+// What ranks on cards do together, next to the kernels: on a stream of its own, in the order of the
+// program, which is that of all ranks, so that groups never wait for each other in a circle. A
+// collective begins when all that the stream of kernels was given before it is done; its await lets
+// that stream wait for it and no other. Never recorded in a graph. Of one thread; docs/cuda.md.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "backends/backend.h"
+#include "backends/cuda/card_group.h"
+#include "backends/cuda/card_sums.h"
+#include "backends/cuda/collective_watch.h"
+#include "backends/cuda/stream.h"
+#include "comm/mesh.h"
+
+namespace snug::backends::cuda {
+
+class CardCollectives {
+ public:
+  // Connects the groups of the mesh, all ranks at once, before any memory of the device is planned:
+  // what NCCL takes is then known. Null: a rank alone, which needs no NCCL. Throws UserError.
+  // The mesh's communicators must outlive the object.
+  CardCollectives(const comm::Mesh* mesh, double timeout_seconds);
+  CardCollectives(const CardCollectives&) = delete;
+  CardCollectives& operator=(const CardCollectives&) = delete;
+  // Waits for what is under way, and ends the groups with the other ranks; without them where
+  // anything failed.
+  ~CardCollectives();
+
+  // Begins it once all that `work` was given is done. Throws UserError where ranks have failed.
+  void begin(const program::AllGather& gather, const Invocation& invocation, cudaStream_t work);
+  void begin(const program::ReduceScatter& reduce, const Invocation& invocation, cudaStream_t work);
+  void begin(const program::AllReduce& reduce, const Invocation& invocation, cudaStream_t work);
+  // Where what the await updates was begun here, `waits` waits for it; `ends`: nobody else will.
+  // False: it was not begun here.
+  bool await(const Invocation& invocation, cudaStream_t waits, bool ends);
+  // The stream of collectives; `work` for a rank alone.
+  cudaStream_t stream(cudaStream_t work) const { return stream_ ? stream_->get() : work; }
+
+  // Throws UserError with what went wrong, if anything has.
+  void check();
+  // "NCCL 2.28.9", empty for a rank alone.
+  std::string library_version() const;
+  int shard_rank() const { return mesh_.shard(); }
+
+ private:
+  struct Begun {
+    cudaEvent_t ended = nullptr;
+    bool is_under_way = false;
+  };
+  template <typename Struct, typename Perform>
+  void queue(const Struct& collective, const Invocation& invocation, cudaStream_t work,
+             const Perform& perform);
+  void connect(comm::Communicator& host, double timeout_seconds);
+  void try_messages();
+  CardGroup* group(program::RankGroup group, int32_t ranks);
+  std::string describe(std::string_view name) const;
+  void let_go(const std::string& reason);
+
+  const comm::Mesh mesh_;
+  const int exceptions_;  // under way when this was made
+  CardSums sums_;
+  std::optional<Stream> stream_;
+  cudaEvent_t reached_ = nullptr;                      // on `work`: a collective may begin
+  std::unordered_map<const std::byte*, Begun> begun_;  // by the first tensor that it changes
+  std::unordered_map<const comm::Communicator*, std::unique_ptr<CardGroup>> groups_;
+  std::unique_ptr<CollectiveWatch> watch_;
+};
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,43 @@
+// The collectives of a group of ranks on cards, queued on a stream: what comm::Collectives does on
+// the host, with the same bits. Elements that are summed go all-to-all and are added by a kernel of
+// ours in fp32 in the order of the ranks, since NCCL's own sums have an order of their own. Pieces
+// fit the scratch; nothing else is allocated on the card. Of one thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "backends/cuda/card_group.h"
+#include "backends/cuda/kernels/rank_sums.h"
+#include "comm/segments.h"
+
+namespace snug::backends::cuda {
+
+class CardSums {
+ public:
+  // `group`: null where a rank is alone, without NCCL; `scratch` has comm::scratch_bytes() of the
+  // same parts, a multiple of which size they must have on all ranks. Throw UserError.
+  void all_gather(std::span<const comm::GatherPart> parts, CardGroup* group, cudaStream_t stream);
+  void reduce_scatter(std::span<const comm::ReducePart> parts, std::span<std::byte> scratch,
+                      CardGroup* group, cudaStream_t stream);
+  void all_reduce(std::span<const comm::SumPart> parts, std::span<std::byte> scratch,
+                  CardGroup* group, cudaStream_t stream);
+
+ private:
+  void reduce_chunk(std::span<const comm::ReducePart> parts, int64_t count,
+                    std::span<std::byte> scratch, CardGroup& group, cudaStream_t stream);
+  void sum_chunk(std::span<const comm::SumPart> parts, int64_t count, std::span<std::byte> scratch,
+                 CardGroup& group, cudaStream_t stream);
+  void exchange_pieces(int64_t bytes, std::byte* received, CardGroup& group, cudaStream_t stream);
+
+  // Of the call under way; kept, so that their memory is used again.
+  std::vector<comm::Segment> segments_;
+  std::vector<const std::byte*> pieces_;  // by rank, what is sent to it
+  std::vector<Rounding> roundings_;
+  std::vector<RankSum> sums_;
+  std::vector<comm::Outgoing> outgoing_;
+  std::vector<comm::Incoming> incoming_;
+};
+
+}  // namespace snug::backends::cuda

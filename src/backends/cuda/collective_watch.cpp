@@ -1,0 +1,137 @@
+#include "backends/cuda/collective_watch.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPause = std::chrono::milliseconds(20);
+
+bool is_reached(cudaEvent_t event) {
+  const cudaError_t state = cudaEventQuery(event);
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // takes the answer back: it is no error
+    return false;
+  }
+  CUDA_CHECK(state);
+  return true;
+}
+
+}  // namespace
+
+CollectiveWatch::CollectiveWatch(Options options)
+    : options_(std::move(options)), thread_([this] { run(); }) {}
+
+CollectiveWatch::~CollectiveWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  stops_.notify_all();
+  thread_.join();
+  for (const Watched& watched : under_way_) {
+    cudaEventDestroy(watched.begun);
+    cudaEventDestroy(watched.ended);
+  }
+  for (const cudaEvent_t event : free_events_) cudaEventDestroy(event);
+}
+
+cudaEvent_t CollectiveWatch::free_event() {
+  if (free_events_.empty()) {
+    cudaEvent_t event = nullptr;
+    CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return event;
+  }
+  const cudaEvent_t event = free_events_.back();
+  free_events_.pop_back();
+  return event;
+}
+
+void CollectiveWatch::watch(std::string what, cudaStream_t stream,
+                            const std::function<void()>& queue) {
+  check();
+  Watched watched{.what = std::move(what), .begun = nullptr, .ended = nullptr, .seen_begun = {}};
+  {
+    const std::lock_guard lock(mutex_);
+    watched.begun = free_event();
+    watched.ended = free_event();
+  }
+  CUDA_CHECK(cudaEventRecord(watched.begun, stream));
+  std::optional<std::string> error;
+  try {
+    queue();
+  } catch (const base::UserError& caught) {
+    error = fmt::format("{}: {}", watched.what, caught.what());
+  }
+  CUDA_CHECK(cudaEventRecord(watched.ended, stream));
+  {
+    const std::lock_guard lock(mutex_);
+    under_way_.push_back(std::move(watched));
+  }
+  if (!error) return;
+  fail(*error);
+  check();
+}
+
+void CollectiveWatch::check() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw base::UserError(*failure_);
+}
+
+bool CollectiveWatch::has_failed() {
+  const std::lock_guard lock(mutex_);
+  return failure_.has_value();
+}
+
+std::string CollectiveWatch::overdue() {
+  const std::lock_guard lock(mutex_);
+  while (!under_way_.empty() && is_reached(under_way_.front().ended)) {
+    free_events_.push_back(under_way_.front().begun);
+    free_events_.push_back(under_way_.front().ended);
+    under_way_.pop_front();
+  }
+  if (under_way_.empty()) return {};
+  Watched& first = under_way_.front();
+  if (!first.seen_begun && is_reached(first.begun)) first.seen_begun = Clock::now();
+  if (!first.seen_begun) return {};
+  const std::chrono::duration<double> took = Clock::now() - *first.seen_begun;
+  if (took.count() < options_.timeout_seconds) return {};
+  return fmt::format("{}: another rank did not come within {:g} s", first.what,
+                     options_.timeout_seconds);
+}
+
+// "rank 1, step 7, all_gather: ", where one is under way.
+std::string CollectiveWatch::first_under_way() {
+  const std::lock_guard lock(mutex_);
+  return under_way_.empty() ? "" : under_way_.front().what + ": ";
+}
+
+void CollectiveWatch::run() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (stops_.wait_for(lock, kPause, [&] { return is_stopping_; })) return;
+      if (failure_) continue;
+    }
+    std::string reason = overdue();
+    if (const std::string error = options_.error(); reason.empty() && !error.empty())
+      reason = first_under_way() + error;
+    if (!reason.empty()) fail(reason);
+  }
+}
+
+// What is told is known before what is under way ends, so that who waited for it finds it.
+void CollectiveWatch::fail(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = reason;
+  }
+  options_.let_go(reason);
+}
+
+}  // namespace snug::backends::cuda
