@@ -226,7 +226,7 @@ void Collectives::sum_alone(const SumPart& part) {
   }
 }
 
-// All elements of the chunk are dealt out in slices; the last ones are padded with zeros.
+// All elements of the chunk are split into slices; the last ones are padded with zeros.
 void Collectives::sum_chunk(std::span<const SumPart> parts, std::span<std::byte> scratch) {
   const int ranks = transport_.size();
   const SumPart& front = parts[segments_.front().part];

@@ -20,7 +20,7 @@
 
 namespace snug::comm {
 
-// A tensor that is dealt out flat: rank r has elements [r * elements, (r + 1) * elements) of
+// A tensor that is sharded flat: rank r has elements [r * elements, (r + 1) * elements) of
 // `whole`, which has room for all of them. `shard` may be this rank's part of `whole` itself.
 struct GatherPart {
   const void* shard = nullptr;

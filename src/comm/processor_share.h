@@ -1,6 +1,6 @@
-// How many threads each rank has where nobody says: the processors that ranks may use are dealt out
-// among those that may use the same ones. A launcher that binds each rank to processors of its own
-// leaves it all of those; ranks that it does not bind share the machine.
+// How many threads each rank has where nobody says: the processors that ranks may use are shared
+// out among those that may use the same ones. A launcher that binds each rank to processors of its
+// own leaves it all of those; ranks that it does not bind share the machine.
 #pragma once
 
 #include <string>

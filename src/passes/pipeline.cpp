@@ -46,9 +46,10 @@ Program Pipeline::placed(const Program& program, const ShardRole& role,
   if (quantization_)
     p = run("quantize", p, [&](const Program& in) { return quantize(in, *quantization_); });
   p = run("lower", p, [&](const Program& in) { return lower(in, target_); });
-  if (deal_options_.ranks() > 1)
-    p = run("shard", p,
-            [&](const Program& in) { return shard(in, deal_, deal_options_, role, target_); });
+  if (sharding_options_.ranks() > 1)
+    p = run("shard", p, [&](const Program& in) {
+      return shard(in, sharding_, sharding_options_, role, target_);
+    });
   if (streaming_.moves_any()) {
     StreamOptions options = streaming_;
     // It runs once: the memory of copies that begin ahead would be for nothing.

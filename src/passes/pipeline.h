@@ -45,10 +45,10 @@ class Pipeline {
         quantization_(std::move(quantization)),
         streaming_(streaming) {}
 
-  // What of the programs that follow is dealt out to ranks.
-  void deal_out(Deal deal, const DealOptions& options) {
-    deal_ = std::move(deal);
-    deal_options_ = options;
+  // What of the programs that follow is sharded over ranks.
+  void shard_over(Sharding sharding, const ShardingOptions& options) {
+    sharding_ = std::move(sharding);
+    sharding_options_ = options;
   }
 
   // Forward and backward of a micro-batch. With `update`, each optimizer operation of it moves
@@ -75,8 +75,8 @@ class Pipeline {
   bool verify_;
   std::optional<QuantizeOptions> quantization_;
   StreamOptions streaming_;
-  Deal deal_;
-  DealOptions deal_options_;
+  Sharding sharding_;
+  ShardingOptions sharding_options_;
   std::vector<PassRecord> records_;
 };
 

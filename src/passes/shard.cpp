@@ -1,4 +1,4 @@
-// Stages: find where all of a tensor is needed (shard_visits.h); make what is dealt out the rank's
+// Stages: find where all of a tensor is needed (shard_visits.h); make what is sharded the rank's
 // part; walk the list and write it with gathers before the sections that need them, with sums after
 // the sections that end gradients, and with optimizers once their gradients are summed.
 #include "passes/shard.h"
@@ -30,15 +30,15 @@ constexpr int64_t kBucketBytes = int64_t{25} << 20;
 
 class Sharder {
  public:
-  Sharder(const Program& program, const Deal& deal, const DealOptions& options,
+  Sharder(const Program& program, const Sharding& sharding, const ShardingOptions& options,
           const ShardRole& role, const Target& target)
       : input_(program),
-        deal_(deal),
+        sharding_(sharding),
         options_(options),
         role_(role),
-        visits_(find_visits(program, deal, options.weights)),
+        visits_(find_visits(program, sharding, options.weights)),
         result_(program),
-        homes_(program, deal, options.shards, result_),
+        homes_(program, sharding, options.shards, result_),
         collectives_(result_, target) {
     result_.operations.clear();
   }
@@ -121,7 +121,7 @@ class Sharder {
 
   void emit(const Operation& original) {
     Operation operation = original;
-    const bool on_parts = works_on_parts(input_, original, deal_);
+    const bool on_parts = works_on_parts(input_, original, sharding_);
     begin_gradients(original, on_parts);
     const bool is_total_norm = joins_norms(original);
     if (is_total_norm) return emit_norm(original);
@@ -134,14 +134,14 @@ class Sharder {
     if (on_parts) note_changes(original);
   }
 
-  // A gradient that is dealt out is made whole first.
+  // A gradient that is sharded is made whole first.
   void begin_gradients(const Operation& operation, bool on_parts) {
     if (on_parts || operation.phase == Phase::update) return;
     for_each_tensor(operation, [&](TensorId id) {
       const TensorId home = input_.owner(id);
       const std::string& name = input_.tensor(home).name;
-      if (!deal_.is_gradient(name)) return;
-      const bool is_scattered = homes_.is_dealt(home) && !homes_.is_padded(home);
+      if (!sharding_.is_gradient(name)) return;
+      const bool is_scattered = homes_.is_sharded(home) && !homes_.is_padded(home);
       if (is_scattered && homes_.whole(home) == kNone)
         homes_.set_whole(home, homes_.add_whole(home, Role::gradient));
       if (is_scattered || role_.is_last_micro) unsummed_.insert(home);
@@ -152,7 +152,7 @@ class Sharder {
   void note_changes(const Operation& operation) {
     for (const auto* ids : {&operation.writes, &operation.updates})
       for (const TensorId id : *ids) {
-        if (homes_.is_padded(id) && !deal_.is_gradient(input_.tensor(id).name))
+        if (homes_.is_padded(id) && !sharding_.is_gradient(input_.tensor(id).name))
           changed_.push_back(id);
       }
   }
@@ -175,7 +175,7 @@ class Sharder {
   }
 
   void take_gradient(TensorId home) {
-    if (!homes_.is_dealt(home))
+    if (!homes_.is_sharded(home))
       summed_.push_back(home);
     else if (homes_.is_padded(home))
       scattered_in_place_.push_back(home);
@@ -269,7 +269,7 @@ class Sharder {
   }
 
   bool is_part(TensorId id) const {
-    return homes_.is_dealt(id) || deal_.is_part_norm(input_.tensor(id).name);
+    return homes_.is_sharded(id) || sharding_.is_part_norm(input_.tensor(id).name);
   }
 
   TensorId add_norm(std::string name, int64_t count, const Tensor& like) {
@@ -358,8 +358,8 @@ class Sharder {
   };
 
   const Program& input_;
-  const Deal& deal_;
-  const DealOptions& options_;
+  const Sharding& sharding_;
+  const ShardingOptions& options_;
   const ShardRole& role_;
   const ShardVisits visits_;
   Program result_;
@@ -382,9 +382,9 @@ class Sharder {
 
 }  // namespace
 
-Program shard(const Program& program, const Deal& deal, const DealOptions& options,
+Program shard(const Program& program, const Sharding& sharding, const ShardingOptions& options,
               const ShardRole& role, const Target& target) {
-  return options.ranks() == 1 ? program : Sharder(program, deal, options, role, target).run();
+  return options.ranks() == 1 ? program : Sharder(program, sharding, options, role, target).run();
 }
 
 }  // namespace snug::passes

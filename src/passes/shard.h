@@ -1,6 +1,6 @@
-// shard: from a program of one rank to one that every rank of a mesh runs. What is dealt out
-// (deal.h) is gathered before the operations that need all of it, gradients are summed over ranks,
-// and optimizers step the rank's part.
+// shard: from a program of one rank to one that every rank of a mesh runs. What is sharded
+// (sharding.h) is gathered before the operations that need all of it, gradients are summed over
+// ranks, and optimizers step the rank's part.
 //
 //   before   %y = matmul(%x, %w) layer 0
 //            ...
@@ -20,13 +20,13 @@
 
 #include <span>
 
-#include "passes/deal.h"
+#include "passes/sharding.h"
 #include "program/program.h"
 #include "program/target.h"
 
 namespace snug::passes {
 
-// What of a program is a matter of ranks, next to what is dealt out.
+// What of a program is a matter of ranks, next to what is sharded.
 struct ShardRole {
   // A micro-batch after which the gradients of the step are those of all ranks.
   bool is_last_micro = false;
@@ -35,8 +35,8 @@ struct ShardRole {
 };
 
 // Of a lowered program.
-program::Program shard(const program::Program& program, const Deal& deal,
-                       const DealOptions& options, const ShardRole& role,
+program::Program shard(const program::Program& program, const Sharding& sharding,
+                       const ShardingOptions& options, const ShardRole& role,
                        const program::Target& target);
 
 }  // namespace snug::passes

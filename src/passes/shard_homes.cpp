@@ -8,25 +8,27 @@ namespace snug::passes {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-ShardHomes::ShardHomes(const Program& input, const Deal& deal, int32_t shards, Program& result)
+ShardHomes::ShardHomes(const Program& input, const Sharding& sharding, int32_t shards,
+                       Program& result)
     : input_(input), shards_(shards), result_(result) {
-  for (size_t id = 0; id < input.tensors.size(); ++id) make_home(static_cast<TensorId>(id), deal);
+  for (size_t id = 0; id < input.tensors.size(); ++id)
+    make_home(static_cast<TensorId>(id), sharding);
 }
 
-void ShardHomes::make_home(TensorId id, const Deal& deal) {
+void ShardHomes::make_home(TensorId id, const Sharding& sharding) {
   const Tensor& original = input_.tensor(id);
-  const auto dealt = deal.find(original.name);
-  if (!dealt || original.is_view()) return;
+  const auto sharded = sharding.find(original.name);
+  if (!sharded || original.is_view()) return;
   Tensor& home = result_.tensor(id);
   home.whole = original.shape;
-  home.shape = {dealt->is_padded ? dealt->elements * shards_ : dealt->elements};
-  home.rank_step = dealt->is_padded ? 0 : dealt->elements;
-  dealt_[id] = *dealt;
+  home.shape = {sharded->is_padded ? sharded->elements * shards_ : sharded->elements};
+  home.rank_step = sharded->is_padded ? 0 : sharded->elements;
+  sharded_[id] = *sharded;
 }
 
 bool ShardHomes::is_padded(TensorId home) const {
-  const auto dealt = dealt_.find(home);
-  return dealt != dealt_.end() && dealt->second.is_padded;
+  const auto sharded = sharded_.find(home);
+  return sharded != sharded_.end() && sharded->second.is_padded;
 }
 
 TensorId ShardHomes::whole(TensorId home) const {
@@ -42,7 +44,7 @@ TensorId ShardHomes::add(Tensor tensor) {
 TensorId ShardHomes::add_whole(TensorId home, Role role) {
   Tensor whole = result_.tensor(home);
   whole.name = fmt::format("{}.whole.{}", whole.name, result_.tensors.size());
-  whole.shape = {dealt_.at(home).elements * shards_};
+  whole.shape = {sharded_.at(home).elements * shards_};
   whole.role = role;
   whole.lifetime = Lifetime::program;
   whole.rank_step = 0;
@@ -66,7 +68,7 @@ TensorId ShardHomes::view_on(TensorId seen, TensorId base) {
 TensorId ShardHomes::own_part(TensorId home) {
   const auto [entry, is_new] = own_parts_.try_emplace(home, kNone);
   if (!is_new) return entry->second;
-  const int64_t elements = dealt_.at(home).elements;
+  const int64_t elements = sharded_.at(home).elements;
   Tensor part = result_.tensor(home);
   part.name = fmt::format("{}.own", part.name);
   part.shape = {elements};
@@ -76,7 +78,7 @@ TensorId ShardHomes::own_part(TensorId home) {
 
 TensorId ShardHomes::operand(TensorId id, bool on_parts) {
   const TensorId home = input_.owner(id);
-  if (!is_dealt(home)) return id;
+  if (!is_sharded(home)) return id;
   if (on_parts) return is_padded(home) ? own_part(home) : home;
   if (is_padded(home)) return view_on(id, home);
   SNUG_CHECK(whole(home) != kNone, "all of {} is not there", input_.tensor(home).name);

@@ -1,26 +1,26 @@
-// The tensors of a program in which some are dealt out: what of each lasts, and what stands for it
+// The tensors of a program in which some are sharded: what of each lasts, and what stands for it
 // in an operation that works on the rank's part or on all of it.
 #pragma once
 
 #include <map>
 #include <utility>
 
-#include "passes/deal.h"
+#include "passes/sharding.h"
 #include "program/program.h"
 
 namespace snug::passes {
 
 class ShardHomes {
  public:
-  // Makes what is dealt out of `input` the rank's part in `result`, which has the same tensors, or
+  // Makes what is sharded of `input` the rank's part in `result`, which has the same tensors, or
   // pads it. Both must outlive the object.
-  ShardHomes(const program::Program& input, const Deal& deal, int32_t shards,
+  ShardHomes(const program::Program& input, const Sharding& sharding, int32_t shards,
              program::Program& result);
 
-  bool is_dealt(program::TensorId home) const { return dealt_.contains(home); }
+  bool is_sharded(program::TensorId home) const { return sharded_.contains(home); }
   bool is_padded(program::TensorId home) const;
 
-  // Memory within the program for all of a tensor that is dealt out.
+  // Memory within the program for all of a tensor that is sharded.
   program::TensorId add_whole(program::TensorId home, program::Role role);
   // Says where all of it is from here on; kNone: nowhere.
   void set_whole(program::TensorId home, program::TensorId whole) { wholes_[home] = whole; }
@@ -30,7 +30,7 @@ class ShardHomes {
   program::TensorId operand(program::TensorId id, bool on_parts);
 
  private:
-  void make_home(program::TensorId id, const Deal& deal);
+  void make_home(program::TensorId id, const Sharding& sharding);
   program::TensorId add(program::Tensor tensor);
   program::TensorId view_on(program::TensorId seen, program::TensorId base);
   program::TensorId own_part(program::TensorId home);
@@ -38,7 +38,7 @@ class ShardHomes {
   const program::Program& input_;
   const int32_t shards_;
   program::Program& result_;
-  std::map<program::TensorId, Dealt> dealt_;  // by home
+  std::map<program::TensorId, ShardedTensor> sharded_;  // by home
   std::map<program::TensorId, program::TensorId> wholes_;
   std::map<std::pair<program::TensorId, program::TensorId>, program::TensorId> views_;
   std::map<program::TensorId, program::TensorId> own_parts_;

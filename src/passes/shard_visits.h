@@ -1,4 +1,4 @@
-// Where a program needs all of what is dealt out: the stretches of its list, and the sections into
+// Where a program needs all of what is sharded: the stretches of its list, and the sections into
 // which they fall. A section is the operations of one layer in one direction, forward or backward;
 // what belongs to no layer is one by itself.
 #pragma once
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "passes/deal.h"
+#include "passes/sharding.h"
 #include "program/program.h"
 
 namespace snug::passes {
@@ -21,14 +21,15 @@ struct WholeVisit {
 struct ShardVisits {
   std::vector<int32_t> section_of;    // by operation
   std::vector<WholeVisit> weights;    // in the order of their first sections
-  std::vector<WholeVisit> gradients;  // of what is trained, dealt out or not
+  std::vector<WholeVisit> gradients;  // of what is trained, sharded or not
 };
 
 // Whether an operation works on the parts of tensors that a rank holds, as optimizers do: all that
-// it touches is dealt out, or a single number.
+// it touches is sharded, or a single number.
 bool works_on_parts(const program::Program& program, const program::Operation& operation,
-                    const Deal& deal);
+                    const Sharding& sharding);
 
-ShardVisits find_visits(const program::Program& program, const Deal& deal, WeightDealing weights);
+ShardVisits find_visits(const program::Program& program, const Sharding& sharding,
+                        WeightSharding weights);
 
 }  // namespace snug::passes

@@ -50,7 +50,7 @@ bool lies_on_host(const Job& job, std::initializer_list<Role> roles) {
 
 std::optional<RankFigures> rank_figures(const TrainingInputs& inputs, const TrainingSpec& spec,
                                         const Job& job) {
-  const passes::DealOptions& grid = spec.ranks;
+  const passes::ShardingOptions& grid = spec.ranks;
   if (grid.ranks() == 1) return std::nullopt;
   RankFigures figures{.strategy = std::string(base::word_of(inputs.recipe.strategy)),
                       .ranks = grid.ranks(),

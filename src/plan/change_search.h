@@ -2,7 +2,7 @@
 //
 // Changes come in classes, the first class with one that fits wins, and inside it the fastest:
 //   0  the same numbers: what is recomputed, what waits on the host (where that is not the device's
-//      memory), what is dealt out to several devices, and micro-batches split into more
+//      memory), what is sharded over several devices, and micro-batches split into more
 //      accumulation steps
 //   1  other element types: bf16 compute, optim=adamw_bf16, optim=adamw_8bit, double_quant
 //   2  max_length halved, as little as needed

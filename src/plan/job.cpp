@@ -65,7 +65,8 @@ class TrainingPlanner {
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
     Program update =
         methods::update(job_.trainables, methods::random_sites(forward, trainable), spec_.update);
-    pipeline_.deal_out(passes::Deal(stored(forward), job_.trainables, spec_.ranks), spec_.ranks);
+    pipeline_.shard_over(passes::Sharding(stored(forward), job_.trainables, spec_.ranks),
+                         spec_.ranks);
     add_micros(forward, trainable, spec_.update_in_backward ? &update : nullptr);
     const Tensor& loss = tensor_of(forward, program::kLossName);
     add(pipeline_.plain(update, std::array{loss, tensor_of(update, program::kGradientNormName)},
@@ -129,9 +130,9 @@ class TrainingPlanner {
   };
   void add_micro(const Program& forward, const std::vector<TensorId>& trainable, const Micro& micro,
                  Program* update) {
-    // Sums over ranks add up what is dealt out as it is made.
+    // Sums over ranks add up what is sharded as it is made.
     const bool scattered =
-        spec_.ranks.deals_state() && spec_.ranks.gradients == passes::GradientDealing::scattered;
+        spec_.ranks.shards_state() && spec_.ranks.gradients == passes::GradientSharding::scattered;
     const passes::DifferentiateOptions gradients{
         .gradient = spec_.update.gradient,
         .accumulate = micro.accumulate,

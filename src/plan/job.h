@@ -33,7 +33,7 @@ struct TrainingSpec {
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
   bool activation_offloading = false;  // needs recompute all_but_attention or layer
   passes::StreamOptions streaming{};   // what lies in host memory
-  passes::DealOptions ranks{};         // what is dealt out to which ranks
+  passes::ShardingOptions ranks{};     // what is sharded over which ranks
   int64_t rows = 1;                    // a micro-batch of a rank
   int64_t row_tokens = 1024;
   int64_t longest_document = 0;     // tokens; 0: row_tokens. longrope and attention follow it

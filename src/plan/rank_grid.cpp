@@ -10,33 +10,34 @@ namespace {
 
 using formats::Recipe;
 using formats::Strategy;
-using passes::DealOptions;
-using passes::GradientDealing;
-using passes::WeightDealing;
+using passes::GradientSharding;
+using passes::ShardingOptions;
+using passes::WeightSharding;
 
 bool is_hybrid(Strategy strategy) {
   return strategy == Strategy::hybrid_shard_grad_op || strategy == Strategy::hybrid_full_shard;
 }
 
-WeightDealing weights_of(Strategy strategy) {
+WeightSharding weights_of(Strategy strategy) {
   switch (strategy) {
     case Strategy::shard_grad_op:
     case Strategy::hybrid_shard_grad_op:
-      return WeightDealing::program_by_program;
+      return WeightSharding::program_by_program;
     case Strategy::full_shard:
     case Strategy::hybrid_full_shard:
-      return WeightDealing::layer_by_layer;
+      return WeightSharding::layer_by_layer;
     case Strategy::ddp:
     case Strategy::zero1:
     case Strategy::zero2:
       break;
   }
-  return WeightDealing::whole;
+  return WeightSharding::whole;
 }
 
-GradientDealing gradients_of(Strategy strategy) {
-  if (strategy == Strategy::ddp) return GradientDealing::summed;
-  return strategy == Strategy::zero1 ? GradientDealing::scattered_last : GradientDealing::scattered;
+GradientSharding gradients_of(Strategy strategy) {
+  if (strategy == Strategy::ddp) return GradientSharding::summed;
+  return strategy == Strategy::zero1 ? GradientSharding::scattered_last
+                                     : GradientSharding::scattered;
 }
 
 passes::Prefetch prefetch_of(formats::Prefetch prefetch) {
@@ -73,8 +74,8 @@ int64_t shards_of(const Recipe& recipe, int64_t ranks) {
 
 }  // namespace
 
-DealOptions rank_grid(const Recipe& recipe) {
-  DealOptions options;
+ShardingOptions rank_grid(const Recipe& recipe) {
+  ShardingOptions options;
   const int64_t ranks = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
   if (ranks > std::numeric_limits<int32_t>::max() / 2)
     recipe.fail("devices", fmt::format("makes {} ranks, which is more than can be counted", ranks));

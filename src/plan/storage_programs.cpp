@@ -216,10 +216,10 @@ class LoadPlanner {
     load_.set_largest(blocks, nested);
   }
 
-  // Scales that one rank sees of a weight: all, with the padding of those that are dealt out.
+  // Scales that one rank sees of a weight: all, with the padding of those that are sharded.
   int64_t gathered_blocks(const models::Weight& weight) const {
     const Tensor& absmax = tensors_.at(passes::absmax_name(weight.name));
-    return absmax.shape.elements() * (absmax.is_dealt() ? origin_.shards : 1);
+    return absmax.shape.elements() * (absmax.is_sharded() ? origin_.shards : 1);
   }
 
   Fill initial_values(const models::Weight& weight) const {

@@ -16,7 +16,7 @@
 //   stage   pinned, where the host does not reach the device: what is on its way to or from it
 //   absmax  pinned: the scales of a whole weight that is quantised, where it is nested or the host
 //           does not reach the device, since all are needed first, and looked at; of a weight that
-//           is dealt out those of all ranks, padding too
+//           is sharded those of all ranks, padding too
 //   values  device, where the host does not reach it: a slot's values, which are quantised there
 //   scales  device, likewise: their scales, of a nested weight
 #pragma once
@@ -46,7 +46,7 @@ struct Origin {
   std::optional<int64_t> init_seed;  // initial values of this seed; nothing: files
   bool adapter_in_files = false;     // else initial values of the seed below
   int64_t adapter_seed = 0;
-  int32_t shards = 1;  // ranks among which weights may be dealt
+  int32_t shards = 1;  // ranks among which weights may be sharded
 };
 
 // For a job whose other programs are made: load, and load_adapter where there is an adapter.

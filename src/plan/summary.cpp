@@ -81,8 +81,7 @@ std::string waiting_text(const PlanDocument& document) {
 std::string ranks_text(const RankFigures& ranks, const PlanDocument& document) {
   std::string text = fmt::format("\n  ranks        {} by {}, {} on each machine", ranks.ranks,
                                  ranks.strategy, ranks.node_ranks);
-  if (ranks.shards > 1)
-    text += fmt::format("; a rank holds 1/{} of what is dealt out", ranks.shards);
+  if (ranks.shards > 1) text += fmt::format("; a rank holds 1/{} of what is sharded", ranks.shards);
   if (ranks.shards > 1 && ranks.replicas > 1)
     text += fmt::format(", in {} replicas", ranks.replicas);
   text += fmt::format("\n    a machine  {:>12} of host memory",

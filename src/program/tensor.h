@@ -91,14 +91,14 @@ struct Tensor {
   Lifetime lifetime = Lifetime::program;
   int32_t layer = -1;  // -1: belongs to no layer
   View view;           // view.base == kNone: owns its bytes
-  // Of a tensor that is dealt out flat to ranks: the shape of it all. `shape` is then that of the
+  // Of a tensor that is sharded flat over ranks: the shape of it all. `shape` is then that of the
   // elements which a rank holds, side by side; those after the last one of it all are 0.
   std::optional<Shape> whole{};
   // Rank r holds elements from r * rank_step on; 0: each rank holds all, padded for a gather.
   int64_t rank_step = 0;
   bool is_view() const { return view.base != kNone; }
   // Whether this rank may hold only a part of it all, or it all with padding.
-  bool is_dealt() const { return whole.has_value(); }
+  bool is_sharded() const { return whole.has_value(); }
   int64_t bytes() const { return shape.elements() * base::size_of(dtype); }
   bool operator==(const Tensor&) const = default;
 };

@@ -73,7 +73,7 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
   }
   const formats::Recipe as_launched = settled(recipe, ranks.launch_);
   check_size(as_launched, ranks.launch_);
-  const passes::DealOptions grid = plan::rank_grid(as_launched);
+  const passes::ShardingOptions grid = plan::rank_grid(as_launched);
   if (ranks.launch_.size == 1) return ranks;
   ranks.world_ = comm::connect(
       ranks.launch_, {.timeout = std::chrono::seconds(recipe.timeout_seconds), .mpi_folder = {}});

@@ -111,7 +111,7 @@ void Performance::operator()(const program::Read&) {
 void Performance::queue_part(const FilePart& part, const Tensor& tensor, const Buffer& held) {
   Transfer transfer{part.source, held};
   transfer.is_counted = counts(tensor.rank_step > 0);
-  if (part.first || tensor.is_dealt()) {
+  if (part.first || tensor.is_sharded()) {
     const int64_t part_first = part.first.value_or(0);
     const int64_t part_elements = part.source->info->elements();
     transfer.whole = part.first ? program::Shape{part_elements} : whole_shape(tensor);
@@ -133,7 +133,7 @@ void Performance::zero_padding() {
 
 StoredWeight Performance::stored(const std::string& name) const {
   StoredWeight stored = stored_weight(executor_, name);
-  stored.is_part = program_.tensor(operation_->writes.front()).is_dealt();
+  stored.is_part = program_.tensor(operation_->writes.front()).is_sharded();
   return stored;
 }
 

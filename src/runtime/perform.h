@@ -2,7 +2,7 @@
 // files, made, and set, in the order of the list. What is to be read between two others is read
 // together: one thread reads ahead while another converts or quantises (read_tensors.h). What is
 // done is noted, as backends note what they run, and held against the program (trace_check.h).
-// Of what is dealt out each rank reads or makes its part, and padding becomes 0. The absmax of a
+// Of what is sharded each rank reads or makes its part, and padding becomes 0. The absmax of a
 // double quantised weight are gathered, since its scales are read with the mean over all of them.
 // Programs that save are walked by save_tensors.h.
 //

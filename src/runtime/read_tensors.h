@@ -5,7 +5,7 @@
 // other programs' tensors.
 // What is read is looked at while it is in the cache: its checksums, and that floats are finite.
 //
-// Of a tensor that is dealt out to ranks a range is read. Pieces of checksums that reach beyond it
+// Of a tensor that is sharded over ranks a range is read. Pieces of checksums that reach beyond it
 // are looked at to their ends: for the digest by the rank that has the first byte of the piece, so
 // that each counts once and a digest does not depend on the number of ranks; where the range is
 // verified by every rank that has some of the piece. No byte is read more than twice for digests.

@@ -33,7 +33,7 @@ struct Saved {
   std::vector<backends::Trace> traces;  // likewise
 };
 // Of a program of `write` operations. Where several ranks hold a replica's tensors each writes its
-// part of what is dealt out or padded, and the first of them the others (tensor_part.h).
+// part of what is sharded or padded, and the first of them the others (tensor_part.h).
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor);
 
 // Performs a program that saves: writes FOLDER/STEM.safetensors, or shards with an index beyond

@@ -19,7 +19,7 @@ struct StoredWeight {
   backends::Buffer nested_map;
   backends::Buffer nested_offset;
   base::DType compute = base::DType::bf16;  // of the job
-  bool is_part = false;                     // of what is dealt out: the buffers are a rank's
+  bool is_part = false;                     // of what is sharded: the buffers are a rank's
   bool nested() const { return nested_map.data != nullptr; }
 };
 

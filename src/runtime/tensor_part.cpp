@@ -29,7 +29,7 @@ int64_t valid_elements(const Tensor& tensor, int64_t first, int64_t elements) {
 }  // namespace
 
 Buffer held_part(const Tensor& tensor, const Buffer& buffer) {
-  if (!tensor.is_dealt()) return buffer;
+  if (!tensor.is_sharded()) return buffer;
   return slice(buffer, 0, valid_elements(tensor, buffer.first, buffer.elements()));
 }
 
@@ -41,7 +41,7 @@ Buffer padding(const Tensor& tensor, const Buffer& buffer) {
 Buffer written_part(const Tensor& tensor, const Buffer& buffer, const comm::Mesh& mesh) {
   const int shards = comm::Mesh::size_of(mesh.shards);
   if (shards == 1) return held_part(tensor, buffer);
-  if (!tensor.is_dealt()) return mesh.shard() == 0 ? buffer : slice(buffer, 0, 0);
+  if (!tensor.is_sharded()) return mesh.shard() == 0 ? buffer : slice(buffer, 0, 0);
   if (tensor.rank_step > 0) return held_part(tensor, buffer);
   const int64_t elements = buffer.elements() / shards;
   SNUG_CHECK_EQ(elements * shards, buffer.elements());

@@ -1,4 +1,4 @@
-// What of a tensor that is dealt out or padded (program::Tensor::whole) a rank has: which of its
+// What of a tensor that is sharded or padded (program::Tensor::whole) a rank has: which of its
 // memory holds elements of the tensor, which is padding, and which of them it writes to files.
 #pragma once
 
@@ -14,13 +14,13 @@ namespace snug::runtime {
 backends::Buffer slice(const backends::Buffer& buffer, int64_t begin, int64_t elements);
 
 // The elements of the tensor that lie in its buffer on this rank, flat, `first` the place of the
-// first of them in the whole. A tensor that is not dealt out is its buffer.
+// first of them in the whole. A tensor that is not sharded is its buffer.
 backends::Buffer held_part(const program::Tensor& tensor, const backends::Buffer& buffer);
 // What is left of the buffer.
 backends::Buffer padding(const program::Tensor& tensor, const backends::Buffer& buffer);
 
 // What of it this rank writes where the ranks of a replica write a tensor together: its part of
-// what is dealt out or padded; all of another tensor on the first of them, and nothing on others.
+// what is sharded or padded; all of another tensor on the first of them, and nothing on others.
 backends::Buffer written_part(const program::Tensor& tensor, const backends::Buffer& buffer,
                               const comm::Mesh& mesh);
 

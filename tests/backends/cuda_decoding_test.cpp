@@ -1,4 +1,4 @@
-// Attention while decoding on the CUDA backend: when its keys are dealt to several blocks, what
+// Attention while decoding on the CUDA backend: when its keys are split over several blocks, what
 // scratch that takes, and that it agrees with the prefill, which other kernels compute.
 #include <gtest/gtest.h>
 

@@ -15,12 +15,12 @@
 namespace snug::plan {
 namespace {
 
-using passes::DealOptions;
-using passes::GradientDealing;
-using passes::WeightDealing;
+using passes::GradientSharding;
+using passes::ShardingOptions;
+using passes::WeightSharding;
 using program::RankGroup;
 
-DealOptions grid_of(std::vector<std::string> words) {
+ShardingOptions grid_of(std::vector<std::string> words) {
   words.emplace_back("model=smollm2-135m");
   return rank_grid(formats::load_recipe("", words));
 }
@@ -31,25 +31,25 @@ TEST(RankGrid, IsOneRankWithoutDevices) {
 }
 
 TEST(RankGrid, FollowsTheStrategy) {
-  const DealOptions ddp = grid_of({"devices=4", "strategy=ddp"});
+  const ShardingOptions ddp = grid_of({"devices=4", "strategy=ddp"});
   EXPECT_EQ(ddp.shards, 1);
   EXPECT_EQ(ddp.replicas, 4);
-  EXPECT_FALSE(ddp.deals_state());
-  const DealOptions zero2 = grid_of({"devices=4", "zero_stage=2"});
-  EXPECT_TRUE(zero2.deals_state());
-  EXPECT_FALSE(zero2.deals_weights());
-  const DealOptions full = grid_of({"devices=4", "nodes=2", "strategy=full_shard"});
+  EXPECT_FALSE(ddp.shards_state());
+  const ShardingOptions zero2 = grid_of({"devices=4", "zero_stage=2"});
+  EXPECT_TRUE(zero2.shards_state());
+  EXPECT_FALSE(zero2.shards_weights());
+  const ShardingOptions full = grid_of({"devices=4", "nodes=2", "strategy=full_shard"});
   EXPECT_EQ(full.shards, 8);
-  EXPECT_EQ(full.weights, WeightDealing::layer_by_layer);
+  EXPECT_EQ(full.weights, WeightSharding::layer_by_layer);
   EXPECT_EQ(full.nodes_of(RankGroup::shards), 2);
 }
 
 TEST(RankGrid, HybridsShardWithinAMachine) {
-  const DealOptions grid = grid_of({"devices=4", "nodes=3", "strategy=hybrid_shard_grad_op"});
+  const ShardingOptions grid = grid_of({"devices=4", "nodes=3", "strategy=hybrid_shard_grad_op"});
   EXPECT_EQ(grid.shards, 4);
   EXPECT_EQ(grid.replicas, 3);
-  EXPECT_EQ(grid.weights, WeightDealing::program_by_program);
-  EXPECT_EQ(grid.gradients, GradientDealing::scattered);
+  EXPECT_EQ(grid.weights, WeightSharding::program_by_program);
+  EXPECT_EQ(grid.gradients, GradientSharding::scattered);
   EXPECT_EQ(grid.nodes_of(RankGroup::shards), 1);
   EXPECT_EQ(grid.nodes_of(RankGroup::replicas), 3);
   EXPECT_EQ(grid.nodes_of(RankGroup::all), 3);

@@ -17,28 +17,28 @@
 namespace snug::plan {
 namespace {
 
-using passes::DealOptions;
-using passes::GradientDealing;
+using passes::GradientSharding;
 using passes::Prefetch;
-using passes::WeightDealing;
+using passes::ShardingOptions;
+using passes::WeightSharding;
 
 struct Strategy {
   const char* name;
-  bool deals;
-  WeightDealing weights;
-  GradientDealing gradients;
+  bool shards;
+  WeightSharding weights;
+  GradientSharding gradients;
 };
 
 const std::vector<Strategy> kStrategies{
-    {"ddp", false, WeightDealing::whole, GradientDealing::summed},
-    {"zero1", true, WeightDealing::whole, GradientDealing::scattered_last},
-    {"zero2", true, WeightDealing::whole, GradientDealing::scattered},
-    {"shard_grad_op", true, WeightDealing::program_by_program, GradientDealing::scattered},
-    {"full_shard", true, WeightDealing::layer_by_layer, GradientDealing::scattered}};
+    {"ddp", false, WeightSharding::whole, GradientSharding::summed},
+    {"zero1", true, WeightSharding::whole, GradientSharding::scattered_last},
+    {"zero2", true, WeightSharding::whole, GradientSharding::scattered},
+    {"shard_grad_op", true, WeightSharding::program_by_program, GradientSharding::scattered},
+    {"full_shard", true, WeightSharding::layer_by_layer, GradientSharding::scattered}};
 
-DealOptions options_of(const Strategy& strategy, int32_t shards, int32_t replicas) {
-  return {.shards = strategy.deals ? shards : 1,
-          .replicas = strategy.deals ? replicas : shards * replicas,
+ShardingOptions options_of(const Strategy& strategy, int32_t shards, int32_t replicas) {
+  return {.shards = strategy.shards ? shards : 1,
+          .replicas = strategy.shards ? replicas : shards * replicas,
           .weights = strategy.weights,
           .gradients = strategy.gradients,
           .prefetch = Prefetch::pre,
@@ -100,7 +100,7 @@ TEST(Ranks, EveryStrategyMakesSoundPrograms) {
             }
 }
 
-// What is dealt out may lie in host memory too: a rank's part streams.
+// What is sharded may lie in host memory too: a rank's part streams.
 TEST(Ranks, EveryStrategyStreamsItsParts) {
   const NullTarget target;
   for (const Strategy& strategy : kStrategies)

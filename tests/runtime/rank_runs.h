@@ -28,24 +28,24 @@ inline models::ModelConfig rank_model() {
   return config;
 }
 
-// Everything is dealt out that may be.
-inline passes::DealOptions full_shard(int ranks) {
+// Everything is sharded that may be.
+inline passes::ShardingOptions full_shard(int ranks) {
   return {.shards = ranks,
-          .weights = passes::WeightDealing::layer_by_layer,
-          .gradients = passes::GradientDealing::scattered,
+          .weights = passes::WeightSharding::layer_by_layer,
+          .gradients = passes::GradientSharding::scattered,
           .threshold_elements = 1};
 }
 
 // Every rank has all weights, which are padded, and a part of the optimizer's state.
-inline passes::DealOptions shard_state(int ranks) {
+inline passes::ShardingOptions shard_state(int ranks) {
   return {.shards = ranks,
-          .weights = passes::WeightDealing::whole,
-          .gradients = passes::GradientDealing::scattered,
+          .weights = passes::WeightSharding::whole,
+          .gradients = passes::GradientSharding::scattered,
           .threshold_elements = 1};
 }
 
 // Calls `run` as each rank; what each threw, empty where it did not.
-inline std::vector<std::string> on_ranks(TinyOptions options, const passes::DealOptions& ranks,
+inline std::vector<std::string> on_ranks(TinyOptions options, const passes::ShardingOptions& ranks,
                                          const std::function<void(TinyRun&, int)>& run) {
   options.ranks = ranks;
   options.threads = 1;

@@ -48,15 +48,15 @@ TinyOptions small(plan::MethodKind method, methods::OptimizerKind optimizer) {
 
 TinyOptions small() { return small(plan::MethodKind::full, methods::OptimizerKind::adamw); }
 
-void save(const TinyOptions& options, const passes::DealOptions& ranks, const fs::path& output_dir,
-          int64_t step) {
+void save(const TinyOptions& options, const passes::ShardingOptions& ranks,
+          const fs::path& output_dir, int64_t step) {
   expect_no_errors(on_ranks(options, ranks, [&](TinyRun& run, int) {
     fill_saved(run, step);
     save_checkpoint(options_for(run, output_dir), state_at(step), run.executor());
   }));
 }
 
-void expect_restored(const TinyOptions& options, const passes::DealOptions& ranks,
+void expect_restored(const TinyOptions& options, const passes::ShardingOptions& ranks,
                      const fs::path& checkpoint, int64_t step) {
   TinyRun expected(options);
   fill_saved(expected, step);

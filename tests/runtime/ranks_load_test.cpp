@@ -1,5 +1,5 @@
 // Ranks read and make their parts of weights: together they hold the bytes that one rank holds, and
-// read each byte of what is dealt out once.
+// read each byte of what is sharded once.
 #include <gtest/gtest.h>
 
 #include <atomic>

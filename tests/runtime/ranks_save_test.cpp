@@ -52,7 +52,7 @@ TEST(RanksSave, TheBytesThatOneRankSaves) {
     save(folder / "one", one);
     const auto expected = contents(folder / "one");
     int number = 0;
-    for (const passes::DealOptions& ranks : {full_shard(2), full_shard(5), shard_state(3)}) {
+    for (const passes::ShardingOptions& ranks : {full_shard(2), full_shard(5), shard_state(3)}) {
       const fs::path path = folder / fmt::format("ranks-{}", number++);
       expect_no_errors(on_ranks(options, ranks, [&](TinyRun& run, int) {
         fill_saved(run, 3);

@@ -58,7 +58,7 @@ struct TinyOptions {
   std::optional<int64_t> init_seed{};  // weights are made; nothing: read
   bool adapter_in_files = false;
   int64_t adapter_seed = 0;  // where it is made
-  passes::DealOptions ranks{};
+  passes::ShardingOptions ranks{};
   const comm::Mesh* mesh = nullptr;  // of those ranks
 };
 

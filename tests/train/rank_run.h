@@ -139,7 +139,7 @@ inline RankRun run_on_ranks(std::vector<std::string> words, int ranks, int64_t s
   for (int rank = 0; rank < ranks; ++rank)
     run.sent_bytes[static_cast<size_t>(rank)] =
         of_rank[static_cast<size_t>(rank)].sent_bytes[static_cast<size_t>(rank)];
-  // Each rank knows its own elements of what is dealt out.
+  // Each rank knows its own elements of what is sharded.
   for (auto& [name, whole] : run.weights)
     for (size_t i = 0; i < whole.size(); ++i)
       for (const RankRun& other : of_rank)

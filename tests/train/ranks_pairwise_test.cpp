@@ -18,7 +18,7 @@ constexpr int64_t kSteps = 20;
 constexpr double kMaxLossDistance = 1e-5;
 constexpr double kMaxWeightDistance = 2e-5;
 
-// Three layers that are dealt out in parts on 8 ranks, quantised ones in parts on 2.
+// Three layers that are sharded on 8 ranks, quantised ones in parts on 2.
 constexpr const char* kShape = R"({
   "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 128,
   "intermediate_size": 352, "num_hidden_layers": 3, "num_attention_heads": 4,
@@ -98,7 +98,7 @@ std::vector<Case> cases_of(const std::string& compute, uint32_t seed) {
   return cases;
 }
 
-// How the rows of a step are dealt out in time and over ranks.
+// How the rows of a step are spread over time and ranks.
 struct Rows {
   int ranks = 1;
   int rows = 1;

@@ -1,5 +1,5 @@
 // Training on several ranks follows the curve of one rank with the same rows, whatever the strategy
-// deals out, and gives the same bits on a second run.
+// shards, and gives the same bits on a second run.
 #include "rank_run.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Decoding: from an operation to the kernels that deal its keys to several blocks.
+// Decoding: from an operation to the kernels that split its keys over several blocks.
 #pragma once
 
 #include "backends/backend.h"

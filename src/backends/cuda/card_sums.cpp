@@ -156,7 +156,7 @@ void CardSums::all_reduce(std::span<const SumPart> parts, std::span<std::byte> s
   }
 }
 
-// All elements of the chunk are dealt out in slices; the last ones are padded with zeros. The sums
+// All elements of the chunk are split into slices; the last ones are padded with zeros. The sums
 // of this rank's slice lie where its own piece did, so that all can be gathered in place.
 void CardSums::sum_chunk(std::span<const SumPart> parts, int64_t count,
                          std::span<std::byte> scratch, CardGroup& group, cudaStream_t stream) {

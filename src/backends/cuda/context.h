@@ -29,7 +29,7 @@ struct Device {
 };
 
 // Takes the device of that number, and the first where the process sees but one, as it does where a
-// launcher has dealt them out. Throws UserError where there is none, or no driver.
+// launcher has assigned them. Throws UserError where there is none, or no driver.
 Device open_device(int number = 0);
 
 // Whether an environment variable that says on or off is on, as it is by default. Throws UserError

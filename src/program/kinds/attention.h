@@ -23,7 +23,7 @@ struct Extent;
 // or later; with no_empty_segments every one has a token. A target may answer a gradient that need
 // not be deterministic with sums in any order.
 // The target decides by_library (a library does it, not the target's own kernels) and splits (the
-// parts into which the keys of a query are dealt while decoding; 0: one pass over them) and
+// parts into which the keys of a query are split while decoding; 0: one pass over them) and
 // tensor_cores (the target's own kernels multiply on them; otherwise, and elsewhere, they do not).
 struct Attention {
   int64_t heads = 0;

@@ -1,4 +1,4 @@
-// What ranks do together: gather what is dealt out, and sum. Tensors that are dealt out lie flat,
+// What ranks do together: gather what is sharded, and sum. Tensors that are sharded lie flat,
 // one part after the other (Tensor::whole). Each operation is of any number of tensors, so that a
 // layer is one message and not nine; the n-th of one operand belongs to the n-th of the other.
 //

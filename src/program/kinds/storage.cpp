@@ -15,10 +15,10 @@ namespace {
 
 bool is_loadable(DType type) { return base::is_float(type) || type == DType::u8; }
 
-// A tensor that is dealt out to ranks lies there flat; one that is padded has room for all of it.
+// A tensor that is sharded over ranks lies there flat; one that is padded has room for all of it.
 void check_part(ShapeRule& rule, const ShapeRule::Operand& operand) {
   const Tensor& tensor = operand.tensor;
-  if (!tensor.is_dealt()) return;
+  if (!tensor.is_sharded()) return;
   const int64_t elements = tensor.shape.elements();
   const bool fits = tensor.rank_step > 0 ? tensor.rank_step == elements
                                          : elements >= whole_shape(tensor).elements();
@@ -58,8 +58,8 @@ void check_stored_part(ShapeRule& rule, const Struct& attributes, const Operatio
   const auto check = [&](const ShapeRule::Operand& operand, DType type, int64_t elements) {
     rule.type(operand, type);
     rule.shape(operand, Shape{elements});
-    rule.require(operand.tensor.is_dealt(),
-                 fmt::format("{} is whole, and codes are dealt out", operand.what));
+    rule.require(operand.tensor.is_sharded(),
+                 fmt::format("{} is whole, and codes are sharded", operand.what));
     check_part(rule, operand);
   };
   const int64_t elements = stored_elements<Struct>(view);
@@ -77,7 +77,7 @@ void check_stored_part(ShapeRule& rule, const Struct& attributes, const Operatio
 
 template <typename Struct>
 void check_stored(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
-  if (view[Struct::kCodes].is_dealt()) return check_stored_part(rule, attributes, view);
+  if (view[Struct::kCodes].is_sharded()) return check_stored_part(rule, attributes, view);
   rule.rank({"codes", view[Struct::kCodes]}, 2);
   check_stored_weight(rule, attributes, view, stored_elements<Struct>(view));
 }

@@ -4,7 +4,7 @@
 //
 // Operations of these kinds run in list order on their channel: `storage` for what reads or writes
 // files, else compute. The next may be read while the last is still being converted or quantised.
-// `staging` is what values pass through: scratch, undefined before and after, dealt out by the
+// `staging` is what values pass through: scratch, undefined before and after, handed out by the
 // runtime, so that operations that name the same staging memory may be under way at once.
 #pragma once
 

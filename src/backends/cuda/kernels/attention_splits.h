@@ -1,4 +1,4 @@
-// Attention of few queries over long caches (decoding). The keys that a query sees are dealt to
+// Attention of few queries over long caches (decoding). The keys that a query sees are split over
 // several blocks, each of which reads them once for all heads that share them and leaves its part
 // of the sums in scratch; a second kernel adds the parts up. How many blocks there are depends on
 // shapes, never on values, and all sums run in a fixed order.

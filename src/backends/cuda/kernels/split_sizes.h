@@ -1,5 +1,5 @@
-// How attention over a long cache is dealt to blocks (attention_splits.h): arithmetic that needs no
-// CUDA header, so that plans are made where there is no toolkit.
+// How attention over a long cache is split over blocks (attention_splits.h): arithmetic that needs
+// no CUDA header, so that plans are made where there is no toolkit.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct SplitShape {
 };
 SplitShape split_shape(const program::Attention& attention, const program::OperationView& view);
 
-// Blocks among which the keys of a query's head are dealt out, one or more; 0: not decoding, the
+// Blocks among which the keys of a query's head are split, one or more; 0: not decoding, the
 // tile kernels take it. Decoding has at most one query per segment, and a cache: training and the
 // prefill have more queries, or as many keys.
 int64_t attention_splits(const SplitShape& shape, const Card& card);

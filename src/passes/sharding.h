@@ -1,4 +1,4 @@
-// Which tensors are dealt out to ranks, and how: flat, rank r of a replica holds elements
+// Which tensors are sharded over ranks, and how: flat, rank r of a replica holds elements
 // [r n, (r + 1) n), padded so that no block of any sort lies on two ranks.
 //
 // n is a multiple of 256 elements, and of 16,384 where scales of NF4 blocks are in 8 bits too: what
@@ -19,14 +19,14 @@
 namespace snug::passes {
 
 // What of the weights a rank holds between its programs, and when it has more.
-enum class WeightDealing : uint8_t {
+enum class WeightSharding : uint8_t {
   whole,               // all of them (ddp, zero1, zero2)
   program_by_program,  // its part; all within a program, from their first use to their last
   layer_by_layer,      // its part; a layer's while that layer works
 };
 
 // How gradients become those of all ranks.
-enum class GradientDealing : uint8_t {
+enum class GradientSharding : uint8_t {
   summed,          // whole on every rank, summed in the last micro-batch (ddp)
   scattered_last,  // whole on every rank; in the last micro-batch a rank's part of the sum (zero1)
   scattered,       // a rank's part of the sum, added up over micro-batches
@@ -39,12 +39,12 @@ enum class Prefetch : uint8_t {
   none,  // when they are needed
 };
 
-struct DealOptions {
-  int32_t shards = 1;      // ranks among which the tensors of a replica are dealt
+struct ShardingOptions {
+  int32_t shards = 1;      // ranks among which the tensors of a replica are sharded
   int32_t replicas = 1;    // of that
   int32_t node_ranks = 1;  // on a machine
-  WeightDealing weights = WeightDealing::whole;
-  GradientDealing gradients = GradientDealing::summed;
+  WeightSharding weights = WeightSharding::whole;
+  GradientSharding gradients = GradientSharding::summed;
   Prefetch prefetch = Prefetch::pre;
   bool sent_bf16 = false;                // gradients are rounded before they travel
   int64_t threshold_elements = 100'000;  // smaller weights stay whole on every rank
@@ -52,26 +52,26 @@ struct DealOptions {
   int32_t ranks() const { return shards * replicas; }
   int32_t ranks_of(program::RankGroup group) const;
   int32_t nodes_of(program::RankGroup group) const;
-  bool deals_state() const { return shards > 1 && gradients != GradientDealing::summed; }
-  bool deals_weights() const { return shards > 1 && weights != WeightDealing::whole; }
+  bool shards_state() const { return shards > 1 && gradients != GradientSharding::summed; }
+  bool shards_weights() const { return shards > 1 && weights != WeightSharding::whole; }
 };
 
-// A tensor that is dealt out, or padded so that it can be.
-struct Dealt {
+// A tensor that is sharded, or padded so that it can be.
+struct ShardedTensor {
   int64_t elements = 0;    // of a rank
   bool is_padded = false;  // every rank holds all ranks' parts
 };
 
 // By the names of tensors that last longer than a program.
-class Deal {
+class Sharding {
  public:
-  Deal() = default;
+  Sharding() = default;
   // `micro`: a program with all weights as they are stored. `trainable`: names of what is trained.
-  Deal(const program::Program& micro, std::span<const program::Tensor> trainables,
-       const DealOptions& options);
+  Sharding(const program::Program& micro, std::span<const program::Tensor> trainables,
+           const ShardingOptions& options);
 
   // Nothing: every rank holds it whole.
-  std::optional<Dealt> find(std::string_view tensor) const;
+  std::optional<ShardedTensor> find(std::string_view tensor) const;
   // Whether it is the gradient of what is trained.
   bool is_gradient(std::string_view tensor) const { return gradients_.contains(tensor); }
   // Whether it is the norm of a gradient of which a rank has a part.
@@ -79,9 +79,9 @@ class Deal {
 
  private:
   void add_weight(const program::Program& micro, const program::Tensor& weight,
-                  const DealOptions& options);
-  void add_state(const program::Tensor& trainable, const DealOptions& options);
-  std::unordered_map<std::string, Dealt> parts_;
+                  const ShardingOptions& options);
+  void add_state(const program::Tensor& trainable, const ShardingOptions& options);
+  std::unordered_map<std::string, ShardedTensor> parts_;
   std::set<std::string, std::less<>> gradients_;
   std::set<std::string, std::less<>> part_norms_;
 };

@@ -1,4 +1,4 @@
-#include "passes/deal.h"
+#include "passes/sharding.h"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ int64_t part_of(int64_t elements, int32_t ranks, int64_t unit) {
 
 }  // namespace
 
-int32_t DealOptions::ranks_of(RankGroup group) const {
+int32_t ShardingOptions::ranks_of(RankGroup group) const {
   switch (group) {
     case RankGroup::shards:
       return shards;
@@ -35,25 +35,27 @@ int32_t DealOptions::ranks_of(RankGroup group) const {
 }
 
 // The shards of a replica are neighbours, and so on as few machines as can be.
-int32_t DealOptions::nodes_of(RankGroup group) const {
+int32_t ShardingOptions::nodes_of(RankGroup group) const {
   const int32_t nodes = (ranks() + node_ranks - 1) / node_ranks;
   if (group == RankGroup::shards) return (shards + node_ranks - 1) / node_ranks;
   return std::min(nodes, ranks_of(group));
 }
 
-Deal::Deal(const Program& micro, std::span<const Tensor> trainables, const DealOptions& options) {
-  if (options.deals_weights())
+Sharding::Sharding(const Program& micro, std::span<const Tensor> trainables,
+                   const ShardingOptions& options) {
+  if (options.shards_weights())
     for (const Tensor& tensor : micro.tensors)
       if (tensor.lifetime == Lifetime::run && !tensor.is_view() &&
           (tensor.role == Role::weight || tensor.role == Role::adapter))
         add_weight(micro, tensor, options);
   for (const Tensor& tensor : trainables) {
     gradients_.insert(gradient_name(tensor.name));
-    if (options.deals_state()) add_state(tensor, options);
+    if (options.shards_state()) add_state(tensor, options);
   }
 }
 
-void Deal::add_weight(const Program& micro, const Tensor& weight, const DealOptions& options) {
+void Sharding::add_weight(const Program& micro, const Tensor& weight,
+                          const ShardingOptions& options) {
   const bool is_stored = micro.find(absmax_name(weight.name)) != kNone;
   const int64_t elements = is_stored ? weight.shape.elements() * 2 : weight.shape.elements();
   if (elements < options.threshold_elements) return;
@@ -64,10 +66,10 @@ void Deal::add_weight(const Program& micro, const Tensor& weight, const DealOpti
   if (is_nested) parts_[nested_absmax_name(weight.name)] = {.elements = part / kNestedUnit};
 }
 
-void Deal::add_state(const Tensor& trainable, const DealOptions& options) {
+void Sharding::add_state(const Tensor& trainable, const ShardingOptions& options) {
   const int64_t elements = trainable.shape.elements();
   if (elements < options.threshold_elements) return;
-  const Dealt part{.elements = part_of(elements, options.shards, kUnit)};
+  const ShardedTensor part{.elements = part_of(elements, options.shards, kUnit)};
   for (const std::string& name : {master_name(trainable.name), first_moment_name(trainable.name),
                                   second_moment_name(trainable.name)})
     parts_[name] = part;
@@ -76,14 +78,14 @@ void Deal::add_state(const Tensor& trainable, const DealOptions& options) {
        {first_scale_name(trainable.name), second_scale_name(trainable.name)})
     parts_[name] = {.elements = part.elements / kStateBlock};
   const auto padded = [&](bool is_padded) {
-    return Dealt{.elements = part.elements, .is_padded = is_padded};
+    return ShardedTensor{.elements = part.elements, .is_padded = is_padded};
   };
-  parts_[trainable.name] = padded(options.weights == WeightDealing::whole);
+  parts_[trainable.name] = padded(options.weights == WeightSharding::whole);
   parts_[gradient_name(trainable.name)] =
-      padded(options.gradients == GradientDealing::scattered_last);
+      padded(options.gradients == GradientSharding::scattered_last);
 }
 
-std::optional<Dealt> Deal::find(std::string_view tensor) const {
+std::optional<ShardedTensor> Sharding::find(std::string_view tensor) const {
   const auto found = parts_.find(std::string(tensor));
   if (found == parts_.end()) return std::nullopt;
   return found->second;
