@@ -1,6 +1,7 @@
 // One operation of several ranks and its await, with the tensors of one of them, on any backend.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -90,7 +91,7 @@ class OneCollective {
 
   program::TensorId add_tensor(program::DType type, int64_t elements) {
     program::Tensor tensor;
-    tensor.name = "t" + std::to_string(program_.tensors.size());
+    tensor.name = fmt::format("t{}", program_.tensors.size());
     tensor.shape = {elements};
     tensor.dtype = type;
     program_.tensors.push_back(tensor);
