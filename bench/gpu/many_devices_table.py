@@ -232,7 +232,7 @@ def memory(snug: pathlib.Path) -> str:
     parameters, ranks = plan["parameters"]["total"], plan["ranks"]["count"]
     inputs = (shape.layers + 1) * shape.tokens * shape.hidden * 2
     parts = [("weights, master weights, moments", "14 P / n", 14 * parameters / ranks, ["weight", "master", "moment"]),
-             ("gradients: dealt out, and the head's before they are summed", "4 P / n + 4 H", 4 * parameters / ranks + 4 * shape.head, ["gradient"]),
+             ("gradients: sharded, and the head's before they are summed", "4 P / n + 4 H", 4 * parameters / ranks + 4 * shape.head, ["gradient"]),
              ("gathered: the head and the layer that is next", "2 H + 2 L", 2 * (shape.head + shape.layer), ["comm_buffer"]),
              ("what layers keep: their inputs", "2 (layers + 1) x tokens x hidden size", inputs, ["checkpoint"]),
              ("scratch of the head's loss and of sums", "", None, ["workspace"]),
