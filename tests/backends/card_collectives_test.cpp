@@ -13,6 +13,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cuda/cuda_backend.h"
 #include "base/error.h"
+#include "collectives_check.h"
 #include "comm/local.h"
 #include "comm/split.h"
 #include "one_collective.h"
