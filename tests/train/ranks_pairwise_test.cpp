@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "../base/temporary_folder.h"
+#include "backends/cpu/isa.h"
 #include "pairwise.h"
 #include "rank_run.h"
 
@@ -179,6 +180,9 @@ testing::TemporaryFolder* RankPairs::folder_ = nullptr;
 
 TEST_P(RankPairs, FollowOneRank) {
   const Case& wanted = GetParam();
+  if (wanted.compute == "bf16" &&
+      !backends::cpu::has_bf16_products(backends::cpu::detect_isa()))
+    GTEST_SKIP() << "the processor has no bf16 products";
   const Rows several{wanted.ranks, wanted.rows(), wanted.accumulation};
   const RankRun many = run(wanted, several);
   const RankRun one = run(wanted, {1, wanted.rows() * wanted.ranks, wanted.accumulation});
