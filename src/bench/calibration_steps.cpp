@@ -149,6 +149,9 @@ void add_shapes(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(full(kSmall, 256, 256, compute));
   steps.push_back(quantized(lora(kMedium, 256, 128, compute, {.r = 8}), false));
   steps.push_back(lora(kTiny, 4096, 1024, compute, {.r = 8}));
+  // Documents shorter than a tile of attention's kernels.
+  steps.push_back(lora(kTiny, 512, 16, compute, {.r = 8}));
+  steps.push_back(full(kMinimal, 256, 8, compute));
 }
 
 // The most telling first: what does not fit the time is left out.
@@ -173,7 +176,9 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kTiny, tokens, tokens / 4, compute, {.r = 8}));
     steps.push_back(lora(kTiny, tokens, 64, compute,
                          {.r = 32, .dropout = true, .accumulation = 2, .recompute = kLayer}));
-    steps.push_back(lora(kTiny, tokens, 16, compute, {.r = 16}));
+    // Documents shorter than a tile of attention's kernels.
+    for (const int64_t segment : {8, 16, 32})
+      steps.push_back(lora(kTiny, tokens, segment, compute, {.r = 16}));
   }
   for (const int64_t tokens : {256, 1024}) {
     steps.push_back(deep(full(kSmall, tokens, tokens, compute)));
@@ -197,6 +202,7 @@ void add_fine(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(deep(full(kWide, tokens, 32, compute)));
     steps.push_back(deep(lora(kWide, tokens, 512, compute, {.r = 16, .dropout = true})));
     steps.push_back(deep(lora(kSmall, tokens, 64, compute, {.r = 8})));
+    steps.push_back(lora(kSmall, tokens, 16, compute, {.r = 8}));
     steps.push_back(lora(kWide, tokens, 64, compute,
                          {.r = 64, .dropout = false, .accumulation = 2, .recompute = kLayer}));
   }

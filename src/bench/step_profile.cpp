@@ -33,7 +33,7 @@ Plan plan_of(const formats::Recipe& recipe, const CalibrationStep& timed,
   const plan::Job job = plan::plan_training(timed.spec, backend);
   const plan::Rates rates = plan::rates_for(recipe, backend);
   const program::ExpectedBounds expected = program::full_rows(timed.segment_tokens);
-  Plan planned{.basis = std::string(rates.basis()), .seconds = {}};
+  Plan planned{.basis = std::string(base::word_of(rates.basis())), .seconds = {}};
   for (const plan::StepProgram& step : plan::step_programs(job, timed.spec.accumulation)) {
     const program::Program& program = *step.program;
     for (const plan::OperationTime& time : plan::simulate(program, rates, expected).operations) {

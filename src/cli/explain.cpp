@@ -50,7 +50,7 @@ void print_step(const plan::PlannedTraining& planned) {
   const plan::PlanDocument& document = planned.document;
   const std::vector<plan::TimedOperations> times = planned.times();
   fmt::print("\nslowest operations of a step of {:.2f} ms, by {} rates, {}\n",
-             1e3 * document.step_seconds, document.step_basis,
+             1e3 * document.step_seconds, base::word_of(document.step_basis),
              document.has_data ? "rows of the data" : "rows full");
   fmt::print("  {:>10}{:>8}{:>7}  {:<12} {}\n", "ms", "share", "count", "program", "operation");
   for (size_t i = 0; i < std::min(kShown, times.size()); ++i) {
@@ -99,7 +99,7 @@ void print_json(const plan::PlannedTraining& planned) {
                                     {"layer", tensor.layer},
                                     {"bytes", tensor.bytes}});
   json["step"] = {{"seconds", planned.document.step_seconds},
-                  {"basis", planned.document.step_basis}};
+                  {"basis", base::word_of(planned.document.step_basis)}};
   for (const plan::TimedOperations& group : planned.times())
     json["step"]["operations"].push_back({{"program", group.program},
                                           {"operation", group.name},

@@ -61,7 +61,7 @@ class Profile {
         expected_{.mean_segment_tokens =
                       static_cast<double>(prompt.size()) + static_cast<double>(tokens) / 2} {
     const plan::Rates rates = plan::rates_for(recipe, inference.executor().backend());
-    basis_ = rates.basis();
+    basis_ = base::word_of(rates.basis());
     plan_lines(rates);
     run(prompt, tokens);
   }

@@ -210,18 +210,18 @@ class Sharder {
       homes_.set_whole(home, kNone);
     }
     (adds ? scatter.updates : scatter.writes) = scattered_;
-    begin(std::move(scatter), std::exchange(scattered_, {}), place);
+    begin(std::move(scatter), std::exchange(scattered_, {}), place, false);
   }
 
   void begin_sum(RankGroup group, std::vector<TensorId> homes, const Operation& place) {
     Operation sum;
     sum.attributes = of_group(group, AllReduce{.sent_bf16 = options_.sent_bf16});
     sum.updates = homes;
-    begin(std::move(sum), std::move(homes), place);
+    begin(std::move(sum), std::move(homes), place, true);
   }
 
-  void begin(Operation collective, std::vector<TensorId> homes, const Operation& place) {
-    const bool is_sum = std::holds_alternative<AllReduce>(collective.attributes);
+  void begin(Operation collective, std::vector<TensorId> homes, const Operation& place,
+             bool is_sum) {
     reductions_.push_back(
         {collectives_.begin(std::move(collective), place), std::move(homes), is_sum});
   }

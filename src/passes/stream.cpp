@@ -93,8 +93,8 @@ class Streamer {
   void emit_copy(Attributes attributes, TensorId from, TensorId to, const Operation& place,
                  Channel waits = Channel::compute) {
     Operation operation;
-    const bool begins = std::holds_alternative<Transfer>(attributes);
     operation.attributes = std::move(attributes);
+    const bool begins = program::traits_of(operation).begins_copy;
     operation.reads = {from};
     (begins ? operation.writes : operation.updates) = {to};
     operation.phase = place.phase;

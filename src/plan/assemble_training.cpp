@@ -95,7 +95,7 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
     document.rotary_factors =
         spec.model.rope.uses_long_factors(spec.sequence_tokens()) ? "long" : "short";
   document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation * spec.ranks.ranks();
-  document.outside_basis = "unknown";
+  document.outside_basis = Basis::unknown;
   document.threads = base::thread_count(inputs.recipe.threads);
   document.ranks = rank_figures(inputs, spec, job);
   return document;

@@ -248,7 +248,7 @@ std::optional<Rates> find_calibration(const formats::Recipe& recipe,
   if (!found) return std::nullopt;
   return Rates(std::move(found->calibration.samples),
                device ? device->rates : program::DataSheetRates{},
-               found->calibration.quick ? kCalibratedQuickly : kCalibrated);
+               found->calibration.quick ? Basis::calibrated_quickly : Basis::calibrated);
 }
 
 bool is_of_links(const RateSample& sample) {

@@ -132,7 +132,7 @@ double load_seconds(const Job& job, const Rates& rates) {
   return sum;
 }
 
-std::string_view load_basis(const Job& job, const Rates& rates) {
+Basis load_basis(const Job& job, const Rates& rates) {
   for (const Program* program : programs_that_load(job))
     for (const Operation& operation : program->operations)
       if (operation.channel == program::Channel::storage) return rates.storage_basis();

@@ -51,6 +51,6 @@ std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumula
 // that is slower than the files, and opening them.
 double load_seconds(const Job& job, const Rates& rates);
 // What that is by: Rates::storage_basis() where files are read, else Rates::basis().
-std::string_view load_basis(const Job& job, const Rates& rates);
+Basis load_basis(const Job& job, const Rates& rates);
 
 }  // namespace snug::plan

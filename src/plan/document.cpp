@@ -44,7 +44,7 @@ Json to_json(const program::DeviceFacts& card) {
           {"here", card.is_here},
           {"memory_bytes", card.memory_bytes},
           {"outside_bytes", card.outside_bytes},
-          {"outside_basis", card.is_here ? "measured" : "assumed"},
+          {"outside_basis", base::word_of(card.is_here ? Basis::measured : Basis::assumed)},
           {"reserved_bytes", card.reserved_bytes}};
 }
 
@@ -77,16 +77,13 @@ std::string with_commas(int64_t value) {
 
 }  // namespace
 
-void set_memory(PlanDocument& document, const MemoryReport& memory) {
-  document.device.report = memory.spaces[0];
-  document.host.report = merged(memory.spaces[1], memory.spaces[2]);
-}
-
 PlanDocument describe(const Job& job, const program::Target& target) {
   PlanDocument document;
   document.device.capacity_bytes = target.capacity_bytes(program::Space::device);
   document.host.capacity_bytes = target.capacity_bytes(program::Space::host);
-  set_memory(document, read_memory(job));
+  const MemoryReport memory = read_memory(job);
+  document.device.report = memory.spaces[0];
+  document.host.report = merged(memory.spaces[1], memory.spaces[2]);
   document.parameters = job.parameters;
   document.trainable_parameters = job.trainable_parameters;
   document.workspaces = all_exact(job) ? "exact" : "bound";
@@ -99,7 +96,7 @@ PlanDocument describe(const Job& job, const program::Target& target) {
 void set_outside(PlanDocument& document, int64_t process_bytes) {
   const int64_t assumed = document.card ? document.card->host_outside_bytes : 0;
   document.outside_bytes = process_bytes + assumed;
-  document.outside_basis = assumed > 0 ? "assumed" : "measured";
+  document.outside_basis = assumed > 0 ? Basis::assumed : Basis::measured;
 }
 
 std::string to_json(const PlanDocument& document) {
@@ -123,17 +120,18 @@ std::string to_json(const PlanDocument& document) {
   if (document.card) json["card"] = to_json(*document.card);
   json["device"] = to_json(document.device);
   json["host"] = to_json(document.host);
-  json["outside"] = {{"bytes", document.outside_bytes}, {"basis", document.outside_basis}};
+  json["outside"] = {{"bytes", document.outside_bytes},
+                     {"basis", base::word_of(document.outside_basis)}};
   json["reading"] = {{"peak_bytes", document.reading_bytes}};
   json["resident"] = {{"peak_bytes", document.resident_bytes()}};
   json["parameters"] = {{"total", document.parameters},
                         {"trainable", document.trainable_parameters}};
   json["tokens_per_step"] = document.tokens_per_step;
   json["step_seconds"] = document.step_seconds;
-  json["step_basis"] = document.step_basis;
+  json["step_basis"] = base::word_of(document.step_basis);
   json["busy_seconds"] = document.busy_seconds;
   json["load_seconds"] = document.load_seconds;
-  json["load_basis"] = document.load_basis;
+  json["load_basis"] = base::word_of(document.load_basis);
   json["tokens_per_second"] =
       document.step_seconds > 0
           ? static_cast<double>(document.tokens_per_step) / document.step_seconds
@@ -160,6 +158,11 @@ std::string readable_bytes(int64_t bytes) {
   if (bytes >= 1LL << 20) return fmt::format("{:.1f} MiB", value / (1LL << 20));
   if (bytes >= 1LL << 10) return fmt::format("{:.1f} KiB", value / (1LL << 10));
   return fmt::format("{} B", bytes);
+}
+
+std::string readable_seconds(double seconds) {
+  if (seconds <= 0) return "unknown";
+  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
 }
 
 }  // namespace snug::plan

@@ -1,5 +1,5 @@
-// plan.json and measured.json: what was promised and what happened, with the same keys. What a run
-// cannot measure (budgets, the lower bound, parameters, names) stands in both.
+// plan.json: the memory and the time that a job was planned with. What a run measures has the same
+// keys in measured.json (measured.h).
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "plan/basis.h"
 #include "plan/memory.h"
 #include "program/kind.h"
 
@@ -63,19 +64,18 @@ struct PlanDocument {
   std::optional<program::DeviceFacts> card;
   // What the process holds next to the arenas: code, libraries, tokenizer, documents.
   int64_t outside_bytes = 0;
-  std::string outside_basis;  // "measured" or "assumed"
+  Basis outside_basis = Basis::unknown;  // or assumed, or measured
   // What the process holds at most before the job begins, while data are read and this is planned.
   // 0: nothing was read.
   int64_t reading_bytes = 0;
   int64_t parameters = 0;
   int64_t trainable_parameters = 0;
-  // Planned: the capacity, rows x row tokens x accumulation. Measured: the mean of what was there.
-  int64_t tokens_per_step = 0;
-  double step_seconds = 0;  // 0: unknown
-  std::string step_basis;   // "calibrated", "data sheet", "assumed", "measured" or "unknown"
+  int64_t tokens_per_step = 0;  // the capacity: rows x row tokens x accumulation
+  double step_seconds = 0;      // 0: unknown
+  Basis step_basis = Basis::unknown;
   double load_seconds = 0;  // of weights and adapter, before the first step; 0: unknown
-  std::string load_basis;   // likewise
-  std::string workspaces;   // "exact" or "bound"
+  Basis load_basis = Basis::unknown;
+  std::string workspaces;  // "exact" or "bound"
   std::string target;
   std::string libraries;
   int threads = 0;
@@ -90,9 +90,6 @@ struct PlanDocument {
     return (card ? 0 : device.report.peak_bytes) + host.report.peak_bytes;
   }
 };
-
-// Fills in what a report says of device and host; capacities stay.
-void set_memory(PlanDocument& document, const MemoryReport& memory);
 
 // The memory and the parameters of any job; the rest is left to the caller.
 PlanDocument describe(const Job& job, const program::Target& target);
@@ -111,10 +108,9 @@ std::string parameter_line(const PlanDocument& document);
 // outside, the step. Several lines, no newline at the end.
 std::string summary(const PlanDocument& document);
 
-// Planned next to measured, with their ratio: one line a figure, no newline at the end.
-std::string comparison(const PlanDocument& planned, const PlanDocument& measured);
-
 // 1234567890 -> "1.15 GiB".
 std::string readable_bytes(int64_t bytes);
+// 0.0125 -> "12.5 ms"; 0 -> "unknown".
+std::string readable_seconds(double seconds);
 
 }  // namespace snug::plan

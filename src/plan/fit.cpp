@@ -26,7 +26,7 @@ std::string device_problem(const PlanDocument& plan, int64_t budget) {
     text += fmt::format(" The budget is what {}'s {} leave next to {} outside the arena ({}).",
                         plan.card->name, readable_bytes(plan.card->memory_bytes),
                         readable_bytes(plan.card->outside_bytes + plan.card->reserved_bytes),
-                        plan.card->is_here ? "measured" : "assumed");
+                        base::word_of(plan.card->is_here ? Basis::measured : Basis::assumed));
   return text;
 }
 

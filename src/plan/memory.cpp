@@ -75,10 +75,6 @@ std::string describe(const Program& program, int32_t index) {
 }  // namespace
 
 MemoryReport read_memory(const Job& job) {
-  return read_memory(job, std::vector<bool>(job.programs.size(), true));
-}
-
-MemoryReport read_memory(const Job& job, const std::vector<bool>& ran) {
   MemoryReport memory;
   for (size_t s = 0; s < memory.spaces.size(); ++s) {
     const auto space = static_cast<Space>(s);
@@ -86,10 +82,8 @@ MemoryReport read_memory(const Job& job, const std::vector<bool>& ran) {
     report.peak_bytes = job.layout.spaces[s].arena_bytes;
     report.lower_bound_bytes = job.layout.spaces[s].lower_bound_bytes();
     Peak peak;
-    for (size_t p = 0; p < job.programs.size(); ++p) {
-      if (!ran[p]) continue;
+    for (size_t p = 0; p < job.programs.size(); ++p)
       if (const Peak own = find_peak(job.programs[p], p, space); own.bytes > peak.bytes) peak = own;
-    }
     add_shared(job, space, report);
     if (peak.index >= 0) {
       const Program& program = job.programs[peak.program];

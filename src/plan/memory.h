@@ -36,8 +36,5 @@ struct MemoryReport {
 };
 
 MemoryReport read_memory(const Job& job);
-// The same of the programs that ran alone, by their index: what really lay in the arenas. Arena and
-// lower bound stay those of the whole job.
-MemoryReport read_memory(const Job& job, const std::vector<bool>& ran);
 
 }  // namespace snug::plan

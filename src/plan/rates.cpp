@@ -133,7 +133,7 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   constexpr double kAttention = 0.30;
   constexpr double kMemory = 0.80;
   Rates rates;
-  rates.basis_ = "data sheet";
+  rates.basis_ = Basis::data_sheet;
   rates.has_link_ = true;
   rates.roofline_ = {.flops_per_second = kProducts * peaks.bf16_flops_per_second,
                      .f32_flops_per_second = kProducts * peaks.f32_flops_per_second,
@@ -150,8 +150,7 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   return rates;
 }
 
-Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks,
-             std::string_view basis)
+Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks, Basis basis)
     : basis_(basis) {
   SNUG_CHECK(!samples.empty(), "a calibration without samples");
   std::vector<double> flops;
@@ -222,9 +221,7 @@ void Rates::share_machine(int64_t ranks) {
   roofline_.host_bytes_per_second = std::min(roofline_.host_bytes_per_second, memory);
 }
 
-std::string_view Rates::storage_basis() const {
-  return samples_.contains(kStorage) ? basis_ : kAssumed;
-}
+Basis Rates::storage_basis() const { return samples_.contains(kStorage) ? basis_ : Basis::assumed; }
 
 double Rates::seconds(const program::OperationView& view,
                       const program::BatchBounds& bounds) const {

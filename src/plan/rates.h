@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/basis.h"
 #include "program/device_facts.h"
 #include "program/kind.h"
 #include "program/rate_key.h"
@@ -59,11 +60,6 @@ inline constexpr std::string_view kLinkToHost = "link to host";
 inline constexpr std::string_view kHostMemory = "host memory";
 inline constexpr std::string_view kStorage = "storage";
 
-inline constexpr std::string_view kAssumed = "assumed";
-// What plans call rates that `snug bench calibrate` measured, and those that a first run did.
-inline constexpr std::string_view kCalibrated = "calibrated";
-inline constexpr std::string_view kCalibratedQuickly = "calibrated quickly";
-
 class Rates {
  public:
   // A row for server processors with AVX-512 BF16 or AMX, by number of threads (0: one a core).
@@ -73,9 +69,9 @@ class Rates {
   static Rates of_data_sheet(const program::DataSheetRates& peaks);
   // Of a machine that was measured. Requires at least one sample; the roofline is read off them.
   // Where there is none of the link to a device, copies between spaces take a share of its maker's
-  // peak, without a device half the rate of bytes. `basis` must outlive the object.
+  // peak, without a device half the rate of bytes.
   explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {},
-                 std::string_view basis = kCalibrated);
+                 Basis basis = Basis::calibrated);
 
   // From here on of one of so many ranks on the machine, all of which copy, update on the host and
   // read files at the same time. Memory of the host that was not measured is assumed to be that of
@@ -88,10 +84,9 @@ class Rates {
   double seconds(const program::OperationView& view, const program::BatchBounds& bounds) const;
   double seconds(const RateKey& key, const program::Cost& cost) const;
 
-  // kCalibrated, kCalibratedQuickly, kAssumed or "data sheet".
-  std::string_view basis() const { return basis_; }
-  // What reading files is by: basis() where it was measured, else "assumed".
-  std::string_view storage_basis() const;
+  Basis basis() const { return basis_; }
+  // What reading files is by: basis() where it was measured, else assumed.
+  Basis storage_basis() const;
   const Roofline& roofline() const { return roofline_; }
 
  private:
@@ -116,7 +111,7 @@ class Rates {
   Roofline roofline_;
   bool has_link_ = false;  // between the host's memory and a device's
   bool is_host_measured_ = false;
-  std::string_view basis_ = kAssumed;
+  Basis basis_ = Basis::assumed;
 };
 
 }  // namespace snug::plan

@@ -29,16 +29,12 @@ std::string roles_text(const SpaceReport& report) {
   return text;
 }
 
-std::string seconds_text(double seconds) {
-  if (seconds <= 0) return "unknown";
-  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
-}
-
 // What of a card's memory is no arena's: "1.00 GiB of the h100's 79.10 GiB (assumed: ...)".
 std::string card_text(const program::DeviceFacts& card) {
   std::string text =
       fmt::format("\n    on the card  {:>12} outside the arena ({}: driver, kernels, libraries",
-                  readable_bytes(card.outside_bytes), card.is_here ? "measured" : "assumed");
+                  readable_bytes(card.outside_bytes),
+                  base::word_of(card.is_here ? Basis::measured : Basis::assumed));
   if (card.reserved_bytes > 0)
     text += fmt::format("; {} more assumed for kernels not loaded yet",
                         readable_bytes(card.reserved_bytes));
@@ -46,20 +42,21 @@ std::string card_text(const program::DeviceFacts& card) {
                             card.is_here ? "" : ", not here, by the hardware table");
 }
 
-std::string basis_text(const std::string& basis) {
-  return basis == "data sheet" ? "an estimate from data sheet rates, not measured" : basis;
+std::string_view basis_text(Basis basis) {
+  return basis == Basis::data_sheet ? "an estimate from data sheet rates, not measured"
+                                    : base::word_of(basis);
 }
 
 // Files come as fast as where they lie, which nobody may have measured.
-std::string load_basis_text(const std::string& basis) {
-  return basis == "assumed" ? "at assumed rates" : basis_text(basis);
+std::string_view load_basis_text(Basis basis) {
+  return basis == Basis::assumed ? "at assumed rates" : basis_text(basis);
 }
 
 std::string step_text(const PlanDocument& document) {
   if (document.step_seconds <= 0)
     return fmt::format("unknown, up to {} tokens", document.tokens_per_step);
   return fmt::format("{} ({}), up to {} tokens, {:.0f} tokens/s",
-                     seconds_text(document.step_seconds), basis_text(document.step_basis),
+                     readable_seconds(document.step_seconds), basis_text(document.step_basis),
                      document.tokens_per_step,
                      static_cast<double>(document.tokens_per_step) / document.step_seconds);
 }
@@ -69,9 +66,9 @@ std::string waiting_text(const PlanDocument& document) {
   const std::string_view kCompute = program::name_of(program::Channel::compute);
   const auto compute = document.busy_seconds.find(std::string(kCompute));
   if (compute == document.busy_seconds.end() || document.busy_seconds.size() < 2) return {};
-  std::string text = fmt::format("\n    busy       device {}", seconds_text(compute->second));
+  std::string text = fmt::format("\n    busy       device {}", readable_seconds(compute->second));
   for (const auto& [channel, seconds] : document.busy_seconds)
-    if (channel != kCompute) text += fmt::format(", {} {}", channel, seconds_text(seconds));
+    if (channel != kCompute) text += fmt::format(", {} {}", channel, readable_seconds(seconds));
   const double waits = document.step_seconds - compute->second;
   return text + fmt::format("; the device waits {:.1f} % of the step",
                             100.0 * std::max(0.0, waits) / document.step_seconds);
@@ -100,18 +97,6 @@ std::string rows_text(const PlanDocument& document) {
   return text + " (no data: assumed; max_segments says otherwise)";
 }
 
-std::string line(const char* name, const std::string& planned, const std::string& measured,
-                 double ratio) {
-  return fmt::format("\n{:<16}{:>14}{:>14}{:>10}", name, planned, measured,
-                     ratio > 0 ? fmt::format("{:.3f}", ratio) : "-");
-}
-
-std::string bytes_line(const char* name, int64_t planned, int64_t measured) {
-  const double ratio =
-      planned > 0 ? static_cast<double>(measured) / static_cast<double>(planned) : 0;
-  return line(name, readable_bytes(planned), readable_bytes(measured), ratio);
-}
-
 }  // namespace
 
 std::string summary(const PlanDocument& document) {
@@ -138,7 +123,7 @@ std::string summary(const PlanDocument& document) {
   if (document.card) text += card_text(*document.card);
   text += fmt::format("\n  host         {:>12}", readable_bytes(document.host.report.peak_bytes));
   text += fmt::format("\n  outside      {:>12} ({})", readable_bytes(document.outside_bytes),
-                      document.outside_basis);
+                      base::word_of(document.outside_basis));
   if (document.reading_bytes > 0)
     text += fmt::format("\n  reading      {:>12} at most, before, while the data are read",
                         readable_bytes(document.reading_bytes));
@@ -148,27 +133,11 @@ std::string summary(const PlanDocument& document) {
   text += fmt::format("\n  rows         {}", rows_text(document));
   text += fmt::format("\n  step         {}", step_text(document));
   text += waiting_text(document);
-  text += fmt::format("\n  loading      {} ({})", seconds_text(document.load_seconds),
+  text += fmt::format("\n  loading      {} ({})", readable_seconds(document.load_seconds),
                       load_basis_text(document.load_basis));
   if (!document.rotary_factors.empty())
     text += fmt::format("\n  positions    longrope's {} factors, by the longest document",
                         document.rotary_factors);
-  return text;
-}
-
-std::string comparison(const PlanDocument& planned, const PlanDocument& measured) {
-  std::string text = fmt::format("{:<16}{:>14}{:>14}{:>10}", "", "planned", "measured", "ratio");
-  text += bytes_line("device", planned.device.report.peak_bytes, measured.device.report.peak_bytes);
-  text += bytes_line("host", planned.host.report.peak_bytes, measured.host.report.peak_bytes);
-  text += bytes_line("outside", planned.outside_bytes, measured.outside_bytes);
-  if (planned.reading_bytes > 0)
-    text += bytes_line("reading", planned.reading_bytes, measured.reading_bytes);
-  text += bytes_line("resident peak", planned.resident_bytes(), measured.resident_bytes());
-  const double ratio = planned.step_seconds > 0 ? measured.step_seconds / planned.step_seconds : 0;
-  text +=
-      line("step", seconds_text(planned.step_seconds), seconds_text(measured.step_seconds), ratio);
-  text += line("loading", seconds_text(planned.load_seconds), seconds_text(measured.load_seconds),
-               planned.load_seconds > 0 ? measured.load_seconds / planned.load_seconds : 0);
   return text;
 }
 

@@ -270,15 +270,6 @@ const Buffer& Executor::tensor(program::ProgramName program, TensorId id) const 
   return loaded(program).tensors[static_cast<size_t>(id)];
 }
 
-void Executor::note_performed(program::ProgramName program) { loaded(program).ran = true; }
-
-std::vector<bool> Executor::ran() const {
-  std::vector<bool> result;
-  for (const auto& list : programs_)
-    result.push_back(list->ran || list->program->operations.empty());
-  return result;
-}
-
 Executor::Loaded& Executor::loaded(program::ProgramName program) const {
   for (const auto& list : programs_)
     if (list->program->name == name_of(program)) return *list;

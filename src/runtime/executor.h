@@ -67,11 +67,6 @@ class Executor {
     return value;
   }
 
-  // That the runtime has performed a program that no backend runs (runtime/perform.h).
-  void note_performed(program::ProgramName program);
-  // Which of the job's programs have run or were performed so far, by their index. One without
-  // operations counts from the start.
-  std::vector<bool> ran() const;
   backends::Backend& backend() { return backend_; }
   const plan::Job& job() const { return job_; }
   const comm::Mesh& mesh() const { return mesh_; }

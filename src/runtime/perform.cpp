@@ -305,7 +305,6 @@ void Performance::zero_codes(const StoredWeight& weight) {
 
 Performed Performance::finish() {
   flush();
-  executor_.note_performed(name_);
   return std::move(performed_);
 }
 

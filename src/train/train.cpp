@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "plan/assembly.h"
+#include "plan/measured.h"
 #include "runtime/adapter.h"
 #include "runtime/checkpoint_folders.h"
 #include "runtime/job_ranks.h"
@@ -322,28 +323,24 @@ class Session {
   }
 
   void measure(const TrainerOutcome& outcome) {
-    plan::PlanDocument measured = planned_->document;
-    plan::set_memory(measured, plan::read_memory(planned_->job, executor_->ran()));
-    // As the system counts them.
     using backends::allocated_arena_bytes;
-    measured.device.report.peak_bytes = allocated_arena_bytes(program::Space::device);
-    measured.host.report.peak_bytes = allocated_arena_bytes(program::Space::pinned_host) +
-                                      allocated_arena_bytes(program::Space::host);
+    plan::Measured measured;
+    measured.device_bytes = allocated_arena_bytes(program::Space::device);
+    measured.host_bytes = allocated_arena_bytes(program::Space::pinned_host) +
+                          allocated_arena_bytes(program::Space::host);
     measured.card = backend_->device();
-    // Where the peak came before the job, what lay outside the arenas during it is not known; what
-    // does now is.
     const runtime::ProcessMemory memory = runtime::process_memory();
-    const int64_t reading_bytes = planned_->process.resident_peak_bytes;
-    measured.reading_bytes = reading_bytes;
+    measured.reading_bytes = planned_->process.resident_peak_bytes;
+    measured.resident_bytes = memory.resident_peak_bytes;
+    // If the peak came before the job, what lay outside the arenas during the job is not known, but
+    // what does now is.
+    const bool has_job_peak = memory.resident_peak_bytes > measured.reading_bytes;
+    const int64_t arena_bytes = measured.host_bytes + (measured.card ? 0 : measured.device_bytes);
     measured.outside_bytes =
-        (memory.resident_peak_bytes > reading_bytes ? memory.resident_peak_bytes
-                                                    : memory.resident_bytes) -
-        measured.arena_bytes_on_host();
-    measured.tokens_per_step = std::llround(outcome.mean_step_tokens);
+        (has_job_peak ? memory.resident_peak_bytes : memory.resident_bytes) - arena_bytes;
+    measured.step_tokens = outcome.mean_step_tokens;
     measured.step_seconds = outcome.median_step_seconds;
-    measured.step_basis = outcome.median_step_seconds > 0 ? "measured" : "unknown";
     measured.load_seconds = load_seconds_;
-    measured.load_basis = "measured";
     if (!ranks_.is_first()) return;
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
     base::say("{}", plan::comparison(planned_->document, measured));

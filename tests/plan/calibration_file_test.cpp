@@ -73,15 +73,15 @@ TEST_F(CalibrationFile, CopiesInItAreNoLaunches) {
 }
 
 TEST_F(CalibrationFile, IsFoundInTheCacheOfThisMachine) {
-  EXPECT_EQ(rates_for(recipe_, target_).basis(), "assumed");
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::assumed);
   Calibration calibration = measured();
   const fs::path path = calibration_path(recipe_, calibration.machine);
   EXPECT_EQ(path.parent_path(), folder_ / "snug");
   write(path, calibration);
-  EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated");
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::calibrated);
   calibration.machine.libraries = "others";
   write(path, calibration);
-  EXPECT_EQ(rates_for(recipe_, target_).basis(), "assumed");
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::assumed);
 }
 
 TEST_F(CalibrationFile, QuickOneIsUsedWhereThereIsNoFullOne) {
@@ -91,15 +91,15 @@ TEST_F(CalibrationFile, QuickOneIsUsedWhereThereIsNoFullOne) {
   EXPECT_EQ(path.parent_path(), folder_ / "snug");
   write(path, quick);
   EXPECT_TRUE(read_calibration(path).quick);
-  EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated quickly");
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::calibrated_quickly);
   write(calibration_path(recipe_, quick.machine), measured());
-  EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated");
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::calibrated);
 }
 
 // Nobody made it who could be told to make it again.
 TEST_F(CalibrationFile, DamagedQuickOneIsAsGoodAsNone) {
   base::write_file_atomically(quick_calibration_path(measured().machine), "not JSON");
-  EXPECT_EQ(rates_for(recipe_, target_).basis(), "assumed");
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::assumed);
   base::write_file_atomically(calibration_path(recipe_, measured().machine), "not JSON");
   EXPECT_THROW(find_calibration(recipe_, target_), base::UserError);
 }
@@ -109,7 +109,7 @@ TEST_F(CalibrationFile, NamedFileIsUsedWhateverItsMachine) {
   calibration.machine.processor = "another";
   recipe_.calibration = (folder_ / "there.json").string();
   write(recipe_.calibration, calibration);
-  EXPECT_EQ(rates_for(recipe_, target_).basis(), "calibrated");
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::calibrated);
 }
 
 TEST_F(CalibrationFile, NamedFileThatIsMissingIsAnError) {

@@ -1,12 +1,15 @@
 // plan.json and measured.json: the keys that others read, and the tables for people.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "formats/recipe.h"
 #include "null_target.h"
 #include "plan/assembly.h"
+#include "plan/measured.h"
 
 namespace snug::plan {
 namespace {
@@ -89,9 +92,9 @@ TEST(Document, RolesAddUpToTheLowerBoundOrLess) {
 TEST(Document, SummaryShowsWhatMatters) {
   PlanDocument document = document_of(kWords);
   document.outside_bytes = 50 << 20;
-  document.outside_basis = "measured";
+  document.outside_basis = Basis::measured;
   document.step_seconds = 2.0;
-  document.step_basis = "calibrated";
+  document.step_basis = Basis::calibrated;
   document.load_seconds = 3.0;
   const std::string text = summary(document);
   for (const char* part :
@@ -122,15 +125,38 @@ TEST(Document, ReadingDataCountsWhereItIsMore) {
 TEST(Document, ComparisonPutsMeasuredBesidePlanned) {
   PlanDocument planned = document_of(kWords);
   planned.step_seconds = 2.0;
-  PlanDocument measured = planned;
-  measured.step_seconds = 2.5;
   planned.load_seconds = 4.0;
+  Measured measured;
+  measured.device_bytes = planned.device.report.peak_bytes;
+  measured.step_seconds = 2.5;
   measured.load_seconds = 3.0;
   measured.outside_bytes = 10 << 20;
   const std::string text = comparison(planned, measured);
   for (const char* part : {"planned", "measured", "device", "1.000", "10.0 MiB", "2.50 s", "1.250",
                            "4.00 s", "3.00 s", "0.750"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+}
+
+// Of a run without a step there is no step's time.
+TEST(Document, MeasuredHasWhatWasMeasured) {
+  const std::vector<std::string> always{"device",  "host",    "load_seconds",
+                                        "outside", "reading", "resident"};
+  const std::vector<std::string> of_steps{"step_seconds", "tokens_per_second", "tokens_per_step"};
+  const auto keys_of = [](const Measured& measured) {
+    std::vector<std::string> keys;
+    const auto json = nlohmann::json::parse(to_json(measured));
+    for (const auto& item : json.items()) keys.push_back(item.key());
+    return keys;
+  };
+  Measured measured;
+  EXPECT_EQ(keys_of(measured), always);
+  measured.step_seconds = 0.5;
+  measured.step_tokens = 100;
+  std::vector<std::string> all = always;
+  all.insert(all.end(), of_steps.begin(), of_steps.end());
+  std::ranges::sort(all);
+  EXPECT_EQ(keys_of(measured), all);
+  EXPECT_EQ(nlohmann::json::parse(to_json(measured))["tokens_per_second"], 200);
 }
 
 TEST(Document, ParameterLineIsTheOneUsersRead) {

@@ -213,17 +213,6 @@ TEST(MemoryReport, AddsUpToThePeak) {
   EXPECT_GE(device.peak_index, 0);
 }
 
-TEST(MemoryReport, OfProgramsThatRanLeavesOutTheOthers) {
-  const Job job = plan_of({"model=smollm2-135m", "method=lora"}, NullTarget());
-  std::vector<bool> ran(job.programs.size(), true);
-  EXPECT_EQ(read_memory(job, ran).device().by_role, read_memory(job).device().by_role);
-  ran[static_cast<size_t>(job.index_of(program::ProgramName::micro_first))] = false;
-  const MemoryReport without = read_memory(job, ran);
-  EXPECT_EQ(without.device().by_role.count("activation"), 0U);
-  EXPECT_NE(without.device().peak_program, name_of(program::ProgramName::micro_first));
-  EXPECT_EQ(without.device().peak_bytes, read_memory(job).device().peak_bytes);
-}
-
 TEST(Layout, OfTheLargestPresetTakesUnder50Milliseconds) {
   const Job job = plan_of({"model=llama-3.1-70b", "method=lora", "gradient_accumulation_steps=2",
                            "recompute=layer", "eval_data=some.jsonl"},

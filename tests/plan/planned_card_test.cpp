@@ -108,8 +108,8 @@ TEST(PlannedCard, LeavesAJobWhatLiesInsideTheArena) {
 TEST(PlannedCard, SaysWhatIsAssumedAndWhatIsAnEstimate) {
   Planned plan = planned({"method=lora", "recompute=layer"}, card("rtx-4090"));
   set_outside(plan.document, 100);
-  EXPECT_EQ(plan.document.step_basis, "data sheet");
-  EXPECT_EQ(plan.document.outside_basis, "assumed");
+  EXPECT_EQ(plan.document.step_basis, Basis::data_sheet);
+  EXPECT_EQ(plan.document.outside_basis, Basis::assumed);
   EXPECT_GT(plan.document.outside_bytes, 100);
   const std::string text = summary(plan.document);
   for (const char* part : {"an estimate from data sheet rates, not measured",

@@ -110,7 +110,7 @@ TEST(RateKey, NormOfManyTensorsLooksLikeNormOfOne) {
 TEST(Rates, MeasuredShapeIsReturnedAsMeasured) {
   const Rates rates({sample_of(product(256, 64, 64), 1e9), sample_of(product(256, 64, 128), 9e9)});
   EXPECT_DOUBLE_EQ(seconds_of(rates, product(256, 64, 64)), 2.0 * 256 * 64 * 64 / 1e9);
-  EXPECT_EQ(rates.basis(), "calibrated");
+  EXPECT_EQ(rates.basis(), Basis::calibrated);
 }
 
 // A product with a narrow factor runs at a rate that grows with its width, and with the tokens a
@@ -289,7 +289,7 @@ TEST(Rates, OfAJoinedStepLeaveTheLaunchOut) {
 TEST(Rates, AssumedRowGrowsWithThreads) {
   const Rates two = Rates::assumed(2);
   const Rates four = Rates::assumed(4);
-  EXPECT_EQ(two.basis(), "assumed");
+  EXPECT_EQ(two.basis(), Basis::assumed);
   EXPECT_GT(seconds_of(two, product(4096, 4096, 4096)),
             1.9 * seconds_of(four, product(4096, 4096, 4096)));
 }

@@ -183,22 +183,22 @@ TEST(StoragePrograms, TheClockPricesTheFilesBytes) {
   const Job job = plan_training(spec, Target(false));
   // In 16 bits, as the preset's files are; the masters are wider.
   EXPECT_NEAR(load_seconds(job, rates), 2 * weights / kAssumedStorageBytesPerSecond, 1e-4);
-  EXPECT_EQ(load_basis(job, rates), "assumed");
+  EXPECT_EQ(load_basis(job, rates), Basis::assumed);
   spec.model.file_width = 4;
   EXPECT_NEAR(load_seconds(plan_training(spec, Target(false)), rates),
               4 * weights / kAssumedStorageBytesPerSecond, 1e-4);
   // A first run's calibration says nothing of files, a full one does; what is made is not read.
   const RateSample cast{"cast f32 > bf16", {1e8}, Work::bytes, 1e8, 1e-5};
   const Rates measured({cast});
-  EXPECT_EQ(load_basis(job, measured), "assumed");
+  EXPECT_EQ(load_basis(job, measured), Basis::assumed);
   spec.model.file_width = 2;
   const Rates of_storage({cast, {std::string(kStorage), {1e9}, Work::storage_bytes, 1e9, 0.25}});
-  EXPECT_EQ(load_basis(job, of_storage), kCalibrated);
+  EXPECT_EQ(load_basis(job, of_storage), Basis::calibrated);
   EXPECT_NEAR(load_seconds(job, of_storage), 2 * weights / 4e9, 1e-4);
   spec.init_seed = 1;
   const Job random = plan_training(spec, Target(false));
   EXPECT_LT(load_seconds(random, rates), load_seconds(job, rates) / 2);
-  EXPECT_EQ(load_basis(random, measured), kCalibrated);
+  EXPECT_EQ(load_basis(random, measured), Basis::calibrated);
 }
 
 }  // namespace

@@ -120,7 +120,9 @@ TEST(Style, GeneralCodeNamesNoKind) {
   const std::set<std::string> rewrites{"fuse.cpp", "fuse_low_rank.cpp", "quantize.cpp",
                                        "update_in_backward.cpp"};
   const std::regex names_a_kind(
-      "(^|[^A-Za-z])Kind::(?!name)[a-z]|get_if<|starts_with\\(\"(attention|matmul|transfer)");
+      "(^|[^A-Za-z])Kind::(?!name)[a-z]|get_if<|holds_alternative<|std::get<(program::)?(?!Struct)["
+      "A-Z][a-z]|"
+      "starts_with\\(\"(attention|matmul|transfer)");
   for (const char* folder : {"src/passes", "src/plan", "src/program", "src/runtime"})
     for (const auto& entry : fs::directory_iterator(kRoot / folder)) {
       const fs::path& path = entry.path();
