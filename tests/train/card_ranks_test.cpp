@@ -17,7 +17,7 @@ namespace {
 
 const char* const kCommon =
     "backend=cuda compute_dtype=fp32 learning_rate=5e-4 lr_scheduler_type=constant method=full "
-    "deterministic=true max_steps=3 timeout_seconds=60 max_length=32 ";
+    "deterministic=true max_steps=3 timeout_seconds=60 max_length=160 ";
 
 class CardRanks : public ::testing::Test {
  protected:
