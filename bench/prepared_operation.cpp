@@ -54,6 +54,7 @@ PreparedOperation::PreparedOperation(program::Program program, int threads)
   for (const program::TensorId id : operation.reads) reads_.push_back(buffer(id));
   for (const program::TensorId id : operation.writes) writes_.push_back(buffer(id));
   for (const program::TensorId id : operation.updates) updates_.push_back(buffer(id));
+  operation.attributes = backend_->decide(view);
   const int64_t scratch = backend_->workspace(view).bytes;
   workspace_ = reserve(scratch);
   operation.workspace = static_cast<program::TensorId>(program_.tensors.size());

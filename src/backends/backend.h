@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "backends/arena.h"
 #include "backends/random_values.h"
@@ -101,6 +102,15 @@ struct Invocation {
   void note_decision(std::string_view name, int64_t value) const {
     if (trace != nullptr) trace->decision(name, value);
   }
+  template <typename Enum>
+  requires std::is_enum_v<Enum>
+  void note_decision(std::string_view name, Enum value) const {
+    note_decision(name, static_cast<int64_t>(value));
+  }
+  // A piece of so many rows, which was done.
+  void note_piece(int64_t size) const {
+    if (trace != nullptr) trace->pieces.push_back(size);
+  }
   // Another one than compute.
   void note_channel(program::Channel used) const {
     if (trace != nullptr) trace->channel = used;
@@ -174,6 +184,9 @@ class Backend : public program::Target {
   virtual void run_list(std::span<const Invocation> invocations) {
     for (const Invocation& invocation : invocations) run(invocation);
   }
+  // That recordings of so many launches (Operation::launches) will be made. Called once, when all
+  // memory is allocated; throws UserError where there is none left for them.
+  virtual void expect_recordings(int64_t /*launches*/) {}
   // Keeps what `operations` runs instead of running it; all of it has run before, and it calls
   // nothing but run() and run_list(). Null where there is nothing to gain.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& /*operations*/) {

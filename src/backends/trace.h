@@ -19,6 +19,8 @@ struct Trace {
   program::Channel channel = program::Channel::compute;
   // By the names of the attributes in which the program says the same (Traits::decisions).
   std::vector<std::pair<std::string_view, int64_t>> decisions;
+  // The sizes of the pieces in which it was done (program::pieces_of), in order.
+  std::vector<int64_t> pieces;
   // How much was done where the batch decides it (Traits::extents); none where it does not.
   std::optional<program::Extent> extent;
   // It was done, or queued, for all that shapes allow, whatever the batch holds.

@@ -4,12 +4,14 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "bench/operation_timer.h"
 #include "bench/recipe_step.h"
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
+#include "program/decisions.h"
 #include "program/kind.h"
 #include "runtime/trace_check.h"
 
@@ -46,7 +48,13 @@ struct Row {
 
 ordered_json json_of(const Row& row, const std::vector<std::string>& differences) {
   ordered_json decisions = ordered_json::object();
-  for (const auto& [name, value] : row.trace.decisions) decisions[std::string(name)] = value;
+  for (const auto& [name, value] : row.trace.decisions) {
+    const std::string text = program::decision_text(row.trace.kind, name, value);
+    if (text == std::to_string(value))
+      decisions[std::string(name)] = value;
+    else
+      decisions[std::string(name)] = text;
+  }
   ordered_json line{{"program", row.program.name},
                     {"operation", row.index},
                     {"kind", program::name_of(row.trace.kind)},
@@ -58,6 +66,7 @@ ordered_json json_of(const Row& row, const std::vector<std::string>& differences
     line["extent"] = json_of(*row.trace.extent);
     line["by_capacity"] = row.trace.by_capacity;
   }
+  if (!row.trace.pieces.empty()) line["pieces"] = row.trace.pieces;
   line["bytes"] = row.trace.bytes;
   line["seconds"] = row.seconds;
   line["planned_seconds"] = row.planned_seconds;

@@ -45,6 +45,7 @@ Program decide(const Program& program, const Target& target) {
     const OperationView view{result, operation};
     if (!target.runs(view)) refuse(view, target);
     operation.attributes = target.decide(view);
+    operation.launches = target.launches(view);
     const Workspace scratch = target.workspace(view);
     if (scratch.bytes == 0) continue;
     Tensor tensor;

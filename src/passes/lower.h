@@ -13,8 +13,9 @@
 //   in_place     %y = rope(%x, %table), x dead after     ->  %y a view of %x
 //   remove_unused
 //                tensors that no operation touches any more go
-//   decide       what the target decides (Target::decide), a tensor of scratch for each operation
-//                that asks for it, and which operations one launch does (joined)
+//   decide       what the target decides (Target::decide), how many launches that takes, a tensor
+//                of scratch for each operation that asks for it, and which operations one launch
+//                does (joined)
 //
 // Throws UserError when the target cannot run an operation with its element types.
 #pragma once

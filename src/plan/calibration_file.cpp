@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "snug calibration 1";
+constexpr const char* kFormat = "snug calibration 2";
 constexpr std::string_view kFormatName = "snug calibration";
 constexpr const char* kFullGrid = "full";
 constexpr const char* kQuickGrid = "quick";

@@ -33,7 +33,9 @@ Cost cost(const OperationView& view, const BatchBounds& bounds) {
   Cost cost = ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
     return kind.cost(attributes, view, extent);
   });
+  if (view.operation.launches > 0) cost.launches = view.operation.launches;
   if (view.operation.joined) cost.launches = 0;
+  cost.launches += cost.chunk_launches;
   // The host's memory is read and written again for what is updated.
   if (view.operation.channel == Channel::host)
     for (const TensorId id : view.operation.updates)
@@ -48,6 +50,13 @@ Cost cost(const OperationView& view, const BatchBounds& bounds) {
 Extent extent_of(const OperationView& view, const BatchBounds& bounds) {
   return ask<Extent>(view.operation, [&](const auto& attributes, const auto& kind) {
     return kind.extent_of != nullptr ? kind.extent_of(attributes, view, bounds) : Extent();
+  });
+}
+
+std::vector<int64_t> pieces_of(const OperationView& view, const BatchBounds& bounds) {
+  return ask<std::vector<int64_t>>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.pieces_of != nullptr ? kind.pieces_of(attributes, view, bounds)
+                                     : std::vector<int64_t>();
   });
 }
 

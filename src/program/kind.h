@@ -26,7 +26,9 @@ struct Cost {
   double serial_bytes = 0;
   // Of the bytes, those that the device reads in the host's memory, over the link.
   double link_bytes = 0;
-  double launches = 1;  // 0 of what is joined
+  // All of them, 0 of what is joined, and of those the ones of chunks, by as many as there are.
+  double launches = 1;
+  double chunk_launches = 0;
 };
 
 // Whether the tensors obey the kind's shape rule, and operand_error: empty if so, else what is
@@ -34,6 +36,11 @@ struct Cost {
 std::string shape_error(const OperationView& view);
 
 Cost cost(const OperationView& view, const BatchBounds& bounds);
+
+// The sizes of the pieces in which an operation is done where a decision of its attributes and the
+// batch give them: rows of each chunk of a loss, queries of an attention that go to the kernel for
+// few. Empty of other kinds. A backend notes what it did (backends/trace.h).
+std::vector<int64_t> pieces_of(const OperationView& view, const BatchBounds& bounds);
 
 // Emits the backward operations of `operation` through the tape (see tape.h). Only for basic kinds
 // and kinds with a training form.

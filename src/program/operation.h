@@ -60,6 +60,9 @@ struct Operation {
   // any of such a run of operations touches lives throughout it, because they are not done in
   // order.
   bool joined = false;
+  // Kernels and calls of libraries that the target starts for it, as the target decided, and for
+  // what is joined to it; those of chunks apart. 0: the target does not say.
+  int32_t launches = 0;
   // Placed on the host: its processor works on the tensors where the host's memory holds them.
   bool on_host = false;
   Phase phase = Phase::forward;

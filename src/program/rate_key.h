@@ -4,11 +4,13 @@
 // as their shape; one with another rule states it in its file under kinds/:
 //
 //   matmul            "matmul n t bf16 bf16 > bf16"        (m, n, k)                  FLOPs
+//                     "... by thin"              the same, of another algorithm than the library's
 //   attention         "attention bf16 ..."                 (segment tokens, tokens x heads,
 //                                                          head_dim, heads / kv_heads) FLOPs
 //                     "... by library"           the same, of a library's kernels
 //                     "... on tensor cores"      the same, of own kernels there
 //   linear losses     "linear_cross_entropy_train bf16 .." (trained rows, vocab, hidden) FLOPs
+//                     "... online"               the same, of sums that follow the vocabulary
 //   global_norm       "global_norm f32"                    (bytes of a mean tensor)   bytes
 //   copy, transfer    "transfer bf16 > bf16"               (bytes)                    link bytes
 //   read, write       "storage read", "storage write"      (bytes)                    storage bytes

@@ -43,6 +43,9 @@ class Target {
   // written as joined. At least 1.
   virtual size_t launched_together(const Program& /*program*/, size_t /*first*/) const { return 1; }
   virtual Workspace workspace(const OperationView& view) const = 0;
+  // How many kernels and calls of libraries it starts for the operation, as decided and with its
+  // workspace (Operation::launches). 0: it does not say.
+  virtual int32_t launches(const OperationView& /*view*/) const { return 0; }
 };
 
 }  // namespace snug::program

@@ -242,8 +242,8 @@ class LineParser {
   void clause(Statement& statement, std::vector<Declaration>& declarations) {
     if (cursor_.accept('{')) return parse_attributes(cursor_, statement.operation.attributes);
     const size_t begin = cursor_.position();
-    const std::string word =
-        cursor_.word("attributes, updates, workspace, phase, channel, joined, on_host or layer");
+    const std::string word = cursor_.word(
+        "attributes, updates, workspace, phase, channel, joined, launches, on_host or layer");
     if (word == "updates") {
       statement.updates = references();
     } else if (word == "workspace") {
@@ -252,6 +252,9 @@ class LineParser {
       statement.operation.channel = channel();
     } else if (word == "joined") {
       statement.operation.joined = true;
+    } else if (word == "launches") {
+      statement.operation.launches =
+          static_cast<int32_t>(cursor_.integer("a number of launches", 0, kMaxInt32));
     } else if (word == "on_host") {
       statement.operation.on_host = true;
     } else if (word == "layer") {
@@ -259,7 +262,8 @@ class LineParser {
     } else if (const auto phase = phase_from_name(word)) {
       statement.operation.phase = *phase;
     } else {
-      constexpr const char* kOthers = "updates, workspace, channel, joined, on_host and layer";
+      constexpr const char* kOthers =
+          "updates, workspace, channel, joined, launches, on_host and layer";
       cursor_.fail_at(begin, fmt::format("'{}' is no phase, and none of {}", word, kOthers));
     }
   }

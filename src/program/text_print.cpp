@@ -146,6 +146,7 @@ class Printer {
     if (operation.channel != Channel::compute)
       text += fmt::format(" channel {}", name_of(operation.channel));
     if (operation.joined) text += " joined";
+    if (operation.launches != 0) text += fmt::format(" launches {}", operation.launches);
     if (operation.on_host) text += " on_host";
     if (operation.layer != -1) text += layer_text(operation.layer);
     return text;

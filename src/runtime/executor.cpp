@@ -76,6 +76,18 @@ struct Executor::Loaded {
   bool ran = false;
   bool is_recorded = false;  // as far as the backend does
 
+  // Of what the backend may record; what is joined shares the launch of the operation before it.
+  int64_t recorded_launches() const {
+    int64_t launches = 0;
+    for (const Stretch& stretch : stretches) {
+      if (!stretch.is_recordable) continue;
+      for (size_t i = stretch.begin; i < stretch.end; ++i)
+        if (const program::Operation& operation = program->operations[i]; !operation.joined)
+          launches += operation.launches;
+    }
+    return launches;
+  }
+
   // Of each tensor that says how much an operation has to do, and has a side on the host.
   void find_bounds() {
     for (const program::Operation& operation : program->operations)
@@ -172,6 +184,9 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
   }
   for (const auto& list : programs_)
     for (const Resolved& operation : list->operations) backend.tune(operation.invocation);
+  int64_t launches = 0;
+  for (const auto& list : programs_) launches += list->recorded_launches();
+  backend.expect_recordings(launches);
 }
 
 Executor::~Executor() = default;

@@ -48,6 +48,7 @@ class RehearsalBackend : public Backend {
   program::Attributes decide(const OperationView& view) const override {
     return backend_.decide(view);
   }
+  int32_t launches(const OperationView& view) const override { return backend_.launches(view); }
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override {
     return std::make_unique<ArenaOfNothing>(space, bytes);
   }

@@ -1,6 +1,7 @@
 #include "runtime/trace_check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -49,17 +50,31 @@ void compare_extents(const program::OperationView& view, const program::BatchBou
 void compare_decisions(const Operation& operation, const Trace& trace,
                        std::vector<std::string>& problems) {
   const auto planned = program::decisions_of(operation);
+  const auto text_of = [&](std::string_view name, int64_t value) {
+    return program::decision_text(operation.kind(), name, value);
+  };
   for (const auto& [name, value] : planned) {
     const auto matches = [wanted = name](const auto& decision) { return decision.first == wanted; };
     const auto ran = std::find_if(trace.decisions.begin(), trace.decisions.end(), matches);
     if (ran == trace.decisions.end())
-      problems.push_back(fmt::format("says nothing of {}, planned as {}", name, value));
+      problems.push_back(
+          fmt::format("says nothing of {}, planned as {}", name, text_of(name, value)));
     else if (ran->second != value)
-      problems.push_back(fmt::format("ran with {} {}, planned as {}", name, ran->second, value));
+      problems.push_back(fmt::format("ran with {} {}, planned as {}", name,
+                                     text_of(name, ran->second), text_of(name, value)));
   }
   if (trace.decisions.size() > planned.size())
     problems.push_back(
         fmt::format("decided {} times, planned were {}", trace.decisions.size(), planned.size()));
+}
+
+void compare_pieces(const program::OperationView& view, const program::BatchBounds& bounds,
+                    const Trace& trace, std::vector<std::string>& problems) {
+  const std::vector<int64_t> asked =
+      program::pieces_of(view, trace.by_capacity ? program::BatchBounds() : bounds);
+  if (trace.pieces != asked)
+    problems.push_back(fmt::format("was done in pieces of {}, planned were {}",
+                                   fmt::join(trace.pieces, ", "), fmt::join(asked, ", ")));
 }
 
 std::vector<std::string> compare(const Planned& planned, const Operation& operation,
@@ -76,8 +91,13 @@ std::vector<std::string> compare(const Planned& planned, const Operation& operat
         fmt::format("had {} bytes of operands, planned were {}", trace.bytes, bytes));
   if (trace.joined != operation.joined)
     problems.push_back(trace.joined ? "ran with the operation before it" : "ran alone");
+  const size_t before = problems.size();
   compare_extents({planned.program, operation}, planned.bounds, trace, problems);
+  const bool extent_differs = problems.size() > before;
   compare_decisions(operation, trace, problems);
+  // They follow from the extent: another one is reported alone.
+  if (!extent_differs)
+    compare_pieces({planned.program, operation}, planned.bounds, trace, problems);
   return problems;
 }
 

@@ -134,14 +134,15 @@ TEST(CudaBackend, copies_next_to_its_work_also_in_a_graph) {
   check_transfers(backend);
 }
 
-TEST(CudaGraph, is_given_up_where_the_device_has_no_memory_for_it) {
+TEST(CudaGraph, is_an_error_where_the_device_has_no_memory_for_it) {
   int value = 0;
   const cuda::Stream stream;
   const auto operations = [&] { cuda::launch(increment, {}, stream.get(), &value); };
   cuda_emulator::refuses_graphs = true;
-  const auto graph = cuda::record_graph(operations, stream.get());
+  const snug::testing::CapturedStream said(stderr);
+  EXPECT_THROW(cuda::record_graph(operations, stream.get()), base::UserError);
   cuda_emulator::refuses_graphs = false;
-  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(said.text(), "") << "it goes on without a graph";
   // The stream goes on, and no error is left for the next call.
   operations();
   CUDA_CHECK(cudaStreamSynchronize(stream.get()));
@@ -185,6 +186,19 @@ TEST(CudaGraph, is_left_out_on_demand) {
   setenv(variable, "no", 1);
   EXPECT_THROW(cuda::CudaBackend({}), base::UserError);
   unsetenv(variable);
+}
+
+// Before the first step, and not when they are recorded.
+TEST(CudaGraph, are_refused_where_the_card_has_no_memory_for_all) {
+  cuda::CudaBackend backend({});
+  const int64_t free = backend.device()->memory_bytes - backend.device()->outside_bytes;
+  const int64_t most = free / cuda::kGraphBytesPerLaunch;
+  EXPECT_GT(most, 0);
+  backend.expect_recordings(most);
+  EXPECT_THROW(backend.expect_recordings(most + 1), base::UserError);
+  setenv("SNUG_CUDA_GRAPHS", "off", 1);
+  cuda::CudaBackend({}).expect_recordings(most + 1);
+  unsetenv("SNUG_CUDA_GRAPHS");
 }
 
 // The emulated card has 4 GiB and no context.

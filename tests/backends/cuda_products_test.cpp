@@ -37,6 +37,7 @@ class OneProduct {
     matmul.accumulate = true;
     builder.emit(matmul, {0, 1}, {}, {2});
     program_ = builder.take();
+    program_.operations[0].attributes = backend_.decide({program_, program_.operations[0]});
     for (const program::Tensor& tensor : program_.tensors) {
       Floats values(static_cast<size_t>(tensor.shape.elements()));
       std::normal_distribution<float> normal;

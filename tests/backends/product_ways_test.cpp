@@ -37,7 +37,7 @@ struct Row {
   int64_t m, n, k;
   bool transpose_b;
   DType type;
-  Way v3, v4, v4_bf16, amx;
+  ProductAlgorithm v3, v4, v4_bf16, amx;
 };
 
 constexpr DType kF32 = DType::f32;
@@ -49,102 +49,102 @@ constexpr Row kRows[] = {{.m = 512,
                           .k = 576,
                           .transpose_b = true,
                           .type = kF32,
-                          .v3 = Way::gemm,
-                          .v4 = Way::library,
-                          .v4_bf16 = Way::library,
-                          .amx = Way::library},
+                          .v3 = ProductAlgorithm::blocked,
+                          .v4 = ProductAlgorithm::library,
+                          .v4_bf16 = ProductAlgorithm::library,
+                          .amx = ProductAlgorithm::library},
                          {.m = 4,
                           .n = 576,
                           .k = 576,
                           .transpose_b = true,
                           .type = kF32,
-                          .v3 = Way::few_rows,
-                          .v4 = Way::few_rows,
-                          .v4_bf16 = Way::few_rows,
-                          .amx = Way::few_rows},
+                          .v3 = ProductAlgorithm::few_rows,
+                          .v4 = ProductAlgorithm::few_rows,
+                          .v4_bf16 = ProductAlgorithm::few_rows,
+                          .amx = ProductAlgorithm::few_rows},
                          {.m = 512,
                           .n = 576,
                           .k = 576,
                           .transpose_b = true,
                           .type = kBf16,
-                          .v3 = Way::gemm,
-                          .v4 = Way::library,
-                          .v4_bf16 = Way::library,
-                          .amx = Way::wide},
+                          .v3 = ProductAlgorithm::blocked,
+                          .v4 = ProductAlgorithm::library,
+                          .v4_bf16 = ProductAlgorithm::library,
+                          .amx = ProductAlgorithm::wide},
                          {.m = 33,
                           .n = 32,
                           .k = 63,
                           .transpose_b = false,
                           .type = kBf16,
-                          .v3 = Way::gemm,
-                          .v4 = Way::library,
-                          .v4_bf16 = Way::library,
-                          .amx = Way::wide},
+                          .v3 = ProductAlgorithm::blocked,
+                          .v4 = ProductAlgorithm::library,
+                          .v4_bf16 = ProductAlgorithm::library,
+                          .amx = ProductAlgorithm::wide},
                          {.m = 512,
                           .n = 16,
                           .k = 576,
                           .transpose_b = true,
                           .type = kBf16,
-                          .v3 = Way::gemm,
-                          .v4 = Way::library,
-                          .v4_bf16 = Way::library,
-                          .amx = Way::thin},
+                          .v3 = ProductAlgorithm::blocked,
+                          .v4 = ProductAlgorithm::library,
+                          .v4_bf16 = ProductAlgorithm::library,
+                          .amx = ProductAlgorithm::thin},
                          {.m = 512,
                           .n = 576,
                           .k = 16,
                           .transpose_b = true,
                           .type = kBf16,
-                          .v3 = Way::gemm,
-                          .v4 = Way::library,
-                          .v4_bf16 = Way::library,
-                          .amx = Way::thin},
+                          .v3 = ProductAlgorithm::blocked,
+                          .v4 = ProductAlgorithm::library,
+                          .v4_bf16 = ProductAlgorithm::library,
+                          .amx = ProductAlgorithm::thin},
                          {.m = 1,
                           .n = 576,
                           .k = 63,
                           .transpose_b = true,
                           .type = kBf16,
-                          .v3 = Way::few_rows,
-                          .v4 = Way::few_rows,
-                          .v4_bf16 = Way::few_rows,
-                          .amx = Way::few_rows},
+                          .v3 = ProductAlgorithm::few_rows,
+                          .v4 = ProductAlgorithm::few_rows,
+                          .v4_bf16 = ProductAlgorithm::few_rows,
+                          .amx = ProductAlgorithm::few_rows},
                          // A hidden size of 63 and an adapter of 16, of 4: tiles ended these.
                          {.m = 47,
                           .n = 16,
                           .k = 63,
                           .transpose_b = true,
                           .type = kBf16,
-                          .v3 = Way::gemm,
-                          .v4 = Way::library,
-                          .v4_bf16 = Way::library,
-                          .amx = Way::library},
+                          .v3 = ProductAlgorithm::blocked,
+                          .v4 = ProductAlgorithm::library,
+                          .v4_bf16 = ProductAlgorithm::library,
+                          .amx = ProductAlgorithm::library},
                          {.m = 130,
                           .n = 4,
                           .k = 63,
                           .transpose_b = false,
                           .type = kBf16,
-                          .v3 = Way::gemm,
-                          .v4 = Way::library,
-                          .v4_bf16 = Way::library,
-                          .amx = Way::library},
+                          .v3 = ProductAlgorithm::blocked,
+                          .v4 = ProductAlgorithm::library,
+                          .v4_bf16 = ProductAlgorithm::library,
+                          .amx = ProductAlgorithm::library},
                          {.m = 130,
                           .n = 63,
                           .k = 16,
                           .transpose_b = false,
                           .type = kBf16,
-                          .v3 = Way::gemm,
-                          .v4 = Way::library,
-                          .v4_bf16 = Way::library,
-                          .amx = Way::library}};
+                          .v3 = ProductAlgorithm::blocked,
+                          .v4 = ProductAlgorithm::library,
+                          .v4_bf16 = ProductAlgorithm::library,
+                          .amx = ProductAlgorithm::library}};
 
 TEST(ProductWays, DependOnShapeTypesAndInstructionSet) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(
         fmt::format("({} x {}) ({} x {}) {}", row.m, row.k, row.k, row.n, base::name_of(row.type)));
     const MatmulSpec spec = spec_of(row.m, row.n, row.k, row.type, row.transpose_b);
-    EXPECT_EQ(way_of(spec, context_of(Isa::v3, 2)), row.v3);
-    EXPECT_EQ(way_of(spec, context_of(Isa::v4, 2)), row.v4);
-    EXPECT_EQ(way_of(spec, context_of(Isa::v4_bf16, 2)), row.v4_bf16);
-    EXPECT_EQ(way_of(spec, context_of(Isa::amx, 2)), row.amx);
+    EXPECT_EQ(algorithm_of(spec, context_of(Isa::v3, 2)), row.v3);
+    EXPECT_EQ(algorithm_of(spec, context_of(Isa::v4, 2)), row.v4);
+    EXPECT_EQ(algorithm_of(spec, context_of(Isa::v4_bf16, 2)), row.v4_bf16);
+    EXPECT_EQ(algorithm_of(spec, context_of(Isa::amx, 2)), row.amx);
   }
 }
 
@@ -155,7 +155,7 @@ TEST(ProductWays, OnTilesTheLibraryHasOnlyWhatIsSmallerThanATile) {
   for (const int64_t m : {1, 7, 16, 31, 32, 33, 63, 128, 1000})
     for (const int64_t n : {1, 7, 16, 31, 32, 33, 63, 128, 1000})
       for (const int64_t k : {1, 7, 16, 31, 32, 33, 63, 128, 1000})
-        if (way_of(spec_of(m, n, k, kBf16, false), tiles) == Way::library) {
+        if (algorithm_of(spec_of(m, n, k, kBf16, false), tiles) == ProductAlgorithm::library) {
           EXPECT_LT(std::min({m, n, k}), 32) << m << " " << n << " " << k;
         }
 }

@@ -127,7 +127,7 @@ TEST_F(CalibrationFile, RefusesWhatIsNoCalibration) {
   };
   EXPECT_NE(error_of(path, "{}").find("format"), std::string::npos);
   EXPECT_NE(error_of(path, good.substr(0, good.size() / 2)).find("bad.json"), std::string::npos);
-  EXPECT_NE(error_of(path, replaced("snug calibration 1", "snug calibration 9")).find("calibrate"),
+  EXPECT_NE(error_of(path, replaced("snug calibration 2", "snug calibration 9")).find("calibrate"),
             std::string::npos);
   EXPECT_NE(error_of(path, replaced("[600.0]", "[-600.0]")).find("shape"), std::string::npos);
   EXPECT_NE(error_of(path, replaced("[600.0]", "[]")).find("shape"), std::string::npos);

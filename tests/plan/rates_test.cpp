@@ -99,6 +99,18 @@ TEST(RateKey, TellsKindsOfAttentionApart) {
   }
 }
 
+TEST(RateKey, TellsAlgorithmsApart) {
+  const std::string product =
+      "tensor x (64, 32) bf16\ntensor w (16, 32) bf16\ny (64, 16) bf16 = matmul(x, w) {transpose_b";
+  const RateKey library = key_of(product + ", algorithm library}");
+  EXPECT_EQ(library.name, key_of(product + "}").name);
+  EXPECT_EQ(key_of(product + ", algorithm thin}").name, library.name + " by thin");
+  const std::string loss =
+      "tensor h (100, 8) bf16\ntensor w (50, 8) bf16\ntensor t (100) i32\ntensor i (1) f32\n"
+      "l (100) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_rows 64, algorithm ";
+  EXPECT_EQ(key_of(loss + "online}").name, key_of(loss + "halved_chunks}").name + " online");
+}
+
 TEST(RateKey, NormOfManyTensorsLooksLikeNormOfOne) {
   const RateKey one = key_of("tensor a (50) f32\nn (1) f32 = global_norm(a)");
   const RateKey two = key_of("tensor a (50) f32\ntensor b (50) f32\nn (1) f32 = global_norm(a, b)");

@@ -162,6 +162,45 @@ TEST(Cost, LinearCrossEntropyWorksOnTrainedRows) {
   EXPECT_EQ(trained.bytes - frozen.bytes, 4.0 * 50 * 8);
 }
 
+// All rows of the chunks that are computed, and the weight once for each.
+TEST(Cost, LinearCrossEntropyFollowsItsChunks) {
+  const std::string loss =
+      "tensor h (300, 8) bf16\ntensor w (50, 8) bf16\ntensor t (300) i32\ntensor i (1) f32\n"
+      "l (300) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_rows 128, chunk_launches 3";
+  const ExpectedBounds half{.trained_fraction = 0.5};
+  const double logit = 50 * (2 * 8 + 4);
+  const Cost online = cost_of(loss + ", algorithm online} launches 2", half);
+  EXPECT_EQ(online.flops, 150 * logit);
+  EXPECT_EQ(online.launches, 2 + 2 * 3);
+  const Cost halved = cost_of(loss + ", algorithm halved_chunks} launches 2", half);
+  EXPECT_EQ(halved.flops, (128 + 64) * logit);
+  EXPECT_EQ(halved.bytes, online.bytes);
+  const Cost chunks = cost_of(loss + ", algorithm chunks} launches 2", half);
+  EXPECT_EQ(chunks.flops, (128 + 128) * logit);
+  const Cost all = cost_of(loss + ", algorithm chunks} launches 2");
+  EXPECT_EQ(all.flops, (128 + 128 + 44) * logit);
+  EXPECT_EQ(all.launches, 2 + 3 * 3);
+  EXPECT_EQ(all.bytes - chunks.bytes, 2.0 * 8 * 150 + 2.0 * 8 * 50) << "rows, and the weight again";
+}
+
+TEST(Cost, HalvedChunksFillThreeQuarters) {
+  const auto sizes = [](int64_t rows) {
+    return chunk_sizes(LossAlgorithm::halved_chunks, 512, 1000, rows);
+  };
+  EXPECT_EQ(sizes(0), std::vector<int64_t>{});
+  EXPECT_EQ(sizes(3), std::vector<int64_t>{64});
+  EXPECT_EQ(sizes(96), std::vector<int64_t>{128});
+  EXPECT_EQ(sizes(95), (std::vector<int64_t>{64, 64}));
+  EXPECT_EQ(sizes(900), (std::vector<int64_t>{512, 512}));
+  EXPECT_EQ(sizes(700), (std::vector<int64_t>{512, 128, 64}));
+}
+
+TEST(Cost, LaunchesAreThoseOfTheOperation) {
+  const std::string sum = "tensor x (10, 4) f32\ny (10, 4) f32 = add(x, x)";
+  EXPECT_EQ(cost_of(sum).launches, 1);
+  EXPECT_EQ(cost_of(sum + " launches 3").launches, 3);
+}
+
 TEST(Cost, ElementwiseMovesItsTensors) {
   const Cost norm =
       cost_of("tensor x (10, 8) bf16\ntensor w (8) f32\ny (10, 8) bf16 = rms_norm(x, w)");

@@ -23,6 +23,8 @@ class Dice {
   void fill(int64_t& value) { value = one_in(2) ? below(10) : static_cast<int64_t>(engine_()); }
   void fill(FillForm& value) { value = static_cast<FillForm>(below(3)); }
   void fill(RankGroup& value) { value = static_cast<RankGroup>(below(3)); }
+  void fill(ProductAlgorithm& value) { value = static_cast<ProductAlgorithm>(below(8)); }
+  void fill(LossAlgorithm& value) { value = static_cast<LossAlgorithm>(below(4)); }
   // Any bits that are no NaN.
   void fill(float& value) {
     do {
@@ -100,6 +102,7 @@ Operation random_operation(Dice& dice, int64_t tensors) {
   operation.channel = static_cast<Channel>(dice.below(5));
   operation.phase = static_cast<Phase>(dice.below(4));
   operation.layer = static_cast<int32_t>(dice.below(4)) - 1;
+  if (dice.one_in(3)) operation.launches = static_cast<int32_t>(dice.below(9));
   return operation;
 }
 

@@ -1,9 +1,12 @@
 // How many kernels the emulated device is given for a program.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <optional>
 
+#include "backends/cuda/cuda_backend.h"
 #include "block_fibers.h"
+#include "library_calls.h"
 #include "plan/clock.h"
 #include "plan/token_work.h"
 #include "runtime/adapter.h"
@@ -142,6 +145,72 @@ TEST(CudaLaunches, DecodingDoesALayerInFew) {
       EXPECT_EQ(differences(planned, together.executor().run_traced(program::ProgramName::decode)),
                 std::vector<std::string>{});
     }
+}
+
+// Counts what the device is given for each operation, and for those that are joined to it.
+class Counting final : public backends::cuda::CudaBackend {
+ public:
+  Counting() : CudaBackend({.chooses_by_timing = false}) {}
+
+  void run_list(std::span<const backends::Invocation> invocations) override {
+    while (!invocations.empty()) {
+      size_t count = 1;
+      while (count < invocations.size() && invocations[count].joined) ++count;
+      synchronise();
+      const uint64_t before = cuda_emulator::launches() + cuda_emulator::library_calls;
+      CudaBackend::run_list(invocations.first(count));
+      synchronise();
+      counts[&invocations[0].view->operation] =
+          cuda_emulator::launches() + cuda_emulator::library_calls - before;
+      invocations = invocations.subspan(count);
+    }
+  }
+
+  std::map<const program::Operation*, uint64_t> counts;
+};
+
+void expect_planned_launches(const plan::TrainingSpec& spec) {
+  Counting backend;
+  const plan::Job job = plan::plan_training(spec, backend);
+  Executor executor(job, backend);
+  for (const program::Program& program : job.programs) {
+    if (program.operations.empty() || program::traits_of(program.operations[0]).by_runtime)
+      continue;
+    const auto name = base::from_word<program::ProgramName>(program.name).value();
+    (void)executor.run_traced(name);
+    for (const program::Operation& operation : program.operations) {
+      if (operation.launches == 0 || operation.joined) continue;
+      const program::Cost cost = program::cost({program, operation}, executor.bounds(name));
+      EXPECT_EQ(static_cast<double>(backend.counts[&operation]), cost.launches)
+          << name_of(operation.kind()) << " of " << program.name;
+    }
+  }
+}
+
+// What is planned, and priced, is what the device is given.
+TEST(CudaLaunches, AreThoseOfThePlan) {
+  using methods::OptimizerKind;
+  testing::TinyOptions options{.compute = base::DType::bf16};
+  for (const auto optimizer :
+       {OptimizerKind::adamw, OptimizerKind::adamw_bf16, OptimizerKind::adamw_8bit}) {
+    options.optimizer = optimizer;
+    plan::TrainingSpec spec = testing::spec_of(options);
+    spec.accumulation = 2;
+    if (optimizer == OptimizerKind::adamw_bf16) spec.update.gradient = base::DType::bf16;
+    expect_planned_launches(spec);
+  }
+  options = {.method = plan::MethodKind::lora, .compute = base::DType::bf16, .lora_r = 8};
+  options.model.hidden_size = 64;
+  options.model.num_heads = 2;
+  options.model.head_dim = 32;
+  options.model.intermediate_size = 128;
+  for (const bool quantized : {false, true}) {
+    if (quantized) options.quantization.emplace();
+    plan::TrainingSpec spec = testing::spec_of(options);
+    spec.lora.dropout = 0.1;
+    spec.evaluate = true;
+    expect_planned_launches(spec);
+  }
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ program::Program loss_program(const program::Target& target) {
   const auto with_loss = std::find_if(
       program.operations.begin(), program.operations.end(),
       [](const auto& operation) { return operation.kind() == Kind::linear_cross_entropy; });
+  with_loss->attributes = target.decide({program, *with_loss});
   program::Tensor workspace;
   workspace.name = "workspace";
   workspace.dtype = DType::u8;

@@ -1,18 +1,16 @@
 // What runs is what the program says: the trace of every program of jobs of every kind, held
-// against the program; and that the comparison sees each decision, and a backend that does
-// otherwise.
+// against the program; and that the comparison sees each decision.
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <numeric>
+#include <utility>
 
 #include "program/decisions.h"
 #include "program/kind.h"
 #include "runtime/trace_check.h"
 #include "tiny_run.h"
-#ifdef SNUG_TEST_CPU_BACKEND
-#include "backends/cpu/cpu_backend.h"
-#include "backends/cpu/isa.h"
-#endif
+#include "traced_batch.h"
 
 namespace snug::runtime {
 namespace {
@@ -20,7 +18,12 @@ namespace {
 using backends::Trace;
 using program::DType;
 using program::Program;
+using testing::fill_batch;
+using testing::lacks_bf16;
+using testing::pack_rows;
 using testing::TinyOptions;
+using testing::trained_of;
+using testing::typed_name;
 
 struct Case {
   const char* name;
@@ -46,12 +49,25 @@ TinyOptions qlora(bool nested) {
   return options;
 }
 
-TinyOptions full(DType compute, methods::OptimizerKind optimizer) {
+TinyOptions full(DType compute, methods::OptimizerKind optimizer,
+                 std::vector<std::string> frozen = {}) {
   TinyOptions options;
   options.compute = compute;
   options.optimizer = optimizer;
+  options.frozen = std::move(frozen);
   return options;
 }
+
+const std::vector<std::string> kFirstLayer{"model.embed_tokens.weight",
+                                           "model.layers.0.input_layernorm.weight",
+                                           "model.layers.0.self_attn.q_proj.weight",
+                                           "model.layers.0.self_attn.k_proj.weight",
+                                           "model.layers.0.self_attn.v_proj.weight",
+                                           "model.layers.0.self_attn.o_proj.weight",
+                                           "model.layers.0.post_attention_layernorm.weight",
+                                           "model.layers.0.mlp.gate_proj.weight",
+                                           "model.layers.0.mlp.up_proj.weight",
+                                           "model.layers.0.mlp.down_proj.weight"};
 
 const std::vector<Case>& cases() {
   using methods::OptimizerKind;
@@ -69,6 +85,10 @@ const std::vector<Case>& cases() {
          spec.update_in_backward = true;
          spec.update.max_grad_norm = 0;
        }},
+      {"full, a frozen layer and embedding", full(DType::bf16, OptimizerKind::adamw, kFirstLayer)},
+      {"full, a frozen head", full(DType::bf16, OptimizerKind::adamw, {"lm_head.weight"})},
+      {"full bf16, packed rows", full(DType::bf16, OptimizerKind::adamw), pack_rows},
+      {"lora, packed rows", lora(), pack_rows},
       {"lora", lora()},
       {"lora with dropout and evaluation", lora(),
        [](TrainingSpec& spec) {
@@ -124,46 +144,23 @@ std::vector<std::string> backend_names() {
 #endif
 }
 
-// The cpu backend on a processor that does not multiply bf16 trains in f32.
-bool lacks_bf16([[maybe_unused]] const std::string& backend) {
-#ifdef SNUG_TEST_CPU_BACKEND
-  return backend == "cpu" && !backends::cpu::has_bf16_products(backends::cpu::detect_isa());
-#else
-  return false;
-#endif
-}
-
-constexpr int64_t kTrained = 3;  // tokens of a batch that carry loss
-
 // perform_test.cpp is about the others.
 bool is_run_by_backends(const Program& program) {
   return program.operations.empty() || !program::traits_of(program.operations.front()).by_runtime;
 }
 
-program::ProgramName typed_name(const Program& program) {
-  return base::from_word<program::ProgramName>(program.name).value();
-}
-
-// A batch of one segment.
-void fill_batch(const Program& program, Executor& executor) {
-  if (program.find("host.targets") == program::kNone) return;
-  executor.await_inputs(typed_name(program));
-  const backends::Buffer& targets = executor.tensor(typed_name(program), "host.targets");
-  for (int64_t i = 0; i < targets.elements(); ++i) targets.as<int32_t>()[i] = i < kTrained ? 1 : -1;
-  auto* bounds = executor.tensor(typed_name(program), "host.query_bounds").as<int32_t>();
-  bounds[0] = 0;
-  bounds[1] = static_cast<int32_t>(targets.elements());
-}
-
 // Of operations that make the logits themselves; the reference makes them all.
 void expect_extents(const Program& program, const std::vector<Trace>& traces,
-                    const std::string& backend) {
+                    const std::string& backend, int64_t tokens) {
   for (size_t i = 0; i < traces.size(); ++i) {
     const program::Traits& traits = program::traits_of(program.operations[i]);
     if (!traits.is_fused || !traits.has_extent()) continue;
     ASSERT_TRUE(traces[i].extent) << "operation " << i << " of " << program.name;
     EXPECT_EQ(traces[i].by_capacity, backend == "reference");
-    EXPECT_EQ(traces[i].extent->rows, backend == "reference" ? 8 : kTrained);
+    EXPECT_EQ(traces[i].extent->rows, backend == "reference" ? tokens : trained_of(tokens));
+    const int64_t rows =
+        std::accumulate(traces[i].pieces.begin(), traces[i].pieces.end(), int64_t{0});
+    EXPECT_GE(rows, traces[i].extent->rows) << "rows of loss are left out";
   }
 }
 
@@ -175,6 +172,11 @@ void expect_changes_seen(const Planned& planned, const std::vector<Trace>& trace
     for (size_t d = 0; d < decisions; ++d) {
       std::vector<Trace> changed = traces;
       changed[i].decisions[d].second += 1;
+      EXPECT_EQ(differences(planned, changed).size(), 1U);
+    }
+    for (size_t p = 0; p < traces[i].pieces.size(); ++p) {
+      std::vector<Trace> changed = traces;
+      changed[i].pieces[p] += 1;
       EXPECT_EQ(differences(planned, changed).size(), 1U);
     }
     std::vector<Trace> elsewhere = traces;
@@ -202,7 +204,7 @@ TEST(Traces, EveryProgramRunsAsItIsWritten) {
         const std::vector<Trace> traces = executor.run_traced(typed_name(program));
         const Planned planned{program, executor.bounds(typed_name(program))};
         EXPECT_EQ(differences(planned, traces), std::vector<std::string>{});
-        expect_extents(program, traces, backend_name);
+        expect_extents(program, traces, backend_name, spec.rows * spec.row_tokens);
         expect_changes_seen(planned, traces);
       }
     }
@@ -232,54 +234,6 @@ TEST(Traces, SoDoPrefillAndDecode) {
       }
     }
 }
-
-#ifdef SNUG_TEST_CPU_BACKEND
-// Does what it is told except for one thing.
-class Disobedient final : public backends::cpu::CpuBackend {
- public:
-  enum class Fault { none, smaller_chunks, shorter_segments, skips, repeats };
-  explicit Disobedient(Fault fault) : CpuBackend({.threads = 1}), fault_(fault) {}
-
-  std::unique_ptr<backends::Prepared> prepare(const program::OperationView& view) override {
-    program::Operation operation = view.operation;
-    auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&operation.attributes);
-    if (fault_ == Fault::smaller_chunks && loss != nullptr) loss->chunk_rows = 1;
-    return CpuBackend::prepare({view.program, operation});
-  }
-  void run(const backends::Invocation& invocation) override {
-    const bool is_norm = std::holds_alternative<program::RmsNorm>(*invocation.attributes);
-    if (is_norm && fault_ == Fault::skips) return;
-    if (is_norm && fault_ == Fault::repeats) CpuBackend::run(invocation);
-    using program::Attention;
-    if (const auto* attention = std::get_if<Attention>(invocation.attributes);
-        attention != nullptr && fault_ == Fault::shorter_segments)
-      --invocation[Attention::kQBounds].as<int32_t>()[1];
-    CpuBackend::run(invocation);
-  }
-
- private:
-  Fault fault_;
-};
-
-size_t differences_with(Disobedient::Fault fault) {
-  Disobedient backend(fault);
-  const plan::Job job = plan::plan_training(testing::spec_of({}), backend);
-  Executor executor(job, backend);
-  const Program& program = *job.find(program::ProgramName::micro_first);
-  fill_batch(program, executor);
-  const Planned planned{program, executor.bounds(typed_name(program))};
-  return differences(planned, executor.run_traced(typed_name(program))).size();
-}
-
-TEST(Traces, ABackendThatDoesOtherwiseIsSeen) {
-  using Fault = Disobedient::Fault;
-  EXPECT_EQ(differences_with(Fault::none), 0U);
-  EXPECT_EQ(differences_with(Fault::smaller_chunks), 1U);
-  EXPECT_EQ(differences_with(Fault::shorter_segments), 4U) << "attention and its gradient, twice";
-  EXPECT_GT(differences_with(Fault::skips), 0U);
-  EXPECT_GT(differences_with(Fault::repeats), 0U);
-}
-#endif
 
 }  // namespace
 }  // namespace snug::runtime

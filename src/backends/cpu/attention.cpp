@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <atomic>
 #include <initializer_list>
+#include <memory>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
@@ -77,9 +79,28 @@ void zero(const Rows& rows, Range range) {
 // Segments of at most this many queries are read straight from where their keys lie.
 constexpr int64_t kFewQueries = 4;
 
-bool has_few_queries(int64_t queries, int64_t head_dim) {
-  return queries <= kFewQueries && head_dim <= kLargestHeadDim;
-}
+// Gradients of segments of at most so many queries or keys are computed in f32 whatever their type:
+// where a handful of weights make up all of a gradient, rounding them to bf16 on the way would show
+// in the result.
+constexpr int64_t kFewGradQueries = 16;
+constexpr int64_t kFewGradKeys = 64;
+
+// Queries that tasks, one for each key head and some queries of a segment, found to be of a segment
+// of few. Counted only where a trace wants it.
+class FewQueries {
+ public:
+  FewQueries(const Invocation& invocation, int64_t kv_heads)
+      : invocation_(invocation), kv_heads_(kv_heads) {}
+  void add(int64_t queries) {
+    if (invocation_.trace != nullptr) sum_.fetch_add(queries, std::memory_order_relaxed);
+  }
+  void note() const { invocation_.note_piece(sum_.load() / kv_heads_); }
+
+ private:
+  const Invocation& invocation_;
+  int64_t kv_heads_;
+  std::atomic<int64_t> sum_ = 0;
+};
 
 template <typename Attributes>
 AttentionForm form_of(const Attributes& attention, Range queries, Range keys) {
@@ -146,10 +167,26 @@ bool supports(const Attention&, const program::OperationView& view, const CpuCon
   return of_one_type(view, {Attention::kK, Attention::kV, Attention::kO});
 }
 
+Attention decide(const Attention& attention, const program::OperationView&, const CpuContext&) {
+  Attention decided = attention;
+  decided.few_queries = attention.head_dim <= kLargestHeadDim ? kFewQueries : 0;
+  return decided;
+}
+
+// There is nothing to keep, but decisions that are not this backend's are refused.
+std::unique_ptr<Prepared> prepare(const Attention& attention, const program::OperationView&,
+                                  CpuContext&) {
+  SNUG_CHECK(!attention.by_library && attention.splits == 0 && !attention.tensor_cores,
+             "an attention by other kernels than those of the cpu backend");
+  SNUG_CHECK(attention.few_queries == 0 || attention.head_dim <= kLargestHeadDim,
+             "heads of {} elements for the kernel of few queries", attention.head_dim);
+  return nullptr;
+}
+
 int64_t workspace_bytes(const Attention& attention, const program::OperationView& view,
                         const CpuContext& context) {
   const program::Tensor& q = view[Attention::kQ];
-  if (has_few_queries(q.shape[0], attention.head_dim)) return 0;
+  if (q.shape[0] <= attention.few_queries) return 0;
   const int64_t group = attention.heads / attention.kv_heads;
   return context.threads * context.kernels.attention_tile->scratch_bytes[element_of(q.dtype)](
                                group, attention.head_dim);
@@ -228,7 +265,8 @@ struct BackwardTensors {
             .dq_stride = dq.stride,
             .dk_stride = dk.stride,
             .dv_stride = dv.stride,
-            .scratch = nullptr};
+            .scratch = nullptr,
+            .in_f32 = false};
   }
 };
 
@@ -237,6 +275,7 @@ void run(const Attention& attention, const Invocation& invocation, CpuContext& c
   invocation.note_decision("by_library", 0);
   invocation.note_decision("splits", 0);
   invocation.note_decision("tensor_cores", 0);
+  invocation.note_decision("few_queries", attention.few_queries);
   const ForwardTensors tensors(invocation);
   const Element element = tensors.q.element;
   const Segments segments(attention, invocation);
@@ -245,21 +284,38 @@ void run(const Attention& attention, const Invocation& invocation, CpuContext& c
   const int64_t group = attention.heads / attention.kv_heads;
   const int64_t scratch_bytes = kernels.scratch_bytes[element](group, attention.head_dim);
   const ForwardTasks tasks(attention, segments, kernels.queries(group));
+  FewQueries few(invocation, attention.kv_heads);
   parallel_for(tasks.count(), [&](int64_t number) {
     AttentionTile tile = tensors.tile(attention, segments, tasks.at(number));
-    if (has_few_queries(tile.form.queries, attention.head_dim)) {
+    if (has_few(attention, tile.form.queries, tile.form.keys)) {
+      few.add(tile.end - tile.begin);
       context.kernels.attention_few->attend[element](tile);
     } else {
       tile.scratch = invocation.workspace.data + current_thread() * scratch_bytes;
       kernels.attend[element](tile);
     }
   });
+  if (attention.few_queries > 0) few.note();
 }
 
 bool supports(const AttentionGrad&, const program::OperationView& view, const CpuContext&) {
   using Grad = AttentionGrad;
   return of_one_type(view,
                      {Grad::kDO, Grad::kK, Grad::kV, Grad::kO, Grad::kDQ, Grad::kDK, Grad::kDV});
+}
+
+AttentionGrad decide(const AttentionGrad& grad, const program::OperationView&, const CpuContext&) {
+  AttentionGrad decided = grad;
+  decided.few_queries = kFewGradQueries;
+  decided.few_keys = kFewGradKeys;
+  return decided;
+}
+
+std::unique_ptr<Prepared> prepare(const AttentionGrad& grad, const program::OperationView&,
+                                  CpuContext&) {
+  SNUG_CHECK(!grad.by_library && !grad.tensor_cores,
+             "an attention gradient by other kernels than those of the cpu backend");
+  return nullptr;
 }
 
 int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView& view,
@@ -273,6 +329,8 @@ int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView&
 void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {
   invocation.note_decision("by_library", 0);
   invocation.note_decision("tensor_cores", 0);
+  invocation.note_decision("few_queries", grad.few_queries);
+  invocation.note_decision("few_keys", grad.few_keys);
   const BackwardTensors tensors(invocation);
   const Element element = tensors.q.element;
   const Segments segments(grad, invocation);
@@ -284,14 +342,18 @@ void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& co
   const AttentionGradKernels& kernels = *context.kernels.attention_grad;
   const int64_t scratch_bytes =
       kernels.scratch_bytes[element](grad.heads / grad.kv_heads, grad.head_dim, tensors.k.rows);
+  FewQueries few(invocation, grad.kv_heads);
   parallel_for(segments.count() * grad.kv_heads, [&](int64_t task) {
     const Range queries = segments.queries(task / grad.kv_heads);
     const Range keys = segments.keys(task / grad.kv_heads);
     if (queries.size() == 0 && keys.size() == 0) return;
     AttentionSegmentGrad segment = tensors.segment(grad, queries, keys, task % grad.kv_heads);
     segment.scratch = invocation.workspace.data + current_thread() * scratch_bytes;
+    segment.in_f32 = has_few(grad, queries.size(), keys.size());
+    if (segment.in_f32) few.add(queries.size());
     kernels.differentiate[element](segment);
   });
+  if (grad.few_queries > 0) few.note();
 }
 
 void run(const program::CacheWrite&, const Invocation& invocation, CpuContext& context) {
@@ -311,8 +373,10 @@ void run(const program::CacheWrite&, const Invocation& invocation, CpuContext& c
 
 }  // namespace
 
-SNUG_CPU_KIND(Attention, .supports = supports, .workspace_bytes = workspace_bytes);
-SNUG_CPU_KIND(AttentionGrad, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(Attention, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
+              .prepare = prepare);
+SNUG_CPU_KIND(AttentionGrad, .supports = supports, .decide = decide,
+              .workspace_bytes = workspace_bytes, .prepare = prepare);
 SNUG_CPU_KIND(CacheWrite);
 
 }  // namespace snug::backends::cpu

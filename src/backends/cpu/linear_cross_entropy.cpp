@@ -36,13 +36,14 @@ class LossRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
-    invocation_.note_decision("chunk_rows", shape_.chunk_rows);
-    invocation_.note_decision("online", 0);
+    invocation_.note_decision("chunk_rows", plan_.largest_rows());
+    invocation_.note_decision("algorithm", program::LossAlgorithm::halved_chunks);
     invocation_.note_extent({.rows = static_cast<double>(trained)});
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);
       run_chunk({chunk, done, std::min(chunk.rows, trained - done), first});
+      invocation_.note_piece(chunk.rows);
       done += chunk.rows;
       first = false;
     }
@@ -208,7 +209,7 @@ LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
   const MatrixLayout weight = matrix_layout(view[Loss::kWeight]);
   LossShape shape{.tokens = hidden.rows, .width = hidden.columns, .vocab = weight.rows};
   shape.chunk_rows = loss.chunk_rows;
-  shape.online = loss.online;
+  shape.algorithm = loss.algorithm;
   shape.type = hidden.dtype;
   shape.weight_stride = weight.row_stride;
   return shape;
@@ -231,11 +232,13 @@ LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
   return shape;
 }
 
+bool is_online(const LossShape& shape) { return shape.algorithm == program::LossAlgorithm::online; }
+
 template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::OperationView& view,
                                        const CpuContext& context) {
   const LossShape shape = shape_of(loss, view);
-  if (shape.online) return std::make_unique<OnlineLossPlan>(shape, context);
+  if (is_online(shape)) return std::make_unique<OnlineLossPlan>(shape, context);
   auto plan = std::make_unique<LossPlan>(shape, context);
   plan->create();
   return plan;
@@ -245,18 +248,22 @@ template <typename Loss>
 int64_t loss_workspace_bytes(const Loss& loss, const program::OperationView& view,
                              const CpuContext& context) {
   const LossShape shape = shape_of(loss, view);
-  if (shape.online) return OnlineLossPlan(shape, context).workspace_bytes();
+  if (is_online(shape)) return OnlineLossPlan(shape, context).workspace_bytes();
   return LossPlan(shape, context).workspace_bytes();
 }
 
 template <typename Loss>
 Loss decide_loss(Loss loss, bool weight_gradient, const program::OperationView& view,
                  const CpuContext& context) {
-  if (loss.chunk_rows > 0) return loss;
+  using program::LossAlgorithm;
   const program::Tensor& hidden = view[Loss::kHidden];
-  loss.online = is_online_loss(hidden.dtype, weight_gradient, context);
-  loss.chunk_rows = loss.online ? online_chunk_rows(hidden.shape[0])
-                                : default_chunk_rows(view[Loss::kWeight].shape[0], hidden.shape[0]);
+  // Chunks of a size that is asked for are chunks of logits.
+  const bool online =
+      loss.chunk_rows == 0 && is_online_loss(hidden.dtype, weight_gradient, context);
+  loss.algorithm = online ? LossAlgorithm::online : LossAlgorithm::halved_chunks;
+  if (loss.chunk_rows == 0)
+    loss.chunk_rows = online ? online_chunk_rows(hidden.shape[0])
+                             : default_chunk_rows(view[Loss::kWeight].shape[0], hidden.shape[0]);
   return loss;
 }
 
@@ -264,7 +271,7 @@ template <typename Loss>
 void run_loss(const Loss& loss, const Invocation& invocation, CpuContext& context) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
   SNUG_CHECK(invocation.prepared != nullptr, "a linear cross-entropy that was not prepared");
-  if (loss.online)
+  if (loss.algorithm == program::LossAlgorithm::online)
     return run_online_loss(static_cast<const OnlineLossPlan&>(*invocation.prepared), operands,
                            invocation, context);
   LossRun(static_cast<const LossPlan&>(*invocation.prepared), operands, invocation, context).run();

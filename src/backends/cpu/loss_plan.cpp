@@ -8,10 +8,6 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Below this many rows a product with the head runs at the speed of reading the weight, so smaller
-// chunks save nothing but bytes.
-constexpr int64_t kMinRows = 64;
-
 // A block's logits, 1 KiB wide in bf16, and its part of the weight stay in the second-level cache.
 constexpr int64_t kBlockColumns = 1024;
 
@@ -59,19 +55,22 @@ MatmulSpec dweight_spec(const LossShape& shape, const BlockShape& block, MatmulS
 BlockProducts products_of(const LossShape& shape, const BlockShape& block,
                           const CpuContext& context) {
   using Add = MatmulSpec::Add;
-  BlockProducts products{.logits = Product(logits_spec(shape, block), context),
+  // What a loss's own products are computed by follows from their shapes alone.
+  const auto product = [&](const MatmulSpec& spec) {
+    return Product(spec, algorithm_of(spec, context), context);
+  };
+  BlockProducts products{.logits = product(logits_spec(shape, block)),
                          .dhidden_first = {},
                          .dhidden_next = {},
                          .dweight_first = {},
                          .dweight_next = {}};
   if (shape.train) {
-    products.dhidden_first.emplace(dhidden_spec(shape, block, Add::nothing), context);
-    products.dhidden_next.emplace(dhidden_spec(shape, block, Add::destination), context);
+    products.dhidden_first = product(dhidden_spec(shape, block, Add::nothing));
+    products.dhidden_next = product(dhidden_spec(shape, block, Add::destination));
   }
   if (!shape.weight_gradient) return products;
-  products.dweight_next.emplace(dweight_spec(shape, block, Add::destination), context);
-  if (!shape.accumulate)
-    products.dweight_first.emplace(dweight_spec(shape, block, Add::nothing), context);
+  products.dweight_next = product(dweight_spec(shape, block, Add::destination));
+  if (!shape.accumulate) products.dweight_first = product(dweight_spec(shape, block, Add::nothing));
   return products;
 }
 
@@ -97,20 +96,24 @@ void for_each_product(const std::vector<LossChunk>& chunks, F&& f) {
 int64_t default_chunk_rows(int64_t vocab, int64_t tokens) {
   constexpr int64_t kLogitsBytes = int64_t{128} << 20;
   constexpr int64_t kMaxRows = 2048;
-  int64_t rows = kMinRows;
+  int64_t rows = program::kMinChunkRows;
   while (rows < std::min(kMaxRows, tokens) && rows * 2 * vocab * 4 <= kLogitsBytes) rows *= 2;
   return rows;
 }
 
 LossPlan::LossPlan(const LossShape& shape, const CpuContext& context)
     : shape_(shape), block_columns_(std::min(kBlockColumns, shape.vocab)) {
-  SNUG_CHECK(shape_.chunk_rows > 0, "a linear cross-entropy that was not lowered");
+  SNUG_CHECK(
+      shape_.chunk_rows > 0 && shape_.algorithm == program::LossAlgorithm::halved_chunks,
+      "a linear cross-entropy with algorithm {} and chunks of {} rows, which the cpu backend "
+      "does not run",
+      base::word_of(shape_.algorithm), shape_.chunk_rows);
   const int64_t rest = shape_.vocab % block_columns_;
   for (int64_t rows = shape_.chunk_rows;; rows /= 2) {
     LossChunk chunk{rows, products_of(shape_, {rows, block_columns_}, context), {}};
     if (rest > 0) chunk.rest = products_of(shape_, {rows, rest}, context);
     chunks_.push_back(std::move(chunk));
-    if (rows / 2 < kMinRows) break;
+    if (rows / 2 < program::kMinChunkRows) break;
   }
   lay_out();
 }
@@ -147,15 +150,12 @@ int64_t LossPlan::logits_offset(const LossChunk& chunk, int64_t block) const {
   return logits_offset_ + block * block_columns_ * chunk.rows * static_cast<int64_t>(sizeof(float));
 }
 
-// The smallest chunk that takes all rows, if at least three quarters of it are used; else the
-// largest that is filled, so that many short rests cost no more than the rows they have.
 const LossChunk& LossPlan::next(int64_t rows) const {
-  const LossChunk* chosen = &chunks_.front();
-  for (const LossChunk& chunk : chunks_) {
-    if (chunk.rows * 3 <= rows * 4) return chunk;
-    chosen = &chunk;
-  }
-  return *chosen;
+  const int64_t wanted = program::next_halved_chunk(shape_.chunk_rows, rows);
+  const auto chunk = std::find_if(chunks_.begin(), chunks_.end(),
+                                  [&](const LossChunk& each) { return each.rows == wanted; });
+  SNUG_CHECK(chunk != chunks_.end(), "a chunk of {} rows, of {}", wanted, shape_.chunk_rows);
+  return *chunk;
 }
 
 }  // namespace snug::backends::cpu

@@ -36,8 +36,11 @@ class LossPlan : public Prepared {
   LossPlan(const LossShape& shape, const CpuContext& context);
   void create() const;
   const LossShape& shape() const { return shape_; }
-  // The chunk that `rows` rows, still to go, begin with. It may be larger: absent rows are zeros.
+  // The chunk that `rows` rows, still to go, begin with, as the operation's algorithm says
+  // (program::next_halved_chunk). It may be larger: absent rows are zeros.
   const LossChunk& next(int64_t rows) const;
+
+  int64_t largest_rows() const { return chunks_.front().rows; }
 
   // Columns of all blocks but the last, and of block `block`.
   int64_t block_columns() const { return block_columns_; }

@@ -10,8 +10,8 @@ struct LossShape {
   int64_t tokens = 0;
   int64_t width = 0;
   int64_t vocab = 0;
-  int64_t chunk_rows = 0;               // rows that are worked on at once
-  bool online = false;                  // online_loss.h
+  int64_t chunk_rows = 0;  // rows that are worked on at once
+  program::LossAlgorithm algorithm = program::LossAlgorithm::whole;
   base::DType type = base::DType::f32;  // of hidden and weight
   int64_t weight_stride = 0;
   bool train = false;

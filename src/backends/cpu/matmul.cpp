@@ -47,6 +47,13 @@ MatmulSpec spec_of(const Matmul& matmul, const program::OperationView& view) {
   return spec;
 }
 
+// Rows that a stochastic product makes at once.
+int64_t block_rows_of(const MatmulSpec& spec) {
+  const int64_t fitting = kRoundedBytes / (spec.n * static_cast<int64_t>(sizeof(float)));
+  const int64_t rows = std::clamp<int64_t>(fitting / 16 * 16, 16, std::max<int64_t>(spec.m, 16));
+  return std::min(rows, spec.m);
+}
+
 // The product of some rows, in fp32 and without gaps.
 MatmulSpec some_rows_of(MatmulSpec spec, int64_t rows) {
   spec.m = rows;
@@ -56,22 +63,24 @@ MatmulSpec some_rows_of(MatmulSpec spec, int64_t rows) {
   return spec;
 }
 
-// What a matmul keeps between runs. A stochastic one is cut into blocks of rows and a rest.
+// What a matmul keeps between runs, as its attributes say. A stochastic one is cut into blocks of
+// rows and a rest.
 class PreparedMatmul : public Prepared {
  public:
   PreparedMatmul(const Matmul& matmul, const program::OperationView& view,
                  const CpuContext& context)
       : spec_(spec_of(matmul, view)) {
+    SNUG_CHECK(matmul.products == 1 && (matmul.block_rows > 0) == matmul.stochastic,
+               "a matmul of {} products in blocks of {} rows, which the cpu backend does not run",
+               matmul.products, matmul.block_rows);
     if (!matmul.stochastic) {
-      whole_.emplace(spec_, context);
+      whole_.emplace(spec_, matmul.algorithm, context);
       return;
     }
-    const int64_t fitting = kRoundedBytes / (spec_.n * static_cast<int64_t>(sizeof(float)));
-    block_rows_ = std::clamp<int64_t>(fitting / 16 * 16, 16, std::max<int64_t>(spec_.m, 16));
-    block_rows_ = std::min(block_rows_, spec_.m);
-    whole_.emplace(some_rows_of(spec_, block_rows_), context);
+    block_rows_ = matmul.block_rows;
+    whole_.emplace(some_rows_of(spec_, block_rows_), matmul.algorithm, context);
     if (spec_.m % block_rows_ != 0)
-      rest_.emplace(some_rows_of(spec_, spec_.m % block_rows_), context);
+      rest_.emplace(some_rows_of(spec_, spec_.m % block_rows_), matmul.rest_algorithm, context);
   }
 
   void create() const {
@@ -104,9 +113,18 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
   context.kernels.elementwise->accumulate_stochastically[kF32](sums, c, spec.n, stream);
 }
 
+// What one product was computed by, in blocks of rows or whole.
+void note(const Invocation& invocation, ProductAlgorithm algorithm, int64_t block_rows = 0,
+          ProductAlgorithm rest_algorithm = ProductAlgorithm::loops) {
+  invocation.note_decision("products", 1);
+  invocation.note_decision("algorithm", algorithm);
+  invocation.note_decision("low_algorithm", ProductAlgorithm::loops);
+  invocation.note_decision("block_rows", block_rows);
+  invocation.note_decision("rest_algorithm", rest_algorithm);
+}
+
 void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
                     const Invocation& invocation, CpuContext& context) {
-  invocation.note_decision("products", 1);
   const MatmulSpec& spec = prepared.spec();
   const auto* random = invocation[Matmul::kRandom].as<int32_t>();
   const base::PhiloxKey key = stream_key(
@@ -116,18 +134,24 @@ void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
   auto* c = invocation[Matmul::kC].as<uint16_t>();
   auto* sums = invocation.workspace.as<float>();
   std::byte* scratch = invocation.workspace.data + prepared.product_bytes();
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  int64_t most_rows = 0;
   for (int64_t row = 0; row < spec.m; row += prepared.block_rows()) {
     const int64_t rows = std::min(prepared.block_rows(), spec.m - row);
     const MatmulOperands operands{.a = invocation[Matmul::kA].data + row * a_row_bytes,
                                   .b = invocation[Matmul::kB].data,
                                   .c = invocation.workspace.data};
-    prepared.product(rows).multiply(operands, scratch, context);
+    (rows < most_rows ? rest_algorithm : algorithm) =
+        prepared.product(rows).multiply(operands, scratch, context);
+    most_rows = std::max(most_rows, rows);
     parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         add_rounded(sums + i * spec.n, {{key[0], key[1]}, (row + i) * spec.n}, spec,
                     c + (row + i) * spec.c_stride, context);
     });
   }
+  note(invocation, algorithm, most_rows, rest_algorithm);
 }
 
 const PreparedMatmul& prepared_of(const Invocation& invocation) {
@@ -143,18 +167,33 @@ void run(const Matmul& matmul, const Invocation& invocation, CpuContext& context
                           .b = invocation[Matmul::kB].data,
                           .c = c.data,
                           .addend = matmul.addend ? invocation[Matmul::kAddend].data : nullptr};
-  invocation.note_decision("products", 1);
   if (matmul.augmented) {
     operands.low_a = invocation[Matmul::kLowA].data;
     operands.low_b = invocation[Matmul::kLowB].data;
   }
-  prepared.product(prepared.spec().m).multiply(operands, invocation.workspace.data, context);
+  note(invocation,
+       prepared.product(prepared.spec().m).multiply(operands, invocation.workspace.data, context));
 }
 
 bool supports(const Matmul& matmul, const program::OperationView& view, const CpuContext& context) {
   const base::DType c = view[Matmul::kC].dtype;
   if (matmul.augmented && !takes_low_rank(spec_of(matmul, view), context)) return false;
   return supports_product(view[Matmul::kA].dtype, view[Matmul::kB].dtype, c, context);
+}
+
+Matmul decide(const Matmul& matmul, const program::OperationView& view, const CpuContext& context) {
+  const MatmulSpec spec = spec_of(matmul, view);
+  Matmul decided = matmul;
+  decided.products = 1;
+  if (!matmul.stochastic) {
+    decided.algorithm = algorithm_of(spec, context);
+    return decided;
+  }
+  decided.block_rows = block_rows_of(spec);
+  decided.algorithm = algorithm_of(some_rows_of(spec, decided.block_rows), context);
+  if (const int64_t rest = spec.m % decided.block_rows; rest != 0)
+    decided.rest_algorithm = algorithm_of(some_rows_of(spec, rest), context);
+  return decided;
 }
 
 int64_t workspace_bytes(const Matmul& matmul, const program::OperationView& view,
@@ -171,6 +210,7 @@ std::unique_ptr<Prepared> prepare(const Matmul& matmul, const program::Operation
 
 }  // namespace
 
-SNUG_CPU_KIND(Matmul, .supports = supports, .workspace_bytes = workspace_bytes, .prepare = prepare);
+SNUG_CPU_KIND(Matmul, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
+              .prepare = prepare);
 
 }  // namespace snug::backends::cpu

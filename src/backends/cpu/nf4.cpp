@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "base/error.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -55,7 +56,24 @@ int64_t workspace_bytes(const program::MatmulNf4&, const program::OperationView&
          context.kernels.nf4->arranged_bytes[element_of(x.dtype)](x.shape.columns());
 }
 
+program::MatmulNf4 decide(const program::MatmulNf4& matmul, const program::OperationView&,
+                          const CpuContext&) {
+  program::MatmulNf4 decided = matmul;
+  decided.algorithm = program::ProductAlgorithm::few_rows;
+  return decided;
+}
+
+// There is nothing to keep, but another algorithm is refused.
+std::unique_ptr<Prepared> prepare(const program::MatmulNf4& matmul, const program::OperationView&,
+                                  CpuContext&) {
+  SNUG_CHECK(matmul.algorithm == program::ProductAlgorithm::few_rows,
+             "a product with a stored weight by algorithm {}, which does not compute it here",
+             base::word_of(matmul.algorithm));
+  return nullptr;
+}
+
 void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuContext& context) {
+  invocation.note_decision("algorithm", program::ProductAlgorithm::few_rows);
   const Nf4Kernels& kernels = *context.kernels.nf4;
   const Rows x = rows_of(invocation[program::MatmulNf4::kX]);
   const Rows y = rows_of(invocation[program::MatmulNf4::kY]);
@@ -83,6 +101,7 @@ void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuCont
 }  // namespace
 
 SNUG_CPU_KIND(DequantizeNf4);
-SNUG_CPU_KIND(MatmulNf4, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(MatmulNf4, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
+              .prepare = prepare);
 
 }  // namespace snug::backends::cpu

@@ -56,10 +56,13 @@ class OnlineRun {
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     invocation_.note_decision("chunk_rows", plan_.chunk_rows);
-    invocation_.note_decision("online", 1);
+    invocation_.note_decision("algorithm", program::LossAlgorithm::online);
     invocation_.note_extent({.rows = static_cast<double>(trained)});
-    for (int64_t row = 0; row < trained; row += plan_.chunk_rows)
-      run_chunk(row, std::min(plan_.chunk_rows, trained - row));
+    for (int64_t row = 0; row < trained; row += plan_.chunk_rows) {
+      const int64_t rows = std::min(plan_.chunk_rows, trained - row);
+      run_chunk(row, rows);
+      invocation_.note_piece(rows);
+    }
     sum_losses(losses_, shape_.tokens, inverse_tokens_, loss_);
   }
 
@@ -206,6 +209,9 @@ int64_t online_chunk_rows(int64_t tokens) {
 
 OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
   constexpr int64_t kFloat = sizeof(float);
+  SNUG_CHECK(shape.chunk_rows > 0 && is_online_loss(shape.type, shape.weight_gradient, context),
+             "an online loss in chunks of {} rows, which the cpu backend does not run here",
+             shape.chunk_rows);
   depth = round_up(shape.width, kWidePanel);
   hidden_stride = depth + kGap;
   chunk_rows = shape.chunk_rows;

@@ -100,35 +100,52 @@ bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
 }
 
 bool takes_low_rank(const MatmulSpec& spec, const CpuContext& context) {
-  return way_of(spec, context) == Way::wide && wide_takes_low_rank(spec);
+  return algorithm_of(spec, context) == ProductAlgorithm::wide && wide_takes_low_rank(spec);
 }
 
-Way way_of(const MatmulSpec& spec, const CpuContext& context) {
-  if (is_few_rows(spec)) return Way::few_rows;
-  if (context.isa < Isa::v4) return Way::gemm;
-  if (is_thin_product(spec, context)) return Way::thin;
-  if (is_wide_product(spec, context)) return Way::wide;
-  return Way::library;
+ProductAlgorithm algorithm_of(const MatmulSpec& spec, const CpuContext& context) {
+  for (const ProductAlgorithm algorithm : {ProductAlgorithm::few_rows, ProductAlgorithm::thin,
+                                           ProductAlgorithm::wide, ProductAlgorithm::library})
+    if (runs_product(spec, algorithm, context)) return algorithm;
+  return ProductAlgorithm::blocked;
 }
 
-Product::Product(const MatmulSpec& spec, const CpuContext& context)
-    : spec_(spec), way_(way_of(spec, context)), dense_(spec) {
-  SNUG_CHECK(spec.low.k == 0 || takes_low_rank(spec, context), "a low-rank part that is not taken");
-  switch (way_) {
-    case Way::few_rows:
-      return;
-    case Way::gemm:
-      own_scratch_bytes_ = gemm_scratch_bytes(spec, context);
-      return;
-    case Way::thin:
-      own_scratch_bytes_ = thin_scratch_bytes(spec, context);
-      return;
-    case Way::wide:
-      own_scratch_bytes_ = wide_scratch_bytes(spec, context);
-      return;
-    case Way::library:
-      close_gaps();
-      make_steps();
+bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context) {
+  switch (algorithm) {
+    case ProductAlgorithm::few_rows:
+      return is_few_rows(spec);
+    case ProductAlgorithm::blocked:
+      return context.isa < Isa::v4;
+    case ProductAlgorithm::thin:
+      return context.isa >= Isa::v4 && is_thin_product(spec, context);
+    case ProductAlgorithm::wide:
+      return context.isa >= Isa::v4 && is_wide_product(spec, context);
+    case ProductAlgorithm::library:
+      return context.isa >= Isa::v4;
+    case ProductAlgorithm::loops:
+    case ProductAlgorithm::few_rows_tensor_cores:
+    case ProductAlgorithm::timed:
+      return false;
+  }
+  return false;
+}
+
+Product::Product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context)
+    : spec_(spec), algorithm_(algorithm), dense_(spec) {
+  SNUG_CHECK(runs_product(spec, algorithm, context),
+             "a product ({} x {}) ({} x {}) by algorithm {}, which does not compute it here",
+             spec.m, spec.k, spec.k, spec.n, base::word_of(algorithm));
+  SNUG_CHECK(spec.low.k == 0 || (algorithm == ProductAlgorithm::wide && wide_takes_low_rank(spec)),
+             "a low-rank part that is not taken");
+  if (algorithm == ProductAlgorithm::blocked) {
+    own_scratch_bytes_ = gemm_scratch_bytes(spec, context);
+  } else if (algorithm == ProductAlgorithm::thin) {
+    own_scratch_bytes_ = thin_scratch_bytes(spec, context);
+  } else if (algorithm == ProductAlgorithm::wide) {
+    own_scratch_bytes_ = wide_scratch_bytes(spec, context);
+  } else if (algorithm == ProductAlgorithm::library) {
+    close_gaps();
+    make_steps();
   }
 }
 
@@ -206,17 +223,32 @@ MatmulOperands Product::copy_in(const MatmulOperands& operands, std::byte* scrat
   return dense;
 }
 
-void Product::multiply(const MatmulOperands& operands, std::byte* scratch,
-                       CpuContext& context) const {
-  if (way_ == Way::few_rows) return few_rows_product(spec_, operands, context);
-  if (way_ == Way::gemm) return gemm(spec_, operands, scratch, context);
-  if (way_ != Way::library) {
-    SNUG_CHECK(spec_.add != Add::addend || operands.addend != operands.c ||
-                   addend_may_be_destination(spec_),
-               "an addend of another layout shares c's bytes");
-    return way_ == Way::thin ? multiply_thin(spec_, operands, scratch, context)
-                             : multiply_wide(spec_, operands, scratch, context);
+ProductAlgorithm Product::multiply(const MatmulOperands& operands, std::byte* scratch,
+                                   CpuContext& context) const {
+  if (algorithm_ == ProductAlgorithm::few_rows) {
+    few_rows_product(spec_, operands, context);
+    return ProductAlgorithm::few_rows;
   }
+  if (algorithm_ == ProductAlgorithm::blocked) {
+    gemm(spec_, operands, scratch, context);
+    return ProductAlgorithm::blocked;
+  }
+  if (algorithm_ == ProductAlgorithm::library) {
+    multiply_by_library(operands, scratch);
+    return ProductAlgorithm::library;
+  }
+  SNUG_CHECK(
+      spec_.add != Add::addend || operands.addend != operands.c || addend_may_be_destination(spec_),
+      "an addend of another layout shares c's bytes");
+  if (algorithm_ == ProductAlgorithm::thin) {
+    multiply_thin(spec_, operands, scratch, context);
+    return ProductAlgorithm::thin;
+  }
+  multiply_wide(spec_, operands, scratch, context);
+  return ProductAlgorithm::wide;
+}
+
+void Product::multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const {
   const MatmulOperands dense = copy_in(operands, scratch + own_scratch_bytes_);
   const bool shares = dense_.add == Add::addend && dense.addend == dense.c;
   SNUG_CHECK(!shares || steps_[0].in_place != nullptr,

@@ -1,5 +1,5 @@
-// A matrix product made ready: the way to run it chosen, its scratch known. Used by every kind that
-// multiplies matrices.
+// A matrix product made ready for the algorithm that the operation states, its scratch known. Used
+// by every kind that multiplies matrices.
 //
 // Bf16 products that are wide in every dimension run on AMX tiles in kernels of our own, thin ones
 // and those of a few rows with a transposed factor too. From x86-64-v4 on oneDNN runs the others,
@@ -14,6 +14,7 @@
 
 #include "backends/cpu/context.h"
 #include "backends/cpu/onednn_matmul.h"
+#include "program/kinds/matmul.h"
 #include "program/tensor.h"
 
 namespace snug::backends::cpu {
@@ -25,33 +26,41 @@ bool supports_product(base::DType a, base::DType b, base::DType c, const CpuCont
 // Whether one call makes this product and the low-rank one that is added to it.
 bool takes_low_rank(const MatmulSpec& spec, const CpuContext& context);
 
-// Who makes a product: few rows with a transposed factor, fp32 below x86-64-v4, thin and wide ones
-// on tiles, and oneDNN (library) the others.
-enum class Way : uint8_t { few_rows, gemm, thin, wide, library };
+using program::ProductAlgorithm;
 
-// Of a product of supported types. Depends on the shape, the types and the instruction set alone.
-Way way_of(const MatmulSpec& spec, const CpuContext& context);
+// The fastest for a product of supported types: what lowering writes into an operation. Depends on
+// the shape, the types and the instruction set alone. Few rows with a transposed factor have a
+// kernel of their own, and so have thin and wide products on tiles and all others below x86-64-v4
+// (blocked); oneDNN (library) makes the rest.
+ProductAlgorithm algorithm_of(const MatmulSpec& spec, const CpuContext& context);
+
+// Whether the algorithm computes this product on this machine.
+bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context);
 
 class Product {
  public:
-  Product(const MatmulSpec& spec, const CpuContext& context);
+  // Fails a CHECK where the algorithm does not compute this product.
+  Product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context);
   const MatmulSpec& spec() const { return spec_; }
   int64_t scratch_bytes() const;
   // Makes what multiply() needs; equal products share it.
   void create() const;
-  // The addend may be the very bytes of c. Scratch is aligned to 64 bytes.
-  void multiply(const MatmulOperands& operands, std::byte* scratch, CpuContext& context) const;
+  // The addend may be the very bytes of c. Scratch is aligned to 64 bytes. Returns what computed
+  // it, for traces.
+  ProductAlgorithm multiply(const MatmulOperands& operands, std::byte* scratch,
+                            CpuContext& context) const;
 
  private:
   // The matrices that are copied to be without gaps.
   enum Matrix : uint8_t { kA, kB, kC, kAddend, kMatrices };
 
+  void multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const;
   void close_gaps();
   void make_steps();
   MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch) const;
 
   MatmulSpec spec_;
-  Way way_ = Way::library;
+  ProductAlgorithm algorithm_ = ProductAlgorithm::library;
   MatmulSpec dense_;                               // what the library is asked for
   std::array<int64_t, kMatrices> copied_bytes_{};  // 0: used where it lies
   // A step of the inner dimension; the first does what the product asks for, later ones add to c.

@@ -45,11 +45,14 @@ void check_vectors(std::initializer_list<const Matrix*> operands) {
 
 std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationView& view,
                                   CudaContext& context) {
+  SNUG_CHECK(attributes.few_queries == 0, "a card has no kernel for segments of few queries");
   return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
 }
 
 std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const OperationView& view,
                                   CudaContext& context) {
+  SNUG_CHECK(attributes.few_queries == 0 && attributes.few_keys == 0,
+             "a card has no kernel for segments of few queries or keys");
   return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
 }
 
@@ -61,6 +64,7 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   if (attributes.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
   invocation.note_decision("by_library", 0);
   invocation.note_decision("splits", 0);
+  invocation.note_decision("few_queries", 0);
   find_ranges(ranges, context.stream.get());
   const Matrix v = matrix_of(invocation[Attention::kV]);
   const AttentionRun run{.shape = ranges.shape,
@@ -86,6 +90,8 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
   const Matrix k = matrix_of(invocation[AttentionGrad::kK]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   invocation.note_decision("by_library", 0);
+  invocation.note_decision("few_queries", 0);
+  invocation.note_decision("few_keys", 0);
   find_ranges(ranges, context.stream.get());
   const Matrix d_o = matrix_of(invocation[AttentionGrad::kDO]);
   const Matrix v = matrix_of(invocation[AttentionGrad::kV]);

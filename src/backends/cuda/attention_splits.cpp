@@ -13,6 +13,7 @@ void run_in_splits(const Attention& attention, const RangesRun& segments,
   invocation.note_decision("by_library", 0);
   invocation.note_decision("splits", attention.splits);
   invocation.note_decision("tensor_cores", 0);
+  invocation.note_decision("few_queries", 0);
   const AttentionForm& form = segments.shape.form;
   const Matrix k = matrix_of(invocation[Attention::kK]);
   const Matrix v = matrix_of(invocation[Attention::kV]);

@@ -104,20 +104,28 @@ void CudaContext::note_empty_segments() {
       cudnn->version(), kEmptySegments);
 }
 
-std::shared_ptr<const SegmentPlan> CudaContext::segment_plan(const SegmentAttention& shape,
-                                                             int64_t scratch_bytes) {
+CudaContext::SegmentAnswer& CudaContext::segment_plan(const SegmentAttention& shape,
+                                                      int64_t scratch_bytes) {
   const auto [found, is_new] = segment_plans_.try_emplace(shape);
-  if (!is_new) return found->second;
+  SegmentAnswer& answer = found->second;
+  if (!is_new) return answer;
   try {
     std::shared_ptr<const SegmentPlan> plan = cudnn->plan(shape);
     if (plan->workspace_bytes() > scratch_bytes)
       base::throw_user_error("cuDNN {} asks for {} bytes of scratch for attention, the plan has {}",
                              cudnn->version(), plan->workspace_bytes(), scratch_bytes);
-    found->second = std::move(plan);
+    answer.plan = std::move(plan);
   } catch (const base::UserError& error) {
-    base::say("{}; own kernels are planned for it", error.what());
+    answer.refusal = error.what();
   }
-  return found->second;
+  return answer;
+}
+
+bool CudaContext::accepts_segments(const SegmentAttention& shape, int64_t scratch_bytes) {
+  SegmentAnswer& answer = segment_plan(shape, scratch_bytes);
+  if (answer.plan == nullptr && !std::exchange(answer.is_reported, true))
+    base::say("{}; own kernels are planned for it", answer.refusal);
+  return answer.plan != nullptr;
 }
 
 }  // namespace snug::backends::cuda

@@ -39,10 +39,18 @@ bool is_on(const char* variable);
 struct CudaContext {
   // Connects the ranks of the options' mesh.
   explicit CudaContext(const BackendOptions& options = {});
-  // The plan for this shape, made once. Null, and a line on stderr, where cuDNN has none or it
-  // needs more scratch than that. Requires cudnn.
-  std::shared_ptr<const SegmentPlan> segment_plan(const SegmentAttention& shape,
-                                                  int64_t scratch_bytes);
+  // What the library answers for a shape: a plan, or why it has none for so much scratch.
+  struct SegmentAnswer {
+    std::shared_ptr<const SegmentPlan> plan;
+    std::string refusal;
+    bool is_reported = false;
+  };
+  // The answer for this shape, asked for once. Requires cudnn.
+  SegmentAnswer& segment_plan(const SegmentAttention& shape, int64_t scratch_bytes);
+
+  // While a job is planned: whether the library has a plan. If not, says once that own kernels are
+  // planned instead.
+  bool accepts_segments(const SegmentAttention& shape, int64_t scratch_bytes);
 
   // Says, once, that the library's version leaves an attention to own kernels.
   void note_empty_segments();
@@ -56,7 +64,7 @@ struct CudaContext {
   std::unique_ptr<Cudnn> cudnn;  // null: none is found, or SNUG_CUDNN=off
 
  private:
-  std::map<SegmentAttention, std::shared_ptr<const SegmentPlan>> segment_plans_;
+  std::map<SegmentAttention, SegmentAnswer> segment_plans_;
   bool noted_empty_segments_ = false;
 };
 

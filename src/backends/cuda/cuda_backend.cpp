@@ -142,6 +142,10 @@ bool CudaBackend::takes_extent(const program::OperationView& view) const {
 
 void CudaBackend::run(const Invocation& invocation) { run_list({&invocation, 1}); }
 
+int32_t CudaBackend::launches(const program::OperationView& view) const {
+  return cuda::launches(view);
+}
+
 size_t CudaBackend::launched_together(const program::Program& program, size_t first) const {
   return cuda::launched_together(program, first);
 }
@@ -170,6 +174,18 @@ void CudaBackend::run_list(std::span<const Invocation> invocations) {
     });
   }
   context_->host_work.join(context_->stream.get());
+}
+
+void CudaBackend::expect_recordings(int64_t launches) {
+  if (!records_) return;
+  const int64_t needed = graph_bytes(launches);
+  const int64_t left = device_memory().free_bytes;
+  if (needed > left)
+    base::throw_user_error(
+        "CUDA graphs of {} launches take up to {} bytes of the card, and it has {} left. Free "
+        "some, "
+        "or start without graphs (SNUG_CUDA_GRAPHS=off).",
+        launches, needed, left);
 }
 
 std::unique_ptr<Recording> CudaBackend::record(const std::function<void()>& operations) {

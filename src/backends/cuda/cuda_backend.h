@@ -31,6 +31,7 @@ class CudaBackend : public Backend {
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
   program::Attributes decide(const program::OperationView& view) const override;
+  int32_t launches(const program::OperationView& view) const override;
   size_t launched_together(const program::Program& program, size_t first) const override;
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
@@ -43,8 +44,10 @@ class CudaBackend : public Backend {
   void run(const Invocation& invocation) override;
   // One launch for steps of an optimizer that are joined.
   void run_list(std::span<const Invocation> invocations) override;
-  // A CUDA graph; null where the environment has SNUG_CUDA_GRAPHS=off, or the device no memory for
-  // it.
+  // Holds what graphs will take against what the card has left next to the arenas, which is no less
+  // than what plans reserve (kLateBytes) unless other programs have taken it.
+  void expect_recordings(int64_t launches) override;
+  // A CUDA graph; null where the environment has SNUG_CUDA_GRAPHS=off.
   std::unique_ptr<Recording> record(const std::function<void()>& operations) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
   void queue_copy(void* destination, const void* source, int64_t bytes) override;

@@ -51,18 +51,19 @@ SegmentAttention shape_of(const Attributes& attention, const OperationView& view
 
 std::unique_ptr<Prepared> prepare(const SegmentAttention& shape, const SegmentScratch& scratch,
                                   CudaContext& context) {
-  auto plan = context.segment_plan(shape, scratch.library_bytes);
-  if (plan == nullptr)
+  const CudaContext::SegmentAnswer& answer = context.segment_plan(shape, scratch.library_bytes);
+  if (answer.plan == nullptr)
     base::throw_user_error(
-        "cuDNN now refuses an attention of {} heads of {} that the plan gave to it; plan again",
-        shape.heads, shape.head_dim);
-  return std::make_unique<PreparedSegments>(std::move(plan), shape, scratch);
+        "cuDNN now refuses an attention of {} heads of {} that the plan gave to it ({}); plan "
+        "again",
+        shape.heads, shape.head_dim, answer.refusal);
+  return std::make_unique<PreparedSegments>(answer.plan, shape, scratch);
 }
 
 template <typename Attributes>
 bool accepts(const Attributes& attention, const OperationView& view, CudaContext& context) {
   const int64_t scratch = segment_scratch(attention, view).library_bytes;
-  return context.segment_plan(segments_of(attention, view), scratch) != nullptr;
+  return context.accepts_segments(segments_of(attention, view), scratch);
 }
 
 // Of a prepared invocation: its scratch in parts, and its bounds.
@@ -173,6 +174,7 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
   invocation.note_decision("by_library", 1);
   invocation.note_decision("splits", 0);
   invocation.note_decision("tensor_cores", 0);
+  invocation.note_decision("few_queries", 0);
   cudaStream_t stream = context.stream.get();
   const Segments segments(invocation, invocation[Attention::kKBounds]);
   const Matrix o = matrix_of(invocation[Attention::kO]);
@@ -200,6 +202,8 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
 void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaContext& context) {
   invocation.note_decision("by_library", 1);
   invocation.note_decision("tensor_cores", 0);
+  invocation.note_decision("few_queries", 0);
+  invocation.note_decision("few_keys", 0);
   cudaStream_t stream = context.stream.get();
   const Segments segments(invocation, invocation[AttentionGrad::kKBounds]);
   const Matrix dq = matrix_of(invocation[AttentionGrad::kDQ]);

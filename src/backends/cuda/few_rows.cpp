@@ -58,6 +58,18 @@ FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
   return {x.operand, weight.operand, y.operand, norm.epsilon};
 }
 
+// Of a product that shares a launch, which is always one on tensor cores.
+void note_tensor_cores(const Matmul&, const Invocation& invocation) {
+  invocation.note_decision("products", 1);
+  invocation.note_decision("algorithm", ProductAlgorithm::few_rows_tensor_cores);
+  invocation.note_decision("low_algorithm", ProductAlgorithm::loops);
+  invocation.note_decision("block_rows", 0);
+  invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
+}
+void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
+  invocation.note_decision("algorithm", ProductAlgorithm::few_rows_tensor_cores);
+}
+
 // [rms_norm] products [silu_mul], products of this kind.
 template <typename Struct, typename Weight>
 void run_list(std::span<const Invocation> list, CudaContext& context) {
@@ -79,19 +91,23 @@ void run_list(std::span<const Invocation> list, CudaContext& context) {
     launch.columns = product.x.columns;
     launch.x = product.x.operand;
     launch.add(part_of(product));
+    note_tensor_cores(std::get<Struct>(*invocation.attributes), invocation);
   }
   multiply_few_rows(launch, context.stream.get());
 }
 
 }  // namespace
 
-void multiply_few_rows(const FewRowsProduct& product, CudaContext& context) {
+ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorithm algorithm,
+                                   CudaContext& context) {
   const auto& [x, weight, addend, y, alpha] = product;
-  if (y.columns == 0) return;
-  if (suits_tensor_cores(product)) {
+  if (y.columns == 0) return algorithm;
+  if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
+    SNUG_CHECK(suits_tensor_cores(product), "a product on tensor cores is not in vectors");
     auto launch = launch_of<Bf16Weight>(x);
     launch.add(part_of(product));
-    return multiply_few_rows(launch, context.stream.get());
+    multiply_few_rows(launch, context.stream.get());
+    return ProductAlgorithm::few_rows_tensor_cores;
   }
   multiply_few_rows(FewRowsRun{.inputs = walk_rows({&x, &weight}),
                                .outputs = y.columns,
@@ -101,15 +117,19 @@ void multiply_few_rows(const FewRowsProduct& product, CudaContext& context) {
                                .y = y.operand,
                                .alpha = alpha},
                     context.stream.get());
+  return ProductAlgorithm::few_rows;
 }
 
-void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context) {
+ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgorithm algorithm,
+                                   CudaContext& context) {
   const auto& [x, weight, addend, y] = product;
-  if (y.columns == 0) return;
-  if (suits_tensor_cores(product)) {
+  if (y.columns == 0) return algorithm;
+  if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
+    SNUG_CHECK(suits_tensor_cores(product), "a product on tensor cores is not in vectors");
     auto launch = launch_of<StoredNf4>(x);
     launch.add(part_of(product));
-    return multiply_few_rows(launch, context.stream.get());
+    multiply_few_rows(launch, context.stream.get());
+    return ProductAlgorithm::few_rows_tensor_cores;
   }
   multiply_few_rows_nf4({.inputs = walk_rows({&x}),
                          .outputs = y.columns,
@@ -118,6 +138,7 @@ void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context) {
                          .addend = addend,
                          .y = y.operand},
                         context.stream.get());
+  return ProductAlgorithm::few_rows;
 }
 
 FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
@@ -127,7 +148,6 @@ FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
                          .y = matrix_of(invocation[Matmul::kC]),
                          .alpha = matmul.alpha};
   if (matmul.addend) product.addend = matrix_of(invocation[Matmul::kAddend]).operand;
-  invocation.note_decision("products", 1);
   return product;
 }
 

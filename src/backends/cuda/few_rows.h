@@ -10,6 +10,8 @@
 
 namespace snug::backends::cuda {
 
+using program::ProductAlgorithm;
+
 // y = alpha x weight^T (+ addend), at most kFewRows rows.
 struct FewRowsProduct {
   Matrix x, weight;
@@ -17,7 +19,10 @@ struct FewRowsProduct {
   Matrix y;
   float alpha = 1.0F;
 };
-void multiply_few_rows(const FewRowsProduct& product, CudaContext& context);
+// By one of the algorithms for few rows, whose operands must allow it. Returns what computed it,
+// for traces.
+ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorithm algorithm,
+                                   CudaContext& context);
 
 // y = x weight^T (+ addend).
 struct FewRowsNf4Product {
@@ -30,7 +35,8 @@ struct FewRowsNf4Product {
 // Of an operation.
 FewRowsProduct product_of(const program::Matmul& matmul, const Invocation& invocation);
 FewRowsNf4Product product_of(const program::MatmulNf4& matmul, const Invocation& invocation);
-void multiply_few_rows(const FewRowsNf4Product& product, CudaContext& context);
+ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgorithm algorithm,
+                                   CudaContext& context);
 
 // The weight of an operation that has one stored as NF4.
 template <typename Attributes>

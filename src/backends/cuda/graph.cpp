@@ -1,6 +1,6 @@
 #include "backends/cuda/graph.h"
 
-#include "base/console.h"
+#include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -35,9 +35,10 @@ std::unique_ptr<Recording> record_graph(const std::function<void()>& operations,
   if (error == cudaSuccess) error = cudaGraphUpload(executable, stream);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // takes the error back
-    base::say("the card has no memory left for a CUDA graph; operations are started one by one");
     if (executable != nullptr) CUDA_CHECK(cudaGraphExecDestroy(executable));
-    return nullptr;
+    base::throw_user_error(
+        "the card has no memory left for a CUDA graph, which the plan has kept free; another "
+        "program has taken it. Free it, or start without graphs (SNUG_CUDA_GRAPHS=off)");
   }
   CUDA_CHECK(error);
   return std::make_unique<Graph>(executable, stream);

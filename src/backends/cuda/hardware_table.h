@@ -41,7 +41,13 @@ program::DeviceFacts facts_of(const HardwareRow& row);
 // gigabyte, most of it the kernels' stacks (1 KiB for each of 2048 threads a multiprocessor); own
 // kernels take a few megabytes and cuBLASLt's some tens to hundreds.
 inline constexpr int64_t kAssumedOutsideBytes = int64_t{1} << 30;
-// Of those, kernels that are loaded when they first run, and the graphs of programs.
+// Of a CUDA graph, a bound of what a kernel takes: a node with up to 4 KiB of arguments, and as
+// much again for what starts it.
+inline constexpr int64_t kGraphBytesPerLaunch = int64_t{8} << 10;
+constexpr int64_t graph_bytes(int64_t launches) { return launches * kGraphBytesPerLaunch; }
+// Of those, kernels that are loaded when they first run, and the graphs of programs: with 128 MiB
+// for kernels, graphs of 49,152 launches. What a job's graphs take is held against the card's free
+// memory before its first step.
 inline constexpr int64_t kLateBytes = int64_t{512} << 20;
 // Host memory that a run on a card takes after it was planned: kernels of libraries that are
 // compiled or touched when they are first needed, graphs.

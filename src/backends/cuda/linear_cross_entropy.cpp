@@ -36,6 +36,9 @@ class LossPlan : public Prepared {
  public:
   LossPlan(const LossTensors& form, CublasLt& library)
       : layout(form), whole(products(form, layout.chunk_rows, library)) {
+    SNUG_CHECK(form.algorithm == program::LossAlgorithm::chunks,
+               "a linear cross-entropy by algorithm {}, which a card does not run",
+               base::word_of(form.algorithm));
     if (const int64_t rest = layout.tokens % layout.chunk_rows; rest > 0)
       last = products(form, rest, library);
   }
@@ -88,7 +91,7 @@ class LossRun {
     // One at least: the weight's gradient is written by the first chunk.
     const int64_t rows = std::max<int64_t>(1, static_cast<int64_t>(extent.rows));
     invocation_.note_decision("chunk_rows", layout.chunk_rows);
-    invocation_.note_decision("online", 0);
+    invocation_.note_decision("algorithm", program::LossAlgorithm::chunks);
     if (invocation_.bounds != nullptr) invocation_.note_extent(extent);
     find_trained_rows({.targets = integers_of(form_.targets),
                        .tokens = layout.tokens,
@@ -162,6 +165,7 @@ class LossRun {
     const ChunkProducts& products = plan_.of(rows);
     const TrainedRows trained{at<int32_t>(layout.numbers()), at<int32_t>(0), first};
     const Matrix hidden = matrix_of(form_.hidden);
+    invocation_.note_piece(rows);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
     products.logits->multiply(logits_addresses(), library_workspace(), stream_);
     softmax(logits(), trained, rows);

@@ -3,49 +3,16 @@
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/tune_product.h"
+#include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
 
 using program::Matmul;
 using program::OperationView;
-
-StoredMatrix result_matrix(const Matmul& matmul, const OperationView& view) {
-  const StoredMatrix c = stored_matrix(view[Matmul::kC]);
-  return matmul.stochastic ? dense_matrix(base::DType::f32, c.rows, c.columns) : c;
-}
-
-// The product that comes first, which reads the addend or what c holds before.
-ProductShape first_shape(const Matmul& matmul, const OperationView& view) {
-  ProductShape shape;
-  shape.c = result_matrix(matmul, view);
-  shape.beta = matmul.addend || (matmul.accumulate && !matmul.stochastic) ? 1.0F : 0.0F;
-  shape.addend = matmul.addend ? stored_matrix(view[Matmul::kAddend]) : shape.c;
-  return shape;
-}
-
-ProductShape main_shape(const Matmul& matmul, const OperationView& view) {
-  ProductShape shape = first_shape(matmul, view);
-  shape.a = stored_matrix(view[Matmul::kA]);
-  shape.b = stored_matrix(view[Matmul::kB]);
-  shape.transpose_a = matmul.transpose_a;
-  shape.transpose_b = matmul.transpose_b;
-  shape.alpha = matmul.alpha;
-  if (!matmul.augmented) return shape;
-  shape.addend = shape.c;
-  shape.beta = 1.0F;
-  return shape;
-}
-
-ProductShape low_shape(const Matmul& matmul, const OperationView& view) {
-  ProductShape shape = first_shape(matmul, view);
-  shape.a = stored_matrix(view[Matmul::kLowA]);
-  shape.b = stored_matrix(view[Matmul::kLowB]);
-  shape.transpose_b = matmul.low_transpose_b;
-  shape.alpha = matmul.low_alpha;
-  return shape;
-}
+using program::ProductAlgorithm;
 
 class PreparedMatmul : public Prepared {
  public:
@@ -53,6 +20,8 @@ class PreparedMatmul : public Prepared {
       : product_bytes_(product_bytes(matmul, view)),
         main_(library.product(main_shape(matmul, view))) {
     if (matmul.augmented) low_ = library.product(low_shape(matmul, view));
+    check(matmul.algorithm, main_->algorithm());
+    if (low_ != nullptr) check(matmul.low_algorithm, low_->algorithm());
   }
 
   // Calls each(product, addresses, the library's scratch) in the order in which they run.
@@ -75,33 +44,65 @@ class PreparedMatmul : public Prepared {
     each(*main_, addresses, scratch + product_bytes_);
   }
 
+  ProductAlgorithm algorithm() const { return main_->algorithm(); }
+  ProductAlgorithm low_algorithm() const {
+    return low_ != nullptr ? low_->algorithm() : ProductAlgorithm::loops;
+  }
+
  private:
+  static void check(ProductAlgorithm planned, ProductAlgorithm possible) {
+    SNUG_CHECK(planned == possible, "a product is planned by algorithm {}, and has {} here",
+               base::word_of(planned), base::word_of(possible));
+  }
+
   int64_t product_bytes_;
   std::shared_ptr<Product> main_;
   std::shared_ptr<Product> low_;  // of an adapter, run first; null without one
 };
 
+void note(const Invocation& invocation, int64_t products, ProductAlgorithm algorithm,
+          ProductAlgorithm low_algorithm) {
+  invocation.note_decision("products", products);
+  invocation.note_decision("algorithm", algorithm);
+  invocation.note_decision("low_algorithm", low_algorithm);
+  invocation.note_decision("block_rows", 0);
+  invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
+}
+
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
   const Matrix y = matrix_of(invocation[Matmul::kC]);
   Operand addend = matmul.accumulate ? y.operand : Operand{};
   if (matmul.addend) addend = matrix_of(invocation[Matmul::kAddend]).operand;
-  int64_t products = 0;
-  const auto multiply = [&](const Matrix& x, const Matrix& weight, float alpha) {
-    ++products;
-    multiply_few_rows(FewRowsProduct{x, weight, addend, y, alpha}, context);
+  ProductAlgorithm low_algorithm = ProductAlgorithm::loops;
+  if (matmul.augmented) {
+    low_algorithm = multiply_few_rows(
+        FewRowsProduct{matrix_of(invocation[Matmul::kLowA]), matrix_of(invocation[Matmul::kLowB]),
+                       addend, y, matmul.low_alpha},
+        matmul.low_algorithm, context);
     addend = y.operand;
-  };
-  if (matmul.augmented)
-    multiply(matrix_of(invocation[Matmul::kLowA]), matrix_of(invocation[Matmul::kLowB]),
-             matmul.low_alpha);
-  multiply(matrix_of(invocation[Matmul::kA]), matrix_of(invocation[Matmul::kB]), matmul.alpha);
-  invocation.note_decision("products", products);
+  }
+  const ProductAlgorithm algorithm =
+      multiply_few_rows(FewRowsProduct{matrix_of(invocation[Matmul::kA]),
+                                       matrix_of(invocation[Matmul::kB]), addend, y, matmul.alpha},
+                        matmul.algorithm, context);
+  note(invocation, matmul.augmented ? 2 : 1, algorithm, low_algorithm);
 }
 
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& view,
                                   CudaContext& context) {
-  if (has_few_rows(matmul, view)) return nullptr;
-  return std::make_unique<PreparedMatmul>(matmul, view, context.cublas_lt);
+  SNUG_CHECK(matmul.products == (matmul.augmented ? 2 : 1) && matmul.block_rows == 0,
+             "a matmul of {} products in blocks of {} rows, which a card does not run",
+             matmul.products, matmul.block_rows);
+  if (!is_of_few_rows(matmul.algorithm))
+    return std::make_unique<PreparedMatmul>(matmul, view, context.cublas_lt);
+  const bool low_fits =
+      !matmul.augmented ||
+      allows_few_rows(matmul.low_algorithm, view[Matmul::kLowA], view[Matmul::kLowB]);
+  SNUG_CHECK(has_few_rows(matmul, view) && low_fits &&
+                 allows_few_rows(matmul.algorithm, view[Matmul::kA], view[Matmul::kB]),
+             "a matmul by algorithm {}, which does not compute it here",
+             base::word_of(matmul.algorithm));
+  return nullptr;
 }
 
 void tune(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
@@ -113,15 +114,15 @@ void tune(const Matmul& matmul, const Invocation& invocation, CudaContext& conte
 }
 
 void run(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
-  if (invocation.prepared == nullptr) return run_few_rows(matmul, invocation, context);
+  if (is_of_few_rows(matmul.algorithm)) return run_few_rows(matmul, invocation, context);
+  const auto& prepared = static_cast<const PreparedMatmul&>(*invocation.prepared);
   int64_t products = 0;
-  static_cast<const PreparedMatmul&>(*invocation.prepared)
-      .for_each(matmul, invocation,
-                [&](const Product& product, const auto& addresses, void* scratch) {
-                  product.multiply(addresses, scratch, context.stream.get());
-                  ++products;
-                });
-  invocation.note_decision("products", products);
+  prepared.for_each(matmul, invocation,
+                    [&](const Product& product, const auto& addresses, void* scratch) {
+                      product.multiply(addresses, scratch, context.stream.get());
+                      ++products;
+                    });
+  note(invocation, products, prepared.algorithm(), prepared.low_algorithm());
   if (!matmul.stochastic) return;
   const Matrix sum = matrix_of(invocation[Matmul::kC]);
   add_rounded({.walk = walk_rows({&sum}),

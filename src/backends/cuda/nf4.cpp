@@ -3,6 +3,7 @@
 #include "backends/cuda/few_rows.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/needs/few_rows.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -38,8 +39,18 @@ void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaCont
   dequantize_nf4({walk, stored_weight(dequantize, invocation), w.operand}, context.stream.get());
 }
 
+std::unique_ptr<Prepared> prepare(const MatmulNf4& matmul, const program::OperationView& view,
+                                  CudaContext&) {
+  const auto best = few_rows_nf4_algorithm(view[MatmulNf4::kX], view[MatmulNf4::kCodes]);
+  SNUG_CHECK(matmul.algorithm == best || matmul.algorithm == program::ProductAlgorithm::few_rows,
+             "a product with a stored weight by algorithm {}, which does not compute it here",
+             base::word_of(matmul.algorithm));
+  return nullptr;
+}
+
 void run(const MatmulNf4& matmul, const Invocation& invocation, CudaContext& context) {
-  multiply_few_rows(product_of(matmul, invocation), context);
+  invocation.note_decision(
+      "algorithm", multiply_few_rows(product_of(matmul, invocation), matmul.algorithm, context));
 }
 
 void run_together(const MatmulNf4&, std::span<const Invocation> list, CudaContext& context) {
@@ -49,6 +60,6 @@ void run_together(const MatmulNf4&, std::span<const Invocation> list, CudaContex
 }  // namespace
 
 SNUG_CUDA_KIND(DequantizeNf4);
-SNUG_CUDA_KIND(MatmulNf4, .run_together = run_together);
+SNUG_CUDA_KIND(MatmulNf4, .run_together = run_together, .prepare = prepare);
 
 }  // namespace snug::backends::cuda

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/needs/optimizer.h"
 #include "backends/cuda/optimizer_operands.h"
 
 namespace snug::backends::cuda {
@@ -60,6 +61,8 @@ bool is_independent(const Invocation& invocation, std::span<const Invocation> be
 }
 
 namespace {
+
+static_assert(sizeof(SquaresList::at) / sizeof(SquaresTensor) == kTensorsPerNorm);
 
 void run(const GlobalNorm&, const Invocation& invocation, CudaContext& context) {
   auto* partials = invocation.workspace.as<float>();

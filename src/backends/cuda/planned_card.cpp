@@ -28,6 +28,10 @@ program::Workspace PlannedCard::workspace(const program::OperationView& view) co
   return cuda::workspace(view, card_);
 }
 
+int32_t PlannedCard::launches(const program::OperationView& view) const {
+  return cuda::launches(view);
+}
+
 size_t PlannedCard::launched_together(const program::Program& program, size_t first) const {
   return cuda::launched_together(program, first);
 }

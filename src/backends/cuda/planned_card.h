@@ -23,6 +23,7 @@ class PlannedCard : public program::Target {
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
   program::Attributes decide(const program::OperationView& view) const override;
+  int32_t launches(const program::OperationView& view) const override;
   size_t launched_together(const program::Program& program, size_t first) const override;
 
  private:

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "backends/cuda/cuda_check.h"
-#include "backends/cuda/needs/card.h"
-#include "backends/cuda/needs/row_stride.h"
 #include "backends/cuda/thin_product.h"
 #include "base/error.h"
 
@@ -31,21 +29,6 @@ cublasLtMatrixLayout_t make_layout(const StoredMatrix& matrix, const CublasLt& l
 }
 
 }  // namespace
-
-StoredMatrix stored_matrix(const program::Tensor& tensor) {
-  StoredMatrix matrix{.dtype = tensor.dtype,
-                      .rows = tensor.shape[0],
-                      .columns = tensor.shape[1],
-                      .stride = row_stride(tensor),
-                      .alignment_bytes = kArenaAlignment};
-  const int64_t offset = tensor.view.offset * base::size_of(tensor.dtype);
-  while (offset % matrix.alignment_bytes != 0) matrix.alignment_bytes /= 2;
-  return matrix;
-}
-
-StoredMatrix dense_matrix(base::DType dtype, int64_t rows, int64_t columns) {
-  return {dtype, rows, columns, columns, kArenaAlignment};
-}
 
 Product::Product(const ProductShape& shape, const CublasLt& library)
     : library_(library), shape_(shape) {

@@ -12,6 +12,7 @@
 
 #include "backends/cuda/cublas_lt.h"
 #include "backends/cuda/kernels/thin_product.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::backends::cuda {
 
@@ -37,6 +38,10 @@ class Product {
                      cudaStream_t stream) const;
 
   const ProductShape& shape() const { return shape_; }
+  // What it is computed by: the library, or the faster of the library and the own kernel.
+  program::ProductAlgorithm algorithm() const {
+    return thin_ ? program::ProductAlgorithm::timed : program::ProductAlgorithm::library;
+  }
   // What there is to choose from: at least one and at most eight of the library, the best by its
   // own guess first, and the own kernel where it makes this product.
   const std::vector<Algorithm>& offers() const { return offers_; }

@@ -35,4 +35,9 @@ StoredMatrix stored_matrix(const program::Tensor& tensor);
 // Of scratch: dense, at a multiple of 256.
 StoredMatrix dense_matrix(base::DType dtype, int64_t rows, int64_t columns);
 
+// Whether the own kernel for thin products (thin_product.h) computes this one, and whether the rows
+// of its result are then the thin dimension.
+bool is_thin_product(const ProductShape& shape);
+bool is_result_by_thin(const ProductShape& shape);
+
 }  // namespace snug::backends::cuda

@@ -5,15 +5,6 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int64_t kVectorBytes = 16;
-
-bool allows_vectors(const StoredMatrix& matrix) {
-  return matrix.dtype == base::DType::bf16 && matrix.alignment_bytes >= kVectorBytes &&
-         matrix.columns % kVectorElements == 0 && matrix.stride % kVectorElements == 0;
-}
-
-bool is_thin(int64_t size) { return size <= kMaxThin && size % kVectorElements == 0; }
-
 Operand operand_of(const StoredMatrix& matrix) {
   return {nullptr, matrix.stride, matrix.dtype == base::DType::bf16};
 }
@@ -21,7 +12,7 @@ Operand operand_of(const StoredMatrix& matrix) {
 }  // namespace
 
 std::optional<ThinRun> thin_form(const ProductShape& shape) {
-  if (!allows_vectors(shape.a) || !allows_vectors(shape.b)) return std::nullopt;
+  if (!is_thin_product(shape)) return std::nullopt;
   const int64_t m = shape.c.rows;
   const int64_t n = shape.c.columns;
   ThinRun run;
@@ -30,15 +21,13 @@ std::optional<ThinRun> thin_form(const ProductShape& shape) {
   run.result = operand_of(shape.c);
   run.alpha = shape.alpha;
   run.beta = shape.beta;
-  if (shape.transpose_a && shape.transpose_b) return std::nullopt;
   run.across = shape.transpose_a;
   run.small_by_depth = !shape.transpose_b;
-  run.result_by_thin = shape.transpose_a && is_thin(m) && m < n;
+  run.result_by_thin = is_result_by_thin(shape);
   run.wide = run.result_by_thin ? n : m;
   run.thin = run.result_by_thin ? m : n;
   run.large = operand_of(run.result_by_thin ? shape.b : shape.a);
   run.small = operand_of(run.result_by_thin ? shape.a : shape.b);
-  if (!is_thin(run.thin)) return std::nullopt;
   return run;
 }
 

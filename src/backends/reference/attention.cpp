@@ -190,6 +190,7 @@ void run(const Attention& attention, const Invocation& invocation) {
   invocation.note_decision("by_library", 0);
   invocation.note_decision("splits", 0);
   invocation.note_decision("tensor_cores", 0);
+  invocation.note_decision("few_queries", 0);
   note_segments(attention, invocation);
   fill_zero(Floats<T>(invocation[Attention::kO]));
   fill_zero(Floats<T>(invocation[Attention::kLse]));
@@ -210,6 +211,8 @@ template <typename T>
 void run(const AttentionGrad& grad, const Invocation& invocation) {
   invocation.note_decision("by_library", 0);
   invocation.note_decision("tensor_cores", 0);
+  invocation.note_decision("few_queries", 0);
+  invocation.note_decision("few_keys", 0);
   note_segments(grad, invocation);
   const GradientTensors<T> tensors(invocation);
   const auto width = static_cast<size_t>(grad.head_dim);

@@ -51,9 +51,10 @@ Buffer whole_logits(const LossOperands<Buffer>& operands, const Invocation& invo
                         operands.weight.shape.rows());
 }
 
-void note(const Invocation& invocation) {
+void note(const Invocation& invocation, int64_t rows) {
+  invocation.note_piece(rows);
   invocation.note_decision("chunk_rows", 0);
-  invocation.note_decision("online", 0);
+  invocation.note_decision("algorithm", program::LossAlgorithm::whole);
 }
 
 template <typename Loss>
@@ -116,14 +117,14 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
 template <typename T>
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
-  note(invocation);
+  note(invocation, operands.hidden.shape.rows());
   plain_loss<T>(operands, whole_logits<T>(operands, invocation));
 }
 
 template <typename T>
 void run(const program::LinearCrossEntropyTrain& train, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(train, invocation);
-  note(invocation);
+  note(invocation, operands.hidden.shape.rows());
   const Buffer logits = whole_logits<T>(operands, invocation);
   plain_loss<T>(operands, logits);
   const Buffer loss_inputs[]{logits, operands.targets, operands.inverse_tokens};

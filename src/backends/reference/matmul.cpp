@@ -31,6 +31,9 @@ T low_rank_product(const Matmul& matmul, const Invocation& invocation, int64_t i
 template <typename T>
 void run(const Matmul& matmul, const Invocation& invocation) {
   invocation.note_decision("products", 1);
+  for (const char* decision : {"algorithm", "low_algorithm", "rest_algorithm"})
+    invocation.note_decision(decision, program::ProductAlgorithm::loops);
+  invocation.note_decision("block_rows", 0);
   const Floats<T> a(invocation[Matmul::kA]);
   const Floats<T> b(invocation[Matmul::kB]);
   const Floats<T> c(invocation[Matmul::kC]);

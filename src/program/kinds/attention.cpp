@@ -22,6 +22,7 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
   rule.require(std::isfinite(attention.scale), "has a scale that is not finite");
   rule.require(attention.window >= 0, "has a negative window");
   rule.require(attention.segment_tokens >= 0, "has a negative segment_tokens");
+  rule.require(attention.few_queries >= 0, "has a negative few_queries");
 }
 
 // Of q, k, v and the bounds.
@@ -280,6 +281,31 @@ RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Ext
   return attention_key(grad, view, extent);
 }
 
+// Queries of the segments that are few; of a target that treats all segments alike, nothing.
+template <typename Attributes>
+std::vector<int64_t> few_queries(const Attributes& attention, const OperationView& view,
+                                 const BatchBounds& bounds) {
+  if (attention.few_queries == 0) return {};
+  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
+  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
+  int64_t sum = 0;
+  for (int64_t i = 0; i < segment_count(q_bounds); ++i) {
+    const int64_t queries = tokens_of_segment(q_bounds, i);
+    if (has_few(attention, queries, tokens_of_segment(k_bounds, i))) sum += queries;
+  }
+  return {sum};
+}
+
+std::vector<int64_t> pieces_of(const Attention& attention, const OperationView& view,
+                               const BatchBounds& bounds) {
+  return few_queries(attention, view, bounds);
+}
+
+std::vector<int64_t> pieces_of(const AttentionGrad& grad, const OperationView& view,
+                               const BatchBounds& bounds) {
+  return few_queries(grad, view, bounds);
+}
+
 }  // namespace
 
 Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,
@@ -293,8 +319,9 @@ Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
 }
 
 SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_of,
+                 .pieces_of = pieces_of, .rate_key = rate_key);
+SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of,
                  .rate_key = rate_key);
-SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .rate_key = rate_key);
 SNUG_DEFINE_KIND(CacheWrite, .extent_of = extent_of);
 
 }  // namespace snug::program

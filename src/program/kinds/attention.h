@@ -24,7 +24,9 @@ struct Extent;
 // not be deterministic with sums in any order.
 // The target decides by_library (a library does it, not the target's own kernels) and splits (the
 // parts into which the keys of a query are split while decoding; 0: one pass over them) and
-// tensor_cores (the target's own kernels multiply on them; otherwise, and elsewhere, they do not).
+// tensor_cores (the target's own kernels multiply on them; otherwise, and elsewhere, they do not),
+// and few_queries (segments of at most so many queries are read straight from where their keys lie,
+// by a kernel of its own; 0: none are).
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -38,6 +40,7 @@ struct Attention {
   bool by_library = false;
   int64_t splits = 0;
   bool tensor_cores = false;
+  int64_t few_queries = 0;
   bool operator==(const Attention&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"heads", &Attention::heads},
@@ -51,7 +54,8 @@ struct Attention {
                  Field{"deterministic", &Attention::deterministic},
                  Field{"by_library", &Attention::by_library},
                  Field{"splits", &Attention::splits},
-                 Field{"tensor_cores", &Attention::tensor_cores}};
+                 Field{"tensor_cores", &Attention::tensor_cores},
+                 Field{"few_queries", &Attention::few_queries}};
   static constexpr auto kQ = read<Attention>(0, "q");
   static constexpr auto kK = read<Attention>(1, "k");
   static constexpr auto kV = read<Attention>(2, "v");
@@ -60,12 +64,15 @@ struct Attention {
   static constexpr auto kO = write<Attention>(5, "o");
   static constexpr auto kLse = write<Attention>(6, "lse");
   static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kO, kLse};
-  static constexpr Traits kTraits{.is_attention = true,
-                                  .extents = {kQBounds.name, kKBounds.name},
-                                  .decisions = {"by_library", "splits", "tensor_cores"}};
+  static constexpr Traits kTraits{
+      .is_attention = true,
+      .extents = {kQBounds.name, kKBounds.name},
+      .decisions = {"by_library", "splits", "tensor_cores", "few_queries"}};
 };
 
-// reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
+// reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments). The
+// target decides few_queries and few_keys too: segments of at most so many queries, or keys, are
+// computed in f32 whatever their type.
 struct AttentionGrad {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -78,6 +85,8 @@ struct AttentionGrad {
   bool deterministic = true;
   bool by_library = false;
   bool tensor_cores = false;
+  int64_t few_queries = 0;
+  int64_t few_keys = 0;
   bool operator==(const AttentionGrad&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"heads", &AttentionGrad::heads},
@@ -90,7 +99,9 @@ struct AttentionGrad {
                  Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
                  Field{"deterministic", &AttentionGrad::deterministic},
                  Field{"by_library", &AttentionGrad::by_library},
-                 Field{"tensor_cores", &AttentionGrad::tensor_cores}};
+                 Field{"tensor_cores", &AttentionGrad::tensor_cores},
+                 Field{"few_queries", &AttentionGrad::few_queries},
+                 Field{"few_keys", &AttentionGrad::few_keys}};
   static constexpr auto kDO = read<AttentionGrad>(0, "do");
   static constexpr auto kQ = read<AttentionGrad>(1, "q");
   static constexpr auto kK = read<AttentionGrad>(2, "k");
@@ -104,9 +115,19 @@ struct AttentionGrad {
   static constexpr auto kDV = write<AttentionGrad>(10, "dv");
   static constexpr std::array kOperands{kDO,      kQ,       kK,  kV,  kO, kLse,
                                         kQBounds, kKBounds, kDQ, kDK, kDV};
-  static constexpr Traits kTraits{.extents = {kQBounds.name, kKBounds.name},
-                                  .decisions = {"by_library", "tensor_cores"}};
+  static constexpr Traits kTraits{
+      .extents = {kQBounds.name, kKBounds.name},
+      .decisions = {"by_library", "tensor_cores", "few_queries", "few_keys"}};
 };
+
+// Whether a segment of so many queries, and keys, is one of few.
+constexpr bool has_few(const Attention& attention, int64_t queries, int64_t /*keys*/) {
+  return attention.few_queries > 0 && queries <= attention.few_queries;
+}
+constexpr bool has_few(const AttentionGrad& grad, int64_t queries, int64_t keys) {
+  return (grad.few_queries > 0 && queries <= grad.few_queries) ||
+         (grad.few_keys > 0 && keys <= grad.few_keys);
+}
 
 // What they do within such bounds, (segments, 2) each.
 Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "program/builder.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
@@ -45,15 +48,40 @@ Extent rows_with_loss(const Struct&, const OperationView& view, const BatchBound
   return {.rows = static_cast<double>(rows_with_work(targets))};
 }
 
-// Logits of the rows that carry loss.
-template <typename Struct>
-double trained_logits(const Struct&, const OperationView& view, const Extent& extent) {
-  return extent.rows * static_cast<double>(view[Struct::kWeight].shape[0]);
-}
-
 // Bytes of the rows of a matrix that carry no loss, which are not read.
 double skipped_bytes(const Tensor& matrix, const Extent& extent) {
   return static_cast<double>(matrix.bytes()) - row_bytes(matrix, extent.rows);
+}
+
+// The chunks that the rows of an extent take.
+template <typename Struct>
+std::vector<int64_t> chunks_of(const Struct& loss, const OperationView& view,
+                               const Extent& extent) {
+  return chunk_sizes(loss.algorithm, loss.chunk_rows, view[Struct::kTargets].shape[0],
+                     static_cast<int64_t>(extent.rows));
+}
+
+// Of a linear loss that multiplies each logit `products` times and spends `flops` on it besides:
+// all rows of its chunks are computed, and each chunk reads the weight anew.
+template <typename Struct>
+Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent& extent,
+                    double products, double flops) {
+  const Tensor& hidden = view[Struct::kHidden];
+  const Tensor& weight = view[Struct::kWeight];
+  Cost cost;
+  cost.bytes = operand_bytes(view) - skipped_bytes(hidden, extent);
+  double rows = extent.rows;
+  if (loss.algorithm != LossAlgorithm::whole) {
+    const std::vector<int64_t> chunks = chunks_of(loss, view, extent);
+    rows = std::max(rows, std::accumulate(chunks.begin(), chunks.end(), 0.0));
+    const double again = std::max(0.0, static_cast<double>(chunks.size()) - 1);
+    cost.bytes += again * static_cast<double>(weight.bytes());
+    cost.chunk_launches =
+        static_cast<double>(loss.chunk_launches) * static_cast<double>(chunks.size());
+  }
+  const double logits = rows * static_cast<double>(weight.shape[0]);
+  cost.flops = logits * (2.0 * static_cast<double>(hidden.shape[1]) * products + flops);
+  return cost;
 }
 
 // A (tokens, vocab) tensor of the expansion. Logits leave the product in f32, as a chunk of them
@@ -141,16 +169,11 @@ Cost cost(const CrossEntropyGrad&, const OperationView& view, const Extent& exte
 }
 
 Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
-  const auto width = static_cast<double>(view[LinearCrossEntropy::kHidden].shape[1]);
-  return {trained_logits(loss, view, extent) * (2.0 * width + kLossFlops),
-          operand_bytes(view) - skipped_bytes(view[LinearCrossEntropy::kHidden], extent)};
+  return cost_of_chunks(loss, view, extent, 1, kLossFlops);
 }
 
 Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Extent& extent) {
-  const auto width = static_cast<double>(view[LinearCrossEntropyTrain::kHidden].shape[1]);
-  const double products = loss.weight_gradient ? 3 : 2;
-  return {trained_logits(loss, view, extent) * (2.0 * width * products + kLossFlops + kGradFlops),
-          operand_bytes(view) - skipped_bytes(view[LinearCrossEntropyTrain::kHidden], extent)};
+  return cost_of_chunks(loss, view, extent, loss.weight_gradient ? 3 : 2, kLossFlops + kGradFlops);
 }
 
 // `loss` is the root: its own gradient is one.
@@ -166,6 +189,7 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
   const Tensor input = tape.program().tensor(hidden);  // a copy: the table grows
   LinearCrossEntropyTrain train;
   train.chunk_rows = loss.chunk_rows;
+  train.algorithm = loss.algorithm;
   train.weight_gradient = tape.wants(weight);
   std::vector<TensorId> writes = operation.writes;  // losses, loss
   writes.push_back(tape.wants(hidden) ? tape.contribute(hidden)
@@ -209,10 +233,11 @@ void expand(const LinearCrossEntropyTrain& loss, const OperationView& view, Buil
 }
 
 template <typename Struct>
-RateKey loss_key(const Struct&, const OperationView& view, const Extent& extent) {
+RateKey loss_key(const Struct& loss, const OperationView& view, const Extent& extent) {
   const Shape& weight = view[Struct::kWeight].shape;
   RateKey key;
   key.name = typed_name(view);
+  if (loss.algorithm == LossAlgorithm::online) key.name += " online";
   key.shape = {std::max(1.0, extent.rows), rate_size(weight[0]), rate_size(weight[1])};
   key.unit = Work::flops;
   return key;
@@ -243,13 +268,49 @@ RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view,
   return loss_key(loss, view, extent);
 }
 
+template <typename Struct>
+std::vector<int64_t> loss_pieces(const Struct& loss, const OperationView& view,
+                                 const BatchBounds& bounds) {
+  return chunks_of(loss, view, rows_with_loss(loss, view, bounds));
+}
+
+std::vector<int64_t> pieces_of(const LinearCrossEntropy& loss, const OperationView& view,
+                               const BatchBounds& bounds) {
+  return loss_pieces(loss, view, bounds);
+}
+
+std::vector<int64_t> pieces_of(const LinearCrossEntropyTrain& loss, const OperationView& view,
+                               const BatchBounds& bounds) {
+  return loss_pieces(loss, view, bounds);
+}
+
 }  // namespace
+
+int64_t next_halved_chunk(int64_t chunk_rows, int64_t rows) {
+  int64_t chunk = chunk_rows;
+  while (chunk * 3 > rows * 4 && chunk / 2 >= kMinChunkRows) chunk /= 2;
+  return chunk;
+}
+
+std::vector<int64_t> chunk_sizes(LossAlgorithm algorithm, int64_t chunk_rows, int64_t tokens,
+                                 int64_t rows) {
+  if (algorithm == LossAlgorithm::whole || chunk_rows == 0) return {tokens};
+  std::vector<int64_t> sizes;
+  const bool is_halved = algorithm == LossAlgorithm::halved_chunks;
+  // At least one of the chunks of all tokens: it writes the gradient of the weight.
+  const int64_t wanted = algorithm == LossAlgorithm::chunks ? std::max<int64_t>(1, rows) : rows;
+  const int64_t most = algorithm == LossAlgorithm::online ? rows : tokens;
+  for (int64_t done = 0; done < wanted; done += sizes.back())
+    sizes.push_back(is_halved ? next_halved_chunk(chunk_rows, rows - done)
+                              : std::min(chunk_rows, most - done));
+  return sizes;
+}
 
 SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate, .extent_of = extent_of);
 SNUG_DEFINE_KIND(CrossEntropyGrad, .extent_of = extent_of);
 SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand,
-                 .extent_of = extent_of, .rate_key = rate_key);
+                 .extent_of = extent_of, .pieces_of = pieces_of, .rate_key = rate_key);
 SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand, .extent_of = extent_of,
-                 .rate_key = rate_key);
+                 .pieces_of = pieces_of, .rate_key = rate_key);
 
 }  // namespace snug::program

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "base/words.h"
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
@@ -40,15 +42,49 @@ struct CrossEntropyGrad {
   static constexpr Traits kTraits{.extents = {kTargets.name}};
 };
 
+// How a linear cross-entropy goes over its tokens. The target decides it. A chunk holds rows that
+// carry loss; where it has more rows than there are, those are zeros that are computed all the
+// same.
+enum class LossAlgorithm : uint8_t {
+  whole,          // all logits at once, whatever the rows carry: the reference, and what was not
+                  // lowered
+  chunks,         // logits of chunk_rows rows at once; the last chunk is what is left of all tokens
+  halved_chunks,  // the same, but what is left goes through chunks of half, a quarter, ... the rows
+  online,         // no logits of a chunk exist: sums follow the vocabulary
+};
+constexpr auto words_of(LossAlgorithm /*type*/) {
+  return base::words<LossAlgorithm>({{LossAlgorithm::whole, "whole"},
+                                     {LossAlgorithm::chunks, "chunks"},
+                                     {LossAlgorithm::halved_chunks, "halved_chunks"},
+                                     {LossAlgorithm::online, "online"}});
+}
+
+// Half of a chunk of fewer rows than this twice saves nothing: a product of as many rows already
+// takes as long as reading the weight.
+inline constexpr int64_t kMinChunkRows = 64;
+
+// Of halved chunks, the one that `rows` rows that are still to go begin with: the smallest that
+// takes all of them if at least three quarters of it are used, else the largest that is filled, so
+// that many short rests cost no more than the rows they have.
+int64_t next_halved_chunk(int64_t chunk_rows, int64_t rows);
+
+// Of both linear kinds, and of a number of tokens of which `rows` carry loss: the rows of each
+// chunk that is computed, in order.
+std::vector<int64_t> chunk_sizes(LossAlgorithm algorithm, int64_t chunk_rows, int64_t tokens,
+                                 int64_t rows);
+
 // Fused: matmul (transpose_b) then cross_entropy, in chunks of rows that carry loss, so that at
 // most chunk_rows x vocab logits exist. reads: hidden (tokens, d), weight (vocab, d), targets,
 // inverse_tokens. writes: losses, loss.
 struct LinearCrossEntropy {
-  int64_t chunk_rows = 0;  // decided by the target; 0 until lowered
-  bool online = false;     // likewise: no logits of a chunk exist, sums follow the vocabulary
+  int64_t chunk_rows = 0;  // of the largest chunk, decided by the target; 0 until lowered
+  LossAlgorithm algorithm = LossAlgorithm::whole;
+  int32_t chunk_launches = 0;  // that each chunk takes, besides those of the operation
   bool operator==(const LinearCrossEntropy&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"chunk_rows", &LinearCrossEntropy::chunk_rows},
-                                             Field{"online", &LinearCrossEntropy::online}};
+  static constexpr auto kFields =
+      std::tuple{Field{"chunk_rows", &LinearCrossEntropy::chunk_rows},
+                 Field{"algorithm", &LinearCrossEntropy::algorithm},
+                 Field{"chunk_launches", &LinearCrossEntropy::chunk_launches}};
   static constexpr auto kHidden = read<LinearCrossEntropy>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropy>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropy>(2, "targets");
@@ -59,7 +95,7 @@ struct LinearCrossEntropy {
   static constexpr Traits kTraits{.has_training_form = true,
                                   .is_fused = true,
                                   .extents = {kTargets.name},
-                                  .decisions = {"chunk_rows", "online"}};
+                                  .decisions = {"chunk_rows", "algorithm"}};
 };
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
@@ -67,13 +103,15 @@ struct LinearCrossEntropy {
 // updated instead. Expansion: matmul, cross_entropy, cross_entropy_grad, matmul, matmul.
 struct LinearCrossEntropyTrain {
   int64_t chunk_rows = 0;
-  bool online = false;
+  LossAlgorithm algorithm = LossAlgorithm::whole;
+  int32_t chunk_launches = 0;
   bool weight_gradient = false;
   bool accumulate = false;
   bool operator==(const LinearCrossEntropyTrain&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows},
-                 Field{"online", &LinearCrossEntropyTrain::online},
+                 Field{"algorithm", &LinearCrossEntropyTrain::algorithm},
+                 Field{"chunk_launches", &LinearCrossEntropyTrain::chunk_launches},
                  Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
                  Field{"accumulate", &LinearCrossEntropyTrain::accumulate}};
   static constexpr auto kHidden = read<LinearCrossEntropyTrain>(0, "hidden");
@@ -89,7 +127,7 @@ struct LinearCrossEntropyTrain {
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
                                         kLosses, kLoss,   kDHidden, kDWeight};
   static constexpr Traits kTraits{
-      .is_fused = true, .extents = {kTargets.name}, .decisions = {"chunk_rows", "online"}};
+      .is_fused = true, .extents = {kTargets.name}, .decisions = {"chunk_rows", "algorithm"}};
 };
 
 }  // namespace snug::program

@@ -35,6 +35,9 @@ struct KindFunctions {
   InPlacePairs (*in_place_pairs)(const Struct&) = nullptr;
   // Null: a batch decides nothing of it (Traits::extents).
   Extent (*extent_of)(const Struct&, const OperationView&, const BatchBounds&) = nullptr;
+  // Null: it is done in one piece.
+  std::vector<int64_t> (*pieces_of)(const Struct&, const OperationView&,
+                                    const BatchBounds&) = nullptr;
   // Null: the bytes that it moves are its shape.
   RateKey (*rate_key)(const Struct&, const OperationView&, const Extent&) = nullptr;
 };

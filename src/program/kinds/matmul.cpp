@@ -1,5 +1,7 @@
 #include "program/kinds/matmul.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "base/error.h"
@@ -70,6 +72,7 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
                "is augmented and stochastic; only gradients of weights round stochastically");
   rule.require(matmul.products == 1 || (matmul.products == 2 && matmul.augmented),
                "is made of more products than it has");
+  rule.require(matmul.block_rows >= 0, "has a negative block_rows");
   const Tensor& a = view[Matmul::kA];
   const Tensor& b = view[Matmul::kB];
   const Tensor& c = view[Matmul::kC];
@@ -139,12 +142,29 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
   key.name.insert(std::string_view("matmul").size(), std::string(matmul.transpose_a ? " t" : " n") +
                                                          (matmul.transpose_b ? " t" : " n"));
   if (matmul.stochastic) key.name += " stochastic";
+  key.name += suffix_of(matmul.algorithm);
   key.shape = {rate_size(c[0]), rate_size(c[1]), rate_size(inner_size(matmul, view[Matmul::kA]))};
   key.unit = Work::flops;
   return key;
 }
 
 }  // namespace
+
+std::string suffix_of(ProductAlgorithm algorithm) {
+  switch (algorithm) {
+    case ProductAlgorithm::loops:
+    case ProductAlgorithm::library:
+    case ProductAlgorithm::timed:
+      return {};
+    case ProductAlgorithm::few_rows:
+    case ProductAlgorithm::few_rows_tensor_cores:
+    case ProductAlgorithm::blocked:
+    case ProductAlgorithm::thin:
+    case ProductAlgorithm::wide:
+      break;
+  }
+  return fmt::format(" by {}", base::word_of(algorithm));
+}
 
 SNUG_DEFINE_KIND(Matmul, .differentiate = differentiate, .in_place_pairs = in_place_pairs,
                  .rate_key = rate_key);

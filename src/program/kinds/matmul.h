@@ -6,11 +6,35 @@
 #include <array>
 #include <cstdint>
 
+#include "base/words.h"
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
 
 namespace snug::program {
+
+// What computes a product. A target decides it, and a backend runs it or refuses it in prepare().
+enum class ProductAlgorithm : uint8_t {
+  loops,                  // one sum after the other: the reference, and what was not lowered
+  few_rows,               // an own kernel that reads b once for all rows of a, which are few
+  few_rows_tensor_cores,  // the same on tensor cores
+  blocked,                // an own kernel in f32 that works in tiles
+  thin,                   // an own kernel for products with one small dimension
+  wide,                   // an own kernel on the processor's matrix tiles
+  library,                // the vendor's library
+  timed,                  // the faster of library and thin, timed once before the first step
+};
+constexpr auto words_of(ProductAlgorithm /*type*/) {
+  return base::words<ProductAlgorithm>(
+      {{ProductAlgorithm::loops, "loops"},
+       {ProductAlgorithm::few_rows, "few_rows"},
+       {ProductAlgorithm::few_rows_tensor_cores, "few_rows_tensor_cores"},
+       {ProductAlgorithm::blocked, "blocked"},
+       {ProductAlgorithm::thin, "thin"},
+       {ProductAlgorithm::wide, "wide"},
+       {ProductAlgorithm::library, "library"},
+       {ProductAlgorithm::timed, "timed"}});
+}
 
 // reads: a (m, k), or (k, m) with transpose_a; b (k, n), or (n, k) with transpose_b; then the
 // addend (m, n) if `addend`; then `random` (2) if `stochastic`; then, if `augmented`, low_a (m, r)
@@ -34,6 +58,14 @@ struct Matmul {
   // Library calls or passes over c that an augmented product takes, decided by the target: 1, or 2
   // where the second adds to what the first left in c.
   int32_t products = 1;
+  // What computes the product, decided by the target; with `products` 2 that of low rank has an
+  // algorithm of its own.
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm low_algorithm = ProductAlgorithm::loops;
+  // Rows of c that a stochastic product makes in f32 at once, decided by the target, and what
+  // computes the last rows where those are fewer. 0: all rows.
+  int64_t block_rows = 0;
+  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
   bool operator==(const Matmul&) const = default;
   static constexpr auto kFields = std::tuple{Field{"transpose_a", &Matmul::transpose_a},
                                              Field{"transpose_b", &Matmul::transpose_b},
@@ -46,7 +78,11 @@ struct Matmul {
                                              Field{"augmented", &Matmul::augmented},
                                              Field{"low_transpose_b", &Matmul::low_transpose_b},
                                              Field{"low_alpha", &Matmul::low_alpha},
-                                             Field{"products", &Matmul::products}};
+                                             Field{"products", &Matmul::products},
+                                             Field{"algorithm", &Matmul::algorithm},
+                                             Field{"low_algorithm", &Matmul::low_algorithm},
+                                             Field{"block_rows", &Matmul::block_rows},
+                                             Field{"rest_algorithm", &Matmul::rest_algorithm}};
   static constexpr auto kA = read<Matmul>(0, "a");
   static constexpr auto kB = read<Matmul>(1, "b");
   static constexpr auto kAddend = read<Matmul>(2, "addend", &Matmul::addend);
@@ -56,7 +92,9 @@ struct Matmul {
   static constexpr auto kC = write_or_update<Matmul>(6, "c", &Matmul::accumulate);
   static constexpr std::array kOperands{kA, kB, kAddend, kRandom, kLowA, kLowB, kC};
   static constexpr Traits kTraits{
-      .is_product = true, .is_joinable = true, .decisions = {"products"}};
+      .is_product = true,
+      .is_joinable = true,
+      .decisions = {"products", "algorithm", "low_algorithm", "block_rows", "rest_algorithm"}};
 };
 
 }  // namespace snug::program

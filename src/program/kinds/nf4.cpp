@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "program/builder.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/nf4_operands.h"
+#include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 
@@ -65,9 +68,17 @@ void expand(const MatmulNf4& matmul, const OperationView& view, Builder& builder
   builder.emit(Matmul{.transpose_b = true, .addend = matmul.addend}, std::move(reads), {product});
 }
 
+// Bound by the bytes of the codes.
+RateKey rate_key(const MatmulNf4& matmul, const OperationView& view, const Extent& extent) {
+  RateKey key;
+  key.name = typed_name(view) + suffix_of(matmul.algorithm);
+  key.shape = {std::max(1.0, cost(matmul, view, extent).bytes)};
+  return key;
+}
+
 }  // namespace
 
 SNUG_DEFINE_KIND(DequantizeNf4);
-SNUG_DEFINE_KIND(MatmulNf4, .expand = expand);
+SNUG_DEFINE_KIND(MatmulNf4, .expand = expand, .rate_key = rate_key);
 
 }  // namespace snug::program

@@ -18,6 +18,7 @@
 
 #include "formats/nf4.h"
 #include "program/kinds/field.h"
+#include "program/kinds/matmul.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
 
@@ -55,13 +56,15 @@ struct DequantizeNf4 {
 
 // reads: x (m, in), then a stored weight, then the addend (m, out) if `addend`. writes: y (m, out)
 // = x w^T [+ addend]. Fused: dequantize_nf4, then matmul with transpose_b; a backend that runs it
-// need not round w on the way.
+// need not round w on the way. The target decides the algorithm.
 struct MatmulNf4 {
   bool nested = false;
   bool addend = false;
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
   bool operator==(const MatmulNf4&) const = default;
   static constexpr auto kFields =
-      std::tuple{Field{"nested", &MatmulNf4::nested}, Field{"addend", &MatmulNf4::addend}};
+      std::tuple{Field{"nested", &MatmulNf4::nested}, Field{"addend", &MatmulNf4::addend},
+                 Field{"algorithm", &MatmulNf4::algorithm}};
   static constexpr auto kX = read<MatmulNf4>(0, "x");
   static constexpr auto kCodes = read<MatmulNf4>(1, "codes");
   static constexpr auto kAbsmax = read<MatmulNf4>(2, "absmax");
@@ -72,7 +75,8 @@ struct MatmulNf4 {
   static constexpr auto kY = write<MatmulNf4>(7, "y");
   static constexpr std::array kOperands{kX,         kCodes,        kAbsmax, kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kAddend, kY};
-  static constexpr Traits kTraits{.is_product = true, .is_fused = true, .is_joinable = true};
+  static constexpr Traits kTraits{
+      .is_product = true, .is_fused = true, .is_joinable = true, .decisions = {"algorithm"}};
 };
 
 }  // namespace snug::program

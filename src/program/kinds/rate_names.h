@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "program/kinds/matmul.h"
 #include "program/program.h"
 
 namespace snug::program {
@@ -15,5 +16,9 @@ inline double rate_size(int64_t value) { return static_cast<double>(std::max<int
 // "rms_norm bf16 bf16 > bf16": the types of what it reads, writes and updates tell the forms of a
 // kind apart. Integers are the same in all.
 std::string typed_name(const OperationView& view);
+
+// What a rate key adds to the name of a product: " by thin", or nothing for the library and for
+// what was not lowered.
+std::string suffix_of(ProductAlgorithm algorithm);
 
 }  // namespace snug::program

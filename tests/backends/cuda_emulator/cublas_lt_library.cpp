@@ -9,6 +9,7 @@
 #include "backends/cuda/cublas_lt.h"
 #include "base/dtype.h"
 #include "device_memory.h"
+#include "library_calls.h"
 #include "stream.h"
 
 namespace {
@@ -255,6 +256,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   const Layouts layouts{*a_layout, *b_layout, *c_layout, *d_layout};
   snug::cuda_emulator::submit(stream, [=, operations = *description] {
     snug::cuda_emulator::extra_device_time += algorithm.extra;
+    ++snug::cuda_emulator::library_calls;
     const snug::cuda_emulator::DeviceAccess access;
     // The library may scribble on all of it.
     std::memset(workspace, 0xff, workspace_bytes);

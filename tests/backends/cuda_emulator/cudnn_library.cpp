@@ -9,6 +9,7 @@
 #include "backends/cuda/segment_attention.h"
 #include "base/error.h"
 #include "device_memory.h"
+#include "library_calls.h"
 #include "refusals.h"
 #include "stream.h"
 
@@ -182,6 +183,7 @@ class Plan final : public SegmentPlan {
   void run(const SegmentAddresses& addresses, void* workspace, cudaStream_t stream) const override {
     cuda_emulator::submit(stream, [shape = shape_, addresses, workspace, bytes = workspace_bytes_] {
       const cuda_emulator::DeviceAccess access;
+      ++cuda_emulator::library_calls;
       std::memset(workspace, 0xff, static_cast<size_t>(bytes));
       SNUG_CHECK(are_tables_sound(shape, addresses), "tables of segments that cuDNN does not take");
       const bool is_wrong =

@@ -48,6 +48,7 @@ struct AttentionSegmentGrad {
   void *dq, *dk, *dv;
   int64_t dq_stride, dk_stride, dv_stride;
   void* scratch;
+  bool in_f32;  // whatever the type of its operands
 };
 
 // The forward pass for any number of queries, in attention_tile.cpp.

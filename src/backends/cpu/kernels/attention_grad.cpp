@@ -85,14 +85,6 @@ Blocks<Compute> cut(Scratch& scratch, int64_t group, int64_t head_dim, int64_t k
   return blocks;
 }
 
-// Segments of few queries or keys are computed in fp32 whatever their type: where a handful of
-// weights make up all of a gradient, rounding them to bf16 on the way would show in the result.
-bool is_short(const AttentionForm& form) {
-  constexpr int64_t kFewQueries = 16;
-  constexpr int64_t kFewKeys = 64;
-  return form.queries <= kFewQueries || form.keys <= kFewKeys;
-}
-
 template <typename Compute>
 int64_t bytes_of_blocks(int64_t group, int64_t head_dim, int64_t keys) {
   Scratch scratch(nullptr);
@@ -380,7 +372,7 @@ void differentiate_in(const AttentionSegmentGrad& segment) {
 
 template <typename Stored>
 void differentiate(const AttentionSegmentGrad& segment) {
-  if (is_short(segment.form)) return differentiate_in<Stored, float>(segment);
+  if (segment.in_f32) return differentiate_in<Stored, float>(segment);
   const TilesInUse tiles;
   differentiate_in<Stored, typename ComputeType<Stored>::Type>(segment);
 }

@@ -19,6 +19,7 @@ using program::Matmul;
 using program::MatmulNf4;
 using program::Operation;
 using program::OperationView;
+using program::ProductAlgorithm;
 using program::Program;
 using program::RmsNorm;
 using program::Rope;
@@ -30,6 +31,13 @@ using program::TensorId;
 bool has_vectors(const Tensor& tensor) {
   return tensor.dtype == base::DType::bf16 && tensor.shape.columns() % kVectorElements == 0 &&
          (tensor.shape.rank() < 2 || row_stride(tensor) % kVectorElements == 0) &&
+         tensor.view.offset % kVectorElements == 0;
+}
+
+// The same of operands of one launch alone, of which a single row has no stride.
+bool can_read_vectors(const Tensor& tensor) {
+  return tensor.dtype == base::DType::bf16 && tensor.shape.columns() % kVectorElements == 0 &&
+         (tensor.shape.rows() <= 1 || row_stride(tensor) % kVectorElements == 0) &&
          tensor.view.offset % kVectorElements == 0;
 }
 
@@ -188,6 +196,18 @@ size_t rotations_together(const Program& program, size_t first) {
       break;
   }
   return next == writes ? 1 : next - first;
+}
+
+ProductAlgorithm few_rows_algorithm(const Tensor& x, const Tensor& weight) {
+  return can_read_vectors(x) && can_read_vectors(weight) ? ProductAlgorithm::few_rows_tensor_cores
+                                                         : ProductAlgorithm::few_rows;
+}
+
+ProductAlgorithm few_rows_nf4_algorithm(const Tensor& x, const Tensor& codes) {
+  constexpr int64_t kVectorBytes = 16;
+  return can_read_vectors(x) && codes.view.offset % kVectorBytes == 0
+             ? ProductAlgorithm::few_rows_tensor_cores
+             : ProductAlgorithm::few_rows;
 }
 
 size_t few_rows_together(const Program& program, size_t first) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "program/kinds/matmul.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {
@@ -15,6 +16,24 @@ namespace snug::backends::cuda {
 // a norm whose output all products read, up to three products that read the same rows, and the
 // gated activation of two. At least 1: an operation that runs by itself.
 size_t few_rows_together(const program::Program& program, size_t first);
+
+// Which kernel for few rows computes y = x weight^T: that on tensor cores where both can be read in
+// vectors of bf16.
+program::ProductAlgorithm few_rows_algorithm(const program::Tensor& x,
+                                             const program::Tensor& weight);
+// The same with a weight stored as NF4 codes.
+program::ProductAlgorithm few_rows_nf4_algorithm(const program::Tensor& x,
+                                                 const program::Tensor& codes);
+constexpr bool is_of_few_rows(program::ProductAlgorithm algorithm) {
+  return algorithm == program::ProductAlgorithm::few_rows ||
+         algorithm == program::ProductAlgorithm::few_rows_tensor_cores;
+}
+// Whether that algorithm computes it; the plain kernel takes any operands.
+inline bool allows_few_rows(program::ProductAlgorithm algorithm, const program::Tensor& x,
+                            const program::Tensor& weight) {
+  return algorithm == program::ProductAlgorithm::few_rows ||
+         algorithm == few_rows_algorithm(x, weight);
+}
 
 // The same for rotations and writes to the cache (rope.h): [rope] ... [cache_write] ..., if there
 // is a write among them.

@@ -4,6 +4,7 @@
 #include "backends/cuda/needs/matmul.h"
 #include "backends/operation_checks.h"
 #include "program/dispatch.h"
+#include "program/kind.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -34,6 +35,15 @@ int64_t workspace_bytes(const OperationView& view, const Card& card) {
 program::Attributes decide(const OperationView& view, const Card& card) {
   return ask<program::Attributes>(view, [&](const auto& attributes, const auto& kind) {
     return kind.decide != nullptr ? kind.decide(attributes, view, card) : attributes;
+  });
+}
+
+int32_t launches(const OperationView& view) {
+  const program::Traits& traits = program::traits_of(view.operation);
+  if (traits.begins_copy || traits.ends_copy || traits.is_host_copy || traits.is_collective)
+    return 0;
+  return ask<int32_t>(view, [&](const auto& attributes, const auto& kind) {
+    return kind.launches != nullptr ? kind.launches(attributes, view) : 1;
   });
 }
 

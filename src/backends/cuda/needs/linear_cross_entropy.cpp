@@ -24,9 +24,18 @@ int64_t loss_bytes(const LossTensors& form, const Card& card) {
   return LossLayout(form).library() + card.product_workspace_bytes;
 }
 
+// Rows are gathered, multiplied and turned into losses; for gradients there are a product and a
+// scatter, and another product for the weight's.
+int32_t chunk_launches(const LossTensors& form) {
+  if (form.dhidden == nullptr) return 3;
+  return form.dweight == nullptr ? 5 : 6;
+}
+
 template <typename Loss>
 Loss decide_chunk(Loss loss, const OperationView& view) {
   if (loss.chunk_rows == 0) loss.chunk_rows = loss_chunk_rows(view[Loss::kHidden].shape[0]);
+  loss.algorithm = program::LossAlgorithm::chunks;
+  loss.chunk_launches = chunk_launches(form_of(loss, view));
   return loss;
 }
 
@@ -76,11 +85,15 @@ program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain& 
   return decide_chunk(loss, view);
 }
 
+// Besides chunks: which rows carry loss, zeros for the gradient of the others, and the sum.
+int32_t launches(const LinearCrossEntropy&, const OperationView&) { return 2; }
+int32_t launches(const LinearCrossEntropyTrain&, const OperationView&) { return 3; }
+
 }  // namespace
 
 SNUG_CARD_NEEDS(LinearCrossEntropy, .supports = supports, .decide = decide,
-                .workspace_bytes = workspace_bytes);
+                .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(LinearCrossEntropyTrain, .supports = supports, .decide = decide,
-                .workspace_bytes = workspace_bytes);
+                .workspace_bytes = workspace_bytes, .launches = launches);
 
 }  // namespace snug::backends::cuda

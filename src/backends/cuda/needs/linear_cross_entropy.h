@@ -13,6 +13,7 @@ namespace snug::backends::cuda {
 template <typename T>
 struct LossForm : LossOperands<T> {
   int64_t chunk_rows = 0;
+  program::LossAlgorithm algorithm = program::LossAlgorithm::whole;
   bool accumulate = false;  // adds to dweight
 };
 
@@ -20,7 +21,7 @@ struct LossForm : LossOperands<T> {
 template <typename Loss, typename Source>
 auto form_of(const Loss& loss, const Source& source) {
   using T = std::remove_cvref_t<decltype(source[Loss::kHidden])>;
-  LossForm<T> form{loss_operands(loss, source), loss.chunk_rows};
+  LossForm<T> form{loss_operands(loss, source), loss.chunk_rows, loss.algorithm};
   if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>)
     form.accumulate = loss.accumulate;
   return form;

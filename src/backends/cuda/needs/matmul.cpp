@@ -7,6 +7,7 @@
 namespace snug::backends::cuda {
 
 using program::Matmul;
+using program::ProductAlgorithm;
 
 bool supports_product(base::DType a, base::DType b, base::DType c) {
   if (a != b) return false;
@@ -22,9 +23,50 @@ bool has_few_rows(const Matmul& matmul, const OperationView& view) {
 
 bool is_by_cublas(const OperationView& view) {
   const auto& attributes = view.operation.attributes;
-  if (const auto* matmul = std::get_if<Matmul>(&attributes)) return !has_few_rows(*matmul, view);
+  if (const auto* matmul = std::get_if<Matmul>(&attributes))
+    return !is_of_few_rows(matmul->algorithm);
   return std::holds_alternative<program::LinearCrossEntropy>(attributes) ||
          std::holds_alternative<program::LinearCrossEntropyTrain>(attributes);
+}
+
+namespace {
+
+StoredMatrix result_matrix(const Matmul& matmul, const OperationView& view) {
+  const StoredMatrix c = stored_matrix(view[Matmul::kC]);
+  return matmul.stochastic ? dense_matrix(base::DType::f32, c.rows, c.columns) : c;
+}
+
+// The product that comes first, which reads the addend or what c holds before.
+ProductShape first_shape(const Matmul& matmul, const OperationView& view) {
+  ProductShape shape;
+  shape.c = result_matrix(matmul, view);
+  shape.beta = matmul.addend || (matmul.accumulate && !matmul.stochastic) ? 1.0F : 0.0F;
+  shape.addend = matmul.addend ? stored_matrix(view[Matmul::kAddend]) : shape.c;
+  return shape;
+}
+
+}  // namespace
+
+ProductShape main_shape(const Matmul& matmul, const OperationView& view) {
+  ProductShape shape = first_shape(matmul, view);
+  shape.a = stored_matrix(view[Matmul::kA]);
+  shape.b = stored_matrix(view[Matmul::kB]);
+  shape.transpose_a = matmul.transpose_a;
+  shape.transpose_b = matmul.transpose_b;
+  shape.alpha = matmul.alpha;
+  if (!matmul.augmented) return shape;
+  shape.addend = shape.c;
+  shape.beta = 1.0F;
+  return shape;
+}
+
+ProductShape low_shape(const Matmul& matmul, const OperationView& view) {
+  ProductShape shape = first_shape(matmul, view);
+  shape.a = stored_matrix(view[Matmul::kLowA]);
+  shape.b = stored_matrix(view[Matmul::kLowB]);
+  shape.transpose_b = matmul.low_transpose_b;
+  shape.alpha = matmul.low_alpha;
+  return shape;
 }
 
 int64_t product_bytes(const Matmul& matmul, const OperationView& view) {
@@ -44,21 +86,37 @@ bool supports(const Matmul& matmul, const OperationView& view, const Card&) {
   return !matmul.addend || view[Matmul::kAddend].dtype == c;
 }
 
+// The own kernel for thin products takes part in the timing where it computes the product.
+ProductAlgorithm algorithm_of(const ProductShape& shape) {
+  return is_thin_product(shape) ? ProductAlgorithm::timed : ProductAlgorithm::library;
+}
+
 // cuBLASLt adds one product, and so do own kernels.
-Matmul decide(const Matmul& matmul, const OperationView&, const Card&) {
+Matmul decide(const Matmul& matmul, const OperationView& view, const Card&) {
   Matmul decided = matmul;
   decided.products = matmul.augmented ? 2 : 1;
+  const bool few = has_few_rows(matmul, view);
+  decided.algorithm = few ? few_rows_algorithm(view[Matmul::kA], view[Matmul::kB])
+                          : algorithm_of(main_shape(matmul, view));
+  if (matmul.augmented)
+    decided.low_algorithm = few ? few_rows_algorithm(view[Matmul::kLowA], view[Matmul::kLowB])
+                                : algorithm_of(low_shape(matmul, view));
   return decided;
 }
 
 int64_t workspace_bytes(const Matmul& matmul, const OperationView& view, const Card& card) {
-  if (has_few_rows(matmul, view)) return 0;
+  if (is_of_few_rows(matmul.algorithm)) return 0;
   return product_bytes(matmul, view) + card.product_workspace_bytes;
+}
+
+// A stochastic sum is added by a kernel of its own.
+int32_t launches(const Matmul& matmul, const OperationView&) {
+  return matmul.products + (matmul.stochastic ? 1 : 0);
 }
 
 }  // namespace
 
 SNUG_CARD_NEEDS(Matmul, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
-                .launched_together = few_rows_together);
+                .launches = launches, .launched_together = few_rows_together);
 
 }  // namespace snug::backends::cuda

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "backends/cuda/product_shape.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {
@@ -16,6 +17,10 @@ bool has_few_rows(const program::Matmul& matmul, const program::OperationView& v
 
 // Whether cuBLASLt makes the products of this operation, in scratch that it may not use up.
 bool is_by_cublas(const program::OperationView& view);
+
+// What cuBLASLt is asked for: the product of a and b, and that of low rank, which comes before it.
+ProductShape main_shape(const program::Matmul& matmul, const program::OperationView& view);
+ProductShape low_shape(const program::Matmul& matmul, const program::OperationView& view);
 
 // A stochastic sum leaves the product in f32 scratch, ahead of the library's own.
 int64_t product_bytes(const program::Matmul& matmul, const program::OperationView& view);

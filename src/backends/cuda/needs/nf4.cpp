@@ -11,9 +11,18 @@ bool supports(const program::MatmulNf4&, const OperationView& view, const Card&)
   return x.rows() <= kFewRows && x.columns() % program::kNf4BlockSize == 0;
 }
 
+program::MatmulNf4 decide(const program::MatmulNf4& matmul, const OperationView& view,
+                          const Card&) {
+  program::MatmulNf4 decided = matmul;
+  decided.algorithm =
+      few_rows_nf4_algorithm(view[program::MatmulNf4::kX], view[program::MatmulNf4::kCodes]);
+  return decided;
+}
+
 }  // namespace
 
-SNUG_CARD_NEEDS(MatmulNf4, .supports = supports, .launched_together = few_rows_together);
+SNUG_CARD_NEEDS(MatmulNf4, .supports = supports, .decide = decide,
+                .launched_together = few_rows_together);
 SNUG_CARD_NEEDS(DequantizeNf4);
 
 }  // namespace snug::backends::cuda

@@ -1,3 +1,5 @@
+#include "backends/cuda/needs/optimizer.h"
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -59,15 +61,26 @@ size_t steps_together(const program::Program& program, size_t first) {
   return end - first;
 }
 
-int64_t workspace_bytes(const program::GlobalNorm&, const OperationView& view, const Card&) {
+// Contiguous or not, never fewer than what run() uses.
+int64_t most_partials(const OperationView& view) {
   int64_t partials = 0;
   for (const program::TensorId gradient : view.operation.reads) {
     const program::Shape& shape = view.program.tensor(gradient).shape;
-    // Contiguous or not, never fewer than what run() uses.
     partials +=
         std::max(norm_partials(shape.rows(), shape.columns()), norm_partials(1, shape.elements()));
   }
-  return norm_scratch_bytes(partials);
+  return partials;
+}
+
+int64_t workspace_bytes(const program::GlobalNorm&, const OperationView& view, const Card&) {
+  return norm_scratch_bytes(most_partials(view));
+}
+
+// Sums of squares of as many tensors as fit into a launch, then one or two for the norm.
+int32_t launches(const program::GlobalNorm&, const OperationView& view) {
+  const auto tensors = static_cast<int64_t>(view.operation.reads.size());
+  const int64_t sums = ceil_div(tensors, kTensorsPerNorm);
+  return static_cast<int32_t>(sums + (norm_sums(most_partials(view)) == 0 ? 1 : 2));
 }
 
 bool supports(const AdamW& adamw, const OperationView& view, const Card&) {
@@ -85,7 +98,7 @@ bool supports(const AdamW8bit&, const OperationView& view, const Card&) {
 
 }  // namespace
 
-SNUG_CARD_NEEDS(GlobalNorm, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(GlobalNorm, .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(AdamW, .supports = supports, .launched_together = steps_together<AdamW>);
 SNUG_CARD_NEEDS(AdamW8bit, .supports = supports, .launched_together = steps_together<AdamW8bit>);
 SNUG_CARD_NEEDS(ClipFactor);

@@ -18,26 +18,37 @@ requires(program::traits_of<Struct>().is_collective) int64_t
   return collective_scratch_bytes(view);
 }
 
+// The table is cleared first.
+int32_t launches(const program::EmbeddingGrad& grad, const OperationView&) {
+  return grad.accumulate ? 1 : 2;
+}
+
+// Sums of blocks of rows, then of blocks.
+int32_t launches(const program::SumRows&, const OperationView&) { return 2; }
+
+// Losses of rows, then their sum.
+int32_t launches(const program::CrossEntropy&, const OperationView&) { return 2; }
+
 }  // namespace
 
 SNUG_CARD_NEEDS(AllGather);
 SNUG_CARD_NEEDS(ReduceScatter, .workspace_bytes = workspace_bytes);
 SNUG_CARD_NEEDS(AllReduce, .workspace_bytes = workspace_bytes);
 SNUG_CARD_NEEDS(Embedding);
-SNUG_CARD_NEEDS(EmbeddingGrad);
+SNUG_CARD_NEEDS(EmbeddingGrad, .launches = launches);
 SNUG_CARD_NEEDS(RotaryTable);
 SNUG_CARD_NEEDS(Rope, .launched_together = rotations_together);
 SNUG_CARD_NEEDS(SiluMul);
 SNUG_CARD_NEEDS(SiluMulGrad);
 SNUG_CARD_NEEDS(Gelu);
 SNUG_CARD_NEEDS(GeluGrad);
-SNUG_CARD_NEEDS(SumRows, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(SumRows, .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(Add);
 SNUG_CARD_NEEDS(Accumulate);
 SNUG_CARD_NEEDS(AddBias);
 SNUG_CARD_NEEDS(Dropout);
 SNUG_CARD_NEEDS(Cast);
-SNUG_CARD_NEEDS(CrossEntropy);
+SNUG_CARD_NEEDS(CrossEntropy, .launches = launches);
 SNUG_CARD_NEEDS(CrossEntropyGrad);
 SNUG_CARD_NEEDS(Transfer);
 SNUG_CARD_NEEDS(Await);

@@ -20,9 +20,15 @@ int64_t workspace_bytes(const RmsNormGrad& grad, const OperationView& view, cons
   return norm_weight_grad_bytes(shape.rows(), shape.columns());
 }
 
+// The weight's gradient is summed over rows, in two more.
+int32_t launches(const RmsNormGrad& grad, const OperationView&) {
+  return grad.weight_gradient ? 3 : 1;
+}
+
 }  // namespace
 
-SNUG_CARD_NEEDS(RmsNormGrad, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(RmsNormGrad, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
 SNUG_CARD_NEEDS(RmsNorm, .launched_together = few_rows_together);
 
 }  // namespace snug::backends::cuda

@@ -17,8 +17,12 @@ int64_t workspace_bytes(const TopK& top, const OperationView& view, const Card&)
   return top_k_bytes(shape[0], shape[1], top.k);
 }
 
+// The largest of parts of rows, then of rows.
+int32_t launches(const TopK&, const OperationView&) { return 2; }
+
 }  // namespace
 
-SNUG_CARD_NEEDS(TopK, .supports = supports, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(TopK, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
 
 }  // namespace snug::backends::cuda

@@ -1,0 +1,166 @@
+// That the cpu backend does what was decided, whatever that is, and that a trace shows where a
+// backend does otherwise.
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/isa.h"
+#include "runtime/trace_check.h"
+#include "tiny_run.h"
+#include "traced_batch.h"
+
+namespace snug::runtime {
+namespace {
+
+using backends::Trace;
+using program::DType;
+using program::Program;
+using testing::fill_batch;
+using testing::lacks_bf16;
+using testing::pack_rows;
+using testing::TinyOptions;
+using testing::trained_of;
+using testing::typed_name;
+
+// Does what it is told except for one thing.
+class Disobedient final : public backends::cpu::CpuBackend {
+ public:
+  enum class Fault {
+    none,
+    smaller_chunks,
+    other_algorithm,
+    no_few_queries,
+    no_few_keys,
+    shorter_segments,
+    skips,
+    repeats
+  };
+  explicit Disobedient(Fault fault) : CpuBackend({.threads = 1}), fault_(fault) {}
+
+  std::unique_ptr<backends::Prepared> prepare(const program::OperationView& view) override {
+    program::Operation operation = view.operation;
+    auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&operation.attributes);
+    if (fault_ == Fault::smaller_chunks && loss != nullptr) loss->chunk_rows = 1;
+    if (auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
+        matmul != nullptr && fault_ == Fault::other_algorithm)
+      matmul->algorithm = other_algorithm(matmul->algorithm);
+    return CpuBackend::prepare({view.program, operation});
+  }
+  // Enough for another algorithm.
+  program::Workspace workspace(const program::OperationView& view) const override {
+    program::Workspace workspace = CpuBackend::workspace(view);
+    const auto* matmul = std::get_if<program::Matmul>(&view.operation.attributes);
+    if (matmul != nullptr && matmul->algorithm == program::ProductAlgorithm::few_rows)
+      workspace.bytes += int64_t{1} << 20;
+    return workspace;
+  }
+  void run(const backends::Invocation& given) override {
+    backends::Invocation invocation = given;
+    program::Attributes attributes = *given.attributes;
+    invocation.attributes = &attributes;
+    if (auto* few = std::get_if<program::Attention>(&attributes);
+        few != nullptr && fault_ == Fault::no_few_queries)
+      few->few_queries = 0;
+    if (auto* few = std::get_if<program::AttentionGrad>(&attributes);
+        few != nullptr && fault_ == Fault::no_few_keys)
+      few->few_keys = 1;
+    const bool is_norm = std::holds_alternative<program::RmsNorm>(*invocation.attributes);
+    if (is_norm && fault_ == Fault::skips) return;
+    if (is_norm && fault_ == Fault::repeats) CpuBackend::run(invocation);
+    using program::Attention;
+    if (const auto* attention = std::get_if<Attention>(invocation.attributes);
+        attention != nullptr && fault_ == Fault::shorter_segments)
+      --invocation[Attention::kQBounds].as<int32_t>()[1];
+    CpuBackend::run(invocation);
+  }
+
+ private:
+  // What makes a product of few rows besides the kernel for them.
+  static program::ProductAlgorithm other_algorithm(program::ProductAlgorithm planned) {
+    using program::ProductAlgorithm;
+    if (planned != ProductAlgorithm::few_rows) return planned;
+    return backends::cpu::detect_isa() < backends::cpu::Isa::v4 ? ProductAlgorithm::blocked
+                                                                : ProductAlgorithm::library;
+  }
+
+  Fault fault_;
+};
+
+// Decides otherwise than the cpu backend does, and runs what it has decided.
+class OtherDecisions final : public backends::cpu::CpuBackend {
+ public:
+  OtherDecisions() : CpuBackend({.threads = 1}) {}
+  program::Attributes decide(const program::OperationView& view) const override {
+    program::Attributes decided = CpuBackend::decide(view);
+    if (auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&decided)) loss->chunk_rows = 2;
+    if (auto* attention = std::get_if<program::Attention>(&decided)) attention->few_queries = 3;
+    if (auto* grad = std::get_if<program::AttentionGrad>(&decided)) grad->few_queries = 2;
+    if (auto* grad = std::get_if<program::AttentionGrad>(&decided)) grad->few_keys = 3;
+    return decided;
+  }
+};
+
+size_t differences_with(Disobedient::Fault fault) {
+  Disobedient backend(fault);
+  plan::TrainingSpec spec = testing::spec_of({});
+  if (fault == Disobedient::Fault::other_algorithm) spec.row_tokens = 4;
+  if (fault == Disobedient::Fault::no_few_queries) pack_rows(spec);
+  if (fault == Disobedient::Fault::no_few_keys) pack_rows(spec);
+  const plan::Job job = plan::plan_training(spec, backend);
+  Executor executor(job, backend);
+  const Program& program = *job.find(program::ProgramName::micro_first);
+  fill_batch(program, executor);
+  const Planned planned{program, executor.bounds(typed_name(program))};
+  return differences(planned, executor.run_traced(typed_name(program))).size();
+}
+
+TEST(Traces, ABackendThatDoesOtherwiseIsSeen) {
+  using Fault = Disobedient::Fault;
+  EXPECT_EQ(differences_with(Fault::none), 0U);
+  EXPECT_EQ(differences_with(Fault::smaller_chunks), 2U) << "the size, and the chunks";
+  EXPECT_EQ(differences_with(Fault::other_algorithm), 14U) << "the linears of two layers";
+  EXPECT_EQ(differences_with(Fault::no_few_queries), 4U) << "the number, and what it was for";
+  EXPECT_EQ(differences_with(Fault::no_few_keys), 4U);
+  EXPECT_EQ(differences_with(Fault::shorter_segments), 4U) << "attention and its gradient, twice";
+  EXPECT_GT(differences_with(Fault::skips), 0U);
+  EXPECT_GT(differences_with(Fault::repeats), 0U);
+}
+
+// What a target decides is what runs, where it is not what the backend decides by itself too.
+TEST(Traces, OtherDecisionsAreObeyed) {
+  using methods::OptimizerKind;
+  const bool has_bf16 = !lacks_bf16("cpu");
+  OtherDecisions backend;
+  TinyOptions options;
+  options.compute = has_bf16 ? DType::bf16 : DType::f32;
+  options.optimizer = has_bf16 ? OptimizerKind::adamw_bf16 : OptimizerKind::adamw;
+  plan::TrainingSpec spec = testing::spec_of(options);
+  if (has_bf16) spec.update.gradient = DType::bf16;
+  spec.accumulation = 2;
+  pack_rows(spec);
+  const plan::Job job = plan::plan_training(spec, backend);
+  Executor executor(job, backend);
+  for (const auto name : {program::ProgramName::micro_first, program::ProgramName::micro_next}) {
+    const Program& program = *job.find(name);
+    fill_batch(program, executor);
+    const std::vector<Trace> traces = executor.run_traced(name);
+    EXPECT_EQ(differences({program, executor.bounds(name)}, traces), std::vector<std::string>{});
+    const int64_t trained = trained_of(spec.row_tokens);
+    for (size_t i = 0; i < traces.size(); ++i) {
+      if (traces[i].kind == program::Kind::linear_cross_entropy_train) {
+        EXPECT_EQ(traces[i].pieces,
+                  std::vector<int64_t>(static_cast<size_t>((trained + 1) / 2), 2));
+      }
+      if (traces[i].kind == program::Kind::attention) {
+        EXPECT_EQ(traces[i].pieces, std::vector<int64_t>{2 + 3});
+      }
+      if (traces[i].kind == program::Kind::attention_grad) {
+        EXPECT_EQ(traces[i].pieces, std::vector<int64_t>{2 + 3});
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snug::runtime

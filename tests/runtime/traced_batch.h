@@ -1,0 +1,57 @@
+// Batches for tests of traces: the rows of a program filled in, and their shapes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plan/job.h"
+#include "runtime/executor.h"
+#ifdef SNUG_TEST_CPU_BACKEND
+#include "backends/cpu/isa.h"
+#endif
+
+namespace snug::testing {
+
+// Rows of several documents, short ones and long ones: more tokens than a chunk of loss has rows,
+// and segments of all sizes that an attention treats differently.
+inline void pack_rows(plan::TrainingSpec& spec) {
+  spec.row_tokens = 160;
+  spec.row_segments = 5;
+}
+
+// The cpu backend on a processor that does not multiply bf16 trains in f32.
+inline bool lacks_bf16([[maybe_unused]] const std::string& backend) {
+#ifdef SNUG_TEST_CPU_BACKEND
+  return backend == "cpu" && !backends::cpu::has_bf16_products(backends::cpu::detect_isa());
+#else
+  return false;
+#endif
+}
+
+// Tokens of a batch that carry loss.
+inline int64_t trained_of(int64_t tokens) { return tokens <= 8 ? 3 : tokens - 9; }
+
+inline program::ProgramName typed_name(const program::Program& program) {
+  return base::from_word<program::ProgramName>(program.name).value();
+}
+
+// A batch whose row is one segment, or as many as it may have: of 2, 3, 20, ... tokens.
+inline void fill_batch(const program::Program& program, runtime::Executor& executor) {
+  if (program.find("host.targets") == program::kNone) return;
+  executor.await_inputs(typed_name(program));
+  const backends::Buffer& targets = executor.tensor(typed_name(program), "host.targets");
+  const int64_t tokens = targets.elements();
+  for (int64_t i = 0; i < tokens; ++i) targets.as<int32_t>()[i] = i < trained_of(tokens) ? 1 : -1;
+  const backends::Buffer& bounds = executor.tensor(typed_name(program), "host.query_bounds");
+  const int64_t segments = bounds.elements() / 2;
+  int32_t begin = 0;
+  for (int64_t i = 0; i < segments; ++i) {
+    constexpr int32_t kLengths[] = {2, 3, 20, 70};
+    const auto end = i + 1 == segments ? static_cast<int32_t>(tokens) : begin + kLengths[i % 4];
+    bounds.as<int32_t>()[2 * i] = begin;
+    bounds.as<int32_t>()[2 * i + 1] = end;
+    begin = end;
+  }
+}
+
+}  // namespace snug::testing
