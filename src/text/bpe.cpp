@@ -225,11 +225,7 @@ void Bpe::merge_symbols(Scratch& scratch) const {
 
 void Bpe::encode_stretch(std::string_view stretch, std::vector<int32_t>& ids) const {
   if (cache_.look_up(stretch, ids)) return;
-  if (stretch.size() > kMaxBytes)
-    base::throw_user_error(
-        "one word of {} bytes is too long to tokenize, more than the {} that one may have; split "
-        "the text",
-        stretch.size(), kMaxBytes);
+  require_short(stretch);
   thread_local Scratch scratch;
   constexpr size_t kKeptSymbols = 4096;  // a longer word gives its memory back, and waits its turn
   static std::mutex turn;

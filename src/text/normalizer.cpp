@@ -25,6 +25,12 @@ class Sequence : public Normalizer {
       require_bounded(text.size(), most);
     }
   }
+  void apply_from(std::string& text, size_t most, size_t& origin) const override {
+    for (const auto& step : steps_) {
+      step->apply_from(text, most, origin);
+      require_bounded(text.size(), most);
+    }
+  }
   // What a Replace puts in is not looked at when a text is cut, so nothing may follow one.
   bool takes_pieces() const override {
     for (size_t i = 0; i < steps_.size(); ++i)
@@ -108,6 +114,13 @@ class Strip : public Normalizer {
   }
   bool takes_pieces() const override { return false; }
 
+ protected:
+  size_t origin_after(std::string_view before, std::string_view after, size_t origin,
+                      size_t /*most*/) const override {
+    const size_t removed = left_ ? before.find(after) : 0;
+    return std::min(after.size(), origin - std::min(origin, removed));
+  }
+
  private:
   bool left_;
   bool right_;
@@ -123,6 +136,12 @@ class Prepend : public Normalizer {
   }
   void apply_rest(std::string& /*text*/, size_t /*most*/) const override {}
 
+ protected:
+  size_t origin_after(std::string_view before, std::string_view after, size_t origin,
+                      size_t /*most*/) const override {
+    return origin == 0 ? 0 : origin + after.size() - before.size();
+  }
+
  private:
   std::string prefix_;
 };
@@ -137,6 +156,24 @@ class Replace : public Normalizer {
   // No cut falls within one character.
   bool takes_pieces() const override { return of_character_; }
   bool is_replacement() const override { return true; }
+
+ protected:
+  // What is put in comes from where the last byte that it replaces comes from.
+  size_t origin_after(std::string_view before, std::string_view /*after*/, size_t origin,
+                      size_t /*most*/) const override {
+    std::vector<Range> matches;
+    pattern_.find_all(before, matches);
+    size_t done = 0;
+    size_t result = 0;
+    for (const Range& match : matches) {
+      if (match.begin > origin) break;
+      result += match.begin - done;
+      done = match.end;
+      if (match.end > origin) return result;
+      result += content_.size();
+    }
+    return result + origin - done;
+  }
 
  private:
   Regex pattern_;
@@ -161,6 +198,22 @@ std::unique_ptr<Normalizer> read_sequence(const JsonNode& node) {
 }
 
 }  // namespace
+
+void Normalizer::apply_from(std::string& text, size_t most, size_t& origin) const {
+  const std::string before = text;
+  apply(text, most);
+  origin = origin_after(before, text, origin, most);
+}
+
+size_t Normalizer::origin_after(std::string_view before, std::string_view after, size_t origin,
+                                size_t most) const {
+  std::string first(before.substr(0, origin));
+  apply(first, most);
+  size_t end = std::min(first.size(), after.size());
+  while (end > 0 && end < after.size() && (static_cast<unsigned char>(after[end]) & 0xC0U) == 0x80U)
+    ++end;
+  return end;
+}
 
 std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node) {
   const std::string type = node.string("type");

@@ -45,8 +45,9 @@ class Divider {
   }
 
   void add(const Words::Word& word, const Range& part) {
+    const size_t origin = word.origin - std::min(word.origin, part.begin);
     words_.list.push_back(
-        {word.begin + part.begin, word.begin + part.end, word.at_text_start && part.begin == 0});
+        {word.begin + part.begin, word.begin + part.end, std::min(origin, part.end - part.begin)});
   }
 
   void divide(const Words::Word& word) {
@@ -71,8 +72,7 @@ class Divider {
       for (const Range& part : parts_) add(word, part);
     }
     words_.done += begin;
-    words_.list.push_back({word.begin + begin, word.begin + std::max(begin, certain),
-                           word.at_text_start && begin == 0});
+    add(word, {begin, std::max(begin, certain)});
   }
 
   Words& words_;
@@ -119,6 +119,11 @@ class Sequence : public PreTokenizer {
     }
   }
 
+  bool asks_origin() const override {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [](const auto& step) { return step->asks_origin(); });
+  }
+
  private:
   std::vector<std::unique_ptr<PreTokenizer>> steps_;
 };
@@ -162,8 +167,11 @@ class ByteLevel : public PreTokenizer {
     mapped.reserve(words.buffer.size() + words.buffer.size() / 4);
     for (Words::Word& word : words.list) {
       const size_t begin = mapped.size();
-      append_byte_characters(
-          mapped, std::string_view(words.buffer).substr(word.begin, word.end - word.begin));
+      const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
+      append_byte_characters(mapped, text.substr(0, word.origin));
+      const size_t origin = mapped.size() - begin;
+      append_byte_characters(mapped, text.substr(word.origin));
+      word.origin = origin;
       word.begin = begin;
       word.end = mapped.size();
     }
@@ -177,7 +185,10 @@ class ByteLevel : public PreTokenizer {
     std::string spaced;
     for (Words::Word& word : words.list) {
       const size_t begin = spaced.size();
-      if (words.buffer[word.begin] != ' ') spaced += ' ';
+      if (words.buffer[word.begin] != ' ') {
+        spaced += ' ';
+        if (word.origin > 0) ++word.origin;
+      }
       spaced.append(words.buffer, word.begin, word.end - word.begin);
       word.begin = begin;
       word.end = spaced.size();
@@ -207,16 +218,13 @@ class Metaspace : public PreTokenizer {
       const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
       const size_t begin = result.size();
       const bool starts_marked = text.starts_with(' ') || text.starts_with(replacement_);
-      const bool wants = scheme_ == PrependScheme::always ||
-                         (scheme_ == PrependScheme::first && word.at_text_start);
+      const bool wants =
+          scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && word.origin > 0);
       if (wants && !starts_marked) result += replacement_;
-      for (const char c : text) {
-        if (c == ' ') {
-          result += replacement_;
-        } else {
-          result += c;
-        }
-      }
+      append_marked(text.substr(0, word.origin), result);
+      const size_t origin = word.origin == 0 ? 0 : result.size() - begin;
+      append_marked(text.substr(word.origin), result);
+      word.origin = origin;
       word.begin = begin;
       word.end = result.size();
     }
@@ -224,7 +232,19 @@ class Metaspace : public PreTokenizer {
     if (split_) divide_at(pattern_, {SplitBehavior::merged_with_next, false}, words);
   }
 
+  bool asks_origin() const override { return scheme_ == PrependScheme::first; }
+
  private:
+  void append_marked(std::string_view text, std::string& result) const {
+    for (const char c : text) {
+      if (c == ' ') {
+        result += replacement_;
+      } else {
+        result += c;
+      }
+    }
+  }
+
   bool is_mark_at(std::string_view text, size_t i) const {
     return text[i] == ' ' || text.substr(i).starts_with(replacement_);
   }
@@ -242,6 +262,7 @@ class Metaspace : public PreTokenizer {
     if (begin == 0) return words.close();
     words.done += begin;
     word.end = word.begin + begin;
+    word.origin = std::min(word.origin, begin);
     words.is_open = false;
   }
 

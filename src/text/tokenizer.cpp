@@ -42,8 +42,7 @@ std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokeniz
     TokenizerFile file;
     const json document = parse_tokenizer_file(tokenizer_json, name, file);
     const JsonNode root(document, name);
-    parts->model =
-        std::make_unique<Bpe>(root.object("model"), std::move(file.vocabulary), file.merges);
+    parts->model = read_model(root.object("model"), file);
     parts->read(root);
   }
   if (!config.empty()) {
@@ -54,7 +53,7 @@ std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokeniz
     parts->read_token_names(root);
     parts->read_chat_template(root);
   }
-  parts->index_added_tokens();
+  parts->index_added_tokens(name);
   return parts;
 }
 
@@ -101,13 +100,13 @@ std::vector<TextSpan> Tokenizer::split_added_tokens(std::string_view text) const
 void Tokenizer::encode_ordinary(std::string_view text, bool at_text_start,
                                 std::vector<int32_t>& ids) const {
   std::string normalized(text);
-  parts_->normalize(normalized);
+  const size_t origin = parts_->normalize_from(normalized, at_text_start);
   for (const TextSpan& span : parts_->in_normalized.find(normalized)) {
     if (span.id >= 0) {
       ids.push_back(span.id);
     } else {
       const auto words = std::string_view(normalized).substr(span.begin, span.end - span.begin);
-      encode_words(*parts_, words, {.at_text_start = at_text_start && span.begin == 0}, ids);
+      encode_words(*parts_, words, {.origin = origin - std::min(origin, span.begin)}, ids);
     }
   }
 }
