@@ -58,22 +58,35 @@ class Divider {
     for (const Range& part : parts_) add(word, part);
   }
 
-  // Up to the last certain match all parts are certain but the last, which what follows may join.
-  // Dividing can begin again there: matches do not look back (Regex::looks_back).
+  // All parts up to the last certain match are certain, but for one that what follows may join. Of
+  // what comes after that match no match takes the beginning, so that it stays open, and dividing
+  // can begin again anywhere within it: matches do not look back (Regex::looks_back). Within a
+  // match it cannot, so that no step after this one may divide an open word that holds one.
   void divide_open(const Words::Word& word) {
     const size_t certain = find_(text_of(word), true, matches_);
-    size_t begin = 0;
-    if (!matches_.empty()) {
-      split_at(matches_, matches_.back().end, rule_, parts_);
-      if (!parts_.empty()) {
-        begin = parts_.back().begin;
-        parts_.pop_back();
-      }
-      for (const Range& part : parts_) add(word, part);
+    const size_t matched = matches_.empty() ? 0 : matches_.back().end;
+    const bool has_rest = certain > matched;
+    split_at(matches_, std::max(certain, matched), rule_, parts_);
+    Range open{std::max(certain, matched), std::max(certain, matched)};
+    const bool is_dropped = rule_.behavior == SplitBehavior::removed && rule_.invert == has_rest;
+    const bool holds_match = !matches_.empty() && (has_rest ? joins_rest() : joins_match());
+    if (!parts_.empty() && !is_dropped && (has_rest || holds_match)) {
+      open = parts_.back();
+      parts_.pop_back();
     }
-    words_.done += begin;
-    add(word, {begin, std::max(begin, certain)});
+    for (const Range& part : parts_) add(word, part);
+    words_.done += open.begin;
+    words_.is_open = has_rest && !holds_match && open.begin < open.end;
+    if (words_.is_open) add(word, open);
   }
+
+  // Whether a match and what follows it are one part.
+  bool joins_rest() const {
+    return rule_.behavior ==
+           (rule_.invert ? SplitBehavior::merged_with_previous : SplitBehavior::merged_with_next);
+  }
+  // Whether a match at the end of what is certain may become one part with what follows.
+  bool joins_match() const { return joins_rest() || rule_.behavior == SplitBehavior::contiguous; }
 
   Words& words_;
   SplitRule rule_;

@@ -28,15 +28,14 @@ class ModelCollector {
     if (event == Event::key) {
       if (static_cast<size_t>(depth) >= path_.size()) path_.resize(static_cast<size_t>(depth) + 1);
       path_[static_cast<size_t>(depth)] = parsed.get<std::string>();
+      // A vocabulary is taken for a list until it has a key.
+      if (depth <= 3) is_list_ = depth == 2;
       return true;
     }
-    if (depth < 2 || path_.size() < 3 || path_[1] != "model") return true;
-    if (path_[2] == "vocab") {
-      if (depth == 2 && event == Event::array_start) is_list_ = true;
-      if (depth >= 3)
-        return is_list_ ? take_piece(depth, event, parsed) : take_token(depth, event, parsed);
-    }
-    if (depth >= 3 && path_[2] == "merges") return take_merge(depth, event, parsed);
+    if (depth < 3 || path_.size() < 3 || path_[1] != "model") return true;
+    if (path_[2] == "vocab")
+      return is_list_ ? take_piece(depth, event, parsed) : take_token(depth, event, parsed);
+    if (path_[2] == "merges") return take_merge(depth, event, parsed);
     return true;
   }
 
@@ -110,7 +109,7 @@ class ModelCollector {
   TokenizerFile& file_;
   std::vector<std::string> path_;  // the key at each depth
   std::vector<std::string> pair_;
-  bool is_list_ = false;  // the vocabulary is
+  bool is_list_ = false;  // the value at hand, where it is one of the model
   bool has_score_ = false;
 };
 

@@ -117,6 +117,11 @@ size_t incomplete_tail(std::string_view bytes) {
   return 0;
 }
 
+std::string_view first_bytes(std::string_view text, size_t most) {
+  const std::string_view first = text.substr(0, most);
+  return first.substr(0, first.size() - incomplete_tail(first));
+}
+
 bool is_white_space(char32_t value) {
   return (value >= 0x09 && value <= 0x0D) || value == 0x20 || value == 0x85 || value == 0xA0 ||
          value == 0x1680 || (value >= 0x2000 && value <= 0x200A) || value == 0x2028 ||

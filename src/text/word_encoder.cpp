@@ -9,12 +9,6 @@
 namespace snug::text {
 namespace {
 
-// The text up to `bytes`, in whole characters.
-std::string_view window_of(std::string_view text, size_t bytes) {
-  const std::string_view window = text.substr(0, bytes);
-  return window.substr(0, window.size() - incomplete_tail(window));
-}
-
 // What the pre-tokenizer leaves of an open word the model may yet encode in stretches.
 void take_stretches(const Model& model, Words& words) {
   if (!words.is_open) return;
@@ -35,7 +29,7 @@ size_t encode_words(const Tokenizer::Parts& parts, std::string_view text, WordPl
   size_t bytes = place.window_bytes;
   size_t done = 0;
   while (done < text.size()) {
-    const std::string_view window = window_of(text.substr(done), bytes);
+    const std::string_view window = first_bytes(text.substr(done), bytes);
     const bool is_last = done + window.size() == text.size();
     words.buffer.assign(window);
     const size_t origin = place.origin - std::min(place.origin, done);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/utf8.h"
 
 namespace snug::text {
 
@@ -17,7 +18,7 @@ void WordLevel::encode(std::string_view word, std::vector<int32_t>& ids) const {
   const int32_t id = vocabulary_.find(word);
   if (id < 0 && unknown_ < 0)
     base::throw_user_error("the tokenizer has neither the word '{}' nor an unknown token",
-                           word.substr(0, 100));
+                           first_bytes(word, 100));
   ids.push_back(id < 0 ? unknown_ : id);
 }
 

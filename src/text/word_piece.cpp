@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/utf8.h"
 
 namespace snug::text {
 namespace {
@@ -50,7 +51,7 @@ void WordPiece::encode(std::string_view word, std::vector<int32_t>& ids) const {
   if (encode_known(word, ids)) return;
   if (unknown_ < 0)
     base::throw_user_error("the tokenizer has no tokens for the word '{}' and no unknown token",
-                           word.substr(0, 100));
+                           first_bytes(word, 100));
   ids.resize(before);
   ids.push_back(unknown_);
 }
