@@ -48,7 +48,6 @@ size_t strip_right(std::string_view text, size_t end) {
 
 AddedTokenFinder::AddedTokenFinder(std::vector<AddedPattern> patterns)
     : entries_(std::move(patterns)) {
-  std::erase_if(entries_, [](const AddedPattern& entry) { return entry.pattern.empty(); });
   std::sort(entries_.begin(), entries_.end(),
             [](const AddedPattern& a, const AddedPattern& b) { return a.pattern < b.pattern; });
   for (const AddedPattern& entry : entries_) {

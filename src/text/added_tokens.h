@@ -37,7 +37,7 @@ struct AddedPattern {
 class AddedTokenFinder {
  public:
   AddedTokenFinder() = default;
-  // One with an empty pattern is never found. No two may have one pattern.
+  // No pattern is empty, and no two are the same.
   explicit AddedTokenFinder(std::vector<AddedPattern> patterns);
 
   // The spans of `text`, ordered, never empty. White space that two tokens could take belongs to

@@ -3,14 +3,15 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/character_normalizers.h"
 #include "text/growth.h"
 #include "text/pattern.h"
+#include "text/precompiled.h"
 #include "text/utf8.h"
 
 namespace snug::text {
@@ -57,16 +58,7 @@ class UnicodeForm : public Normalizer {
  public:
   explicit UnicodeForm(int options) : options_(options) {}
   void apply(std::string& text, size_t /*most*/) const override {
-    bool is_ascii = true;
-    for (const char c : text) is_ascii &= static_cast<unsigned char>(c) < 0x80;
-    if (is_ascii) return;
-    utf8proc_uint8_t* mapped = nullptr;
-    const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                                   static_cast<utf8proc_option_t>(options_));
-    SNUG_CHECK(size >= 0, "utf8proc: {}", utf8proc_errmsg(size));
-    text.assign(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
-    std::free(mapped);
+    apply_unicode_form(text, options_);
   }
 
  private:
@@ -75,22 +67,7 @@ class UnicodeForm : public Normalizer {
 
 class Lowercase : public Normalizer {
  public:
-  void apply(std::string& text, size_t /*most*/) const override {
-    std::string lower;
-    lower.reserve(text.size());
-    for (size_t i = 0; i < text.size();) {
-      const CodePoint point = code_point_at(text, i);
-      i += point.size;
-      // The one character whose full lower case is two: dotted capital I.
-      if (point.value == 0x130) {
-        lower += "i\xCC\x87";
-      } else {
-        append_code_point(lower, static_cast<char32_t>(
-                                     utf8proc_tolower(static_cast<utf8proc_int32_t>(point.value))));
-      }
-    }
-    text = std::move(lower);
-  }
+  void apply(std::string& text, size_t /*most*/) const override { apply_lowercase(text); }
 };
 
 class Strip : public Normalizer {
@@ -226,6 +203,13 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node) {
     return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
   if (type == "Lowercase") return std::make_unique<Lowercase>();
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
+  if (type == "StripAccents") return make_strip_accents();
+  if (type == "Nmt") return make_nmt();
+  if (type == "BertNormalizer") return read_bert_normalizer(node);
+  if (type == "Precompiled") {
+    node.only_keys({"type", "precompiled_charsmap"});
+    return read_precompiled(node);
+  }
   if (type == "Strip") {
     node.only_keys({"type", "strip_left", "strip_right"});
     return std::make_unique<Strip>(node.boolean("strip_left"), node.boolean("strip_right"));
@@ -243,7 +227,7 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node) {
   }
   node.fail("the normalizer '" + type +
             "' is not supported; Snug reads Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, "
-            "Prepend, Replace and ByteLevel");
+            "StripAccents, Prepend, Replace, ByteLevel, Nmt, BertNormalizer and Precompiled");
 }
 
 }  // namespace snug::text

@@ -37,8 +37,8 @@ class Normalizer {
                               size_t most) const;
 };
 
-// Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, ByteLevel. Throws UserError
-// that names any other.
+// Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, ByteLevel, Nmt,
+// BertNormalizer, Precompiled. Throws UserError that names any other.
 std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node);
 
 }  // namespace snug::text

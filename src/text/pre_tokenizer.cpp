@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/byte_alphabet.h"
+#include "text/divider.h"
 #include "text/growth.h"
 #include "text/pattern.h"
 #include "text/split_behavior.h"
@@ -17,88 +18,7 @@ constexpr const char* kByteLevelPattern =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 // \w+|[^\w\s]+ as Rust's regex crate reads it, which differs from Oniguruma in \w.
-constexpr const char* kWhitespacePattern =
-    "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]+"
-    "|[^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}\\s]+";
-
-// Divides words at what `find` reports. find(text, is_open, matches) fills ranges within the text
-// of a word; of an open one it lists what is certain, and returns where a match that is not may
-// begin.
-template <typename Find>
-class Divider {
- public:
-  Divider(Words& words, SplitRule rule, const Find& find)
-      : words_(words), rule_(rule), find_(find) {}
-
-  void divide() {
-    std::vector<Words::Word> before;
-    before.swap(words_.list);
-    words_.list.reserve(before.size());
-    const size_t closed = before.size() - (words_.is_open ? 1 : 0);
-    for (size_t i = 0; i < closed; ++i) divide(before[i]);
-    if (words_.is_open) divide_open(before.back());
-  }
-
- private:
-  std::string_view text_of(const Words::Word& word) const {
-    return std::string_view(words_.buffer).substr(word.begin, word.end - word.begin);
-  }
-
-  void add(const Words::Word& word, const Range& part) {
-    const size_t origin = word.origin - std::min(word.origin, part.begin);
-    words_.list.push_back(
-        {word.begin + part.begin, word.begin + part.end, std::min(origin, part.end - part.begin)});
-  }
-
-  void divide(const Words::Word& word) {
-    const std::string_view text = text_of(word);
-    find_(text, false, matches_);
-    if (matches_.empty() && !rule_.invert) return words_.list.push_back(word);
-    split_at(matches_, text.size(), rule_, parts_);
-    for (const Range& part : parts_) add(word, part);
-  }
-
-  // All parts up to the last certain match are certain, but for one that what follows may join. Of
-  // what comes after that match no match takes the beginning, so that it stays open, and dividing
-  // can begin again anywhere within it: matches do not look back (Regex::looks_back). Within a
-  // match it cannot, so that no step after this one may divide an open word that holds one.
-  void divide_open(const Words::Word& word) {
-    const size_t certain = find_(text_of(word), true, matches_);
-    const size_t matched = matches_.empty() ? 0 : matches_.back().end;
-    const bool has_rest = certain > matched;
-    split_at(matches_, std::max(certain, matched), rule_, parts_);
-    Range open{std::max(certain, matched), std::max(certain, matched)};
-    const bool is_dropped = rule_.behavior == SplitBehavior::removed && rule_.invert == has_rest;
-    const bool holds_match = !matches_.empty() && (has_rest ? joins_rest() : joins_match());
-    if (!parts_.empty() && !is_dropped && (has_rest || holds_match)) {
-      open = parts_.back();
-      parts_.pop_back();
-    }
-    for (const Range& part : parts_) add(word, part);
-    words_.done += open.begin;
-    words_.is_open = has_rest && !holds_match && open.begin < open.end;
-    if (words_.is_open) add(word, open);
-  }
-
-  // Whether a match and what follows it are one part.
-  bool joins_rest() const {
-    return rule_.behavior ==
-           (rule_.invert ? SplitBehavior::merged_with_previous : SplitBehavior::merged_with_next);
-  }
-  // Whether a match at the end of what is certain may become one part with what follows.
-  bool joins_match() const { return joins_rest() || rule_.behavior == SplitBehavior::contiguous; }
-
-  Words& words_;
-  SplitRule rule_;
-  const Find& find_;
-  std::vector<Range> matches_;
-  std::vector<Range> parts_;
-};
-
-template <typename Find>
-void divide(Words& words, SplitRule rule, const Find& find) {
-  Divider<Find>(words, rule, find).divide();
-}
+constexpr const char* kWhitespacePattern = "[\\w\\p{Join_Control}]+|[^\\w\\p{Join_Control}\\s]+";
 
 // Divides words at the matches of `pattern`.
 void divide_at(const Regex& pattern, SplitRule rule, Words& words) {
@@ -212,6 +132,47 @@ class ByteLevel : public PreTokenizer {
   bool add_prefix_space_;
   bool use_regex_;
   Regex pattern_;
+};
+
+class CharDelimiterSplit : public PreTokenizer {
+ public:
+  explicit CharDelimiterSplit(std::string_view delimiter)
+      : delimiter_(code_point_at(delimiter, 0).value) {}
+  void apply(Words& words) const override {
+    divide(words, {SplitBehavior::removed, false},
+           [this](std::string_view text, bool, std::vector<Range>& matches) {
+             find_characters(
+                 text, [this](char32_t c) { return c == delimiter_; }, matches);
+             return text.size();
+           });
+  }
+
+ private:
+  char32_t delimiter_;
+};
+
+// Words of so many characters, the last of what is left.
+class FixedLength : public PreTokenizer {
+ public:
+  explicit FixedLength(size_t length) : length_(length) {}
+  void apply(Words& words) const override {
+    divide(words, {}, [this](std::string_view text, bool is_open, std::vector<Range>& matches) {
+      matches.clear();
+      size_t begin = 0;
+      size_t count = 0;
+      for (size_t i = 0; i < text.size();) {
+        i += sequence_length(static_cast<unsigned char>(text[i]));
+        if (++count < length_ && (i < text.size() || is_open)) continue;
+        matches.push_back({begin, i});
+        begin = i;
+        count = 0;
+      }
+      return begin;
+    });
+  }
+
+ private:
+  size_t length_;
 };
 
 enum class PrependScheme { always, first, never };
@@ -341,6 +302,24 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node) {
                          false};
     return std::make_unique<CharacterSplit>(is_punctuation, rule);
   }
+  if (type == "BertPreTokenizer") {
+    std::vector<std::unique_ptr<PreTokenizer>> steps;
+    steps.push_back(
+        std::make_unique<CharacterSplit>(is_white_space, SplitRule{SplitBehavior::removed, false}));
+    steps.push_back(std::make_unique<CharacterSplit>(is_punctuation,
+                                                     SplitRule{SplitBehavior::isolated, false}));
+    return std::make_unique<Sequence>(std::move(steps));
+  }
+  if (type == "CharDelimiterSplit") {
+    node.only_keys({"type", "delimiter"});
+    return std::make_unique<CharDelimiterSplit>(node.character("delimiter"));
+  }
+  if (type == "FixedLength") {
+    node.only_keys({"type", "length"});
+    const int64_t length = node.integer("length");
+    if (length < 1) node.fail("the length must be at least 1");
+    return std::make_unique<FixedLength>(static_cast<size_t>(length));
+  }
   if (type == "WhitespaceSplit")
     return std::make_unique<CharacterSplit>(is_white_space,
                                             SplitRule{SplitBehavior::removed, false});
@@ -349,7 +328,8 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node) {
                                    SplitRule{SplitBehavior::removed, true});
   node.fail("the pre-tokenizer '" + type +
             "' is not supported; Snug reads Sequence, ByteLevel, Split, Digits, Punctuation, "
-            "Whitespace, WhitespaceSplit and Metaspace");
+            "Whitespace, WhitespaceSplit, Metaspace, BertPreTokenizer, CharDelimiterSplit and "
+            "FixedLength");
 }
 
 }  // namespace snug::text

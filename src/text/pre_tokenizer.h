@@ -46,8 +46,8 @@ class PreTokenizer {
   virtual bool asks_origin() const { return false; }
 };
 
-// Sequence, ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, Metaspace. Throws
-// UserError that names any other.
+// Sequence, ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, Metaspace,
+// BertPreTokenizer, CharDelimiterSplit, FixedLength. Throws UserError that names any other.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node);
 
 }  // namespace snug::text

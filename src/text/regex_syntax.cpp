@@ -172,7 +172,6 @@ class Translator {
   // PCRE2 takes a bare name of a script for its script extensions.
   static std::string property_of(std::string_view name) {
     std::string plain = plain_name(name);
-    if (plain == "alphabetic" || plain == "alpha") return "Alphabetic";
     if (plain == "joincontrol") return "Join_Control";
     if (plain == "whitespace" || plain == "space") return "White_Space";
     std::string category = plain;

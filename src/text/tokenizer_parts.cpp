@@ -134,8 +134,13 @@ void Tokenizer::Parts::index_added_tokens(const std::string& file) {
       continue;
     }
     normalize(pattern);
+    if (pattern.empty())
+      throw base::UserError(
+          fmt::format("the added token '{}' is not supported: the normalizer leaves nothing of it",
+                      token.content),
+          {file, 0, 0});
     const auto [known, is_new] = content_of.emplace(pattern, token.content);
-    if (!is_new && !pattern.empty())
+    if (!is_new)
       throw base::UserError(
           fmt::format("the added tokens '{}' and '{}' are not supported together: both stand for "
                       "'{}' in normalized text",

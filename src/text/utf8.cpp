@@ -2,6 +2,8 @@
 
 #include <utf8proc.h>
 
+#include "text/older_unicode.h"
+
 namespace snug::text {
 namespace {
 
@@ -139,8 +141,10 @@ bool is_punctuation(char32_t value) {
     return (value > 0x20 && value < 0x30) || (value > 0x39 && value < 0x41) ||
            (value > 0x5A && value < 0x61) || (value > 0x7A && value < 0x7F);
   }
+  // Punctuation in Unicode 8, later a symbol and a mark.
+  if (value == 0x166D || value == 0x111C9) return true;
   const auto kind = category(value);
-  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
+  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO && !is_new_punctuation(value);
 }
 
 bool is_word(char32_t value) {

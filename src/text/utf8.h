@@ -41,7 +41,7 @@ std::string_view first_bytes(std::string_view text, size_t most);
 
 bool is_white_space(char32_t value);  // property White_Space
 bool is_numeric(char32_t value);      // categories Nd, Nl, No
-bool is_punctuation(char32_t value);  // ASCII punctuation, or a category P
+bool is_punctuation(char32_t value);  // ASCII punctuation, or a category P of Unicode 8
 bool is_word(char32_t value);         // letters, marks, digits, connectors, joiners
 
 }  // namespace snug::text

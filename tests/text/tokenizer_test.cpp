@@ -152,7 +152,7 @@ TEST(Tokenizer, NamesWhatItDoesNotSupport) {
   behavior["behavior"] = "Sideways";
   const std::vector<Refusal> refusals = {
       {"/normalizer", unknown, "normalizer: the normalizer 'Fancy'"},
-      {"/normalizer", {{"type", "Precompiled"}}, "the normalizer 'Precompiled'"},
+      {"/normalizer", {{"type", "Precompiled"}}, "the key 'precompiled_charsmap' is missing"},
       {"/pre_tokenizer", unknown, "pre_tokenizer: the pre-tokenizer 'Fancy'"},
       {"/pre_tokenizer", sequence, "pre_tokenizer.pretokenizers[1]: the pre-tokenizer 'Fancy'"},
       {"/pre_tokenizer", regex, "this kind of group"},
