@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "text/utf8.h"
@@ -54,7 +55,9 @@ Bpe::Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRu
   suffix_ = model.string_or("end_of_word_suffix", "");
   fuse_unknown_ = model.boolean_or("fuse_unk", false);
   ignore_merges_ = model.boolean_or("ignore_merges", false);
-  if (model.has("dropout")) model.fail("merge dropout is not supported; set \"dropout\" to null");
+  // 0, as whole or broken number, drops nothing.
+  if (model.has("dropout") && model.value().at("dropout") != 0)
+    model.fail("merge dropout is not supported; set \"dropout\" to null");
   if (model.has("unk_token")) {
     unknown_ = vocabulary_.find(model.string("unk_token"));
     if (unknown_ < 0)

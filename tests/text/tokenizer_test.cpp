@@ -33,6 +33,14 @@ TEST(Tokenizer, MergesTheEarliestPairFirst) {
   EXPECT_EQ(tokenizer.vocabulary_size(), 261);
 }
 
+TEST(Tokenizer, ADropoutOfNothingIsNone) {
+  for (const json& nothing : {json(0), json(0.0), json(nullptr)}) {
+    json document = abc().document();
+    document["model"]["dropout"] = nothing;
+    EXPECT_EQ(Tokenizer::from_text(document.dump(), "", "tiny").encode("abc"), (Ids{258}));
+  }
+}
+
 TEST(Tokenizer, KnowsItsTokens) {
   const Tokenizer tokenizer = abc().make();
   EXPECT_EQ(tokenizer.id_of("abc"), 258);
