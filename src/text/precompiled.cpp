@@ -2,7 +2,6 @@
 
 #include <utf8proc.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,38 +10,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "text/base64.h"
 #include "text/growth.h"
 #include "text/utf8.h"
 
 namespace snug::text {
 namespace {
-
-constexpr std::string_view kBase64 =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-// The bytes that `text` stands for, or nothing where it is no base64.
-std::optional<std::string> from_base64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
-  std::array<int8_t, 256> values{};
-  values.fill(-1);
-  for (size_t i = 0; i < kBase64.size(); ++i)
-    values[static_cast<unsigned char>(kBase64[i])] = static_cast<int8_t>(i);
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int value = values[static_cast<unsigned char>(c)];
-    if (value < 0) return std::nullopt;
-    bits = (bits << 6) | static_cast<uint32_t>(value);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes += static_cast<char>((bits >> count) & 0xFFU);
-    }
-  }
-  return bytes;
-}
 
 uint32_t little_endian(std::string_view bytes, size_t at) {
   uint32_t value = 0;

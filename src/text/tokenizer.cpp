@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "text/growth.h"
+#include "text/sentencepiece_folder.h"
 #include "text/tokenizer_file.h"
 #include "text/tokenizer_parts.h"
 #include "text/utf8.h"
@@ -65,14 +66,23 @@ Tokenizer Tokenizer::from_text(std::string_view tokenizer_json, std::string_view
 }
 
 Tokenizer Tokenizer::from_folder(const std::string& folder) {
-  const std::string path = folder + "/tokenizer.json";
+  std::string path = folder + "/tokenizer.json";
   std::string text;
-  if (!read_text_file(path, text))
-    throw base::UserError(
-        "no such file; a model folder needs a tokenizer.json (transformers writes one with "
-        "AutoTokenizer.from_pretrained(...).save_pretrained(...); tokenizer.model alone is not "
-        "read)",
-        {path, 0, 0});
+  if (!read_text_file(path, text)) {
+    const std::string model = find_sentencepiece(folder);
+    if (model.empty())
+      throw base::UserError(
+          "no such file; a model folder needs a tokenizer.json (transformers writes one with "
+          "AutoTokenizer.from_pretrained(...).save_pretrained(...)) or a SentencePiece model",
+          {path, 0, 0});
+    const json config = small_file(folder, "config.json");
+    const bool has_family =
+        config.is_object() && config.contains("model_type") && config["model_type"].is_string();
+    text = sentencepiece_tokenizer(model, small_file(folder, "tokenizer_config.json"),
+                                   has_family ? config["model_type"].get<std::string>() : "")
+               .dump();
+    path = model;
+  }
   std::string config;
   if (read_text_file(folder + "/tokenizer_config.json", config) && config.empty())
     throw base::UserError("the file is empty; download it again",
