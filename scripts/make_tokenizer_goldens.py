@@ -163,11 +163,24 @@ def tiny_tokenizers(texts):
             vocab_size=460, show_progress=False, limit_alphabet=60, special_tokens=["<unk>", "<s>", "</s>"] + bytes_
         ),
     )
+    unigram = Tokenizer(models.Unigram())
+    unigram.pre_tokenizer = pre_tokenizers.Metaspace()
+    unigram.train_from_iterator(
+        texts, trainers.UnigramTrainer(vocab_size=300, show_progress=False, unk_token="<unk>", special_tokens=["<unk>"])
+    )
+    word_piece = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    word_piece.normalizer = normalizers.BertNormalizer()
+    word_piece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    word_piece.decoder = decoders.WordPiece()
+    word_piece.train_from_iterator(
+        texts, trainers.WordPieceTrainer(vocab_size=400, show_progress=False, special_tokens=["[UNK]", "[CLS]", "[SEP]"])
+    )
     byte_document = json.loads(byte_level.to_str())
     piece_document = json.loads(piece.to_str())
     # Byte tokens belong to the vocabulary but are no added tokens.
     piece_document["added_tokens"] = [t for t in piece_document["added_tokens"] if not t["content"].startswith("<0x")]
-    return {"byte_level": byte_document, "piece": piece_document}
+    return {"byte_level": byte_document, "piece": piece_document, "unigram": json.loads(unigram.to_str()),
+            "word_piece": json.loads(word_piece.to_str())}
 
 
 def pipelines():
@@ -235,6 +248,34 @@ def pipelines():
         ["no_unknown", "piece", {}, {"byte_fallback": False, "unk_token": None}],
         ["ignore_merges", "byte_level", {"pre_tokenizer": seq({"type": "WhitespaceSplit"}, byte)}, {"ignore_merges": True}],
         ["no_decoder", "byte_level", {"decoder": None}, {}],
+    ]
+    for behavior in ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"):
+        result.append([f"nothing_{behavior}", "byte_level", {"pre_tokenizer": seq(split({"Regex": "(?=[A-Z])|x*"}, behavior), byte)}, {}])
+        result.append([f"two_steps_{behavior}", "byte_level", {"pre_tokenizer": seq(
+            {"type": "Punctuation", "behavior": behavior}, {"type": "WhitespaceSplit"}, split({"Regex": "[a-c]+"}, behavior, True), byte)}, {}])
+    replace = lambda pattern, content: {"type": "Replace", "pattern": pattern, "content": content}
+    strip = {"type": "Strip", "strip_left": True, "strip_right": True}
+    first = {"pre_tokenizer": seq(split({"Regex": "[^a-z]"}, "Isolated"), meta("first", False))}
+    # What a text begins with, taken away, put before it, replaced and made of several characters.
+    for name, steps in {"strip": [strip], "prepend": [{"type": "Prepend", "prepend": "x\u2581"}], "nfd": [{"type": "NFD"}],
+                        "replace": [replace({"Regex": "^(a| )"}, "")], "nothing": [replace({"Regex": "x*"}, "y")],
+                        "bert": [{"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}],
+                        "all": [{"type": "Nmt"}, {"type": "StripAccents"}, strip, {"type": "Prepend", "prepend": "ab"}, {"type": "NFKC"}]}.items():
+        result.append([f"first_after_{name}", "piece", {**first, "normalizer": norm(*steps)}, {}])
+    result += [
+        ["words_and_others", "byte_level", {"pre_tokenizer": seq(split({"Regex": "[^\\w\\s]|\\p{Han}+|\\p{Greek}"}, "Isolated"), byte)}, {}],
+        ["characters", "piece", {"pre_tokenizer": seq({"type": "CharDelimiterSplit", "delimiter": "e"}, {"type": "FixedLength", "length": 4})}, {}],
+        ["bert_words", "byte_level", {"normalizer": {"type": "StripAccents"}, "pre_tokenizer": seq({"type": "BertPreTokenizer"}, byte)}, {}],
+        ["plain_unigram", "unigram", {"decoder": meta("always", True)}, {}],
+        ["unigram_bytes", "unigram", {"pre_tokenizer": None}, {"byte_fallback": True}],
+        ["unigram_cleaned", "unigram", {"normalizer": norm({"type": "Nmt"}, {"type": "NFKC"}, replace({"Regex": " {2,}"}, " "))}, {}],
+        ["plain_word_piece", "word_piece", {}, {}],
+        ["word_piece_cased", "word_piece", {"normalizer": {"type": "BertNormalizer", "clean_text": False, "handle_chinese_chars": False,
+            "strip_accents": False, "lowercase": False}, "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": False}},
+            {"max_input_chars_per_word": 8}],
+        ["word_level", "word_piece", {"decoder": {"type": "CTC", "pad_token": "[UNK]", "word_delimiter_token": "e", "cleanup": True}},
+            {"type": "WordLevel", "continuing_subword_prefix": None, "max_input_chars_per_word": None}],
+        ["bpe_decoder", "byte_level", {"decoder": {"type": "BPEDecoder", "suffix": "e"}}, {}],
     ]
     return result
 
@@ -317,7 +358,8 @@ def main():
     variants = []
     for name, base, keys, model_keys in pipelines():
         document = {**documents[base], **keys}
-        document["model"] = {**document["model"], **model_keys}
+        model = {**document["model"], **model_keys}
+        document["model"] = {key: value for key, value in model.items() if key not in model_keys or value is not None}
         cases = golden_of(Tokenizer.from_str(json.dumps(document)), texts)
         hashes = [[c["count"], fnv(c["ids"]) if "ids" in c else c["hash"], c["decoded"], c["decoded_all"]] for c in cases]
         ids = fnv([int(h, 16) for _, h, _, _ in hashes])

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "formats/adapter_modules.h"
 #include "formats/manifest.h"
 
 #include <algorithm>
@@ -16,8 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Keys whose value does not change what the adapter computes once it is trained.
-constexpr std::array<std::string_view, 19> kHarmlessKeys{"peft_type",
+// Keys whose value does not change what the adapter computes once it is trained, or says which
+// modules it has (adapter_modules.h).
+constexpr std::array<std::string_view, 21> kHarmlessKeys{"layers_to_transform",
+                                                         "exclude_modules",
+                                                         "peft_type",
                                                          "base_model_name_or_path",
                                                          "task_type",
                                                          "inference_mode",
@@ -39,7 +43,7 @@ constexpr std::array<std::string_view, 19> kHarmlessKeys{"peft_type",
 
 bool is_neutral(const json& value) {
   return value.is_null() || value == json(false) || (value.is_structured() && value.empty()) ||
-         (value.is_number_float() && value == 0.0);
+         (value.is_number() && value == 0);
 }
 
 bool is_harmless(std::string_view key) {
@@ -72,16 +76,12 @@ void refuse_what_is_not_honoured(const base::JsonObject& config) {
                       name));
 }
 
-std::vector<std::string> read_target_modules(const base::JsonObject& config) {
+std::vector<std::string> read_target_modules(const base::JsonObject& config,
+                                             const fs::path& folder) {
+  if (narrows_targets(config)) return adapter_modules(folder, config);
   if (!config.has("target_modules") || config.value()["target_modules"].is_array())
     return config.texts("target_modules");
-  const std::string pattern = config.text("target_modules");
-  if (pattern == "all-linear") return {pattern};
-  // PEFT takes any other text for a regular expression over module names; one plain name is both.
-  if (pattern.find_first_of(".*+?[](){}|^$\\") == std::string::npos) return {pattern};
-  config.fail("target_modules",
-              fmt::format("is the pattern '{}'; Snug takes a list of module names or 'all-linear'",
-                          pattern));
+  return {config.text("target_modules")};
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ LoraConfig read_lora_config(const fs::path& folder) {
   lora.dropout = config.number_or("lora_dropout", 0);
   lora.use_rslora = config.boolean_or("use_rslora", false);
   lora.base_model = config.text_or("base_model_name_or_path", "");
-  lora.target_modules = read_target_modules(config);
+  lora.target_modules = read_target_modules(config, folder);
   if (lora.r < 1) config.fail("r", fmt::format("is {}; expected 1 or more", lora.r));
   if (!(lora.dropout >= 0 && lora.dropout < 1))
     config.fail("lora_dropout",

@@ -14,8 +14,9 @@ struct LoraConfig {
   double alpha = 0;
   double dropout = 0;
   bool use_rslora = false;
-  std::vector<std::string>
-      target_modules;      // {"all-linear"} stands for every linear layer but the head
+  // {"all-linear"} stands for every linear layer but the head. Where the file narrows them by
+  // layers_to_transform, exclude_modules or a pattern: the full names of those that have tensors.
+  std::vector<std::string> target_modules;
   std::string base_model;  // base_model_name_or_path; may be empty
 
   // What B·A is multiplied by: alpha / r, or alpha / sqrt(r) with rank-stabilised LoRA.

@@ -73,6 +73,16 @@ LoraModule read_module(const SafetensorsFile& file, const std::string& module, c
 std::string lora_a_key(std::string_view module) { return key_of(module, kSuffixA); }
 std::string lora_b_key(std::string_view module) { return key_of(module, kSuffixB); }
 
+std::vector<std::string> stored_modules(const fs::path& folder) {
+  const SafetensorsFile file = open_weights(folder);
+  std::vector<std::string> modules;
+  for (const TensorInfo& tensor : file.tensors())
+    if (auto module = module_of(tensor.name, kSuffixA)) modules.push_back(std::move(*module));
+  if (modules.empty())
+    base::throw_user_error("{}: the adapter holds no tensors", file.path().string());
+  return modules;
+}
+
 PeftAdapter::PeftAdapter(const fs::path& folder)
     : folder_(folder),
       config_(read_lora_config(folder)),

@@ -28,6 +28,10 @@ struct LoraModule {
 std::string lora_a_key(std::string_view module);
 std::string lora_b_key(std::string_view module);
 
+// The modules whose A an adapter folder's file holds, in its order, without a look at its config.
+// Throws UserError where there is no such file, or none in it.
+std::vector<std::string> stored_modules(const std::filesystem::path& folder);
+
 // Threading: const after opening, reads may run in parallel.
 class PeftAdapter {
  public:

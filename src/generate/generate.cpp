@@ -65,6 +65,7 @@ class Session {
                                            .seed = recipe_.seed},
                               .max_new_tokens = new_tokens(recipe_, model_.config, prompt_tokens),
                               .stop_ids = {}};
+    say_longrope_border(model_.config, prompt_tokens, options.max_new_tokens);
     if (tokenizer_)
       options.stop_ids.assign(tokenizer_->stop_ids().begin(), tokenizer_->stop_ids().end());
     else if (!model_.folder.empty())

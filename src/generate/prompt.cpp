@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "text/chat_template.h"
 #include "text/document.h"
@@ -112,6 +113,20 @@ int64_t new_tokens(const formats::Recipe& recipe, const models::ModelConfig& mod
                             "use max_new_tokens={}",
                             recipe.max_new_tokens, prompt_tokens, model.max_position, room));
   return room;
+}
+
+void say_longrope_border(const models::ModelConfig& model, int64_t prompt_tokens,
+                         int64_t new_tokens) {
+  const int64_t border = model.rope.original_max_position;
+  // The last new token is given back and never read.
+  const int64_t most = prompt_tokens + new_tokens - 1;
+  if (model.rope.uses_long_factors(prompt_tokens) || !model.rope.uses_long_factors(most)) return;
+  base::say(
+      "longrope: {} tokens of prompt and up to {} new ones pass original_max_position_embeddings "
+      "({}), so that all positions take the long factors, from the first on; transformers takes "
+      "the "
+      "short ones up to there. max_new_tokens={} stays with the short ones",
+      prompt_tokens, new_tokens, border, border - prompt_tokens + 1);
 }
 
 }  // namespace snug::generate

@@ -48,4 +48,9 @@ std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_
 int64_t new_tokens(const formats::Recipe& recipe, const models::ModelConfig& model,
                    int64_t prompt_tokens);
 
+// Says so where `new_tokens` more take a prompt of a longrope model beyond the positions of its
+// short factors.
+void say_longrope_border(const models::ModelConfig& model, int64_t prompt_tokens,
+                         int64_t new_tokens);
+
 }  // namespace snug::generate

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/error.h"
 #include "text/utf8.h"
 
 namespace snug::text {
@@ -47,14 +48,8 @@ size_t strip_right(std::string_view text, size_t end) {
 
 AddedTokenFinder::AddedTokenFinder(std::vector<AddedPattern> patterns)
     : entries_(std::move(patterns)) {
-  std::erase_if(entries_, [](const AddedPattern& entry) { return entry.pattern.empty(); });
-  std::stable_sort(
-      entries_.begin(), entries_.end(),
-      [](const AddedPattern& a, const AddedPattern& b) { return a.pattern < b.pattern; });
-  const auto same = std::unique(
-      entries_.begin(), entries_.end(),
-      [](const AddedPattern& a, const AddedPattern& b) { return a.pattern == b.pattern; });
-  entries_.erase(same, entries_.end());
+  std::sort(entries_.begin(), entries_.end(),
+            [](const AddedPattern& a, const AddedPattern& b) { return a.pattern < b.pattern; });
   for (const AddedPattern& entry : entries_) {
     longest_ = std::max(longest_, entry.pattern.size());
     ++first_of_byte_[byte_at(entry.pattern, 0) + 1U];
@@ -109,8 +104,13 @@ std::vector<TextSpan> AddedTokenFinder::find(std::string_view text) const {
     if (entry->token.single_word && touches_word(text, begin, end)) continue;
     if (entry->token.lstrip) begin = std::max(strip_left(text, begin), done);
     if (entry->token.rstrip) end = strip_right(text, end);
+    if (begin > end)
+      base::throw_user_error(
+          "the added token '{}' (lstrip) is not supported within white space that another takes "
+          "(rstrip)",
+          entry->token.content);
     if (begin > done) spans.push_back({done, begin, -1});
-    spans.push_back({begin, end, entry->token.id});
+    if (begin < end) spans.push_back({begin, end, entry->token.id});
     done = end;
   }
   if (done < text.size()) spans.push_back({done, text.size(), -1});

@@ -37,11 +37,12 @@ struct AddedPattern {
 class AddedTokenFinder {
  public:
   AddedTokenFinder() = default;
-  // Of tokens with one pattern the first counts; one with an empty pattern is never found.
+  // No pattern is empty, and no two are the same.
   explicit AddedTokenFinder(std::vector<AddedPattern> patterns);
 
   // The spans of `text`, ordered, never empty. White space that two tokens could take belongs to
-  // the first.
+  // the first, and a second that is nothing else is left out. Throws UserError where the second
+  // ends within what the first took.
   std::vector<TextSpan> find(std::string_view text) const;
 
   bool empty() const { return entries_.empty(); }

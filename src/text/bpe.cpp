@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "text/utf8.h"
@@ -54,7 +55,9 @@ Bpe::Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRu
   suffix_ = model.string_or("end_of_word_suffix", "");
   fuse_unknown_ = model.boolean_or("fuse_unk", false);
   ignore_merges_ = model.boolean_or("ignore_merges", false);
-  if (model.has("dropout")) model.fail("merge dropout is not supported; set \"dropout\" to null");
+  // 0, as whole or broken number, drops nothing.
+  if (model.has("dropout") && model.value().at("dropout") != 0)
+    model.fail("merge dropout is not supported; set \"dropout\" to null");
   if (model.has("unk_token")) {
     unknown_ = vocabulary_.find(model.string("unk_token"));
     if (unknown_ < 0)
@@ -225,11 +228,7 @@ void Bpe::merge_symbols(Scratch& scratch) const {
 
 void Bpe::encode_stretch(std::string_view stretch, std::vector<int32_t>& ids) const {
   if (cache_.look_up(stretch, ids)) return;
-  if (stretch.size() > kMaxBytes)
-    base::throw_user_error(
-        "one word of {} bytes is too long to tokenize, more than the {} that one may have; split "
-        "the text",
-        stretch.size(), kMaxBytes);
+  require_short(stretch);
   thread_local Scratch scratch;
   constexpr size_t kKeptSymbols = 4096;  // a longer word gives its memory back, and waits its turn
   static std::mutex turn;

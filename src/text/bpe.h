@@ -16,6 +16,7 @@
 
 #include "text/json_node.h"
 #include "text/merge_table.h"
+#include "text/model.h"
 #include "text/vocabulary.h"
 #include "text/word_cache.h"
 
@@ -23,30 +24,17 @@ namespace snug::text {
 
 using MergeRule = std::pair<std::string, std::string>;
 
-class Bpe {
+class Bpe : public Model {
  public:
   // `model` is the "model" of a tokenizer.json less its vocab and merges, which come apart since
   // they are large. Throws UserError for what is not supported or does not fit together.
   Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRule>& merges);
 
-  // A word, or a stretch of it, takes 40 bytes per byte while it is merged, 20 MiB in all: long
-  // ones take turns.
-  static constexpr size_t kMaxBytes = size_t{512} << 10;
-
-  // Appends the ids of `word` (valid UTF-8). Throws UserError for one longer than kMaxBytes.
-  void encode(std::string_view word, std::vector<int32_t>& ids) const;
-
-  // Whether each stretch of a word that a space's marker (U+2581) begins can be encoded apart.
-  bool splits_at_marker() const { return splits_at_marker_ && !ignore_merges_; }
-  // Where the last stretch of `word` begins that can be encoded apart whatever follows, 0 where
-  // there is one only.
-  size_t last_stretch(std::string_view word) const;
-
-  const Vocabulary& vocabulary() const { return vocabulary_; }
-  std::optional<int32_t> unknown_id() const {
-    return unknown_ < 0 ? std::nullopt : std::optional(unknown_);
-  }
-  int64_t host_bytes() const;
+  void encode(std::string_view word, std::vector<int32_t>& ids) const override;
+  bool splits_at_marker() const override { return splits_at_marker_ && !ignore_merges_; }
+  size_t last_stretch(std::string_view word) const override;
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  int64_t host_bytes() const override;
 
  private:
   struct Symbol {

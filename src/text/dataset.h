@@ -56,7 +56,7 @@ inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 // text while it is parsed (of a list of numbers every 2 bytes become 16, in a vector that grew by
 // doubling: 26 bytes per byte) or is rendered, joined and tokenized (5 bytes for each token, in
 // vectors that grew by doubling): up to 52 MiB where every byte is a token. Or else a batch, or a
-// word of Bpe::kMaxBytes and a text of as much (40 bytes per byte: 20 MiB); and buffers of files
+// word of Model::kMaxBytes and a text of as much (40 bytes per byte: 20 MiB); and buffers of files
 // and lists, windows of words and stacks of threads, 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 

@@ -1,9 +1,12 @@
 #include "text/decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "text/byte_alphabet.h"
 #include "text/pattern.h"
 #include "text/utf8.h"
@@ -154,6 +157,98 @@ class Metaspace : public Decoder {
   bool drops_first_;
 };
 
+// Every occurrence of `from`, which is not empty, by `to`.
+void replace_text(std::string& text, std::string_view from, std::string_view to) {
+  std::string result;
+  size_t done = 0;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, done)) {
+    result.append(text, done, at - done);
+    result += to;
+    done = at + from.size();
+  }
+  if (done == 0) return;
+  result.append(text, done);
+  text = std::move(result);
+}
+
+// Spaces before punctuation and abbreviations, of English, go.
+void clean_up(std::string& text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRules = {
+      {{" .", "."},
+       {" ?", "?"},
+       {" !", "!"},
+       {" ,", ","},
+       {" ' ", "'"},
+       {" n't", "n't"},
+       {" 'm", "'m"},
+       {" do not", " don't"},
+       {" 's", "'s"},
+       {" 've", "'ve"},
+       {" 're", "'re"}}};
+  for (const auto& [from, to] : kRules) replace_text(text, from, to);
+}
+
+class WordPiece : public Decoder {
+ public:
+  WordPiece(std::string prefix, bool cleans_up)
+      : prefix_(std::move(prefix)), cleans_up_(cleans_up) {}
+  void apply(std::vector<std::string>& tokens, size_t /*most*/) const override {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::string& token = tokens[i];
+      if (i > 0 && token.starts_with(prefix_)) {
+        token.erase(0, prefix_.size());
+      } else if (i > 0) {
+        token = ' ' + token;
+      }
+      if (cleans_up_) clean_up(token);
+    }
+  }
+
+ private:
+  std::string prefix_;
+  bool cleans_up_;
+};
+
+class BpeDecoder : public Decoder {
+ public:
+  explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
+  void apply(std::vector<std::string>& tokens, size_t /*most*/) const override {
+    for (size_t i = 0; i < tokens.size(); ++i)
+      replace_text(tokens[i], suffix_, i + 1 == tokens.size() ? "" : " ");
+  }
+
+ private:
+  std::string suffix_;
+};
+
+class Ctc : public Decoder {
+ public:
+  Ctc(std::string pad, std::string delimiter, bool cleans_up)
+      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleans_up_(cleans_up) {}
+  void apply(std::vector<std::string>& tokens, size_t /*most*/) const override {
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    for (std::string& token : tokens) {
+      replace_text(token, pad_, "");
+      if (!cleans_up_) continue;
+      clean_up(token);
+      replace_text(token, delimiter_, " ");
+    }
+    std::erase(tokens, "");
+  }
+
+ private:
+  std::string pad_;
+  std::string delimiter_;
+  bool cleans_up_;
+};
+
+// A string of the component that is not empty.
+std::string text_of(const JsonNode& node, std::string_view key) {
+  std::string text = node.string(key);
+  if (text.empty()) node.fail(fmt::format("an empty '{}' is not supported", key));
+  return text;
+}
+
 std::unique_ptr<Decoder> read_sequence(const JsonNode& node) {
   node.only_keys({"type", "decoders"});
   std::vector<std::unique_ptr<Decoder>> steps;
@@ -191,9 +286,22 @@ std::unique_ptr<Decoder> read_decoder(const JsonNode& node) {
     node.only_keys({"type", "pattern", "content"});
     return std::make_unique<Replace>(read_pattern(node), node.string("content"));
   }
+  if (type == "WordPiece") {
+    node.only_keys({"type", "prefix", "cleanup"});
+    return std::make_unique<WordPiece>(node.string("prefix"), node.boolean("cleanup"));
+  }
+  if (type == "BPEDecoder") {
+    node.only_keys({"type", "suffix"});
+    return std::make_unique<BpeDecoder>(text_of(node, "suffix"));
+  }
+  if (type == "CTC") {
+    node.only_keys({"type", "pad_token", "word_delimiter_token", "cleanup"});
+    return std::make_unique<Ctc>(text_of(node, "pad_token"), text_of(node, "word_delimiter_token"),
+                                 node.boolean("cleanup"));
+  }
   node.fail("the decoder '" + type +
             "' is not supported; Snug reads Sequence, ByteLevel, ByteFallback, Fuse, Strip, "
-            "Replace and Metaspace");
+            "Replace, Metaspace, WordPiece, BPEDecoder and CTC");
 }
 
 }  // namespace snug::text

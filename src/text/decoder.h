@@ -19,8 +19,8 @@ class Decoder {
   virtual void apply(std::vector<std::string>& tokens, size_t most) const = 0;
 };
 
-// Sequence, ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace. Throws UserError that names
-// any other.
+// Sequence, ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece, BPEDecoder, CTC.
+// Throws UserError that names any other.
 std::unique_ptr<Decoder> read_decoder(const JsonNode& node);
 
 }  // namespace snug::text

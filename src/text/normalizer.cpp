@@ -3,14 +3,15 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/character_normalizers.h"
 #include "text/growth.h"
 #include "text/pattern.h"
+#include "text/precompiled.h"
 #include "text/utf8.h"
 
 namespace snug::text {
@@ -22,6 +23,12 @@ class Sequence : public Normalizer {
   void apply(std::string& text, size_t most) const override {
     for (const auto& step : steps_) {
       step->apply(text, most);
+      require_bounded(text.size(), most);
+    }
+  }
+  void apply_from(std::string& text, size_t most, size_t& origin) const override {
+    for (const auto& step : steps_) {
+      step->apply_from(text, most, origin);
       require_bounded(text.size(), most);
     }
   }
@@ -51,16 +58,7 @@ class UnicodeForm : public Normalizer {
  public:
   explicit UnicodeForm(int options) : options_(options) {}
   void apply(std::string& text, size_t /*most*/) const override {
-    bool is_ascii = true;
-    for (const char c : text) is_ascii &= static_cast<unsigned char>(c) < 0x80;
-    if (is_ascii) return;
-    utf8proc_uint8_t* mapped = nullptr;
-    const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                                   static_cast<utf8proc_option_t>(options_));
-    SNUG_CHECK(size >= 0, "utf8proc: {}", utf8proc_errmsg(size));
-    text.assign(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
-    std::free(mapped);
+    apply_unicode_form(text, options_);
   }
 
  private:
@@ -69,22 +67,7 @@ class UnicodeForm : public Normalizer {
 
 class Lowercase : public Normalizer {
  public:
-  void apply(std::string& text, size_t /*most*/) const override {
-    std::string lower;
-    lower.reserve(text.size());
-    for (size_t i = 0; i < text.size();) {
-      const CodePoint point = code_point_at(text, i);
-      i += point.size;
-      // The one character whose full lower case is two: dotted capital I.
-      if (point.value == 0x130) {
-        lower += "i\xCC\x87";
-      } else {
-        append_code_point(lower, static_cast<char32_t>(
-                                     utf8proc_tolower(static_cast<utf8proc_int32_t>(point.value))));
-      }
-    }
-    text = std::move(lower);
-  }
+  void apply(std::string& text, size_t /*most*/) const override { apply_lowercase(text); }
 };
 
 class Strip : public Normalizer {
@@ -108,6 +91,13 @@ class Strip : public Normalizer {
   }
   bool takes_pieces() const override { return false; }
 
+ protected:
+  size_t origin_after(std::string_view before, std::string_view after, size_t origin,
+                      size_t /*most*/) const override {
+    const size_t removed = left_ ? before.find(after) : 0;
+    return std::min(after.size(), origin - std::min(origin, removed));
+  }
+
  private:
   bool left_;
   bool right_;
@@ -123,6 +113,12 @@ class Prepend : public Normalizer {
   }
   void apply_rest(std::string& /*text*/, size_t /*most*/) const override {}
 
+ protected:
+  size_t origin_after(std::string_view before, std::string_view after, size_t origin,
+                      size_t /*most*/) const override {
+    return origin == 0 ? 0 : origin + after.size() - before.size();
+  }
+
  private:
   std::string prefix_;
 };
@@ -137,6 +133,24 @@ class Replace : public Normalizer {
   // No cut falls within one character.
   bool takes_pieces() const override { return of_character_; }
   bool is_replacement() const override { return true; }
+
+ protected:
+  // What is put in comes from where the last byte that it replaces comes from.
+  size_t origin_after(std::string_view before, std::string_view /*after*/, size_t origin,
+                      size_t /*most*/) const override {
+    std::vector<Range> matches;
+    pattern_.find_all(before, matches);
+    size_t done = 0;
+    size_t result = 0;
+    for (const Range& match : matches) {
+      if (match.begin > origin) break;
+      result += match.begin - done;
+      done = match.end;
+      if (match.end > origin) return result;
+      result += content_.size();
+    }
+    return result + origin - done;
+  }
 
  private:
   Regex pattern_;
@@ -162,6 +176,22 @@ std::unique_ptr<Normalizer> read_sequence(const JsonNode& node) {
 
 }  // namespace
 
+void Normalizer::apply_from(std::string& text, size_t most, size_t& origin) const {
+  const std::string before = text;
+  apply(text, most);
+  origin = origin_after(before, text, origin, most);
+}
+
+size_t Normalizer::origin_after(std::string_view before, std::string_view after, size_t origin,
+                                size_t most) const {
+  std::string first(before.substr(0, origin));
+  apply(first, most);
+  size_t end = std::min(first.size(), after.size());
+  while (end > 0 && end < after.size() && (static_cast<unsigned char>(after[end]) & 0xC0U) == 0x80U)
+    ++end;
+  return end;
+}
+
 std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node) {
   const std::string type = node.string("type");
   if (type == "Sequence") return read_sequence(node);
@@ -173,6 +203,13 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node) {
     return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
   if (type == "Lowercase") return std::make_unique<Lowercase>();
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
+  if (type == "StripAccents") return make_strip_accents();
+  if (type == "Nmt") return make_nmt();
+  if (type == "BertNormalizer") return read_bert_normalizer(node);
+  if (type == "Precompiled") {
+    node.only_keys({"type", "precompiled_charsmap"});
+    return read_precompiled(node);
+  }
   if (type == "Strip") {
     node.only_keys({"type", "strip_left", "strip_right"});
     return std::make_unique<Strip>(node.boolean("strip_left"), node.boolean("strip_right"));
@@ -190,7 +227,7 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node) {
   }
   node.fail("the normalizer '" + type +
             "' is not supported; Snug reads Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, "
-            "Prepend, Replace and ByteLevel");
+            "StripAccents, Prepend, Replace, ByteLevel, Nmt, BertNormalizer and Precompiled");
 }
 
 }  // namespace snug::text

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "text/json_node.h"
 
@@ -17,6 +18,10 @@ class Normalizer {
   // it (text/growth.h).
   virtual void apply(std::string& text, size_t most) const = 0;
 
+  // The same; `origin` bytes at the beginning of `text`, whole characters, come from its first
+  // character before any normalization, and so do `origin` bytes of the result afterwards.
+  virtual void apply_from(std::string& text, size_t most, size_t& origin) const;
+
   // A text in pieces, cut before a character that stands for itself (stands_alone of
   // text_cut.h) and after one that is no white space: whether its pieces may be normalized apart,
   // the first with apply, those that follow with apply_rest.
@@ -24,10 +29,16 @@ class Normalizer {
   virtual void apply_rest(std::string& text, size_t most) const { apply(text, most); }
   // Whether it puts characters in that the text did not have.
   virtual bool is_replacement() const { return false; }
+
+ protected:
+  // What becomes of `origin` where `before` becomes `after`. Unless a step knows better: as many
+  // bytes as the first `origin` bytes alone become, and the rest of a character they merge into.
+  virtual size_t origin_after(std::string_view before, std::string_view after, size_t origin,
+                              size_t most) const;
 };
 
-// Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, ByteLevel. Throws UserError
-// that names any other.
+// Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, ByteLevel, Nmt,
+// BertNormalizer, Precompiled. Throws UserError that names any other.
 std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node);
 
 }  // namespace snug::text

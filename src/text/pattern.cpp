@@ -10,11 +10,7 @@ namespace snug::text {
 Regex read_pattern(const JsonNode& component) {
   const JsonNode pattern = component.object("pattern");
   pattern.only_keys({"String", "Regex"});
-  if (pattern.has("String")) {
-    const std::string text = pattern.string("String");
-    if (text.empty()) pattern.fail("an empty pattern is not supported");
-    return Regex::literal(text);
-  }
+  if (pattern.has("String")) return Regex::literal(pattern.string("String"));
   try {
     return Regex(pattern.string("Regex"));
   } catch (const std::invalid_argument& error) {

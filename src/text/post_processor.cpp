@@ -51,15 +51,23 @@ PostProcessor read_template(const JsonNode& node) {
     seen_text = true;
   }
   if (!seen_text) node.fail("the template 'single' does not hold the sequence A");
+  result.adds = true;
+  result.is_in_pieces = node.array("single").size() > 1;
   return result;
 }
 
-// Each step works on what the steps before it produced.
+// Each step works on what the steps before it produced. A template leaves a text in pieces, of
+// which the library's next step takes each for a text of its own, or gives up.
 PostProcessor read_sequence(const JsonNode& node) {
   node.only_keys({"type", "processors"});
   PostProcessor result;
   for (const JsonNode& item : node.array("processors")) {
     const PostProcessor step = read_post_processor(item);
+    if (result.is_in_pieces && step.adds)
+      item.fail(fmt::format("a post-processor '{}' after a TemplateProcessing is not supported",
+                            item.string("type")));
+    result.is_in_pieces |= step.is_in_pieces;
+    result.adds |= step.adds;
     result.before.insert(result.before.begin(), step.before.begin(), step.before.end());
     result.after.insert(result.after.end(), step.after.begin(), step.after.end());
   }
@@ -78,7 +86,7 @@ PostProcessor read_post_processor(const JsonNode& node) {
   }
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     node.only_keys({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
-    return {{id_of_pair(node, "cls")}, {id_of_pair(node, "sep")}};
+    return {.before = {id_of_pair(node, "cls")}, .after = {id_of_pair(node, "sep")}, .adds = true};
   }
   node.fail("the post-processor '" + type +
             "' is not supported; Snug reads Sequence, TemplateProcessing, ByteLevel, "

@@ -12,6 +12,8 @@ namespace snug::text {
 struct PostProcessor {
   std::vector<int32_t> before;  // such as BOS
   std::vector<int32_t> after;   // such as EOS
+  bool adds = false;            // it puts tokens around a text, or would
+  bool is_in_pieces = false;    // it leaves the tokens that it added apart from the text
 };
 
 // Sequence, TemplateProcessing, ByteLevel (which adds nothing), BertProcessing and

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/byte_alphabet.h"
+#include "text/divider.h"
 #include "text/growth.h"
 #include "text/pattern.h"
 #include "text/split_behavior.h"
@@ -17,75 +18,7 @@ constexpr const char* kByteLevelPattern =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 // \w+|[^\w\s]+ as Rust's regex crate reads it, which differs from Oniguruma in \w.
-constexpr const char* kWhitespacePattern =
-    "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]+"
-    "|[^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}\\s]+";
-
-// Divides words at what `find` reports. find(text, is_open, matches) fills ranges within the text
-// of a word; of an open one it lists what is certain, and returns where a match that is not may
-// begin.
-template <typename Find>
-class Divider {
- public:
-  Divider(Words& words, SplitRule rule, const Find& find)
-      : words_(words), rule_(rule), find_(find) {}
-
-  void divide() {
-    std::vector<Words::Word> before;
-    before.swap(words_.list);
-    words_.list.reserve(before.size());
-    const size_t closed = before.size() - (words_.is_open ? 1 : 0);
-    for (size_t i = 0; i < closed; ++i) divide(before[i]);
-    if (words_.is_open) divide_open(before.back());
-  }
-
- private:
-  std::string_view text_of(const Words::Word& word) const {
-    return std::string_view(words_.buffer).substr(word.begin, word.end - word.begin);
-  }
-
-  void add(const Words::Word& word, const Range& part) {
-    words_.list.push_back(
-        {word.begin + part.begin, word.begin + part.end, word.at_text_start && part.begin == 0});
-  }
-
-  void divide(const Words::Word& word) {
-    const std::string_view text = text_of(word);
-    find_(text, false, matches_);
-    if (matches_.empty() && !rule_.invert) return words_.list.push_back(word);
-    split_at(matches_, text.size(), rule_, parts_);
-    for (const Range& part : parts_) add(word, part);
-  }
-
-  // Up to the last certain match all parts are certain but the last, which what follows may join.
-  // Dividing can begin again there: matches do not look back (Regex::looks_back).
-  void divide_open(const Words::Word& word) {
-    const size_t certain = find_(text_of(word), true, matches_);
-    size_t begin = 0;
-    if (!matches_.empty()) {
-      split_at(matches_, matches_.back().end, rule_, parts_);
-      if (!parts_.empty()) {
-        begin = parts_.back().begin;
-        parts_.pop_back();
-      }
-      for (const Range& part : parts_) add(word, part);
-    }
-    words_.done += begin;
-    words_.list.push_back({word.begin + begin, word.begin + std::max(begin, certain),
-                           word.at_text_start && begin == 0});
-  }
-
-  Words& words_;
-  SplitRule rule_;
-  const Find& find_;
-  std::vector<Range> matches_;
-  std::vector<Range> parts_;
-};
-
-template <typename Find>
-void divide(Words& words, SplitRule rule, const Find& find) {
-  Divider<Find>(words, rule, find).divide();
-}
+constexpr const char* kWhitespacePattern = "[\\w\\p{Join_Control}]+|[^\\w\\p{Join_Control}\\s]+";
 
 // Divides words at the matches of `pattern`.
 void divide_at(const Regex& pattern, SplitRule rule, Words& words) {
@@ -117,6 +50,11 @@ class Sequence : public PreTokenizer {
       step->apply(words);
       require_bounded(words.buffer.size(), words.most);
     }
+  }
+
+  bool asks_origin() const override {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [](const auto& step) { return step->asks_origin(); });
   }
 
  private:
@@ -162,8 +100,11 @@ class ByteLevel : public PreTokenizer {
     mapped.reserve(words.buffer.size() + words.buffer.size() / 4);
     for (Words::Word& word : words.list) {
       const size_t begin = mapped.size();
-      append_byte_characters(
-          mapped, std::string_view(words.buffer).substr(word.begin, word.end - word.begin));
+      const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
+      append_byte_characters(mapped, text.substr(0, word.origin));
+      const size_t origin = mapped.size() - begin;
+      append_byte_characters(mapped, text.substr(word.origin));
+      word.origin = origin;
       word.begin = begin;
       word.end = mapped.size();
     }
@@ -177,7 +118,10 @@ class ByteLevel : public PreTokenizer {
     std::string spaced;
     for (Words::Word& word : words.list) {
       const size_t begin = spaced.size();
-      if (words.buffer[word.begin] != ' ') spaced += ' ';
+      if (words.buffer[word.begin] != ' ') {
+        spaced += ' ';
+        if (word.origin > 0) ++word.origin;
+      }
       spaced.append(words.buffer, word.begin, word.end - word.begin);
       word.begin = begin;
       word.end = spaced.size();
@@ -188,6 +132,47 @@ class ByteLevel : public PreTokenizer {
   bool add_prefix_space_;
   bool use_regex_;
   Regex pattern_;
+};
+
+class CharDelimiterSplit : public PreTokenizer {
+ public:
+  explicit CharDelimiterSplit(std::string_view delimiter)
+      : delimiter_(code_point_at(delimiter, 0).value) {}
+  void apply(Words& words) const override {
+    divide(words, {SplitBehavior::removed, false},
+           [this](std::string_view text, bool, std::vector<Range>& matches) {
+             find_characters(
+                 text, [this](char32_t c) { return c == delimiter_; }, matches);
+             return text.size();
+           });
+  }
+
+ private:
+  char32_t delimiter_;
+};
+
+// Words of so many characters, the last of what is left.
+class FixedLength : public PreTokenizer {
+ public:
+  explicit FixedLength(size_t length) : length_(length) {}
+  void apply(Words& words) const override {
+    divide(words, {}, [this](std::string_view text, bool is_open, std::vector<Range>& matches) {
+      matches.clear();
+      size_t begin = 0;
+      size_t count = 0;
+      for (size_t i = 0; i < text.size();) {
+        i += sequence_length(static_cast<unsigned char>(text[i]));
+        if (++count < length_ && (i < text.size() || is_open)) continue;
+        matches.push_back({begin, i});
+        begin = i;
+        count = 0;
+      }
+      return begin;
+    });
+  }
+
+ private:
+  size_t length_;
 };
 
 enum class PrependScheme { always, first, never };
@@ -207,16 +192,13 @@ class Metaspace : public PreTokenizer {
       const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
       const size_t begin = result.size();
       const bool starts_marked = text.starts_with(' ') || text.starts_with(replacement_);
-      const bool wants = scheme_ == PrependScheme::always ||
-                         (scheme_ == PrependScheme::first && word.at_text_start);
+      const bool wants =
+          scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && word.origin > 0);
       if (wants && !starts_marked) result += replacement_;
-      for (const char c : text) {
-        if (c == ' ') {
-          result += replacement_;
-        } else {
-          result += c;
-        }
-      }
+      append_marked(text.substr(0, word.origin), result);
+      const size_t origin = word.origin == 0 ? 0 : result.size() - begin;
+      append_marked(text.substr(word.origin), result);
+      word.origin = origin;
       word.begin = begin;
       word.end = result.size();
     }
@@ -224,7 +206,19 @@ class Metaspace : public PreTokenizer {
     if (split_) divide_at(pattern_, {SplitBehavior::merged_with_next, false}, words);
   }
 
+  bool asks_origin() const override { return scheme_ == PrependScheme::first; }
+
  private:
+  void append_marked(std::string_view text, std::string& result) const {
+    for (const char c : text) {
+      if (c == ' ') {
+        result += replacement_;
+      } else {
+        result += c;
+      }
+    }
+  }
+
   bool is_mark_at(std::string_view text, size_t i) const {
     return text[i] == ' ' || text.substr(i).starts_with(replacement_);
   }
@@ -242,6 +236,7 @@ class Metaspace : public PreTokenizer {
     if (begin == 0) return words.close();
     words.done += begin;
     word.end = word.begin + begin;
+    word.origin = std::min(word.origin, begin);
     words.is_open = false;
   }
 
@@ -307,6 +302,24 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node) {
                          false};
     return std::make_unique<CharacterSplit>(is_punctuation, rule);
   }
+  if (type == "BertPreTokenizer") {
+    std::vector<std::unique_ptr<PreTokenizer>> steps;
+    steps.push_back(
+        std::make_unique<CharacterSplit>(is_white_space, SplitRule{SplitBehavior::removed, false}));
+    steps.push_back(std::make_unique<CharacterSplit>(is_punctuation,
+                                                     SplitRule{SplitBehavior::isolated, false}));
+    return std::make_unique<Sequence>(std::move(steps));
+  }
+  if (type == "CharDelimiterSplit") {
+    node.only_keys({"type", "delimiter"});
+    return std::make_unique<CharDelimiterSplit>(node.character("delimiter"));
+  }
+  if (type == "FixedLength") {
+    node.only_keys({"type", "length"});
+    const int64_t length = node.integer("length");
+    if (length < 1) node.fail("the length must be at least 1");
+    return std::make_unique<FixedLength>(static_cast<size_t>(length));
+  }
   if (type == "WhitespaceSplit")
     return std::make_unique<CharacterSplit>(is_white_space,
                                             SplitRule{SplitBehavior::removed, false});
@@ -315,7 +328,8 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node) {
                                    SplitRule{SplitBehavior::removed, true});
   node.fail("the pre-tokenizer '" + type +
             "' is not supported; Snug reads Sequence, ByteLevel, Split, Digits, Punctuation, "
-            "Whitespace, WhitespaceSplit and Metaspace");
+            "Whitespace, WhitespaceSplit, Metaspace, BertPreTokenizer, CharDelimiterSplit and "
+            "FixedLength");
 }
 
 }  // namespace snug::text

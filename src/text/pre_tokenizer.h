@@ -20,7 +20,9 @@ struct Words {
   struct Word {
     size_t begin = 0;
     size_t end = 0;
-    bool at_text_start = false;  // nothing of the original text comes before it
+    // Bytes at its beginning that come from the first character of the original text: a word that
+    // has some stands at the text's start.
+    size_t origin = 0;
   };
   std::string buffer;  // valid UTF-8
   std::vector<Word> list;
@@ -40,10 +42,12 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void apply(Words& words) const = 0;
+  // Whether it looks at where a word comes from (Words::Word::origin).
+  virtual bool asks_origin() const { return false; }
 };
 
-// Sequence, ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, Metaspace. Throws
-// UserError that names any other.
+// Sequence, ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, Metaspace,
+// BertPreTokenizer, CharDelimiterSplit, FixedLength. Throws UserError that names any other.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node);
 
 }  // namespace snug::text

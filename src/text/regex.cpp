@@ -90,7 +90,9 @@ Regex::Regex(const std::string& translated, Compiled) {
   pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
   uint32_t before = 0;
   pcre2_pattern_info(code_.get(), PCRE2_INFO_MAXLOOKBEHIND, &before);
-  looks_back_ = before > 0 || asks_for_line_start(translated);
+  uint32_t matches_empty = 0;
+  pcre2_pattern_info(code_.get(), PCRE2_INFO_MATCHEMPTY, &matches_empty);
+  looks_back_ = before > 0 || matches_empty != 0 || asks_for_line_start(translated);
 }
 
 void Regex::find_all(std::string_view text, std::vector<Range>& matches) const {
@@ -109,7 +111,8 @@ size_t Regex::find(std::string_view text, uint32_t partial, std::vector<Range>& 
   pcre2_match_data* block = match_block();
   const uint32_t options = PCRE2_NO_UTF_CHECK | partial;
   size_t position = 0;
-  while (position <= text.size()) {
+  size_t matched_end = std::string_view::npos;
+  while (!text.empty() && position <= text.size()) {
     int found = pcre2_match(code_.get(), subject, text.size(), position, options, block, nullptr);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
       found = pcre2_match(code_.get(), subject, text.size(), position, options | PCRE2_NO_JIT,
@@ -123,14 +126,14 @@ size_t Regex::find(std::string_view text, uint32_t partial, std::vector<Range>& 
           text.size(), message_of(found));
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(block);
     const Range match{ends[0], ends[1]};
-    if (match.end > match.begin) {
+    if (match.end > match.begin || match.end != matched_end) {
       matches.push_back(match);
-      position = match.end;
+      position = matched_end = match.end;
       continue;
     }
-    // An empty match splits nothing off; go on with the next character.
-    if (match.end >= text.size()) return text.size();
-    position = match.end + sequence_length(static_cast<unsigned char>(text[match.end]));
+    // An empty match right after a match is none: go on with the next character.
+    if (position >= text.size()) return text.size();
+    position += sequence_length(static_cast<unsigned char>(text[position]));
   }
   return text.size();
 }

@@ -28,7 +28,8 @@ class Regex {
   // Matches exactly `text`.
   static Regex literal(std::string_view text);
 
-  // Replaces `matches` by the matches in `text` (valid UTF-8), left to right, not overlapping.
+  // Replaces `matches` by the matches in `text` (valid UTF-8), left to right, not overlapping. A
+  // match may be empty, except right after another; an empty text has none.
   // Throws UserError where matching exceeds the engine's limits.
   void find_all(std::string_view text, std::vector<Range>& matches) const;
 
@@ -36,8 +37,8 @@ class Regex {
   // follows. Returns where the next one may begin at the earliest.
   size_t find_certain(std::string_view text, std::vector<Range>& matches) const;
 
-  // Whether a match depends on what stands before it. Else matching may begin again wherever a
-  // match ended.
+  // Whether a match depends on what stands before it, as an empty one depends on the match before.
+  // Else matching may begin again wherever a match ended.
   bool looks_back() const { return looks_back_; }
 
  private:
@@ -55,7 +56,8 @@ class Regex {
 
 // The PCRE2 pattern that means what `pattern` means to Oniguruma. Throws std::invalid_argument
 // where there is none: nested and intersected classes, backreferences, inline options other than
-// i, possessive intervals, escapes outside the list in regex_syntax.cpp.
+// i, what is no ASCII where case is ignored, possessive intervals, escapes outside the list in
+// regex_syntax.cpp.
 std::string translate_regex(std::string_view pattern);
 
 }  // namespace snug::text

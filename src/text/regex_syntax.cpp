@@ -1,21 +1,47 @@
 // Oniguruma (Ruby syntax) to PCRE2. The engines agree on most syntax; this walks the pattern once
 // and rewrites the classes whose members differ, keeps what means the same in both, and refuses
-// everything else. Sources: Oniguruma doc/RE, pcre2pattern(3).
+// everything else. Where case is ignored, only ASCII is taken: Oniguruma also matches characters
+// with sequences that they fold to (sharp s and ss), PCRE2 never does.
+// Sources: Oniguruma doc/RE, pcre2pattern(3).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "text/regex.h"
 
 namespace snug::text {
 namespace {
 
-// Oniguruma's table for Latin-1 counts superscript digits and fractions as word characters.
-constexpr std::string_view kWordMembers =
-    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+constexpr std::string_view kWordMembers = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Outside of brackets Oniguruma looks Latin-1 characters up in a table of its own, which counts
+// superscript digits and fractions as word characters.
+constexpr std::string_view kLatinWordMembers = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kHexMembers = "0-9a-fA-F";
+
+// General categories, which both engines name alike.
+constexpr std::string_view kCategories =
+    " L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc "
+    "Cf Cn Co Cs ";
+
+// Pairs of ASCII letters that some character folds to.
+constexpr std::array<std::string_view, 5> kFoldedPairs = {"ss", "ff", "fi", "fl", "st"};
+
+bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// A property's name as Oniguruma compares it: without spaces, hyphens and underscores.
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char c : name)
+    if (c != ' ' && c != '-' && c != '_') plain += lower(c);
+  return plain;
+}
 
 class Translator {
  public:
@@ -24,6 +50,7 @@ class Translator {
   std::string run() {
     while (at_ < in_.size()) {
       const char c = in_[at_];
+      const char before = std::exchange(literal_, '\0');
       if (c == '\\') {
         escape();
       } else if (in_class_) {
@@ -32,10 +59,13 @@ class Translator {
         open_class();
       } else if (c == '(') {
         open_group();
+      } else if (c == ')') {
+        close_group();
       } else if (c == '{') {
+        if (ignores_case_ && is_letter(before)) refuse("a repeated letter where case is ignored");
         interval();
       } else {
-        keep(1);
+        literal(c, before);
       }
     }
     return out_;
@@ -59,11 +89,27 @@ class Translator {
     at_ += count;
   }
 
-  // A class written out by its members, inside or outside of brackets.
-  void members(std::string_view list, bool negated) {
+  // A class written out by its members; outside of brackets it has `more` of them.
+  void members(std::string_view list, std::string_view more, bool negated) {
     if (in_class_ && negated) refuse("a negated class inside brackets");
     if (in_class_) return replace(2, list);
-    replace(2, fmt::format("[{}{}]", negated ? "^" : "", list));
+    replace(2, fmt::format("[{}{}{}]", negated ? "^" : "", list, more));
+  }
+
+  // A character that stands for itself, or an operator.
+  void literal(char c, char before) {
+    if (ignores_case_) {
+      if (static_cast<unsigned char>(c) >= 0x80) refuse_case();
+      literal_ = c;
+      const std::string pair = {lower(before), lower(c)};
+      if (std::find(kFoldedPairs.begin(), kFoldedPairs.end(), pair) != kFoldedPairs.end())
+        refuse(fmt::format("'{}' where case is ignored", pair));
+    }
+    keep(1);
+  }
+
+  [[noreturn]] void refuse_case() const {
+    refuse("a character outside ASCII where case is ignored");
   }
 
   void escape() {
@@ -79,10 +125,10 @@ class Translator {
         return replace(2, "\\P{Nd}");
       case 'w':
       case 'W':
-        return members(kWordMembers, c == 'W');
+        return members(kWordMembers, kLatinWordMembers, c == 'W');
       case 'h':
       case 'H':
-        return members(kHexMembers, c == 'H');
+        return members(kHexMembers, "", c == 'H');
       case 'v':
         return replace(2, "\\x0B");
       case 'p':
@@ -115,7 +161,24 @@ class Translator {
   void property() {
     const size_t close = in_.find('}', at_);
     if (peek(2) != '{' || close == std::string_view::npos) refuse("a property without braces");
-    keep(close + 1 - at_);
+    if (ignores_case_) refuse("a property where case is ignored");
+    std::string_view name = in_.substr(at_ + 3, close - at_ - 3);
+    const bool is_negated = name.starts_with('^');
+    if (is_negated) name.remove_prefix(1);
+    replace(close + 1 - at_,
+            fmt::format("\\{}{{{}{}}}", in_[at_ + 1], is_negated ? "^" : "", property_of(name)));
+  }
+
+  // PCRE2 takes a bare name of a script for its script extensions.
+  static std::string property_of(std::string_view name) {
+    std::string plain = plain_name(name);
+    if (plain == "joincontrol") return "Join_Control";
+    if (plain == "whitespace" || plain == "space") return "White_Space";
+    std::string category = plain;
+    if (!category.empty() && is_letter(category[0]))
+      category[0] = static_cast<char>(category[0] - 'a' + 'A');
+    if (kCategories.find(" " + category + " ") != std::string_view::npos) return category;
+    return "sc:" + plain;
   }
 
   void code_point(char kind) {
@@ -131,6 +194,7 @@ class Translator {
     if (digits.empty() || !is_closed || (kind == 'u' && digits.size() != 4))
       refuse("a malformed character code");
     if (kind == 'x' && !has_braces && std::stoul(digits, nullptr, 16) >= 0x80) refuse("a raw byte");
+    if (ignores_case_ && std::stoul(digits, nullptr, 16) >= 0x80) refuse_case();
     replace(end + (has_braces ? 1U : 0U) - at_, fmt::format("\\x{{{}}}", digits));
   }
 
@@ -144,17 +208,34 @@ class Translator {
     if (c == '[') refuse("a class inside brackets");
     if (c == '&' && peek(1) == '&') refuse("an intersection of classes");
     if (c == ']') in_class_ = false;
+    if (ignores_case_ && static_cast<unsigned char>(c) >= 0x80) refuse_case();
     keep(1);
   }
 
   void open_group() {
+    // Elsewhere Ruby gives (?i) a scope of its own.
+    if (at_ == 0 && in_.starts_with("(?i)")) {
+      ignores_case_ = true;
+      return keep(4);
+    }
+    outer_.push_back(ignores_case_);
     if (peek(1) != '?') return keep(1);
     for (const std::string_view group :
-         {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:"})
-      if (in_.substr(at_).starts_with(group)) return keep(group.size());
-    // Elsewhere Ruby gives (?i) a scope of its own.
-    if (at_ == 0 && in_.starts_with("(?i)")) return keep(4);
+         {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:"}) {
+      if (!in_.substr(at_).starts_with(group)) continue;
+      if (group == "(?i:") ignores_case_ = true;
+      if (group == "(?-i:") ignores_case_ = false;
+      return keep(group.size());
+    }
     refuse("this kind of group");
+  }
+
+  void close_group() {
+    if (!outer_.empty()) {
+      ignores_case_ = outer_.back();
+      outer_.pop_back();
+    }
+    keep(1);
   }
 
   void interval() {
@@ -172,6 +253,9 @@ class Translator {
   std::string_view in_;
   size_t at_ = 0;
   bool in_class_ = false;
+  bool ignores_case_ = false;
+  std::vector<bool> outer_;  // whether case is ignored around each open group
+  char literal_ = '\0';      // the character just taken, where case is ignored
   std::string out_;
 };
 

@@ -64,6 +64,21 @@ void join_next(const std::vector<SplitPart>& all, std::vector<Range>& parts) {
   std::reverse(parts.begin(), parts.end());
 }
 
+void join(const std::vector<SplitPart>& all, SplitBehavior behavior, std::vector<Range>& parts) {
+  switch (behavior) {
+    case SplitBehavior::contiguous:
+      return join_contiguous(all, parts);
+    case SplitBehavior::merged_with_previous:
+      return join_previous(all, parts);
+    case SplitBehavior::merged_with_next:
+      return join_next(all, parts);
+    case SplitBehavior::isolated:
+    case SplitBehavior::removed:
+      for (const SplitPart& part : all)
+        if (behavior == SplitBehavior::isolated || !part.is_delimiter) parts.push_back(part.range);
+  }
+}
+
 }  // namespace
 
 SplitBehavior read_split_behavior(const JsonNode& component) {
@@ -79,20 +94,8 @@ SplitBehavior read_split_behavior(const JsonNode& component) {
 void split_at(const std::vector<Range>& matches, size_t size, SplitRule rule,
               std::vector<Range>& parts) {
   parts.clear();
-  const std::vector<SplitPart> all = all_parts(matches, size, rule.invert);
-  switch (rule.behavior) {
-    case SplitBehavior::contiguous:
-      return join_contiguous(all, parts);
-    case SplitBehavior::merged_with_previous:
-      return join_previous(all, parts);
-    case SplitBehavior::merged_with_next:
-      return join_next(all, parts);
-    case SplitBehavior::isolated:
-    case SplitBehavior::removed:
-      for (const SplitPart& part : all)
-        if (rule.behavior == SplitBehavior::isolated || !part.is_delimiter)
-          parts.push_back(part.range);
-  }
+  join(all_parts(matches, size, rule.invert), rule.behavior, parts);
+  std::erase_if(parts, [](const Range& part) { return part.begin == part.end; });
 }
 
 }  // namespace snug::text

@@ -14,8 +14,9 @@ enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_
 // Reads the key "behavior" of a component; throws UserError for an unknown one.
 SplitBehavior read_split_behavior(const JsonNode& component);
 
-// Divides [0, size) at `matches` (ascending, disjoint, not empty) and replaces `parts` by what
-// remains. With `invert` the gaps between the matches are the delimiters.
+// Divides [0, size) at `matches` (ascending, disjoint; an empty one divides, too) and replaces
+// `parts` by what remains and is not empty. With `invert` the gaps between the matches are the
+// delimiters.
 //   "ab-cd-" split at "-": isolated gives ab - cd -, merged_with_previous ab- cd-,
 //   merged_with_next ab -cd -, removed ab cd.
 struct SplitRule {

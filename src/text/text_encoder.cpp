@@ -1,5 +1,7 @@
 #include "text/text_encoder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "text/text_cut.h"
 #include "text/tokenizer_parts.h"
@@ -47,28 +49,29 @@ void TextEncoder::encode(std::string_view text, bool is_last, std::vector<int32_
 // More of the ordinary text that may go on already, or a new one.
 void TextEncoder::add_ordinary(std::string_view text, std::vector<int32_t>& ids) {
   std::string normalized(text);
+  size_t origin = 0;
   if (within_ordinary_)
     parts_.normalize_rest(normalized);
   else
-    parts_.normalize(normalized);
+    origin = parts_.normalize_from(normalized, at_text_start_);
   within_ordinary_ = true;
+  at_text_start_ = false;
   for (const TextSpan& span : parts_.in_normalized.find(normalized)) {
     if (span.id >= 0) {
       encode_carry(false, ids);
       ids.push_back(span.id);
-      at_text_start_ = false;
       continue;
     }
-    if (carry_.empty() && span.begin > 0) at_text_start_ = false;
+    if (carry_.empty()) origin_ = origin - std::min(origin, span.begin);
     carry_.append(normalized, span.begin, span.end - span.begin);
   }
 }
 
 void TextEncoder::encode_carry(bool is_open, std::vector<int32_t>& ids) {
-  const size_t done = encode_words(
-      parts_, carry_,
-      {.at_text_start = at_text_start_, .is_open = is_open, .window_bytes = piece_bytes_ / 4}, ids);
-  if (done > 0) at_text_start_ = false;
+  const size_t done =
+      encode_words(parts_, carry_,
+                   {.origin = origin_, .is_open = is_open, .window_bytes = piece_bytes_ / 4}, ids);
+  origin_ -= std::min(origin_, done);
   carry_.erase(0, done);
 }
 

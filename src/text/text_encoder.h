@@ -37,7 +37,8 @@ class TextEncoder {
   size_t piece_bytes_;
   std::string pending_;           // text that is not cut yet
   std::string carry_;             // normalized text that is not encoded yet
-  bool at_text_start_ = true;     // nothing precedes carry_
+  bool at_text_start_ = true;     // nothing was given yet
+  size_t origin_ = 0;             // bytes of carry_ that come from the text's first character
   bool within_ordinary_ = false;  // what was given last is ordinary text, which may go on
 };
 

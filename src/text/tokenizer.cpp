@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "text/growth.h"
+#include "text/sentencepiece_folder.h"
 #include "text/tokenizer_file.h"
 #include "text/tokenizer_parts.h"
 #include "text/utf8.h"
@@ -42,8 +43,7 @@ std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokeniz
     TokenizerFile file;
     const json document = parse_tokenizer_file(tokenizer_json, name, file);
     const JsonNode root(document, name);
-    parts->model =
-        std::make_unique<Bpe>(root.object("model"), std::move(file.vocabulary), file.merges);
+    parts->model = read_model(root.object("model"), file);
     parts->read(root);
   }
   if (!config.empty()) {
@@ -54,7 +54,7 @@ std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokeniz
     parts->read_token_names(root);
     parts->read_chat_template(root);
   }
-  parts->index_added_tokens();
+  parts->index_added_tokens(name);
   return parts;
 }
 
@@ -66,14 +66,23 @@ Tokenizer Tokenizer::from_text(std::string_view tokenizer_json, std::string_view
 }
 
 Tokenizer Tokenizer::from_folder(const std::string& folder) {
-  const std::string path = folder + "/tokenizer.json";
+  std::string path = folder + "/tokenizer.json";
   std::string text;
-  if (!read_text_file(path, text))
-    throw base::UserError(
-        "no such file; a model folder needs a tokenizer.json (transformers writes one with "
-        "AutoTokenizer.from_pretrained(...).save_pretrained(...); tokenizer.model alone is not "
-        "read)",
-        {path, 0, 0});
+  if (!read_text_file(path, text)) {
+    const std::string model = find_sentencepiece(folder);
+    if (model.empty())
+      throw base::UserError(
+          "no such file; a model folder needs a tokenizer.json (transformers writes one with "
+          "AutoTokenizer.from_pretrained(...).save_pretrained(...)) or a SentencePiece model",
+          {path, 0, 0});
+    const json config = small_file(folder, "config.json");
+    const bool has_family =
+        config.is_object() && config.contains("model_type") && config["model_type"].is_string();
+    text = sentencepiece_tokenizer(model, small_file(folder, "tokenizer_config.json"),
+                                   has_family ? config["model_type"].get<std::string>() : "")
+               .dump();
+    path = model;
+  }
   std::string config;
   if (read_text_file(folder + "/tokenizer_config.json", config) && config.empty())
     throw base::UserError("the file is empty; download it again",
@@ -101,13 +110,13 @@ std::vector<TextSpan> Tokenizer::split_added_tokens(std::string_view text) const
 void Tokenizer::encode_ordinary(std::string_view text, bool at_text_start,
                                 std::vector<int32_t>& ids) const {
   std::string normalized(text);
-  parts_->normalize(normalized);
+  const size_t origin = parts_->normalize_from(normalized, at_text_start);
   for (const TextSpan& span : parts_->in_normalized.find(normalized)) {
     if (span.id >= 0) {
       ids.push_back(span.id);
     } else {
       const auto words = std::string_view(normalized).substr(span.begin, span.end - span.begin);
-      encode_words(*parts_, words, {.at_text_start = at_text_start && span.begin == 0}, ids);
+      encode_words(*parts_, words, {.origin = origin - std::min(origin, span.begin)}, ids);
     }
   }
 }

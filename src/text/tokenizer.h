@@ -21,8 +21,9 @@ namespace snug::text {
 
 class Tokenizer {
  public:
-  // Reads tokenizer.json and, where present, tokenizer_config.json, special_tokens_map.json,
-  // chat_template.jinja, generation_config.json and config.json. Throws UserError.
+  // Reads tokenizer.json, else a SentencePiece model (sentencepiece_folder.h), and, where present,
+  // tokenizer_config.json, special_tokens_map.json, chat_template.jinja, generation_config.json and
+  // config.json. Throws UserError.
   static Tokenizer from_folder(const std::string& folder);
 
   // From the contents of the two files; `name` stands for tokenizer.json in messages. `config` may

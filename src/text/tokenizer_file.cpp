@@ -28,10 +28,13 @@ class ModelCollector {
     if (event == Event::key) {
       if (static_cast<size_t>(depth) >= path_.size()) path_.resize(static_cast<size_t>(depth) + 1);
       path_[static_cast<size_t>(depth)] = parsed.get<std::string>();
+      // A vocabulary is taken for a list until it has a key.
+      if (depth <= 3) is_list_ = depth == 2;
       return true;
     }
     if (depth < 3 || path_.size() < 3 || path_[1] != "model") return true;
-    if (path_[2] == "vocab") return take_token(depth, event, parsed);
+    if (path_[2] == "vocab")
+      return is_list_ ? take_piece(depth, event, parsed) : take_token(depth, event, parsed);
     if (path_[2] == "merges") return take_merge(depth, event, parsed);
     return true;
   }
@@ -39,6 +42,31 @@ class ModelCollector {
  private:
   [[noreturn]] void fail(const std::string& message) const {
     throw base::UserError(message, {name_, 0, 0});
+  }
+
+  // [["piece", score], ...], the vocabulary of Unigram.
+  bool take_piece(int depth, json::parse_event_t event, const json& parsed) {
+    using Event = json::parse_event_t;
+    if (event == Event::array_end && depth == 3) {
+      if (pair_.size() != 1 || !has_score_)
+        fail("model.vocab: expected pairs of a piece and its score");
+      const auto id = static_cast<int32_t>(file_.scores.size()) - 1;
+      if (id > Vocabulary::kMaxId || !file_.vocabulary.add(pair_[0], id))
+        fail(fmt::format("model.vocab: '{}' stands there twice", pair_[0]));
+      pair_.clear();
+      has_score_ = false;
+      return false;
+    }
+    if (event != Event::value) return true;
+    if (depth == 4 && parsed.is_string() && pair_.empty()) {
+      pair_.push_back(parsed.get<std::string>());
+    } else if (depth == 4 && parsed.is_number() && pair_.size() == 1 && !has_score_) {
+      file_.scores.push_back(parsed.get<double>());
+      has_score_ = true;
+    } else {
+      fail("model.vocab: expected pairs of a piece and its score");
+    }
+    return false;
   }
 
   bool take_token(int depth, json::parse_event_t event, const json& parsed) {
@@ -81,29 +109,41 @@ class ModelCollector {
   TokenizerFile& file_;
   std::vector<std::string> path_;  // the key at each depth
   std::vector<std::string> pair_;
+  bool is_list_ = false;  // the value at hand, where it is one of the model
+  bool has_score_ = false;
 };
 
-void check_is_bpe(const json& document, const std::string& name) {
+// Files written before "type" existed are told apart by what they hold.
+std::string type_of(const json& model) {
+  if (model.contains("type") && model["type"].is_string()) return model["type"].get<std::string>();
+  if (model.contains("merges")) return "BPE";
+  if (model.contains("vocab") && model["vocab"].is_array()) return "Unigram";
+  return model.contains("continuing_subword_prefix") ? "WordPiece" : "WordLevel";
+}
+
+ModelKind kind_of(const json& document, const std::string& name) {
   const auto fail = [&](const std::string& message) {
     throw base::UserError(message, {name, 0, 0});
   };
   if (!document.is_object() || !document.contains("model") || !document["model"].is_object())
     fail("expected a tokenizer.json with a \"model\"");
   const json& model = document["model"];
-  std::string type = "BPE";
-  if (model.contains("type") && model["type"].is_string()) {
-    type = model["type"].get<std::string>();
-  } else if (!model.contains("merges")) {
-    // Files written before "type" existed are told apart by what they hold.
-    type = model.contains("vocab") && model["vocab"].is_array() ? "Unigram" : "WordPiece";
+  const std::string type = type_of(model);
+  if (type == "Unigram") {
+    if (!model.contains("vocab") || !model["vocab"].is_array())
+      fail("model.vocab: expected an array of pairs of a piece and its score");
+    return ModelKind::unigram;
   }
-  if (type != "BPE")
-    fail("model: the tokenizer model '" + type +
-         "' is not supported; Snug reads byte-pair encodings (BPE)");
   if (!model.contains("vocab") || !model["vocab"].is_object())
     fail("model.vocab: expected an object from token to id");
+  if (type == "WordPiece") return ModelKind::word_piece;
+  if (type == "WordLevel") return ModelKind::word_level;
+  if (type != "BPE")
+    fail("model: the tokenizer model '" + type +
+         "' is not supported; Snug reads BPE, Unigram, WordPiece and WordLevel");
   if (!model.contains("merges") || !model["merges"].is_array())
     fail("model.merges: expected an array");
+  return ModelKind::bpe;
 }
 
 }  // namespace
@@ -117,7 +157,7 @@ json parse_tokenizer_file(std::string_view text, const std::string& name, Tokeni
                                          [&](int depth, json::parse_event_t event, json& parsed) {
                                            return collector(depth, event, parsed);
                                          });
-  check_is_bpe(document, name);
+  file.kind = kind_of(document, name);
   file.vocabulary.shrink();
   return document;
 }

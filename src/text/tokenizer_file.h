@@ -12,13 +12,17 @@
 
 namespace snug::text {
 
+enum class ModelKind { bpe, unigram, word_piece, word_level };
+
 struct TokenizerFile {
+  ModelKind kind = ModelKind::bpe;
   Vocabulary vocabulary;
-  std::vector<MergeRule> merges;
+  std::vector<MergeRule> merges;  // of BPE
+  std::vector<double> scores;     // of Unigram, by id
 };
 
 // Fills `file` and returns the document less "model.vocab" and "model.merges". Throws UserError
-// with line and column where `text` is no JSON, and where the model is not a byte-pair encoding.
+// with line and column where `text` is no JSON, and for a kind of model that is not supported.
 nlohmann::json parse_tokenizer_file(std::string_view text, const std::string& name,
                                     TokenizerFile& file);
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "text/folder_stop_ids.h"
 #include "text/growth.h"
+#include "text/utf8.h"
 
 namespace snug::text {
 namespace {
@@ -57,6 +58,8 @@ void Tokenizer::Parts::add_token(const JsonNode& where, AddedToken token, int64_
   if (token.content.size() > kMaxAddedBytes)
     where.fail(fmt::format("an added token has {} bytes; expected at most {}", token.content.size(),
                            kMaxAddedBytes));
+  if (added_ids.contains(token.content))
+    where.fail(fmt::format("the added token '{}' stands there twice", token.content));
   token.id = next_added_id(token.content);
   if (token.id != declared_id)
     where.fail(
@@ -71,6 +74,16 @@ void Tokenizer::Parts::add_token(const JsonNode& where, AddedToken token, int64_
 
 void Tokenizer::Parts::normalize(std::string& text) const {
   if (normalizer) normalizer->apply(text, most_bytes_from(text.size()));
+}
+
+size_t Tokenizer::Parts::normalize_from(std::string& text, bool at_text_start) const {
+  if (!at_text_start || text.empty() || !pre_tokenizer || !pre_tokenizer->asks_origin()) {
+    normalize(text);
+    return 0;
+  }
+  size_t origin = code_point_at(text, 0).size;
+  if (normalizer) normalizer->apply_from(text, most_bytes_from(text.size()), origin);
+  return origin;
 }
 
 void Tokenizer::Parts::normalize_rest(std::string& text) const {
@@ -109,18 +122,31 @@ void Tokenizer::Parts::read_declared_tokens(const JsonNode& config) {
   }
 }
 
-void Tokenizer::Parts::index_added_tokens() {
+void Tokenizer::Parts::index_added_tokens(const std::string& file) {
   std::vector<AddedPattern> original;
   std::vector<AddedPattern> normalized;
-  // Special tokens go first where two stand for the same text.
-  for (const bool is_special : {true, false}) {
-    for (const int32_t id : added_order_) {
-      const AddedToken& token = added_by_id.at(id);
-      if (token.special != is_special) continue;
-      std::string pattern = token.content;
-      if (token.normalized) normalize(pattern);
-      (token.normalized ? normalized : original).push_back({std::move(pattern), token});
+  std::unordered_map<std::string, std::string> content_of;
+  for (const int32_t id : added_order_) {
+    const AddedToken& token = added_by_id.at(id);
+    std::string pattern = token.content;
+    if (!token.normalized) {
+      original.push_back({std::move(pattern), token});
+      continue;
     }
+    normalize(pattern);
+    if (pattern.empty())
+      throw base::UserError(
+          fmt::format("the added token '{}' is not supported: the normalizer leaves nothing of it",
+                      token.content),
+          {file, 0, 0});
+    const auto [known, is_new] = content_of.emplace(pattern, token.content);
+    if (!is_new)
+      throw base::UserError(
+          fmt::format("the added tokens '{}' and '{}' are not supported together: both stand for "
+                      "'{}' in normalized text",
+                      known->second, token.content, pattern),
+          {file, 0, 0});
+    normalized.push_back({std::move(pattern), token});
   }
   in_original = AddedTokenFinder(std::move(original));
   in_normalized = AddedTokenFinder(std::move(normalized));

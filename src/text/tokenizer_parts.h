@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "text/added_tokens.h"
-#include "text/bpe.h"
 #include "text/decoder.h"
 #include "text/json_node.h"
+#include "text/model.h"
 #include "text/normalizer.h"
 #include "text/post_processor.h"
 #include "text/pre_tokenizer.h"
@@ -28,7 +28,7 @@ struct SpecialIds {
 struct Tokenizer::Parts {
   std::unique_ptr<Normalizer> normalizer;       // may be absent
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be absent: a text is one word
-  std::unique_ptr<Bpe> model;
+  std::unique_ptr<Model> model;
   std::unique_ptr<Decoder> decoder;  // may be absent: tokens are joined by spaces
   PostProcessor post_processor;
 
@@ -45,6 +45,9 @@ struct Tokenizer::Parts {
 
   // Through the normalizer, where there is one.
   void normalize(std::string& text) const;
+  // The same; returns how many bytes at its beginning come from the first character of the
+  // original text, where `text` is its beginning and the pre-tokenizer asks for it.
+  size_t normalize_from(std::string& text, bool at_text_start) const;
   // The same for a piece of a text that follows another (Normalizer::apply_rest).
   void normalize_rest(std::string& text) const;
 
@@ -54,8 +57,9 @@ struct Tokenizer::Parts {
   // Adds the tokens that tokenizer_config.json declares and tokenizer.json does not.
   void read_declared_tokens(const JsonNode& config);
 
-  // Makes the finders, once all added tokens are known.
-  void index_added_tokens();
+  // Makes the finders, once all added tokens are known. Throws UserError that names `file` for two
+  // tokens that stand for the same text, of which the library takes now one and now the other.
+  void index_added_tokens(const std::string& file);
 
   // Takes BOS, EOS and padding from a file that names tokens, where none is known yet.
   void read_token_names(const JsonNode& config);

@@ -2,6 +2,8 @@
 
 #include <utf8proc.h>
 
+#include "text/older_unicode.h"
+
 namespace snug::text {
 namespace {
 
@@ -117,6 +119,11 @@ size_t incomplete_tail(std::string_view bytes) {
   return 0;
 }
 
+std::string_view first_bytes(std::string_view text, size_t most) {
+  const std::string_view first = text.substr(0, most);
+  return first.substr(0, first.size() - incomplete_tail(first));
+}
+
 bool is_white_space(char32_t value) {
   return (value >= 0x09 && value <= 0x0D) || value == 0x20 || value == 0x85 || value == 0xA0 ||
          value == 0x1680 || (value >= 0x2000 && value <= 0x200A) || value == 0x2028 ||
@@ -134,8 +141,10 @@ bool is_punctuation(char32_t value) {
     return (value > 0x20 && value < 0x30) || (value > 0x39 && value < 0x41) ||
            (value > 0x5A && value < 0x61) || (value > 0x7A && value < 0x7F);
   }
+  // Punctuation in Unicode 8, later a symbol and a mark.
+  if (value == 0x166D || value == 0x111C9) return true;
   const auto kind = category(value);
-  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
+  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO && !is_new_punctuation(value);
 }
 
 bool is_word(char32_t value) {

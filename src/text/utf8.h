@@ -36,9 +36,12 @@ std::string repair_utf8(std::string_view bytes);
 // Bytes at the end that could still become a character when more bytes follow: 0 to 3.
 size_t incomplete_tail(std::string_view bytes);
 
+// The beginning of `text`, of at most so many bytes, in whole characters.
+std::string_view first_bytes(std::string_view text, size_t most);
+
 bool is_white_space(char32_t value);  // property White_Space
 bool is_numeric(char32_t value);      // categories Nd, Nl, No
-bool is_punctuation(char32_t value);  // ASCII punctuation, or a category P
+bool is_punctuation(char32_t value);  // ASCII punctuation, or a category P of Unicode 8
 bool is_word(char32_t value);         // letters, marks, digits, connectors, joiners
 
 }  // namespace snug::text

@@ -9,20 +9,15 @@
 namespace snug::text {
 namespace {
 
-// The text up to `bytes`, in whole characters.
-std::string_view window_of(std::string_view text, size_t bytes) {
-  const std::string_view window = text.substr(0, bytes);
-  return window.substr(0, window.size() - incomplete_tail(window));
-}
-
 // What the pre-tokenizer leaves of an open word the model may yet encode in stretches.
-void take_stretches(const Bpe& model, Words& words) {
+void take_stretches(const Model& model, Words& words) {
   if (!words.is_open) return;
   Words::Word& word = words.list.back();
   const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
   const size_t begin = model.last_stretch(text);
   words.done += begin;
   word.end = word.begin + begin;
+  word.origin = std::min(word.origin, begin);
   words.is_open = false;
 }
 
@@ -34,10 +29,11 @@ size_t encode_words(const Tokenizer::Parts& parts, std::string_view text, WordPl
   size_t bytes = place.window_bytes;
   size_t done = 0;
   while (done < text.size()) {
-    const std::string_view window = window_of(text.substr(done), bytes);
+    const std::string_view window = first_bytes(text.substr(done), bytes);
     const bool is_last = done + window.size() == text.size();
     words.buffer.assign(window);
-    words.list.assign(1, {0, window.size(), place.at_text_start && done == 0});
+    const size_t origin = place.origin - std::min(place.origin, done);
+    words.list.assign(1, {0, window.size(), std::min(origin, window.size())});
     words.is_open = place.is_open || !is_last;
     words.splits_at_marks = parts.model->splits_at_marker();
     words.done = 0;
@@ -49,7 +45,7 @@ size_t encode_words(const Tokenizer::Parts& parts, std::string_view text, WordPl
     for (const Words::Word& word : words.list)
       parts.model->encode(buffer.substr(word.begin, word.end - word.begin), ids);
     const size_t taken = was_open ? words.done : window.size();
-    if (taken == 0 && window.size() > Bpe::kMaxBytes)
+    if (taken == 0 && window.size() > Model::kMaxBytes)
       base::throw_user_error(
           "the tokenizer finds no place in {} bytes of text where tokens certainly end; split the "
           "text",

@@ -14,10 +14,9 @@ namespace snug::text {
 
 // Appends the ids of `text`, which holds no added token, and returns how much of it was encoded:
 // all of it, or with `is_open`, where more text follows, as much as does not depend on what
-// follows. `at_text_start` says that nothing precedes. Throws UserError for a word that is too
-// long.
+// follows. Throws UserError for a word that is too long.
 struct WordPlace {
-  bool at_text_start = false;
+  size_t origin = 0;  // bytes at its beginning that come from the text's first character
   bool is_open = false;
   // A word takes 24 bytes, and up to 40 more while text is divided; a window of nothing but words
   // of one byte so takes 1 MiB in a thread. Usual text has words of five bytes.

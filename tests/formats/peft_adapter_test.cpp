@@ -108,11 +108,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"bias", R"({"bias": "all"})", "'bias' is 'all'"},
         BadConfig{"modules_to_save", R"({"modules_to_save": ["lm_head"]})", "'modules_to_save' is"},
         BadConfig{"fan_in_fan_out", R"({"fan_in_fan_out": true})", "'fan_in_fan_out' is true"},
-        BadConfig{"layers", R"({"layers_to_transform": [0, 1]})", "'layers_to_transform' is"},
         BadConfig{"replication", R"({"layer_replication": [[0, 4]]})", "'layer_replication' is"},
         BadConfig{"later_peft", R"({"some_new_key": 3})", "'some_new_key' is 3"},
         BadConfig{"pissa", R"({"init_lora_weights": "pissa_niter_4"})", "changes the base weights"},
-        BadConfig{"pattern", R"({"target_modules": ".*q_proj"})", "is the pattern '.*q_proj'"},
         BadConfig{"no_targets", R"({"target_modules": []})", "'target_modules' is empty"},
         BadConfig{"targets_type", R"({"target_modules": 3})", "'target_modules' must be"},
         BadConfig{"r_zero", R"({"r": 0})", "'r' is 0; expected 1 or more"},
@@ -128,6 +126,39 @@ TEST(LoraConfig, HarmlessKeysOfOtherVersionsAreFine) {
     "init_lora_weights": "gaussian", "exclude_modules": null, "lora_bias": false,
     "trainable_token_indices": null, "loftq_config": {}})");
   EXPECT_EQ(read_lora_config(folder.path()).target_modules, std::vector<std::string>{"q_proj"});
+}
+
+// The config of a small adapter with `patch` in it, next to tensors of layers 0 and 1.
+std::vector<std::string> narrowed_targets(const char* patch) {
+  const TemporaryFolder folder;
+  write_lora_config(folder.path(), small_config());
+  json document = json::parse(base::read_text_file(folder / "adapter_config.json"));
+  document.update(json::parse(patch));
+  folder.write("adapter_config.json", document.dump());
+  write_tensors(folder, adapter_tensors({{"model.layers.0.self_attn.q_proj", 3, 5},
+                                         {"model.layers.1.self_attn.q_proj", 3, 5}},
+                                        2, DType::f32));
+  return read_lora_config(folder.path()).target_modules;
+}
+
+TEST(LoraConfig, WhereTargetsAreNarrowedTheFileSaysWhichModulesThereAre) {
+  const std::vector<std::string> both = {"model.layers.0.self_attn.q_proj",
+                                         "model.layers.1.self_attn.q_proj"};
+  EXPECT_EQ(narrowed_targets(R"({"layers_to_transform": [0, 1, 5]})"), both);
+  EXPECT_EQ(narrowed_targets(R"({"layers_to_transform": [0, 1], "layers_pattern": "layers"})"),
+            both);
+  EXPECT_EQ(narrowed_targets(R"({"exclude_modules": ["v_proj"]})"), both);
+  EXPECT_EQ(narrowed_targets(R"({"exclude_modules": ".*layers.[2-9].*"})"), both);
+  EXPECT_EQ(narrowed_targets(R"({"target_modules": ".*(q|v)_proj"})"), both);
+  EXPECT_EQ(narrowed_targets(R"({"exclude_modules": [], "dropout": 0})"),
+            (std::vector<std::string>{"q_proj", "v_proj"}));
+  const auto refusal = [](const char* patch) {
+    return user_error_of([&] { narrowed_targets(patch); });
+  };
+  EXPECT_TRUE(contains(refusal(R"({"layers_to_transform": 1})"),
+                       "'layers_to_transform' leaves out 'model.layers.0.self_attn.q_proj'"));
+  EXPECT_TRUE(contains(refusal(R"({"exclude_modules": ["q_proj"]})"), "'exclude_modules' leaves"));
+  EXPECT_TRUE(contains(refusal(R"({"layers_to_transform": ["a"]})"), "expected a layer or a list"));
 }
 
 TEST(PeftAdapter, ReadsWhatWasWritten) {

@@ -41,6 +41,22 @@ TEST(Generate, PrintsTheContinuation) {
   EXPECT_EQ(output_of(generate::generate, recipe, false), result["text"].get<std::string>() + "\n");
 }
 
+// Of phi3_long the border lies at 16 positions.
+TEST(Generate, SaysWhereLongropeChangesItsFactors) {
+  const auto said = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"temperature=0", "backend=reference"});
+    const CapturedStream console(stderr);
+    output_of(generate::generate, golden_recipe("phi3_long", std::move(words)), true);
+    return console.text();
+  };
+  const std::string crossing = said({"ids=5 6 7", "max_new_tokens=15"});
+  EXPECT_TRUE(contains(crossing, "longrope: 3 tokens of prompt and up to 15 new ones")) << crossing;
+  EXPECT_TRUE(contains(crossing, "max_new_tokens=14 stays")) << crossing;
+  EXPECT_FALSE(contains(said({"ids=5 6 7", "max_new_tokens=14"}), "longrope"));
+  EXPECT_FALSE(
+      contains(said({"ids=5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3", "max_new_tokens=6"}), "longrope"));
+}
+
 // Every operation of the program that decodes has its line, and the tokens are those of generate.
 TEST(BenchDecode, TimesATokenAndItsOperations) {
   const formats::Recipe recipe = golden_recipe(

@@ -27,6 +27,18 @@ inline nlohmann::ordered_json json_of(const std::string& path) {
   return nlohmann::ordered_json::parse(contents_of(path));
 }
 
+// The tokenizer.json that a variant of pipelines.json describes: one of the small tokenizers with
+// other keys; those of the model that are null are left out.
+inline std::string document_of(const nlohmann::ordered_json& variant) {
+  auto document = json_of(kGoldens + "tiny/" + variant["base"].get<std::string>() + ".json");
+  for (const auto& item : variant["document"].items()) document[item.key()] = item.value();
+  for (const auto& item : variant["model"].items()) {
+    document["model"].erase(item.key());
+    if (!item.value().is_null()) document["model"][item.key()] = item.value();
+  }
+  return document.dump();
+}
+
 // FNV-1a over whole numbers, as in the script.
 class Hash {
  public:

@@ -31,16 +31,24 @@ TEST(Regex, FindsWhatOnigurumaFinds) {
   EXPECT_EQ(matches("^b$", "a\nb\nc"), (Strings{"b"}));
   EXPECT_EQ(matches("\\u4e2d|\\x41|\\x{1F600}", "A\xE4\xB8\xAD\xF0\x9F\x98\x80"),
             (Strings{"A", "\xE4\xB8\xAD", "\xF0\x9F\x98\x80"}));
-  EXPECT_EQ(matches("x*", "axxb"), (Strings{"xx"}));
+  EXPECT_EQ(matches("x*", "axxb"), (Strings{"", "xx", ""}));
+  EXPECT_EQ(matches("(?=[A-Z])", "fooBarBaz"), (Strings{"", ""}));
+  EXPECT_EQ(matches("x*", ""), (Strings{}));
 }
 
 TEST(Regex, ClassesHaveTheirMembersInOniguruma) {
   // The Mongolian vowel separator is no white space, the next line control is.
   EXPECT_EQ(matches("\\s", "\xE1\xA0\x8E\xC2\x85\xE3\x80\x80"),
             (Strings{"\xC2\x85", "\xE3\x80\x80"}));
-  // Superscript two is a word character, circled three is not, a combining accent is.
-  EXPECT_EQ(matches("[\\w]+", "\xC2\xB2 \xE2\x91\xA2 e\xCC\x81_1"),
-            (Strings{"\xC2\xB2", "e\xCC\x81_1"}));
+  // Superscript two is a word character, but not within brackets; circled three is none, a
+  // combining accent is one.
+  const std::string words = "\xC2\xB2 \xE2\x91\xA2 e\xCC\x81_1";
+  EXPECT_EQ(matches("\\w+", words), (Strings{"\xC2\xB2", "e\xCC\x81_1"}));
+  EXPECT_EQ(matches("[\\w]+", words), (Strings{"e\xCC\x81_1"}));
+  EXPECT_EQ(matches("[^\\w\\s]", words), (Strings{"\xC2\xB2", "\xE2\x91\xA2"}));
+  // The ideographic comma is of no script, though it is used in Han.
+  EXPECT_EQ(matches("\\p{Han}+", "\xE4\xB8\xAD\xE3\x80\x81"), (Strings{"\xE4\xB8\xAD"}));
+  EXPECT_EQ(matches("\\p{^L}+|\\p{lu}", "aB-"), (Strings{"B", "-"}));
   EXPECT_EQ(matches("\\W+", "a b"), (Strings{" "}));
 }
 
@@ -54,11 +62,34 @@ TEST(Regex, LiteralIsTakenAsItStands) {
 }
 
 TEST(Regex, RefusesWhatTheEnginesReadDifferently) {
-  for (const char* pattern :
-       {"[a[bc]]", "[a&&b]", "(a)\\1", "(?m:a)", "(?<name>a)", "a(?i)b", "\\p{N}{1,3}+", "\\b",
-        "\\R", "\\xff", "{", "a{x}", "[]a]", "[\\W]", "\\", "\\pL", "\\u12"})
+  for (const char* pattern : {"[a[bc]]",
+                              "[a&&b]",
+                              "(a)\\1",
+                              "(?m:a)",
+                              "(?<name>a)",
+                              "a(?i)b",
+                              "\\p{N}{1,3}+",
+                              "\\b",
+                              "\\R",
+                              "\\xff",
+                              "{",
+                              "a{x}",
+                              "[]a]",
+                              "[\\W]",
+                              "\\",
+                              "\\pL",
+                              "\\u12",
+                              "\\p{Nonsense}",
+                              "(?i:\xC3\x9F)",
+                              "(?i:[\xC3\x9F])",
+                              "(?i:\\u00df)",
+                              "(?i:Ss)",
+                              "(?i:s{2})",
+                              "(?i)fl",
+                              "(?i:\\p{Lu})"})
     EXPECT_NE(message_of<std::invalid_argument>([&] { Regex{std::string(pattern)}; }), "")
         << pattern;
+  EXPECT_EQ(matches("(?i:s)s|\xC3\x9F", "Ss\xC3\x9F"), (Strings{"Ss", "\xC3\x9F"}));
   EXPECT_NE(message_of<std::invalid_argument>([] { Regex{"a("}; }).find("does not compile"),
             std::string::npos);
   const std::string deep(50'000, '(');

@@ -55,10 +55,7 @@ TEST(TextEncoder, GivesTheIdsOfTheWholeInEveryPipeline) {
   const std::string text = long_text(60'000);
   for (const Json& variant : json_of(kGoldens + "tiny/pipelines.json")) {
     SCOPED_TRACE(variant["name"].get<std::string>());
-    Json document = json_of(kGoldens + "tiny/" + variant["base"].get<std::string>() + ".json");
-    for (const auto& item : variant["document"].items()) document[item.key()] = item.value();
-    for (const auto& item : variant["model"].items()) document["model"][item.key()] = item.value();
-    const Tokenizer tokenizer = Tokenizer::from_text(document.dump(), "", "tiny");
+    const Tokenizer tokenizer = Tokenizer::from_text(document_of(variant), "", "tiny");
     const Ids whole = tokenizer.encode(text, false);
     for (const size_t piece : {400UL, 3000UL}) {
       std::string refusal;

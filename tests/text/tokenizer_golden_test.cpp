@@ -15,10 +15,7 @@ std::vector<std::string> texts() {
 }
 
 void expect_pipeline(const Json& variant, const std::vector<std::string>& inputs) {
-  Json document = json_of(kGoldens + "tiny/" + variant["base"].get<std::string>() + ".json");
-  for (const auto& item : variant["document"].items()) document[item.key()] = item.value();
-  for (const auto& item : variant["model"].items()) document["model"][item.key()] = item.value();
-  const Tokenizer tokenizer = Tokenizer::from_text(document.dump(), "", "tiny");
+  const Tokenizer tokenizer = Tokenizer::from_text(document_of(variant), "", "tiny");
 
   Hash all_ids;
   Hash all_texts;

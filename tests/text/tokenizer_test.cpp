@@ -33,6 +33,14 @@ TEST(Tokenizer, MergesTheEarliestPairFirst) {
   EXPECT_EQ(tokenizer.vocabulary_size(), 261);
 }
 
+TEST(Tokenizer, ADropoutOfNothingIsNone) {
+  for (const json& nothing : {json(0), json(0.0), json(nullptr)}) {
+    json document = abc().document();
+    document["model"]["dropout"] = nothing;
+    EXPECT_EQ(Tokenizer::from_text(document.dump(), "", "tiny").encode("abc"), (Ids{258}));
+  }
+}
+
 TEST(Tokenizer, KnowsItsTokens) {
   const Tokenizer tokenizer = abc().make();
   EXPECT_EQ(tokenizer.id_of("abc"), 258);
@@ -98,6 +106,37 @@ TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
   EXPECT_NE(message.find("not valid UTF-8 at byte 2"), std::string::npos) << message;
 }
 
+TEST(Tokenizer, TwoAddedTokensOfOneNormalFormAreRefused) {
+  TinyTokenizer tiny = abc();
+  json document = tiny.document();
+  document["normalizer"] = {{"type", "Lowercase"}};
+  document["added_tokens"][1]["content"] = "<S>";
+  for (json& token : document["added_tokens"]) token["normalized"] = true;
+  const auto message = message_of<UserError>(
+      [&] { Tokenizer::from_text(document.dump(), "", "tiny/tokenizer.json"); });
+  EXPECT_NE(message.find("'<s>' and '<S>' are not supported together"), std::string::npos)
+      << message;
+}
+
+// White space after <r> is taken; a token of white space that lies within it is none of its own.
+TEST(Tokenizer, WhiteSpaceBelongsToOneAddedToken) {
+  TinyTokenizer tiny = abc();
+  tiny.added = {"<r>", "   ", "<l>"};  // 259, 260, 261
+  json document = tiny.document();
+  document["added_tokens"][0]["rstrip"] = true;
+  document["added_tokens"][1]["lstrip"] = true;
+  document["added_tokens"][1]["rstrip"] = true;
+  document["added_tokens"][2]["lstrip"] = true;
+  const Tokenizer tokenizer = Tokenizer::from_text(document.dump(), "", "tiny");
+  EXPECT_EQ(tokenizer.encode("a<r>   b"), (Ids{'a', 259, 'b'}));
+  EXPECT_EQ(tokenizer.encode("a<r>  <l>b"), (Ids{'a', 259, 261, 'b'}));
+  EXPECT_EQ(tokenizer.encode("a    b"), (Ids{'a', 260, 'b'}));
+  document["added_tokens"][1]["rstrip"] = false;
+  const Tokenizer other = Tokenizer::from_text(document.dump(), "", "tiny");
+  EXPECT_NE(message_of<UserError>([&] { other.encode("a<r>    b"); }).find("'   ' (lstrip)"),
+            std::string::npos);
+}
+
 // What each edit of tokenizer.json must be answered with.
 struct Refusal {
   const char* pointer;
@@ -113,12 +152,15 @@ TEST(Tokenizer, NamesWhatItDoesNotSupport) {
                       {"pattern", {{"Regex", "a(?m)"}}},
                       {"behavior", "Isolated"},
                       {"invert", false}};
+  const json two_templates = {
+      {"type", "Sequence"},
+      {"processors", {TinyTokenizer::bos_template(259), TinyTokenizer::bos_template(259)}}};
   json behavior = regex;
   behavior["pattern"] = {{"String", "a"}};
   behavior["behavior"] = "Sideways";
   const std::vector<Refusal> refusals = {
       {"/normalizer", unknown, "normalizer: the normalizer 'Fancy'"},
-      {"/normalizer", {{"type", "Precompiled"}}, "the normalizer 'Precompiled'"},
+      {"/normalizer", {{"type", "Precompiled"}}, "the key 'precompiled_charsmap' is missing"},
       {"/pre_tokenizer", unknown, "pre_tokenizer: the pre-tokenizer 'Fancy'"},
       {"/pre_tokenizer", sequence, "pre_tokenizer.pretokenizers[1]: the pre-tokenizer 'Fancy'"},
       {"/pre_tokenizer", regex, "this kind of group"},
@@ -127,8 +169,9 @@ TEST(Tokenizer, NamesWhatItDoesNotSupport) {
       {"/pre_tokenizer/add_prefix_space", 1, "expected true or false"},
       {"/post_processor", unknown, "the post-processor 'Fancy'"},
       {"/decoder", unknown, "the decoder 'Fancy'"},
-      {"/model/type", "Unigram", "the tokenizer model 'Unigram'"},
-      {"/model/type", "WordPiece", "the tokenizer model 'WordPiece'"},
+      {"/model/type", "Fancy", "the tokenizer model 'Fancy'"},
+      {"/model/type", "Unigram", "model.vocab: expected an array"},
+      {"/model/type", "WordPiece", "model: the key 'merges' is not supported"},
       {"/model/dropout", 0.1, "merge dropout"},
       {"/model/magic", 1, "the key 'magic' is not supported"},
       {"/model/unk_token", "<unk>", "the unk_token '<unk>' is not in the vocabulary"},
@@ -141,6 +184,8 @@ TEST(Tokenizer, NamesWhatItDoesNotSupport) {
       {"/model/vocab/a", 98, "stands there twice"},
       {"/added_tokens/0/id", 7, "'<s>' is declared with the id 7"},
       {"/added_tokens/0/content", "", "an added token is empty"},
+      {"/added_tokens/1/content", "<s>", "the added token '<s>' stands there twice"},
+      {"/post_processor", two_templates, "processors[1]: a post-processor 'TemplateProcessing'"},
       {"/extra", 1, "the key 'extra' is not supported"},
   };
   for (const Refusal& refusal : refusals) {
