@@ -12,6 +12,7 @@
 
 #include "base/console.h"
 #include "base/error.h"
+#include "comm/transport.h"
 
 namespace snug::comm {
 namespace {
@@ -20,16 +21,15 @@ using Clock = LaunchedRanks::Clock;
 
 constexpr std::array kPassedOn{SIGINT, SIGTERM, SIGHUP};
 
-// Ranks that start are looked at more often: which of several ended first is seen so.
+// While ranks start, and may end before they are known; that others end is known at once.
 constexpr auto kStart = std::chrono::seconds(10);
-constexpr timespec kLookAtStart{0, 10'000'000};
-constexpr timespec kLook{0, 200'000'000};
+constexpr auto kLookAtStart = std::chrono::milliseconds(2);
+constexpr auto kLook = std::chrono::milliseconds(200);
 
 sigset_t watched_signals() {
   sigset_t set;
   ::sigemptyset(&set);
   for (const int signal : kPassedOn) ::sigaddset(&set, signal);
-  ::sigaddset(&set, SIGCHLD);
   return set;
 }
 
@@ -49,8 +49,9 @@ sigset_t watched_signals() {
 
 }  // namespace
 
-LaunchSupervisor::LaunchSupervisor(std::vector<std::string> command, std::chrono::seconds patience)
-    : command_(std::move(command)), patience_(patience) {}
+LaunchSupervisor::LaunchSupervisor(std::vector<std::string> command, int ranks,
+                                   std::chrono::seconds patience)
+    : command_(std::move(command)), ranks_(ranks), patience_(patience) {}
 
 int LaunchSupervisor::run() {
   start();
@@ -58,17 +59,18 @@ int LaunchSupervisor::run() {
   const auto begin = Clock::now();
   int status = 0;
   while (true) {
-    wait_for_signal(Clock::now() - begin < kStart ? kLookAtStart : kLook);
+    const bool is_start = std::ssize(ranks.seen()) < ranks_ && Clock::now() - begin < kStart;
+    ranks.wait(is_start ? kLookAtStart : kLook);
     // Before mpirun is waited for, so that ranks it left behind are still known as its own.
     look_after(ranks);
+    pass_on_signals();
     const pid_t ended = ::waitpid(launcher_, &status, WNOHANG);
     if (ended == launcher_) break;
   }
   const int code = exit_code(status);
   // mpirun does not always say which rank it was.
-  if (code > 128 && signal_ == 0 && !killed_ && ranks.first_ended())
-    base::say("snug: error: rank {} is gone: its process {} ended first, with exit code {} of all",
-              ranks.first_ended()->rank, ranks.first_ended()->process, code);
+  if (code > 128 && signal_ == 0 && !killed_)
+    base::say("snug: error: {}; mpirun ended with exit code {}", who_is_gone(ranks), code);
   return code;
 }
 
@@ -86,24 +88,36 @@ void LaunchSupervisor::start() {
     base::throw_user_error("{} cannot be started: {}", command_[0], std::strerror(errno));
 }
 
-void LaunchSupervisor::wait_for_signal(const timespec& time) {
+void LaunchSupervisor::pass_on_signals() {
   const sigset_t watched = watched_signals();
-  const int signal = ::sigtimedwait(&watched, nullptr, &time);
-  if (signal < 0 || signal == SIGCHLD) return;
-  if (signal_ == 0) signal_ = signal;
-  ::kill(launcher_, signal);
+  constexpr timespec kNow{0, 0};
+  while (true) {
+    const int signal = ::sigtimedwait(&watched, nullptr, &kNow);
+    if (signal < 0) return;
+    if (signal_ == 0) signal_ = signal;
+    ::kill(launcher_, signal);
+  }
 }
 
 void LaunchSupervisor::look_after(LaunchedRanks& ranks) {
   ranks.look();
   const auto& ended = ranks.first_ended();
   if (killed_ || !ended || Clock::now() - ended->seen < patience_) return;
-  base::say(
-      "snug: error: rank {} is gone: its process {} ended, and mpirun did not end the job within "
-      "{} s; all ranks are ended now",
-      ended->rank, ended->process, patience_.count());
+  base::say("snug: error: {}, and mpirun did not end the job within {} s; all ranks are ended now",
+            who_is_gone(ranks), patience_.count());
   ranks.kill_all();
   killed_ = true;
+}
+
+// mpirun starts all before it ends any, so one that nobody saw is the one that ended first.
+std::string LaunchSupervisor::who_is_gone(const LaunchedRanks& ranks) const {
+  std::vector<int> unseen;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (!ranks.seen().contains(rank)) unseen.push_back(rank);
+  if (!unseen.empty()) return rank_list(unseen) + " ended while the ranks were being started";
+  if (!ranks.first_ended()) return "mpirun ended before its ranks";
+  return fmt::format("rank {} is gone: its process {} ended first", ranks.first_ended()->rank,
+                     ranks.first_ended()->process);
 }
 
 int LaunchSupervisor::exit_code(int status) const {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/types.h>
-#include <time.h>
 
 #include <chrono>
 #include <string>
@@ -14,23 +13,24 @@ namespace snug::comm {
 
 class LaunchSupervisor {
  public:
-  // `command`: mpirun with its arguments; ended where it goes on for longer than `patience` after
-  // a rank ended.
-  LaunchSupervisor(std::vector<std::string> command, std::chrono::seconds patience);
+  // `command`: mpirun with its arguments, which starts so many ranks; ended where it goes on for
+  // longer than `patience` after a rank ended.
+  LaunchSupervisor(std::vector<std::string> command, int ranks, std::chrono::seconds patience);
 
   // The exit code: mpirun's, or 128 + the first signal that was passed on where the job did not end
-  // well after it, or 128 + the signal that ended mpirun. Once in a process: SIGINT, SIGTERM,
-  // SIGHUP and SIGCHLD stay blocked. Throws UserError where mpirun cannot be started.
+  // well after it, or 128 + the signal that ended mpirun. Once in a process: SIGINT, SIGTERM
+  // and SIGHUP stay blocked. Throws UserError where mpirun cannot be started.
   int run();
 
  private:
   void start();
-  // Passes it on where it asks to end.
-  void wait_for_signal(const timespec& time);
+  void pass_on_signals();
   void look_after(LaunchedRanks& ranks);
+  std::string who_is_gone(const LaunchedRanks& ranks) const;
   int exit_code(int status) const;
 
   std::vector<std::string> command_;
+  const int ranks_;
   const std::chrono::seconds patience_;
   pid_t launcher_ = 0;
   int signal_ = 0;       // that was passed on first

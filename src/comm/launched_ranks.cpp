@@ -1,15 +1,17 @@
 #include "comm/launched_ranks.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
-#include <vector>
 
 namespace snug::comm {
 namespace {
@@ -68,38 +70,63 @@ std::optional<int> rank_of(pid_t process) {
 
 }  // namespace
 
+LaunchedRanks::~LaunchedRanks() {
+  for (const auto& [rank, process] : running_) ::close(process.descriptor);
+}
+
 void LaunchedRanks::look() {
+  note_ended();
+  note_new();
+}
+
+void LaunchedRanks::note_ended() {
+  std::vector<Ended> zombies, gone;
   for (auto entry = running_.begin(); entry != running_.end();) {
-    const State state = state_of(entry->second);
+    const auto& [rank, process] = *entry;
+    const State state = state_of(process.process);
     if (!has_ended(state) && state.parent == launcher_) {
       ++entry;
       continue;
     }
-    if (!first_ended_) first_ended_ = Ended{entry->first, entry->second, Clock::now()};
+    (state.letter == 'Z' ? zombies : gone).push_back({rank, process.process, Clock::now()});
+    ::close(process.descriptor);
     entry = running_.erase(entry);
   }
-  for (const pid_t child : children_of(launcher_))
-    if (!has_ended(state_of(child)))
-      if (const auto rank = rank_of(child)) {
-        running_[*rank] = child;
-        any_seen_ = true;
-      }
+  for (const auto& ended : {gone, zombies})
+    if (!first_ended_ && !ended.empty()) first_ended_ = ended.front();
 }
 
-bool LaunchedRanks::all_ended() const { return any_seen_ && running_.empty(); }
+void LaunchedRanks::note_new() {
+  for (const pid_t child : children_of(launcher_)) {
+    const auto is_known = [&](const auto& entry) { return entry.second.process == child; };
+    if (std::ranges::any_of(running_, is_known) || has_ended(state_of(child))) continue;
+    const auto rank = rank_of(child);
+    if (!rank) continue;
+    const long descriptor = ::syscall(SYS_pidfd_open, child, 0);
+    running_[*rank] = {child, static_cast<int>(descriptor)};
+    seen_.insert(*rank);
+  }
+}
+
+bool LaunchedRanks::wait(std::chrono::milliseconds time, int descriptor) const {
+  std::vector<struct pollfd> polled{{descriptor, POLLIN, 0}};
+  for (const auto& [rank, process] : running_) polled.push_back({process.descriptor, POLLIN, 0});
+  ::poll(polled.data(), polled.size(), static_cast<int>(time.count()));
+  return polled.front().revents != 0;
+}
 
 bool LaunchedRanks::launcher_is_there() const { return !has_ended(state_of(launcher_)); }
 
-std::map<int, pid_t> LaunchedRanks::stopped() const {
-  std::map<int, pid_t> stopped;
+std::vector<int> LaunchedRanks::stopped() const {
+  std::vector<int> stopped;
   for (const auto& [rank, process] : running_)
-    if (state_of(process).letter == 'T') stopped[rank] = process;
+    if (state_of(process.process).letter == 'T') stopped.push_back(rank);
   return stopped;
 }
 
 void LaunchedRanks::kill_all() const {
   for (const auto& [rank, process] : running_)
-    if (state_of(process).parent == launcher_) ::kill(process, SIGKILL);
+    if (state_of(process.process).parent == launcher_) ::kill(process.process, SIGKILL);
   ::kill(launcher_, SIGKILL);
 }
 

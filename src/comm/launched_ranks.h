@@ -1,6 +1,6 @@
 // The ranks that a launcher (Open MPI's mpirun or its daemon) started on this machine, as /proc
-// shows them: its child processes that have the number of a rank in their environments. Which of
-// them ended first is known only to who looks often enough. Used by one thread.
+// shows them: its child processes that have the number of a rank in their environments. Used by one
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -8,6 +8,8 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
+#include <vector>
 
 namespace snug::comm {
 
@@ -24,26 +26,42 @@ class LaunchedRanks {
   };
 
   explicit LaunchedRanks(pid_t launcher) : launcher_(launcher) {}
+  ~LaunchedRanks();
+  LaunchedRanks(const LaunchedRanks&) = delete;
+  LaunchedRanks& operator=(const LaunchedRanks&) = delete;
 
   // Notes who is new and who has ended since the last call.
   void look();
+  // Returns after this time, or as soon as one that look() noted ends or `descriptor` (-1: none)
+  // can be read; whether it can. look() right after it sees who ended first: the launcher ends the
+  // others within a millisecond.
+  bool wait(std::chrono::milliseconds time, int descriptor = -1) const;
 
-  // The first that was seen to have ended. Of several that ended between two looks, the one with
-  // the least number.
+  // The first that was seen to have ended. Of several between two looks, one that the launcher
+  // has asked about already, since it asks before it ends others.
   const std::optional<Ended>& first_ended() const { return first_ended_; }
+  // Those that were seen so far.
+  const std::set<int>& seen() const { return seen_; }
   // Whether some were seen, and all of those have ended.
-  bool all_ended() const;
+  bool all_ended() const { return !seen_.empty() && running_.empty(); }
   bool launcher_is_there() const;
   // The numbers of those that are stopped (SIGSTOP).
-  std::map<int, pid_t> stopped() const;
+  std::vector<int> stopped() const;
 
   // SIGKILL to those that run, then to the launcher.
   void kill_all() const;
 
  private:
+  struct Process {
+    pid_t process = 0;
+    int descriptor = -1;  // can be read when it has ended; -1 where the system has none
+  };
+  void note_ended();
+  void note_new();
+
   const pid_t launcher_;
-  std::map<int, pid_t> running_;
-  bool any_seen_ = false;
+  std::map<int, Process> running_;
+  std::set<int> seen_;
   std::optional<Ended> first_ended_;
 };
 

@@ -90,7 +90,7 @@ void launch_ranks(int ranks, const std::vector<std::string>& arguments) {
   const LaunchCommand command =
       launch_command(ranks, program, arguments, environment(), geteuid() == 0);
   for (const auto& [name, value] : command.added) setenv(name.c_str(), value.c_str(), 1);
-  std::exit(LaunchSupervisor(command.arguments, patience()).run());
+  std::exit(LaunchSupervisor(command.arguments, ranks, patience()).run());
 }
 
 }  // namespace snug::comm

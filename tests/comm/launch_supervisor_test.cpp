@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A shell's program stands for mpirun. Its words $1 is a file that is there once it is ready.
+// A shell's program stands for mpirun. Its word $1 is a file that is there once it is ready.
 class Supervised {
  public:
   explicit Supervised(const std::string& program) {
@@ -25,8 +25,8 @@ class Supervised {
     process_ = ::fork();
     if (process_ != 0) return;
     std::freopen(errors.c_str(), "w", stderr);
-    ::_exit(
-        LaunchSupervisor({"/bin/sh", "-c", program, "sh", ready}, std::chrono::seconds(1)).run());
+    ::_exit(LaunchSupervisor({"/bin/sh", "-c", program, "sh", ready}, 2, std::chrono::seconds(1))
+                .run());
   }
 
   void wait_until_ready() const {
@@ -89,10 +89,15 @@ TEST(LaunchSupervisor, EndsRanksThatTheLauncherLeaves) {
 // mpirun ends the others, and does not always say whose end it was.
 TEST(LaunchSupervisor, NamesTheRankThatEndedFirst) {
   const Supervised ends(
-      "OMPI_COMM_WORLD_RANK=3 sh -c 'sleep 0.3; kill -KILL $$' & sleep 0.6; exit 137");
+      "OMPI_COMM_WORLD_RANK=0 sleep 60 & other=$!; "
+      "OMPI_COMM_WORLD_RANK=1 sh -c 'sleep 0.3; kill -KILL $$' & wait $!; kill $other; exit 137");
   EXPECT_EQ(ends.exit_code(), 137);
   const std::string errors = ends.text_of("errors");
-  EXPECT_NE(errors.find("error: rank 3 is gone: its process "), std::string::npos) << errors;
+  EXPECT_NE(errors.find("error: rank 1 is gone: its process "), std::string::npos) << errors;
+  const Supervised early("OMPI_COMM_WORLD_RANK=1 sleep 60 & sleep 0.3; kill $!; exit 137");
+  EXPECT_EQ(early.exit_code(), 137);
+  EXPECT_NE(early.text_of("errors").find("error: rank 0 ended while the ranks were being started"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = LaunchedRanks::Clock;
 
-constexpr int kLookMs = 50;
+constexpr auto kLook = std::chrono::milliseconds(50);
 // Guards of a machine act one after the other, so that the first one's error stands alone.
 constexpr auto kTurn = std::chrono::milliseconds(200);
 
@@ -53,12 +53,12 @@ class Guard {
  private:
   // Returns at once where there is news, else after a while; where the rank runs, not before.
   void listen() {
-    if (phase_ == Phase::gone) {
-      ::poll(nullptr, 0, kLookMs);
+    if (phase_ == Phase::runs) {
+      struct pollfd news = {STDIN_FILENO, POLLIN, 0};
+      if (::poll(&news, 1, -1) <= 0) return;
+    } else if (!ranks_.wait(kLook, phase_ == Phase::gone ? -1 : STDIN_FILENO)) {
       return;
     }
-    struct pollfd news = {STDIN_FILENO, POLLIN, 0};
-    if (::poll(&news, 1, phase_ == Phase::runs ? -1 : kLookMs) <= 0) return;
     char letter = 0;
     const ssize_t count = ::read(STDIN_FILENO, &letter, 1);
     if (count < 0 && errno == EINTR) return;
@@ -72,8 +72,7 @@ class Guard {
     if (std::chrono::duration<double>(Clock::now() - since_).count() < timeout_seconds_) return;
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%g", timeout_seconds_);
-    std::vector<int> stopped;
-    for (const auto& [rank, process] : ranks_.stopped()) stopped.push_back(rank);
+    const std::vector<int> stopped = ranks_.stopped();
     const std::string why =
         stopped.empty() ? "" : " (stopped by a signal: " + rank_list(stopped) + ")";
     say("rank " + std::to_string(rank_) + ": MPI did not " +
@@ -117,7 +116,7 @@ class Guard {
 
 // Of the rank's descriptors only the socket is left: the launcher waits until nobody can write to a
 // rank's standard streams. In a session of its own, no signal to the rank's group reaches it.
-[[noreturn]] void run_guard(Guard guard, int socket) {
+[[noreturn]] void run_guard(Guard& guard, int socket) {
   ::prctl(PR_SET_NAME, GuardProcess::kName);
   ::setsid();
   ::dup2(socket, STDIN_FILENO);
@@ -135,8 +134,10 @@ GuardProcess::GuardProcess(double timeout_seconds, std::chrono::milliseconds pat
   const int rank = std::atoi(std::getenv(kOpenMpiRank));
   const pid_t rank_process = ::getpid();
   process_ = ::fork();
-  if (process_ == 0)
-    run_guard(Guard(launcher, rank_process, rank, timeout_seconds, patience), ends[0]);
+  if (process_ == 0) {
+    Guard guard(launcher, rank_process, rank, timeout_seconds, patience);
+    run_guard(guard, ends[0]);
+  }
   ::close(ends[0]);
   socket_ = ends[1];
 }
