@@ -193,7 +193,7 @@ class Sharder {
       scatter.attributes = of_group(
           RankGroup::shards, ReduceScatter{.in_place = true, .sent_bf16 = options_.sent_bf16});
       scatter.updates = scattered_in_place_;
-      begin(std::move(scatter), std::exchange(scattered_in_place_, {}), place);
+      begin(std::move(scatter), std::exchange(scattered_in_place_, {}), place, false);
     }
     if (!summed_.empty()) begin_sum(RankGroup::all, std::exchange(summed_, {}), place);
   }
