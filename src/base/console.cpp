@@ -118,6 +118,12 @@ void say_line(std::string_view line) noexcept {
   write_line_to_stderr(target, line);
 }
 
+void log_line(std::string_view line) noexcept {
+  Console& target = console();
+  const std::lock_guard lock(target.mutex);
+  write_to_log(target, line);
+}
+
 void leave_console_to_others() noexcept {
   Console& target = console();
   const std::lock_guard lock(target.mutex);

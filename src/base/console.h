@@ -24,6 +24,9 @@ void write_to_console(std::string_view text) noexcept;
 // Writes a line, without its end, to standard error and to the log.
 void say_line(std::string_view line) noexcept;
 
+// Writes it to the log alone: to what another process says on standard error.
+void log_line(std::string_view line) noexcept;
+
 template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   say_line(fmt::format(format, std::forward<Args>(args)...));

@@ -96,6 +96,7 @@ int run(int argc, const char* const* argv) {
     Request request = make_request(entry.words, entry.json);
     request.keys = entry.verb->keys;
     require_keys_of(*entry.verb, request);
+    require_launch_of(*entry.verb);
     return entry.verb->run(request);
   }
   return 0;

@@ -7,6 +7,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "cli/input_paths.h"
+#include "comm/self_launch.h"
 #include "formats/recipe_keys.h"
 
 namespace snug::cli {
@@ -43,11 +44,24 @@ void set_file(Request& request, const std::string& word) {
   request.recipe_file = word;
 }
 
+// Of the processes that were started with the same words one speaks: the one that launched the
+// others, or the first.
+bool is_for_others_to_say() {
+  const comm::Variables variables = comm::environment();
+  if (comm::is_self_launched(variables)) return true;
+  try {
+    return comm::read_launch(variables).rank > 0;
+  } catch (const base::UserError&) {
+    return false;  // said by the verbs that run on ranks
+  }
+}
+
 }  // namespace
 
 formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing) const {
   formats::Recipe recipe = formats::load_recipe(recipe_file, overrides);
-  for (const std::string& note : recipe.notes) base::say_line(note);
+  const auto say = is_for_others_to_say() ? base::log_line : base::say_line;
+  for (const std::string& note : recipe.notes) say(note);
   find_inputs(recipe, keys, may_be_missing);
   return recipe;
 }

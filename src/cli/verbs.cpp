@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "comm/launch.h"
 #include "formats/recipe_keys.h"
 #ifdef SNUG_WITH_BENCH
 #include "bench/calibrate.h"
@@ -70,6 +71,7 @@ std::vector<VerbEntry> make_table() {
       Verb::plan, plan));
   table.push_back(
       with_recipe("train", "run a job in the memory that was planned", Verb::train, train));
+  table.back().runs_on_ranks = true;
 #ifdef SNUG_WITH_GENERATE
   table.push_back(with_recipe("generate", "continue a prompt", Verb::generate, generate));
   table.push_back(
@@ -110,6 +112,7 @@ std::vector<VerbEntry> make_table() {
   table.push_back(with_recipe("bench links",
                               "how fast the ranks of a job send each other what steps do",
                               Verb::train, links));
+  table.back().runs_on_ranks = true;
   table.push_back(
       with_recipe("bench step", "where the time of a job's training step goes", Verb::train, step));
 #ifdef SNUG_WITH_GENERATE
@@ -154,6 +157,24 @@ void require_keys_of(const VerbEntry& verb, const Request& request) {
     base::throw_user_error("'{}' means nothing to snug {}; it is a key of: {}", word, verb.name,
                            verbs_with(key->name));
   }
+}
+
+void require_launch_of(const VerbEntry& verb) {
+  if (verb.runs_on_ranks) return;
+  const comm::Variables variables = comm::environment();
+  comm::Launch launch;
+  try {
+    launch = comm::read_launch(variables);
+  } catch (const base::UserError&) {
+    return;  // variables that mean nothing to this verb
+  }
+  const bool is_left_over =
+      launch.launcher == comm::Launcher::torchrun && !comm::is_of_torchrun(variables);
+  if (launch.size == 1 || is_left_over) return;
+  base::throw_user_error(
+      "snug {} runs as one process, but a launcher ({}) started {} of it; start it alone, without "
+      "a launcher",
+      verb.name, base::word_of(launch.launcher), launch.size);
 }
 
 }  // namespace snug::cli

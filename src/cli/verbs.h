@@ -25,6 +25,7 @@ struct VerbEntry {
   std::string help;
   // The exit code; 0 when all went well. Throws UserError.
   int (*run)(const Request& request);
+  bool runs_on_ranks = false;  // as several processes that know of each other
 };
 
 // In the order in which a user meets them.
@@ -33,6 +34,9 @@ std::span<const VerbEntry> verbs();
 // Throws UserError for a key on the command line that the verb has no use for, naming the verbs
 // that have. Unknown keys are left to the recipe's reader, which names the nearest.
 void require_keys_of(const VerbEntry& verb, const Request& request);
+
+// Throws UserError where a launcher started several processes of a verb that runs as one.
+void require_launch_of(const VerbEntry& verb);
 
 int plan(const Request& request);
 int train(const Request& request);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <tuple>
 
 #include "base/error.h"
 #include "comm/host_communicator.h"
@@ -46,7 +47,9 @@ int number(const std::string& name, const std::string& text, int least) {
 int required(const Variables& variables, const char* name, const char* present, int least) {
   const auto found = variables.find(name);
   if (found == variables.end())
-    base::throw_user_error("The environment has {} and no {}: a launcher sets both", present, name);
+    base::throw_user_error(
+        "The environment has {} and no {}: a launcher sets both; where none did, unset it", present,
+        name);
   return number(name, found->second, least);
 }
 
@@ -123,21 +126,51 @@ void check_local(const Launch& launch, const Names& names) {
                            names.local_size, launch.local_size, names.size, launch.size);
 }
 
+Launch read_checked(const Variables& variables, const Names& names) {
+  const Launch launch =
+      names.launcher == Launcher::slurm ? read_slurm(variables) : read(variables, names);
+  check_local(launch, names);
+  return launch;
+}
+
+bool has_any(const Variables& variables, const Names& names) {
+  return has(variables, names.rank) || has(variables, names.size);
+}
+
+// Torch's names next to those of the launcher that counts: the same numbers, which scripts set, or
+// those of a single process.
+void check_left_over(const Variables& variables, const Names& names, const Launch& launch) {
+  const auto differs = [&](const char* name, int value) {
+    const auto found = variables.find(name);
+    return found != variables.end() && found->second != std::to_string(value);
+  };
+  const auto size = variables.find(kTorchrun.size);
+  if (size != variables.end() && size->second == "1") return;
+  for (const auto& [name, other, value] : {std::tuple{kTorchrun.rank, names.rank, launch.rank},
+                                           std::tuple{kTorchrun.size, names.size, launch.size}})
+    if (differs(name, value))
+      base::throw_user_error(
+          "The environment has {}={} as torchrun sets it, and {}={} of {}: they contradict each "
+          "other. Unset what is left over: env -u RANK -u WORLD_SIZE ...",
+          name, variables.at(name), other, value, base::word_of(names.launcher));
+}
+
 }  // namespace
 
+bool is_of_torchrun(const Variables& variables) { return has(variables, "TORCHELASTIC_RUN_ID"); }
+
 Launch read_launch(const Variables& variables) {
-  for (const Names& names : {kTorchrun, kOpenMpi, kMpich}) {
-    if (!has(variables, names.rank) && !has(variables, names.size)) continue;
-    const Launch launch = read(variables, names);
-    check_local(launch, names);
+  const bool has_torch_names = has_any(variables, kTorchrun);
+  if (has_torch_names && is_of_torchrun(variables)) return read_checked(variables, kTorchrun);
+  for (const Names& names : {kOpenMpi, kMpich, kSlurm}) {
+    const bool is_step = has(variables, "SLURM_STEP_ID") && has(variables, kSlurm.size);
+    if (names.launcher == Launcher::slurm ? !is_step : !has_any(variables, names)) continue;
+    const Launch launch = read_checked(variables, names);
+    check_left_over(variables, names, launch);
     return launch;
   }
-  const bool in_step = has(variables, "SLURM_STEP_ID") && has(variables, kSlurm.size);
-  if (in_step) {
-    const Launch launch = read_slurm(variables);
-    check_local(launch, kSlurm);
-    return launch;
-  }
+  if (has_torch_names)
+    if (const Launch launch = read_checked(variables, kTorchrun); launch.size > 1) return launch;
   if (has(variables, "SLURM_JOB_ID") || has(variables, "SLURM_NTASKS")) check_step(variables);
   return {};
 }
@@ -159,7 +192,8 @@ std::unique_ptr<Communicator> connect(const Launch& launch, const ConnectOptions
     case Launcher::torchrun:
       base::throw_user_error(
           "torchrun started this process, and its ranks have no way to reach each other on this "
-          "device. Start them with MPI: mpirun -n {} snug ..., or srun.",
+          "device. Start them with MPI: mpirun -n {} snug ..., or srun. If torchrun did not, RANK "
+          "and WORLD_SIZE are left over: env -u RANK -u WORLD_SIZE snug ...",
           launch.size);
     case Launcher::openmpi:
     case Launcher::mpich:

@@ -35,9 +35,13 @@ struct Launch {
 using Variables = std::map<std::string, std::string>;
 
 // torchrun counts before Open MPI, MPICH and Slurm, since each may run inside of those that follow.
-// Throws UserError where variables are missing, are no numbers or contradict each other, and in a
-// Slurm job of several tasks whose processes srun did not start.
+// RANK and WORLD_SIZE are set by images and scripts too, so without TORCHELASTIC_RUN_ID they count
+// only where no other launcher is, and WORLD_SIZE=1 is a single process. Throws UserError where
+// variables are missing, are no numbers or contradict each other, and in a Slurm job of several
+// tasks whose processes srun did not start.
 Launch read_launch(const Variables& variables);
+// Whether torchrun itself started this process.
+bool is_of_torchrun(const Variables& variables);
 // Of this process.
 Variables environment();
 

@@ -2,13 +2,14 @@
 
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <sstream>
 
 #include "base/error.h"
+#include "comm/launch_supervisor.h"
 
 namespace snug::comm {
 namespace {
@@ -16,6 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLaunched = "SNUG_LAUNCHED";
+
+// mpirun's own time for ranks that it asked to end, in seconds; it waits so long twice.
+constexpr const char* kKillTime = "OMPI_MCA_odls_base_sigkill_timeout";
+constexpr int kKillSeconds = 4;
 
 // The name of Debian's alternatives comes first, since options are those of Open MPI.
 constexpr const char* kLaunchers[] = {"mpirun.openmpi", "mpirun"};
@@ -41,6 +46,13 @@ void check_not_launched(const Variables& variables) {
       kLaunched);
 }
 
+// What mpirun may take to end the job where a rank has ended, and a second.
+std::chrono::seconds patience() {
+  const char* text = std::getenv(kKillTime);
+  const int seconds = text == nullptr ? kKillSeconds : std::atoi(text);
+  return std::chrono::seconds(2 * std::max(seconds, 0) + 1);
+}
+
 }  // namespace
 
 LaunchCommand launch_command(int ranks, const std::string& program,
@@ -62,8 +74,8 @@ LaunchCommand launch_command(int ranks, const std::string& program,
   command.added.emplace(kLaunched, "1");
   // Ranks that are asked to end write a checkpoint first. By itself mpirun kills them after 1 s. It
   // waits twice as long where a rank died and the others must end.
-  constexpr const char* kPatience = "OMPI_MCA_odls_base_sigkill_timeout";
-  if (!variables.contains(kPatience)) command.added.emplace(kPatience, "4");
+  if (!variables.contains(kKillTime))
+    command.added.emplace(kKillTime, std::to_string(kKillSeconds));
   if (root) {
     command.added.emplace("OMPI_ALLOW_RUN_AS_ROOT", "1");
     command.added.emplace("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -71,15 +83,14 @@ LaunchCommand launch_command(int ranks, const std::string& program,
   return command;
 }
 
+bool is_self_launched(const Variables& variables) { return variables.contains(kLaunched); }
+
 void launch_ranks(int ranks, const std::vector<std::string>& arguments) {
   const std::string program = fs::read_symlink("/proc/self/exe").string();
-  LaunchCommand command = launch_command(ranks, program, arguments, environment(), geteuid() == 0);
+  const LaunchCommand command =
+      launch_command(ranks, program, arguments, environment(), geteuid() == 0);
   for (const auto& [name, value] : command.added) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> pointers;
-  for (std::string& argument : command.arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  execv(pointers[0], pointers.data());
-  base::throw_user_error("{} cannot be started: {}", command.arguments[0], std::strerror(errno));
+  std::exit(LaunchSupervisor(command.arguments, ranks, patience()).run());
 }
 
 }  // namespace snug::comm

@@ -1,5 +1,5 @@
-// A process that nothing launched starts the ranks of a job on this machine: it becomes mpirun,
-// which runs the same command once for each.
+// A process that nothing launched starts the ranks of a job on this machine: it starts mpirun,
+// which runs the same command once for each, and sees to the end of all of them.
 #pragma once
 
 #include <map>
@@ -21,7 +21,13 @@ LaunchCommand launch_command(int ranks, const std::string& program,
                              const std::vector<std::string>& arguments, const Variables& variables,
                              bool root);
 
-// Replaces this process. `arguments` are those of this program without its name.
+// Whether a process that launch_ranks() supervises started this one as a rank.
+bool is_self_launched(const Variables& variables);
+
+// Runs the ranks and ends this process as they ended: with mpirun's exit code, or 128 + the number
+// of a signal (SIGINT, SIGTERM, SIGHUP) that asked this process, and so them, to end. Where a rank
+// has ended and mpirun does not end the others, all are killed, with an error that names it.
+// `arguments` are those of this program without its name.
 [[noreturn]] void launch_ranks(int ranks, const std::vector<std::string>& arguments);
 
 }  // namespace snug::comm

@@ -1,9 +1,15 @@
 #include "train/run_folder.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/console.h"
@@ -156,6 +162,44 @@ RunFolder from_text(const std::string& text) {
   return folder;
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown machine";
+}
+
+// When the file was written; 0 where it is not there.
+int64_t written_at(const fs::path& path) {
+  struct stat found = {};
+  return ::stat(path.c_str(), &found) == 0 ? int64_t{found.st_mtim.tv_sec} : 0;
+}
+
+// Shared file systems may show a new file late, and keep other fractions of its time.
+bool appears(const fs::path& path, int64_t written) {
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    if (std::abs(written_at(path) - written) <= 1) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
+}
+
+// Every rank writes its part of a checkpoint next to those of the others. The recipe that the first
+// has just written tells whether they see the same folder.
+void require_same_folder(const RunFolder& folder, const runtime::Ranks& ranks) {
+  if (ranks.size() == 1) return;
+  const fs::path recipe = folder.path / RunFolder::kRecipe;
+  const std::string own = fmt::format("{} on {}", fs::absolute(folder.path).string(), host_name());
+  const std::string first = ranks.of_first(own);
+  const int64_t written = std::stoll(ranks.of_first(std::to_string(written_at(recipe))));
+  ranks.on_all([&] {
+    if (appears(recipe, written)) return;
+    base::throw_user_error(
+        "output_dir of rank {} is {}, which is not the folder that rank 0 made, {}; all ranks need "
+        "to see the same one: choose it on a file system that all machines share",
+        ranks.rank(), own, first);
+  });
+}
+
 }  // namespace
 
 RunFolder open_run_folder(const formats::Recipe& recipe, const runtime::Ranks& ranks) {
@@ -168,7 +212,7 @@ RunFolder open_run_folder(const formats::Recipe& recipe, const runtime::Ranks& r
 void create_run_folder(RunFolder& folder, const formats::Recipe& recipe,
                        const runtime::Ranks& ranks) {
   if (!ranks.is_first()) {
-    ranks.wait_for_all();
+    require_same_folder(folder, ranks);
     base::keep_log(folder.path / RunFolder::rank_log(ranks.rank()));
     return;
   }
@@ -187,7 +231,7 @@ void create_run_folder(RunFolder& folder, const formats::Recipe& recipe,
   folder.lock->watch(kRunMark);
   base::keep_log(folder.path / RunFolder::kLog);
   base::write_file_atomically(folder.path / RunFolder::kRecipe, formats::to_yaml(recipe));
-  ranks.wait_for_all();
+  require_same_folder(folder, ranks);
 }
 
 RunFolder open_refuge(const RunFolder& lost, const formats::Recipe& recipe) {

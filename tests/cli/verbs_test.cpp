@@ -43,6 +43,28 @@ class Verbs : public ::testing::Test {
 std::unique_ptr<testing::TemporaryFolder> Verbs::folder_;
 BinaryRun Verbs::base_;
 
+TEST_F(Verbs, ThoseThatRunAloneRefuseALaunchOfSeveral) {
+  const auto run_in = [](const std::string& variables, const std::string& words) {
+    return run_program(joined(joined({"/usr/bin/env"}, words_of(variables)),
+                              joined({SNUG_BINARY}, words_of(words))));
+  };
+  const std::string mpi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2";
+  for (const std::string& words :
+       {"generate prompt=a " + model(), "score prompt=a " + model(), "plan " + model(),
+        "quantize output_dir=" + path("quantized") + " " + model(), std::string("models"),
+        "bench step " + model()}) {
+    const BinaryRun run = run_in(mpi, words);
+    EXPECT_EQ(run.exit_code, 2) << words << run.output();
+    EXPECT_TRUE(contains(run.err, "runs as one process, but a launcher (openmpi) started 2"))
+        << words << run.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("quantized")));
+  EXPECT_EQ(run_in("RANK=1 WORLD_SIZE=2 TORCHELASTIC_RUN_ID=1", "models").exit_code, 2);
+  for (const char* variables :
+       {"RANK=1 WORLD_SIZE=2", "RANK=1", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1"})
+    EXPECT_EQ(run_in(variables, "models").exit_code, 0) << variables;
+}
+
 TEST_F(Verbs, TrainWritesTheRunFolder) {
   for (const char* name : {"recipe.yaml", "plan.json", "measured.json", "metrics.jsonl",
                            "model/config.json", "model/tokenizer.json", "model/model.safetensors"})

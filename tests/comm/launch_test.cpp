@@ -67,8 +67,24 @@ TEST(Launch, EachLauncherIsUnderstood) {
 TEST(Launch, TheInnerLauncherCounts) {
   Variables all = with(with(kSlurm, {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}}), kOpenMpi);
   expect_launch(all, Launcher::openmpi, 3, 6, 0, 3);
-  expect_launch(with(all, kTorchrun), Launcher::torchrun, 5, 8, 1, 4);
+  expect_launch(with(with(all, kTorchrun), {{"TORCHELASTIC_RUN_ID", "none"}}), Launcher::torchrun,
+                5, 8, 1, 4);
   expect_launch(with(kSlurm, {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}}), Launcher::mpich, 2, 4, 2, 3);
+}
+
+// Images and scripts set torch's names too.
+TEST(Launch, TorchsVariablesMayBeLeftOver) {
+  expect_launch({{"RANK", "0"}, {"WORLD_SIZE", "1"}}, Launcher::none, 0, 1, 0, 1);
+  expect_launch(with(kOpenMpi, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}), Launcher::openmpi, 3, 6, 0,
+                3);
+  expect_launch(with(kOpenMpi, {{"RANK", "3"}, {"WORLD_SIZE", "6"}}), Launcher::openmpi, 3, 6, 0,
+                3);
+  expect_error(with(kOpenMpi, {{"RANK", "0"}, {"WORLD_SIZE", "6"}}),
+               {"RANK=0", "OMPI_COMM_WORLD_RANK=3", "openmpi", "env -u RANK -u WORLD_SIZE"});
+  expect_error(with(kOpenMpi, {{"WORLD_SIZE", "8"}}),
+               {"WORLD_SIZE=8", "OMPI_COMM_WORLD_SIZE=6", "openmpi"});
+  expect_error(with(kSlurm, {{"RANK", "0"}}), {"RANK=0", "SLURM_PROCID=6"});
+  expect_error({{"RANK", "0"}}, {"no WORLD_SIZE", "unset it"});
 }
 
 TEST(Launch, WrongVariablesAreNamed) {

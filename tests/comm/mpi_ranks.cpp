@@ -1,8 +1,11 @@
 // What each rank of tests/comm/mpi_test does, started by mpirun:
 //   mpi_ranks MPI_FOLDER check | late RANK | abort RANK | throw RANK | measure MIB
+// Or, without MPI, what a rank does that waits in MPI's beginning, with a guard, for others:
+//   mpi_ranks - guarded SECONDS | killed | stopped
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <stdexcept>
@@ -12,6 +15,7 @@
 #include "checked_sums.h"
 #include "collective_checks.h"
 #include "comm/launch.h"
+#include "comm/mpi/guard_process.h"
 
 namespace snug::comm {
 namespace {
@@ -93,7 +97,19 @@ int measure(Communicator& communicator, int64_t mebibytes) {
   return 0;
 }
 
+// All end within a minute whatever happens.
+int wait_in_vain(const std::string& how, const std::string& seconds) {
+  if (how == "guarded") {
+    const GuardProcess guard(std::stod(seconds), std::chrono::milliseconds(500));
+    std::this_thread::sleep_for(std::chrono::minutes(1));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ::raise(how == "killed" ? SIGKILL : SIGSTOP);
+  return 0;
+}
+
 int run(const std::string& folder, const std::string& what, const std::string& argument) {
+  if (folder == "-") return wait_in_vain(what, argument);
   ConnectOptions options;
   options.mpi_folder = folder;
   options.timeout = std::chrono::milliseconds(what == "late" ? 500 : 60000);

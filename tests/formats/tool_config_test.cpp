@@ -212,6 +212,16 @@ TEST_F(ToolConfigTest, AccelerateHasOtherFormsToo) {
   EXPECT_EQ(fsdp("fsdp_sharding_strategy: 5"), Strategy::hybrid_shard_grad_op);
   EXPECT_EQ(fsdp("fsdp_reshard_after_forward: true"), Strategy::full_shard);
   EXPECT_EQ(fsdp("fsdp_reshard_after_forward: no"), Strategy::shard_grad_op);
+  // As "accelerate config" writes it for FSDP1.
+  const auto fsdp1 = [&](const char* word) {
+    return fsdp(fmt::format("fsdp_version: 1\n  fsdp_reshard_after_forward: {}", word).c_str());
+  };
+  EXPECT_EQ(fsdp1("FULL_SHARD"), Strategy::full_shard);
+  EXPECT_EQ(fsdp1("SHARD_GRAD_OP"), Strategy::shard_grad_op);
+  EXPECT_EQ(fsdp1("NO_SHARD"), Strategy::ddp);
+  EXPECT_EQ(fsdp1("HYBRID_SHARD"), Strategy::hybrid_full_shard);
+  EXPECT_EQ(fsdp1("HYBRID_SHARD_ZERO2"), Strategy::hybrid_shard_grad_op);
+  EXPECT_EQ(fsdp1("4"), Strategy::hybrid_full_shard);
   EXPECT_EQ(accelerate("distributed_type: MULTI_GPU\nmixed_precision: 'no'").compute_dtype,
             ComputeDtype::fp32);
   EXPECT_EQ(accelerate("fsdp_config:\n  fsdp_backward_prefetch_policy: NO_PREFETCH").prefetch,
@@ -244,6 +254,8 @@ constexpr BadFile kBadAccelerate[] = {
     {"num_processes: many", "expected a whole number of 1 or more"},
     {"num_processes: 1\nnum_processes: 2", "is given twice"},
     {"fsdp_config:\n  fsdp_sharding_strategy: 6", "'fsdp_sharding_strategy' is '6'"},
+    {"fsdp_config:\n  fsdp_reshard_after_forward: SOME_SHARD",
+     "fsdp_config.fsdp_reshard_after_forward: is 'SOME_SHARD', but Snug takes"},
     {"fsdp_config:\n  fsdp_version: 3", "fsdp_config.fsdp_version: is '3'"},
     {"deepspeed_config:\n  offload_param_device: nvme", "weights on NVMe drives are not built"},
 };

@@ -23,13 +23,16 @@ inline constexpr const char* kMpiCommon =
     "compute_dtype=fp32 learning_rate=5e-4 lr_scheduler_type=constant "
     "warmup_ratio=0 max_steps=3 timeout_seconds=60 ";
 
-// The processes of a run, by rank: by what stands in their command lines and environments.
+// The processes of a run, by rank: by what stands in their command lines and environments. Not the
+// guards next to them.
 inline std::map<int, pid_t> ranks_of(const fs::path& output) {
   const std::string variable = "OMPI_COMM_WORLD_RANK=";
   std::map<int, pid_t> ranks;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    // A copy of its rank's process until MPI ends.
+    if (cli::contents_of(entry.path() / "comm") == "snug-guard\n") continue;
     const std::string words = cli::contents_of(entry.path() / "cmdline");
     if (words.find("output_dir=" + output.string()) == std::string::npos) continue;
     const std::string environment = cli::contents_of(entry.path() / "environ");

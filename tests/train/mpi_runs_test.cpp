@@ -154,6 +154,51 @@ TEST_F(MpiRuns, RanksOfDifferentFilesAreRefused) {
                     "do not agree on the files of the model: it is '");
 }
 
+// A folder of each machine's own disk, as a path of each rank's own folder is.
+TEST_F(MpiRuns, RanksOfDifferentFoldersAreRefused) {
+  std::vector<App> apps;
+  for (const char* folder : {"a", "b"}) {
+    fs::create_directory(job_.path(folder));
+    apps.push_back({job_.path(folder), with_binary(job_.words("run", kMpiCommon))});
+    std::replace_if(
+        apps.back().words.begin(), apps.back().words.end(),
+        [](const std::string& word) { return word.starts_with("output_dir="); }, "output_dir=run");
+  }
+  const cli::BinaryRun run = launch(apps);
+  expect_all_refuse(job_, run,
+                    "which is not the folder that rank 0 made, " + job_.path("a").string());
+  EXPECT_NE(run.err.find("output_dir of rank 1 is " + job_.path("b").string()), std::string::npos);
+  EXPECT_FALSE(fs::exists(job_.path("a/run/metrics.jsonl")));
+}
+
+// What a recipe's notes say, the launcher of devices=2 says, or the first of mpirun's ranks.
+TEST_F(MpiRuns, NotesAreSaidOnce) {
+  const std::string note = "fsdp_config.fsdp_use_orig_params: not used";
+  job_.folder().write("a.yaml", "fsdp_config:\n  fsdp_use_orig_params: true\n");
+  const std::string words = std::string(kMpiCommon) +
+                            "max_steps=1 accelerate_config=" + job_.path("a.yaml").string() + " ";
+  const cli::BinaryRun own = job_.run("own", words + "devices=2");
+  EXPECT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_EQ(count_of(own.err, note), 1) << own.err;
+  EXPECT_EQ(count_of(cli::contents_of(job_.path("own") / "run.log"), note), 1);
+  const App app{job_.path("."), with_binary(job_.words("launched", words))};
+  const cli::BinaryRun launched = launch({app, app});
+  EXPECT_EQ(launched.exit_code, 0) << launched.err;
+  EXPECT_EQ(count_of(launched.err, note), 1) << launched.err;
+}
+
+// As one rank does, and as shells tell of a signal.
+TEST_F(MpiRuns, ASignalToTheLauncherStopsTheRunWithACheckpoint) {
+  const testing::TemporaryFolder streams;
+  const pid_t launcher = cli::start_snug(
+      job_.words("stops", std::string(kMpiCommon) + "devices=2 max_steps=100000"), streams.path());
+  ASSERT_TRUE(job_.wait_for_steps("stops", 2));
+  ::kill(launcher, SIGINT);
+  EXPECT_EQ(cli::wait_for(launcher), 128 + SIGINT);
+  EXPECT_TRUE(has_checkpoint(job_.path("stops"))) << cli::contents_of(streams / "err");
+  EXPECT_TRUE(ranks_of(job_.path("stops")).empty());
+}
+
 TEST_F(MpiRuns, ARankWithoutMemoryEndsAll) {
 #ifdef SNUG_SANITIZED
   GTEST_SKIP() << "the sanitizer needs more address space than the test leaves";
@@ -184,6 +229,11 @@ TEST_F(MpiRuns, LaunchesOfAnotherKindAreRefused) {
                 "MASTER_ADDR=localhost", "MASTER_PORT=29500"},
                "");
   expect_all_refuse(job_, torchrun, "torchrun started this process", 1);
+  const cli::BinaryRun left_over = cli::run_program(cli::joined(
+      {"/usr/bin/env", "RANK=0", "WORLD_SIZE=8", SNUG_MPIRUN, "--oversubscribe", "-n", "2"},
+      with_binary(job_.words("run", kMpiCommon))));
+  expect_all_refuse(job_, left_over, "WORLD_SIZE=8 as torchrun sets it, and OMPI_COMM_WORLD_SIZE=2",
+                    1);
 }
 
 // Three records on 4 ranks: one has a row without loss.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace snug::comm {
@@ -23,6 +24,7 @@ std::shared_ptr<MpiSession> MpiSession::begin(double timeout_seconds, std::strin
     *error = "MPI was begun already in this process";
     return nullptr;
   }
+  auto guard = std::make_unique<GuardProcess>(timeout_seconds);
   // Each group has a thread that calls MPI.
   int provided = MPI_THREAD_SINGLE;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
@@ -31,12 +33,14 @@ std::shared_ptr<MpiSession> MpiSession::begin(double timeout_seconds, std::strin
     return nullptr;
   }
   auto session = std::shared_ptr<MpiSession>(new MpiSession);
+  session->guard_ = std::move(guard);
   session->timeout_seconds_ = timeout_seconds;
   MPI_Comm_dup(MPI_COMM_WORLD, &session->world_);
   MPI_Comm_set_errhandler(session->world_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(session->world_, &session->rank_);
   MPI_Comm_size(session->world_, &session->size_);
   session->peers_.emplace(session->world_);
+  session->guard_->mpi_has_begun();
   return session;
 }
 
@@ -45,8 +49,10 @@ MpiSession::~MpiSession() {
     std::this_thread::sleep_for(kAnnouncementTime);
     return;
   }
+  guard_->mpi_ends();
   MPI_Comm_free(&world_);
   MPI_Finalize();
+  guard_->done();
 }
 
 void MpiSession::announce(std::string_view reason) {

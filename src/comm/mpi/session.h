@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "comm/mpi/guard_process.h"
 #include "comm/mpi/peer_processes.h"
 #include "comm/transport.h"
 
@@ -48,6 +49,7 @@ class MpiSession {
   int rank_ = 0;
   int size_ = 1;
   double timeout_seconds_ = 0;
+  std::unique_ptr<GuardProcess> guard_;
   std::optional<PeerProcesses> peers_;
   std::mutex mutex_;
   std::optional<std::chrono::steady_clock::time_point> peer_ended_;  // when it was first seen

@@ -1,0 +1,140 @@
+#include "comm/launched_ranks.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+namespace snug::comm {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string contents_of(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+fs::path folder_of(pid_t process) { return fs::path("/proc") / std::to_string(process); }
+
+struct State {
+  char letter = 'X';  // as in /proc/PID/stat; X where there is no such process
+  pid_t parent = 0;
+};
+
+// "PID (NAME) STATE PARENT ...", where the name may hold anything.
+State state_of(pid_t process) {
+  const std::string line = contents_of(folder_of(process) / "stat");
+  State state;
+  const size_t end = line.rfind(')');
+  if (end == std::string::npos) return state;
+  std::istringstream(line.substr(end + 1)) >> state.letter >> state.parent;
+  return state;
+}
+
+bool has_ended(const State& state) { return state.letter == 'Z' || state.letter == 'X'; }
+
+// Each thread has children of its own.
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> children;
+  std::error_code error;
+  for (fs::directory_iterator task(folder_of(process) / "task", error), end; task != end;
+       task.increment(error)) {
+    std::ifstream stream(task->path() / "children");
+    for (pid_t child = 0; stream >> child;) children.push_back(child);
+    if (error) break;
+  }
+  return children;
+}
+
+// None of a process that has not started its program yet, or has ended.
+std::optional<int> rank_of(pid_t process) {
+  const std::string environment = '\0' + contents_of(folder_of(process) / "environ");
+  const std::string name = '\0' + std::string(kOpenMpiRank) + '=';
+  const size_t found = environment.find(name);
+  if (found == std::string::npos) return std::nullopt;
+  int rank = 0;
+  const char* begin = environment.data() + found + name.size();
+  const auto [stop, error] = std::from_chars(begin, environment.data() + environment.size(), rank);
+  if (error != std::errc()) return std::nullopt;
+  return rank;
+}
+
+}  // namespace
+
+LaunchedRanks::~LaunchedRanks() {
+  for (const auto& [rank, process] : running_) ::close(process.descriptor);
+}
+
+void LaunchedRanks::look() {
+  note_ended();
+  note_new();
+}
+
+void LaunchedRanks::note_ended() {
+  std::vector<Ended> zombies, gone;
+  for (auto entry = running_.begin(); entry != running_.end();) {
+    const auto& [rank, process] = *entry;
+    const State state = state_of(process.process);
+    if (!has_ended(state) && state.parent == launcher_) {
+      ++entry;
+      continue;
+    }
+    (state.letter == 'Z' ? zombies : gone).push_back({rank, process.process, Clock::now()});
+    ::close(process.descriptor);
+    entry = running_.erase(entry);
+  }
+  for (const auto& ended : {gone, zombies})
+    if (!first_ended_ && !ended.empty()) first_ended_ = ended.front();
+}
+
+void LaunchedRanks::note_new() {
+  for (const pid_t child : children_of(launcher_)) {
+    const auto is_known = [&](const auto& entry) { return entry.second.process == child; };
+    if (std::ranges::any_of(running_, is_known) || has_ended(state_of(child))) continue;
+    const auto rank = rank_of(child);
+    if (!rank) continue;
+    const long descriptor = ::syscall(SYS_pidfd_open, child, 0);
+    running_[*rank] = {child, static_cast<int>(descriptor)};
+    seen_.insert(*rank);
+  }
+}
+
+bool LaunchedRanks::wait(std::chrono::milliseconds time, int descriptor) const {
+  std::vector<struct pollfd> polled{{descriptor, POLLIN, 0}};
+  for (const auto& [rank, process] : running_) polled.push_back({process.descriptor, POLLIN, 0});
+  ::poll(polled.data(), polled.size(), static_cast<int>(time.count()));
+  return polled.front().revents != 0;
+}
+
+bool LaunchedRanks::launcher_is_there() const { return !has_ended(state_of(launcher_)); }
+
+std::vector<int> LaunchedRanks::stopped() const {
+  std::vector<int> stopped;
+  for (const auto& [rank, process] : running_)
+    if (state_of(process.process).letter == 'T') stopped.push_back(rank);
+  return stopped;
+}
+
+void LaunchedRanks::kill_all() const {
+  for (const auto& [rank, process] : running_)
+    if (state_of(process.process).parent == launcher_) ::kill(process.process, SIGKILL);
+  ::kill(launcher_, SIGKILL);
+}
+
+pid_t launcher_of_this_rank() {
+  if (!rank_of(::getpid())) return 0;
+  pid_t process = ::getppid();
+  while (process > 1 && rank_of(process)) process = state_of(process).parent;
+  return process > 1 ? process : 0;
+}
+
+}  // namespace snug::comm

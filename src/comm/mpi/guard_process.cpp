@@ -1,0 +1,159 @@
+#include "comm/mpi/guard_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "comm/launched_ranks.h"
+#include "comm/transport.h"
+
+namespace snug::comm {
+namespace {
+
+using Clock = LaunchedRanks::Clock;
+
+constexpr auto kLook = std::chrono::milliseconds(50);
+// Guards of a machine act one after the other, so that the first one's error stands alone.
+constexpr auto kTurn = std::chrono::milliseconds(200);
+
+// What goes on in the rank, as it says itself; the last is found out.
+enum class Phase : char { begins = 'b', runs = 'r', ends = 'e', done = 'd', gone = 'g' };
+
+class Guard {
+ public:
+  Guard(pid_t launcher, pid_t rank_process, int rank, double timeout_seconds,
+        std::chrono::milliseconds patience)
+      : launcher_(launcher),
+        ranks_(launcher),
+        rank_process_(rank_process),
+        rank_(rank),
+        timeout_seconds_(timeout_seconds),
+        patience_(patience + rank * kTurn) {}
+
+  void run() {
+    while (phase_ != Phase::done && ranks_.launcher_is_there()) {
+      listen();
+      ranks_.look();
+      if (phase_ == Phase::runs) continue;
+      if (phase_ != Phase::gone) check_time();
+      check_ranks();
+    }
+  }
+
+ private:
+  // Returns at once where there is news, else after a while; where the rank runs, not before.
+  void listen() {
+    if (phase_ == Phase::runs) {
+      struct pollfd news = {STDIN_FILENO, POLLIN, 0};
+      if (::poll(&news, 1, -1) <= 0) return;
+    } else if (!ranks_.wait(kLook, phase_ == Phase::gone ? -1 : STDIN_FILENO)) {
+      return;
+    }
+    char letter = 0;
+    const ssize_t count = ::read(STDIN_FILENO, &letter, 1);
+    if (count < 0 && errno == EINTR) return;
+    // Of ranks that still run when this one ends, none is in MPI's beginning or end.
+    was_running_ = phase_ == Phase::runs;
+    phase_ = count == 1 ? static_cast<Phase>(letter) : Phase::gone;
+    since_ = Clock::now();
+  }
+
+  void check_time() {
+    if (std::chrono::duration<double>(Clock::now() - since_).count() < timeout_seconds_) return;
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%g", timeout_seconds_);
+    const std::vector<int> stopped = ranks_.stopped();
+    const std::string why =
+        stopped.empty() ? "" : " (stopped by a signal: " + rank_list(stopped) + ")";
+    say("rank " + std::to_string(rank_) + ": MPI did not " +
+        (phase_ == Phase::begins ? "begin" : "end") + " within " + seconds + " s" + why);
+    ::kill(rank_process_, SIGKILL);
+    phase_ = Phase::gone;
+  }
+
+  // A rank that runs may take long to learn of another's end, and has a checkpoint to write.
+  void check_ranks() {
+    if (phase_ == Phase::gone && was_running_ && !ranks_.all_ended()) return;
+    const auto& ended = ranks_.first_ended();
+    if (!ended || Clock::now() - ended->seen < patience_ || !ranks_.launcher_is_there()) return;
+    say("rank " + std::to_string(ended->rank) + " is gone: its process " +
+        std::to_string(ended->process) +
+        " ended, and the launcher did not end the job; all ranks of this machine are ended now");
+    ranks_.kill_all();
+    phase_ = Phase::done;
+  }
+
+  // The rank's own standard error leads to the launcher, which may read it no more.
+  void say(const std::string& what) const {
+    const std::string path = "/proc/" + std::to_string(launcher_) + "/fd/2";
+    const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+    if (file < 0) return;
+    const std::string line = "snug: error: " + what + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(file, line.data(), line.size());
+    ::close(file);
+  }
+
+  const pid_t launcher_;
+  LaunchedRanks ranks_;
+  const pid_t rank_process_;
+  const int rank_;
+  const double timeout_seconds_;
+  const std::chrono::milliseconds patience_;
+  Phase phase_ = Phase::begins;
+  bool was_running_ = false;
+  Clock::time_point since_ = Clock::now();
+};
+
+// Of the rank's descriptors only the socket is left: the launcher waits until nobody can write to a
+// rank's standard streams. In a session of its own, no signal to the rank's group reaches it.
+[[noreturn]] void run_guard(Guard& guard, int socket) {
+  ::prctl(PR_SET_NAME, GuardProcess::kName);
+  ::setsid();
+  ::dup2(socket, STDIN_FILENO);
+  ::closefrom(STDOUT_FILENO);
+  guard.run();
+  ::_exit(0);
+}
+
+}  // namespace
+
+GuardProcess::GuardProcess(double timeout_seconds, std::chrono::milliseconds patience) {
+  const pid_t launcher = launcher_of_this_rank();
+  int ends[2];
+  if (launcher == 0 || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+  const int rank = std::atoi(std::getenv(kOpenMpiRank));
+  const pid_t rank_process = ::getpid();
+  process_ = ::fork();
+  if (process_ == 0) {
+    Guard guard(launcher, rank_process, rank, timeout_seconds, patience);
+    run_guard(guard, ends[0]);
+  }
+  ::close(ends[0]);
+  socket_ = ends[1];
+}
+
+GuardProcess::~GuardProcess() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+void GuardProcess::done() {
+  tell('d');
+  if (process_ > 0) ::waitpid(process_, nullptr, 0);
+}
+
+// A guard that somebody killed is done without.
+void GuardProcess::tell(char phase) const {
+  if (socket_ >= 0) ::send(socket_, &phase, 1, MSG_NOSIGNAL);
+}
+
+}  // namespace snug::comm
