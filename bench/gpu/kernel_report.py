@@ -3,6 +3,7 @@
 take. For reading before a card is there, and for comparing two builds.
 
     bench/gpu/kernel_report.py BUILD [--before BUILD]      folders of a build, or of its kernels' objects
+    bench/gpu/kernel_report.py BUILD --write FILE          the table of instructions per element that is kept (bench/results/kernels.md)
 
 The path is the shortest one through a kernel's machine code that stores (or takes exponentials of) as many elements as a lane has,
 divisions that leave the fast way avoided. Needs cuobjdump: of the toolkit, or where CUOBJDUMP says.
@@ -10,13 +11,20 @@ divisions that leave the fast way avoided. Needs cuobjdump: of the toolkit, or w
 
 import argparse
 import dataclasses
+import datetime
 import heapq
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
 import sys
+
+sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / "peer")]
+
+from provenance import commit  # noqa: E402
+from report import table  # noqa: E402
 
 AVOIDED = 10000  # what a call of a slow path costs
 INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)(.*?);", re.MULTILINE)
@@ -25,24 +33,35 @@ INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][
 @dataclasses.dataclass(frozen=True)
 class Counted:
     """A kernel, by part of its mangled name; how many elements `count` instructions of this form handle. Loops are counted from
-    the second time round on, what comes before them not at all."""
+    the second time round on, what comes before them not at all; of a `body` all its instructions, also those that a tile may jump over."""
 
     kernel: str
     form: str
     count: int
     elements: int
     loop: bool = False
+    body: bool = False
+    unit: str = "weight"  # what an element is
 
 
-# A kernel that was rewritten stands here once for each form that it had.
+PAIR = "pair of a query and a key"
+# A kernel that was rewritten stands here once for each form that it had. Attention's elements are of a lane: in a tile of 16 rows by 64
+# keys (32 in the gradient) on the tensor cores, the pairs; while decoding, the numbers of keys and values that it reads.
 COUNTED = (
     Counted("adamw_8bit_kernel", r"STG\.E\.64", 2, 8),
     Counted("adamw_8bit_kernel", r"STG\.E\.U8", 16, 8),
     Counted("adamw_stochastic_kernel", r"STG\.E\.128", 3, 8),
     Counted("adamw_stochastic_kernel", r"STG\.E\.U16", 24, 8),
-    Counted("rounded_sum_kernel", r"STG\.E\.128", 1, 8),
-    Counted("RoundedSum", r"STG\.E\.U16", 8, 8),
-    Counted("softmax_kernel", r"MUFU\.EX2", 32, 32, loop=True),
+    Counted("rounded_sum_kernel", r"STG\.E\.128", 1, 8, unit="sum"),
+    Counted("RoundedSum", r"STG\.E\.U16", 8, 8, unit="sum"),
+    Counted("softmax_kernel", r"MUFU\.EX2", 32, 32, loop=True, unit="logit"),
+    Counted("attention_matrix_kernelILi128E", r"HMMA", 128, 32, body=True, unit=PAIR),
+    Counted("attention_matrix_kernelILi64E", r"HMMA", 64, 32, body=True, unit=PAIR),
+    Counted("query_matrix_kernelILi128E", r"HMMA", 96, 16, body=True, unit=PAIR),
+    Counted("query_matrix_kernelILi64E", r"HMMA", 48, 16, body=True, unit=PAIR),
+    Counted("key_matrix_kernelILi128E", r"HMMA", 128, 16, body=True, unit=PAIR),
+    Counted("key_matrix_kernelILi64E", r"HMMA", 64, 16, body=True, unit=PAIR),
+    *(Counted(f"attention_splits_kernelILi{heads}ELb1E", r"LDG.*\.128", 8, 64, body=True, unit="number of the cache") for heads in (1, 2, 4, 8)),
     Counted("dequantize_kernelILi8E", r"STG\.E\.128", 4, 32),
     Counted("few_rows_kernelILi8E", r"FFMA", 8, 8, loop=True),
     Counted("few_rows_nf4_kernelILi8E", r"FFMA", 8, 8, loop=True),
@@ -141,31 +160,76 @@ def shortest(kernel: Kernel, form: str, count: int) -> int | None:
     return None
 
 
-def per_element(kernel: Kernel) -> list[str]:
+def loop_body(kernel: Kernel, form: str, count: int) -> int | None:
+    """Instructions of the shortest loop that has so many of the form."""
+    place = {address: i for i, (address, *_) in enumerate(kernel.code)}
+    lengths = []
+    for i, (address, _, opcode, rest) in enumerate(kernel.code):
+        target = re.search(r"0x([0-9a-f]+)", rest) if opcode.startswith("BRA") else None
+        begin = place.get(int(target[1], 16)) if target and int(target[1], 16) < address else None
+        if begin is not None and sum(bool(re.match(form, each)) for _, _, each, _ in kernel.code[begin:i + 1]) >= count:
+            lengths.append(i + 1 - begin)
+    return min(lengths, default=None)
+
+
+def instructions_of(kernel: Kernel, counted: Counted) -> int | None:
+    """What `elements` of them cost; nothing where the kernel has no such path or loop."""
+    if counted.body:
+        return loop_body(kernel, counted.form, counted.count)
+    cost = shortest(kernel, counted.form, 2 * counted.count if counted.loop else counted.count)
+    before = shortest(kernel, counted.form, counted.count) if counted.loop else 0
+    return cost - before if cost is not None and before is not None and cost < AVOIDED else None
+
+
+def instructions_per_element(kernel: Kernel) -> list[tuple[Counted, float]]:
+    """Of each of the forms that the kernel has."""
     found = []
     for each in COUNTED:
         if each.kernel not in kernel.name or kernel.forms(each.form) == 0:
             continue
-        cost = shortest(kernel, each.form, 2 * each.count if each.loop else each.count)
-        before = shortest(kernel, each.form, each.count) if each.loop else 0
-        if cost is not None and before is not None and cost < AVOIDED:
-            found.append(f"{(cost - before) / each.elements:.1f} per element ({each.form.replace(chr(92), '')})")
+        if (cost := instructions_of(kernel, each)) is not None:
+            found.append((each, cost / each.elements))
     return found
+
+
+def per_element(kernel: Kernel) -> list[str]:
+    return [f"{count:.1f} per element ({each.form.replace(chr(92), '')})" for each, count in instructions_per_element(kernel)]
+
+
+def all_kernels(folder: pathlib.Path) -> list[Kernel]:
+    objects = sorted(folder.rglob("*.cu.o"))
+    if not objects:
+        raise SystemExit(f"kernel_report: {folder} has no objects of kernels")
+    return [kernel for path in objects for kernel in kernels_of(path)]
+
+
+def architectures_of(folder: pathlib.Path) -> str:
+    listed = "".join(cuobjdump(["-lelf", path]) for path in sorted(folder.rglob("*.cu.o"))[:1])
+    return ", ".join(sorted(set(re.findall(r"sm_\w+", listed)))) or "unknown"
+
+
+def counted_table(folder: pathlib.Path) -> str:
+    """The kernels whose instructions are counted, the fastest of each one's forms, with what made them and when."""
+    rows = []
+    for kernel in sorted(all_kernels(folder), key=lambda each: short_name(each.name)):
+        if found := instructions_per_element(kernel):
+            each, count = min(found, key=lambda pair: pair[1])
+            rows.append([short_name(kernel.name), f"{count:.1f}", each.unit, str(kernel.registers), str(kernel.stack), str(kernel.shared),
+                         str(loads_in_flight(kernel))])
+    day = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+    return (f"# Instructions of kernels\n\nCounted in machine code by `bench/gpu/kernel_report.py BUILD --write FILE`, on the path that all elements except a few "
+            f"take, of attention in the whole loop over tiles; nothing ran.\nCompiled for {architectures_of(folder)} on {platform.machine()} on {day} at commit {commit()}.\n\n" +
+            table(["kernel", "instructions per element", "an element is a", "registers", "local bytes", "shared bytes", "loads of 16 bytes in flight"], rows))
 
 
 def lines_of(folder: pathlib.Path) -> dict[str, str]:
     """By kernel, in the order of its name."""
-    objects = sorted(folder.rglob("*.cu.o"))
-    if not objects:
-        raise SystemExit(f"kernel_report: {folder} has no objects of kernels")
     found = {}
-    for path in objects:
-        for kernel in kernels_of(path):
-            short = short_name(kernel.name)
-            found[short] = (f"{kernel.registers} registers, {kernel.stack} bytes of local memory, {kernel.shared} shared, {len(kernel.code)} instructions "
-                            f"({kernel.forms('LDL|STL')} local, {kernel.forms('LDS')} LDS, {kernel.forms(r'LDG.*128')} of {kernel.forms('LDG')} loads in 16 bytes, "
-                            f"{loads_in_flight(kernel)} of those in flight)"
-                            + "".join(f"; {text}" for text in per_element(kernel)))
+    for kernel in all_kernels(folder):
+        found[short_name(kernel.name)] = (
+            f"{kernel.registers} registers, {kernel.stack} bytes of local memory, {kernel.shared} shared, {len(kernel.code)} instructions "
+            f"({kernel.forms('LDL|STL')} local, {kernel.forms('LDS')} LDS, {kernel.forms(r'LDG.*128')} of {kernel.forms('LDG')} loads in 16 bytes, "
+            f"{loads_in_flight(kernel)} of those in flight)" + "".join(f"; {text}" for text in per_element(kernel)))
     return found
 
 
@@ -191,7 +255,11 @@ def main() -> int:
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--before", type=pathlib.Path, help="what it is compared with: kernels that differ are shown")
     parser.add_argument("--only", default="", help="part of kernels' names")
+    parser.add_argument("--write", type=pathlib.Path, help="file of the table that is kept")
     arguments = parser.parse_args()
+    if arguments.write:
+        arguments.write.write_text(counted_table(arguments.build))
+        return 0
     now = lines_of(arguments.build)
     before = lines_of(arguments.before) if arguments.before else {}
     for name in sorted({*now, *before}):

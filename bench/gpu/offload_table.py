@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is planned for models that are larger than their card: the table of docs/offload.md.
+"""What is planned for models that are larger than their card, and next to it what others measured: the tables of docs/offload.md.
 
     bench/gpu/offload_table.py [--snug FILE]      prints it; --check PAGE: fails where that page does not have it; --write PAGE: puts it there
 """
@@ -59,6 +59,23 @@ SHARED_BY_SHAPES = {
     "model_type": "llama", "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 1 << 22, "rms_norm_eps": 1e-5,
     "rope_theta": 500000.0, "tie_word_embeddings": False, "hidden_act": "silu", "torch_dtype": "bfloat16"}
 STEP_TOKENS = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """DeepSpeed's ZeRO-3 with weights and optimizer on the host, 8B full on one RTX 4090, a step of so many rows of 1024 tokens: of
+    github.com/RegiaYoung/SlideFormer, bench/DeepSpeed/ds_bench_1024_bf16_on_20260224_211132.csv. Not clipped; masters and moments in fp32."""
+
+    rows: int
+    seconds: float
+    tokens_per_second: float
+    host_mebibytes: float  # of the process
+    card_mebibytes: float  # reserved by torch
+
+
+MEASURED = [Measured(8, 8.9672, 913.6, 176321.0, 23270.0), Measured(16, 11.9340, 1372.9, 176341.3, 22382.0),
+            Measured(32, 18.2987, 1790.9, 176327.1, 23326.0)]
+MEASURED_ROW_TOKENS = 1024
 CHANNELS = {"host_to_device": "to the card", "device_to_host": "to the host", "host": "the host's processor"}
 
 
@@ -83,16 +100,48 @@ def limit_of(plan: dict) -> str:
     return f"{CHANNELS.get(channel, 'the card')}, {100 * seconds / plan['step_seconds']:.0f} %"
 
 
+def waits(plan: dict) -> str:
+    """How long the card waits for copies and updates."""
+    return f"{100 * (1 - plan['busy_seconds']['compute'] / plan['step_seconds']):.1f} %"
+
+
 def row_of(job: Job, plan: dict) -> list[str]:
-    waits = 1 - plan["busy_seconds"]["compute"] / plan["step_seconds"]
     updates = {"none": "on the card", "stream": "on the card", "host": "on the host"}[plan["offload_optimizer"]]
     return [f"{job.model} {job.name}", job.device, f"{job.tokens}", updates, f"{plan['device']['peak_bytes'] / GIB:.1f}",
-            f"{plan['host']['peak_bytes'] / GIB:.1f} of {job.host_gibibytes}", f"{plan['step_seconds']:.1f}", f"{100 * waits:.1f} %", limit_of(plan)]
+            f"{plan['host']['peak_bytes'] / GIB:.1f} of {job.host_gibibytes}", f"{plan['step_seconds']:.1f}", waits(plan), limit_of(plan)]
+
+
+def waiting_table(snug: pathlib.Path) -> str:
+    """The first job with fewer tokens in a step: an update takes as long for few as for many."""
+    rows = []
+    for tokens in (16384, 8192, 4096, 2048):
+        plans = [planned(snug, dataclasses.replace(job, tokens=tokens)) for job in JOBS[:2]]
+        rows.append([f"{tokens}", *(cell for plan in plans for cell in (f"{plan['step_seconds']:.1f}", waits(plan)))])
+    return table(["tokens in a step", "clipped: planned s", "the card waits", "not clipped: planned s", "the card waits"], rows)
+
+
+def compared_row(snug: pathlib.Path, measured: Measured) -> list[str]:
+    """The same job, planned; its host has as much memory as theirs took."""
+    job = Job("full, adamw", "llama-3.1-8b", "rtx-4090", 172, MEASURED_ROW_TOKENS,
+              ("gradient_dtype=fp32", f"per_device_train_batch_size={measured.rows}", *NOT_CLIPPED, *FULL))
+    plan = planned(snug, job)
+    tokens, seconds = measured.rows * MEASURED_ROW_TOKENS, plan["step_seconds"]
+    if plan["tokens_per_step"] != tokens:
+        raise processes.Failure(f"{plan['tokens_per_step']} tokens in a step of {measured.rows} rows")
+    return [f"{measured.rows} x {MEASURED_ROW_TOKENS}", f"{measured.seconds:.2f}", f"{measured.tokens_per_second:.0f}",
+            f"{measured.card_mebibytes / 1024:.1f}", f"{measured.host_mebibytes / 1024:.1f}", f"{seconds:.2f}", f"{tokens / seconds:.0f}",
+            f"{plan['device']['peak_bytes'] / GIB:.1f}", f"{plan['host']['peak_bytes'] / GIB:.1f}", waits(plan)]
+
+
+def compared_table(snug: pathlib.Path) -> str:
+    measured = [f"DeepSpeed, measured: {unit}" for unit in ("s", "tokens/s", "card GiB", "host GiB")]
+    return table(["rows", *measured, *(f"Snug, planned: {unit}" for unit in ("s", "tokens/s", "card GiB", "host GiB", "the card waits"))],
+                 [compared_row(snug, each) for each in MEASURED])
 
 
 def texts(snug: pathlib.Path) -> list[str]:
     head = ["job", "card", "tokens", "updates", "card GiB", "host GiB", "planned s", "the card waits", "busiest"]
-    return [table(head, [row_of(job, planned(snug, job)) for job in JOBS])]
+    return [waiting_table(snug), table(head, [row_of(job, planned(snug, job)) for job in JOBS]), compared_table(snug)]
 
 
 if __name__ == "__main__":

@@ -186,6 +186,7 @@ Rows others() {
       {"comms_logger.*", "", {}, kReports},
       {"checkpoint.*", "", {}, kCheckpoints},
       {"aio.*", "", {}, "no NVMe drive is used"},
+      {"activation_checkpointing.cpu_checkpointing", "activation_offloading"},
       {"activation_checkpointing.*", "", {}, "recompute in the recipe says it"},
       {"zero_allow_untested_optimizer", "", {}, kRuntime},
       {"zero_force_ds_cpu_optimizer", "", {}, kRuntime},

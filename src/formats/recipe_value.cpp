@@ -128,25 +128,41 @@ int64_t parse_choice(const RecipeKey& key, const Written& written, const std::st
   fail(key, written, nearest ? fmt::format(". Did you mean {}?", *nearest) : "");
 }
 
-// "q_proj,v_proj", "q_proj v_proj" and "[q_proj, v_proj]" are lists too.
-std::vector<std::string> list_items(const Written& written) {
+bool separates(char letter) { return letter == ',' || letter == ' '; }
+
+// The length of the item that the text begins with: up to a comma or space, or in quotes, which it
+// has around it then. 0: its quote has no end, or something follows the end at once.
+size_t item_length(std::string_view text) {
+  const char quote = text.front();
+  if (quote != '"' && quote != '\'')
+    return static_cast<size_t>(std::ranges::find_if(text, separates) - text.begin());
+  const size_t end = text.find(quote, 1);
+  if (end == std::string_view::npos) return 0;
+  return end + 1 == text.size() || separates(text[end + 1]) ? end + 1 : 0;
+}
+
+// "q_proj,v_proj", "q_proj v_proj", "[q_proj, v_proj]" and ["q_proj", "v_proj"] are lists too.
+std::vector<std::string> list_items(const RecipeKey& key, const Written& written) {
   if (written.is_list) return written.items;
-  std::string text = written.items.front();
+  std::string_view text = written.items.front();
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   std::vector<std::string> items;
-  std::string item;
-  for (const char letter : text + ",") {
-    if (letter != ',' && letter != ' ') {
-      item += letter;
-    } else if (!item.empty()) {
-      items.push_back(std::exchange(item, ""));
+  while (!text.empty()) {
+    if (separates(text.front())) {
+      text.remove_prefix(1);
+      continue;
     }
+    const size_t length = item_length(text);
+    if (length == 0) fail(key, written);
+    const bool quoted = text.front() == '"' || text.front() == '\'';
+    items.emplace_back(quoted ? text.substr(1, length - 2) : text.substr(0, length));
+    text.remove_prefix(length);
   }
   return items;
 }
 
 Value parse_list(const RecipeKey& key, const Written& written) {
-  const std::vector<std::string> items = list_items(written);
+  const std::vector<std::string> items = list_items(key, written);
   if (key.field.type == ValueType::texts) {
     const bool has_empty = std::find(items.begin(), items.end(), "") != items.end();
     const bool has_twice = std::set<std::string>(items.begin(), items.end()).size() != items.size();

@@ -74,13 +74,26 @@ Operation joined(const Program& program, const Operation& first, const Operation
   return result;
 }
 
-// Whether one of them is of low rank, its first factor as it is stored.
-bool may_join(const Program& program, const Operation& first, const Operation& second) {
+// A model's weight, as it is stored or as its values are made of codes. Keys' and values' have few
+// outputs where heads are few, but no adapter's rank.
+bool is_of_model(const Program& program, const Uses& uses, TensorId factor) {
+  const TensorId owner = program.owner(factor);
+  if (program.tensor(owner).role == Role::weight) return true;
+  const auto& writers = uses.writers[index(owner)];
+  return std::any_of(writers.begin(), writers.end(), [&](int32_t writer) {
+    return program.operations[index(writer)].kind() == Kind::dequantize_nf4;
+  });
+}
+
+// Whether one of them is of low rank, its first factor as it is stored and its second an adapter's.
+bool may_join(const Program& program, const Uses& uses, const Operation& first,
+              const Operation& second) {
   const int64_t of_first = inner_size(program, first);
   const int64_t of_second = inner_size(program, second);
   const Operation& low = of_first < of_second ? first : second;
   return of_first != of_second && std::min(of_first, of_second) <= kMaxRank &&
-         !std::get<Matmul>(low.attributes).transpose_a;
+         !std::get<Matmul>(low.attributes).transpose_a &&
+         !is_of_model(program, uses, id_of(low, Matmul::kB));
 }
 
 }  // namespace
@@ -94,7 +107,7 @@ Program fuse_low_rank(const Program& program, const Target& target) {
     const auto first = producer_of_addend(result, uses, second);
     if (!first) continue;
     const Operation& product = result.operations[index(*first)];
-    if (!may_join(result, product, result.operations[i])) continue;
+    if (!may_join(result, uses, product, result.operations[i])) continue;
     const Operation both = joined(result, product, result.operations[i]);
     if (!target.runs({result, both})) continue;
     result.operations[i] = both;

@@ -177,6 +177,22 @@ TEST(Recipe, PrintsPatternsThatReadBack) {
             (Patterns{"layers.[0-9]", "lm_head"}));
 }
 
+// A shell leaves the quotes of a list in place where the whole is quoted: 'key=["a", "b"]'.
+TEST(Recipe, ListsOnTheCommandLineMayHaveQuotes) {
+  using Items = std::vector<std::string>;
+  const auto frozen = [](const std::string& value) {
+    return parse("", {"freeze_modules=" + value}).freeze_modules;
+  };
+  for (const char* value :
+       {R"(["a","b"])", R"(["a", "b"])", R"(['a', "b"])", R"("a","b")", R"("a" 'b')"})
+    EXPECT_EQ(frozen(value), (Items{"a", "b"})) << value;
+  EXPECT_EQ(frozen(R"(["layers.[0-9]","lm_head"])"), (Items{"layers.[0-9]", "lm_head"}));
+  EXPECT_EQ(frozen(R"(["a b","c,d"])"), (Items{"a b", "c,d"}));
+  for (const char* value : {R"(["a])", R"(["a"b])", R"([""])", R"(["a","a"])"})
+    EXPECT_TRUE(contains(user_error_of([&] { frozen(value); }), "expected a list of names"))
+        << value;
+}
+
 TEST(Recipe, LoadsFiles) {
   const TemporaryFolder folder;
   const auto path = folder.write("r.yaml", "\xef\xbb\xbfseed: 5\r\nlora_r: null\r\n");

@@ -112,6 +112,25 @@ TEST_F(ToolConfigTest, OlderNamesOfDeepSpeedAreTaken) {
       deepspeed(R"({"zero_optimization": {"param_persistence_threshold": 7}})").shard_threshold, 7);
 }
 
+// What DeepSpeed's checkpointing keeps is then recomputed from host memory, if anything is.
+TEST_F(ToolConfigTest, CheckpointsOfActivationsOnTheHostAreTaken) {
+  const auto offloads = [&](const char* word) {
+    const Recipe recipe =
+        deepspeed(fmt::format(R"({{"activation_checkpointing": {{"cpu_checkpointing": {},
+                        "partition_activations": true}}}})",
+                              word),
+                  "recompute: layer");
+    EXPECT_TRUE(has_note(recipe, "activation_checkpointing.partition_activations: not used"));
+    EXPECT_FALSE(has_note(recipe, "cpu_checkpointing"));
+    return recipe.activation_offloading;
+  };
+  EXPECT_TRUE(offloads("true"));
+  EXPECT_FALSE(offloads("false"));
+  EXPECT_TRUE(contains(
+      deepspeed_error(R"({"activation_checkpointing": {"cpu_checkpointing": "often"}})"),
+      "ds.json: activation_checkpointing.cpu_checkpointing: 'activation_offloading' is 'often'"));
+}
+
 TEST_F(ToolConfigTest, SchedulesOfDeepSpeedHaveTheirNames) {
   const auto schedule = [&](const char* type) {
     return deepspeed(fmt::format(R"({{"scheduler": {{"type": "{}"}}}})", type));

@@ -66,6 +66,33 @@ TEST(Quantize, RefusesAWeightThatSomethingElseReads) {
   EXPECT_TRUE(dies([&] { quantize(program, {.nested = false, .kept = {}}); }, "stored as NF4"));
 }
 
+TestTarget everything() {
+  return TestTarget([](const program::OperationView&) { return true; });
+}
+
+// The input's gradient of two linears, of which one has few columns, as keys and values have with
+// few heads: its weight is no factor of low rank, since a weight in codes has its values made for a
+// product. Products are the same whether they are joined before quantize or after, as they are with
+// and without updates inside the backward pass.
+TEST(Quantize, AWeightIsNoFactorOfLowRank) {
+  const Program gradient = parse(R"(program micro
+tensor d.q (8, 256) bf16 activation step
+tensor d.k (8, 64) bf16 activation step
+tensor q (256, 512) bf16 weight run layer 0
+tensor k (64, 512) bf16 weight run layer 0
+of_q (8, 512) bf16 = matmul(d.q, q) backward layer 0
+of_k (8, 512) bf16 = matmul(d.k, k) backward layer 0
+d.x (8, 512) bf16 = add(of_q, of_k) backward layer 0
+)");
+  const QuantizeOptions options{.nested = false, .kept = {}};
+  const Program after = lower(quantize(gradient, options), everything());
+  const Program before =
+      lower(quantize(join_products(gradient, everything()), options), everything());
+  EXPECT_EQ(program::verify(before), std::vector<std::string>{});
+  EXPECT_EQ(print(before), print(after));
+  EXPECT_EQ(print(after).find("augmented"), std::string::npos) << print(after);
+}
+
 // Runs products of codes for up to a number of rows.
 TestTarget few_rows(int64_t rows) {
   return TestTarget([rows](const program::OperationView& view) {

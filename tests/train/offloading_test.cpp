@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "backends/cpu/isa.h"
 #include "base/random.h"
 #include "golden_case.h"
 
@@ -105,6 +106,7 @@ struct Update {
   const char* name;
   methods::OptimizerKind optimizer;
   bool in_backward;
+  program::DType type = program::DType::f32;  // of what is computed, and of gradients
 };
 
 // Three steps; one micro-batch each where weights are updated in the backward pass, else two.
@@ -115,7 +117,8 @@ std::vector<std::vector<float>> train(const std::string& backend, const Method& 
   spec.method = plan::MethodKind::full;
   spec.quantization = method.quantization;
   spec.lora.row_tokens = kRowTokens;
-  spec.compute = program::DType::f32;
+  spec.compute = update.type;
+  spec.update.gradient = update.type;
   spec.rows = 1;
   spec.row_tokens = kRowTokens;
   spec.accumulation = update.in_backward ? 1 : 2;
@@ -138,6 +141,8 @@ std::vector<std::vector<float>> train(const std::string& backend, const Method& 
     for (const auto program :
          {program::ProgramName::micro_first, program::ProgramName::micro_next}) {
       if (executor.job().find(program) == nullptr) continue;
+      if (executor.has("random"))
+        executor.set_input("random", std::array<int32_t, 2>{static_cast<int32_t>(step), 0});
       loaded.put_batch(program, random_ids(stream), random_ids(stream + 1));
       executor.set_input("step", static_cast<int32_t>(step + 1));
       executor.run(program);
@@ -171,13 +176,32 @@ TEST(StreamingNextToActivations, ChangesTheBitsOfNoAdapter) {
   }
 }
 
-class Streaming : public testing::TestWithParam<std::string> {};
+class Streaming : public testing::TestWithParam<std::string> {
+ protected:
+  // Wherever weights, optimizer state and gradients lie, wherever weights are updated, and however
+  // far ahead copies begin.
+  static void expect_same_bits(const Method& method, const Update& update,
+                               std::span<const passes::StreamOptions> streamings) {
+    SCOPED_TRACE(fmt::format("{}, {}", method.name, update.name));
+    const auto kept = train(GetParam(), method, update, {});
+    for (size_t s = 0; s < streamings.size(); ++s) {
+      const auto streamed = train(GetParam(), method, update, streamings[s]);
+      ASSERT_EQ(streamed.size(), kept.size());
+      for (size_t i = 0; i < kept.size(); ++i)
+        EXPECT_EQ(streamed[i], kept[i]) << fmt::format("streaming {}, value {}", s, i);
+    }
+  }
 
-// Wherever weights, optimizer state and gradients lie, wherever weights are updated, and however
-// far ahead copies begin.
+  // The others take ten times as long.
+  static std::span<const Method> methods_of_backend() {
+    return std::span(kMethods).first(GetParam() == "cpu" ? kMethods.size() : 1);
+  }
+};
+
+using methods::OptimizerKind;
+
 TEST_P(Streaming, ChangesNoBit) {
   if (!has_device(GetParam())) GTEST_SKIP() << "skipped: no CUDA device";
-  using methods::OptimizerKind;
   const std::vector<Update> updates{
       {"adamw", OptimizerKind::adamw, false},
       {"adamw in the backward pass", OptimizerKind::adamw, true},
@@ -200,19 +224,32 @@ TEST_P(Streaming, ChangesNoBit) {
        .update_on_host = true,
        .threshold_bytes = 4096,
        .window_bytes = 100'000}};
-  // The others take ten times as long.
-  const size_t methods = GetParam() == "cpu" ? kMethods.size() : 1;
-  for (const Method& method : std::span(kMethods).first(methods))
-    for (const Update& update : updates) {
-      SCOPED_TRACE(fmt::format("{}, {}", method.name, update.name));
-      const auto kept = train(GetParam(), method, update, {});
-      for (size_t s = 0; s < streamings.size(); ++s) {
-        const auto streamed = train(GetParam(), method, update, streamings[s]);
-        ASSERT_EQ(streamed.size(), kept.size());
-        for (size_t i = 0; i < kept.size(); ++i)
-          EXPECT_EQ(streamed[i], kept[i]) << fmt::format("streaming {}, value {}", s, i);
-      }
-    }
+  for (const Method& method : methods_of_backend())
+    for (const Update& update : updates) expect_same_bits(method, update, streamings);
+}
+
+// Random bits that round weights, moments and sums of gradients belong to elements, not to where
+// the elements lie.
+TEST_P(Streaming, ChangesNoBitOfBf16) {
+  if (!has_device(GetParam())) GTEST_SKIP() << "skipped: no CUDA device";
+  if (GetParam() == "cpu" && !backends::cpu::has_bf16_products(backends::cpu::detect_isa()))
+    GTEST_SKIP() << "no bf16 products on this machine";
+  constexpr auto kBf16 = program::DType::bf16;
+  const std::vector<Update> updates{
+      {"adamw_bf16", OptimizerKind::adamw_bf16, false, kBf16},
+      {"adamw_bf16 in the backward pass", OptimizerKind::adamw_bf16, true, kBf16},
+      {"adamw with gradients in bf16", OptimizerKind::adamw, false, kBf16},
+      {"adamw with gradients in bf16 in the backward pass", OptimizerKind::adamw, true, kBf16}};
+  const std::vector<passes::StreamOptions> streamings{
+      {.params = true, .optimizer = true, .threshold_bytes = 0, .window_bytes = 50'000},
+      {.optimizer = true, .update_on_host = true, .threshold_bytes = 0},
+      {.params = true,
+       .optimizer = true,
+       .update_on_host = true,
+       .threshold_bytes = 2048,
+       .window_bytes = 50'000}};
+  for (const Method& method : methods_of_backend())
+    for (const Update& update : updates) expect_same_bits(method, update, streamings);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Streaming, testing::ValuesIn(golden_backends()),
