@@ -93,10 +93,28 @@ def conversations():
         ("ends with the user", {"messages": [say("user", "a"), say("assistant", "b"), say("user", "c")]}),
         ("begins with the assistant", {"messages": [say("assistant", "Hi"), say("user", "a"), say("assistant", "b")]}),
         ("variables", {"messages": several, "chat_template_kwargs": {"enable_thinking": False, "date_string": "1 Jan 2025"}}),
+        ("variables of one template", {"messages": several, "chat_template_kwargs": {"functions": "[]", "datetime": "today", "builtin_tools": ["brave_search"]}}),
+        ("tools without lists", {"messages": system + several, "tools": [ADD]}),
+        ("call of tools without lists", {"messages": by_text[:4], "tools": [ADD]}),
         ("parts", {"messages": [say("user", [{"type": "text", "text": "part"}, {"type": "text", "text": "two"}]), say("assistant", "ok")]}),
         ("numbers", {"messages": [say("user", "n", score=0.1, rank=-3, flags=[True, None, 1e-5, 12345678901234567]), say("assistant", "ok")]}),
     ]
 
+
+CALCULATE = {
+    "type": "function",
+    "function": {
+        "name": "calculate",
+        "description": "Computes a term.",
+        "parameters": {"type": "object", "properties": {"term": {"type": "string", "description": "e.g. 1+1"}}, "required": ["term"]},
+    },
+}
+# Some templates render nothing without these: fields that their conversations are given where they have none, by a word in the name.
+NEEDED = {
+    "Hermes": {"tools": [ADD]},
+    "c4ai-command-r-plus": {"tools": [CALCULATE]},
+    "firefunction": {"chat_template_kwargs": {"functions": "[]", "datetime": "2025-01-01"}},
+}
 
 HEADER = "{{ '<|im_start|>' + m.role + '\\n' }}"
 

@@ -86,6 +86,17 @@ std::optional<std::string> AnswerFinder::try_render(const Conversation& conversa
   }
 }
 
+// The prompt for generation alone, which a conversation that the assistant begins has before it.
+std::optional<std::string> AnswerFinder::opening(const Conversation& conversation) const {
+  Conversation asked = conversation;
+  asked.messages = {Message("user", "Q")};
+  const auto prompt = try_render(asked, 1, true);
+  const auto before = try_render(asked, 1, false);
+  if (!prompt || !before || !prompt->starts_with(*before) || prompt->size() == before->size())
+    return std::nullopt;
+  return prompt->substr(before->size());
+}
+
 // The whole conversation with another text in one message, which begins with another character.
 std::string AnswerFinder::with_other_content(const Conversation& conversation, size_t index) const {
   const std::string content = conversation.messages[index].content();
@@ -122,7 +133,9 @@ size_t AnswerFinder::begin_of(const Search& search) const {
   const size_t limit = common_tokens(whole, with_other_content(search.conversation, search.index));
   const Agreement found = longest_agreement(whole, search.from, limit, prompt);
   const bool has_opening = search.before && prompt.starts_with(*search.before);
-  const size_t least = has_opening ? std::max<size_t>(prompt.size() - stem, 1) : 1;
+  const size_t least = search.index == 0 ? prompt.size()
+                       : has_opening     ? std::max<size_t>(prompt.size() - stem, 1)
+                                         : 1;
   if (found.bytes < least)
     fail(search.index, "its prompt for generation stands nowhere before this message");
   return found.end;
@@ -190,8 +203,12 @@ std::vector<AnswerFinder::Span> AnswerFinder::find(const Conversation& conversat
   for (size_t i = 0; i < conversation.messages.size(); ++i) {
     if (!conversation.messages[i].is_assistant()) continue;
     Search search{conversation, whole, i, from};
-    search.prompt = try_render(conversation, i, true);
-    search.before = try_render(conversation, i, false);
+    if (i == 0) {
+      search.prompt = opening(conversation);
+    } else {
+      search.prompt = try_render(conversation, i, true);
+      search.before = try_render(conversation, i, false);
+    }
     const size_t begin = begin_of(search);
     const size_t end = end_of(search, begin);
     if (begin < from || end <= begin)

@@ -17,8 +17,7 @@ namespace {
 using namespace snug;
 
 nlohmann::json ids_and_mask(const text::Tokenizer& tokenizer, std::span<const text::Part> parts) {
-  const text::Document document =
-      text::tokenize_parts(tokenizer, parts, text::SpecialTokens::none);
+  const text::Document document = text::tokenize_parts(tokenizer, parts, text::SpecialTokens::none);
   return {{"ids", document.ids}, {"mask", document.trained}};
 }
 
