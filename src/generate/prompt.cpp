@@ -28,7 +28,7 @@ text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::Mode
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
                                      "folder of a model, or ids= in place of a text",
                                      recipe.model));
-  text::find_chat_template(recipe.chat_template);  // throws, though a raw prompt needs none
+  text::check_chat_template(recipe.chat_template);  // throws, though a raw prompt needs none
   auto tokenizer = text::Tokenizer::from_folder(model.folder.string());
   if (tokenizer.vocabulary_size() > model.config.vocab_size)
     base::throw_user_error(
@@ -52,12 +52,14 @@ std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::
 }
 
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
-                                 std::span<const Message> messages) {
+                                 const text::Conversation& conversation) {
   const text::ChatTemplate chat(chat_template, tokenizer);
-  std::vector<Part> parts = chat.render(messages, true);
-  while (!parts.empty() && parts.back().text.ends_with(' ')) parts.back().text.pop_back();
-  return ids_of(tokenizer, parts,
-                chat.takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none);
+  std::string prompt = chat.prompt(conversation);
+  if (!chat.takes_special_tokens())
+    return ids_of(tokenizer, std::vector<Part>{{std::move(prompt), -1, false}},
+                  SpecialTokens::none);
+  while (prompt.ends_with(' ')) prompt.pop_back();
+  return text_prompt(tokenizer, prompt);
 }
 
 std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe,
@@ -69,7 +71,7 @@ std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe,
       return text_prompt(tokenizer, text::alpaca_prompt(recipe.prompt, ""));
     case formats::PromptFormat::chat:
       return chat_prompt(tokenizer, recipe.chat_template,
-                         std::vector<Message>{{Message::Role::user, recipe.prompt}});
+                         {.messages = {Message("user", recipe.prompt)}});
   }
   return {};
 }

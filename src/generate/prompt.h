@@ -26,11 +26,11 @@ std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::st
 std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::string& prompt,
                                    const std::string& answer);
 
-// The ids of a conversation up to where the assistant's next text begins; a space there is left to
-// the model, whose tokens begin with it. `chat_template` is a name of text/chat_template.h, or
-// empty: the model's own.
+// The ids of a conversation up to where the assistant's next text begins. After the built-in form
+// "plain" a space is left to the model, whose tokens begin with it. `chat_template` is as
+// text::ChatTemplate takes it.
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
-                                 std::span<const text::Message> messages);
+                                 const text::Conversation& conversation);
 
 // recipe.prompt in the form that recipe.prompt_format names.
 std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::Tokenizer& tokenizer);

@@ -1,7 +1,5 @@
 #include "generate/questions.h"
 
-#include <span>
-
 #include "base/error.h"
 #include "generate/prompt.h"
 #include "plan/spec.h"
@@ -11,7 +9,6 @@
 namespace snug::generate {
 namespace {
 
-using text::Message;
 using text::Record;
 using text::RecordForm;
 
@@ -25,12 +22,14 @@ std::string instruction_of(const std::string& prompt) {
 
 Question conversation(const Record& record, const formats::Recipe& recipe,
                       const text::Tokenizer& tokenizer) {
-  if (record.messages.back().role != Message::Role::assistant)
+  text::Conversation before = record.conversation;
+  const text::Message answer = before.messages.back();
+  if (!answer.is_assistant())
     base::throw_user_error("the last message is not the assistant's, so no answer is expected");
-  const auto before = std::span(record.messages).first(record.messages.size() - 1);
-  return {.shown = before.empty() ? "" : before.back().content,
+  before.messages.pop_back();
+  return {.shown = before.messages.empty() ? "" : before.messages.back().content(),
           .ids = chat_prompt(tokenizer, recipe.chat_template, before),
-          .expected = record.messages.back().content};
+          .expected = answer.content()};
 }
 
 Question question_of(const Record& record, const formats::Recipe& recipe,

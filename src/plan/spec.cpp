@@ -229,7 +229,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
                                           recipe.max_length, model.max_position));
   check_tokens(recipe);
   refuse_unused_keys(recipe);
-  text::find_chat_template(recipe.chat_template);  // throws, whatever form the data will have
+  text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
   spec.model = model;
   spec.method = recipe.method == formats::Method::full ? MethodKind::full : MethodKind::lora;

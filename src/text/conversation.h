@@ -1,17 +1,42 @@
 // What a record says, whatever its form: a list of parts, of which some are the answer that the
-// model is to learn. Plain values.
+// model is to learn, or a conversation, which a chat template turns into such a list. Plain values.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "text/jinja/value.h"
 
 namespace snug::text {
 
-struct Message {
-  enum class Role { system, user, assistant };
-  Role role = Role::user;
-  std::string content;
+// One message of a conversation, with everything that its record says of it.
+class Message {
+ public:
+  Message(std::string_view role, std::string content);
+  // Requires a dictionary whose role, if it has one, is text. As transformers hands messages to a
+  // template: without the fields that are null, and what an assistant thought under the names
+  // reasoning_content and thinking.
+  explicit Message(const jinja::Value& fields);
+
+  const std::string& role() const;
+  std::string content() const;  // where it is text, else empty
+  bool is_assistant() const { return role() == "assistant"; }
+  bool has(std::string_view field) const;
+  const jinja::Value& fields() const { return fields_; }
+  // The same message with another text.
+  Message with_content(std::string content) const;
+
+ private:
+  jinja::Value fields_;  // a dictionary
+};
+
+struct Conversation {
+  std::vector<Message> messages{};
+  jinja::Value tools = jinja::Value::none();  // or a list of what the assistant may call
+  std::vector<std::pair<std::string, jinja::Value>> variables{};  // more for the template
 };
 
 // A stretch of a document before it is tokenized: a token by its id, or text.

@@ -213,7 +213,7 @@ class Loader {
     try {
       const auto wrap =
           template_->takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none;
-      return tokenize_parts(*tokenizer_, template_->render(record.messages), wrap);
+      return tokenize_parts(*tokenizer_, template_->render(record.conversation), wrap);
     } catch (const base::UserError& error) {
       throw base::UserError(fmt::format("record {}: {}", record.number, error.what()),
                             {path_, record.line, 0});

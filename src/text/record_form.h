@@ -1,6 +1,7 @@
 // The forms of records that users know, seen from their fields:
 //   alpaca            instruction, input (or context; may be absent), output (or response)
-//   messages          messages: [{role, content}, ...]
+//   messages          messages: [{role, content}, ...], and where present tools, a list (or its
+//                     JSON as text), and chat_template_kwargs, variables for the chat template
 //   sharegpt          conversations: [{from, value}, ...]
 //   prompt/completion prompt, completion (or response)
 //   text              text
@@ -31,10 +32,10 @@ struct Record {
   RecordForm form = RecordForm::text;
   int64_t number = 0;
   int line = 0;
-  std::string prompt;             // alpaca (rendered), prompt_completion
-  std::string answer;             // alpaca, prompt_completion; the whole of text
-  std::vector<Message> messages;  // messages, sharegpt
-  TokenRecord tokens{};           // tokens: those that attention_mask shows
+  std::string prompt;         // alpaca (rendered), prompt_completion
+  std::string answer;         // alpaca, prompt_completion; the whole of text
+  Conversation conversation;  // messages, sharegpt
+  TokenRecord tokens{};       // tokens: those that attention_mask shows
 };
 
 // The form of a record that has the fields for which `has` holds; with `wanted`, only the fields of

@@ -52,7 +52,7 @@ std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokeniz
     const JsonNode root(document, config_name);
     parts->read_declared_tokens(root);
     parts->read_token_names(root);
-    parts->read_chat_template(root);
+    parts->chat.read_config(root);
   }
   parts->index_added_tokens(name);
   return parts;
@@ -89,13 +89,17 @@ Tokenizer Tokenizer::from_folder(const std::string& folder) {
                           {folder + "/tokenizer_config.json", 0, 0});
   auto parts = read_parts(text, config, path);
   const json names = small_file(folder, "special_tokens_map.json");
-  if (!names.is_null()) parts->read_token_names({names, folder + "/special_tokens_map.json"});
+  if (!names.is_null()) {
+    const JsonNode map(names, folder + "/special_tokens_map.json");
+    parts->read_token_names(map);
+    parts->chat.read_token_map(map);
+  }
   for (const char* name : {"generation_config.json", "config.json"}) {
     const json ids = small_file(folder, name);
     if (!ids.is_null()) parts->read_token_ids({ids, folder + "/" + name});
   }
   parts->complete_stop_ids();
-  read_text_file(folder + "/chat_template.jinja", parts->chat_template);
+  parts->chat.read_files(folder);
   return Tokenizer(std::move(parts));
 }
 
@@ -186,7 +190,7 @@ std::optional<int32_t> Tokenizer::bos_id() const { return parts_->special.bos; }
 std::optional<int32_t> Tokenizer::eos_id() const { return parts_->special.eos; }
 std::optional<int32_t> Tokenizer::pad_id() const { return parts_->special.pad; }
 std::span<const int32_t> Tokenizer::stop_ids() const { return parts_->special.stop; }
-const std::string& Tokenizer::chat_template() const { return parts_->chat_template; }
+const ChatSettings& Tokenizer::chat_settings() const { return parts_->chat; }
 
 int64_t Tokenizer::host_bytes() const {
   return parts_->model->host_bytes() + static_cast<int64_t>(sizeof(Parts));

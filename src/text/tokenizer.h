@@ -19,11 +19,13 @@
 
 namespace snug::text {
 
+struct ChatSettings;
+
 class Tokenizer {
  public:
   // Reads tokenizer.json, else a SentencePiece model (sentencepiece_folder.h), and, where present,
-  // tokenizer_config.json, special_tokens_map.json, chat_template.jinja, generation_config.json and
-  // config.json. Throws UserError.
+  // tokenizer_config.json, special_tokens_map.json, chat_template.jinja, additional_chat_templates/,
+  // generation_config.json and config.json. Throws UserError.
   static Tokenizer from_folder(const std::string& folder);
 
   // From the contents of the two files; `name` stands for tokenizer.json in messages. `config` may
@@ -63,8 +65,8 @@ class Tokenizer {
   // Ids that end a generated text: eos_id and those of generation_config.json.
   std::span<const int32_t> stop_ids() const;
 
-  // The chat template (Jinja source) of the folder, or empty.
-  const std::string& chat_template() const;
+  // What the folder says of conversations.
+  const ChatSettings& chat_settings() const;
 
   int64_t host_bytes() const;
 

@@ -184,15 +184,4 @@ void Tokenizer::Parts::complete_stop_ids() {
   special.stop.insert(special.stop.begin(), *special.eos);
 }
 
-void Tokenizer::Parts::read_chat_template(const JsonNode& config) {
-  if (!config.has("chat_template")) return;
-  if (config.value().at("chat_template").is_string()) {
-    chat_template = config.string("chat_template");
-    return;
-  }
-  // A list of named templates: the one called default is meant for chats.
-  for (const JsonNode& item : config.array("chat_template"))
-    if (item.string("name") == "default") chat_template = item.string("template");
-}
-
 }  // namespace snug::text

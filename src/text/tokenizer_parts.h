@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "text/added_tokens.h"
+#include "text/chat_settings.h"
 #include "text/decoder.h"
 #include "text/json_node.h"
 #include "text/model.h"
@@ -38,7 +39,7 @@ struct Tokenizer::Parts {
   AddedTokenFinder in_normalized;  // and after it
 
   SpecialIds special;
-  std::string chat_template;
+  ChatSettings chat;
 
   // The id of an added token or of one of the model, or -1.
   int32_t id_of(const std::string& token) const;
@@ -69,9 +70,6 @@ struct Tokenizer::Parts {
 
   // Puts EOS first among the stop ids, once it is known.
   void complete_stop_ids();
-
-  // Takes the template from tokenizer_config.json.
-  void read_chat_template(const JsonNode& config);
 
  private:
   void add_token(const JsonNode& where, AddedToken token, int64_t declared_id);

@@ -6,19 +6,19 @@
 #include "base/error.h"
 #include "golden_files.h"
 #include "text/document.h"
+#include "text/jinja/json_values.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {
 namespace {
 
 using base::UserError;
-using Role = Message::Role;
 
-const std::vector<Message> kChat = {{Role::system, "Be brief."},
-                                    {Role::user, " Hi "},
-                                    {Role::assistant, "Hello"},
-                                    {Role::user, "Bye"},
-                                    {Role::assistant, "See you"}};
+const Conversation kChat{.messages = {{"system", "Be brief."},
+                                      {"user", " Hi "},
+                                      {"assistant", "Hello"},
+                                      {"user", "Bye"},
+                                      {"assistant", "See you"}}};
 
 Tokenizer with_tokens(const std::vector<std::string>& more, const std::string& source = "") {
   TinyTokenizer tiny;
@@ -37,14 +37,20 @@ struct Rendered {
   std::string learned;
 };
 
-Rendered render(const Tokenizer& tokenizer, const std::string& name, bool for_generation = false) {
-  const ChatTemplate chat(name, tokenizer);
-  const Document document =
-      tokenize_parts(tokenizer, chat.render(kChat, for_generation), SpecialTokens::none);
+std::string learned_of(const Tokenizer& tokenizer, const std::vector<Part>& parts) {
+  const Document document = tokenize_parts(tokenizer, parts, SpecialTokens::none);
   std::vector<int32_t> learned;
   for (size_t i = 0; i < document.ids.size(); ++i)
     if (document.trained[i] != 0) learned.push_back(document.ids[i]);
-  return {tokenizer.decode(document.ids, false), tokenizer.decode(learned, false)};
+  return tokenizer.decode(learned, false);
+}
+
+Rendered render(const Tokenizer& tokenizer, const std::string& name,
+                const Conversation& conversation = kChat) {
+  const std::vector<Part> parts = ChatTemplate(name, tokenizer).render(conversation);
+  std::string text;
+  for (const Part& part : parts) text += part.text;
+  return {text, learned_of(tokenizer, parts)};
 }
 
 TEST(ChatTemplate, Chatml) {
@@ -54,8 +60,9 @@ TEST(ChatTemplate, Chatml) {
             "<|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n"
             "<|im_start|>assistant\nSee you<|im_end|>\n");
   EXPECT_EQ(all.learned, "Hello<|im_end|>See you<|im_end|>");
+  const Tokenizer tokenizer = with_tokens(kChatml);
   EXPECT_TRUE(
-      render(with_tokens(kChatml), "chatml", true).text.ends_with("\n<|im_start|>assistant\n"));
+      ChatTemplate("chatml", tokenizer).prompt(kChat).ends_with("\n<|im_start|>assistant\n"));
 }
 
 TEST(ChatTemplate, Llama3) {
@@ -77,7 +84,7 @@ TEST(ChatTemplate, Llama2) {
   EXPECT_EQ(all.learned, " Hello </s> See you </s>");
   const Tokenizer tokenizer = with_tokens({});
   const ChatTemplate chat("llama-2", tokenizer);
-  const std::vector<Message> twice = {{Role::user, "a"}, {Role::user, "b"}};
+  const Conversation twice{.messages = {{"user", "a"}, {"user", "b"}}};
   EXPECT_NE(message_of<UserError>([&] { chat.render(twice); }).find("message 2"),
             std::string::npos);
 }
@@ -98,38 +105,123 @@ TEST(ChatTemplate, Phi3) {
   EXPECT_EQ(all.learned, "Hello<|end|>See you<|end|></s>");
 }
 
-TEST(ChatTemplate, IsRecognised) {
-  const auto name = [](const Tokenizer& tokenizer) { return ChatTemplate("", tokenizer).name(); };
-  EXPECT_EQ(name(with_tokens(kChatml)), "chatml");
-  EXPECT_EQ(name(with_tokens(kLlama3)), "llama-3");
-  EXPECT_EQ(name(with_tokens(kPhi3)), "phi-3");
-  EXPECT_EQ(name(with_tokens(kChatml, "{{ '<|im_start|>' }}")), "chatml");
-  EXPECT_EQ(name(with_tokens(kPhi3, "'<|user|>' '<|end|>'")), "phi-3");
-  EXPECT_EQ(name(with_tokens({}, "'<|user|>\n' + message + eos_token")), "zephyr");
-  EXPECT_EQ(name(with_tokens({}, "'[INST] <<SYS>>'")), "llama-2");
+// A template of the folder's own, or of a file, is run.
+constexpr const char* kOwn =
+    "{{ bos_token }}{% for m in messages %}{{ m.role + ':' + m.content }}"
+    "{{ eos_token if m.role == 'assistant' else '|' }}{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}";
+
+TEST(ChatTemplate, RunsTheFoldersOwn) {
+  const Tokenizer tokenizer = with_tokens({}, kOwn);
+  const Rendered all = render(tokenizer, "");
+  EXPECT_EQ(all.text,
+            "<s>system:Be brief.|user: Hi |assistant:Hello</s>user:Bye|assistant:See you</s>");
+  EXPECT_EQ(all.learned, "Hello</s>See you</s>");
+  const ChatTemplate chat("", tokenizer);
+  EXPECT_EQ(chat.name(), "the model's own");
+  EXPECT_TRUE(chat.prompt(kChat).ends_with("See you</s>assistant:"));
 }
 
-// A template's own file, as in a model's folder, means the built-in one of its form.
 TEST(ChatTemplate, MayBeGivenAsAFile) {
   const testing::TemporaryFolder folder;
-  const auto chatml = folder.write("a.jinja", "{{ '<|im_start|>' + message['role'] }}");
-  EXPECT_EQ(ChatTemplate(chatml.string(), with_tokens(kChatml)).name(), "chatml");
-  EXPECT_EQ(find_chat_template("zephyr"), "zephyr");
-  EXPECT_EQ(find_chat_template(""), "");
-  const auto other = folder.write("b.jinja", "{{ message }}");
-  const std::string error = testing::user_error_of([&] { find_chat_template(other.string()); });
-  EXPECT_TRUE(testing::contains(error, "b.jinja"));
-  EXPECT_TRUE(testing::contains(error, "chatml"));
+  const auto own = folder.write("a.jinja", kOwn);
+  EXPECT_EQ(render(with_tokens({}, "{{ 'another' }}"), own.string()).learned,
+            "Hello</s>See you</s>");
+  check_chat_template("zephyr");
+  check_chat_template("");
+  check_chat_template(own.string());
+  const auto broken = folder.write("b.jinja", "a\n{% include 'x' %}");
+  const std::string error = testing::user_error_of([&] { check_chat_template(broken.string()); });
+  EXPECT_TRUE(testing::contains(error, "b.jinja:2: chat template: the tag 'include' is not"));
+}
+
+// Of templates with names one is for conversations with tools, as transformers chooses.
+TEST(ChatTemplate, IsChosenByName) {
+  TinyTokenizer tiny;
+  tiny.config["chat_template"] = {{{"name", "default"}, {"template", "{{ 'usual' }}"}},
+                                  {{"name", "tool_use"}, {"template", "{{ tools | tojson }}"}}};
+  const Tokenizer tokenizer = tiny.make();
+  const ChatTemplate chat("", tokenizer);
+  Conversation conversation = kChat;
+  EXPECT_EQ(chat.prompt(conversation), "usual");
+  conversation.tools = jinja::Value::list({jinja::Value::dict({})});
+  EXPECT_EQ(chat.prompt(conversation), "[{}]");
+  tiny.config["chat_template"] = {{{"name", "rag"}, {"template", "x"}}};
+  const Tokenizer other = tiny.make();
+  EXPECT_NE(message_of<UserError>([&] { ChatTemplate("", other); }).find("are named rag"),
+            std::string::npos);
+}
+
+// What transformers hands to a template: no null fields, reasoning under both of its names.
+TEST(ChatTemplate, SeesMessagesAsTransformersHandsThemOver) {
+  const Tokenizer tokenizer = with_tokens({}, "{{ messages | tojson }}{{ tools }}{{ documents }}");
+  const Message message(jinja::value_of_json(
+      R"({"role": "assistant", "content": null, "reasoning": "r", "tool_calls": [{"b": 1, "a": 2}]})"));
+  EXPECT_EQ(ChatTemplate("", tokenizer).prompt({.messages = {message}}),
+            R"([{"thinking": "r", "role": "assistant", "reasoning": "r", "tool_calls": )"
+            R"([{"b": 1, "a": 2}], "reasoning_content": "r"}]NoneNone)");
+}
+
+std::string learned_by(const std::string& source, const Conversation& conversation = kChat) {
+  return render(with_tokens({"<think>", "<|im_start|>", "<|im_end|>"}, source), "", conversation)
+      .learned;
+}
+
+TEST(ChatTemplate, LearnsWhatIsMarked) {
+  EXPECT_EQ(learned_by("{% for m in messages %}{% if m.role == 'assistant' %}A:{% generation %}"
+                       "{{ m.content }}!{% endgeneration %};{% else %}{{ m.content }}{% endif %}"
+                       "{% endfor %}"),
+            "Hello!See you!");
+}
+
+TEST(ChatTemplate, LearnsUpToTheEndOfTurn) {
+  EXPECT_EQ(learned_by("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>"
+                       "\n{{ '\n' }}{% endfor %}{% if add_generation_prompt %}<|im_start|>"
+                       "assistant\n{{ '' }}{% endif %}"),
+            "Hello<|im_end|>See you<|im_end|>");
+  // More is written after a prompt than before an answer.
+  EXPECT_EQ(learned_by("{% for m in messages %}<|im_start|>{{ m.role }}:{{ m.content }}<|im_end|>"
+                       "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant:<think>"
+                       "{% endif %}"),
+            "Hello<|im_end|>See you<|im_end|>");
+  // The end of the last message differs.
+  EXPECT_EQ(learned_by("{% for m in messages %}<|im_start|>{{ m.role }}:{{ m.content }}<|im_end|>"
+                       "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant:{% else %}"
+                       "{{ eos_token }}{% endif %}"),
+            "Hello<|im_end|>See you<|im_end|></s>");
+  // The prompt for generation is always there.
+  EXPECT_EQ(learned_by("{% for m in messages %}<|im_start|>{{ m.role }}:{{ m.content }}</s>"
+                       "{% endfor %}<|im_start|>assistant:"),
+            "Hello</s>See you</s>");
+}
+
+TEST(ChatTemplate, LearnsWhereHistoryIsWrittenOtherwise) {
+  // The system's text stands in the last question, as long as that is the last message.
+  EXPECT_EQ(learned_by("{% for m in messages if m.role != 'system' %}{% if m.role == 'user' %}"
+                       "[{{ messages[0].content if loop.last }}{{ m.content }}]{% else %}"
+                       "{{ m.content + eos_token }}{% endif %}{% endfor %}"),
+            "Hello</s>See you</s>");
+  // A thought stands before the last answer only.
+  EXPECT_EQ(learned_by("{% for m in messages %}<|im_start|>{{ m.role }}:{% if loop.last and m.role "
+                       "== 'assistant' %}<think>so{% endif %}{{ m.content }}<|im_end|>{% endfor %}"
+                       "{% if add_generation_prompt %}<|im_start|>assistant:{% endif %}"),
+            "Hello<|im_end|><think>soSee you<|im_end|>");
+}
+
+TEST(ChatTemplate, SaysWhereAnswersCannotBeTold) {
+  const std::string error = message_of<UserError>([] {
+    learned_by("{% for m in messages | sort(attribute='content') %}{{ m.content }}{% endfor %}");
+  });
+  EXPECT_NE(error.find("mark it in the template"), std::string::npos) << error;
+  EXPECT_NE(error.find("message "), std::string::npos) << error;
 }
 
 TEST(ChatTemplate, SaysWhatItNeeds) {
   const auto message = [](const std::string& name, const Tokenizer& tokenizer) {
     return message_of<UserError>([&] { ChatTemplate(name, tokenizer); });
   };
-  EXPECT_NE(message("", with_tokens({})).find("has no chat template; choose a template"),
-            std::string::npos);
-  // A folder's own template is not overruled by the tokens that happen to be there.
-  EXPECT_NE(message("", with_tokens(kChatml, "{{ mystery }}")).find("none of those built in"),
+  // Tokens that happen to be there choose no template.
+  EXPECT_NE(message("", with_tokens(kChatml)).find("the model folder has no chat template"),
             std::string::npos);
   EXPECT_NE(message("jinja", with_tokens({})).find("'jinja' is not known; the choices are chatml"),
             std::string::npos);
@@ -141,29 +233,31 @@ TEST(ChatTemplate, SaysWhatItNeeds) {
   EXPECT_NE(message("llama-2", bare.make()).find("needs a BOS token"), std::string::npos);
 }
 
-// Published templates are recognised by the markers they really have.
-TEST(ChatTemplate, KnowsPublishedTemplates) {
+// Published templates, next to what jinja2 writes as transformers sets it up.
+TEST(ChatTemplate, RunsPublishedTemplates) {
   const std::string folder = kSharedData + "chat-templates/llama.cpp-2025-02/";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  const std::vector<std::pair<std::string, std::string>> learned = {
+      {"Qwen-Qwen2.5-7B-Instruct", "Hello<|im_end|>See you<|im_end|>"},
+      {"meta-llama-Llama-3.1-8B-Instruct", "Hello<|eot_id|>See you<|eot_id|>"},
+      {"meta-llama-Llama-3.3-70B-Instruct", "Hello<|eot_id|>See you<|eot_id|>"},
+      {"microsoft-Phi-3.5-mini-instruct", "Hello<|end|>See you<|end|>\n</s>"},
+      {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B",
+       "Hello<｜end▁of▁sentence｜>See you<｜end▁of▁sentence｜>"},
+      {"mistralai-Mistral-Nemo-Instruct-2407", "Hello</s>See you</s>"}};
   std::vector<std::string> tokens = kChatml;
   tokens.insert(tokens.end(), kLlama3.begin(), kLlama3.end());
   tokens.insert(tokens.end(), kPhi3.begin(), kPhi3.end());
-  const std::vector<std::pair<std::string, std::string>> expected = {
-      {"Qwen-Qwen2.5-7B-Instruct", "chatml"},
-      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "chatml"},
-      {"meta-llama-Llama-3.1-8B-Instruct", "llama-3"},
-      {"meta-llama-Llama-3.2-3B-Instruct", "llama-3"},
-      {"microsoft-Phi-3.5-mini-instruct", "phi-3"}};
-  for (const auto& [file, name] : expected) {
+  for (const char* token : {"<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>", "<think>"})
+    tokens.emplace_back(token);
+  for (const auto& [file, expected] : learned) {
     const Tokenizer tokenizer = with_tokens(tokens, contents_of(folder + file + ".jinja"));
-    EXPECT_EQ(ChatTemplate("", tokenizer).name(), name) << file;
+    EXPECT_EQ(render(tokenizer, "").learned, expected) << file;
   }
-  for (const char* file : {"google-gemma-2-2b-it", "mistralai-Mistral-Nemo-Instruct-2407",
-                           "deepseek-ai-DeepSeek-R1-Distill-Llama-8B"}) {
-    const Tokenizer tokenizer =
-        with_tokens(tokens, contents_of(folder + std::string(file) + ".jinja"));
-    EXPECT_NE(message_of<UserError>([&] { ChatTemplate("", tokenizer); }), "") << file;
-  }
+  const Tokenizer qwen = with_tokens(tokens, contents_of(folder + learned[0].first + ".jinja"));
+  EXPECT_EQ(ChatTemplate("", qwen).prompt({.messages = {{"user", "Hi"}}}),
+            "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful "
+            "assistant.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
 }
 
 }  // namespace

@@ -335,7 +335,7 @@ TEST_F(DatasetFile, NamesWhatIsWrongWithMessages) {
   expect_error(line("[{\"role\": \"user\"}]"), "message 1: expected the strings 'role' and");
   expect_error(line("[{\"role\": \"user\", \"content\": null}]"),
                "message 1: expected the strings");
-  expect_error(line("[{\"role\": \"tool\", \"content\": \"a\"}]"), "the role 'tool' is not known");
+  expect_error(line("[{\"role\": \"bard\", \"content\": \"a\"}]"), "the role 'bard' is not known");
   expect_error(line("[{\"role\": \"user\", \"content\": \"a\"}]"), "no message is the assistant's");
   expect_error(line("[]"), "no message is the assistant's");
   expect_error(line("[{\"role\": \"assistant\", \"content\": \"\"}]"), "text is empty");

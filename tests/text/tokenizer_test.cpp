@@ -8,6 +8,7 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
+#include "text/chat_settings.h"
 #include "text/stream_decoder.h"
 #include "tiny_tokenizer.h"
 
@@ -220,7 +221,7 @@ TEST(TokenizerFolder, ReadsTheSmallFiles) {
   EXPECT_EQ(tokenizer.eos_id(), 260);
   EXPECT_EQ(tokenizer.pad_id(), 262);
   EXPECT_EQ(Ids(tokenizer.stop_ids().begin(), tokenizer.stop_ids().end()), (Ids{260, 261}));
-  EXPECT_EQ(tokenizer.chat_template(), "<|im_start|>");
+  EXPECT_EQ(tokenizer.chat_settings().templates.at("default"), "<|im_start|>");
   EXPECT_EQ(tokenizer.encode("<new>"), (Ids{263}));
   EXPECT_EQ(tokenizer.vocabulary_size(), 264);
 }

@@ -1,0 +1,68 @@
+#include "text/conversation.h"
+
+#include <algorithm>
+#include <array>
+
+namespace snug::text {
+namespace {
+
+using jinja::Dict;
+using jinja::Value;
+using Kind = Value::Kind;
+
+// Names under which data sets carry what an assistant thought; the first that is there counts.
+constexpr std::array<const char*, 3> kReasoning{"reasoning_content", "thinking", "reasoning"};
+
+Dict without_nulls(const Dict& fields) {
+  Dict kept;
+  for (const auto& [key, value] : fields.entries())
+    if (!value.is(Kind::none)) kept.set(key, value);
+  return kept;
+}
+
+// Templates read the one or the other name.
+Dict with_reasoning(Dict fields) {
+  const auto* const name = std::find_if(kReasoning.begin(), kReasoning.end(), [&](const char* key) {
+    return fields.find(std::string_view(key)) != nullptr;
+  });
+  if (name == kReasoning.end()) return fields;
+  const Value reasoning = *fields.find(std::string_view(*name));
+  Dict named;
+  named.set(Value::text("thinking"), reasoning);
+  for (const auto& [key, value] : fields.entries()) named.set(key, value);
+  named.set(Value::text("reasoning_content"), reasoning);
+  return named;
+}
+
+}  // namespace
+
+Message::Message(std::string_view role, std::string content) {
+  Dict fields;
+  fields.set(Value::text("role"), Value::text(std::string(role)));
+  fields.set(Value::text("content"), Value::text(std::move(content)));
+  fields_ = Value::dict(std::move(fields));
+}
+
+Message::Message(const Value& fields)
+    : fields_(Value::dict(with_reasoning(without_nulls(fields.as_dict())))) {}
+
+const std::string& Message::role() const {
+  static const std::string kNone;
+  const Value* role = fields_.as_dict().find(std::string_view("role"));
+  return role != nullptr && role->is(Kind::text) ? role->as_text() : kNone;
+}
+
+std::string Message::content() const {
+  const Value* content = fields_.as_dict().find(std::string_view("content"));
+  return content != nullptr && content->is(Kind::text) ? content->as_text() : "";
+}
+
+bool Message::has(std::string_view field) const { return fields_.as_dict().find(field) != nullptr; }
+
+Message Message::with_content(std::string content) const {
+  Dict fields = fields_.as_dict();
+  fields.set(Value::text("content"), Value::text(std::move(content)));
+  return Message(Value::dict(std::move(fields)));
+}
+
+}  // namespace snug::text

@@ -1,0 +1,125 @@
+// Filters that compare elements: sort, dictsort, min, max, unique.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "text/jinja/attributes.h"
+#include "text/jinja/compare.h"
+#include "text/jinja/filters.h"
+#include "text/jinja/iterate.h"
+#include "text/jinja/python_text.h"
+
+namespace snug::text::jinja {
+namespace {
+
+using Kind = Value::Kind;
+
+struct Keyed {
+  Value key;
+  Value value;
+};
+
+// What an element is compared by: itself or an attribute; texts in lower case unless case counts.
+Value key_of(Runtime& runtime, const Value& item, const Value& path, bool minds_case) {
+  const bool has_path = !path.is(Kind::undefined) && !path.is(Kind::none);
+  Value key = has_path ? path_of(runtime, item, path) : item;
+  return key.is(Kind::text) && !minds_case ? runtime.text(lower(key.as_text())) : key;
+}
+
+std::vector<Keyed> keyed(Runtime& runtime, const Value& input, const Value& path, bool minds_case) {
+  std::vector<Keyed> all;
+  for (const Value& item : elements(input))
+    all.push_back({key_of(runtime, item, path, minds_case), item});
+  const auto size = static_cast<int64_t>(all.size());
+  runtime.charge_steps(size * (1 + static_cast<int64_t>(std::log2(1 + size))));
+  return all;
+}
+
+// Sorting calls for an order, which numbers that are none do not have.
+void check_order(const std::vector<Keyed>& all) {
+  for (const Keyed& item : all)
+    if (item.key.is(Kind::real) && std::isnan(item.key.as_real())) fail("nan cannot be sorted");
+  if (all.size() == 1) return;
+  for (const Keyed& item : all) static_cast<void>(less(item.key, all.front().key));
+}
+
+// Equal elements keep their order, in reverse, too.
+void sort_keyed(std::vector<Keyed>& all, bool is_reversed) {
+  check_order(all);
+  std::stable_sort(all.begin(), all.end(), [&](const Keyed& a, const Keyed& b) {
+    return is_reversed ? less(b.key, a.key) : less(a.key, b.key);
+  });
+}
+
+List values_of(std::vector<Keyed> all) {
+  List values;
+  for (Keyed& item : all) values.push_back(std::move(item.value));
+  return values;
+}
+
+Value sort(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const Parameters parameters("sort", arguments, {"reverse", "case_sensitive", "attribute"});
+  if (parameters[2].is(Kind::text) && parameters[2].as_text().find(',') != std::string::npos)
+    fail("'sort' by several attributes is not supported");
+  std::vector<Keyed> all = keyed(runtime, input, parameters[2], parameters.truth(1, false));
+  sort_keyed(all, parameters.truth(0, false));
+  return runtime.list(values_of(std::move(all)));
+}
+
+Value sort_dict(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const Parameters parameters("dictsort", arguments, {"case_sensitive", "by", "reverse"});
+  const std::string by = parameters.has(1) ? parameters.text(1) : "key";
+  if (by != "key" && by != "value") fail("'dictsort' sorts by key or by value");
+  if (!input.is(Kind::dict))
+    fail(fmt::format("'dictsort' takes a dictionary, not a {}", input.type_name()));
+  List pairs;
+  for (const auto& [key, value] : input.as_dict().entries())
+    pairs.push_back(Value::list({key, value}, Kind::tuple));
+  std::vector<Keyed> all = keyed(runtime, runtime.list(std::move(pairs)),
+                                 Value::integer(by == "key" ? 0 : 1), parameters.truth(0, false));
+  sort_keyed(all, parameters.truth(2, false));
+  return runtime.list(values_of(std::move(all)));
+}
+
+template <bool kIsMost>
+Value extreme(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const Parameters parameters(kIsMost ? "max" : "min", arguments, {"case_sensitive", "attribute"});
+  const std::vector<Keyed> all = keyed(runtime, input, parameters[1], parameters.truth(0, false));
+  if (all.empty()) return Value::undefined("an item of an empty sequence");
+  const Keyed* found = &all.front();
+  for (const Keyed& item : all)
+    if (&item != &all.front() &&
+        (kIsMost ? less(found->key, item.key) : less(item.key, found->key)))
+      found = &item;
+  return found->value;
+}
+
+Value unique(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const Parameters parameters("unique", arguments, {"case_sensitive", "attribute"});
+  Dict seen;
+  List kept;
+  for (Keyed& item : keyed(runtime, input, parameters[1], parameters.truth(0, false))) {
+    if (!item.key.is(Kind::text)) runtime.charge_steps(static_cast<int64_t>(seen.size()));
+    const size_t before = seen.size();
+    seen.set(std::move(item.key), Value::none());
+    if (seen.size() > before) kept.push_back(std::move(item.value));
+  }
+  return runtime.generator(std::move(kept));
+}
+
+constexpr std::array<Filter, 5> kFilters{{
+    {"dictsort", sort_dict},
+    {"max", extreme<true>},
+    {"min", extreme<false>},
+    {"sort", sort},
+    {"unique", unique},
+}};
+
+}  // namespace
+
+std::span<const Filter> order_filters() { return kFilters; }
+
+}  // namespace snug::text::jinja

@@ -1,0 +1,14 @@
+// From a template's source to its syntax tree.
+#pragma once
+
+#include <string_view>
+
+#include "text/jinja/ast.h"
+
+namespace snug::text::jinja {
+
+// Throws SyntaxError (lexer.h) for a mistake, and for a construct that is not supported, which it
+// names.
+Syntax parse_template(std::string_view source);
+
+}  // namespace snug::text::jinja

@@ -1,0 +1,31 @@
+// Values as text: str() and repr() of Python, and JSON as transformers' tojson writes it. Pure
+// functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "text/jinja/value.h"
+
+namespace snug::text::jinja {
+
+// The shortest decimal that reads as this number again, as Python writes it: 1.0, 1e+16, nan.
+std::string print_real(double value);
+
+// What {{ value }} writes. Throws TemplateError for what Python prints with an address.
+std::string print(const Value& value);
+// The same as it stands inside of a printed list.
+std::string print_quoted(const Value& value);
+
+struct JsonStyle {
+  std::optional<std::string> indent{};  // of one level; none: all on one line
+  std::string item_separator = ", ";
+  std::string key_separator = ": ";
+  bool ensure_ascii = false;
+  bool sort_keys = false;
+};
+
+// Python's json.dumps. Throws TemplateError for what it refuses.
+std::string print_json(const Value& value, const JsonStyle& style);
+
+}  // namespace snug::text::jinja

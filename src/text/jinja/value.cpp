@@ -1,0 +1,190 @@
+#include "text/jinja/value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "text/jinja/compare.h"
+#include "text/jinja/limits.h"
+
+namespace snug::text::jinja {
+namespace {
+
+bool can_be_key(const Value& value) {
+  if (value.is(Value::Kind::tuple))
+    return std::all_of(value.items().begin(), value.items().end(), can_be_key);
+  return !value.is_sequence() && !value.is(Value::Kind::dict);
+}
+
+uint8_t deeper(int depth) {
+  if (depth >= kMaxValueDepth) fail("lists and dictionaries nest too deep");
+  return static_cast<uint8_t>(depth + 1);
+}
+
+}  // namespace
+
+void fail(const std::string& message) { throw TemplateError(message); }
+
+Value Value::undefined(std::string message) {
+  Value value;
+  value.shared_ = std::make_shared<const std::string>(std::move(message));
+  return value;
+}
+
+Value Value::none() {
+  Value value;
+  value.kind_ = Kind::none;
+  return value;
+}
+
+Value Value::boolean(bool truth) {
+  Value value;
+  value.kind_ = Kind::boolean;
+  value.number_ = truth ? 1 : 0;
+  return value;
+}
+
+Value Value::integer(int64_t number) {
+  Value value;
+  value.kind_ = Kind::integer;
+  value.number_ = number;
+  return value;
+}
+
+Value Value::real(double number) {
+  Value value;
+  value.kind_ = Kind::real;
+  value.number_ = std::bit_cast<int64_t>(number);
+  return value;
+}
+
+Value Value::text(std::string text, bool is_safe) {
+  Value value;
+  value.kind_ = Kind::text;
+  value.is_safe_ = is_safe;
+  value.shared_ = std::make_shared<const std::string>(std::move(text));
+  return value;
+}
+
+Value Value::list(List items, Kind kind) {
+  Value value;
+  value.kind_ = kind;
+  int depth = 0;
+  for (const Value& item : items) depth = std::max(depth, item.depth());
+  value.depth_ = deeper(depth);
+  value.shared_ = std::make_shared<const List>(std::move(items));
+  return value;
+}
+
+Value Value::dict(Dict items) {
+  Value value;
+  value.kind_ = Kind::dict;
+  int depth = 0;
+  for (const auto& [key, item] : items.entries())
+    depth = std::max({depth, key.depth(), item.depth()});
+  value.depth_ = deeper(depth);
+  value.shared_ = std::make_shared<const Dict>(std::move(items));
+  return value;
+}
+
+Value Value::object(Object* object) {
+  Value value;
+  value.kind_ = Kind::object;
+  value.object_ = object;
+  return value;
+}
+
+double Value::as_real() const {
+  return is(Kind::real) ? std::bit_cast<double>(number_) : static_cast<double>(number_);
+}
+
+std::string Value::undefined_message() const {
+  return shared_ ? as_text() : "a value is undefined";
+}
+
+const Dict& Value::as_dict() const { return *static_cast<const Dict*>(shared_.get()); }
+
+bool Value::is_true() const {
+  switch (kind_) {
+    case Kind::undefined:
+    case Kind::none:
+      return false;
+    case Kind::boolean:
+    case Kind::integer:
+      return as_integer() != 0;
+    case Kind::real:
+      return as_real() != 0;
+    case Kind::text:
+      return !as_text().empty();
+    case Kind::list:
+    case Kind::tuple:
+    case Kind::view:
+    case Kind::range:
+      return !items().empty();
+    case Kind::dict:
+      return as_dict().size() != 0;
+    case Kind::object:
+      return true;
+  }
+  return false;
+}
+
+std::string Value::type_name() const {
+  switch (kind_) {
+    case Kind::undefined:
+      return "Undefined";
+    case Kind::none:
+      return "NoneType";
+    case Kind::boolean:
+      return "bool";
+    case Kind::integer:
+      return "int";
+    case Kind::real:
+      return "float";
+    case Kind::text:
+      return is_safe_ ? "Markup" : "str";
+    case Kind::list:
+      return "list";
+    case Kind::tuple:
+      return "tuple";
+    case Kind::view:
+      return "dict view";
+    case Kind::range:
+      return "range";
+    case Kind::dict:
+      return "dict";
+    case Kind::object:
+      return as_object()->type_name();
+  }
+  return "";
+}
+
+void Dict::set(Value key, Value value) {
+  if (!can_be_key(key))
+    fail(fmt::format("a {} cannot be the key of a dictionary", key.type_name()));
+  const Value* found = find(key);
+  if (found != nullptr) {
+    const auto at = std::find_if(entries_.begin(), entries_.end(),
+                                 [&](const Entry& entry) { return &entry.second == found; });
+    at->second = std::move(value);
+    return;
+  }
+  if (key.is(Value::Kind::text)) texts_.emplace(key.as_text(), entries_.size());
+  entries_.emplace_back(std::move(key), std::move(value));
+}
+
+const Value* Dict::find(std::string_view key) const {
+  const auto at = texts_.find(std::string(key));
+  return at == texts_.end() ? nullptr : &entries_[at->second].second;
+}
+
+const Value* Dict::find(const Value& key) const {
+  if (key.is(Value::Kind::text)) return find(std::string_view(key.as_text()));
+  if (!can_be_key(key)) return nullptr;
+  for (const auto& [own, value] : entries_)
+    if (equal(own, key)) return &value;
+  return nullptr;
+}
+
+}  // namespace snug::text::jinja
