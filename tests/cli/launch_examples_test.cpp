@@ -1,7 +1,7 @@
 // The scripts of examples/launch, with a launcher that only writes down what it was asked for.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <algorithm>
 
 #include "binary_run.h"
 #include "cli/request.h"
@@ -37,7 +37,8 @@ class LaunchExamples : public ::testing::Test {
   static Request request_of(const std::vector<std::string>& words) {
     const auto verb = std::ranges::find(words, "train");
     EXPECT_NE(verb, words.end());
-    return make_request({std::min(verb + 1, words.end()), words.end()}, false);
+    if (verb == words.end()) return {};
+    return make_request(std::vector<std::string>(verb + 1, words.end()), false);
   }
 
   const testing::TemporaryFolder folder_;
