@@ -30,7 +30,21 @@ int32_t horizon(std::span<const Block> blocks) {
   return last + 1;
 }
 
-// Blocks placed so far, by buckets of time.
+// Adds a range to disjoint ones in ascending order; those that touch become one.
+void add_range(std::vector<Taken>& ranges, Taken range) {
+  const auto first =
+      std::ranges::lower_bound(ranges, range.begin, {}, [](const Taken& each) { return each.end; });
+  auto last = first;
+  for (; last != ranges.end() && last->begin <= range.end; ++last) {
+    range.begin = std::min(range.begin, last->begin);
+    range.end = std::max(range.end, last->end);
+  }
+  ranges.insert(ranges.erase(first, last), range);
+}
+
+// Blocks placed so far, by buckets of time. Of those that live throughout a bucket, which may be
+// thousands of saved activations, only their bytes are kept there, which adjoin
+// mostly.
 class Timeline {
  public:
   explicit Timeline(int32_t steps)
@@ -41,20 +55,25 @@ class Timeline {
     const Placed placed{block.first, block.last, {offset, offset + block.bytes}};
     const auto begin = static_cast<size_t>(block.first / width_);
     buckets_[begin].born.push_back(placed);
-    for (size_t b = begin; b <= static_cast<size_t>(block.last / width_); ++b)
-      buckets_[b].alive.push_back(placed);
+    for (size_t b = begin; b <= static_cast<size_t>(block.last / width_); ++b) {
+      const auto first_step = static_cast<int32_t>(b) * width_;
+      if (block.first <= first_step && block.last >= first_step + width_ - 1)
+        add_range(buckets_[b].throughout, placed.bytes);
+      else
+        buckets_[b].partly.push_back(placed);
+    }
   }
 
   // Byte ranges in the way of a block, ascending: of what lives when it begins or is born later.
   void in_the_way(const Block& wanted, std::vector<Taken>& ranges) const {
-    ranges.clear();
+    const auto begin = static_cast<size_t>(wanted.first / width_);
+    ranges = buckets_[begin].throughout;
     const auto keep_overlapping = [&](const std::vector<Placed>& list) {
       for (const Placed& placed : list)
         if (placed.first <= wanted.last && placed.last >= wanted.first)
           ranges.push_back(placed.bytes);
     };
-    const auto begin = static_cast<size_t>(wanted.first / width_);
-    keep_overlapping(buckets_[begin].alive);
+    keep_overlapping(buckets_[begin].partly);
     for (size_t b = begin + 1; b <= static_cast<size_t>(wanted.last / width_); ++b)
       keep_overlapping(buckets_[b].born);
     std::sort(ranges.begin(), ranges.end(),
@@ -63,8 +82,9 @@ class Timeline {
 
  private:
   struct Bucket {
-    std::vector<Placed> alive;  // at some time of it
-    std::vector<Placed> born;   // of those, what begins in it
+    std::vector<Taken> throughout;  // by what lives all its time
+    std::vector<Placed> partly;     // what lives at some time of it
+    std::vector<Placed> born;       // what begins in it
   };
 
   int32_t width_;

@@ -27,6 +27,8 @@ struct Change {
   Overrides overrides;
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;
+  // Copies that begin ahead take more of the device, as far as there is room, once it is applied.
+  bool takes_more_for_copies = false;
   double seconds_per_token = 0;  // training: by the clock, rows full
 };
 

@@ -149,7 +149,7 @@ void ChangeSearch::plan_least() {
 
 Change ChangeSearch::change_of(const Candidate& candidate) {
   return {candidate.overrides, candidate.bytes.device_bytes, candidate.bytes.host_bytes,
-          candidate.seconds_per_token};
+          candidate.has_open_window, candidate.seconds_per_token};
 }
 
 std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
@@ -357,7 +357,8 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
   std::optional<Candidate>& candidate = entry->second;
   if (is_new) {
     try {
-      const TrainingSpec spec = spec_of(overrides);
+      TrainingSpec spec = spec_of(overrides);
+      spec.streaming.window_bytes = 0;  // copies ahead take more: this is a lower bound
       const JobSize size = size_by_layers(spec, target_, rates_);
       const auto& bytes = size.lower_bound_bytes;
       candidate = Candidate{overrides,
@@ -372,16 +373,14 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
 }
 
 void ChangeSearch::plan_whole(Candidate& candidate) {
-  TrainingSpec spec = spec_of(candidate.overrides);
-  const Recipe recipe = with_overrides(recipe_, candidate.overrides);
-  if (const StreamingChoice choice = streaming_choice(recipe, spec, target_); choice.is_open())
-    spec.streaming =
-        choose_streaming(spec, choice, target_, rates_, program::full_rows(spec.row_tokens));
+  const TrainingSpec spec = spec_of(candidate.overrides);
   const Job job = plan_training(spec, target_);
   const auto& spaces = job.layout.spaces;
   candidate.bytes = {spaces[0].arena_bytes, spaces[1].arena_bytes + spaces[2].arena_bytes};
   candidate.seconds_per_token = size_of(job, spec, rates_).step_seconds / tokens_per_step(spec);
   candidate.is_whole = true;
+  candidate.has_open_window =
+      streaming_choice(with_overrides(recipe_, candidate.overrides), spec, target_).chooses_window;
 }
 
 }  // namespace snug::plan

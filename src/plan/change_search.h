@@ -10,7 +10,9 @@
 //   4  a smaller adapter: lower lora_r, then fewer target_modules
 //   5  rows shorter than anyone wants, so that the least memory is known
 // Every class from 1 on is tried together with class 0. A candidate is sized by its layers
-// (layer_growth.h), and dropped when its lower bound is over the budget. The one that wins is
+// (layer_growth.h), and dropped when its lower bound is over the budget. One that streams has no
+// window for copies, unless the recipe gives one: whoever applies it has one chosen that fits
+// (choose_streaming.h), which costs a dozen plans, so no candidate pays for it. The one that wins is
 // planned whole, with the overrides it names, parsed as the command line parses them, so a change
 // that is given fits when it is applied; one that turns out not to fit is dropped and the search
 // goes on.
@@ -80,6 +82,7 @@ class ChangeSearch : public Changes {
     Budget bytes;  // the lower bound, or the arenas when it was planned whole
     double seconds_per_token = 0;
     bool is_whole = false;
+    bool has_open_window = false;
   };
 
   static Change change_of(const Candidate& candidate);

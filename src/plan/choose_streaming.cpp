@@ -19,8 +19,18 @@ struct Tried {
   passes::StreamOptions options;
   double step_seconds = 0;
   int64_t device_bytes = 0;
+  int64_t largest_bytes = 0;  // of the layers' tensors that stream
   bool fits = false;
 };
+
+int64_t largest_streamed(const Job& job, const passes::StreamOptions& options) {
+  int64_t largest = 0;
+  for (const program::Program& program : job.programs)
+    for (const program::Tensor& tensor : program.tensors)
+      if (tensor.layer >= 0 && passes::lies_on_host(tensor, options))
+        largest = std::max(largest, tensor.bytes());
+  return largest;
+}
 
 // What fits comes first, then what is fast, and of what is as good what takes the least of the
 // device.
@@ -50,30 +60,20 @@ class Chooser {
     const int64_t capacity = target_.capacity_bytes(Space::device);
     const int64_t bytes = job.layout.spaces[static_cast<size_t>(Space::device)].arena_bytes;
     return {options, step_seconds(job, spec.accumulation, rates_, expected_), bytes,
-            capacity == 0 || bytes <= capacity};
+            largest_streamed(job, options), capacity == 0 || bytes <= capacity};
   }
 
   // With no window, and with ever larger ones as long as they fit.
   std::vector<Tried> windows(passes::StreamOptions options) const {
     options.window_bytes = 0;
     std::vector<Tried> tried{attempt(options)};
-    options.window_bytes = 2 * largest_bytes(options);
+    options.window_bytes = 2 * tried.back().largest_bytes;
     for (int i = 0; i < kMaxWindows && tried.back().fits; ++i, options.window_bytes *= 2)
       tried.push_back(attempt(options));
     return tried;
   }
 
  private:
-  // Of the layers' tensors that stream.
-  int64_t largest_bytes(const passes::StreamOptions& options) const {
-    int64_t largest = 0;
-    for (const program::Program& program : plan_training(spec_, target_).programs)
-      for (const program::Tensor& tensor : program.tensors)
-        if (tensor.layer >= 0 && passes::lies_on_host(tensor, options))
-          largest = std::max(largest, tensor.bytes());
-    return largest;
-  }
-
   const TrainingSpec& spec_;
   const program::Target& target_;
   const Rates& rates_;

@@ -86,9 +86,10 @@ std::string reading_problem(const formats::Recipe& recipe, int64_t rank_bytes,
 }
 
 std::string advice(const Change& change) {
-  return fmt::format(" The cheapest change that fits: {} (plans {} on the device, {} on the host).",
-                     to_string(change.overrides), readable_bytes(change.device_bytes),
-                     readable_bytes(change.host_bytes));
+  return fmt::format(
+      " The cheapest change that fits: {} (plans {}{} on the device, {} on the host).",
+      to_string(change.overrides), change.takes_more_for_copies ? "at least " : "",
+      readable_bytes(change.device_bytes), readable_bytes(change.host_bytes));
 }
 
 std::string no_advice(const std::optional<Change>& least) {
