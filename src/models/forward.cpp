@@ -269,12 +269,12 @@ class Forward {
 
   void head_logits(TensorId hidden, TensorId w) {
     const TensorId rows = batch(kOutputRowsName, {options_.outputs});
-    const TensorId picked = builder_.activation(
-        "final.picked", {options_.outputs, config_.hidden_size}, options_.compute);
-    builder_.emit(Embedding{}, {hidden, rows}, {picked});
+    const TensorId selected = builder_.activation(
+        "final.selected", {options_.outputs, config_.hidden_size}, options_.compute);
+    builder_.emit(Embedding{}, {hidden, rows}, {selected});
     const TensorId logits = declare(input_name(kLogitsName), {options_.outputs, config_.vocab_size},
                                     DType::f32, Role::logits, Lifetime::step);
-    builder_.emit(Matmul{.transpose_b = true}, {picked, w}, {logits});
+    builder_.emit(Matmul{.transpose_b = true}, {selected, w}, {logits});
     if (options_.candidates == 0) return;
     const auto found = [&](std::string_view name, DType dtype) {
       return declare(input_name(name), {options_.outputs, options_.candidates}, dtype, Role::scalar,

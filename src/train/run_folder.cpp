@@ -101,7 +101,7 @@ void create_folder(const fs::path& path) {
 }
 
 // OUTPUT_DIR-rescued, or with the first number that is free. Nobody else has made it.
-fs::path create_refuge(const fs::path& output_dir) {
+fs::path create_rescue_folder(const fs::path& output_dir) {
   fs::path first = output_dir.lexically_normal();
   if (!first.has_filename()) first = first.parent_path();
   first += "-rescued";
@@ -234,21 +234,21 @@ void create_run_folder(RunFolder& folder, const formats::Recipe& recipe,
   require_same_folder(folder, ranks);
 }
 
-RunFolder open_refuge(const RunFolder& lost, const formats::Recipe& recipe) {
-  RunFolder refuge;
+RunFolder open_rescue_folder(const RunFolder& lost, const formats::Recipe& recipe) {
+  RunFolder rescue;
   if (const auto moved = lost.lock->present_path()) {
-    refuge.path = *moved;
-    return refuge;
+    rescue.path = *moved;
+    return rescue;
   }
-  refuge.path = create_refuge(lost.path);
-  take_lock(refuge);
-  mark_run_folder(refuge.path);
-  refuge.lock->watch(kRunMark);
-  base::keep_log(refuge.path / RunFolder::kLog);
+  rescue.path = create_rescue_folder(lost.path);
+  take_lock(rescue);
+  mark_run_folder(rescue.path);
+  rescue.lock->watch(kRunMark);
+  base::keep_log(rescue.path / RunFolder::kLog);
   formats::Recipe rescued = recipe;
-  rescued.output_dir = refuge.path.string();
-  base::write_file_atomically(refuge.path / RunFolder::kRecipe, formats::to_yaml(rescued));
-  return refuge;
+  rescued.output_dir = rescue.path.string();
+  base::write_file_atomically(rescue.path / RunFolder::kRecipe, formats::to_yaml(rescued));
+  return rescue;
 }
 
 }  // namespace snug::train

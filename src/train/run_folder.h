@@ -59,6 +59,6 @@ void create_run_folder(RunFolder& folder, const formats::Recipe& recipe,
 // Where the state of a run goes whose folder was removed or renamed while it ran: to where the
 // folder is now, or into a new one, OUTPUT_DIR-rescued (or -rescued-2 and so on), which is then a
 // run's folder like any other.
-RunFolder open_refuge(const RunFolder& lost, const formats::Recipe& recipe);
+RunFolder open_rescue_folder(const RunFolder& lost, const formats::Recipe& recipe);
 
 }  // namespace snug::train

@@ -289,16 +289,16 @@ class Session {
     // The others write where the first one does, and it alone knows where the folder went.
     if (ranks_.size() > 1)
       base::throw_user_error("{}; with several ranks its state is not saved elsewhere", what);
-    const RunFolder refuge = open_refuge(folder_, recipe_);
-    write_plan(refuge);
-    runtime::CheckpointOptions options = checkpoint_options(refuge.path);
+    const RunFolder rescue = open_rescue_folder(folder_, recipe_);
+    write_plan(rescue);
+    runtime::CheckpointOptions options = checkpoint_options(rescue.path);
     options.save_total_limit = 0;
     const fs::path saved = runtime::save_checkpoint(options, state_, *executor_);
     std::error_code unknown;
     base::throw_user_error(
         "{}; its checkpoint is {}, and output_dir={} resume_from_checkpoint=auto continues{}", what,
-        saved.string(), refuge.path.string(),
-        fs::exists(refuge.path / RunFolder::kMetrics, unknown)
+        saved.string(), rescue.path.string(),
+        fs::exists(rescue.path / RunFolder::kMetrics, unknown)
             ? ""
             : "; the metrics of its steps were in the removed folder");
   }
