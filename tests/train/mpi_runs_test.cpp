@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -54,6 +55,37 @@ TEST_F(MpiRuns, StartTheirRanksAndFollowOneRank) {
       job_.run("four", base + "per_device_train_batch_size=1 devices=4 strategy=ddp");
   ASSERT_EQ(four.exit_code, 0) << four.output();
   expect_same_curve(job_, "one", "four");
+}
+
+// What is sharded, and of which method, on 2 and 4 processes.
+TEST_F(MpiRuns, OfEveryStrategyAndMethodFollowOneRank) {
+  struct Many {
+    const char* method;
+    const char* strategy;
+    int ranks;
+  };
+  constexpr auto kMany = std::to_array<Many>({{"lora", "zero2", 2},
+                                              {"lora", "shard_grad_op", 4},
+                                              {"qlora", "full_shard", 2},
+                                              {"qlora", "zero1", 4},
+                                              {"full", "zero1", 2},
+                                              {"full", "zero2", 4},
+                                              {"full", "shard_grad_op", 2}});
+  for (const char* method : {"lora", "qlora", "full"}) {
+    const std::string base = fmt::format("{} method={} ", kMpiCommon, method);
+    ASSERT_EQ(job_.run(method, base + "per_device_train_batch_size=4").exit_code, 0);
+    for (const Many& many : kMany) {
+      if (std::string_view(method) != many.method) continue;
+      const std::string name = fmt::format("{}-{}", many.method, many.strategy);
+      SCOPED_TRACE(name);
+      const cli::BinaryRun run =
+          job_.run(name, base + fmt::format("per_device_train_batch_size={} devices={} strategy={} "
+                                            "shard_threshold=10",
+                                            4 / many.ranks, many.ranks, many.strategy));
+      ASSERT_EQ(run.exit_code, 0) << run.output();
+      expect_same_curve(job_, method, name);
+    }
+  }
 }
 
 TEST_F(MpiRuns, AHangingRankIsNamed) {

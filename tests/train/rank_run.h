@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "comm/split.h"
 #include "formats/recipe.h"
 #include "plan/spec.h"
+#include "program/kind.h"
 #include "program/tensor_names.h"
 #include "runtime/adapter.h"
 #include "runtime/random_weights.h"
@@ -31,6 +33,7 @@ struct RankRun {
   int64_t device_bytes = 0;                           // of the arena on the device
   std::map<std::string, std::vector<float>> weights;  // what was trained, whole
   std::vector<int64_t> sent_bytes;                    // by rank, in all steps
+  int64_t planned_bytes = 0;                          // that a rank sends in all steps
 };
 
 namespace detail {
@@ -52,6 +55,24 @@ inline const program::Tensor& tensor_named(const plan::Job& job, const std::stri
       return program.tensor(id);
   ADD_FAILURE() << "no tensor " << name;
   std::abort();
+}
+
+// What a rank has sent so far to the groups that it belongs to.
+inline int64_t sent_to(const comm::Mesh& mesh) {
+  int64_t bytes = 0;
+  for (const comm::Communicator* group : {mesh.all, mesh.shards, mesh.replicas})
+    if (group != nullptr) bytes += group->bytes_sent();
+  return bytes;
+}
+
+// As plan.json has it.
+inline int64_t planned_to_send(const plan::Job& job, int64_t accumulation) {
+  int64_t bytes = 0;
+  for (const plan::StepProgram& step : plan::step_programs(job, accumulation))
+    for (const program::Operation& operation : step.program->operations)
+      if (program::traits_of(operation).is_collective)
+        bytes += step.runs * std::llround(program::cost({*step.program, operation}, {}).bytes);
+  return bytes;
 }
 
 }  // namespace detail
@@ -86,6 +107,8 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   BatchLoader loader(data.training->rows, spec.rows, spec.row_tokens, executor);
   Trainer trainer(options, executor, loader, nullptr, nullptr, nullptr);
   runtime::TrainerState state;
+  run.planned_bytes = steps * detail::planned_to_send(job, spec.accumulation);
+  const int64_t sent_before = detail::sent_to(mesh);
   const std::atomic<int> no_signal{0};
   for (int64_t step = 0; step < steps; ++step) {
     ASSERT_TRUE(trainer.begin_step(state, no_signal));
@@ -95,8 +118,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
     run.norms.push_back(executor.result<float>(program::kGradientNormName));
   }
   backend->synchronise();
-  if (mesh.all != nullptr)
-    run.sent_bytes[static_cast<size_t>(mesh.rank())] = mesh.all->bytes_sent();
+  run.sent_bytes[static_cast<size_t>(mesh.rank())] = detail::sent_to(mesh) - sent_before;
   for (const program::Tensor& trainable : job.trainables) {
     const std::string master = program::master_name(trainable.name);
     const std::string name = executor.has(master) ? master : trainable.name;

@@ -124,6 +124,21 @@ TEST(RankBits, AreTheSameOnASecondRun) {
   }
 }
 
+// All that travels in a step is in the plan, to the byte, on every rank.
+TEST(RankBytes, AreThosePlanned) {
+  for (const char* strategy : {"ddp", "shard_grad_op", "full_shard"})
+    for (const int ranks : {2, 3}) {
+      SCOPED_TRACE(fmt::format("{} on {} ranks", strategy, ranks));
+      const Case job{.name = strategy,
+                     .words = {"method=full", fmt::format("strategy={}", strategy)},
+                     .ranks = ranks,
+                     .accumulation = 2};
+      const RankRun run = run_on_ranks(words_of(job, ranks), ranks, 2);
+      EXPECT_GT(run.planned_bytes, 0);
+      for (const int64_t sent : run.sent_bytes) EXPECT_EQ(sent, run.planned_bytes);
+    }
+}
+
 // Where parts lie in host memory between their uses, and where their optimizer works there.
 TEST(RankBits, AreTheSameWithTensorsOnTheHost) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> placements{

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
@@ -109,9 +110,18 @@ Cost cost(const ReduceScatter& reduce, const OperationView& view, const Extent&)
           .bytes = sent_bytes(reduce.in_place ? operation.updates : operation.reads, reduce.ranks,
                               reduce.sent_bf16, view)};
 }
+// Tensors are summed as one list, of which every rank has a slice of the same length, padded.
 Cost cost(const AllReduce& reduce, const OperationView& view, const Extent&) {
-  return {.flops = 0,
-          .bytes = 2 * sent_bytes(view.operation.updates, reduce.ranks, reduce.sent_bf16, view)};
+  std::map<int64_t, int64_t> elements;  // by the bytes of one
+  for (const TensorId id : view.operation.updates) {
+    const Tensor& tensor = tensor_of(view, id);
+    const int64_t count = tensor.shape.elements();
+    if (count > 0) elements[reduce.sent_bf16 ? 2 : tensor.bytes() / count] += count;
+  }
+  int64_t bytes = 0;
+  for (const auto& [size, count] : elements)
+    bytes += 2 * (reduce.ranks - 1) * ((count + reduce.ranks - 1) / reduce.ranks) * size;
+  return {.flops = 0, .bytes = static_cast<double>(bytes)};
 }
 
 // Of a ring: the least number of messages that follow one another.
