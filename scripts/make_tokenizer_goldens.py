@@ -4,8 +4,9 @@
 Not needed to build or to test. Run from the repository root, in an environment with
 `pip install tokenizers==0.23.3`, with the shared data next to the repository:
 
-    python scripts/make_tokenizer_goldens.py ../shared/data
+    python scripts/make_tokenizer_goldens.py ../shared/data [NAME ...]
 
+With names it writes those of NAME.json alone. Training is not the same each time, so that the tiny tokenizers change with each run.
 It writes
   texts.json      texts with Unicode edge cases, all made here
   tiny/*.json     two small tokenizers trained on those texts, and pipelines.json with variants
@@ -30,6 +31,7 @@ SHARED = {
     "phi-3-mini": "tokenizers/phi-3-mini",
     "phi-2": "tokenizers/phi-2",
     "falcon": "tokenizers/falcon",
+    "t5-small": "tokenizers/t5-small",
     "torchtitan-test": "tokenizers/torchtitan-test",
     "torchtune-tiny": "tokenizers/torchtune-tiny",
     "tiny_bpe": "tokenizers/torchtune-tiny/tiny_bpe_tokenizer.json",
@@ -347,11 +349,7 @@ def write(path, document, indent=None):
     path.write_text(json.dumps(document, ensure_ascii=True, indent=indent, separators=separators) + "\n")
 
 
-def main():
-    data = pathlib.Path(sys.argv[1])
-    only = sys.argv[2:]  # names of well-known tokenizers; all where none is given
-    texts = HAND_MADE + random_texts(60)
-    write(GOLDENS / "texts.json", texts)
+def write_tiny(texts):
     documents = tiny_tokenizers(HAND_MADE)
     for name, document in documents.items():
         write(GOLDENS / "tiny" / f"{name}.json", document)
@@ -367,6 +365,15 @@ def main():
         variants.append({"name": name, "base": base, "document": keys, "model": model_keys,
                          "hashes": [row[1][-6:] for row in hashes], "ids": ids, "decoded": decoded})
     write(GOLDENS / "tiny" / "pipelines.json", variants)
+
+
+def main():
+    data = pathlib.Path(sys.argv[1])
+    only = sys.argv[2:]  # names of well-known tokenizers; all where none is given
+    texts = HAND_MADE + random_texts(60)
+    write(GOLDENS / "texts.json", texts)
+    if not only:
+        write_tiny(texts)
     for name, path in SHARED.items():
         if only and name not in only:
             continue

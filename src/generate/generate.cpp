@@ -12,6 +12,7 @@
 #include "generate/generator.h"
 #include "generate/prompt.h"
 #include "text/folder_stop_ids.h"
+#include "text/sentencepiece_folder.h"
 #include "text/stream_decoder.h"
 
 namespace snug::generate {
@@ -83,7 +84,8 @@ class Session {
   // Ids alone need none; a folder that has one gives the text, too.
   bool has_tokenizer() const {
     return recipe_.ids.empty() ||
-           (!model_.folder.empty() && std::filesystem::exists(model_.folder / "tokenizer.json"));
+           (!model_.folder.empty() && (std::filesystem::exists(model_.folder / "tokenizer.json") ||
+                                       !text::find_sentencepiece(model_.folder.string()).empty()));
   }
 
   void print_text(Generator& generator, const std::vector<Ids>& prompts,

@@ -190,7 +190,7 @@ json t5(SentencePieceModel& model, const json& config, const std::string& file) 
     throw base::UserError("expected the pieces of T5: padding, end of text, unknown", {file, 0, 0});
   json vocab = json::array();
   for (const auto& piece : model.pieces)
-    vocab.push_back({piece.text, static_cast<double>(piece.score)});
+    vocab.push_back({piece.text, fmt::format("{}", static_cast<double>(piece.score))});
   json normalizer;
   if (!model.charsmap.empty())
     normalizer = {{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(model.charsmap)}};

@@ -1,5 +1,8 @@
 #include "text/tokenizer_file.h"
 
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -16,6 +19,26 @@ using nlohmann::json;
 
 // Ten times the largest tokenizer.json there is (Gemma's).
 constexpr int64_t kMaxBytes = int64_t{384} << 20;
+
+// A score as the library's JSON parser reads what it wrote: the digits as one whole number,
+// rounded, then divided or multiplied by a power of ten, which is not always the nearest number.
+// Ways to divide a word whose sums would be the same are told apart by it.
+double library_number(double nearest) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), std::abs(nearest),
+                                 std::chars_format::scientific);
+  const std::string_view all(text.data(), static_cast<size_t>(end.ptr - text.data()));
+  const size_t e = all.find('e');
+  if (e == std::string_view::npos) return nearest;  // infinite
+  std::string digits(all.substr(0, e));
+  std::erase(digits, '.');
+  const int exponent =
+      std::stoi(std::string(all.substr(e + 1))) - static_cast<int>(digits.size()) + 1;
+  const double power = std::stod("1e" + std::to_string(std::abs(exponent)));
+  auto value = static_cast<double>(std::stoull(digits));
+  value = exponent < 0 ? value / power : value * power;
+  return nearest < 0 ? -value : value;
+}
 
 // Takes vocabulary and merges out of the parser's hands, so that they are never a document.
 class ModelCollector {
@@ -61,12 +84,25 @@ class ModelCollector {
     if (depth == 4 && parsed.is_string() && pair_.empty()) {
       pair_.push_back(parsed.get<std::string>());
     } else if (depth == 4 && parsed.is_number() && pair_.size() == 1 && !has_score_) {
-      file_.scores.push_back(parsed.get<double>());
+      file_.scores.push_back(library_number(parsed.get<double>()));
+      has_score_ = true;
+    } else if (depth == 4 && parsed.is_string() && pair_.size() == 1 && !has_score_) {
+      // What sentencepiece_folder.h wrote: the number itself.
+      file_.scores.push_back(nearest_number(parsed.get<std::string>()));
       has_score_ = true;
     } else {
       fail("model.vocab: expected pairs of a piece and its score");
     }
     return false;
+  }
+
+  double nearest_number(const std::string& text) const {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    if (parsed.ec != std::errc{} || parsed.ptr != end)
+      fail("model.vocab: expected pairs of a piece and its score");
+    return value;
   }
 
   bool take_token(int depth, json::parse_event_t event, const json& parsed) {

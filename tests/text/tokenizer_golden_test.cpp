@@ -120,8 +120,8 @@ std::string name_of_case(const testing::TestParamInfo<const char*>& tested) {
 
 INSTANTIATE_TEST_SUITE_P(Shared, WellKnown,
                          testing::Values("llama2", "llama3", "gpt2", "qwen2", "phi-3-mini", "phi-2",
-                                         "falcon", "torchtitan-test", "torchtune-tiny", "tiny_bpe",
-                                         "gemma_cropped"),
+                                         "falcon", "t5-small", "torchtitan-test", "torchtune-tiny",
+                                         "tiny_bpe", "gemma_cropped"),
                          name_of_case);
 
 }  // namespace
