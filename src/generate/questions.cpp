@@ -26,6 +26,8 @@ Question conversation(const Record& record, const formats::Recipe& recipe,
   const text::Message answer = before.messages.back();
   if (!answer.is_assistant())
     base::throw_user_error("the last message is not the assistant's, so no answer is expected");
+  if (answer.content().empty())
+    base::throw_user_error("the last message has no text (content), so no answer is expected");
   before.messages.pop_back();
   return {.shown = before.messages.empty() ? "" : before.messages.back().content(),
           .ids = chat_prompt(tokenizer, recipe.chat_template, before),
