@@ -9,7 +9,6 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -18,9 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What was read before the file's process ended, which makes reading fail.
 std::string contents_of(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 fs::path folder_of(pid_t process) { return fs::path("/proc") / std::to_string(process); }

@@ -12,10 +12,10 @@
 // Every class from 1 on is tried together with class 0. A candidate is sized by its layers
 // (layer_growth.h), and dropped when its lower bound is over the budget. One that streams has no
 // window for copies, unless the recipe gives one: whoever applies it has one chosen that fits
-// (choose_streaming.h), which costs a dozen plans, so no candidate pays for it. The one that wins is
-// planned whole, with the overrides it names, parsed as the command line parses them, so a change
-// that is given fits when it is applied; one that turns out not to fit is dropped and the search
-// goes on.
+// (choose_streaming.h), which costs a dozen plans, so no candidate pays for it. The one that wins
+// is planned whole, with the overrides it names, parsed as the command line parses them, so a
+// change that is given fits when it is applied; one that turns out not to fit is dropped and the
+// search goes on.
 //
 // Sizes and plans are remembered: asking one search for many budgets costs little more than asking
 // once. One thread.

@@ -24,8 +24,8 @@ struct ChatSettings;
 class Tokenizer {
  public:
   // Reads tokenizer.json, else a SentencePiece model (sentencepiece_folder.h), and, where present,
-  // tokenizer_config.json, special_tokens_map.json, chat_template.jinja, additional_chat_templates/,
-  // generation_config.json and config.json. Throws UserError.
+  // tokenizer_config.json, special_tokens_map.json, chat_template.jinja,
+  // additional_chat_templates/, generation_config.json and config.json. Throws UserError.
   static Tokenizer from_folder(const std::string& folder);
 
   // From the contents of the two files; `name` stands for tokenizer.json in messages. `config` may

@@ -30,9 +30,11 @@ struct BinaryRun {
   }
 };
 
+// Of a file in /proc what was read before its process ended.
 inline std::string contents_of(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 // Starts a program, the first of the words, with FOLDER/in (empty where it is not there),

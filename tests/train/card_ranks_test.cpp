@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tiny_job.h"
+#include "mpi_job.h"
 
 namespace snug::train {
 namespace {
@@ -21,11 +21,7 @@ const char* const kCommon =
 
 class CardRanks : public ::testing::Test {
  protected:
-  // mpirun as root, with more ranks than cores.
-  CardRanks() {
-    ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  }
+  CardRanks() { prepare_mpi(); }
 
   std::vector<double> losses_of(const std::string& output, const std::string& words) const {
     const cli::BinaryRun run = job_.run(output, kCommon + words);
@@ -71,21 +67,11 @@ TEST_F(CardRanks, AHangingRankIsAnError) {
                               "shard_threshold=100"),
       streams.path());
   ASSERT_TRUE(job_.wait_for_steps("hangs", 1));
-  std::vector<pid_t> ranks;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const bool is_rank =
-        cli::contents_of(entry.path() / "cmdline")
-                .find("output_dir=" + job_.path("hangs").string()) != std::string::npos &&
-        cli::contents_of(entry.path() / "environ").find("OMPI_COMM_WORLD_RANK=1") !=
-            std::string::npos;
-    if (is_rank) ranks.push_back(static_cast<pid_t>(std::stol(name)));
-  }
-  ASSERT_EQ(ranks.size(), 1);
-  ::kill(ranks.front(), SIGSTOP);
+  const std::map<int, pid_t> ranks = ranks_of(job_.path("hangs"));
+  ASSERT_EQ(ranks.size(), 2);
+  ::kill(ranks.at(1), SIGSTOP);
   const int code = cli::wait_for(launcher);
-  ::kill(ranks.front(), SIGKILL);
+  ::kill(ranks.at(1), SIGKILL);
   EXPECT_NE(code, 0);
   const std::string err = cli::contents_of(streams / "err");
   EXPECT_NE(err.find("did not come within 2 s"), std::string::npos) << err;

@@ -180,8 +180,7 @@ testing::TemporaryFolder* RankPairs::folder_ = nullptr;
 
 TEST_P(RankPairs, FollowOneRank) {
   const Case& wanted = GetParam();
-  if (wanted.compute == "bf16" &&
-      !backends::cpu::has_bf16_products(backends::cpu::detect_isa()))
+  if (wanted.compute == "bf16" && !backends::cpu::has_bf16_products(backends::cpu::detect_isa()))
     GTEST_SKIP() << "the processor has no bf16 products";
   const Rows several{wanted.ranks, wanted.rows(), wanted.accumulation};
   const RankRun many = run(wanted, several);
