@@ -1,6 +1,7 @@
 // Between the words a user writes and the typed values of keys: parse_value and value_text.
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "base/lower_case.h"
 #include "base/nearest.h"
 #include "formats/recipe_keys.h"
 
@@ -15,13 +16,6 @@
 
 namespace snug::formats {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return result;
-}
 
 std::string range_text(const Range& range) {
   const bool has_least = range.least > std::numeric_limits<double>::lowest();
@@ -94,7 +88,7 @@ std::optional<int64_t> parse_whole(std::string_view text) {
 }
 
 std::optional<bool> parse_boolean(std::string_view text) {
-  const std::string word = lower(text);
+  const std::string word = base::lower_case(text);
   if (word == "true" || word == "yes" || word == "on") return true;
   if (word == "false" || word == "no" || word == "off") return false;
   return std::nullopt;
@@ -105,14 +99,14 @@ std::string canonical_word(const RecipeKey& key, const Written& written) {
   std::string word = written.items.front();
   for (const Translation& translation : key.translations) {
     const bool named = translation.name.empty() || translation.name == written.name;
-    if (named && lower(word) == translation.from) return std::string(translation.to);
+    if (named && base::lower_case(word) == translation.from) return std::string(translation.to);
   }
   return word;
 }
 
 void refuse_what_is_not_built(const RecipeKey& key, const Written& written) {
   for (const std::string& item : written.items) {
-    std::string word = lower(item);
+    std::string word = base::lower_case(item);
     if (key.field.type == ValueType::boolean && parse_boolean(word) == true) word = "true";
     for (const NotBuilt& not_built : key.not_built)
       if (word == not_built.word)
@@ -122,7 +116,7 @@ void refuse_what_is_not_built(const RecipeKey& key, const Written& written) {
 }
 
 int64_t parse_choice(const RecipeKey& key, const Written& written, const std::string& word) {
-  const auto found = std::find(key.choices.begin(), key.choices.end(), lower(word));
+  const auto found = std::find(key.choices.begin(), key.choices.end(), base::lower_case(word));
   if (found != key.choices.end()) return found - key.choices.begin();
   const auto nearest = base::nearest_name(word, key.choices);
   fail(key, written, nearest ? fmt::format(". Did you mean {}?", *nearest) : "");

@@ -1,5 +1,6 @@
 #include "formats/tool_config.h"
 
+#include "base/lower_case.h"
 #include "base/nearest.h"
 
 #include <fmt/ranges.h>
@@ -45,16 +46,9 @@ class Flattening {
   const std::string& file_;
 };
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return result;
-}
-
 // YAML's words for a truth value count as one.
 std::string plain_word(std::string_view text) {
-  const std::string word = lower(text);
+  const std::string word = base::lower_case(text);
   if (word == "yes" || word == "on") return "true";
   if (word == "no" || word == "off") return "false";
   return word;

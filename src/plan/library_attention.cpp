@@ -12,7 +12,7 @@
 namespace snug::plan {
 namespace {
 
-struct Measured {
+struct MeasuredRates {
   double segment_tokens;
   double forward;
   double gradient;
@@ -22,25 +22,25 @@ struct Measured {
 // (benchmarks of NVIDIA/cudnn-frontend). Other cards are taken to reach the same shares.
 constexpr double kPeak = 989;
 constexpr double kHeadDim = 128;
-constexpr std::array<Measured, 4> kMeasured{{
+constexpr std::array<MeasuredRates, 4> kMeasured{{
     {2048, 484, 370},
     {4096, 591, 474},
     {8192, 644, 541},
     {16384, 673, 579},
 }};
 
-double rate(const Measured& measured, bool is_gradient) {
+double rate(const MeasuredRates& measured, bool is_gradient) {
   return is_gradient ? measured.gradient : measured.forward;
 }
 
 double rate_at(double segment_tokens, bool is_gradient) {
-  const Measured& first = kMeasured.front();
+  const MeasuredRates& first = kMeasured.front();
   if (segment_tokens < first.segment_tokens)
     return rate(first, is_gradient) * segment_tokens / first.segment_tokens;
   const auto above = std::ranges::find_if(
-      kMeasured, [&](const Measured& each) { return each.segment_tokens > segment_tokens; });
+      kMeasured, [&](const MeasuredRates& each) { return each.segment_tokens > segment_tokens; });
   if (above == kMeasured.end()) return rate(kMeasured.back(), is_gradient);
-  const Measured& below = *std::prev(above);
+  const MeasuredRates& below = *std::prev(above);
   const double part =
       (segment_tokens - below.segment_tokens) / (above->segment_tokens - below.segment_tokens);
   return rate(below, is_gradient) + part * (rate(*above, is_gradient) - rate(below, is_gradient));

@@ -8,11 +8,11 @@ namespace snug::text {
 namespace {
 
 // First and last of characters in a row.
-using Range = std::pair<char32_t, char32_t>;
+using CodePointRange = std::pair<char32_t, char32_t>;
 
 // Marks, and characters that a normal form decomposes, of Unicode 10 to 15, and those that these
 // versions made marks.
-constexpr std::array<Range, 85> kNewForms = {
+constexpr std::array<CodePointRange, 85> kNewForms = {
     {{0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
      {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},
      {0xCF3, 0xCF3},     {0xD00, 0xD00},     {0xD3B, 0xD3C},     {0xD81, 0xD81},
@@ -37,7 +37,7 @@ constexpr std::array<Range, 85> kNewForms = {
      {0x1FBF0, 0x1FBF9}}};
 
 // Nonspacing marks (Mn) of Unicode 9 to 15, and those that these versions made such.
-constexpr std::array<Range, 91> kNewNonspacing = {
+constexpr std::array<CodePointRange, 91> kNewNonspacing = {
     {{0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8E1},     {0x9FE, 0x9FE},
      {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},
      {0xD00, 0xD00},     {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},
@@ -63,7 +63,7 @@ constexpr std::array<Range, 91> kNewNonspacing = {
      {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1E944, 0x1E94A}}};
 
 // Punctuation of Unicode 9 to 15.
-constexpr std::array<Range, 32> kNewPunctuation = {
+constexpr std::array<CodePointRange, 32> kNewPunctuation = {
     {{0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},
      {0xC84, 0xC84},     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},
      {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59}, {0x10F86, 0x10F89}, {0x1144B, 0x1144F},
@@ -74,14 +74,14 @@ constexpr std::array<Range, 32> kNewPunctuation = {
      {0x12FF1, 0x12FF2}, {0x16E97, 0x16E9A}, {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F}}};
 
 // Format characters (Cf) of Unicode 9 to 15.
-constexpr std::array<Range, 4> kNewFormat = {
+constexpr std::array<CodePointRange, 4> kNewFormat = {
     {{0x890, 0x891}, {0x8E2, 0x8E2}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}}};
 
 template <size_t kCount>
-bool holds(const std::array<Range, kCount>& ranges, char32_t value) {
+bool holds(const std::array<CodePointRange, kCount>& ranges, char32_t value) {
   const auto after = std::upper_bound(
       ranges.begin(), ranges.end(), value,
-      [](char32_t searched, const Range& range) { return searched < range.first; });
+      [](char32_t searched, const CodePointRange& range) { return searched < range.first; });
   return after != ranges.begin() && value <= std::prev(after)->second;
 }
 

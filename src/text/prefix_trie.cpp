@@ -31,8 +31,8 @@ PrefixTrie::PrefixTrie(const Vocabulary& vocabulary) {
       nodes_[node].id = ids[begin++];
     nodes_[node].first_child = static_cast<int32_t>(nodes_.size());
     while (begin < end) {
-      const auto byte_of = [&](int32_t id) {
-        return static_cast<uint8_t>(vocabulary.token(id)[size]);
+      const auto byte_of = [&, place = size](int32_t id) {
+        return static_cast<uint8_t>(vocabulary.token(id)[place]);
       };
       const uint8_t byte = byte_of(ids[begin]);
       size_t next = begin + 1;

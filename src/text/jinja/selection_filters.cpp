@@ -32,9 +32,9 @@ Value map_attribute(Runtime& runtime, const Value& input, const Arguments& argum
   const Parameters parameters("map", arguments, {"attribute", "default"});
   List results;
   for (const Value& item : elements(input)) {
-    Value value = path_of(runtime, item, parameters[0]);
-    const bool replaces = value.is(Kind::undefined) && parameters.has(1);
-    results.push_back(replaces ? parameters[1] : std::move(value));
+    results.push_back(path_of(runtime, item, parameters[0]));
+    const bool is_replaced = results.back().is(Kind::undefined) && parameters.has(1);
+    if (is_replaced) results.back() = parameters[1];
   }
   return runtime.generator(std::move(results));
 }
