@@ -178,10 +178,16 @@ def note_of(job: Job, plan: dict) -> str:
     return "; ".join(filter(None, [change, f"published: {job.published}" if job.published else ""]))
 
 
+def host_gibibytes(plan: dict) -> float:
+    """What the ranks of a node hold in its memory, next to what each holds of code and libraries, which differs between builds and machines."""
+    node = plan["ranks"]
+    return (node["node"]["host_bytes"] - node["per_node"] * plan["outside"]["process_bytes"]) / GIB
+
+
 def row_of(job: Job, plan: dict) -> list[str]:
     taken, there = card_gibibytes(plan)
     return [f"{job.model} {job.name}", f"{job.devices} x {job.device}", f"{job.rows} x {job.tokens}", f"{taken:.1f} of {there:.1f}",
-            f"{plan['ranks']['node']['host_bytes'] / GIB:.1f}", f"{sent_bytes(plan) / 1e9:.1f}", f"{plan['step_seconds']:.2f}",
+            f"{host_gibibytes(plan):.1f}", f"{sent_bytes(plan) / 1e9:.1f}", f"{plan['step_seconds']:.2f}",
             rate_of(plan), note_of(job, plan)]
 
 

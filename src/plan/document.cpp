@@ -96,6 +96,7 @@ PlanDocument describe(const Job& job, const program::Target& target) {
 void set_outside(PlanDocument& document, int64_t process_bytes) {
   const int64_t assumed = document.card ? document.card->host_outside_bytes : 0;
   document.outside_bytes = process_bytes + assumed;
+  document.process_bytes = process_bytes;
   document.outside_basis = assumed > 0 ? Basis::assumed : Basis::measured;
 }
 
@@ -121,6 +122,7 @@ std::string to_json(const PlanDocument& document) {
   json["device"] = to_json(document.device);
   json["host"] = to_json(document.host);
   json["outside"] = {{"bytes", document.outside_bytes},
+                     {"process_bytes", document.process_bytes},
                      {"basis", base::word_of(document.outside_basis)}};
   json["reading"] = {{"peak_bytes", document.reading_bytes}};
   json["resident"] = {{"peak_bytes", document.resident_bytes()}};

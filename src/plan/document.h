@@ -64,6 +64,7 @@ struct PlanDocument {
   std::optional<program::DeviceFacts> card;
   // What the process holds next to the arenas: code, libraries, tokenizer, documents.
   int64_t outside_bytes = 0;
+  int64_t process_bytes = 0;             // of them those of this process, measured
   Basis outside_basis = Basis::unknown;  // or assumed, or measured
   // What the process holds at most before the job begins, while data are read and this is planned.
   // 0: nothing was read.

@@ -52,6 +52,7 @@ TEST(Document, HasTheKeysThatAreRead) {
                               "/host/peak_bytes",
                               "/host/by_role",
                               "/outside/bytes",
+                              "/outside/process_bytes",
                               "/outside/basis",
                               "/resident/peak_bytes",
                               "/parameters/total",
