@@ -57,23 +57,29 @@ void ChatSettings::read_token_map(const JsonNode& map) {
 }
 
 void ChatSettings::read_tokens(const JsonNode& config) {
-  for (const char* name : kTokens) {
-    if (!config.has(name)) continue;
-    const nlohmann::json& value = config.value().at(name);
-    std::string token;
-    if (value.is_string())
-      token = value.get<std::string>();
-    else if (value.is_object() && value.contains("content") && value["content"].is_string())
-      token = value["content"].get<std::string>();
-    else
-      continue;
-    const auto at = std::find_if(tokens.begin(), tokens.end(),
-                                 [&](const auto& entry) { return entry.first == name; });
-    if (at == tokens.end())
-      tokens.emplace_back(name, std::move(token));
-    else
-      at->second = std::move(token);
-  }
+  for (const char* name : kTokens)
+    if (config.has(name)) read_token(name, config.value().at(name));
+  // A list names tokens, an object gives them names that templates know.
+  if (!config.has("extra_special_tokens")) return;
+  const nlohmann::json& extra = config.value().at("extra_special_tokens");
+  if (!extra.is_object()) return;
+  for (const auto& item : extra.items()) read_token(item.key(), item.value());
+}
+
+void ChatSettings::read_token(const std::string& name, const nlohmann::json& value) {
+  std::string token;
+  if (value.is_string())
+    token = value.get<std::string>();
+  else if (value.is_object() && value.contains("content") && value["content"].is_string())
+    token = value["content"].get<std::string>();
+  else
+    return;
+  const auto at = std::find_if(tokens.begin(), tokens.end(),
+                               [&](const auto& entry) { return entry.first == name; });
+  if (at == tokens.end())
+    tokens.emplace_back(name, std::move(token));
+  else
+    at->second = std::move(token);
 }
 
 void ChatSettings::read_files(const std::string& folder) {

@@ -33,6 +33,7 @@ struct ChatSettings {
 
  private:
   void read_tokens(const JsonNode& config);
+  void read_token(const std::string& name, const nlohmann::json& value);
   bool declares_tokens_ = false;
 };
 

@@ -228,7 +228,8 @@ class Metaspace : public PreTokenizer {
   void close_at_mark(Words& words) const {
     Words::Word& word = words.list.back();
     const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
-    const bool splits = split_ || words.splits_at_marks;
+    // What the model knows of marks holds of SentencePiece's alone.
+    const bool splits = split_ || (words.splits_at_marks && replacement_ == "\xE2\x96\x81");
     size_t begin = 0;
     for (size_t i = text.size(); splits && i-- > 1 && begin == 0;)
       if (is_mark_at(text, i) && text[i - 1] != ' ' && !text.substr(0, i).ends_with(replacement_))

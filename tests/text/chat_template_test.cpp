@@ -122,6 +122,15 @@ TEST(ChatTemplate, RunsTheFoldersOwn) {
   EXPECT_TRUE(chat.prompt(kChat).ends_with("See you</s>assistant:"));
 }
 
+// Tokens that a folder gives names of its own are variables too.
+TEST(ChatTemplate, WritesExtraSpecialTokensByName) {
+  TinyTokenizer tiny;
+  tiny.config["chat_template"] = "{{ image_token }}{{ sound_token }}";
+  tiny.config["extra_special_tokens"] = {{"image_token", "<img>"},
+                                         {"sound_token", {{"content", "<snd>"}}}};
+  EXPECT_EQ(ChatTemplate("", tiny.make()).prompt(kChat), "<img><snd>");
+}
+
 TEST(ChatTemplate, MayBeGivenAsAFile) {
   const testing::TemporaryFolder folder;
   const auto own = folder.write("a.jinja", kOwn);

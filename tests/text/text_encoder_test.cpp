@@ -82,6 +82,24 @@ TEST(TextEncoder, GivesTheIdsOfTheWholeForWellKnownTokenizers) {
   }
 }
 
+// The model knows of SentencePiece's mark that no merge goes past it, and of no other mark.
+TEST(TextEncoder, DividesAtNoOtherMark) {
+  TinyTokenizer tiny;
+  tiny.added.clear();
+  tiny.config.clear();
+  tiny.keys["model"] = {{"type", "BPE"},
+                        {"unk_token", nullptr},
+                        {"vocab", {{"_", 0}, {"a", 1}, {"j", 2}, {"j_", 3}, {"\xE2\x96\x81", 4}}},
+                        {"merges", {"j _"}}};
+  tiny.keys["pre_tokenizer"] = {
+      {"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "first"}, {"split", false}};
+  const Tokenizer tokenizer = tiny.make();
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "aj ";
+  std::string refusal;
+  EXPECT_EQ(in_pieces(tokenizer, text, 8, refusal), tokenizer.encode(text, false)) << refusal;
+}
+
 TEST(TextEncoder, RefusesWhatOffersNoPlaceToCut) {
   TinyTokenizer tiny{{{"a", "a"}}};
   std::string refusal;
