@@ -22,6 +22,9 @@ import sys
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "oracles"))
+from tokenizer_texts import strings_of
+
 GOLDENS = pathlib.Path("tests/text/goldens")
 SHARED = {
     "llama2": "tokenizers/llama2",
@@ -305,17 +308,6 @@ def golden_of(tokenizer, texts):
             case[key] = fnv(twin.decode(ids, skip_special_tokens=skip).encode())
         cases.append(case)
     return cases
-
-
-def strings_of(value):
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from strings_of(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from strings_of(item)
 
 
 def file_goldens(tokenizer, data):
