@@ -38,6 +38,13 @@ TEST(JinjaLimits, HostileTemplatesEndInAnError) {
       {"{% set n = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set n.x = n.x + n.x %}"
        "{% endfor %}",
        "too much text"},
+      {"{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}"
+       "{% endfor %}{{ n.x }}",
+       "holds too much"},
+      {"{% set n = namespace(x=[1], y=[1]) %}{% for i in range(20) %}{% set n.x = [n.x, n.x] %}"
+       "{% set n.y = [n.y, n.y] %}{% endfor %}{% for i in range(99) %}{% if n.x == n.y %}"
+       "{% endif %}{% endfor %}",
+       "runs too long"},
       {"{{ 'a' * 99999999999 }}", "too much text"},
       {"{{ [[0] * 99999] * 99999999 }}", "runs too long"},
       {"{{ range(100001) | length }}", "more than 100000"},

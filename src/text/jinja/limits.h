@@ -16,6 +16,9 @@ inline constexpr int kMaxSourceDepth = 200;
 inline constexpr int kMaxRunDepth = 1000;
 // Lists and dictionaries within each other.
 inline constexpr int kMaxValueDepth = 100;
+// Elements and bytes of texts in a list or dictionary, what is shared within it counted as often as
+// it stands there: a chain of lists that hold the one before twice stays short in memory alone.
+inline constexpr int64_t kMaxUnfoldedSize = int64_t{16} << 20;
 // Expressions, statements, and the elements that filters look at: under a second of work.
 inline constexpr int64_t kMaxSteps = 10'000'000;
 // Bytes of all texts and lists that one rendering makes, alive or not; a conversation as long as

@@ -134,6 +134,8 @@ int64_t bound(const Value& value, int64_t length, int64_t otherwise, int64_t lea
   return std::clamp(index < 0 ? index + length : index, least, most);
 }
 
+bool holds_values(const Value& value) { return value.is_sequence() || value.is(Kind::dict); }
+
 }  // namespace
 
 Value binary(Runtime& runtime, std::string_view mark, const Value& left, const Value& right) {
@@ -171,6 +173,8 @@ Value positive(const Value& value) {
 }
 
 bool compare(Runtime& runtime, std::string_view mark, const Value& left, const Value& right) {
+  if (holds_values(left) && holds_values(right))
+    runtime.charge_steps(std::min(left.unfolded_size(), right.unfolded_size()));
   if (mark == "==") return equal(left, right);
   if (mark == "!=") return !equal(left, right);
   if (mark == "<") return less(left, right);

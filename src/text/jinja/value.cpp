@@ -22,6 +22,12 @@ uint8_t deeper(int depth) {
   return static_cast<uint8_t>(depth + 1);
 }
 
+// The sum cannot overflow: each part is within the limit, and vectors hold fewer than 2^32.
+int64_t checked_size(int64_t size) {
+  if (size > kMaxUnfoldedSize) fail("a list or dictionary holds too much");
+  return size;
+}
+
 }  // namespace
 
 void fail(const std::string& message) { throw TemplateError(message); }
@@ -71,8 +77,13 @@ Value Value::list(List items, Kind kind) {
   Value value;
   value.kind_ = kind;
   int depth = 0;
-  for (const Value& item : items) depth = std::max(depth, item.depth());
+  int64_t size = 1;
+  for (const Value& item : items) {
+    depth = std::max(depth, item.depth());
+    size += item.unfolded_size();
+  }
   value.depth_ = deeper(depth);
+  value.number_ = checked_size(size);
   value.shared_ = std::make_shared<const List>(std::move(items));
   return value;
 }
@@ -81,9 +92,13 @@ Value Value::dict(Dict items) {
   Value value;
   value.kind_ = Kind::dict;
   int depth = 0;
-  for (const auto& [key, item] : items.entries())
+  int64_t size = 1;
+  for (const auto& [key, item] : items.entries()) {
     depth = std::max({depth, key.depth(), item.depth()});
+    size += key.unfolded_size() + item.unfolded_size();
+  }
   value.depth_ = deeper(depth);
+  value.number_ = checked_size(size);
   value.shared_ = std::make_shared<const Dict>(std::move(items));
   return value;
 }
@@ -93,6 +108,11 @@ Value Value::object(Object* object) {
   value.kind_ = Kind::object;
   value.object_ = object;
   return value;
+}
+
+int64_t Value::unfolded_size() const {
+  if (is(Kind::text)) return 1 + static_cast<int64_t>(as_text().size());
+  return is_sequence() || is(Kind::dict) ? number_ : 1;
 }
 
 double Value::as_real() const {

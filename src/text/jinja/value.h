@@ -53,7 +53,8 @@ class Value {
   static Value real(double value);
   // Safe text is HTML (markupsafe's Markup): what is added to it is escaped.
   static Value text(std::string value, bool is_safe = false);
-  // Throws TemplateError where lists nest too deep (limits.h).
+  // Throw TemplateError where values nest too deep, or hold too much with all that is shared in
+  // them counted as often as it stands there (limits.h).
   static Value list(List items, Kind kind = Kind::list);
   static Value dict(Dict items);
   static Value object(Object* value);  // not owned
@@ -77,13 +78,16 @@ class Value {
 
   bool is_true() const;
   int depth() const { return depth_; }
+  // Bytes of texts and elements, what is shared as often as it stands there: what printing and
+  // comparing take.
+  int64_t unfolded_size() const;
   std::string type_name() const;  // Python's: "str", "dict", ...
 
  private:
   Kind kind_ = Kind::undefined;
   bool is_safe_ = false;
   uint8_t depth_ = 0;
-  int64_t number_ = 0;  // a real by its bits
+  int64_t number_ = 0;  // a real by its bits; of what holds values their unfolded size
   Object* object_ = nullptr;
   std::shared_ptr<const void> shared_;  // a std::string, List or Dict; of undefined its message
 };
