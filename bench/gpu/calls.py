@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The check on a card as four calls of at most ten minutes each, for a machine that is rented by the minute and starts bare.
 
-A: what is here, cuDNN with unused segments, graphs, kernels that begin early, parity, 15 steps of 8B LoRA, decoding. B: goldens, curves, LoRA, QLoRA and
-full with profiles, four kernels under ncu. C: lean jobs, Phi-3, decoding, own kernels under compute-sanitizer. D: one peer, the
-longest row. What a later stage depends on is decided by earlier ones of the same call, and said. The folder of results holds
-gpu.json, gpu.md, calls.json and the logs of each call; several calls may share it, and measure.py --merge adds others' gpu.json.
+A: what is here, cuDNN with unused segments, graphs, kernels that begin early, parity, 15 steps of 8B LoRA, decoding, the card's rates.
+B: goldens, curves, LoRA, QLoRA and full with profiles, decoding again, four kernels under ncu. C: lean jobs, Phi-3, full fine-tuning
+from host memory, own kernels under compute-sanitizer. D: one peer, the longest row. What a later stage depends on is decided by earlier
+ones of the same call, and said. B, C and D plan with the rates that an earlier call left in the folder of results, or measure them
+first. That folder holds gpu.json, gpu.md, calls.json, the card's calibration and the logs of each call; several calls may share it, and
+measure.py --merge adds others' gpu.json.
 """
 
 import argparse
@@ -21,6 +23,8 @@ sys.path += [str(HERE), str(HERE.parent / "peer")]
 import card  # noqa: E402
 import jobs  # noqa: E402
 import machine_memory  # noqa: E402
+import results as kept_results  # noqa: E402
+import results_table  # noqa: E402
 import sharded  # noqa: E402
 from provenance import commit  # noqa: E402
 from results import peer_name  # noqa: E402
@@ -192,7 +196,7 @@ def collectives(session: Session, machine: Machine) -> None:
 
 def measure(session: Session, machine: Machine, name: str, parts: str, names: list[str], limit: float) -> None:
     """Rows of gpu.json, of exactly these names."""
-    if "decoding" not in parts and session.decisions.get("training") == "left out":
+    if parts not in ("decoding", "calibration") and session.decisions.get("training") == "left out":
         return session.left_out(name, "cuDNN is not here")
     command = [sys.executable, "-B", HERE / "measure.py", "--snug", machine.snug, "--parts", parts, "--exactly", ",".join(names),
                "--out", session.results, "--seconds", f"{max(0.0, min(limit, session.left()) - 2):.0f}", "--limit", f"{limit:.0f}"]
@@ -207,6 +211,20 @@ def measure(session: Session, machine: Machine, name: str, parts: str, names: li
     made = sum(": FAILED" not in row for row in rows)
     detail = f"{made} of {expected} rows"
     session.note(name, ran.good and made == expected, detail if ran.good else f"{detail}, {ran.status}: {last_line(ran.text)}", ran.seconds)
+
+
+def rates(session: Session, machine: Machine, limit: float) -> None:
+    """The card's rates, which later plans of the call predict with: those that an earlier call measured with this driver, or measured now."""
+    def known_rates() -> dict | None:
+        rows = kept_results.load(session.results / "gpu.json")["calibration"]
+        return kept_results.find(rows, "calibration", session.facts["device"])
+
+    known = known_rates()
+    if known and known["driver"] == session.facts["driver"] and (session.results / known["file"]).exists():
+        return session.decide("rates", "as measured before", f"{known['file']}, {known['date']}")
+    measure(session, machine, "calibration", "calibration", ["calibration"], limit)
+    made = known_rates()
+    session.decide("rates", "measured" if made else "of the data sheet", results_table.line("calibration", made) if made else "calibrating failed")
 
 
 def ncu(session: Session, machine: Machine) -> None:
@@ -246,9 +264,9 @@ def sanitizer(session: Session, machine: Machine) -> None:
                      (f"; {sharded.summary(bad)}" if bad else ""), seconds)
 
 
-def grown_memory(session: Session, machine: Machine) -> None:
+def grown_memory(session: Session, machine: Machine, gib: int) -> None:
     """The host's memory where it grows as it is used, so that what is planned for it finds it."""
-    wanted = GIB if machine.tiny else 90 * GIB
+    wanted = GIB if machine.tiny else gib * GIB
     ran = session.run("memory", 120, [sys.executable, "-B", HERE / "machine_memory.py", "--touch", str(wanted)])
     session.note("memory", ran.good, last_line(ran.text), ran.seconds)
 
@@ -266,6 +284,7 @@ def begin(session: Session, machine: Machine) -> None:
 
 LLAMA = "llama-3.1-8b"
 LORA, QLORA, FULL = f"{LLAMA} lora", f"{LLAMA} qlora", f"{LLAMA} full"
+STREAMED = f"{FULL} offloaded"
 DECODING = [f"{LLAMA} decoding bf16", f"{LLAMA} decoding nf4"]
 
 
@@ -279,6 +298,7 @@ def call_a(session: Session, machine: Machine) -> None:
     parity(session, machine)
     measure(session, machine, "lora", "training", [LORA], 130)
     measure(session, machine, "decoding", "decoding", DECODING, 120)
+    rates(session, machine, 150)
 
 
 def call_b(session: Session, machine: Machine) -> None:
@@ -286,7 +306,9 @@ def call_b(session: Session, machine: Machine) -> None:
     capture(session, machine)
     goldens(session, machine)
     curves(session, machine)
+    rates(session, machine, 90)
     measure(session, machine, "training", "training,profile", [LORA, QLORA, f"{FULL} checkpoints"], 300)
+    measure(session, machine, "decoding", "decoding", DECODING, 90)
     ncu(session, machine)
 
 
@@ -294,20 +316,24 @@ def call_c(session: Session, machine: Machine) -> None:
     begin(session, machine)
     capture(session, machine)
     early_kernels(session, machine)
+    rates(session, machine, 90)
     measure(session, machine, "lean", "training", [f"{LORA} checkpoints", f"{QLORA} checkpoints"], 150)
     phi = "phi-3-mini-128k"
     measure(session, machine, "phi-3", "training", [f"{phi} lora", f"{phi} qlora", f"{phi} full"], 160)
-    measure(session, machine, "decoding", "decoding", DECODING, 90)
+    grown_memory(session, machine, 64)
+    measure(session, machine, "offloaded", "training", [STREAMED, f"{STREAMED} not clipped"], 170)
+    measure(session, machine, "offloaded profile", "profile", [STREAMED], 90)
     sanitizer(session, machine)
 
 
 def call_d(session: Session, machine: Machine) -> None:
     begin(session, machine)
+    rates(session, machine, 60)
     if machine.python:
         measure(session, machine, "peer", "peer", [peer_name(LLAMA, "lora", jobs.TINY_ROW_TOKENS if machine.tiny else 8192)], 200)
     else:
         session.left_out("peer", "--python names no Python with torch, transformers and PEFT")
-    grown_memory(session, machine)
+    grown_memory(session, machine, 90)
     measure(session, machine, "longest", "longest", [f"{QLORA} longest row"], 330)
 
 

@@ -3,14 +3,19 @@
 
 import argparse
 import concurrent.futures
+import contextlib
 import ctypes
+import io
 import json
 import os
 import pathlib
+import re
+import shutil
 import stat
 import sys
 import tarfile
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "peer")]
@@ -18,6 +23,7 @@ sys.path += [str(HERE), str(HERE.parent / "peer")]
 import calls  # noqa: E402
 import machine_memory  # noqa: E402
 import nccl_check  # noqa: E402
+import results  # noqa: E402
 import session  # noqa: E402
 import sharded  # noqa: E402
 
@@ -32,12 +38,17 @@ TOOLS = {
                          '"$binary" "$filter" || exit; case "$tool $filter" in "racecheck "*silu_mul) echo "ERROR SUMMARY: 1"; exit 9;; esac',
 }
 STAGES = {
-    "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "capture", "early kernels", "parity", "lora", "decoding"],
-    "B": ["environment", "libraries", "capture", "goldens", "curves", "training", *(f"ncu {kernel}" for kernel in calls.NCU_KERNELS)],
-    "C": ["environment", "libraries", "capture", "early kernels", "lean", "phi-3", "decoding", "memcheck", "racecheck"],
+    "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "capture", "early kernels", "parity", "lora", "decoding",
+          "calibration"],
+    "B": ["environment", "libraries", "capture", "goldens", "curves", "calibration", "training", "decoding", *(f"ncu {kernel}" for kernel in calls.NCU_KERNELS)],
+    "C": ["environment", "libraries", "capture", "early kernels", "lean", "phi-3", "memory", "offloaded", "offloaded profile", "memcheck", "racecheck"],
     "D": ["environment", "libraries", "peer", "memory", "longest"],
 }
-ROWS = {"A": {"training": 1, "decoding": 2}, "B": {"training": 3, "profile": 3}, "C": {"training": 5, "decoding": 2}, "D": {"peer": 1, "longest": 1}}
+ROWS = {"A": {"training": 1, "decoding": 2, "calibration": 1}, "B": {"training": 3, "profile": 3, "decoding": 2, "calibration": 1}, "C": {"training": 7, "profile": 1, "calibration": 1},
+        "D": {"peer": 1, "longest": 1, "calibration": 1}}
+# Calls that find the rates which the first of all has measured; B stands for one whose folder is empty.
+LATER = ("C", "D")
+SECONDS = 280.0  # of a call here, as 580 are of one on a card
 
 
 def require(condition: bool, what: object) -> None:
@@ -198,35 +209,104 @@ def check_decisions(folder: pathlib.Path) -> None:
     require(ran.status == "no time left" and not run.good(), run.stages)
 
 
+def check_time_of_a_call(folder: pathlib.Path) -> None:
+    """Whatever hangs, a call ends within its seconds, and says in its results what it did not come to."""
+    hanging = script(folder, "hanging", "sleep 60")
+    plan = script(folder, "plan_alone", '[ "$1" = plan ] || exec sleep 60; echo \'{"libraries": "cuDNN 9.25"}\'')
+    kept, least, listed = session.KEPT_SECONDS, session.MIN_SECONDS, sharded.tests_of
+    session.KEPT_SECONDS, session.MIN_SECONDS, sharded.tests_of = 0.5, 0.2, lambda binary, words: ["Kinds.agrees/hangs"]
+    begin = time.monotonic()
+    with contextlib.redirect_stdout(io.StringIO()):
+        good = calls.run("B", calls.Machine(plan, hanging, hanging, "", workers=1, tiny=True), folder / "hung", 3.0)
+    taken = time.monotonic() - begin
+    session.KEPT_SECONDS, session.MIN_SECONDS, sharded.tests_of = kept, least, listed
+    entry = json.loads((folder / "hung/calls.json").read_text())["B"]
+    late = {stage["name"] for stage in entry["stages"] if not stage["good"]}
+    require(not good and taken < 3.5 and {"capture", "goldens", "curves", "training"} <= late, (taken, entry))
+
+
 def run_call(call: str, build: pathlib.Path, results: pathlib.Path, environment: dict) -> session.Ran:
     return session.run_command([sys.executable, "-B", HERE / "calls.py", "--call", call, "--emulated", "--build", build, "--results", results,
-                                "--seconds", "150"], 170, environment)
+                                "--seconds", f"{SECONDS:.0f}"], SECONDS + 20, environment)
 
 
-def check_call(call: str, ran: session.Ran, results: pathlib.Path) -> None:
-    entry = json.loads((results / "calls.json").read_text())[call]
+def leave_rates(folder: pathlib.Path, later: pathlib.Path) -> None:
+    """What a call has measured of the card, and nothing else of it, for a later one."""
+    later.mkdir()
+    rows = results.load(folder / "gpu.json")
+    [calibration] = rows["calibration"]
+    (later / "gpu.json").write_text(results.to_json(results.empty() | {"calibration": [calibration]}))
+    shutil.copy(folder / calibration["file"], later)
+
+
+def run_calls(wanted: list[str], build: pathlib.Path, folder: pathlib.Path, environment: dict) -> list[session.Ran]:
+    """Two side by side; those that take rates from the first of all begin when it has ended."""
+    def later(call: str) -> session.Ran:
+        if call in LATER:
+            made["A"].result()
+            leave_rates(folder / "A", folder / call)
+        return run_call(call, build, folder / call, environment)
+
+    made: dict[str, concurrent.futures.Future] = {}
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        for call in wanted:
+            made[call] = pool.submit(later, call)
+        return [made[call].result() for call in wanted]
+
+
+def check_call(call: str, ran: session.Ran, folder: pathlib.Path) -> None:
+    entry = json.loads((folder / "calls.json").read_text())[call]
     names = [stage["name"] for stage in entry["stages"]]
     require(names == STAGES[call], f"call {call} made {names}:\n{ran.text}")
+    require(entry["seconds"] <= SECONDS and ran.seconds <= SECONDS, f"call {call} took {ran.seconds:.0f} s")
+    require(re.search(r"memory of [\d.]+ GiB, [\d.]+ available", entry["stages"][0]["detail"]), entry["stages"][0])
     bad = [stage for stage in entry["stages"] if not stage["good"]]
     # The made-up racecheck has found something, and that is seen.
     planted = {"C": ["racecheck"]}.get(call, [])
     require([stage["name"] for stage in bad] == planted and (ran.status == 0) == (not planted), f"call {call}:\n{ran.text}")
     if planted:
         require("errors in" in bad[0]["detail"] and "silu_mul" in bad[0]["detail"], bad)
-    rows = json.loads((results / "gpu.json").read_text())
+    rows = json.loads((folder / "gpu.json").read_text())
     for kind, count in ROWS[call].items():
         require(len(rows[kind]) == count, (call, kind, [row["name"] for row in rows[kind]]))
     require(rows["failures"] == [], rows["failures"])
-    files = [path for path in results.rglob("*") if path.is_file()]
+    files = [path for path in folder.rglob("*") if path.is_file()]
     require(len(files) <= session.MAX_FILES - 3, files)  # logs of three more calls may join them
-    require(all(path.stat().st_size < MAX_BYTES and path.parent == results for path in files), files)
-    with tarfile.open(results / f"logs-{call}.tar.gz") as tar:
+    require(all(path.stat().st_size < MAX_BYTES and path.parent == folder for path in files), files)
+    require(all(re.fullmatch(r"[A-Za-z0-9._-]+", path.name) for path in files), files)
+    with tarfile.open(folder / f"logs-{call}.tar.gz") as tar:
         logs = set(tar.getnames())
     logged = {name for name in names if name != "early kernels"} | ({"early kernels on"} if "early kernels" in names else set())
     require({name.replace(" ", "-") + ".log" for name in logged} <= logs, logs)
+    check_rates(call, entry, rows, folder)
     if call == "A":
         require(set(rows["training"][0]["outside"]) == {"tuning", "two steps"}, rows["training"][0])
-        require(entry["decisions"] == {"training": "measured", "empty_segments": "right", "graphs": "on", "early_kernels": "on"}, entry["decisions"])
+        require(entry["decisions"] == {"training": "measured", "empty_segments": "right", "graphs": "on", "early_kernels": "on", "rates": "measured"},
+                entry["decisions"])
+    if call == "C":
+        check_streamed(rows)
+
+
+def check_rates(call: str, entry: dict, rows: dict, folder: pathlib.Path) -> None:
+    """The card's rates lie with the results, and what is measured after them is predicted by them."""
+    [calibration] = rows["calibration"]
+    require(calibration["samples"] > 10 and (folder / calibration["file"]).exists(), calibration)
+    require(entry["decisions"]["rates"] == ("as measured before" if call in LATER else "measured"), entry["decisions"])
+    if call == "A":  # whose rows stand before its rates
+        return
+    predicted = [row for kind in ("training", "profile", "decoding", "longest") for row in rows[kind]]
+    require(predicted and all(row["planned_step_basis"] == "calibrated quickly" for row in predicted),
+            [(row["name"], row["planned_step_basis"]) for row in predicted])
+
+
+def check_streamed(rows: dict) -> None:
+    """Weights and their state lay in host memory, and copies were timed."""
+    streamed = {row["name"]: row for row in rows["training"] if row.get("updates")}
+    require(set(streamed) == {calls.STREAMED, f"{calls.STREAMED} not clipped"}, list(streamed))
+    for row in streamed.values():
+        require(row["steps"] == 2 and row["planned_host_bytes"] > 0 and row["planned_busy_seconds"]["host_to_device"] > 0, row)
+    [profile] = rows["profile"]
+    require(any(line["name"].startswith("transfer") for line in profile["operations"]), [line["name"] for line in profile["operations"]])
 
 
 def main() -> int:
@@ -235,6 +315,9 @@ def main() -> int:
     parser.add_argument("--calls", default="A,B,C,D", help="of these, by commas")
     parser.add_argument("--show", action="store_true", help="what the calls print")
     arguments = parser.parse_args()
+    wanted = arguments.calls.split(",")
+    if set(LATER) & set(wanted) and "A" not in wanted:
+        parser.error(f"{' and '.join(LATER)} take the rates that A measures")
     with tempfile.TemporaryDirectory(prefix="snug-calls-") as name:
         folder = pathlib.Path(name)
         check_commands(folder)
@@ -243,14 +326,13 @@ def main() -> int:
         check_nccl()
         check_memory()
         check_decisions(folder)
+        check_time_of_a_call(folder)
         tools = folder / "tools"
         tools.mkdir()
         for tool, body in TOOLS.items():
             script(tools, tool, body)
         environment = {"PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-        wanted = arguments.calls.split(",")
-        with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-            made = list(pool.map(lambda call: run_call(call, arguments.build, folder / call, environment), wanted))
+        made = run_calls(wanted, arguments.build, folder, environment)
         if arguments.show:
             print("\n".join(ran.text for ran in made), flush=True)
         for call, ran in zip(wanted, made):

@@ -40,6 +40,7 @@ def check(setting: stages.Setting, result: dict) -> None:
     check_libraries(setting)
     check_rates()
     check_outside()
+    check_streamed()
     check_merge(result)
     check_search()
     check_planned_tables(setting)
@@ -119,7 +120,8 @@ def check_bars() -> None:
     for tokens, verdict in ((342733, "held"), (342732, "missed"), (None, "not measured")):
         found = bars.verdicts(jobs.LONGEST.name, {"tokens": tokens}, None)
         require(found == [("342733 tokens on 80 GB", verdict)], found)
-    alone = {f"llama-3.1-8b {rest}" for rest in ("lora rows of 2048", "lora checkpoints offloaded", "qlora checkpoints offloaded")}
+    alone = {f"llama-3.1-8b {rest}" for rest in ("lora rows of 2048", "lora checkpoints offloaded", "qlora checkpoints offloaded", "full offloaded",
+                                                "full offloaded not clipped")}
     require({job.name for job in jobs.TRAINING} - set(bars.REFERENCES) == alone, "a job without a reference")
     for name in bars.REFERENCES:
         require(all(verdict == bars.UNMEASURED for _, verdict in bars.verdicts(name, None, None)), name)
@@ -161,6 +163,16 @@ def check_outside() -> None:
     said = "read\noutside the arenas on the card after tuning: 1.00 GiB of 1.50 GiB planned\nstep\noutside the arenas on the card after two steps: 1.25 GiB of 1.50 GiB planned\n"
     found = stages.outside(said)
     require(found == {"tuning": "1.00 GiB of 1.50 GiB planned", "two steps": "1.25 GiB of 1.50 GiB planned"}, found)
+
+
+def check_streamed() -> None:
+    """What is said of a job whose state lies in host memory; of others nothing."""
+    require(stages.streamed({"offload_optimizer": "none"}) == {}, "a job that holds its state on the card")
+    planned = {"offload_optimizer": "host", "host": {"peak_bytes": 48 * GIB}, "busy_seconds": {"compute": 2.0, "host": 1.5}}
+    row = made_up_row("llama-3.1-8b full offloaded", 3.5, 4) | stages.streamed(planned) | {"driver": "1", "steps": 4}
+    [steps, note] = [note for note in results_table.notes(results.empty() | {"training": [row]}, row["device"]) if "offloaded" in note]
+    require(steps == "- llama-3.1-8b full offloaded: the median of 4 steps", steps)
+    require(note == "- llama-3.1-8b full offloaded, 48.00 GiB of host memory, updates on the host; planned: compute 2.000 s, host 1.500 s", note)
 
 
 def check_rates() -> None:

@@ -20,6 +20,7 @@ class Job:
     recomputes: tuple[str, ...]
     more: str = ""  # of its name: what sets it apart
     words: tuple[str, ...] = ()  # more of its recipe
+    is_long: bool = False  # its steps take so long that fewer are timed
 
     @property
     def name(self) -> str:
@@ -40,6 +41,9 @@ BUT_ATTENTION = ("all_but_attention",)
 # bf16 weights and gradients, moments in 8 bits: 6.03 bytes per weight.
 SIX_BYTES = ("optim=adamw_8bit",)
 OFFLOADED = ("activation_offloading=true",)
+# Weights, their state and gradients lie in host memory; where they are updated is the plan's choice.
+STREAMED = ("offload_params=true", "offload_optimizer=auto")
+NOT_CLIPPED = "max_grad_norm=0"
 
 
 def quick(model: str, method: str, rows: int = 2, row_tokens: int = 8192, more: str = "") -> Job:
@@ -55,6 +59,11 @@ def offloaded(model: str, method: str) -> Job:
     return dataclasses.replace(lean(model, method), recomputes=BUT_ATTENTION, more="checkpoints offloaded", words=OFFLOADED)
 
 
+def streamed(model: str, more: str, *words: str) -> Job:
+    """Full fine-tuning of which the device holds copies of what it is working on. 48 GiB of host memory at 8B."""
+    return dataclasses.replace(lean(model, "full"), more=more, words=(*SIX_BYTES, *OFFLOADED, *STREAMED, *words), is_long=True)
+
+
 LLAMA, PHI, LLAMA_13B, QWEN = "llama-3.1-8b", "phi-3-mini-128k", "llama-2-13b", "qwen2.5-7b"
 FIRST = (quick(LLAMA, "lora"), quick(LLAMA, "qlora"), lean(LLAMA, "full"), lean(LLAMA, "lora"), lean(LLAMA, "qlora"), quick(LLAMA, "full"))
 THEN = (
@@ -64,7 +73,10 @@ THEN = (
     # The lengths of the best results published for one H100.
     quick(LLAMA, "lora", 4, 4096, "rows of 4096"), quick(QWEN, "full", 16, 1024, "rows of 1024"),
     quick(LLAMA, "lora", 8, 2048, "rows of 2048"), offloaded(LLAMA, "lora"), offloaded(LLAMA, "qlora"),
+    # Clipped, the next step waits for the whole update; else updates follow gradients next to the backward pass.
+    streamed(LLAMA, "offloaded"), streamed(LLAMA, "offloaded not clipped", NOT_CLIPPED),
 )
+STREAMED_JOBS = THEN[-2:]
 TRAINING = FIRST + THEN
 DECODING = ((LLAMA, "bf16"), (LLAMA, "nf4"))
 # As the published one: r 32, and no more of a card than one of 80 GB has.
@@ -74,6 +86,8 @@ PROMPT_TOKENS = 128
 NEW_TOKENS = 256
 WARMUP = 5
 STEPS = 10
+LONG_WARMUP = 2
+LONG_STEPS = 4
 PEER_WARMUP = 2  # the first compiles
 PEER_STEPS = 3
 
@@ -114,11 +128,13 @@ def shape_of(model: str) -> dict:
 TINY = dict(hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, vocab_size=256,
             max_position_embeddings=131072)
 TINY_ROW_TOKENS = 64
+TINY_THRESHOLD = ("offload_threshold=1KiB",)
 
 
 def make_tiny(work: pathlib.Path) -> dict[str, pathlib.Path]:
-    """Folders without weights for every model, which then has that shape; few, short steps of every job."""
-    global FIRST, THEN, TRAINING, LONGEST, LONGEST_GRAIN, PROMPT_TOKENS, NEW_TOKENS, WARMUP, STEPS
+    """Folders without weights for every model, which then has that shape; few, short steps of every job. Its tensors are small, and lie in
+    host memory all the same where those of a real model would."""
+    global FIRST, THEN, TRAINING, STREAMED_JOBS, LONGEST, LONGEST_GRAIN, PROMPT_TOKENS, NEW_TOKENS, WARMUP, STEPS, LONG_WARMUP, LONG_STEPS
     folders = {}
     for model in CONFIGS:
         CONFIGS[model] = dict(model_type="llama", rms_norm_eps=1e-5, rope_theta=10000.0) | TINY
@@ -126,7 +142,10 @@ def make_tiny(work: pathlib.Path) -> dict[str, pathlib.Path]:
         folders[model].mkdir()
         written = CONFIGS[model] | {"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "torch_dtype": "bfloat16"}
         (folders[model] / "config.json").write_text(json.dumps(written))
-    FIRST, THEN = (tuple(dataclasses.replace(job, rows=1, row_tokens=job.row_tokens * TINY_ROW_TOKENS // 8192) for job in each) for each in (FIRST, THEN))
-    TRAINING = FIRST + THEN
-    LONGEST_GRAIN, PROMPT_TOKENS, NEW_TOKENS, WARMUP, STEPS = 64, 8, 4, 1, 2
+    FIRST, THEN = (tuple(dataclasses.replace(job, rows=1, row_tokens=job.row_tokens * TINY_ROW_TOKENS // 8192,
+                                             words=job.words + (TINY_THRESHOLD if set(STREAMED) <= set(job.words) else ()))
+                         for job in each) for each in (FIRST, THEN))
+    TRAINING, STREAMED_JOBS = FIRST + THEN, THEN[-2:]
+    LONGEST_GRAIN, PROMPT_TOKENS, NEW_TOKENS = 64, 8, 4
+    WARMUP, STEPS, LONG_WARMUP, LONG_STEPS = 1, 2, 1, 2
     return folders

@@ -96,7 +96,7 @@ def peer_decoding(pairs, peer_of) -> list[Measurement]:
 
 
 def real_measurements(result: dict, peer_of) -> list[Measurement]:
-    return [*training(jobs.FIRST), *decoding(jobs.DECODING), *profiles(jobs.FIRST[:3]), *peers(jobs.FIRST, result, peer_of),
+    return [*training(jobs.FIRST), *decoding(jobs.DECODING), *profiles((*jobs.FIRST[:3], jobs.STREAMED_JOBS[0])), *peers(jobs.FIRST, result, peer_of),
             *peer_decoding(jobs.DECODING, peer_of), *training(jobs.THEN),
             Measurement("calibration", "calibration", lambda setting: stages.calibrate(setting, 0), limits=2),
             Measurement(jobs.LONGEST.name, "longest",

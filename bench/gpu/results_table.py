@@ -36,7 +36,8 @@ def line(kind: str, row: dict) -> str:
         longest = row["operations"][0]
         return f"{row['step_seconds']:.3f} s a step, the longest {longest['name']}, {longest['seconds']:.3f} s"
     if kind == "calibration":
-        return f"{row['samples']} samples in {row['file']}, {row['seconds']:.0f} s"
+        left_out = "".join(f", {count} steps left out" for count in row.get("left_out", []))
+        return f"{row['samples']} samples in {row['file']}, {row['seconds']:.0f} s{left_out}"
     text = f"{row['tokens_per_second']:.1f} tokens/s, peak {gib(row['measured_peak_bytes'])}"
     if kind == "decoding":
         return text + " GiB"
@@ -122,8 +123,13 @@ def notes(result: dict, device: str) -> list[str]:
 
     found = [f"- longest row, {row['model']} {row['method']}: {line('longest', row)}" for row in here("longest")]
     found += [f"- rates: {line('calibration', row)}" for row in here("calibration")]
+    found += [f"- {row['name']}: the median of {row['steps']} steps" for row in here("training") if row.get("steps", jobs.STEPS) != jobs.STEPS]
     found += [f"- {row['name']}, outside the arenas on the card: " + "; ".join(f"{bytes_} after {when}" for when, bytes_ in row["outside"].items())
               for row in here("training") if row.get("outside")]
+    found += [f"- {row['name']}, {gib(row['planned_host_bytes'])} GiB of host memory, updates " +
+              ("on the host" if row["updates"] == "host" else "on the card") + "; planned: " +
+              ", ".join(f"{channel} {seconds:.3f} s" for channel, seconds in row["planned_busy_seconds"].items())
+              for row in here("training") if row.get("updates")]
     found += [f"- {row['name']} failed: {row['reason']} (commit {row['commit']})" for row in here("failures")]
     found += [f"- {row['name']}, {trial['variant']}: {trial['failure']}" for kind in ("peer", "peer_decoding") for row in here(kind)
               for trial in row["trials"] if "failure" in trial]

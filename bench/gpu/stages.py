@@ -19,6 +19,9 @@ from jobs import Job
 from processes import Failure
 
 THREADS = os.cpu_count() or 1
+# Of a calibration's time: it starts, measures the machine's own rates, and ends.
+AROUND_CALIBRATING = 20.0
+MAX_CALIBRATION_SECONDS = 600.0  # Snug takes no more
 # What Snug says where cuDNN refuses an attention that suits it.
 LEFT_TO_OWN = "own kernels are planned"
 
@@ -119,15 +122,18 @@ def run_steps(setting: Setting, words: list[str], wanted: int) -> tuple[list[flo
             memory.look(at_once=there >= wanted)
         return there >= wanted
 
+    clip = [] if jobs.NOT_CLIPPED in words else ["max_grad_norm=1"]
     outcome = processes.run([setting.snug, "train", *words, f"output_dir={folder}", f"max_steps={wanted + 1}", "shuffle=false",
-                   "max_grad_norm=1", "save_steps=0", "num_train_epochs=1000"], setting.limit_seconds, THREADS, watch=watch)
+                             *clip, "save_steps=0", "num_train_epochs=1000"], setting.limit_seconds, THREADS, watch=watch)
     found = seconds()[:wanted]
     shutil.rmtree(folder, ignore_errors=True)
     return found, memory.peak or None, outcome.stderr
 
 
 def train(setting: Setting, job: Job) -> dict:
-    """A step is a micro-batch, the clip and the update."""
+    """A step is a micro-batch, the clip (unless the job says that there is none) and the update."""
+    if job.is_long:
+        setting = dataclasses.replace(setting, warmup=min(setting.warmup, jobs.LONG_WARMUP), steps=min(setting.steps, jobs.LONG_STEPS))
     data = [f"data={make_rows(setting, job)}"]
     recompute, planned = first_that_fits(setting, job, data)
     require_cudnn(setting, planned["libraries"], "")
@@ -137,7 +143,15 @@ def train(setting: Setting, job: Job) -> dict:
     return row(setting, job, recompute, statistics.median(taken)) | {
         "steps": len(taken), "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
         "planned_arena_bytes": planned["device"]["peak_bytes"], "planned_peak_bytes": planned_peak(planned),
-        "measured_peak_bytes": peak, "outside": outside(said), "libraries": planned["libraries"]}
+        "measured_peak_bytes": peak, "outside": outside(said), "libraries": planned["libraries"], **streamed(planned)}
+
+
+def streamed(planned: dict) -> dict:
+    """What the plan says of a job whose state lies in host memory: where it is updated, how much it is, how busy each channel is."""
+    if planned["offload_optimizer"] == "none":
+        return {}
+    return {"updates": planned["offload_optimizer"], "planned_host_bytes": planned["host"]["peak_bytes"],
+            "planned_busy_seconds": planned["busy_seconds"]}
 
 
 def profile(setting: Setting, job: Job) -> dict:
@@ -169,7 +183,7 @@ def decode(setting: Setting, model: str, stored: str) -> dict:
         memory.look()
         return False
 
-    words = [setting.model_word(model), "init=random", f"backend={setting.backend}", f"ids={' '.join(map(str, prompt_of(model)))}",
+    words = [*recipe_of_rates(setting), setting.model_word(model), "init=random", f"backend={setting.backend}", f"ids={' '.join(map(str, prompt_of(model)))}",
              "temperature=0.8", "top_k=200", f"max_new_tokens={jobs.NEW_TOKENS}", f"load_in_4bit={'true' if stored == 'nf4' else 'false'}"]
     answer = processes.run_json([setting.snug, "bench", "decode", *words, "--json"], setting.limit_seconds, THREADS, watch=watch)
     rate = answer["tokens_per_second"]
@@ -181,15 +195,29 @@ def decode(setting: Setting, model: str, stored: str) -> dict:
             "share_of_bandwidth": read / bandwidth if bandwidth else None, "measured_peak_bytes": memory.peak or None}
 
 
+def recipe_of_rates(setting: Setting) -> list[pathlib.Path]:
+    """A recipe that names the card's calibration, once there is one: on its command line decoding takes no such word."""
+    if not setting.calibration.exists():
+        return []
+    recipe = setting.work / "rates.yaml"
+    recipe.write_text(f"calibration: {json.dumps(str(setting.calibration.resolve()))}\n")
+    return [recipe]
+
+
 def prompt_of(model: str) -> list[int]:
     rng = random.Random(2)
     return [rng.randrange(jobs.CONFIGS[model]["vocab_size"]) for _ in range(jobs.PROMPT_TOKENS)]
 
 
 def calibrate(setting: Setting, most_steps: int) -> dict:
-    """The card's rates, from which later plans of this run predict. 0 steps: the whole grid."""
+    """The card's rates, from which later plans of this run predict. 0 steps: the whole grid, as far as the time goes; on the emulated
+    device, which is ten thousand times slower than a card, what ends of the quick grid within a second."""
     start = time.monotonic()
-    answer = processes.run_json([setting.snug, "bench", "calibrate", f"backend={setting.backend}",
-                                 f"calibration={setting.calibration}", f"max_steps={most_steps}", "--json"],
-                                setting.limit_seconds, THREADS)
-    return {"file": setting.calibration.name, "samples": len(answer["samples"]), "seconds": time.monotonic() - start}
+    verb, seconds = ("calibrate-quickly", 1.0) if setting.models else ("calibrate", min(setting.limit_seconds - AROUND_CALIBRATING, MAX_CALIBRATION_SECONDS))
+    outcome = processes.run([setting.snug, "bench", verb, f"backend={setting.backend}", f"calibration={setting.calibration}",
+                             f"max_steps={most_steps}", "--json"], setting.limit_seconds, THREADS,
+                            {"SNUG_CALIBRATION_SECONDS": f"{max(seconds, 1.0):.1f}"})
+    answer = processes.parsed(outcome)
+    left_out = re.findall(r"(\d+ of \d+) steps are left out", outcome.stderr)
+    return {"file": setting.calibration.name, "samples": len(answer["samples"]), "grid": answer["grid"],
+            "left_out": left_out, "seconds": time.monotonic() - start}

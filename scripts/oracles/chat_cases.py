@@ -87,6 +87,8 @@ def conversations():
         ("two calls", {"messages": two_calls, "tools": [WEATHER, ADD]}),
         ("calls without tools", {"messages": by_text}),
         ("system, tools and calls", {"messages": system + by_object, "tools": [WEATHER]}),
+        ("user without content", {"messages": [say("user", None)] + one}),
+        ("user and system without content", {"messages": [say("system", None), say("user", None), say("assistant", "Yes?"), say("user", "c"), say("assistant", "d")]}),
         ("two users in turn", {"messages": [say("user", "a"), say("user", "b"), say("assistant", "c")]}),
         ("two assistants in turn", {"messages": [say("user", "a"), say("assistant", "b"), say("assistant", "c"), say("user", "d"), say("assistant", "e")]}),
         ("system in the middle", {"messages": [say("user", "a"), say("assistant", "b"), say("system", "Now in rhyme."), say("user", "c"), say("assistant", "d")]}),

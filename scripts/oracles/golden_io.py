@@ -28,13 +28,19 @@ def trained_tokens(targets: torch.Tensor) -> int:
     return int((targets != IGNORED).sum())
 
 
+# Of models whose modules have other names than their files.
+FILE_NAMES = {"gpt_neox": {"lm_head.weight": "embed_out.weight"}}
+
+
 def gradients(model: torch.nn.Module) -> dict:
     """Name to gradient of everything that trains; names as in the saved weight or adapter file."""
     found = {}
+    file_names = FILE_NAMES.get(model.config.model_type, {})
     for name, weight in model.named_parameters():
         if weight.requires_grad:
             assert weight.grad is not None, name
-            found["grad." + name.replace(".default.weight", ".weight")] = weight.grad
+            name = file_names.get(name, name.replace(".default.weight", ".weight"))
+            found["grad." + name] = weight.grad
     return found
 
 

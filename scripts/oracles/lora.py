@@ -15,6 +15,8 @@ ADAPTERS = {
     "lora_all_linear": ("grouped_tied", dict(r=4, lora_alpha=8, target_modules="all-linear")),
     "lora_qv_rslora": ("grouped_tied", dict(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], use_rslora=True)),
     "lora_phi3": ("phi3", dict(r=3, lora_alpha=6, target_modules="all-linear")),
+    "lora_gpt_neox": ("gpt_neox_in_turn", dict(r=2, lora_alpha=8, target_modules="all-linear")),
+    "lora_gpt2": ("gpt2", dict(r=2, lora_alpha=8, target_modules="all-linear", fan_in_fan_out=True)),
 }
 
 

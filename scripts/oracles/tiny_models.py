@@ -34,6 +34,22 @@ LLAMA3_ROPE = {
     "original_max_position_embeddings": 100,
 }
 
+# With head_dim 12, theta 20 and original_max_position_embeddings 24, the ramp runs from frequency 1 to 3: frequencies 0 and
+# 1 are kept, 2 lies between, and 3 to 5 are divided.
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 20.0,
+    "factor": 4.0,
+    "beta_fast": 2.0,
+    "original_max_position_embeddings": 24,
+}
+
+# Layers without a window are scaled as those of the larger models are.
+GEMMA3_ROPE = {
+    "full_attention": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 2.5},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+}
+
 # Four factors a set, as head_dim is 8.
 LONGROPE = {
     "rope_type": "longrope",
@@ -84,6 +100,13 @@ MODELS = {
              num_key_value_heads=3, rms_norm_eps=1e-6,
              rope_parameters={**DEFAULT_ROPE, "rope_type": "linear", "factor": 2.5}, tie_word_embeddings=False),
     ),
+    "rope_yarn": Spec(
+        "rope scaling yarn, factor 4, its three bands all in use, explicit head_dim 12, grouped heads, untied",
+        118,
+        dict(vocab_size=43, hidden_size=18, intermediate_size=22, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=12, rms_norm_eps=1e-6, rope_parameters=YARN, max_position_embeddings=96,
+             tie_word_embeddings=False),
+    ),
     "mistral": Spec(
         "a sliding window of 7 in every layer, explicit head_dim, grouped heads, untied (Mistral 7B v0.1)",
         107,
@@ -108,6 +131,105 @@ MODELS = {
              rope_parameters={**DEFAULT_ROPE, "rope_theta": 1000000.0}, use_sliding_window=True, sliding_window=8,
              layer_types=["sliding_attention", "full_attention"], tie_word_embeddings=False),
         "qwen3",
+    ),
+    "olmo2": Spec(
+        "norms after the blocks, q and k normed over all heads, grouped heads, untied (OLMo 2)",
+        113,
+        dict(vocab_size=59, hidden_size=24, intermediate_size=26, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, rms_norm_eps=1e-6, rope_parameters={**DEFAULT_ROPE, "rope_theta": 500000.0},
+             pad_token_id=None, tie_word_embeddings=False),
+        "olmo2",
+    ),
+    "gemma": Spec(
+        "norms that multiply by 1 + w, embeddings scaled by sqrt(20), gelu_tanh, grouped heads of 6, tied (Gemma)",
+        114,
+        dict(vocab_size=61, hidden_size=20, intermediate_size=26, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=6, rms_norm_eps=1e-6, rope_parameters=DEFAULT_ROPE,
+             pad_token_id=None, tie_word_embeddings=True),
+        "gemma",
+    ),
+    "gemma2": Spec(
+        "four norms in a layer, scores and logits capped, a scale of its own, a window of 7 in layers 0 and 2 (Gemma 2)",
+        415,
+        dict(vocab_size=47, hidden_size=16, intermediate_size=18, num_hidden_layers=3, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=6, rms_norm_eps=1e-6, rope_parameters=DEFAULT_ROPE, sliding_window=7,
+             query_pre_attn_scalar=10, attn_logit_softcapping=0.8, final_logit_softcapping=2.5,
+             pad_token_id=None, tie_word_embeddings=True),
+        "gemma2",
+    ),
+    "gemma3": Spec(
+        "norms on q and k, a window of 7 in two layers of three with a theta of their own, the others scaled (Gemma 3)",
+        517,
+        dict(vocab_size=41, hidden_size=12, intermediate_size=18, num_hidden_layers=3, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=6, rms_norm_eps=1e-6, sliding_window=7, query_pre_attn_scalar=24,
+             rope_parameters=GEMMA3_ROPE, layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+             pad_token_id=None, tie_word_embeddings=True),
+        "gemma3_text",
+    ),
+    "stablelm": Spec(
+        "layer norms with biases, 4 of 10 elements of a head rotated, biases on q, k and v, grouped heads, untied (StableLM 2)",
+        116,
+        dict(vocab_size=43, hidden_size=20, intermediate_size=18, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, layer_norm_eps=1e-5, use_qkv_bias=True,
+             rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.45}, tie_word_embeddings=False),
+        "stablelm",
+    ),
+    "phi": Spec(
+        "attention and a plain mlp side by side on one norm, biases everywhere, the head too, half of each head rotated (Phi 2)",
+        119,
+        dict(vocab_size=43, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, layer_norm_eps=1e-5,
+             rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.5}, tie_word_embeddings=False),
+        "phi",
+    ),
+    "gpt_neox": Spec(
+        "q, k and v in one tensor head by head, two norms side by side, exact gelu, 2 of 6 elements rotated (Pythia)",
+        120,
+        dict(vocab_size=41, hidden_size=18, intermediate_size=22, num_hidden_layers=2, num_attention_heads=3,
+             layer_norm_eps=1e-5, rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.4},
+             tie_word_embeddings=False),
+        "gpt_neox",
+    ),
+    "gpt_neox_in_turn": Spec(
+        "the same with one block after the other, gelu in its tanh form, whole heads rotated (RedPajama-INCITE)",
+        121,
+        dict(vocab_size=31, hidden_size=12, intermediate_size=14, num_hidden_layers=1, num_attention_heads=2,
+             layer_norm_eps=1e-5, rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 1.0},
+             hidden_act="gelu_fast", use_parallel_residual=False, tie_word_embeddings=False),
+        "gpt_neox",
+    ),
+    "gpt2": Spec(
+        "learned positions, linears stored (in, out), q, k and v in one, heads of 3, tied (GPT-2)",
+        122,
+        dict(vocab_size=23, n_embd=9, n_inner=14, n_layer=2, n_head=3, max_position_embeddings=67),
+        "gpt2",
+    ),
+    "bloom": Spec(
+        "scores that fall with distance (3 heads: one slope beyond a power of two), a norm of the embeddings, tied (BLOOM)",
+        123,
+        dict(vocab_size=23, hidden_size=9, n_layer=2, n_head=3),
+        "bloom",
+    ),
+    "falcon": Spec(
+        "one key for all heads, blocks side by side on one norm, exact gelu, no biases, tied (Falcon 7B)",
+        124,
+        dict(vocab_size=23, hidden_size=12, ffn_hidden_size=14, num_hidden_layers=2, num_attention_heads=3,
+             rope_parameters=DEFAULT_ROPE),
+        "falcon",
+    ),
+    "falcon_grouped": Spec(
+        "two groups of two heads in one tensor, group by group, two norms side by side, tied (Falcon 40B)",
+        125,
+        dict(vocab_size=23, hidden_size=16, ffn_hidden_size=10, num_hidden_layers=1, num_attention_heads=4, num_kv_heads=2,
+             new_decoder_architecture=True, rope_parameters=DEFAULT_ROPE),
+        "falcon",
+    ),
+    "falcon_rw": Spec(
+        "scaled scores that fall with distance, q, k and v head by head, blocks in turn, biases, tied (Falcon-RW)",
+        126,
+        dict(vocab_size=23, hidden_size=9, ffn_hidden_size=14, num_hidden_layers=1, num_attention_heads=3,
+             multi_query=False, parallel_attn=False, bias=True, alibi=True, rope_parameters=DEFAULT_ROPE),
+        "falcon",
     ),
     "phi3": Spec(
         "q, k and v in one tensor, gate and up in one, grouped heads, a window of 11 (Phi-3 mini and medium 4k)",
@@ -140,20 +262,25 @@ def config_of(model_type: str, fields: dict):
     return AutoConfig.for_model(model_type, **fields)
 
 
+def attention_of(config) -> str:
+    """Falcon's eager attention adds ALiBi's bias twice: the mask holds it already. Its other one does not."""
+    return "sdpa" if getattr(config, "alibi", False) else "eager"
+
+
 def build(name: str) -> PreTrainedModel:
     """The fp32 model `name` with random weights, eager attention, in evaluation mode (it has no dropout)."""
     spec = MODELS[name]
     fields = {"max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, **spec.fields}
-    model = AutoModelForCausalLM.from_config(config_of(spec.model_type, fields), attn_implementation="eager",
-                                             dtype=torch.float32)
+    config = config_of(spec.model_type, fields)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention_of(config), dtype=torch.float32)
     generator = torch.Generator().manual_seed(spec.seed)
     with torch.no_grad():
         for key, weight in sorted(model.named_parameters()):
             noise = torch.randn(weight.shape, generator=generator)
-            if "norm" in key:
-                weight.copy_(1.0 + 0.25 * noise)
-            elif key.endswith("bias"):
+            if key.endswith("bias"):
                 weight.copy_(0.2 * noise)
+            elif "norm" in key or ".ln_" in key:  # Gemma stores what it adds to one
+                weight.copy_((0.0 if spec.model_type.startswith("gemma") else 1.0) + 0.25 * noise)
             else:
                 weight.copy_((0.2 if "embed" in key else 0.15) * noise)
     return model.eval()
@@ -168,22 +295,40 @@ def save(model: PreTrainedModel, folder: pathlib.Path, **options) -> None:
 
 def load(folder: pathlib.Path, dtype: torch.dtype) -> PreTrainedModel:
     """A saved folder computed in dtype. Not the same as model.to(dtype), which rounds the rotary frequencies too."""
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="eager").eval()
+    attention = attention_of(AutoConfig.from_pretrained(folder))
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=attention).eval()
 
 
 def as_version_4(config: dict) -> dict:
     """The same config with rope_theta and rope_scaling at the top and torch_dtype, as most published folders have it."""
     old = dict(config)
-    rope = dict(old.pop("rope_parameters"))
-    old["rope_theta"] = rope.pop("rope_theta")
-    rope.pop("partial_rotary_factor", None)
-    if rope["rope_type"] == "longrope":  # what version 4 took: these three keys and no others
-        rope = {"type": "longrope", **{key: rope[key] for key in ("short_factor", "long_factor")}}
-    old["rope_scaling"] = None if rope.get("rope_type") == "default" else rope
     old["torch_dtype"] = old.pop("dtype")
     old["transformers_version"] = "4.46.0"
-    if old.get("head_dim", 0) * old["num_attention_heads"] == old["hidden_size"]:
+    if "rope_parameters" in old:
+        rope_as_version_4(old)
+    if old.get("head_dim", 0) * old.get("num_attention_heads", 0) == old.get("hidden_size"):
         del old["head_dim"]
     if old["model_type"] == "qwen2":  # max_window_layers says it
         del old["layer_types"]
     return dict(sorted(old.items()))
+
+
+def rope_as_version_4(old: dict) -> None:
+    """The keys of rotary embeddings, in place."""
+    rope = dict(old.pop("rope_parameters"))
+    if "sliding_attention" in rope:
+        old["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        old["sliding_window_pattern"] = len(old.pop("layer_types"))  # the last layer alone is without a window
+        rope = dict(rope["full_attention"])
+    if old["model_type"] == "gpt_neox":  # it has names of its own
+        old["rotary_emb_base"] = rope.pop("rope_theta")
+        old["rotary_pct"] = rope.pop("partial_rotary_factor")
+    else:
+        old["rope_theta"] = rope.pop("rope_theta")
+    if rope.get("partial_rotary_factor", 1.0) == 1.0:
+        rope.pop("partial_rotary_factor", None)
+    else:  # next to rope_scaling, not in it
+        old["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+    if rope["rope_type"] == "longrope":  # what version 4 took: these three keys and no others
+        rope = {"type": "longrope", **{key: rope[key] for key in ("short_factor", "long_factor")}}
+    old["rope_scaling"] = None if rope.get("rope_type") == "default" else rope

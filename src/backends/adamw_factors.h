@@ -8,7 +8,7 @@
 //   second = second beta2 + (g g) (1 - beta2)
 //   weight = weight keep - (first step_size) / (sqrt(second inverse_second_correction) + epsilon)
 //
-// which is torch.optim.AdamW's, but for the roundings.
+// which is that of torch.optim.AdamW, except for the roundings.
 #pragma once
 
 #include <cstdint>

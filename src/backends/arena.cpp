@@ -1,6 +1,10 @@
 #include "backends/arena.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <vector>
 
@@ -29,12 +33,36 @@ Arena::~Arena() {
   std::erase(live().arenas, this);
 }
 
-int64_t allocated_arena_bytes(program::Space space) {
+std::optional<int64_t> allocated_arena_bytes(program::Space space) {
   const std::lock_guard lock(live().mutex);
   int64_t bytes = 0;
-  for (const Arena* arena : live().arenas)
-    if (arena->space() == space) bytes += arena->allocated_bytes();
+  for (const Arena* arena : live().arenas) {
+    if (arena->space() != space) continue;
+    const std::optional<int64_t> allocated = arena->allocated_bytes();
+    if (!allocated) return std::nullopt;
+    bytes += *allocated;
+  }
   return bytes;
+}
+
+std::optional<int64_t> resident_bytes(const std::byte* data, int64_t bytes) {
+  if (bytes == 0) return 0;
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  std::array<unsigned char, 4096> resident{};
+  const int64_t most = page * static_cast<int64_t>(resident.size());
+  const auto begin = reinterpret_cast<intptr_t>(data);
+  const intptr_t end = begin + bytes;
+  int64_t found = 0;
+  for (intptr_t first = begin / page * page; first < end; first += most) {
+    const int64_t length = std::min<int64_t>(most, end - first);
+    if (mincore(reinterpret_cast<void*>(first), static_cast<size_t>(length), resident.data()) != 0)
+      return std::nullopt;
+    for (intptr_t at = first; at < first + length; at += page)
+      if ((resident[static_cast<size_t>((at - first) / page)] & 1U) != 0)
+        found += std::min<intptr_t>(at + page, end) - std::max(at, begin);
+  }
+  if (found == 0) return std::nullopt;
+  return found;
 }
 
 }  // namespace snug::backends

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "program/tensor.h"
 
@@ -19,15 +20,19 @@ class Arena {
   virtual std::byte* data() const = 0;
   virtual int64_t bytes() const = 0;
   // How much of it the system has given, by its own count: pages of the process, or what the driver
-  // or the allocator says.
-  virtual int64_t allocated_bytes() const = 0;
+  // says. Nothing where it keeps no count.
+  virtual std::optional<int64_t> allocated_bytes() const = 0;
   program::Space space() const { return space_; }
 
  private:
   program::Space space_;
 };
 
-// The sum over all arenas of this process that are live.
-int64_t allocated_arena_bytes(program::Space space);
+// The sum over all arenas of this process that are live; nothing where one of them has no count.
+std::optional<int64_t> allocated_arena_bytes(program::Space space);
+
+// The bytes of this range whose pages the kernel counts as resident. Nothing where it does not
+// answer, or counts none although all were written, as of memory that a driver has mapped.
+std::optional<int64_t> resident_bytes(const std::byte* data, int64_t bytes);
 
 }  // namespace snug::backends

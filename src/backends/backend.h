@@ -19,8 +19,8 @@
 #include <type_traits>
 
 #include "backends/arena.h"
+#include "backends/device_events.h"
 #include "backends/random_values.h"
-#include "backends/timeline.h"
 #include "backends/trace.h"
 #include "base/error.h"
 #include "comm/mesh.h"
@@ -210,8 +210,8 @@ class Backend : public program::Target {
   // Returns when all that was run and copied is done.
   virtual void synchronise() = 0;
   // With so many points to mark, none of them marked yet.
-  virtual std::unique_ptr<Timeline> timeline(size_t points) {
-    return std::make_unique<HostTimeline>(points);
+  virtual std::unique_ptr<DeviceEvents> events(size_t points) {
+    return std::make_unique<HostEvents>(points);
   }
 };
 

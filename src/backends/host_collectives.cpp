@@ -10,6 +10,17 @@ using program::AllReduce;
 using program::RankGroup;
 using program::ReduceScatter;
 
+namespace {
+
+// What errors call a collective: the first of its results, which are those of a layer.
+std::string_view name_of(const Invocation& invocation) {
+  const program::Operation& operation = invocation.view->operation;
+  const auto& results = operation.writes.empty() ? operation.updates : operation.writes;
+  return invocation.view->program.tensor(results.front()).name;
+}
+
+}  // namespace
+
 comm::Communicator& HostCollectives::group(RankGroup group, int32_t ranks) {
   if (comm::Communicator* found = group_of(mesh_, group, ranks); found != nullptr) return *found;
   if (alone_ == nullptr) alone_ = comm::LocalGroup(1).communicator(0);
@@ -25,25 +36,25 @@ void HostCollectives::note(const Invocation& invocation, std::span<const Buffer>
 void HostCollectives::begin(const AllGather& gather, const Invocation& invocation) {
   comm::Communicator& ranks = group(gather.group, gather.ranks);
   note(invocation, results_of(gather, invocation), ranks,
-       ranks.begin_all_gather(parts_of(gather, invocation, ranks.rank()), "all_gather"));
+       ranks.begin_all_gather(parts_of(gather, invocation, ranks.rank()), name_of(invocation)));
 }
 
 void HostCollectives::begin(const ReduceScatter& reduce, const Invocation& invocation) {
   comm::Communicator& ranks = group(reduce.group, reduce.ranks);
   note(invocation, results_of(reduce, invocation), ranks,
        ranks.begin_reduce_scatter(parts_of(reduce, invocation, ranks.rank()),
-                                  scratch_of(invocation), "reduce_scatter"));
+                                  scratch_of(invocation), name_of(invocation)));
 }
 
 void HostCollectives::begin(const AllReduce& reduce, const Invocation& invocation) {
   comm::Communicator& ranks = group(reduce.group, reduce.ranks);
   note(invocation, results_of(reduce, invocation), ranks,
        ranks.begin_all_reduce(parts_of(reduce, invocation, ranks.rank()), scratch_of(invocation),
-                              "all_reduce"));
+                              name_of(invocation)));
 }
 
 void HostCollectives::await(const Invocation& invocation) {
-  const auto begun = begun_.find(invocation.updates.front().data);
+  const auto begun = begun_.find(invocation[program::Await::kY].data);
   if (begun == begun_.end()) return;
   begun->second.group->wait(begun->second.ticket);
   begun_.erase(begun);

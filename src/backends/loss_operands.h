@@ -16,8 +16,10 @@ struct LossOperands {
   const T& inverse_tokens;     // (1) f32
   const T& losses;             // (tokens) f32
   const T& loss;               // (1) f32
+  const T* bias = nullptr;     // (vocab); null where there is none
   const T* dhidden = nullptr;  // (tokens, d); null where no gradient is made
   const T* dweight = nullptr;  // (vocab, d); likewise, for the gradient of the weight
+  const T* dbias = nullptr;    // (vocab); likewise, for that of the bias
 };
 
 // Of LinearCrossEntropy or LinearCrossEntropyTrain; `source` is the view or the invocation.
@@ -30,11 +32,68 @@ auto loss_operands(const Loss& loss, const Source& source) {
                            .inverse_tokens = source[Loss::kInverseTokens],
                            .losses = source[Loss::kLosses],
                            .loss = source[Loss::kLoss]};
+  if (loss.bias) operands.bias = &source[Loss::kBias];
   if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
     operands.dhidden = &source[Loss::kDHidden];
     if (loss.weight_gradient) operands.dweight = &source[Loss::kDWeight];
+    if (loss.bias_gradient) operands.dbias = &source[Loss::kDBias];
   }
   return operands;
+}
+
+// What computes the products of a linear cross-entropy, in its chunks; loops where it has no such
+// product.
+struct LossAlgorithms {
+  program::ProductAlgorithm logits = program::ProductAlgorithm::loops;
+  program::ProductAlgorithm dhidden = program::ProductAlgorithm::loops;
+  program::ProductAlgorithm dweight = program::ProductAlgorithm::loops;
+  bool operator==(const LossAlgorithms&) const = default;
+};
+
+// As the attributes state them.
+template <typename Loss>
+LossAlgorithms algorithms_of(const Loss& loss) {
+  LossAlgorithms algorithms{.logits = loss.logits_algorithm};
+  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
+    algorithms.dhidden = loss.dhidden_algorithm;
+    algorithms.dweight = loss.dweight_algorithm;
+  }
+  return algorithms;
+}
+// The same of a narrower last block of columns.
+template <typename Loss>
+LossAlgorithms rest_algorithms_of(const Loss& loss) {
+  LossAlgorithms algorithms{.logits = loss.rest_logits_algorithm};
+  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
+    algorithms.dhidden = loss.rest_dhidden_algorithm;
+    algorithms.dweight = loss.rest_dweight_algorithm;
+  }
+  return algorithms;
+}
+
+// Writes them into the attributes.
+template <typename Loss>
+void set_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest, Loss& loss) {
+  loss.logits_algorithm = whole.logits;
+  loss.rest_logits_algorithm = rest.logits;
+  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
+    loss.dhidden_algorithm = whole.dhidden;
+    loss.rest_dhidden_algorithm = rest.dhidden;
+    loss.dweight_algorithm = whole.dweight;
+    loss.rest_dweight_algorithm = rest.dweight;
+  }
+}
+
+// Notes what computed them. `train`: of the training form.
+inline void note_algorithms(bool train, const LossAlgorithms& whole, const LossAlgorithms& rest,
+                            const Invocation& invocation) {
+  invocation.note_decision("logits_algorithm", whole.logits);
+  invocation.note_decision("rest_logits_algorithm", rest.logits);
+  if (!train) return;
+  invocation.note_decision("dhidden_algorithm", whole.dhidden);
+  invocation.note_decision("rest_dhidden_algorithm", rest.dhidden);
+  invocation.note_decision("dweight_algorithm", whole.dweight);
+  invocation.note_decision("rest_dweight_algorithm", rest.dweight);
 }
 
 }  // namespace snug::backends

@@ -16,16 +16,15 @@
 #include <cstdint>
 
 #include "base/random.h"
+#include "program/fill_form.h"
 
 namespace snug::backends {
 
 inline constexpr int64_t kValueGroup = 4;
 
-enum class RandomForm : uint8_t { constant, normal, uniform };
-
 // What the values of a tensor depend on next to the element.
 struct RandomValues {
-  RandomForm form = RandomForm::constant;
+  program::FillForm form = program::FillForm::constant;
   base::PhiloxKey key{};
   // The constant; a normal value's standard deviation; a uniform value lies in [-scale, scale).
   float scale = 0.0F;
@@ -93,11 +92,11 @@ constexpr Direction direction(uint32_t turn) {
 template <typename Root>
 constexpr ValueGroup value_group(const RandomValues& values, int64_t group, const Root& root) {
   ValueGroup four{values.scale, values.scale, values.scale, values.scale};
-  if (values.form == RandomForm::constant) return four;
+  if (values.form == program::FillForm::constant) return four;
   const auto number = static_cast<uint64_t>(group);
   const base::PhiloxCounter words = base::philox(
       {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32), 0, 0}, values.key);
-  if (values.form == RandomForm::uniform) {
+  if (values.form == program::FillForm::uniform) {
     for (size_t i = 0; i < four.size(); ++i)
       four[i] = (2.0F * base::uniform(words[i]) - 1.0F) * values.scale;
     return four;

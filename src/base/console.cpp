@@ -92,6 +92,11 @@ bool has_no_reader(int descriptor) {
   return ::poll(&state, 1, 0) == 1 && (state.revents & POLLERR) != 0;
 }
 
+[[noreturn]] void throw_output_error() {
+  throw std::system_error(has_no_reader(STDOUT_FILENO) ? EPIPE : EIO, std::generic_category(),
+                          "standard output cannot be written, or not whole");
+}
+
 }  // namespace
 
 void secure_standard_streams() {
@@ -140,10 +145,12 @@ void keep_log(const std::filesystem::path& path) noexcept {
   target.early.clear();
 }
 
+void write_to_output(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_output_error();
+}
+
 void flush_output() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw std::system_error(has_no_reader(STDOUT_FILENO) ? EPIPE : EIO, std::generic_category(),
-                          "standard output cannot be written, or not whole");
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw_output_error();
 }
 
 }  // namespace snug::base

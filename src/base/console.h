@@ -40,6 +40,14 @@ void leave_console_to_others() noexcept;
 // that cannot be opened or written is done without.
 void keep_log(const std::filesystem::path& path) noexcept;
 
+// Writes results to standard output. Throws as flush_output does.
+void write_to_output(std::string_view text);
+
+template <typename... Args>
+void print(fmt::format_string<Args...> format, Args&&... args) {
+  write_to_output(fmt::format(format, std::forward<Args>(args)...));
+}
+
 // Hands on what was printed on standard output. Throws std::system_error, with the code
 // std::errc::broken_pipe when nobody reads any more, when it was not written, or not whole.
 void flush_output();

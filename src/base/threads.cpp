@@ -42,8 +42,8 @@ std::optional<double> quota_of(const fs::path& group) {
 std::vector<int> allowed_processors() {
   std::vector<int> processors;
   // The kernel wants room for all processors that it could have.
-  constexpr int kMostProcessors = 1 << 16;
-  for (int count = CPU_SETSIZE; count <= kMostProcessors; count *= 2) {
+  constexpr int kMaxProcessors = 1 << 16;
+  for (int count = CPU_SETSIZE; count <= kMaxProcessors; count *= 2) {
     const std::unique_ptr<cpu_set_t, FreeSet> set(CPU_ALLOC(count));
     const size_t bytes = CPU_ALLOC_SIZE(count);
     if (set == nullptr) break;

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <limits>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -27,8 +31,12 @@ using Clock = std::chrono::steady_clock;
 // Of the seconds that a user waits for: the process starts, and ends.
 constexpr double kAroundMeasuring = 0.3;
 
-// A step that takes this much longer than its fastest repeat shared the machine with others.
-constexpr double kDisturbed = 1.15;
+// The first step is measured again at the end: where it takes so much longer then, the machine has
+// become slower meanwhile. (Shorter, it was cold at first.)
+constexpr double kMoved = 1.4;
+
+// Of steps that others disturbed, enough to show in plans.
+bool many(int disturbed, int steps) { return disturbed * 4 > steps; }
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -36,7 +44,7 @@ double seconds_since(Clock::time_point start) {
 
 void print_summary(const plan::Calibration& calibration, const fs::path& path) {
   const plan::Roofline& roofline = plan::Rates(calibration.samples).roofline();
-  fmt::print(
+  base::print(
       "{}\n{}\n{} samples\nlarge products {:.0f} GFLOP/s, in f32 {:.0f} GFLOP/s; memory "
       "{:.1f} GB/s\nwritten to {}\n",
       calibration.machine.processor, calibration.machine.libraries, calibration.samples.size(),
@@ -52,45 +60,17 @@ std::vector<CalibrationStep> steps_of(const formats::Recipe& recipe, Grid grid,
   return steps;
 }
 
-// Prints a line for every step on stderr.
-plan::Calibration measure(backends::Backend& backend, const std::vector<CalibrationStep>& steps) {
-  OperationTimes times;
-  const auto start = Clock::now();
-  int disturbed = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const StepTiming timing = time_operations(steps[i], backend, times);
-    if (timing.median_seconds > kDisturbed * timing.least_seconds) ++disturbed;
-    base::say("{:>3}/{} {:5.0f} s  {}: {:.1f} ms, {} repeats", i + 1, steps.size(),
-              seconds_since(start), describe(steps[i]), timing.median_seconds * 1e3,
-              timing.repeats);
-  }
-  if (disturbed * 4 > static_cast<int>(steps.size()))
-    base::say(
-        "{} of {} steps varied by more than {:.0f} %: something else kept this machine busy; "
-        "calibrate again when it is idle",
-        disturbed, steps.size(), (kDisturbed - 1) * 100);
-  return {.machine = plan::identify_machine(backend), .samples = times.samples()};
-}
-
 // Adds the machine's own rates, and prints a line for each on stderr.
 void add_machine_rates(backends::Backend& backend, const formats::Recipe& recipe,
                        const fs::path& folder, plan::Calibration& calibration) {
   for (plan::RateSample& sample :
        machine_rates(backend, static_cast<int>(recipe.threads), folder)) {
-    base::say("{}: {:.2f} GB/s", sample.name, sample.work / sample.seconds * 1e-9);
+    if (sample.name == plan::kHostJoin)
+      base::say("{}: {:.1f} us", sample.name, sample.seconds * 1e6);
+    else
+      base::say("{}: {:.2f} GB/s", sample.name, sample.work / sample.seconds * 1e-9);
     calibration.samples.push_back(std::move(sample));
   }
-}
-
-// Whether the step is likely to be measured in so many seconds, by what was measured before it.
-bool fits(const CalibrationStep& step, const backends::Backend& backend,
-          const OperationTimes& times, double seconds) {
-  if (times.samples().empty()) return true;
-  const double predicted =
-      plan::step_seconds(plan::plan_training(step.spec, backend), step.spec.accumulation,
-                         plan::Rates(times.samples()), program::full_rows(step.segment_tokens));
-  // It runs once more to warm up, and making it ready takes about as long as that.
-  return predicted * (2 + step.least_repeats) < seconds;
 }
 
 // Samples of links in the file that is written over: another verb measures them. Of another machine
@@ -110,25 +90,129 @@ std::vector<plan::RateSample> earlier_links(const fs::path& path,
   }
 }
 
-// Steps that no longer fit are left out. Written after every step: who waits may lose patience.
-plan::Calibration measure_quickly(backends::Backend& backend,
-                                  const std::vector<CalibrationStep>& steps, const fs::path& path,
-                                  const std::vector<plan::RateSample>& links) {
-  plan::Calibration calibration{
-      .machine = plan::identify_machine(backend), .samples = {}, .quick = true};
-  OperationTimes times;
-  const double budget = quick_calibration_seconds() - kAroundMeasuring;
-  const auto start = Clock::now();
-  for (const CalibrationStep& step : steps) {
-    if (!fits(step, backend, times, budget - seconds_since(start))) continue;
-    const StepTiming timing = time_operations(step, backend, times);
-    base::say("{:5.2f} s  {}: {:.1f} ms, {} repeats", seconds_since(start), describe(step),
-              timing.median_seconds * 1e3, timing.repeats);
-    calibration.samples = times.samples();
-    plan::replace_samples(calibration, links);
-    base::write_file_atomically(path, plan::to_json(calibration));
+// How long steps may be measured, and where what there is is kept meanwhile: who waits may lose
+// patience. Without a limit nothing is written before the end.
+struct Limit {
+  double seconds = std::numeric_limits<double>::infinity();
+  fs::path path;
+  std::vector<plan::RateSample> links;
+  bool exists() const { return std::isfinite(seconds); }
+};
+
+// Measures step by step, and knows from what it measured so far which steps would end too late.
+class Measurement {
+ public:
+  Measurement(backends::Backend& backend, Grid grid, Limit limit)
+      : backend_(backend), limit_(std::move(limit)) {
+    calibration_.machine = plan::identify_machine(backend);
+    calibration_.quick = grid == Grid::quick;
   }
-  return calibration;
+
+  // Prints a line for every step that is measured on stderr, and at the end how many were not.
+  // Throws UserError where the device holds none of them.
+  plan::Calibration of(const std::vector<CalibrationStep>& steps) {
+    int large = 0;
+    int late = 0;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const plan::Job job = plan::plan_training(steps[i].spec, backend_);
+      if (!is_held(job))
+        ++large;
+      else if (!ends_in_time(steps[i], job))
+        ++late;
+      else
+        time(steps, i);
+    }
+    if (measured_ == 0)
+      base::throw_user_error("no step of the calibration fits into the device's memory");
+    if (large > 0)
+      base::say("{} of {} steps are left out: the device's memory does not hold them", large,
+                steps.size());
+    if (late > 0)
+      base::say("{} of {} steps are left out: they would not end within {:.0f} s", late,
+                steps.size(), limit_.seconds);
+    if (calibration_.quick) measure_again(steps);
+    if (!calibration_.quick && many(disturbed_, measured_))
+      base::say(
+          "other programs ran during {} of {} steps, however often they were repeated; calibrate "
+          "again when this machine is idle",
+          disturbed_, measured_);
+    calibration_.busy = is_busy();
+    return std::move(calibration_);
+  }
+
+ private:
+  bool is_held(const plan::Job& job) const {
+    constexpr auto kDevice = program::Space::device;
+    return job.layout.spaces[static_cast<size_t>(kDevice)].arena_bytes <=
+           backend_.capacity_bytes(kDevice);
+  }
+
+  // Whether the step is likely to end in time: it runs once more than it is timed, to warm up, and
+  // making it ready takes as long as that, or what it took so far.
+  bool ends_in_time(const CalibrationStep& step, const plan::Job& job) const {
+    if (!limit_.exists() || measured_ == 0) return true;
+    const double run =
+        plan::step_seconds(job, step.spec.accumulation, plan::Rates(calibration_.samples),
+                           program::full_rows(step.segment_tokens));
+    const double timed = std::max(run * step.least_repeats, step.least_seconds);
+    return seconds_since(start_) + std::max(preparing_ / measured_, run) + run + timed <
+           limit_.seconds;
+  }
+
+  bool is_busy() const { return has_moved_ || many(disturbed_, measured_); }
+
+  // Times the first step that was measured a second time.
+  void measure_again(const std::vector<CalibrationStep>& steps) {
+    OperationTimes apart;
+    const double seconds = time_operations(steps[first_], backend_, apart).least_seconds;
+    has_moved_ = seconds > kMoved * first_seconds_;
+    if (has_moved_)
+      base::say("the first step takes {:.2f} ms now, {:.2f} before", seconds * 1e3,
+                first_seconds_ * 1e3);
+  }
+
+  void time(const std::vector<CalibrationStep>& steps, size_t index) {
+    const CalibrationStep& step = steps[index];
+    const auto start = Clock::now();
+    const StepTiming timing = time_operations(step, backend_, times_);
+    preparing_ +=
+        std::max(0.0, seconds_since(start) - (1 + timing.repeats) * timing.median_seconds);
+    if (measured_ == 0) {
+      first_ = index;
+      first_seconds_ = timing.least_seconds;
+    }
+    ++measured_;
+    if (timing.is_disturbed) ++disturbed_;
+    base::say("{:>3}/{} {:5.1f} s  {}: {:.1f} ms, {} repeats{}", index + 1, steps.size(),
+              seconds_since(start_), describe(step), timing.median_seconds * 1e3, timing.repeats,
+              timing.is_disturbed ? ", next to other programs" : "");
+    calibration_.samples = times_.samples();
+    calibration_.busy = is_busy();
+    if (!limit_.exists()) return;
+    plan::Calibration kept = calibration_;
+    plan::replace_samples(kept, limit_.links);
+    base::write_file_atomically(limit_.path, plan::to_json(kept));
+  }
+
+  backends::Backend& backend_;
+  const Limit limit_;
+  const Clock::time_point start_ = Clock::now();
+  OperationTimes times_;
+  plan::Calibration calibration_;
+  int measured_ = 0;
+  int disturbed_ = 0;
+  size_t first_ = 0;          // of the steps, the first that was measured
+  double first_seconds_ = 0;  // its fastest repeat
+  bool has_moved_ = false;
+  double preparing_ = 0;  // seconds, of all steps measured
+};
+
+// The quick grid has a usual one; the full grid one where the environment says so.
+Limit limit_of(Grid grid, const fs::path& path, const std::vector<plan::RateSample>& links) {
+  const double seconds = grid == Grid::quick ? quick_calibration_seconds() - kAroundMeasuring
+                                             : calibration_seconds_wanted().value_or(0);
+  if (grid == Grid::full && seconds <= 0) return {};
+  return {.seconds = seconds, .path = path, .links = links};
 }
 
 fs::path path_for(const formats::Recipe& recipe, Grid grid, const plan::MachineIdentity& machine) {
@@ -147,9 +231,8 @@ int calibrate(const formats::Recipe& recipe, Grid grid, bool json) {
   if (path.has_parent_path()) fs::create_directories(path.parent_path());
   const std::vector<CalibrationStep> steps = steps_of(recipe, grid, *backend);
   const std::vector<plan::RateSample> links = earlier_links(path, plan::identify_machine(*backend));
-  plan::Calibration calibration = grid == Grid::quick
-                                      ? measure_quickly(*backend, steps, path, links)
-                                      : measure(*backend, steps);
+  plan::Calibration calibration =
+      Measurement(*backend, grid, limit_of(grid, path, links)).of(steps);
   if (grid == Grid::full) add_machine_rates(*backend, recipe, path.parent_path(), calibration);
   plan::replace_samples(calibration, links);
   if (!links.empty())
@@ -158,7 +241,7 @@ int calibrate(const formats::Recipe& recipe, Grid grid, bool json) {
   const std::string text = plan::to_json(calibration);
   base::write_file_atomically(path, text);
   if (json)
-    fmt::print("{}", text);
+    base::print("{}", text);
   else
     print_summary(calibration, path);
   return 0;

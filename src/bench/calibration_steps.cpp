@@ -9,7 +9,6 @@
 namespace snug::bench {
 namespace {
 
-using plan::MethodKind;
 using program::DType;
 
 // A model's sizes, as far as speed depends on them. Layers are as many as it takes for a step to
@@ -64,7 +63,7 @@ CalibrationStep step_of(const Sizes& sizes, int64_t tokens, int64_t segment_toke
 // All weights train; with a second micro-batch, so that sums into gradients are measured too.
 CalibrationStep full(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute) {
   CalibrationStep step = step_of(sizes, tokens, segment_tokens, compute);
-  step.spec.method = MethodKind::full;
+  step.spec.adapted = false;
   step.spec.accumulation = 2;
   return step;
 }
@@ -113,7 +112,7 @@ constexpr auto kLayer = passes::RecomputeMode::layer;
 CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute,
                      const LoraShape& shape) {
   CalibrationStep step = step_of(sizes, tokens, segment_tokens, compute);
-  step.spec.method = MethodKind::lora;
+  step.spec.adapted = true;
   step.spec.lora.r = shape.r;
   step.spec.lora.dropout = shape.dropout ? 0.1 : 0.0;
   step.spec.accumulation = shape.accumulation;
@@ -124,7 +123,7 @@ CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens,
 // Biases, and a head with weights of its own.
 CalibrationStep biased(CalibrationStep step) {
   models::ModelConfig& model = step.spec.model;
-  model.qkv_bias = model.output_bias = model.mlp_bias = true;
+  model.attention_bias = model.mlp_bias = true;
   model.tied_embeddings = false;
   return step;
 }
@@ -152,6 +151,7 @@ void add_shapes(DType compute, std::vector<CalibrationStep>& steps) {
   // Documents shorter than a tile of attention's kernels.
   steps.push_back(lora(kTiny, 512, 16, compute, {.r = 8}));
   steps.push_back(full(kMinimal, 256, 8, compute));
+  steps.push_back(full(kMinimal, 256, 4, compute));
 }
 
 // The most telling first: what does not fit the time is left out.
@@ -177,7 +177,7 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kTiny, tokens, 64, compute,
                          {.r = 32, .dropout = true, .accumulation = 2, .recompute = kLayer}));
     // Documents shorter than a tile of attention's kernels.
-    for (const int64_t segment : {8, 16, 32})
+    for (const int64_t segment : {4, 8, 16, 32})
       steps.push_back(lora(kTiny, tokens, segment, compute, {.r = 16}));
   }
   for (const int64_t tokens : {256, 1024}) {
@@ -255,8 +255,7 @@ std::string describe(const CalibrationStep& step) {
   const plan::TrainingSpec& spec = step.spec;
   const char* base = "";
   if (spec.quantization) base = spec.quantization->nested ? "4-bit (nested) " : "4-bit ";
-  const std::string method =
-      spec.method == MethodKind::lora ? fmt::format("{}lora r {}", base, spec.lora.r) : "full";
+  const std::string method = spec.adapted ? fmt::format("{}lora r {}", base, spec.lora.r) : "full";
   const char* optimizer = "";
   if (spec.update.optimizer == methods::OptimizerKind::adamw_bf16) optimizer = " adamw_bf16";
   if (spec.update.optimizer == methods::OptimizerKind::adamw_8bit) optimizer = " adamw_8bit";
@@ -270,12 +269,19 @@ std::vector<CalibrationStep> calibration_steps(const program::Target& target, Gr
   const bool bf16 = multiplies_bf16(target);
   if (grid == Grid::quick) return quick_steps(bf16);
   std::vector<CalibrationStep> steps;
-  const DType compute = bf16 ? DType::bf16 : DType::f32;
-  add_coarse(compute, steps);
-  add_fine(compute, steps);
-  if (!bf16) return steps;
-  add_large(steps);
-  if (target.device()) add_card(steps);
+  if (!bf16) {
+    add_coarse(DType::f32, steps);
+    add_fine(DType::f32, steps);
+    return steps;
+  }
+  if (target.device()) {
+    // What jobs on a card are like comes first: where seconds are few, the rest is left out.
+    add_card(steps);
+    add_large(steps);
+  }
+  add_coarse(DType::bf16, steps);
+  add_fine(DType::bf16, steps);
+  if (!target.device()) add_large(steps);
   add_coarse(DType::f32, steps);
   return steps;
 }

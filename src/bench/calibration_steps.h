@@ -14,7 +14,7 @@
 namespace snug::bench {
 
 enum class Grid : uint8_t {
-  full,   // two to seven minutes on two cores: longest where bf16 is multiplied slowly
+  full,   // minutes: a quarter of an hour or more where bf16 is multiplied slowly
   quick,  // a few seconds: every kind of operation at a few shapes of small models
 };
 

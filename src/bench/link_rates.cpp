@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <utility>
 
+#include "base/median.h"
+#include "bench/memory_update.h"
 #include "passes/rank_operations.h"
 #include "program/builder.h"
 #include "program/kind.h"
@@ -29,11 +33,14 @@ using program::TensorId;
 
 // Of a collective: about as many as a layer has.
 constexpr int64_t kTensors = 8;
-constexpr int kLeastRuns = 9;
-constexpr int kMostRuns = 65;
-// More than kLeastRuns are made while they take no longer than this in all. A rank that has to wait
-// for its processor makes a collective of microseconds last milliseconds, of whatever size.
+constexpr int kMinCollectiveRuns = 9;
+constexpr int kMaxCollectiveRuns = 65;
+// More than kMinCollectiveRuns are made while they take no longer than this in all. A rank that has
+// to wait for its processor makes a collective of microseconds last milliseconds, of whatever size.
 constexpr double kMoreRunsSeconds = 0.05;
+
+// 256 MiB of weights, gradients and state on each rank, which no rank's share of a cache holds.
+constexpr int64_t kRankElements = int64_t{16} << 20;
 
 enum class Collective : uint8_t { all_gather, reduce_scatter, all_reduce };
 
@@ -155,29 +162,33 @@ std::vector<double> slowest(const std::vector<double>& own, comm::Communicator& 
   return seconds;
 }
 
-// Times of so many runs, the same on all ranks.
-std::vector<double> times_of(OneCollective& collective, int runs, comm::Communicator& all) {
+// Times of so many runs, the same on all ranks. A run returns its seconds.
+std::vector<double> times_of(const std::function<double()>& run, int runs,
+                             comm::Communicator& all) {
   std::vector<double> own;
   for (int i = 0; i < runs; ++i) {
     all.barrier();
-    own.push_back(collective.run());
+    own.push_back(run());
   }
   return slowest(own, all);
 }
 
 plan::RateSample measure(OneCollective& collective, comm::Communicator& all) {
   const plan::RateKey key = collective.key();
-  collective.run();
-  std::vector<double> seconds = times_of(collective, kLeastRuns, all);
+  const auto run = [&] { return collective.run(); };
+  run();
+  std::vector<double> seconds = times_of(run, kMinCollectiveRuns, all);
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  const double more = std::min<double>(kMostRuns, kLeastRuns * kMoreRunsSeconds / sum) - kLeastRuns;
+  const double more =
+      std::min<double>(kMaxCollectiveRuns, kMinCollectiveRuns * kMoreRunsSeconds / sum) -
+      kMinCollectiveRuns;
   if (more >= 1)
-    for (const double each : times_of(collective, static_cast<int>(more), all))
-      seconds.push_back(each);
-  const auto middle = seconds.begin() + std::ssize(seconds) / 2;
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return {
-      .name = key.name, .shape = key.shape, .unit = key.unit, .work = key.work, .seconds = *middle};
+    for (const double each : times_of(run, static_cast<int>(more), all)) seconds.push_back(each);
+  return {.name = key.name,
+          .shape = key.shape,
+          .unit = key.unit,
+          .work = key.work,
+          .seconds = base::median(std::move(seconds))};
 }
 
 }  // namespace
@@ -197,6 +208,24 @@ std::vector<plan::RateSample> link_rates(backends::Backend& backend, comm::Commu
       if (is_new) samples.push_back(std::move(sample));
     }
   return samples;
+}
+
+plan::RateSample rank_memory_rate(backends::Backend& backend, comm::Communicator& all) {
+  MemoryUpdate update(backend, kRankElements);
+  const auto run = [&] {
+    const auto start = Clock::now();
+    update.run();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  run();
+  const double bytes = update.bytes();
+  // All ranks are at it in every run, so the fastest is the one that no other program disturbed.
+  const std::vector<double> seconds = times_of(run, kMinCollectiveRuns, all);
+  return {.name = plan::rank_memory_name(all.size()),
+          .shape = {bytes},
+          .unit = plan::Work::host_bytes,
+          .work = bytes,
+          .seconds = *std::ranges::min_element(seconds)};
 }
 
 }  // namespace snug::bench

@@ -1,5 +1,6 @@
 // How fast ranks send each other what training steps do: an all_gather, a reduce_scatter and an
 // all_reduce over all ranks, of sizes from one that is all latency to one that is all bandwidth.
+// And how fast each moves its memory while all others do.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +26,10 @@ struct LinkGrid {
 // has no such operations, and where another rank stops.
 std::vector<plan::RateSample> link_rates(backends::Backend& backend, comm::Communicator& all,
                                          const LinkGrid& grid = {});
+
+// To be called on all ranks at the same time, as above, where processors compute. The same sample
+// on each rank: of an update of weights that all make at once, as long as the slowest rank takes;
+// the fastest of several.
+plan::RateSample rank_memory_rate(backends::Backend& backend, comm::Communicator& all);
 
 }  // namespace snug::bench

@@ -18,14 +18,21 @@
 namespace snug::bench {
 namespace {
 
+bool is_of_memory(const plan::RateSample& sample) { return sample.unit == plan::Work::host_bytes; }
+
 void print_json(const std::vector<plan::RateSample>& samples) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const plan::RateSample& sample : samples)
-    list.push_back({{"operation", sample.name},
-                    {"bytes", sample.work},
-                    {"seconds", sample.seconds},
-                    {"bytes_per_second", sample.work / sample.seconds}});
-  fmt::print("{}\n", nlohmann::ordered_json{{"links", list}}.dump());
+  nlohmann::ordered_json document = {{"links", nlohmann::ordered_json::array()}};
+  for (const plan::RateSample& sample : samples) {
+    const nlohmann::ordered_json entry = {{"operation", sample.name},
+                                          {"bytes", sample.work},
+                                          {"seconds", sample.seconds},
+                                          {"bytes_per_second", sample.work / sample.seconds}};
+    if (is_of_memory(sample))
+      document["memory"] = entry;
+    else
+      document["links"].push_back(entry);
+  }
+  base::print("{}\n", document.dump());
 }
 
 void write_samples(std::optional<plan::CalibrationFile> file, int64_t threads,
@@ -52,11 +59,13 @@ int measure(const formats::Recipe& recipe, const runtime::Ranks& ranks, bool jso
             ranks.size());
   std::vector<plan::RateSample> samples =
       link_rates(*backend, *ranks.mesh()->all, {.nodes = nodes});
+  // Cards have memory of their own.
+  if (!backend->device()) samples.push_back(rank_memory_rate(*backend, *ranks.mesh()->all));
   if (!ranks.is_first()) return 0;
   if (json)
     print_json(samples);
   else
-    fmt::print("{}", link_table(samples));
+    base::print("{}", link_table(samples));
   write_samples(std::move(file), recipe.threads, std::move(samples));
   return 0;
 }
@@ -67,6 +76,11 @@ std::string link_table(const std::vector<plan::RateSample>& samples) {
   std::string text;
   std::string_view name;
   for (const plan::RateSample& sample : samples) {
+    if (is_of_memory(sample)) {
+      text += fmt::format("{}: each moves {:.1f} MB/s while all do\n", sample.name,
+                          sample.work / sample.seconds * 1e-6);
+      continue;
+    }
     if (sample.name != name) {
       name = sample.name;
       text += fmt::format("{}: latency {:.1f} us\n  bytes sent     time, us      MB/s\n", name,

@@ -9,15 +9,13 @@
 
 #include "base/file.h"
 #include "base/temporary_file.h"
-#include "program/builder.h"
-#include "program/kinds/functions.h"
+#include "bench/memory_update.h"
 
 namespace snug::bench {
 namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using program::DType;
 using program::Space;
 
 constexpr int kRuns = 5;
@@ -25,6 +23,7 @@ constexpr int64_t kFileBytes = int64_t{256} << 20;
 constexpr int64_t kReadBytes = int64_t{1} << 20;
 constexpr int64_t kReaders = 2;
 constexpr int64_t kLinkBytes = int64_t{128} << 20;
+constexpr int64_t kJoinBytes = 4;
 // Their weights, gradients and state are more than a last-level cache holds.
 constexpr int64_t kUpdatedElements = int64_t{32} << 20;
 
@@ -100,55 +99,20 @@ void add_link(backends::Backend& backend, std::vector<plan::RateSample>& samples
   };
   add(plan::kLinkToDevice, device->data(), host->data());
   add(plan::kLinkToHost, host->data(), device->data());
+  // So few bytes that the host waits for nothing but the device's word.
+  const auto join = [&] { backend.copy(host->data(), device->data(), kJoinBytes); };
+  join();
+  samples.push_back(
+      sample_of(plan::kHostJoin, plan::Work::link_bytes, double{kJoinBytes}, median_seconds(join)));
 }
 
-// One AdamW with master weights, by the backend that updates weights next to a device.
+// As the backend updates weights next to a device.
 plan::RateSample host_memory(int threads) {
   const auto host = backends::open_backend("cpu", {.threads = threads});
-  program::Builder builder("host memory");
-  const program::Shape shape{kUpdatedElements};
-  const auto gradient = builder.activation("gradient", shape, DType::bf16);
-  const auto factor = builder.activation("factor", {1}, DType::f32);
-  const auto rate = builder.activation("learning_rate", {1}, DType::f32);
-  const auto count = builder.activation("step", {1}, DType::i32);
-  const auto weight = builder.activation("weight", shape, DType::bf16);
-  const auto first = builder.activation("first_moment", shape, DType::f32);
-  const auto second = builder.activation("second_moment", shape, DType::f32);
-  const auto master = builder.activation("master", shape, DType::f32);
-  builder.emit(program::AdamW{.beta1 = 0.9F, .beta2 = 0.999F, .epsilon = 1e-8F, .has_master = true},
-               {gradient, factor, rate, count}, {}, {weight, first, second, master});
-  const program::Program program = builder.take();
-  const program::Operation& operation = program.operations.front();
-  const program::OperationView view{program, operation};
-
-  std::vector<std::unique_ptr<backends::Arena>> memory;
-  const auto buffers = [&](const std::vector<program::TensorId>& ids) {
-    std::vector<backends::Buffer> made;
-    for (const program::TensorId id : ids) {
-      const program::Tensor& tensor = program.tensor(id);
-      memory.push_back(host->allocate(Space::device, tensor.bytes()));
-      made.push_back({memory.back()->data(), tensor.dtype, tensor.shape,
-                      program::dense_strides(tensor.shape)});
-    }
-    return made;
-  };
-  const std::vector<backends::Buffer> reads = buffers(operation.reads);
-  const std::vector<backends::Buffer> updates = buffers(operation.updates);
-  const auto prepared = host->prepare(view);
-  const backends::Invocation invocation{.attributes = &operation.attributes,
-                                        .reads = reads,
-                                        .writes = {},
-                                        .updates = updates,
-                                        .workspace = {},
-                                        .prepared = prepared.get()};
-  using program::AdamW;
-  *invocation[AdamW::kFactor].as<float>() = 1.0F;
-  *invocation[AdamW::kLearningRate].as<float>() = 1e-3F;
-  *invocation[AdamW::kStep].as<int32_t>() = 1;
-  host->run(invocation);
-  const double seconds = median_seconds([&] { host->run(invocation); });
-  return sample_of(plan::kHostMemory, plan::Work::host_bytes, program::cost(view, {}).bytes,
-                   seconds);
+  MemoryUpdate update(*host, kUpdatedElements);
+  update.run();
+  const double seconds = median_seconds([&] { update.run(); });
+  return sample_of(plan::kHostMemory, plan::Work::host_bytes, update.bytes(), seconds);
 }
 
 }  // namespace

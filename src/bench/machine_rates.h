@@ -12,9 +12,10 @@
 namespace snug::bench {
 
 // Medians of a few runs each, as samples that plan::Rates takes: kStorage, and on a device
-// kLinkToDevice, kLinkToHost and kHostMemory. Files are read as weights are loaded, by two threads,
-// from a temporary file of 256 MiB in `folder`, of which the system was asked to cache nothing;
-// `threads` update weights, 0 being all cores. Throws UserError where the file cannot be written.
+// kLinkToDevice, kLinkToHost, kHostJoin and kHostMemory. Files are read as weights are loaded, by
+// two threads, from a temporary file of 256 MiB in `folder`, of which the system was asked to cache
+// nothing; `threads` update weights, 0 being all cores. Throws UserError where the file cannot be
+// written.
 std::vector<plan::RateSample> machine_rates(backends::Backend& backend, int threads,
                                             const std::filesystem::path& folder);
 

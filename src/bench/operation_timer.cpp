@@ -1,10 +1,10 @@
 #include "bench/operation_timer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <unordered_set>
 
+#include "base/median.h"
 #include "plan/job.h"
 #include "program/tensor_names.h"
 #include "runtime/executor.h"
@@ -15,7 +15,6 @@
 namespace snug::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using backends::Buffer;
 using program::host_name;
 using program::Program;
@@ -23,16 +22,6 @@ using program::ProgramName;
 using program::Role;
 using program::Tensor;
 using runtime::Stopwatch;
-
-double seconds_between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Values as training has them, since zeros would let multipliers rest and denormals slow them down:
 // about normal(0, 0.02) in matrices, one in the weights of norms and the scales of codes, any code.
@@ -77,9 +66,11 @@ void fill_batch(const CalibrationStep& step, ProgramName program, runtime::Execu
                 step.spec.model.vocab_size);
   fill_integers(executor.tensor(program, host_name(program::kTargetsName)),
                 step.spec.model.vocab_size);
-  const Buffer& positions = executor.tensor(program, host_name(program::kPositionsName));
-  for (int64_t i = 0; i < positions.elements(); ++i)
-    positions.as<int32_t>()[i] = static_cast<int32_t>(i % step.segment_tokens);
+  if (const std::string name = host_name(program::kPositionsName); executor.has(program, name)) {
+    const Buffer& positions = executor.tensor(program, name);
+    for (int64_t i = 0; i < positions.elements(); ++i)
+      positions.as<int32_t>()[i] = static_cast<int32_t>(i % step.segment_tokens);
+  }
   const Buffer& bounds = executor.tensor(program, host_name(program::kQueryBoundsName));
   for (int64_t s = 0; s < bounds.elements() / 2; ++s) {
     bounds.as<int32_t>()[2 * s] = static_cast<int32_t>(s * step.segment_tokens);
@@ -118,21 +109,28 @@ std::vector<TimedProgram> programs_of(const std::vector<plan::StepProgram>& step
   return programs;
 }
 
-double run_step(std::vector<TimedProgram>& programs, runtime::Executor& executor,
-                OperationTimes* times) {
-  const auto start = Clock::now();
+void run_step(std::vector<TimedProgram>& programs, runtime::Executor& executor) {
   for (TimedProgram& timed : programs) {
     executor.set_observer(&timed.stopwatch);
     executor.run(timed.name);
   }
   executor.set_observer(nullptr);
   executor.backend().synchronise();
-  const double seconds = seconds_between(start, Clock::now());
-  if (times == nullptr) return seconds;
-  for (const TimedProgram& timed : programs)
-    for (size_t i = 0; i < timed.keys.size(); ++i)
-      times->add(timed.keys[i], timed.stopwatch.seconds(i));
+}
+
+// Seconds of each operation of the last run, program after program.
+std::vector<double> seconds_of(std::vector<TimedProgram>& programs) {
+  std::vector<double> seconds;
+  for (TimedProgram& timed : programs)
+    for (size_t i = 0; i < timed.keys.size(); ++i) seconds.push_back(timed.stopwatch.seconds(i));
   return seconds;
+}
+
+void add_times(const std::vector<TimedProgram>& programs, const std::vector<double>& seconds,
+               OperationTimes& times) {
+  size_t next = 0;
+  for (const TimedProgram& timed : programs)
+    for (const plan::RateKey& key : timed.keys) times.add(key, seconds[next++]);
 }
 
 }  // namespace
@@ -163,7 +161,8 @@ std::vector<plan::RateSample> OperationTimes::samples() const {
                        .shape = measured.key.shape,
                        .unit = measured.key.unit,
                        .work = std::max(1.0, measured.key.work),
-                       .seconds = median(measured.seconds)});
+                       .seconds = base::median(measured.seconds),
+                       .multiplies = measured.key.multiplies});
   return samples;
 }
 
@@ -189,21 +188,29 @@ std::vector<double> operation_seconds(const plan::StepProgram& step, runtime::Ex
 }
 
 StepTiming time_operations(const CalibrationStep& step, backends::Backend& backend,
-                           OperationTimes& times) {
+                           OperationTimes& times, const ReadTimes& read_times) {
   FilledStep filled(step, backend);
   runtime::Executor& executor = filled.executor();
   std::vector<TimedProgram> programs =
       programs_of(plan::step_programs(filled.job(), step.spec.accumulation), executor);
-  run_step(programs, executor, nullptr);
+  run_step(programs, executor);
+  std::vector<std::vector<double>> of_operations;
+  const std::vector<Round> rounds = time_rounds(
+      {.least_rounds = step.least_repeats, .least_seconds = step.least_seconds},
+      [&] {
+        run_step(programs, executor);
+        of_operations.push_back(seconds_of(programs));
+      },
+      read_times);
   std::vector<double> seconds;
-  double spent = 0;
-  while (static_cast<int>(seconds.size()) < step.least_repeats || spent < step.least_seconds) {
-    seconds.push_back(run_step(programs, executor, &times));
-    spent += seconds.back();
+  for (const size_t round : rounds_that_count(rounds)) {
+    add_times(programs, of_operations[round], times);
+    seconds.push_back(rounds[round].seconds);
   }
   return {.repeats = static_cast<int>(seconds.size()),
-          .median_seconds = median(seconds),
-          .least_seconds = *std::ranges::min_element(seconds)};
+          .median_seconds = base::median(seconds),
+          .least_seconds = *std::ranges::min_element(seconds),
+          .is_disturbed = std::ranges::all_of(rounds, &Round::is_disturbed)};
 }
 
 }  // namespace snug::bench

@@ -12,6 +12,7 @@
 
 #include "backends/backend.h"
 #include "bench/calibration_steps.h"
+#include "bench/contention.h"
 #include "plan/job.h"
 #include "plan/rates.h"
 #include "runtime/executor.h"
@@ -48,6 +49,7 @@ struct StepTiming {
   int repeats = 0;
   double median_seconds = 0;  // of a whole step
   double least_seconds = 0;
+  bool is_disturbed = false;  // others had a processor in every repeat
 };
 
 // A step with random weights and a batch of full_rows(), ready to run.
@@ -65,9 +67,9 @@ class FilledStep {
 // Runs the program once, operation by operation; seconds of each.
 std::vector<double> operation_seconds(const plan::StepProgram& step, runtime::Executor& executor);
 
-// Plans the step, allocates it, fills it with random values and runs it: once to warm up, then
-// until both the repeats and the seconds of its budget are spent.
+// Plans the step, allocates it, fills it with random values and runs it: once to warm up, then as
+// often as its budget says (time_rounds). Adds the times of the repeats that count.
 StepTiming time_operations(const CalibrationStep& step, backends::Backend& backend,
-                           OperationTimes& times);
+                           OperationTimes& times, const ReadTimes& read_times = read_process_times);
 
 }  // namespace snug::bench

@@ -13,6 +13,7 @@
 #include "backends/backend.h"
 #include "backends/cpu/context.h"
 #include "backends/cpu/product.h"
+#include "base/console.h"
 #include "base/error.h"
 #include "plan/spec.h"
 
@@ -177,7 +178,7 @@ json json_of(const ProductRate& rate) {
 void print_table(const std::vector<ProductRate>& rates) {
   for (const ProductRate& rate : rates) {
     const MatmulSpec& spec = rate.product.spec;
-    fmt::print(
+    base::print(
         "{:>4} x ({:>5}, {:>5}, {:>5}) {} {} > {:<4} {:7.1f} GFLOP/s  in ({}, {}, {}); own "
         "{:7.1f}\n",
         rate.product.count, spec.m, spec.n, spec.k, base::name_of(spec.a_type),
@@ -189,9 +190,10 @@ void print_table(const std::vector<ProductRate>& rates) {
     const auto rate = [&](double seconds) {
       return seconds > 0 ? sum.flops / seconds * 1e-9 : 0.0;
     };
-    fmt::print("{:<6} {:7.1f} GFLOP: oneDNN {:8.2f} ms, {:7.1f} GFLOP/s; own {:8.2f} ms, {:7.1f}\n",
-               name, sum.flops * 1e-9, sum.seconds * 1e3, rate(sum.seconds), sum.own_seconds * 1e3,
-               rate(sum.own_seconds));
+    base::print(
+        "{:<6} {:7.1f} GFLOP: oneDNN {:8.2f} ms, {:7.1f} GFLOP/s; own {:8.2f} ms, {:7.1f}\n", name,
+        sum.flops * 1e-9, sum.seconds * 1e3, rate(sum.seconds), sum.own_seconds * 1e3,
+        rate(sum.own_seconds));
   };
   line("all", sum_of(rates, true, true));
   line("wide", sum_of(rates, true, false));
@@ -248,7 +250,7 @@ int products(const formats::Recipe& given, bool as_json) {
                 {"narrow", sum_of(rates, false, true).to_json()},
                 {"products", json::array()}};
   for (const ProductRate& rate : rates) document["products"].push_back(json_of(rate));
-  fmt::print("{}\n", document.dump(2));
+  base::print("{}\n", document.dump(2));
   return 0;
 }
 

@@ -91,9 +91,9 @@ void run_measurement(int64_t threads, double seconds) {
 
 }  // namespace
 
-double quick_calibration_seconds() {
+std::optional<double> calibration_seconds_wanted() {
   const char* text = std::getenv(kVariable);
-  if (text == nullptr || *text == '\0') return kUsualSeconds;
+  if (text == nullptr || *text == '\0') return std::nullopt;
   double seconds = -1;
   const char* end = text + std::strlen(text);
   const auto [stop, error] = std::from_chars(text, end, seconds);
@@ -104,6 +104,8 @@ double quick_calibration_seconds() {
         kVariable, text, kMaxSeconds);
   return seconds;
 }
+
+double quick_calibration_seconds() { return calibration_seconds_wanted().value_or(kUsualSeconds); }
 
 void calibrate_before_first_run(const formats::Recipe& recipe) {
   if (recipe.backend != formats::BackendName::cpu || !recipe.calibration.empty()) return;
@@ -122,7 +124,11 @@ void calibrate_before_first_run(const formats::Recipe& recipe) {
       "calibrate' does it more exactly, in a few minutes",
       seconds);
   run_measurement(recipe.threads, seconds);
-  if (!plan::find_calibration(recipe, *backend))
+  if (plan::remove_if_busy(path))
+    base::say(
+        "other programs kept this machine busy, so what was measured is not kept and the time of a "
+        "step is assumed; the next run measures again");
+  else if (!plan::find_calibration(recipe, *backend))
     base::say(
         "measuring failed, so the time of a step is assumed; 'snug bench calibrate' says why");
 }

@@ -2,9 +2,15 @@
 // seconds and keeps the result in the cache, so that the plan's time of a step is no assumption.
 #pragma once
 
+#include <optional>
+
 #include "formats/recipe.h"
 
 namespace snug::bench {
+
+// What SNUG_CALIBRATION_SECONDS says in the environment; nothing where it is not set. Throws
+// UserError for what is no number from 0 to 600.
+std::optional<double> calibration_seconds_wanted();
 
 // How long a first run measures: what the environment says in SNUG_CALIBRATION_SECONDS, else 5; at
 // 0 no run measures by itself. Throws UserError for what is no number from 0 to 600.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/backend.h"
+#include "base/console.h"
 #include "base/threads.h"
 
 namespace snug::bench {
@@ -65,13 +66,13 @@ int memory(const formats::Recipe& recipe, bool json) {
   const int64_t bytes = std::min(kBufferBytes, free / 2);
   const double rate = read_bandwidth(bytes, threads, kSweeps);
   if (json)
-    fmt::print(
+    base::print(
         "{}\n",
         nlohmann::json{{"bytes_per_second", rate}, {"buffer_bytes", bytes}, {"threads", threads}}
             .dump());
   else
-    fmt::print("{:.1f} GB/s, {} threads reading {:.1f} GiB\n", rate * 1e-9, threads,
-               static_cast<double>(bytes) / (1 << 30));
+    base::print("{:.1f} GB/s, {} threads reading {:.1f} GiB\n", rate * 1e-9, threads,
+                static_cast<double>(bytes) / (1 << 30));
   return 0;
 }
 

@@ -1,17 +1,19 @@
 #include "bench/recipe_step.h"
 
 #include "backends/recipe_backend.h"
-#include "plan/spec.h"
+#include "plan/assembly.h"
+#include "plan/choose_rows.h"
 
 namespace snug::bench {
 
 RecipeStep recipe_step(const formats::Recipe& given) {
   given.require("model");
-  const models::ModelConfig model = models::find_model(given.model).config;
+  const models::ModelSource model = models::find_model(given.model);
   RecipeStep made;
-  made.recipe = plan::resolve(given, model);
+  made.recipe = plan::resolve(given, model.config);
   made.backend = backends::open_backend(made.recipe);
-  made.step.spec = plan::training_spec(made.recipe, model, *made.backend);
+  made.recipe = plan::with_chosen_rows({made.recipe, model, *made.backend});
+  made.step.spec = plan::assemble_training({made.recipe, model, *made.backend}).spec;
   made.step.segment_tokens = made.step.spec.row_tokens / made.step.spec.row_segments;
   return made;
 }

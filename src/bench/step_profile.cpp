@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/console.h"
 #include "bench/operation_timer.h"
 #include "bench/recipe_step.h"
 #include "plan/calibration_file.h"
@@ -76,17 +77,17 @@ int step(const formats::Recipe& given, bool as_json) {
   const Plan planned = plan_of(timed.recipe, timed.step, *timed.backend);
   const auto lines = lines_of(times, planned, timing.repeats);
   if (as_json) {
-    fmt::print("{}\n", json{{"libraries", timed.backend->library_versions()},
-                            {"step_seconds", timing.median_seconds},
-                            {"planned_basis", planned.basis},
-                            {"repeats", timing.repeats},
-                            {"operations", plan::json_of(lines)}}
-                           .dump(2));
+    base::print("{}\n", json{{"libraries", timed.backend->library_versions()},
+                             {"step_seconds", timing.median_seconds},
+                             {"planned_basis", planned.basis},
+                             {"repeats", timing.repeats},
+                             {"operations", plan::json_of(lines)}}
+                            .dump(2));
     return 0;
   }
-  fmt::print("{}", plan::text_of(lines));
-  fmt::print("a step takes {:.1f} ms, {} repeats; planned by {} rates\n",
-             timing.median_seconds * 1e3, timing.repeats, planned.basis);
+  base::print("{}", plan::text_of(lines));
+  base::print("a step takes {:.1f} ms, {} repeats; planned by {} rates\n",
+              timing.median_seconds * 1e3, timing.repeats, planned.basis);
   return 0;
 }
 

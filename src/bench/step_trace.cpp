@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/console.h"
 #include "bench/operation_timer.h"
 #include "bench/recipe_step.h"
 #include "plan/calibration_file.h"
@@ -93,7 +94,7 @@ int trace(const formats::Recipe& given) {
       const auto differences = runtime::differences({program, bounds}, i, traces[i]);
       is_as_planned = is_as_planned && differences.empty();
       const Row row{program, i, traces[i], seconds[i], timeline.operations[i].seconds};
-      fmt::print("{}\n", json_of(row, differences).dump());
+      base::print("{}\n", json_of(row, differences).dump());
     }
   }
   return is_as_planned ? 0 : 1;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/console.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
 #include "plan/assembly.h"
@@ -49,14 +50,15 @@ void print_step(const plan::PlannedTraining& planned) {
   constexpr size_t kShown = 12;
   const plan::PlanDocument& document = planned.document;
   const std::vector<plan::TimedOperations> times = planned.times();
-  fmt::print("\nslowest operations of a step of {:.2f} ms, by {} rates, {}\n",
-             1e3 * document.step_seconds, base::word_of(document.step_basis),
-             document.has_data ? "rows of the data" : "rows full");
-  fmt::print("  {:>10}{:>8}{:>7}  {:<12} {}\n", "ms", "share", "count", "program", "operation");
+  base::print("\nslowest operations of a step of {:.2f} ms, by {} rates, {}\n",
+              1e3 * document.step_seconds, base::word_of(document.step_basis),
+              document.has_data ? "rows of the data" : "rows full");
+  base::print("  {:>10}{:>8}{:>7}  {:<12} {}\n", "ms", "share", "count", "program", "operation");
   for (size_t i = 0; i < std::min(kShown, times.size()); ++i) {
     const plan::TimedOperations& group = times[i];
-    fmt::print("  {:>10.3f}{:>6.1f} %{:>7}  {:<12} {}\n", 1e3 * group.seconds,
-               100 * group.seconds / document.step_seconds, group.count, group.program, group.name);
+    base::print("  {:>10.3f}{:>6.1f} %{:>7}  {:<12} {}\n", 1e3 * group.seconds,
+                100 * group.seconds / document.step_seconds, group.count, group.program,
+                group.name);
   }
 }
 
@@ -64,17 +66,17 @@ void print_text(const plan::PlannedTraining& planned) {
   const plan::Job& job = planned.job;
   const plan::SpaceReport& peak = planned.document.device.report;
   for (const program::Program& program : job.programs)
-    fmt::print("{}\n", program::to_text(program));
-  fmt::print("{:<14}{:<16}{:>12}{:>10}{:>10}\n", "program", "pass", "operations", "tensors", "ms");
+    base::print("{}\n", program::to_text(program));
+  base::print("{:<14}{:<16}{:>12}{:>10}{:>10}\n", "program", "pass", "operations", "tensors", "ms");
   for (const passes::PassRecord& record : job.passes)
-    fmt::print("{:<14}{:<16}{:>12}{:>10}{:>10.2f}\n", record.program, record.pass,
-               record.operations, record.tensors, record.milliseconds);
-  fmt::print("\nlive at the peak of {}: {} operation {}, {}\n",
-             plan::readable_bytes(peak.peak_bytes), peak.peak_program, peak.peak_index,
-             peak.peak_operation);
+    base::print("{:<14}{:<16}{:>12}{:>10}{:>10.2f}\n", record.program, record.pass,
+                record.operations, record.tensors, record.milliseconds);
+  base::print("\nlive at the peak of {}: {} operation {}, {}\n",
+              plan::readable_bytes(peak.peak_bytes), peak.peak_program, peak.peak_index,
+              peak.peak_operation);
   for (const LiveGroup& group : grouped(peak.live))
-    fmt::print("  {:>12}  {:<12} {}{}\n", plan::readable_bytes(group.bytes), group.role, group.name,
-               group.count > 1 ? fmt::format(" x{}", group.count) : "");
+    base::print("  {:>12}  {:<12} {}{}\n", plan::readable_bytes(group.bytes), group.role,
+                group.name, group.count > 1 ? fmt::format(" x{}", group.count) : "");
 }
 
 void print_json(const plan::PlannedTraining& planned) {
@@ -106,7 +108,7 @@ void print_json(const plan::PlannedTraining& planned) {
                                           {"line", group.line},
                                           {"count", group.count},
                                           {"seconds", group.seconds}});
-  fmt::print("{}\n", json.dump(2));
+  base::print("{}\n", json.dump(2));
 }
 
 }  // namespace

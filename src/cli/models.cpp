@@ -3,13 +3,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "cli/verbs.h"
 #include "models/config.h"
+#include "models/config_keys.h"
 #include "models/weights.h"
 
 namespace snug::cli {
 namespace {
+
+// Whether rows can be too long for the model.
+bool has_limit(const models::ModelConfig& config) {
+  return config.max_position < models::kMaxPositions;
+}
 
 nlohmann::ordered_json to_json(const std::string& name, const models::ModelConfig& config) {
   return {{"name", name},
@@ -19,7 +26,12 @@ nlohmann::ordered_json to_json(const std::string& name, const models::ModelConfi
           {"heads", config.num_heads},
           {"kv_heads", config.num_kv_heads},
           {"vocabulary", config.vocab_size},
-          {"context", config.max_position}};
+          {"context", has_limit(config) ? nlohmann::ordered_json(config.max_position)
+                                        : nlohmann::ordered_json(nullptr)}};
+}
+
+std::string context(const models::ModelConfig& config) {
+  return has_limit(config) ? fmt::format("{}", config.max_position) : "any";
 }
 
 }  // namespace
@@ -29,18 +41,18 @@ int models(const Request& request) {
     base::throw_user_error("snug models takes no recipe; it lists the built-in shapes");
   auto list = nlohmann::ordered_json::array();
   if (!request.json)
-    fmt::print("{:<16}{:>18}{:>8}{:>8}{:>7}{:>10}{:>12}{:>9}\n", "name", "parameters", "layers",
-               "hidden", "heads", "kv_heads", "vocabulary", "context");
+    base::print("{:<16}{:>18}{:>8}{:>8}{:>7}{:>10}{:>12}{:>9}\n", "name", "parameters", "layers",
+                "hidden", "heads", "kv_heads", "vocabulary", "context");
   for (const std::string& name : models::preset_names()) {
     const models::ModelConfig config = *models::preset(name);
     if (request.json)
       list.push_back(to_json(name, config));
     else
-      fmt::print("{:<16}{:>18}{:>8}{:>8}{:>7}{:>10}{:>12}{:>9}\n", name,
-                 models::parameter_count(config), config.num_layers, config.hidden_size,
-                 config.num_heads, config.num_kv_heads, config.vocab_size, config.max_position);
+      base::print("{:<16}{:>18}{:>8}{:>8}{:>7}{:>10}{:>12}{:>9}\n", name,
+                  models::parameter_count(config), config.num_layers, config.hidden_size,
+                  config.num_heads, config.num_kv_heads, config.vocab_size, context(config));
   }
-  if (request.json) fmt::print("{}\n", list.dump(2));
+  if (request.json) base::print("{}\n", list.dump(2));
   return 0;
 }
 

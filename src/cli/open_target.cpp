@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/cuda/planned_card.h"
 #include "backends/open_cuda.h"
 #include "backends/recipe_backend.h"
@@ -9,17 +11,34 @@
 namespace snug::cli {
 namespace {
 
+void require_plannable(const formats::Recipe& recipe, const backends::cuda::HardwareRow& row) {
+  if (!backends::cuda::is_supported(row) || row.rates.bf16_flops_per_second == 0)
+    recipe.fail(
+        "device",
+        fmt::format("is {}, a card of compute capability {}.{}, which has no bf16 products; "
+                    "snug has kernels for 8.0 and later",
+                    recipe.device, row.compute_capability / 10, row.compute_capability % 10));
+  if (recipe.devices * std::max<int64_t>(1, recipe.nodes) > 1 &&
+      row.rates.interconnect_bytes_per_second == 0)
+    recipe.fail("devices", fmt::format("is {}, but the hardware table does not say how fast cards "
+                                       "of {} reach each other",
+                                       recipe.devices, recipe.device));
+}
+
 std::unique_ptr<program::Target> planned_card(const formats::Recipe& recipe) {
   if (recipe.is_given("backend") && recipe.backend != formats::BackendName::cuda)
     recipe.fail("device", fmt::format("is {}, a card, but backend is {}; leave one of them out",
                                       recipe.device, base::word_of(recipe.backend)));
-  const backends::cuda::HardwareRow* row = backends::cuda::find_hardware(recipe.device);
-  const auto nearest = backends::cuda::nearest_hardware(recipe.device);
+  using backends::cuda::HardwareTable;
+  const HardwareTable& table = HardwareTable::built_in();
+  const backends::cuda::HardwareRow* row = table.find(recipe.device);
+  const auto nearest = table.nearest(recipe.device);
   if (row == nullptr)
-    recipe.fail("device", fmt::format("is {}, which the hardware table does not have{} It has {}",
-                                      recipe.device,
-                                      nearest ? fmt::format("; did you mean {}?", *nearest) : ".",
-                                      backends::cuda::hardware_names()));
+    recipe.fail(
+        "device",
+        fmt::format("is {}, which the hardware table does not have{} It has {}", recipe.device,
+                    nearest ? fmt::format("; did you mean {}?", *nearest) : ".", table.names()));
+  require_plannable(recipe, *row);
   return std::make_unique<backends::cuda::PlannedCard>(*row, recipe.device_memory);
 }
 
@@ -31,7 +50,7 @@ std::unique_ptr<program::Target> open_target(const formats::Recipe& recipe) {
     recipe.fail("backend",
                 fmt::format("is cuda, and there is no card here that this build can open; name the "
                             "one to plan for, as in device=h100. The hardware table has {}",
-                            backends::cuda::hardware_names()));
+                            backends::cuda::HardwareTable::built_in().names()));
   return backends::open_backend(recipe);
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/console.h"
+#include "base/file.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
+#include "report/plan_page.h"
 #include "runtime/adapter.h"
 #include "runtime/rehearsal.h"
 
@@ -29,7 +31,7 @@ int plan(const Request& request) {
       session.inputs(),
       [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });
   const formats::Recipe& recipe = session.recipe();
-  if (planned.spec.method == plan::MethodKind::lora && !recipe.adapter.empty())
+  if (planned.spec.adapted && !recipe.adapter.empty())
     runtime::check_adapter(recipe.adapter, planned.spec.lora, planned.job);
   const plan::Verdict verdict = planned.verdict();
   plan::PlanDocument& document = planned.document;
@@ -37,10 +39,15 @@ int plan(const Request& request) {
   document.change = verdict.change;
 
   if (request.json)
-    fmt::print("{}", plan::to_json(document));
+    base::print("{}", plan::to_json(document));
   else
-    fmt::print("{}\n{}\n", plan::parameter_line(document), plan::summary(document));
+    base::print("{}\n{}\n", plan::parameter_line(document), plan::summary(document));
   base::flush_output();
+  if (!recipe.picture.empty()) {
+    base::write_file_atomically(recipe.picture, report::plan_page(planned));
+    base::say("the plan as a page: {}", recipe.picture);
+  }
+  for (const std::string& notice : planned.notices()) base::say("{}", notice);
   if (!verdict.fits) refuse(recipe, verdict, request.json);
   return 0;
 }

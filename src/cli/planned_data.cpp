@@ -7,7 +7,9 @@
 
 #include "base/console.h"
 #include "cli/open_target.h"
+#include "plan/choose_rows.h"
 #include "runtime/process_memory.h"
+#include "runtime/rehearsal.h"
 
 namespace snug::cli {
 namespace {
@@ -48,6 +50,10 @@ PlanningSession::PlanningSession(const Request& request) : recipe_(read_recipe(r
   recipe_ = plan::resolve(std::move(recipe_), model_.config);
   target_ = open_target(recipe_);
   data_ = read_data(recipe_, model_, *target_);
+  if (recipe_.per_device_train_batch_size > 0) return;
+  recipe_ = plan::with_chosen_rows(
+      inputs(), [&](const plan::Job& job) { return runtime::rehearse(job, *target_); });
+  base::say("per_device_train_batch_size=auto: {}", plan::rows_text(recipe_));
 }
 
 plan::TrainingInputs PlanningSession::inputs() const {
@@ -55,6 +61,12 @@ plan::TrainingInputs PlanningSession::inputs() const {
           .model = model_,
           .target = *target_,
           .data = data_ ? std::optional(data_->facts()) : std::nullopt};
+}
+
+std::optional<double> PlanningSession::job_tokens() const {
+  if (!data_ || recipe_.max_steps > 0) return std::nullopt;
+  const train::RunLength length = train::run_length(recipe_, data_->training->rows);
+  return static_cast<double>(length.end_row) * static_cast<double>(recipe_.max_length);
 }
 
 }  // namespace snug::cli

@@ -41,13 +41,13 @@ double gigabytes_per_second(const runtime::FolderQuantizePlan& plan, const Measu
 
 void print_plan(const formats::Recipe& recipe, const runtime::FolderQuantizePlan& plan,
                 int64_t outside_bytes) {
-  fmt::print("{} to {}: {} linears, {} weights, as NF4{}\n", recipe.model, recipe.output_dir,
-             plan.linears, plan.linear_weights,
-             recipe.double_quant ? ", their scales in 8 bits" : "");
-  fmt::print("reads  {:>12}\nwrites {:>12} at most\n", readable_byte_size(plan.source_bytes),
-             readable_byte_size(plan.result_bytes));
-  fmt::print("memory {:>12} of buffers, and {} of the process\n",
-             readable_byte_size(plan.buffer_bytes), readable_byte_size(outside_bytes));
+  base::print("{} to {}: {} linears, {} weights, as NF4{}\n", recipe.model, recipe.output_dir,
+              plan.linears, plan.linear_weights,
+              recipe.double_quant ? ", their scales in 8 bits" : "");
+  base::print("reads  {:>12}\nwrites {:>12} at most\n", readable_byte_size(plan.source_bytes),
+              readable_byte_size(plan.result_bytes));
+  base::print("memory {:>12} of buffers, and {} of the process\n",
+              readable_byte_size(plan.buffer_bytes), readable_byte_size(outside_bytes));
   base::flush_output();
 }
 
@@ -66,7 +66,7 @@ void print_json(const runtime::FolderQuantizePlan& plan, int64_t outside_bytes,
         {"resident_peak_bytes", measured.resident_peak_bytes},
         {"seconds", measured.report.seconds},
         {"gigabytes_per_second", gigabytes_per_second(plan, measured)}}}};
-  fmt::print("{}\n", json.dump(2));
+  base::print("{}\n", json.dump(2));
 }
 
 }  // namespace
@@ -84,10 +84,10 @@ int quantize(const Request& request) {
   if (request.json)
     print_json(plan, outside_bytes, measured);
   else
-    fmt::print("wrote  {:>12} in {:.2f} s, {:.2f} GB/s of the source; resident peak {}\n",
-               readable_byte_size(measured.report.result_bytes), measured.report.seconds,
-               gigabytes_per_second(plan, measured),
-               readable_byte_size(measured.resident_peak_bytes));
+    base::print("wrote  {:>12} in {:.2f} s, {:.2f} GB/s of the source; resident peak {}\n",
+                readable_byte_size(measured.report.result_bytes), measured.report.seconds,
+                gigabytes_per_second(plan, measured),
+                readable_byte_size(measured.resident_peak_bytes));
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "cli/verbs.h"
 #include "models/config.h"
@@ -36,9 +37,9 @@ std::vector<int32_t> ids_of(const formats::Recipe& recipe, int64_t vocabulary) {
 int decode(const text::Tokenizer& tokenizer, const formats::Recipe& recipe, bool json) {
   const std::string text = tokenizer.decode(ids_of(recipe, tokenizer.vocabulary_size()), false);
   if (json)
-    fmt::print("{}\n", nlohmann::json{{"text", text}}.dump());
+    base::print("{}\n", nlohmann::json{{"text", text}}.dump());
   else
-    fmt::print("{}\n", text);
+    base::print("{}\n", text);
   return 0;
 }
 
@@ -54,9 +55,9 @@ int tokenize(const Request& request) {
           : std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
   const std::vector<int32_t> ids = tokenizer.encode(text);
   if (request.json)
-    fmt::print("{}\n", nlohmann::json{{"ids", ids}}.dump());
+    base::print("{}\n", nlohmann::json{{"ids", ids}}.dump());
   else
-    fmt::print("{}\n", fmt::join(ids, " "));
+    base::print("{}\n", fmt::join(ids, " "));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/console.h"
 #include "base/file.h"
 #include "cli/verbs.h"
 #include "train/train.h"
@@ -21,8 +22,8 @@ int train(const Request& request) {
   const int code = train::train(recipe);
 #endif
   if (request.json && code == 0)
-    fmt::print("{}",
-               base::read_text_file(std::filesystem::path(recipe.output_dir) / "measured.json"));
+    base::print("{}",
+                base::read_text_file(std::filesystem::path(recipe.output_dir) / "measured.json"));
   return code;
 }
 

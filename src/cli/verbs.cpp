@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "cli/search_options.h"
 #include "comm/launch.h"
 #include "formats/recipe_keys.h"
 #ifdef SNUG_WITH_BENCH
@@ -69,6 +70,10 @@ std::vector<VerbEntry> make_table() {
   table.push_back(with_recipe(
       "plan", "say what a job will take, before anything is loaded; exit code 3: it does not fit",
       Verb::plan, plan));
+  table.push_back({"search",
+                   "the fastest or cheapest plan of a job that fits, over all strategies, "
+                   "offloading, recompute and micro-batches, on one machine or several",
+                   keys_of(Verb::plan), search_help() + formats::recipe_help(Verb::plan), search});
   table.push_back(
       with_recipe("train", "run a job in the memory that was planned", Verb::train, train));
   table.back().runs_on_ranks = true;
@@ -102,6 +107,7 @@ std::vector<VerbEntry> make_table() {
                   "print the programs of a job, what each pass did, what is live at the "
                   "peak and what takes the time",
                   Verb::plan, explain));
+  std::erase(table.back().keys, "picture");
   table.push_back({"models", "list the built-in shapes of public models", {}, "", models});
 #ifdef SNUG_WITH_BENCH
   table.push_back(with_recipe("bench calibrate", "measure this machine's rates by kind and shape",

@@ -40,6 +40,7 @@ void require_launch_of(const VerbEntry& verb);
 
 int plan(const Request& request);
 int train(const Request& request);
+int search(const Request& request);
 int explain(const Request& request);
 int models(const Request& request);
 int tokenize(const Request& request);

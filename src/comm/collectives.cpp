@@ -18,7 +18,7 @@ constexpr int64_t kMessagesAtOnce = 512;
 // A sum's scratch has room for this many elements to send and as many to receive, or for the least
 // slice of each rank.
 constexpr int64_t kScratchElements = int64_t{1} << 20;
-constexpr int64_t kLeastSlice = int64_t{1} << 12;
+constexpr int64_t kMinSlice = int64_t{1} << 12;
 
 std::span<float> block_of(std::array<float, kBlockElements>& block, int64_t done, int64_t count) {
   return std::span(block).first(std::min(kBlockElements, count - done));
@@ -45,8 +45,8 @@ void check_in_place(const ReducePart& part, int rank) {
 
 int64_t scratch_bytes(int ranks, int64_t whole_elements) {
   if (ranks == 1) return 0;
-  const int64_t slice = std::min((whole_elements + ranks - 1) / ranks,
-                                 std::max(kScratchElements / ranks, kLeastSlice));
+  const int64_t slice =
+      std::min((whole_elements + ranks - 1) / ranks, std::max(kScratchElements / ranks, kMinSlice));
   return 2 * base::size_of(DType::f32) * ranks * slice;
 }
 
@@ -121,7 +121,7 @@ void Collectives::reduce_scatter(std::span<const ReducePart> parts, std::span<st
     const int64_t room = std::ssize(scratch) / (2 * ranks * sent_bytes);
     SNUG_CHECK(room > 0 || parts[cursor.part].elements == 0, "a sum has {} bytes of scratch",
                scratch.size());
-    chunk_count_ = next_segments(parts, cursor, room, segments_);
+    chunk_count_ = next_ranges(parts, cursor, room, ranges_);
     if (chunk_count_ == 0) continue;
     reduce_chunk(parts, scratch);
   }
@@ -138,39 +138,39 @@ void Collectives::reduce_alone(const ReducePart& part) {
 }
 
 void Collectives::reduce_chunk(std::span<const ReducePart> parts, std::span<std::byte> scratch) {
-  const ReducePart& front = parts[segments_.front().part];
+  const ReducePart& front = parts[ranges_.front().part];
   const DType type = front.sent_type;
-  const bool packed = segments_.size() > 1 || front.whole_type != type;
+  const bool packed = ranges_.size() > 1 || front.whole_type != type;
   const int64_t piece_bytes = chunk_count_ * base::size_of(type);
   for (int peer = 0; peer < transport_.size(); ++peer) {
     std::byte* piece = scratch.data() + peer * piece_bytes;
     pieces_[peer] = piece;
     if (!packed)
-      pieces_[peer] = element(front.whole, type, peer * front.elements + segments_.front().first);
-    for (const Segment& segment : segments_) {
+      pieces_[peer] = element(front.whole, type, peer * front.elements + ranges_.front().first);
+    for (const PartRange& range : ranges_) {
       if (!packed) break;
-      const ReducePart& part = parts[segment.part];
-      const int64_t first = peer * part.elements + segment.first;
+      const ReducePart& part = parts[range.part];
+      const int64_t first = peer * part.elements + range.first;
       convert(element(part.whole, part.whole_type, first), part.whole_type, piece, type,
-              segment.count);
-      piece += segment.count * base::size_of(type);
+              range.count);
+      piece += range.count * base::size_of(type);
     }
   }
   exchange_pieces(type, chunk_count_, scratch.last(scratch.size() / 2));
   int64_t done = 0;
-  for (const Segment& segment : segments_) {
-    reduce_segment(parts[segment.part], segment, done);
-    done += segment.count;
+  for (const PartRange& range : ranges_) {
+    reduce_range(parts[range.part], range, done);
+    done += range.count;
   }
 }
 
-// `position` is where the segment begins in each piece.
-void Collectives::reduce_segment(const ReducePart& part, const Segment& segment, int64_t position) {
+// `position` is where the range begins in each piece.
+void Collectives::reduce_range(const ReducePart& part, const PartRange& range, int64_t position) {
   std::array<float, kBlockElements> block;
-  for (int64_t done = 0; done < segment.count; done += kBlockElements) {
-    const auto sums = block_of(block, done, segment.count);
+  for (int64_t done = 0; done < range.count; done += kBlockElements) {
+    const auto sums = block_of(block, done, range.count);
     sum_pieces(part.sent_type, position + done, sums);
-    store_sums(part, segment.first + done, sums);
+    store_sums(part, range.first + done, sums);
   }
 }
 
@@ -209,7 +209,7 @@ void Collectives::all_reduce(std::span<const SumPart> parts, std::span<std::byte
     const int64_t room = std::ssize(scratch) / (2 * ranks * sent_bytes) * ranks;
     SNUG_CHECK(room > 0 || parts[cursor.part].elements == 0, "a sum has {} bytes of scratch",
                scratch.size());
-    chunk_count_ = next_segments(parts, cursor, room, segments_);
+    chunk_count_ = next_ranges(parts, cursor, room, ranges_);
     if (chunk_count_ == 0) continue;
     sum_chunk(parts, scratch);
   }
@@ -229,28 +229,28 @@ void Collectives::sum_alone(const SumPart& part) {
 // All elements of the chunk are split into slices; the last ones are padded with zeros.
 void Collectives::sum_chunk(std::span<const SumPart> parts, std::span<std::byte> scratch) {
   const int ranks = transport_.size();
-  const SumPart& front = parts[segments_.front().part];
+  const SumPart& front = parts[ranges_.front().part];
   const DType type = front.sent_type;
   const int64_t slice = (chunk_count_ + ranks - 1) / ranks;
   const int64_t slice_bytes = slice * base::size_of(type);
   std::byte* packed = scratch.data();
   int64_t done = 0;
-  for (const Segment& segment : segments_) {
-    const SumPart& part = parts[segment.part];
-    convert(element(part.values, part.type, segment.first), part.type, element(packed, type, done),
-            type, segment.count);
-    done += segment.count;
+  for (const PartRange& range : ranges_) {
+    const SumPart& part = parts[range.part];
+    convert(element(part.values, part.type, range.first), part.type, element(packed, type, done),
+            type, range.count);
+    done += range.count;
   }
   std::memset(element(packed, type, done), 0, (slice * ranks - done) * base::size_of(type));
   for (int peer = 0; peer < ranks; ++peer) pieces_[peer] = packed + peer * slice_bytes;
   exchange_pieces(type, slice, scratch.last(scratch.size() / 2));
   gather_sums(type, result_type(front), slice, packed);
   done = 0;
-  for (const Segment& segment : segments_) {
-    const SumPart& part = parts[segment.part];
+  for (const PartRange& range : ranges_) {
+    const SumPart& part = parts[range.part];
     convert(element(packed, result_type(part), done), result_type(part),
-            element(part.values, part.type, segment.first), part.type, segment.count);
-    done += segment.count;
+            element(part.values, part.type, range.first), part.type, range.count);
+    done += range.count;
   }
 }
 

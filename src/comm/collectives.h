@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/segments.h"
+#include "comm/part_ranges.h"
 #include "comm/transport.h"
 
 namespace snug::comm {
@@ -39,7 +39,7 @@ class Collectives {
 
   void reduce_alone(const ReducePart& part);
   void reduce_chunk(std::span<const ReducePart> parts, std::span<std::byte> scratch);
-  void reduce_segment(const ReducePart& part, const Segment& segment, int64_t position);
+  void reduce_range(const ReducePart& part, const PartRange& range, int64_t position);
 
   void sum_alone(const SumPart& part);
   void sum_chunk(std::span<const SumPart> parts, std::span<std::byte> scratch);
@@ -57,8 +57,8 @@ class Collectives {
   // Of the collective under way; kept, so that their memory is used again.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
-  std::vector<Segment> segments_;
-  int64_t chunk_count_ = 0;               // elements of segments_
+  std::vector<PartRange> ranges_;
+  int64_t chunk_count_ = 0;               // elements of ranges_
   std::vector<const std::byte*> pieces_;  // by rank, first those to send, then those to add up
 };
 

@@ -39,17 +39,17 @@ HostCommunicator::~HostCommunicator() {
 
 Ticket HostCommunicator::begin_all_gather(std::span<const GatherPart> parts,
                                           std::string_view what) {
-  return begin({Gather{{parts.begin(), parts.end()}}, what, {}, 0});
+  return begin({Gather{{parts.begin(), parts.end()}}, std::string(what), {}, 0});
 }
 
 Ticket HostCommunicator::begin_reduce_scatter(std::span<const ReducePart> parts,
                                               std::span<std::byte> scratch, std::string_view what) {
-  return begin({Reduce{{parts.begin(), parts.end()}, scratch}, what, {}, 0});
+  return begin({Reduce{{parts.begin(), parts.end()}, scratch}, std::string(what), {}, 0});
 }
 
 Ticket HostCommunicator::begin_all_reduce(std::span<const SumPart> parts,
                                           std::span<std::byte> scratch, std::string_view what) {
-  return begin({Sum{{parts.begin(), parts.end()}, scratch}, what, {}, 0});
+  return begin({Sum{{parts.begin(), parts.end()}, scratch}, std::string(what), {}, 0});
 }
 
 std::vector<std::string> HostCommunicator::all_gather_text(std::string_view text) {

@@ -63,7 +63,7 @@ class HostCommunicator : public Communicator {
   };
   struct Task {
     std::variant<Gather, Reduce, Sum, Text> work;
-    std::string_view what;
+    std::string what;
     std::optional<int64_t> step;
     Ticket ticket = 0;
   };

@@ -2,10 +2,12 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -71,8 +73,12 @@ std::optional<int> rank_of(pid_t process) {
 
 }  // namespace
 
+LaunchedRanks::LaunchedRanks(pid_t launcher)
+    : launcher_(launcher), endings_(::epoll_create1(EPOLL_CLOEXEC)) {}
+
 LaunchedRanks::~LaunchedRanks() {
   for (const auto& [rank, process] : running_) ::close(process.descriptor);
+  ::close(endings_);
 }
 
 void LaunchedRanks::look() {
@@ -80,7 +86,18 @@ void LaunchedRanks::look() {
   note_new();
 }
 
+// The kernel lists what becomes ready in the order in which it does.
+void LaunchedRanks::note_order() {
+  std::array<struct epoll_event, 64> events;
+  const int count = ::epoll_wait(endings_, events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const auto rank = static_cast<int>(events[static_cast<size_t>(i)].data.u32);
+    if (std::ranges::find(end_order_, rank) == end_order_.end()) end_order_.push_back(rank);
+  }
+}
+
 void LaunchedRanks::note_ended() {
+  note_order();
   std::vector<Ended> zombies, gone;
   for (auto entry = running_.begin(); entry != running_.end();) {
     const auto& [rank, process] = *entry;
@@ -93,6 +110,11 @@ void LaunchedRanks::note_ended() {
     ::close(process.descriptor);
     entry = running_.erase(entry);
   }
+  for (const int rank : end_order_)
+    for (const auto& ended : {gone, zombies})
+      if (const auto found = std::ranges::find(ended, rank, &Ended::rank);
+          !first_ended_ && found != ended.end())
+        first_ended_ = *found;
   for (const auto& ended : {gone, zombies})
     if (!first_ended_ && !ended.empty()) first_ended_ = ended.front();
 }
@@ -105,14 +127,18 @@ void LaunchedRanks::note_new() {
     if (!rank) continue;
     const long descriptor = ::syscall(SYS_pidfd_open, child, 0);
     running_[*rank] = {child, static_cast<int>(descriptor)};
+    struct epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u32 = static_cast<uint32_t>(*rank);
+    if (descriptor >= 0) ::epoll_ctl(endings_, EPOLL_CTL_ADD, static_cast<int>(descriptor), &event);
     seen_.insert(*rank);
   }
 }
 
-bool LaunchedRanks::wait(std::chrono::milliseconds time, int descriptor) const {
-  std::vector<struct pollfd> polled{{descriptor, POLLIN, 0}};
-  for (const auto& [rank, process] : running_) polled.push_back({process.descriptor, POLLIN, 0});
+bool LaunchedRanks::wait(std::chrono::milliseconds time, int descriptor) {
+  std::array<struct pollfd, 2> polled{{{descriptor, POLLIN, 0}, {endings_, POLLIN, 0}}};
   ::poll(polled.data(), polled.size(), static_cast<int>(time.count()));
+  note_order();
   return polled.front().revents != 0;
 }
 

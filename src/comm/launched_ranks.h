@@ -13,6 +13,10 @@
 
 namespace snug::comm {
 
+// The variable that says how many seconds Open MPI's mpirun gives ranks that it asked to end; it
+// waits so long twice.
+inline constexpr const char* kLauncherKillTime = "OMPI_MCA_odls_base_sigkill_timeout";
+
 inline constexpr const char* kOpenMpiRank = "OMPI_COMM_WORLD_RANK";
 
 class LaunchedRanks {
@@ -25,7 +29,7 @@ class LaunchedRanks {
     Clock::time_point seen;
   };
 
-  explicit LaunchedRanks(pid_t launcher) : launcher_(launcher) {}
+  explicit LaunchedRanks(pid_t launcher);
   ~LaunchedRanks();
   LaunchedRanks(const LaunchedRanks&) = delete;
   LaunchedRanks& operator=(const LaunchedRanks&) = delete;
@@ -33,12 +37,13 @@ class LaunchedRanks {
   // Notes who is new and who has ended since the last call.
   void look();
   // Returns after this time, or as soon as one that look() noted ends or `descriptor` (-1: none)
-  // can be read; whether it can. look() right after it sees who ended first: the launcher ends the
-  // others within a millisecond.
-  bool wait(std::chrono::milliseconds time, int descriptor = -1) const;
+  // can be read; whether it can. Notes in which order they ended: the launcher ends the others
+  // within a millisecond.
+  bool wait(std::chrono::milliseconds time, int descriptor = -1);
 
-  // The first that was seen to have ended. Of several between two looks, one that the launcher
-  // has asked about already, since it asks before it ends others.
+  // The first that was seen to have ended. Of several between two looks, the one that ended first
+  // by the system's own order, or, where it tells none, one that the launcher has asked about
+  // already, since it asks before it ends others.
   const std::optional<Ended>& first_ended() const { return first_ended_; }
   // Those that were seen so far.
   const std::set<int>& seen() const { return seen_; }
@@ -59,7 +64,11 @@ class LaunchedRanks {
   void note_ended();
   void note_new();
 
+  void note_order();
+
   const pid_t launcher_;
+  const int endings_;  // an epoll of the processes' descriptors: in the order of their ends
+  std::vector<int> end_order_;  // ranks
   std::map<int, Process> running_;
   std::set<int> seen_;
   std::optional<Ended> first_ended_;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "comm/launch_supervisor.h"
+#include "comm/launched_ranks.h"
 
 namespace snug::comm {
 namespace {
@@ -18,9 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLaunched = "SNUG_LAUNCHED";
 
-// mpirun's own time for ranks that it asked to end, in seconds; it waits so long twice.
-constexpr const char* kKillTime = "OMPI_MCA_odls_base_sigkill_timeout";
-constexpr int kKillSeconds = 4;
+// Seconds that a rank has to end after mpirun asked it to.
+constexpr int kKillSeconds = 3;
 
 // The name of Debian's alternatives comes first, since options are those of Open MPI.
 constexpr const char* kLaunchers[] = {"mpirun.openmpi", "mpirun"};
@@ -48,7 +48,7 @@ void check_not_launched(const Variables& variables) {
 
 // What mpirun may take to end the job where a rank has ended, and a second.
 std::chrono::seconds patience() {
-  const char* text = std::getenv(kKillTime);
+  const char* text = std::getenv(kLauncherKillTime);
   const int seconds = text == nullptr ? kKillSeconds : std::atoi(text);
   return std::chrono::seconds(2 * std::max(seconds, 0) + 1);
 }
@@ -74,8 +74,8 @@ LaunchCommand launch_command(int ranks, const std::string& program,
   command.added.emplace(kLaunched, "1");
   // Ranks that are asked to end write a checkpoint first. By itself mpirun kills them after 1 s. It
   // waits twice as long where a rank died and the others must end.
-  if (!variables.contains(kKillTime))
-    command.added.emplace(kKillTime, std::to_string(kKillSeconds));
+  if (!variables.contains(kLauncherKillTime))
+    command.added.emplace(kLauncherKillTime, std::to_string(kKillSeconds));
   if (root) {
     command.added.emplace("OMPI_ALLOW_RUN_AS_ROOT", "1");
     command.added.emplace("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");

@@ -12,8 +12,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMaxBytes = int64_t{1} << 20;
-constexpr int kMaxDepth = 16;
-constexpr int kMaxNodes = 10'000;
+constexpr int kMaxYamlDepth = 16;
+constexpr int kMaxYamlNodes = 10'000;
 constexpr std::string_view kLaunch = "the launcher of the run says it";
 constexpr std::string_view kOneDtype = "weights of every form travel as they are stored";
 constexpr std::string_view kUnits = "Snug shares weights layer by layer";
@@ -141,7 +141,7 @@ class YamlReader {
   explicit YamlReader(const std::string& file) : file_(file) {}
 
   json read(const YAML::Node& node, const std::string& path, int depth) {
-    if (++nodes_ > kMaxNodes || depth > kMaxDepth)
+    if (++nodes_ > kMaxYamlNodes || depth > kMaxYamlDepth)
       fail_in_file(file_, path, "is too large or nests too deeply for a file of this kind");
     if (node.IsScalar()) return node.Scalar();
     if (node.IsSequence()) return read_list(node, path, depth);

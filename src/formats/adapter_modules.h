@@ -10,12 +10,16 @@
 
 namespace snug::formats {
 
-// Whether `config` has "layers_to_transform", "exclude_modules", or a pattern as "target_modules".
+// Whether "target_modules" is the text "all-linear", in any case.
+bool targets_all_linear(const base::JsonObject& config);
+
+// Whether `config` has "layers_to_transform", "exclude_modules", or a pattern as "target_modules",
+// which any other text is.
 bool narrows_targets(const base::JsonObject& config);
 
 // The full names of the modules in FOLDER/adapter_model.safetensors, in the order of the file.
-// Throws UserError where there are none, and for one that `config` leaves out: PEFT would not load
-// it.
+// Throws UserError where there are none, for one that `config` leaves out, which PEFT would not
+// load, and for a pattern that cannot be read.
 std::vector<std::string> adapter_modules(const std::filesystem::path& folder,
                                          const base::JsonObject& config);
 

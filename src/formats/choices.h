@@ -60,6 +60,8 @@ constexpr auto words_of(OffloadOptimizer /*type*/) {
 
 // What the backward pass computes again in place of keeping it.
 enum class Recompute : uint8_t {
+  automatic,          // chosen for each layer: the fastest that fits the device's memory
+  keep_all,           // nothing
   none,               // nothing but elementwise outputs
   gate_up,            // also what silu_mul reads
   attention,          // also everything from the layer's input to attention's output
@@ -67,7 +69,9 @@ enum class Recompute : uint8_t {
   layer,              // everything but each layer's input, a checkpoint
 };
 constexpr auto words_of(Recompute /*type*/) {
-  return base::words<Recompute>({{Recompute::none, "none"},
+  return base::words<Recompute>({{Recompute::automatic, "auto"},
+                                 {Recompute::keep_all, "keep_all"},
+                                 {Recompute::none, "none"},
                                  {Recompute::gate_up, "gate_up"},
                                  {Recompute::attention, "attention"},
                                  {Recompute::all_but_attention, "all_but_attention"},

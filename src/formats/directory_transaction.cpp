@@ -22,12 +22,13 @@ fs::path without_trailing_slash(fs::path path) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-// Makes the parent and removes what dead processes left in it; returns the target.
-const fs::path& prepare_parent(const fs::path& target) {
+// Removes from the parent what dead processes left in it; returns the target.
+const fs::path& prepare_parent(const fs::path& target, DirectoryTransaction::Parent kind) {
   const fs::path parent = target.has_parent_path() ? target.parent_path() : ".";
   std::error_code error;
-  fs::create_directories(parent, error);
+  if (kind == DirectoryTransaction::Parent::create) fs::create_directories(parent, error);
   if (error) base::throw_system_error("create", parent, error.value());
+  if (!fs::is_directory(parent)) base::throw_system_error("create", target, ENOENT);
   remove_leftovers(parent);
   return target;
 }
@@ -63,9 +64,9 @@ void move_aside(const fs::path& target) {
 
 }  // namespace
 
-DirectoryTransaction::DirectoryTransaction(const fs::path& target)
+DirectoryTransaction::DirectoryTransaction(const fs::path& target, Parent parent)
     : target_(without_trailing_slash(target)),
-      folder_(prepare_parent(target_)),
+      folder_(prepare_parent(target_, parent)),
       staging_(folder_.fresh()) {
   std::error_code error;
   fs::create_directory(staging_, error);

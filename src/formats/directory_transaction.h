@@ -12,9 +12,13 @@ namespace snug::formats {
 
 class DirectoryTransaction {
  public:
+  // A parent that must exist is not created again where it was just renamed or removed.
+  enum class Parent { create, must_exist };
   // Creates the parent and the empty staging directory, after removing the leftovers of dead
-  // processes. Without a commit nothing stays.
-  explicit DirectoryTransaction(const std::filesystem::path& target);
+  // processes. Without a commit nothing stays. Throws UserError when one cannot be created, or is
+  // missing and must exist.
+  explicit DirectoryTransaction(const std::filesystem::path& target,
+                                Parent parent = Parent::create);
 
   // Write files here.
   const std::filesystem::path& staging() const { return staging_; }

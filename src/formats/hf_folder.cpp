@@ -97,13 +97,21 @@ std::vector<fs::path> companion_files(const fs::path& folder) {
   for (const auto& entry : base::list_folder(folder))
     if (entry.is_regular_file() && is_companion(entry.path().filename().string()))
       files.push_back(entry.path());
+  const fs::path templates = folder / "additional_chat_templates";
+  if (fs::is_directory(templates))
+    for (const auto& entry : base::list_folder(templates))
+      if (entry.is_regular_file() && entry.path().extension() == ".jinja")
+        files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }
 
 void copy_companion_files(const fs::path& from, const fs::path& to) {
-  for (const fs::path& file : companion_files(from))
-    base::copy_file_atomically(file, to / file.filename());
+  for (const fs::path& file : companion_files(from)) {
+    const fs::path copy = to / file.lexically_relative(from);
+    fs::create_directories(copy.parent_path());
+    base::copy_file_atomically(file, copy);
+  }
 }
 
 }  // namespace snug::formats

@@ -44,11 +44,11 @@ bool is_hf_folder(const std::filesystem::path& folder);
 
 // The companion files present in a folder, sorted by name: tokenizer.*, tokenizer_config.json,
 // special_tokens_map.json, added_tokens.json, vocab.json, merges.txt, generation_config.json,
-// chat_template.*. Not config.json and not the weights. A folder without any, or that does not
-// exist, gives an empty list.
+// chat_template.*, additional_chat_templates/*.jinja; neither config.json nor weights. A folder
+// without any, or that does not exist, gives an empty list.
 std::vector<std::filesystem::path> companion_files(const std::filesystem::path& folder);
 
-// Copies the companion files into an existing folder, synced. Files are never linked.
+// Copies the companion files to the same places in an existing folder, synced, never as links.
 void copy_companion_files(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace snug::formats

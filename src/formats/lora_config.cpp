@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,8 @@ using nlohmann::json;
 
 // Keys whose value does not change what the adapter computes once it is trained, or says which
 // modules it has (adapter_modules.h).
-constexpr std::array<std::string_view, 21> kHarmlessKeys{"layers_to_transform",
+constexpr std::array<std::string_view, 22> kHarmlessKeys{"layers_to_transform",
+                                                         "fan_in_fan_out",
                                                          "exclude_modules",
                                                          "peft_type",
                                                          "base_model_name_or_path",
@@ -51,7 +53,7 @@ bool is_harmless(std::string_view key) {
 }
 
 // Whatever else is switched on changes the result: rank_pattern, alpha_pattern, use_dora,
-// modules_to_save, fan_in_fan_out, layer_replication, and keys of PEFT versions yet to come.
+// modules_to_save, layer_replication, and keys of PEFT versions yet to come.
 void refuse_what_is_not_honoured(const base::JsonObject& config) {
   for (const auto& [key, value] : config.value().items())
     if (!is_harmless(key) && !is_neutral(value))
@@ -66,22 +68,23 @@ void refuse_what_is_not_honoured(const base::JsonObject& config) {
                             config.text("bias")));
   const json initialisation = config.value().value("init_lora_weights", json(true));
   if (!initialisation.is_string()) return;
-  const std::string name = initialisation.get<std::string>();
-  for (const std::string_view method : {"pissa", "olora", "corda", "loftq"})
-    if (name.starts_with(method))
-      config.fail(
-          "init_lora_weights",
-          fmt::format("is '{}', which changes the base weights; convert the adapter to a plain "
-                      "LoRA with PEFT first",
-                      name));
+  std::string name = initialisation.get<std::string>();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  // These choose the adapter's own first values. Others, such as pissa, olora, corda, loftq and
+  // lora_ga, change the base weights too.
+  for (const std::string_view method : {"gaussian", "eva", "orthogonal"})
+    if (name == method) return;
+  config.fail("init_lora_weights",
+              fmt::format("is '{}', which changes the base weights or is not known; convert the "
+                          "adapter to a plain LoRA with PEFT first",
+                          initialisation.get<std::string>()));
 }
 
 std::vector<std::string> read_target_modules(const base::JsonObject& config,
                                              const fs::path& folder) {
   if (narrows_targets(config)) return adapter_modules(folder, config);
-  if (!config.has("target_modules") || config.value()["target_modules"].is_array())
-    return config.texts("target_modules");
-  return {config.text("target_modules")};
+  if (targets_all_linear(config)) return {"all-linear"};
+  return config.texts("target_modules");
 }
 
 }  // namespace
@@ -130,7 +133,7 @@ void write_lora_config(const fs::path& folder, const LoraConfig& config) {
       {"base_model_name_or_path",
        config.base_model.empty() ? json(nullptr) : json(config.base_model)},
       {"bias", "none"},
-      {"fan_in_fan_out", false},
+      {"fan_in_fan_out", config.fan_in_fan_out},
       {"inference_mode", true},
       {"init_lora_weights", true},
       {"layers_pattern", nullptr},

@@ -14,6 +14,9 @@ struct LoraConfig {
   double alpha = 0;
   double dropout = 0;
   bool use_rslora = false;
+  // The base model's linears are stored (in, out). PEFT sees that for itself, and so does Snug:
+  // read it says nothing.
+  bool fan_in_fan_out = false;
   // {"all-linear"} stands for every linear layer but the head. Where the file narrows them by
   // layers_to_transform, exclude_modules or a pattern: the full names of those that have tensors.
   std::vector<std::string> target_modules;

@@ -133,7 +133,7 @@ class PartReader {
           where(kMapSuffix));
   }
 
-  void read_nested(StoredNf4& stored) const {
+  void read_nested(Nf4Parts& stored) const {
     const int64_t blocks = nf4_blocks(stored.state.elements());
     stored.nested_absmax = &part(kNestedAbsmaxSuffix, DType::f32, nested_blocks(blocks));
     index_.read(part(kNestedMapSuffix, DType::f32, std::ssize(stored.nested_map)),
@@ -194,14 +194,14 @@ std::optional<QuantState> find_quant_state(const TensorIndex& index, const std::
   return PartReader(index, name).state();
 }
 
-std::optional<StoredNf4> find_nf4(const TensorIndex& index, const std::string& name,
-                                  const std::vector<int64_t>& shape) {
+std::optional<Nf4Parts> find_nf4(const TensorIndex& index, const std::string& name,
+                                 const std::vector<int64_t>& shape) {
   const PartReader parts(index, name);
   if (has(index, name, kFp4StateSuffix)) fail_fp4(parts.where(kFp4StateSuffix));
   const bool has_parts = std::any_of(kPartSuffixes.begin(), kPartSuffixes.end(),
                                      [&](auto suffix) { return has(index, name, suffix); });
   if (!has_parts) return std::nullopt;
-  StoredNf4 stored;
+  Nf4Parts stored;
   stored.state = parts.state();
   if (stored.state.shape != shape)
     base::throw_user_error("{} is of a weight of shape {}; expected {}, as config.json says",

@@ -47,7 +47,7 @@ QuantState parse_quant_state(std::string_view json, const std::string& where);
 
 // One stored weight, checked: all parts are there, in the types and sizes that its shape asks for.
 // The pointers live as long as the index.
-struct StoredNf4 {
+struct Nf4Parts {
   QuantState state;
   const IndexedTensor* codes = nullptr;          // nf4_code_bytes(E) bytes, whatever their type
   const IndexedTensor* absmax = nullptr;         // u8 when nested, else f32
@@ -62,8 +62,8 @@ std::optional<QuantState> find_quant_state(const TensorIndex& index, const std::
 // The parts of the weight `name`, or nothing when the index holds it unquantised or not at all.
 // Throws UserError naming file and tensor for a part that is missing or of another type or size, a
 // weight of another shape than `shape`, FP4, and codes with other values than NF4's.
-std::optional<StoredNf4> find_nf4(const TensorIndex& index, const std::string& name,
-                                  const std::vector<int64_t>& shape);
+std::optional<Nf4Parts> find_nf4(const TensorIndex& index, const std::string& name,
+                                 const std::vector<int64_t>& shape);
 
 // "p.weight" for "p.weight.absmax" and the other parts of a stored weight, FP4's too; nothing for
 // every other name. For telling parts from tensors that do not belong to a model.

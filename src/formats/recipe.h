@@ -82,6 +82,7 @@ struct Recipe {
   int64_t device_memory = 0;      // bytes; 0: all there is
   int64_t host_memory = 0;        // bytes; 0: all there is
   int64_t threads = 0;            // 0: one a core
+  std::string picture;            // an HTML page of the plan to write; empty: none
   std::string calibration;        // a file of measured rates; empty: the hardware table
 
   Strategy strategy = Strategy::ddp;

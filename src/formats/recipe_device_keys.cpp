@@ -7,28 +7,48 @@ namespace {
 
 constexpr double kMaxDevices = 4096;
 constexpr double kMaxNodes = 65536;
-constexpr double kMaxElements = 1e12;
+constexpr double kMaxThreshold = 1e12;
 constexpr double kMaxSeconds = 1e9;  // 64 bits hold it in nanoseconds
 
-// torch's names of strategies, and accelerate's numbers for them.
+// What other tools call the strategies: under every name of the key, and under names of its own.
 std::vector<Translation> strategy_words() {
   std::vector<Translation> list = {{"no_shard", "ddp"},
                                    {"hybrid_shard", "hybrid_full_shard"},
                                    {"hybrid_shard_zero2", "hybrid_shard_grad_op"},
                                    {"_hybrid_shard_zero2", "hybrid_shard_grad_op"},
+                                   {"fsdp", "full_shard"},
+                                   {"zero0", "ddp"},
+                                   {"zero3", "full_shard"},
                                    {"0", "ddp", "zero_stage"},
                                    {"1", "zero1", "zero_stage"},
                                    {"2", "zero2", "zero_stage"},
-                                   {"3", "full_shard", "zero_stage"},
-                                   {"true", "full_shard", "fsdp"},
-                                   {"false", "ddp", "fsdp"},
-                                   {"", "ddp", "fsdp"}};
-  for (const std::string_view name : {"sharding_strategy", "fsdp_sharding_strategy"}) {
+                                   {"3", "full_shard", "zero_stage"}};
+  for (const std::string_view name : {"sharding_strategy", "fsdp_sharding_strategy", "fsdp"}) {
+    list.push_back({"full_shard", "full_shard", name});
+    list.push_back({"shard_grad_op", "shard_grad_op", name});
+    list.push_back({"no_shard", "ddp", name});
+    list.push_back({"hybrid_shard", "hybrid_full_shard", name});
+    list.push_back({"hybrid_shard_zero2", "hybrid_shard_grad_op", name});
+    if (name == "fsdp") continue;
     list.push_back({"1", "full_shard", name});
     list.push_back({"2", "shard_grad_op", name});
     list.push_back({"3", "ddp", name});
     list.push_back({"4", "hybrid_full_shard", name});
     list.push_back({"5", "hybrid_shard_grad_op", name});
+  }
+  list.push_back({"true", "full_shard", "fsdp"});
+  list.push_back({"false", "ddp", "fsdp"});
+  list.push_back({"", "ddp", "fsdp"});
+  return list;
+}
+
+// torch's names of the orders in which gathers and gradients come.
+std::vector<Translation> prefetch_words() {
+  std::vector<Translation> list;
+  for (const std::string_view name : {"", "backward_prefetch", "fsdp_backward_prefetch"}) {
+    list.push_back({"backward_pre", "pre", name});
+    list.push_back({"backward_post", "post", name});
+    list.push_back({"no_prefetch", "none", name});
   }
   return list;
 }
@@ -63,7 +83,7 @@ void add_traffic_keys(KeyTable& table) {
           "the present one, after them, or when it needs them; pre is fast and takes the most "
           "memory")
       .aliases({"fsdp_backward_prefetch", "backward_prefetch"})
-      .translations({{"backward_pre", "pre"}, {"backward_post", "post"}, {"no_prefetch", "none"}});
+      .translations(prefetch_words());
   table
       .add<&Recipe::reduce_dtype>("reduce_dtype", ReduceDtype::automatic,
                                   "of gradients on their way between devices; auto: that of the "
@@ -74,7 +94,7 @@ void add_traffic_keys(KeyTable& table) {
           "shard_threshold", "100000",
           "every device keeps tensors of fewer elements than this whole, whatever the strategy")
       .aliases({"stage3_param_persistence_threshold"})
-      .range({.least = 0, .most = kMaxElements});
+      .range({.least = 0, .most = kMaxThreshold});
   table
       .add<&Recipe::timeout_seconds>(
           "timeout_seconds", "600",

@@ -83,7 +83,8 @@ void add_model_keys(KeyTable& table) {
   table
       .add<&Recipe::target_modules>(
           "target_modules", "all-linear",
-          "linear layers that get LoRA: names such as q_proj, or all-linear (all but the head)")
+          "linear layers that get LoRA: names such as q_proj, regular expressions that match whole "
+          "names, or all-linear (all but the head)")
       .aliases({"lora_target_modules", "lora_target"});
   table.add<&Recipe::use_rslora>("use_rslora", "false", "scale LoRA by lora_alpha / sqrt(lora_r)");
 }
@@ -138,10 +139,13 @@ void add_length_keys(KeyTable& table) {
       .aliases({"num_epochs", "epochs"})
       .range({.least = 0, .most = kMaxEpochs, .least_excluded = true});
   table
-      .add<&Recipe::per_device_train_batch_size>("per_device_train_batch_size", "1",
-                                                 "rows in a micro-batch")
+      .add<&Recipe::per_device_train_batch_size>(
+          "per_device_train_batch_size", "1",
+          "rows in a micro-batch; auto, or 0: as many of gradient_accumulation_steps rows as make "
+          "the fastest step that fits, which has so many rows all the same")
       .aliases({"micro_batch_size", "batch_size"})
-      .range({.least = 1, .most = kMaxSequences});
+      .range({.least = 0, .most = kMaxSequences})
+      .translations({{"auto", "0"}});
   table
       .add<&Recipe::gradient_accumulation_steps>("gradient_accumulation_steps", "1",
                                                  "micro-batches in a step")
@@ -204,13 +208,15 @@ void add_machine_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table
       .add<&Recipe::recompute>(
-          "recompute", Recompute::none,
-          "activations that are computed again in the backward pass to save memory")
+          "recompute", Recompute::automatic,
+          "activations that are computed again in the backward pass to save memory; auto: for each "
+          "layer, what makes the fastest step that fits")
       .aliases({"gradient_checkpointing", "activation_checkpointing"})
       .translations({{"true", "layer"}, {"false", "none"}});
   table.add<&Recipe::activation_offloading>(
       "activation_offloading", "false",
-      "what recompute=layer or all_but_attention keeps waits in host memory for the backward pass");
+      "what layers of recompute=layer or all_but_attention keep waits in host memory for the "
+      "backward pass");
   table
       .add<&Recipe::offload_params>(
           "offload_params", "false",
@@ -252,6 +258,11 @@ void add_machine_keys(KeyTable& table) {
       .add<&Recipe::calibration>("calibration", "",
                                  "a file of rates that `snug bench calibrate` wrote")
       .computed("the hardware table");
+  table
+      .add<&Recipe::picture>("picture", "",
+                             "a file to write the plan to as an HTML page: memory over a step, "
+                             "channels, layers, alternatives")
+      .verbs(bit(Verb::plan));
 }
 
 void add_output_keys(KeyTable& table) {

@@ -34,7 +34,7 @@ struct Range {
 };
 
 // `from` is read as `to`: under every name of the key, or only when it is written as the alias
-// `name`.
+// `name`. An alias that has words of its own is said to take those.
 struct Translation {
   std::string_view from;
   std::string_view to;
@@ -78,6 +78,8 @@ struct RecipeKey {
 const std::vector<RecipeKey>& recipe_keys();
 // By name or alias; nullptr when unknown.
 const RecipeKey* find_recipe_key(std::string_view name);
+// Of a choice: what a user may write under this name of the key, for messages.
+std::vector<std::string_view> words_under(const RecipeKey& key, std::string_view name);
 
 // What the user wrote for a key: `name` is the key or an alias, `items` the scalar or the list.
 struct Written {
@@ -104,6 +106,9 @@ Value parse_value(const RecipeKey& key, const Written& written);
 
 // As a user would write it.
 std::string value_text(const RecipeKey& key, const Value& value);
+
+// The keys that a recipe was given alone: what a user would write for the same recipe.
+std::string given_to_yaml(const Recipe& recipe);
 
 // The keys of a verb with type, default and help, grouped, for `snug VERB --help`.
 std::string recipe_help(Verb verb);

@@ -68,6 +68,14 @@ std::string to_yaml(const Recipe& recipe, Verb verb) {
   return text;
 }
 
+std::string given_to_yaml(const Recipe& recipe) {
+  std::string text;
+  for (const RecipeKey& key : recipe_keys())
+    if (key.field.get != nullptr && recipe.is_given(key.name))
+      text += fmt::format("{}: {}\n", key.name, yaml_value(key, key.field.get(recipe)));
+  return text;
+}
+
 std::string recipe_help(Verb verb) {
   std::string text;
   std::string_view group;

@@ -52,10 +52,10 @@ std::vector<Written> take_side_words(const RecipeKey& key, Written& written) {
   }
   if (words.empty()) return {};
   if (left.empty())
-    throw base::UserError(
-        fmt::format("'{}' is '{}', which does not say {}; add one of {}", written.name,
-                    fmt::join(words, " "), key.name, fmt::join(key.choices, ", ")),
-        written.where);
+    throw base::UserError(fmt::format("'{}' is '{}', which does not say {}; add one of {}",
+                                      written.name, fmt::join(words, " "), key.name,
+                                      fmt::join(words_under(key, written.name), ", ")),
+                          written.where);
   written.is_list = left.size() > 1;
   written.items = std::move(left);
   return set;

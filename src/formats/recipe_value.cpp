@@ -33,7 +33,7 @@ std::string range_text(const Range& range) {
 }
 
 // "a whole number of 1 or more"
-std::string expectation(const RecipeKey& key) {
+std::string expectation(const RecipeKey& key, std::string_view name) {
   switch (key.field.type) {
     case ValueType::text:
       return "one text";
@@ -45,9 +45,10 @@ std::string expectation(const RecipeKey& key) {
       return "true or false";
     case ValueType::size:
       return "a size such as 80GiB, 24GB, 512MiB or a number of bytes";
-    case ValueType::choice:
-      return fmt::format("{}{}", key.choices.size() > 1 ? "one of " : "",
-                         fmt::join(key.choices, ", "));
+    case ValueType::choice: {
+      const std::vector<std::string_view> words = words_under(key, name);
+      return fmt::format("{}{}", words.size() > 1 ? "one of " : "", fmt::join(words, ", "));
+    }
     case ValueType::texts:
       return "a list of names, such as [q_proj, v_proj]";
     case ValueType::integers:
@@ -60,9 +61,9 @@ std::string expectation(const RecipeKey& key) {
   const std::string found = written.is_list
                                 ? fmt::format("the list [{}]", fmt::join(written.items, ", "))
                                 : fmt::format("'{}'", written.items.front());
-  throw base::UserError(
-      fmt::format("'{}' is {}; expected {}{}", written.name, found, expectation(key), hint),
-      written.where);
+  throw base::UserError(fmt::format("'{}' is {}; expected {}{}", written.name, found,
+                                    expectation(key, written.name), hint),
+                        written.where);
 }
 
 bool is_in(const Range& range, double value) {
@@ -118,7 +119,8 @@ void refuse_what_is_not_built(const RecipeKey& key, const Written& written) {
 int64_t parse_choice(const RecipeKey& key, const Written& written, const std::string& word) {
   const auto found = std::find(key.choices.begin(), key.choices.end(), base::lower_case(word));
   if (found != key.choices.end()) return found - key.choices.begin();
-  const auto nearest = base::nearest_name(word, key.choices);
+  const std::vector<std::string_view> words = words_under(key, written.name);
+  const auto nearest = base::nearest_name(word, words);
   fail(key, written, nearest ? fmt::format(". Did you mean {}?", *nearest) : "");
 }
 
@@ -201,6 +203,14 @@ Value parse_scalar(const RecipeKey& key, const Written& written) {
 std::string number_text(double value) { return fmt::format("{}", value); }
 
 }  // namespace
+
+std::vector<std::string_view> words_under(const RecipeKey& key, std::string_view name) {
+  std::vector<std::string_view> words;
+  for (const Translation& translation : key.translations)
+    if (!translation.name.empty() && translation.name == name && !translation.from.empty())
+      words.push_back(translation.from);
+  return words.empty() ? key.choices : words;
+}
 
 Value parse_value(const RecipeKey& key, const Written& written) {
   refuse_what_is_not_built(key, written);

@@ -47,8 +47,19 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   file_.read_at(kLengthBytes, text.data(), header_bytes);
   data_start_ = kLengthBytes + header_bytes;
   header_ = parse_safetensors_header(text, file_.size() - data_start_, path.string());
+  index_names();
+}
+
+void SafetensorsFile::index_names() {
+  by_name_.clear();
   by_name_.reserve(header_.tensors.size());
   for (size_t i = 0; i < header_.tensors.size(); ++i) by_name_.emplace(header_.tensors[i].name, i);
+}
+
+void SafetensorsFile::add_prefix(std::string_view prefix, std::string_view except) {
+  for (TensorInfo& tensor : header_.tensors)
+    if (!tensor.name.starts_with(except)) tensor.name.insert(0, prefix);
+  index_names();
 }
 
 const TensorInfo* SafetensorsFile::find(std::string_view name) const {

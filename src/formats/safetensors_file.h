@@ -21,6 +21,9 @@ class SafetensorsFile {
   // Reads and checks the header; throws UserError for a file that is missing, truncated or lies.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
+  // As TensorIndex::add_prefix.
+  void add_prefix(std::string_view prefix, std::string_view except);
+
   const std::filesystem::path& path() const { return file_.path(); }
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
   // The bytes before the data of the tensors.
@@ -38,6 +41,8 @@ class SafetensorsFile {
   void read_range(const TensorInfo& tensor, int64_t offset, int64_t bytes, void* destination) const;
 
  private:
+  void index_names();
+
   base::File file_;
   int64_t data_start_ = 0;
   SafetensorsHeader header_;

@@ -127,6 +127,12 @@ void TensorIndex::add_file(const fs::path& path) {
   }
 }
 
+void TensorIndex::add_prefix(std::string_view prefix, std::string_view except) {
+  for (SafetensorsFile& file : files_) file.add_prefix(prefix, except);
+  by_name_.clear();
+  for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].info->name, i);
+}
+
 int64_t TensorIndex::total_bytes() const {
   int64_t bytes = 0;
   for (const IndexedTensor& tensor : tensors_) bytes += tensor.info->bytes();

@@ -28,7 +28,8 @@ CachedForward::Batch CachedForward::batch_of(ProgramName program, int64_t tokens
   batch.program = program;
   batch.tokens = tokens;
   batch.ids = host(program::kTokensName);
-  batch.positions = host(program::kPositionsName);
+  if (executor.has(program, program::host_name(own_name(program, program::kPositionsName))))
+    batch.positions = host(program::kPositionsName);
   batch.slots = host(program::kSlotsName);
   batch.query_bounds = host(program::kQueryBoundsName);
   batch.key_bounds = host(program::kKeyBoundsName);
@@ -50,41 +51,40 @@ void CachedForward::clear() { std::fill(lengths_.begin(), lengths_.end(), 0); }
 void CachedForward::reset(const Batch& batch, int64_t sequences) {
   inference_.executor().await_inputs(batch.program);
   std::fill_n(batch.ids, batch.tokens, 0);
-  std::fill_n(batch.positions, batch.tokens, 0);
+  if (batch.positions != nullptr) std::fill_n(batch.positions, batch.tokens, 0);
   std::fill_n(batch.slots, batch.tokens, -1);
   std::fill_n(batch.query_bounds, 2 * sequences, 0);
   std::fill_n(batch.key_bounds, 2 * sequences, 0);
   std::fill_n(batch.output_rows, batch.outputs, 0);
 }
 
-// Puts the stretch into the batch's rows from `row` on.
-void CachedForward::append(const Batch& batch, int64_t row, const Stretch& stretch) {
-  const auto count = static_cast<int64_t>(stretch.ids.size());
-  int64_t& length = lengths_[static_cast<size_t>(stretch.sequence)];
+// Puts the tokens into the batch's rows from `row` on.
+void CachedForward::append(const Batch& batch, int64_t row, const SequencePart& part) {
+  const auto count = static_cast<int64_t>(part.ids.size());
+  int64_t& length = lengths_[static_cast<size_t>(part.sequence)];
   SNUG_CHECK(row + count <= batch.tokens, "{} tokens in a batch of {}", row + count, batch.tokens);
   SNUG_CHECK(length + count <= spec_.capacity, "sequence {} grows to {} tokens of {}",
-             stretch.sequence, length + count, spec_.capacity);
-  const int64_t first_slot = stretch.sequence * spec_.capacity;
+             part.sequence, length + count, spec_.capacity);
+  const int64_t first_slot = part.sequence * spec_.capacity;
   for (int64_t i = 0; i < count; ++i) {
-    batch.ids[row + i] = stretch.ids[static_cast<size_t>(i)];
-    batch.positions[row + i] = static_cast<int32_t>(length + i);
+    batch.ids[row + i] = part.ids[static_cast<size_t>(i)];
+    if (batch.positions != nullptr) batch.positions[row + i] = static_cast<int32_t>(length + i);
     batch.slots[row + i] = static_cast<int32_t>(first_slot + length + i);
   }
   length += count;
-  batch.query_bounds[2 * stretch.sequence] = static_cast<int32_t>(row);
-  batch.query_bounds[2 * stretch.sequence + 1] = static_cast<int32_t>(row + count);
-  batch.key_bounds[2 * stretch.sequence] = static_cast<int32_t>(first_slot);
-  batch.key_bounds[2 * stretch.sequence + 1] = static_cast<int32_t>(first_slot + length);
-  if (!spec_.all_logits)
-    batch.output_rows[stretch.sequence] = static_cast<int32_t>(row + count - 1);
+  batch.query_bounds[2 * part.sequence] = static_cast<int32_t>(row);
+  batch.query_bounds[2 * part.sequence + 1] = static_cast<int32_t>(row + count);
+  batch.key_bounds[2 * part.sequence] = static_cast<int32_t>(first_slot);
+  batch.key_bounds[2 * part.sequence + 1] = static_cast<int32_t>(first_slot + length);
+  if (!spec_.all_logits) batch.output_rows[part.sequence] = static_cast<int32_t>(row + count - 1);
 }
 
-void CachedForward::prefill(std::span<const Stretch> stretches) {
+void CachedForward::prefill(std::span<const SequencePart> parts) {
   reset(prefill_, spec_.sequences);
   int64_t row = 0;
-  for (const Stretch& stretch : stretches) {
-    append(prefill_, row, stretch);
-    row += static_cast<int64_t>(stretch.ids.size());
+  for (const SequencePart& part : parts) {
+    append(prefill_, row, part);
+    row += static_cast<int64_t>(part.ids.size());
   }
   if (spec_.all_logits)
     for (int64_t i = 0; i < row; ++i) prefill_.output_rows[i] = static_cast<int32_t>(i);

@@ -1,4 +1,4 @@
-// The forward pass over sequences that grow: a prefill appends stretches of tokens, a decode one
+// The forward pass over sequences that grow: a prefill appends any number of tokens, a decode one
 // token to each sequence. Sequence s owns rows [s * capacity, (s + 1) * capacity) of every layer's
 // key and value caches; which of them hold tokens is data, so every run is the same program.
 // One thread.
@@ -15,7 +15,7 @@
 namespace snug::generate {
 
 // Tokens that are appended to one sequence.
-struct Stretch {
+struct SequencePart {
   int64_t sequence = 0;
   std::span<const int32_t> ids;
 };
@@ -31,10 +31,10 @@ class CachedForward {
   // Forgets the tokens of every sequence.
   void clear();
 
-  // Appends stretches of different sequences, in rising order of sequence, of prefill_tokens() in
+  // Appends tokens to different sequences, in rising order of sequence, of prefill_tokens() in
   // all at most. Afterwards logits row s is that of the last token appended to sequence s, or, with
-  // all_logits, row t that of the t-th token of all stretches.
-  void prefill(std::span<const Stretch> stretches);
+  // all_logits, row t that of the t-th token of all.
+  void prefill(std::span<const SequencePart> parts);
 
   // Appends ids[s] to sequence s, or nothing where it is kIdle. Afterwards logits row s is that of
   // the token appended to sequence s.
@@ -66,7 +66,7 @@ class CachedForward {
   };
   Batch batch_of(program::ProgramName program, int64_t tokens) const;
   void reset(const Batch& batch, int64_t sequences);
-  void append(const Batch& batch, int64_t row, const Stretch& stretch);
+  void append(const Batch& batch, int64_t row, const SequencePart& part);
   void run(const Batch& batch);
 
   Inference& inference_;

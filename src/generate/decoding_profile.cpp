@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
@@ -97,8 +98,8 @@ class Profile {
     for (size_t first = 0; first < prompt.size();) {
       const size_t count =
           std::min(prompt.size() - first, static_cast<size_t>(forward.prefill_tokens()));
-      const Stretch stretch{0, std::span(prompt).subspan(first, count)};
-      forward.prefill({&stretch, 1});
+      const SequencePart part{0, std::span(prompt).subspan(first, count)};
+      forward.prefill({&part, 1});
       first += count;
     }
     runtime::Executor& executor = inference_.executor();
@@ -142,23 +143,23 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
                         std::min(kProfiledTokens, options.max_new_tokens - 1));
   const plan::TokenWork work = profile.work();
   if (json) {
-    fmt::print("{}\n",
-               nlohmann::json{{"libraries", inference.executor().backend().library_versions()},
-                              {"prompt_tokens", prompt_tokens},
-                              {"new_tokens", rate.new_tokens},
-                              {"prefill_seconds", rate.times.prefill_seconds},
-                              {"decode_seconds", rate.times.decode_seconds},
-                              {"tokens_per_second", rate.tokens_per_second()},
-                              {"planned_basis", profile.basis()},
-                              {"launches", work.launches},
-                              {"layer_launches", work.layer_launches},
-                              {"token_bytes", work.bytes},
-                              {"device", {{"peak_bytes", inference.device_bytes()}}},
-                              {"operations", plan::json_of(profile.lines())}}
-                   .dump(2));
+    base::print("{}\n",
+                nlohmann::json{{"libraries", inference.executor().backend().library_versions()},
+                               {"prompt_tokens", prompt_tokens},
+                               {"new_tokens", rate.new_tokens},
+                               {"prefill_seconds", rate.times.prefill_seconds},
+                               {"decode_seconds", rate.times.decode_seconds},
+                               {"tokens_per_second", rate.tokens_per_second()},
+                               {"planned_basis", profile.basis()},
+                               {"launches", work.launches},
+                               {"layer_launches", work.layer_launches},
+                               {"token_bytes", work.bytes},
+                               {"device", {{"peak_bytes", inference.device_bytes()}}},
+                               {"operations", plan::json_of(profile.lines())}}
+                    .dump(2));
     return 0;
   }
-  fmt::print(
+  base::print(
       "{}a token takes {:.3f} ms ({:.1f} tokens/s), the prompt of {} {:.3f} ms; planned by {} "
       "rates\na token is {:.0f} launches, {:.1f} in a layer, and {:.0f} bytes\n",
       plan::text_of(profile.lines()), 1e3 / rate.tokens_per_second(), rate.tokens_per_second(),

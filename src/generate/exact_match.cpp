@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
@@ -94,19 +95,19 @@ void print_json(const Examination& examination) {
                                  {"seconds", examination.seconds},
                                  {"device", {{"peak_bytes", examination.device_bytes}}},
                                  {"answers", answers}};
-  fmt::print("{}\n", result.dump());
+  base::print("{}\n", result.dump());
 }
 
 void print_text(const Examination& examination) {
   for (size_t i = 0; i < std::min(kShownAnswers, examination.answers.size()); ++i) {
     const Answer& answer = examination.answers[i];
-    fmt::print("  {}\n    answer   {}{}\n", examination.questions[i].shown, trimmed(answer.text),
-               answer.correct ? "  (correct)" : "");
+    base::print("  {}\n    answer   {}{}\n", examination.questions[i].shown, trimmed(answer.text),
+                answer.correct ? "  (correct)" : "");
     if (!answer.correct)
-      fmt::print("    expected {}\n", trimmed(examination.questions[i].expected));
+      base::print("    expected {}\n", trimmed(examination.questions[i].expected));
   }
-  fmt::print("exact match: {} of {} ({:.1f} %), {:.1f} s\n", examination.correct(),
-             examination.answers.size(), 100 * examination.share(), examination.seconds);
+  base::print("exact match: {} of {} ({:.1f} %), {:.1f} s\n", examination.correct(),
+              examination.answers.size(), 100 * examination.share(), examination.seconds);
 }
 
 }  // namespace

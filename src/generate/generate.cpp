@@ -91,7 +91,7 @@ class Session {
   void print_text(Generator& generator, const std::vector<Ids>& prompts,
                   const GenerationOptions& options) {
     if (!tokenizer_) {
-      fmt::print("{}\n", fmt::join(generator.run(prompts, options).front().ids, " "));
+      base::print("{}\n", fmt::join(generator.run(prompts, options).front().ids, " "));
       return;
     }
     Printer printer(*tokenizer_, prompt_);
@@ -113,7 +113,7 @@ class Session {
         {"decode_seconds", times.decode_seconds},
         {"device", {{"peak_bytes", inference.device_bytes()}}}};
     if (tokenizer_) result["text"] = answer_text(*tokenizer_, prompt_, generation.ids);
-    fmt::print("{}\n", result.dump());
+    base::print("{}\n", result.dump());
   }
 
   const formats::Recipe& recipe_;

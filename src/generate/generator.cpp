@@ -104,20 +104,20 @@ void Generator::prefill(Group& group) {
   size_t prompt = 0;
   size_t done = 0;  // tokens of that prompt
   while (prompt < group.prompts.size()) {
-    std::vector<Stretch> stretches;
+    std::vector<SequencePart> parts;
     std::vector<int64_t> complete;
     auto room = static_cast<size_t>(forward_.prefill_tokens());
     while (room > 0 && prompt < group.prompts.size()) {
       const std::span<const int32_t> ids = group.prompts[prompt];
       const size_t count = std::min(room, ids.size() - done);
-      stretches.push_back({static_cast<int64_t>(prompt), ids.subspan(done, count)});
+      parts.push_back({static_cast<int64_t>(prompt), ids.subspan(done, count)});
       room -= count;
       done += count;
       if (done < ids.size()) break;
       complete.push_back(static_cast<int64_t>(prompt++));
       done = 0;
     }
-    forward_.prefill(stretches);
+    forward_.prefill(parts);
     for (const int64_t sequence : complete) take_token(group, sequence);
   }
 }

@@ -27,7 +27,10 @@ class Inference {
   const plan::InferenceSpec& spec() const { return plan_.spec; }
   runtime::Executor& executor() { return executor_; }
   // As the system counts them.
-  int64_t device_bytes() const { return backends::allocated_arena_bytes(program::Space::device); }
+  // 0: not measured.
+  int64_t device_bytes() const {
+    return backends::allocated_arena_bytes(program::Space::device).value_or(0);
+  }
 
  private:
   void load(const formats::Recipe& recipe);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/safetensors_writer.h"
@@ -51,12 +52,12 @@ void print(const std::vector<int32_t>& ids, const std::vector<double>& logprobs,
                                    {"logprobs", logprobs},
                                    {"loss", mean_loss(logprobs)},
                                    {"device", {{"peak_bytes", inference.device_bytes()}}}};
-    fmt::print("{}\n", result.dump());
+    base::print("{}\n", result.dump());
     return;
   }
   for (size_t i = 0; i < logprobs.size(); ++i)
-    fmt::print("{:>8} {:>8} {:.6f}\n", i + 1, ids[i + 1], logprobs[i]);
-  fmt::print("loss {:.6f} over {} tokens\n", mean_loss(logprobs), logprobs.size());
+    base::print("{:>8} {:>8} {:.6f}\n", i + 1, ids[i + 1], logprobs[i]);
+  base::print("loss {:.6f} over {} tokens\n", mean_loss(logprobs), logprobs.size());
 }
 
 // A file that is there is not written over: it may be anything, a model's weights among it.
@@ -93,9 +94,9 @@ std::vector<double> log_probabilities(
   const auto chunk = static_cast<size_t>(forward.prefill_tokens());
   std::vector<double> result;
   for (size_t first = 0; first < ids.size(); first += chunk) {
-    const Stretch stretch{0, ids.subspan(first, std::min(chunk, ids.size() - first))};
-    forward.prefill({&stretch, 1});
-    for (size_t i = 0; i < stretch.ids.size(); ++i) {
+    const SequencePart part{0, ids.subspan(first, std::min(chunk, ids.size() - first))};
+    forward.prefill({&part, 1});
+    for (size_t i = 0; i < part.ids.size(); ++i) {
       const std::span<const float> logits = forward.logits(static_cast<int64_t>(i));
       if (on_logits) on_logits(logits);
       if (const size_t next = first + i + 1; next < ids.size())

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
+#include <stdexcept>
 #include <string_view>
-#include <unordered_set>
 
 #include "base/error.h"
+#include "base/last_part.h"
+#include "formats/module_pattern.h"
 #include "program/inputs.h"
 
 namespace snug::methods {
@@ -30,44 +33,84 @@ std::string module_of(const Program& program, const Operation& operation) {
   return weight.name.substr(0, weight.name.size() - kWeightSuffix.size());
 }
 
-std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+// An entry of target_modules: the last parts of names, or a regular expression over whole ones.
+class Target {
+ public:
+  explicit Target(const std::string& written) : written_(written) {
+    if (formats::is_module_pattern(written)) checked([&] { pattern_.emplace(written); });
+  }
 
-bool matches(const std::string& module, const std::vector<std::string>& targets) {
-  return std::any_of(targets.begin(), targets.end(), [&](const std::string& target) {
-    return target == "all-linear" || module == target || module.ends_with("." + target);
-  });
+  const std::string& written() const { return written_; }
+
+  bool selects(const std::string& module) const {
+    if (!pattern_)
+      return written_ == "all-linear" || module == written_ || module.ends_with("." + written_);
+    bool is_match = false;
+    checked([&] { is_match = pattern_->matches(module); });
+    return is_match;
+  }
+
+ private:
+  template <typename Call>
+  static void checked(const Call& call) {
+    try {
+      call();
+    } catch (const std::invalid_argument& error) {
+      base::throw_user_error("target_modules: {}", error.what());
+    }
+  }
+
+  std::string written_;
+  std::optional<formats::ModulePattern> pattern_;
+};
+
+using Targets = std::vector<Target>;
+
+bool selects(const Targets& targets, const std::string& module) {
+  return std::any_of(targets.begin(), targets.end(),
+                     [&](const Target& target) { return target.selects(module); });
 }
 
-void check_targets(const Program& forward, const std::vector<std::string>& targets) {
+// Throws UserError for an entry that selects no linear.
+Targets read_targets(const Program& forward, const std::vector<std::string>& written) {
   std::set<std::string> known;
   std::vector<std::string> modules;
   for (const Operation& operation : forward.operations)
     if (auto module = module_of(forward, operation); !module.empty()) {
-      known.insert(last_part(module));
+      known.insert(base::last_part(module));
       modules.push_back(std::move(module));
     }
-  for (const std::string& target : targets) {
-    const std::vector<std::string> one{target};
-    const bool found = std::any_of(modules.begin(), modules.end(),
-                                   [&](const std::string& module) { return matches(module, one); });
+  Targets targets;
+  for (const std::string& one : written) {
+    const Target& target = targets.emplace_back(one);
+    const bool found = std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
+      return target.selects(module);
+    });
     if (!found)
       base::throw_user_error(
-          "target_modules: \"{}\" matches no linear of this model; it has {}, or use all-linear",
-          target, fmt::join(known, ", "));
+          "target_modules: \"{}\" matches no linear of this model; it has {}, or use all-linear{}",
+          one, fmt::join(known, ", "),
+          formats::is_module_pattern(one)
+              ? ". A regular expression matches whole names, such as " + modules.front()
+              : "");
   }
+  return targets;
 }
 
 class LoraRewrite {
  public:
   LoraRewrite(const Program& forward, const LoraOptions& options)
-      : forward_(forward), options_(options), result_(forward) {
+      : forward_(forward),
+        options_(options),
+        targets_(read_targets(forward, options.target_modules)),
+        result_(forward) {
     result_.operations.clear();
   }
 
   Program run() {
     for (const Operation& operation : forward_.operations) {
       const std::string module = module_of(forward_, operation);
-      if (!module.empty() && matches(module, options_.target_modules))
+      if (!module.empty() && selects(targets_, module))
         adapt(operation, module);
       else
         result_.operations.push_back(operation);
@@ -123,14 +166,15 @@ class LoraRewrite {
     const TensorId x = id_of(linear, Matmul::kA);
     const Tensor weight = forward_.tensor(id_of(linear, Matmul::kB));
     const Tensor output = forward_.tensor(id_of(linear, Matmul::kC));
+    const bool is_transposed = !std::get<Matmul>(linear.attributes).transpose_b;
+    const int64_t out = weight.shape[is_transposed ? 1 : 0];
+    const int64_t in = weight.shape[is_transposed ? 0 : 1];
     const int64_t r = options_.r;
-    const TensorId a =
-        add(lora_a_name(module), {r, weight.shape[1]}, weight, Role::adapter, Lifetime::run);
-    const TensorId b =
-        add(lora_b_name(module), {weight.shape[0], r}, weight, Role::adapter, Lifetime::run);
-    const TensorId base = activation(output, "base", weight.shape[0]);
+    const TensorId a = add(lora_a_name(module), {r, in}, weight, Role::adapter, Lifetime::run);
+    const TensorId b = add(lora_b_name(module), {out, r}, weight, Role::adapter, Lifetime::run);
+    const TensorId base = activation(output, "base", out);
     const TensorId hidden = activation(output, "hidden", r);
-    const TensorId delta = activation(output, "delta", weight.shape[0]);
+    const TensorId delta = activation(output, "delta", out);
     emit(linear, linear.attributes, linear.reads, base);
     emit(linear, Matmul{.transpose_b = true}, {dropped(linear, output, x, next_site_++), a},
          hidden);
@@ -141,6 +185,7 @@ class LoraRewrite {
 
   const Program& forward_;
   const LoraOptions& options_;
+  const Targets targets_;
   Program result_;
   int32_t next_site_ = 0;
 };
@@ -163,17 +208,15 @@ double lora_scale(const LoraOptions& options) {
 
 std::vector<std::string> lora_modules(const Program& forward,
                                       const std::vector<std::string>& target_modules) {
-  check_targets(forward, target_modules);
+  const Targets targets = read_targets(forward, target_modules);
   std::vector<std::string> modules;
   for (const Operation& operation : forward.operations)
-    if (auto module = module_of(forward, operation);
-        !module.empty() && matches(module, target_modules))
+    if (auto module = module_of(forward, operation); !module.empty() && selects(targets, module))
       modules.push_back(std::move(module));
   return modules;
 }
 
 Program lora(const Program& forward, const LoraOptions& options) {
-  check_targets(forward, options.target_modules);
   return LoraRewrite(forward, options).run();
 }
 

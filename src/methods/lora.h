@@ -7,8 +7,8 @@
 //            y.delta  = matmul(y.hidden, B) {transpose_b, alpha = scale}
 //            y        = add(y.base, y.delta)
 //
-// A (r, in) and B (out, r) are tensors of role adapter named MODULE.lora_A.weight,
-// MODULE.lora_B.weight.
+// W is (out, in), or (in, out) where the product reads it without transpose_b. A (r, in) and B
+// (out, r) are tensors of role adapter named MODULE.lora_A.weight, MODULE.lora_B.weight.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct LoraOptions {
   double alpha = 32.0;
   double dropout = 0.0;
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
-  // Last parts of module names ("q_proj"), or {"all-linear"}: every linear of every layer.
+  // Last parts of names ("q_proj"), expressions over whole ones, or {"all-linear"}: every linear.
   std::vector<std::string> target_modules{"all-linear"};
   int64_t row_tokens = 1;  // tokens per row: part of dropout's random key
   int64_t seed = 0;

@@ -1,4 +1,5 @@
-// The shape of a model: what config.json says, in one struct that every family fills.
+// The shape of a model: what config.json says, in one struct that every family fills. Which network
+// that makes is for the family to say (models/families.h).
 #pragma once
 
 #include <cstdint>
@@ -8,37 +9,21 @@
 #include <string_view>
 #include <vector>
 
+#include "models/rope_config.h"
+
 namespace snug::models {
-
-enum class RopeScaling : uint8_t {
-  none,
-  linear,    // every frequency divided by `factor` (Code Llama's and Llama 2's long forms)
-  llama3,    // low frequencies divided, high ones kept, smooth in between (Llama 3.1, 3.2)
-  longrope,  // each frequency divided by a factor of its own (Phi-3's 128k form)
-};
-
-struct RopeConfig {
-  double theta = 10000.0;
-  RopeScaling scaling = RopeScaling::none;
-  double factor = 1.0;
-  double low_freq_factor = 1.0;
-  double high_freq_factor = 4.0;
-  int64_t original_max_position = 8192;
-  // longrope: head_dim / 2 divisors each. The long ones hold for a job whose sequences may be
-  // longer than original_max_position, the short ones for every other.
-  std::vector<double> short_factors;
-  std::vector<double> long_factors;
-  double attention_factor = 1.0;  // of the rotary table: scores grow by its square
-
-  bool uses_long_factors(int64_t sequence_tokens) const {
-    return scaling == RopeScaling::longrope && sequence_tokens > original_max_position;
-  }
-};
 
 // How a folder stores the linears of its layers when it does so in 4 bits (docs/nf4.md).
 struct StoredNf4 {
   bool double_quant = false;
   std::vector<std::string> kept;  // weights of linears that lie there in 16 or 32 bits
+};
+
+// How a model knows the order of tokens.
+enum class Positions : uint8_t {
+  rotary,   // queries and keys are rotated
+  learned,  // a table's rows are added to the embeddings, so there are no positions beyond it
+  alibi,    // scores fall with the distance of the key
 };
 
 struct ModelConfig {
@@ -52,20 +37,30 @@ struct ModelConfig {
   int64_t vocab_size = 0;
   int64_t max_position = 0;
   float norm_epsilon = 1e-6F;
+  Positions positions = Positions::rotary;
   RopeConfig rope;
-  bool qkv_bias = false;
-  bool output_bias = false;  // of o_proj
+  std::optional<RopeConfig> local_rope;  // of layers with a window, where theirs differs
+  double partial_rotary_factor = 1.0;  // of a head's elements, from the first on, that are rotated
+  bool attention_bias = false;         // attention_bias and mlp_bias: as config.json says
   bool mlp_bias = false;
-  bool qk_norm = false;  // an RMS norm of each query and key head, before rotation
-  // One tensor for q, k and v (qkv_proj) and one for gate and up (gate_up_proj).
-  bool fused_projections = false;
   // Of each layer: a query sees this many keys, itself included; 0: all before it. Empty: all 0.
   std::vector<int64_t> windows;
+  bool parallel_residual = false;  // blocks of a layer stand side by side, where a family has both
+  int64_t parallel_norms = 1;      // and read so many norms, where a family has one or two
+  bool gelu_tanh = false;          // gelu in its tanh form, likewise
+  double query_scalar = 0;         // query_pre_attn_scalar
+  float attention_softcap = 0.0F;  // 0: no cap
+  float logit_softcap = 0.0F;
   bool tied_embeddings = false;
+  double dropout = 0;  // the most that config.json asks for in training, which snug does not do
   float initializer_range = 0.02F;
   std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits
   int64_t file_width = 2;  // bytes of a weight in its files that is not stored so, as it says
 
+  int64_t rotary_width() const {
+    if (positions != Positions::rotary) return 0;
+    return static_cast<int64_t>(static_cast<double>(head_dim) * partial_rotary_factor);
+  }
   int64_t window_of(int64_t layer) const {
     return windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
   }

@@ -1,6 +1,7 @@
 // What the families' files share: keys of config.json that mean the same in all, read and written.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 #include <vector>
@@ -10,12 +11,34 @@
 
 namespace snug::models {
 
+// What families call the sizes that all of them have.
+struct SizeKeys {
+  std::string_view hidden = "hidden_size";
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view intermediate = "intermediate_size";
+  std::string_view max_position = "max_position_embeddings";
+};
+
 // What a key means that is absent; transformers' configuration classes differ in it.
 struct Defaults {
-  int64_t kv_heads = 0;  // 0: as many as heads
-  int64_t head_dim = 0;  // 0: hidden_size / heads
+  SizeKeys keys{};
+  int64_t kv_heads = 0;             // 0: as many as heads
+  int64_t head_dim = 0;             // 0: hidden_size / heads
+  int64_t intermediate_factor = 0;  // of hidden_size; 0: there must be a size
   int64_t max_position = 2048;
   double norm_epsilon = 1e-6;
+  bool tied_embeddings = false;
+  Positions positions = Positions::rotary;
+  std::string_view norm_epsilon_key = "rms_norm_eps";
+  // The activations that the family has, by the names of config.json; the first where none is
+  // given. Empty: its files do not say.
+  std::string_view activation_key = "hidden_act";
+  std::vector<std::string_view> activations{"silu"};
+  // The keys of dropout that published files of the family set, and their value where one is
+  // absent. Other keys of dropout must be 0.
+  std::vector<std::string_view> dropout_keys{};
+  double dropout = 0;
 };
 
 // The shape, norm, embedding and initializer keys. Throws UserError for a missing or impossible
@@ -23,11 +46,34 @@ struct Defaults {
 // windows and what is a family's own are the family's to read.
 ModelConfig parse_shape(const base::JsonObject& json, const Defaults& defaults);
 
+// The first of these keys that the file has; the first of all where it has none.
+std::string_view key_present(const base::JsonObject& json,
+                             std::initializer_list<std::string_view> keys);
+
+// The double whose decimal form is the shortest that gives this float: 1e-05, not 9.99999975e-06.
+double as_written(float value);
+
+// Grouped heads, and heads of another width than hidden_size / heads, of a family without them.
+void require_plain_heads(const base::JsonObject& json, const ModelConfig& config);
+
+// use_bidirectional_attention, which is not built.
+void refuse_bidirectional(const base::JsonObject& json);
+
 // The same keys, written.
 nlohmann::json describe_shape(const ModelConfig& config);
+// The value of a key under another one.
+void rename_key(nlohmann::json& json, const char* from, const char* to);
 
 // sliding_window: 0 (everything is seen) where it is null, `absent` where there is no such key.
 int64_t parse_window(const base::JsonObject& json, int64_t absent);
+// One window in every layer; 0: none in any.
+void set_window(ModelConfig& config, int64_t window);
+void describe_window(const ModelConfig& config, nlohmann::json& json);
+
+// layer_types: "sliding_attention" with this window, or "full_attention", for each layer.
+std::vector<int64_t> parse_layer_types(const base::JsonObject& json, int64_t num_layers,
+                                       int64_t window);
+void describe_layer_types(const ModelConfig& config, nlohmann::json& json);
 
 // Qwen's form of sliding windows, a layer each: use_sliding_window, max_window_layers, layer_types.
 std::vector<int64_t> parse_layer_windows(const base::JsonObject& json, int64_t num_layers);

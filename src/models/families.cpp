@@ -12,9 +12,19 @@
 namespace snug::models {
 namespace {
 
-constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2, &kQwen3, &kPhi3};
+constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2,  &kQwen3,  &kPhi3,
+                               &kOlmo2, &kGemma,   &kGemma2, &kGemma3, &kStablelm,
+                               &kPhi,   &kGptNeox, &kGpt2,   &kBloom,  &kFalcon};
+
+const Family& family_of(const ModelConfig& config) {
+  const Family* family = find_family(config.model_type);
+  SNUG_CHECK(family != nullptr, "no family \"{}\"", config.model_type);
+  return *family;
+}
 
 }  // namespace
+
+std::span<const Family* const> families() { return kFamilies; }
 
 const Family* find_family(std::string_view model_type) {
   for (const Family* family : kFamilies)
@@ -29,13 +39,14 @@ std::string family_names() {
   return names;
 }
 
+Stack stack_of(const ModelConfig& config) { return family_of(config).stack(config); }
+
 nlohmann::json describe(const ModelConfig& config) {
-  const Family* family = find_family(config.model_type);
-  SNUG_CHECK(family != nullptr, "no family \"{}\"", config.model_type);
+  const Family& family = family_of(config);
   nlohmann::json json = describe_shape(config);
-  json["architectures"] = {family->architecture};
-  describe_rope(config.rope, json);
-  family->describe(config, json);
+  json["architectures"] = {family.architecture};
+  if (config.positions == Positions::rotary) describe_rope(config.rope, json);
+  family.describe(config, json);
   return json;
 }
 

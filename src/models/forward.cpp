@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
+#include "models/forward_builder.h"
 #include "models/rope.h"
 #include "models/weights.h"
-#include "program/builder.h"
 #include "program/tensor_names.h"
 
 namespace snug::models {
@@ -15,187 +16,165 @@ namespace {
 
 using namespace program;  // NOLINT: this file speaks the program's words throughout
 
-class Forward {
+// A constant of the network in the type of the computation, which is how transformers has it.
+float rounded(float value, DType type) {
+  if (type == DType::bf16) return base::to_float(base::to_bfloat16(value));
+  if (type == DType::f16) return base::to_float(base::to_float16(value));
+  return value;
+}
+
+class Forward : ForwardBuilder {
  public:
-  Forward(const ModelConfig& config, const ForwardOptions& options)
-      : config_(config), options_(options), builder_(options.program) {}
+  Forward(const Stack& stack, const ForwardOptions& options) : ForwardBuilder(stack, options) {}
 
   Program build() {
     declare_inputs();
     declare_weights();
+    make_rotary_tables();
     TensorId hidden = embed();
-    for (int64_t layer = 0; layer < config_.num_layers; ++layer) {
-      layer_ = layer;
-      builder_.set_layer(static_cast<int32_t>(layer));
-      hidden = add_mlp(add_attention(hidden));
+    for (layer_ = 0; layer_ < layers(); ++layer_) {
+      builder_.set_layer(static_cast<int32_t>(layer_));
+      hidden = add_branches(hidden);
     }
     builder_.set_layer(-1);
-    head(norm(hidden, kFinalNormWeight, "final.norm"));
+    head(norm(hidden, stack_.final_norm, "final.norm"));
     return builder_.take();
   }
 
  private:
-  TensorId declare(std::string name, const Shape& shape, DType dtype, Role role, Lifetime lifetime,
-                   int32_t layer = -1) {
-    Tensor tensor;
-    tensor.name = std::move(name);
-    tensor.shape = shape;
-    tensor.dtype = dtype;
-    tensor.role = role;
-    tensor.lifetime = lifetime;
-    tensor.layer = layer;
-    return builder_.add(std::move(tensor));
-  }
-
-  std::string input_name(std::string_view name) const {
-    return options_.own_inputs ? own_name(options_.program, name) : std::string(name);
-  }
-
-  TensorId batch(std::string_view name, const Shape& shape) {
-    return declare(input_name(name), shape, DType::i32, Role::batch, Lifetime::step);
-  }
-
   void declare_inputs() {
     tokens_ = batch(kTokensName, {options_.tokens});
-    positions_ = batch(kPositionsName, {options_.tokens});
+    const bool rotates = reads_rotary(stack_, false) || reads_rotary(stack_, true);
+    if (rotates || !stack_.positions.empty()) positions_ = batch(kPositionsName, {options_.tokens});
     query_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
     key_bounds_ = query_bounds_;
     if (options_.cache_capacity > 0) {
       key_bounds_ = batch(kKeyBoundsName, {options_.segments, 2});
       slots_ = batch(kSlotsName, {options_.tokens});
     }
-    frequencies_ = declare(frequencies_name(config_, options_.sequence_tokens),
-                           {config_.head_dim / 2}, DType::f32, Role::scalar, Lifetime::run);
+    if (reads_rotary(stack_, false))
+      frequencies_ = declare_frequencies(frequencies_name(stack_.rotary, options_.sequence_tokens),
+                                         stack_.rotary);
+    if (reads_rotary(stack_, true))
+      local_frequencies_ = declare_frequencies(local_frequencies_name(), *stack_.local_rotary);
   }
 
-  void declare_weights() {
-    for (const Weight& weight : weights_of(config_))
-      declare(weight.name, weight.shape, options_.compute, Role::weight, Lifetime::run,
-              weight.layer);
-    for (size_t i = 0; i < builder_.program().tensors.size(); ++i)
-      weights_[builder_.program().tensors[i].name] = static_cast<TensorId>(i);
+  TensorId declare_frequencies(std::string name, const Rotary& rotary) {
+    return declare(std::move(name), {rotary.width / 2}, DType::f32, Role::scalar, Lifetime::run);
   }
 
-  TensorId weight(const std::string& name) const {
-    const auto found = weights_.find(name);
-    SNUG_CHECK(found != weights_.end(), "no weight {}", name);
-    return found->second;
+  TensorId rotary_table(const char* name, const Rotary& rotary, TensorId frequencies) {
+    const TensorId table = builder_.activation(name, {options_.tokens, rotary.width}, DType::f32);
+    const auto factor = static_cast<float>(rotary.rope.attention_factor);
+    builder_.emit(RotaryTable{.factor = factor}, {positions_, frequencies}, {table});
+    return table;
   }
 
-  int64_t columns(TensorId id) const { return builder_.program().tensor(id).shape.columns(); }
-
-  TensorId activation(const char* name, int64_t width) {
-    const std::string full =
-        builder_.layer() < 0 ? std::string(name) : fmt::format("layers.{}.{}", layer_, name);
-    return builder_.activation(full, {options_.tokens, width}, options_.compute);
+  void make_rotary_tables() {
+    if (frequencies_ != kNone) rotary_ = rotary_table("rotary_table", stack_.rotary, frequencies_);
+    if (local_frequencies_ != kNone)
+      local_rotary_ = rotary_table("rotary_table.local", *stack_.local_rotary, local_frequencies_);
   }
 
-  // The residual stream entering layer `index`; it belongs to the layer that reads it.
-  TensorId residual_stream(int64_t index) {
-    const int32_t current = builder_.layer();
-    const bool last = index == config_.num_layers;
-    builder_.set_layer(last ? -1 : static_cast<int32_t>(index));
-    const TensorId id =
-        builder_.activation(last ? "final.input" : fmt::format("layers.{}.input", index),
-                            {options_.tokens, config_.hidden_size}, options_.compute);
-    builder_.set_layer(current);
-    return id;
-  }
-
+  // Rows of the embedding, scaled, moved by their positions and normed where the stack says so. The
+  // last of these makes the residual stream.
   TensorId embed() {
-    rotary_ = builder_.activation("rotary_table", {options_.tokens, config_.head_dim}, DType::f32);
-    const auto factor = static_cast<float>(config_.rope.attention_factor);
-    builder_.emit(RotaryTable{.factor = factor}, {positions_, frequencies_}, {rotary_});
-    const TensorId hidden = residual_stream(0);
-    builder_.emit(Embedding{}, {weight(kEmbeddingWeight), tokens_}, {hidden});
+    const auto scale = static_cast<float>(stack_.embedding_scale);
+    const bool has_positions = !stack_.positions.empty();
+    int steps = (scale != 1.0F) + has_positions + stack_.embedding_norm.has_value();
+    const auto result = [&](const char* name) {
+      return steps-- == 0 ? residual_stream(0) : activation(name, stack_.hidden_size);
+    };
+    TensorId hidden = result("embedded");
+    builder_.emit(Embedding{}, {weight(embedding_weight(stack_)), tokens_}, {hidden});
+    if (scale != 1.0F) {
+      const TensorId scaled = result("embedded.scaled");
+      builder_.emit(Scale{.factor = rounded(scale, options_.compute)}, {hidden}, {scaled});
+      hidden = scaled;
+    }
+    if (has_positions) {
+      const TensorId rows = activation("position_rows", stack_.hidden_size);
+      builder_.emit(Embedding{}, {weight(weight_name(stack_.positions)), positions_}, {rows});
+      const TensorId sum = result("embedded.placed");
+      builder_.emit(Add{}, {hidden, rows}, {sum});
+      hidden = sum;
+    }
+    if (stack_.embedding_norm) {
+      const TensorId normed = result("embedded.normed");
+      emit_norm(hidden, *stack_.embedding_norm, normed);
+      hidden = normed;
+    }
     return hidden;
   }
 
-  TensorId norm(TensorId x, const std::string& weight_name, const char* name) {
+  // `rotated_heads` 0: all that x has. x itself where the block rotates nothing.
+  TensorId rope(TensorId x, const AttentionBlock& attention, const char* name,
+                int64_t rotated_heads = 0) {
+    if (!attention.rotated) return x;
     const TensorId y = activation(name, columns(x));
-    builder_.emit(RmsNorm{config_.norm_epsilon}, {x, weight(weight_name)}, {y});
+    const bool local = attention.local_rotary;
+    const int64_t width = local ? stack_.local_rotary->width : stack_.rotary.width;
+    builder_.emit(Rope{.head_dim = attention.head_dim,
+                       .rotated_heads = rotated_heads,
+                       .rotary_dim = width == attention.head_dim ? 0 : width},
+                  {x, local ? local_rotary_ : rotary_}, {y});
     return y;
   }
 
-  // y = x W^T (+ bias), x (tokens, in), W (out, in) -> y (tokens, out)
-  TensorId linear(TensorId x, const char* module, const char* name, bool bias) {
-    const TensorId w = weight(layer_weight(layer_, module));
-    const int64_t out = builder_.program().tensor(w).shape[0];
-    const std::string product = bias ? fmt::format("{}.product", name) : std::string(name);
-    TensorId y = activation(product.c_str(), out);
-    builder_.emit(Matmul{.transpose_b = true}, {x, w}, {y});
-    if (!bias) return y;
-    const TensorId sum = activation(name, out);
-    builder_.emit(AddBias{}, {y, weight(layer_bias(layer_, module))}, {sum});
-    return sum;
-  }
-
-  // `turned_heads` 0: all that x has.
-  TensorId rope(TensorId x, const char* name, int64_t turned_heads = 0) {
-    const TensorId y = activation(name, columns(x));
-    builder_.emit(Rope{.head_dim = config_.head_dim, .turned_heads = turned_heads}, {x, rotary_},
-                  {y});
-    return y;
-  }
-
-  TensorId view(TensorId base, const char* name, const Shape& shape, const View& of) {
-    Tensor tensor = builder_.program().tensor(base);
-    tensor.name = fmt::format("layers.{}.{}", layer_, name);
-    tensor.shape = shape;
-    tensor.view = of;
-    tensor.view.base = base;
-    return builder_.add(std::move(tensor));
-  }
-
-  // Columns [offset, offset + width) of a (tokens, columns) activation.
-  TensorId columns_of(TensorId base, const char* name, int64_t offset, int64_t width) {
-    return view(base, name, {options_.tokens, width},
-                {.offset = offset, .strides = {columns(base), 1}});
-  }
-
-  // The same elements in another shape.
-  TensorId reshaped(TensorId base, const char* name, const Shape& shape) {
-    return view(base, name, shape, {.strides = dense_strides(shape)});
-  }
-
-  // x (tokens, heads * head_dim), each head normed by itself where the family does so.
-  TensorId head_norm(TensorId x, const char* which, const char* module) {
-    if (!config_.qk_norm) return x;
-    const int64_t width = columns(x);
-    const Shape heads{options_.tokens * width / config_.head_dim, config_.head_dim};
+  // x (tokens, heads * head_dim), normed head by head or as a whole row.
+  TensorId normed_heads(TensorId x, const std::optional<Norm>& given,
+                        const AttentionBlock& attention, const char* which) {
+    if (!given) return x;
     const std::string name = fmt::format("{}_norm", which);
-    const TensorId y =
-        builder_.activation(fmt::format("layers.{}.{}", layer_, name), heads, options_.compute);
-    const TensorId w = weight(layer_weight(layer_, module));
-    builder_.emit(RmsNorm{config_.norm_epsilon},
-                  {reshaped(x, fmt::format("{}.heads", which).c_str(), heads), w}, {y});
-    return reshaped(y, fmt::format("{}.rows", name).c_str(), {options_.tokens, width});
+    const int64_t width = columns(x);
+    if (given->width != attention.head_dim) return norm(x, *given, name);
+    const Shape heads{options_.tokens * width / given->width, given->width};
+    const TensorId y = builder_.activation(local_name(name), heads, options_.compute);
+    emit_norm(reshaped(x, fmt::format("{}.heads", which), heads), *given, y);
+    return reshaped(y, fmt::format("{}.rows", name), {options_.tokens, width});
   }
 
-  // Queries and keys, rotated, and values: (tokens, heads * head_dim) each.
-  struct Heads {
-    TensorId q, k, v;
-  };
-
-  Heads project(TensorId x) {
-    // What reads the same stands side by side, so that a target may do it together.
-    const bool bias = config_.qkv_bias;
-    TensorId q = linear(x, modules::kQuery, "q", bias);
-    TensorId k = linear(x, modules::kKey, "k", bias);
-    const TensorId v = linear(x, modules::kValue, "v", bias);
-    q = head_norm(q, "q", modules::kQueryNorm);
-    k = head_norm(k, "k", modules::kKeyNorm);
-    q = rope(q, "q_rope");
-    return {q, rope(k, "k_rope"), v};
+  // Queries, keys and values of projections whose rows lie group by group. Each is copied, once,
+  // since attention reads the heads of a row side by side.
+  std::vector<TensorId> copy_groups(TensorId all, const AttentionBlock& attention) {
+    const int64_t groups = attention.kv_heads;
+    const int64_t group_width = columns(all) / groups;
+    const int64_t head = attention.head_dim;
+    std::vector<TensorId> results;
+    int64_t offset = 0;
+    for (const auto& [name, width] :
+         {std::pair{"q", attention.heads / groups * head}, {"k", head}, {"v", head}}) {
+      const Shape rows{options_.tokens * groups, width};
+      const TensorId part = view(all, fmt::format("{}.in_groups", name), rows,
+                                 {.offset = offset, .strides = {group_width, 1}});
+      const TensorId copy =
+          builder_.activation(local_name(fmt::format("{}.groups", name)), rows, options_.compute);
+      builder_.emit(Scale{.factor = 1.0F}, {part}, {copy});
+      results.push_back(reshaped(copy, name, {options_.tokens, groups * width}));
+      offset += width;
+    }
+    return results;
   }
 
-  Heads project_fused(TensorId x) {
-    const int64_t heads = config_.num_heads, kv_heads = config_.num_kv_heads;
-    const int64_t q = heads * config_.head_dim, kv = kv_heads * config_.head_dim;
-    const TensorId all = rope(linear(x, modules::kQueryKeyValue, "qkv", config_.qkv_bias),
-                              "qkv_rope", heads + kv_heads);
-    return {columns_of(all, "q", 0, q), columns_of(all, "k", q, kv),
-            columns_of(all, "v", q + kv, kv)};
+  // Queries and keys, rotated if they are, and values: (tokens, heads * head_dim) each.
+  std::vector<TensorId> query_key_value(TensorId x, const AttentionBlock& attention) {
+    const Projections& projections = attention.query_key_value;
+    const bool in_groups = projections.order == RowOrder::by_group && attention.kv_heads > 1;
+    if (projections.is_fused() && !in_groups) {
+      SNUG_CHECK(!attention.query_norm && !attention.key_norm, "norms of fused {}",
+                 projections.fused);
+      const TensorId all = rope(linear(x, projections.whole(), "qkv"), attention, "qkv_rope",
+                                attention.heads + attention.kv_heads);
+      return split(all, projections, {"q", "k", "v"});
+    }
+    std::vector<TensorId> heads =
+        projections.is_fused() ? copy_groups(linear(x, projections.whole(), "qkv"), attention)
+                               : project(x, projections, {"q", "k", "v"});
+    heads[0] = normed_heads(heads[0], attention.query_norm, attention, "q");
+    heads[1] = normed_heads(heads[1], attention.key_norm, attention, "k");
+    heads[0] = rope(heads[0], attention, "q_rope");
+    heads[1] = rope(heads[1], attention, "k_rope");
+    return heads;
   }
 
   // Appends new rows to the layer's cache and returns it; the rows themselves without a cache.
@@ -208,54 +187,84 @@ class Forward {
     return cache;
   }
 
-  TensorId add_attention(TensorId x) {
-    const TensorId n = norm(x, layer_weight(layer_, modules::kAttentionNorm), "attention_norm");
-    const auto [q, k, v] = config_.fused_projections ? project_fused(n) : project(n);
-    const TensorId o = activation("attention", columns(q));
-    const TensorId lse = builder_.activation(fmt::format("layers.{}.lse", layer_),
-                                             {config_.num_heads, options_.tokens}, DType::f32);
-    const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
-    builder_.emit(Attention{.heads = config_.num_heads,
-                            .kv_heads = config_.num_kv_heads,
-                            .head_dim = config_.head_dim,
-                            .scale = scale,
-                            .window = config_.window_of(layer_),
+  TensorId output_of(const AttentionBlock& attention, TensorId x) {
+    const std::vector<TensorId> heads = query_key_value(x, attention);
+    const TensorId o = activation("attention", columns(heads[0]));
+    const TensorId lse =
+        builder_.activation(local_name("lse"), {attention.heads, options_.tokens}, DType::f32);
+    builder_.emit(Attention{.heads = attention.heads,
+                            .kv_heads = attention.kv_heads,
+                            .head_dim = attention.head_dim,
+                            .scale = attention.scale,
+                            .window = attention.window,
+                            .softcap = attention.softcap,
+                            .alibi_scale = attention.alibi_scale,
                             .segment_tokens = options_.segment_tokens,
                             .no_empty_segments = options_.no_empty_segments,
                             .deterministic = options_.deterministic},
-                  {q, cached(k, "key_cache"), cached(v, "value_cache"), query_bounds_, key_bounds_},
+                  {heads[0], cached(heads[1], "key_cache"), cached(heads[2], "value_cache"),
+                   query_bounds_, key_bounds_},
                   {o, lse});
-    const TensorId projected =
-        linear(o, modules::kAttentionOutput, "attention_output", config_.output_bias);
-    const TensorId middle = activation("middle", config_.hidden_size);
-    builder_.emit(Add{}, {x, projected}, {middle});
-    return middle;
+    return linear(o, attention.output, "attention_output");
   }
 
-  std::pair<TensorId, TensorId> gate_and_up(TensorId x) {
-    const bool bias = config_.mlp_bias;
-    const int64_t width = config_.intermediate_size;
-    if (config_.fused_projections) {
-      const TensorId both = linear(x, modules::kGateUp, "gate_up", bias);
-      return {columns_of(both, "gate", 0, width), columns_of(both, "up", width, width)};
+  TensorId output_of(const GatedMlp& mlp, TensorId x) {
+    const Projections& projections = mlp.gate_up;
+    const std::vector<TensorId> both =
+        projections.is_fused()
+            ? split(linear(x, projections.whole(), "gate_up"), projections, {"gate", "up"})
+            : project(x, projections, {"gate", "up"});
+    const TensorId gated = activation("gated", mlp.down.in);
+    switch (mlp.activation) {
+      case Activation::silu:
+        builder_.emit(SiluMul{}, {both[0], both[1]}, {gated});
+        break;
+      case Activation::gelu:
+      case Activation::gelu_tanh:
+        builder_.emit(GeluMul{.tanh = mlp.activation == Activation::gelu_tanh}, {both[0], both[1]},
+                      {gated});
+        break;
     }
-    const TensorId gate = linear(x, modules::kGate, "gate", bias);
-    return {gate, linear(x, modules::kUp, "up", bias)};
+    return linear(gated, mlp.down, "mlp_output");
   }
 
-  TensorId add_mlp(TensorId middle) {
-    const TensorId n = norm(middle, layer_weight(layer_, modules::kMlpNorm), "mlp_norm");
-    const auto [gate, up] = gate_and_up(n);
-    const TensorId gated = activation("gated", config_.intermediate_size);
-    builder_.emit(SiluMul{}, {gate, up}, {gated});
-    const TensorId down = linear(gated, modules::kDown, "mlp_output", config_.mlp_bias);
-    const TensorId output = residual_stream(layer_ + 1);
-    builder_.emit(Add{}, {middle, down}, {output});
-    return output;
+  TensorId output_of(const Mlp& mlp, TensorId x) {
+    SNUG_CHECK(mlp.activation != Activation::silu, "a plain mlp has gelu, and {} has silu",
+               mlp.up.module);
+    const TensorId up = linear(x, mlp.up, "up");
+    const TensorId activated = activation("activated", mlp.down.in);
+    builder_.emit(Gelu{.tanh = mlp.activation == Activation::gelu_tanh}, {up}, {activated});
+    return linear(activated, mlp.down, "mlp_output");
+  }
+
+  static std::string name_of(const Block& block) {
+    return std::holds_alternative<AttentionBlock>(block) ? "attention" : "mlp";
+  }
+
+  // The stream after all branches of the layer at hand, which is the next layer's input.
+  TensorId add_branches(const TensorId input) {
+    const Layer& layer = stack_.layers[static_cast<size_t>(layer_)];
+    TensorId stream = input;
+    TensorId normed = kNone;
+    for (size_t i = 0; i < layer.branches.size(); ++i) {
+      const Branch& branch = layer.branches[i];
+      const std::string name = name_of(branch.block);
+      if (!layer.shares_norm(i))
+        normed = norm_if(branch.norm_before, layer.parallel ? input : stream, name + "_norm");
+      const TensorId result =
+          std::visit([&](const auto& block) { return output_of(block, normed); }, branch.block);
+      const TensorId output = norm_if(branch.norm_after, result, name + "_output_norm");
+      const TensorId sum = i + 1 == layer.branches.size()
+                               ? residual_stream(layer_ + 1)
+                               : activation("middle", stack_.hidden_size);
+      builder_.emit(Add{}, {stream, output}, {sum});
+      stream = sum;
+    }
+    return stream;
   }
 
   void head(TensorId hidden) {
-    const TensorId w = weight(head_name(config_));
+    const TensorId w = weight(stack_.tied_head ? embedding_weight(stack_) : head_weight(stack_));
     if (options_.head == Head::logits) return head_logits(hidden, w);
     const TensorId targets = batch(kTargetsName, {options_.tokens});
     const TensorId inverse =
@@ -264,17 +273,29 @@ class Forward {
         declare("losses", {options_.tokens}, DType::f32, Role::scalar, Lifetime::step);
     const TensorId loss =
         declare(std::string(kLossName), {1}, DType::f32, Role::scalar, Lifetime::step);
-    builder_.emit(LinearCrossEntropy{}, {hidden, w, targets, inverse}, {losses, loss});
+    std::vector<TensorId> reads{hidden, w, targets, inverse};
+    if (stack_.head_bias) reads.push_back(weight(bias_name(stack_.head)));
+    builder_.emit(LinearCrossEntropy{.softcap = stack_.logit_softcap, .bias = stack_.head_bias},
+                  reads, {losses, loss});
   }
 
   void head_logits(TensorId hidden, TensorId w) {
     const TensorId rows = batch(kOutputRowsName, {options_.outputs});
     const TensorId selected = builder_.activation(
-        "final.selected", {options_.outputs, config_.hidden_size}, options_.compute);
+        "final.selected", {options_.outputs, stack_.hidden_size}, options_.compute);
     builder_.emit(Embedding{}, {hidden, rows}, {selected});
-    const TensorId logits = declare(input_name(kLogitsName), {options_.outputs, config_.vocab_size},
+    const TensorId logits = declare(input_name(kLogitsName), {options_.outputs, stack_.vocab_size},
                                     DType::f32, Role::logits, Lifetime::step);
-    builder_.emit(Matmul{.transpose_b = true}, {selected, w}, {logits});
+    const float cap = stack_.logit_softcap;
+    const bool has_bias = stack_.head_bias;
+    const auto before_logits = [&](const char* name) {
+      return builder_.activation(name, {options_.outputs, stack_.vocab_size}, DType::f32);
+    };
+    const TensorId product = has_bias || cap > 0 ? before_logits("final.product") : logits;
+    const TensorId biased = !has_bias ? product : cap > 0 ? before_logits("final.biased") : logits;
+    builder_.emit(Matmul{.transpose_b = true}, {selected, w}, {product});
+    if (has_bias) builder_.emit(AddBias{}, {product, weight(bias_name(stack_.head))}, {biased});
+    if (cap > 0) builder_.emit(Softcap{cap}, {biased}, {logits});
     if (options_.candidates == 0) return;
     const auto found = [&](std::string_view name, DType dtype) {
       return declare(input_name(name), {options_.outputs, options_.candidates}, dtype, Role::scalar,
@@ -284,19 +305,15 @@ class Forward {
                   {found(kLikeliestLogitsName, DType::f32), found(kLikeliestIdsName, DType::i32)});
   }
 
-  const ModelConfig& config_;
-  const ForwardOptions& options_;
-  Builder builder_;
-  std::unordered_map<std::string, TensorId> weights_;
-  int64_t layer_ = 0;
   TensorId tokens_ = kNone, positions_ = kNone, query_bounds_ = kNone, key_bounds_ = kNone;
   TensorId slots_ = kNone, frequencies_ = kNone, rotary_ = kNone;
+  TensorId local_frequencies_ = kNone, local_rotary_ = kNone;
 };
 
 }  // namespace
 
-Program forward(const ModelConfig& config, const ForwardOptions& options) {
-  return Forward(config, options).build();
+Program forward(const Stack& stack, const ForwardOptions& options) {
+  return Forward(stack, options).build();
 }
 
 }  // namespace snug::models

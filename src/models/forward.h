@@ -1,10 +1,10 @@
-// From a model's shape to its forward program, built of the shared vocabulary: norm, attention,
-// mlp, residual. The way of a token: ids -> embedding -> layers -> final norm -> head.
+// From a stack of blocks (models/blocks.h) to its forward program: a token's id becomes a row of
+// the embedding, every branch of every layer adds to it, and the final norm and the head end it.
 #pragma once
 
 #include <string>
 
-#include "models/config.h"
+#include "models/blocks.h"
 #include "program/program.h"
 #include "program/program_name.h"
 
@@ -35,11 +35,11 @@ struct ForwardOptions {
       0;  // rows of the key and value caches; 0: no cache, keys are this batch's
 };
 
-// Reads tensors named as the weights, and of lifetime step: `tokens`, `positions` (tokens) i32,
-// `query_bounds`, `key_bounds` (segments, 2) i32; for a loss `targets` (tokens) i32 and
-// `inverse_tokens` (1) f32; for logits `output_rows` (outputs) i32; with a cache `slots` (tokens)
-// i32 and the caches `layers.N.key_cache`, `layers.N.value_cache` (capacity, kv_heads * head_dim)
-// of lifetime run. Without a cache, key_bounds is query_bounds.
-program::Program forward(const ModelConfig& config, const ForwardOptions& options);
+// Reads tensors named as the weights, and of lifetime step: `tokens` and, where the network asks
+// for them, `positions` (tokens) i32, `query_bounds`, `key_bounds` (segments, 2) i32; for a loss
+// `targets` (tokens) i32 and `inverse_tokens` (1) f32; for logits `output_rows` (outputs) i32; with
+// a cache `slots` (tokens) i32 and the caches `layers.N.key_cache`, `layers.N.value_cache`
+// (capacity, kv_heads * head_dim) of lifetime run. Without a cache, key_bounds is query_bounds.
+program::Program forward(const Stack& stack, const ForwardOptions& options);
 
 }  // namespace snug::models

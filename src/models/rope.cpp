@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "models/config_keys.h"
+#include "models/families.h"
 
 namespace snug::models {
 namespace {
@@ -18,28 +20,71 @@ void refuse_partial(const JsonObject& json) {
     json.fail("partial_rotary_factor", "is not 1; snug rotates whole heads only");
 }
 
-double parse_theta(const JsonObject& json, double fallback) {
-  const double theta = json.number_or("rope_theta", fallback);
-  if (!(theta > 0)) json.fail("rope_theta", fmt::format("is {}; expected a number above 0", theta));
+double parse_theta(const JsonObject& json, double fallback, const char* key = "rope_theta") {
+  const double theta = json.number_or(key, fallback);
+  if (!(theta > 0)) json.fail(key, fmt::format("is {}; expected a number above 0", theta));
   return theta;
 }
 
-void parse_scaling(const JsonObject& scaling, RopeConfig& rope) {
+// Within the scaling or next to it, where transformers 5 prefers it and 4 does not look.
+int64_t parse_original_positions(const JsonObject& json, const JsonObject& scaling) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  if (!json.has(kKey)) return positive(scaling, kKey);
+  const int64_t outside = positive(json, kKey);
+  const int64_t within = positive_or(scaling, kKey, outside);
+  if (within != outside)
+    json.fail(kKey, fmt::format("is {}, but the scaling of rope says {}", outside, within));
+  return within;
+}
+
+// What yarn multiplies cosines and sines by.
+double yarn_attention_factor(double factor, double scale = 1.0) {
+  return factor <= 1.0 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
+}
+
+// Larger ones are faults: published models have 1 to 2.
+constexpr double kMaxAttentionFactor = 1000;
+
+void parse_yarn(const JsonObject& scaling, RopeConfig& rope) {
+  rope.scaling = RopeScaling::yarn;
+  if (!(rope.theta > 1)) scaling.fail("rope_theta", "must be above 1 for yarn");
+  rope.beta_fast = scaling.number_or("beta_fast", 32.0);
+  rope.beta_slow = scaling.number_or("beta_slow", 1.0);
+  if (!(rope.beta_slow > 0)) scaling.fail("beta_slow", "must be above 0");
+  if (!(rope.beta_fast >= rope.beta_slow)) scaling.fail("beta_fast", "must be at least beta_slow");
+  rope.truncate = scaling.boolean_or("truncate", true);
+  const double of_all = scaling.number_or("mscale_all_dim", 0.0);
+  const double scale = scaling.number_or("mscale", 0.0);
+  rope.attention_factor = yarn_attention_factor(rope.factor);
+  if (scale != 0 && of_all != 0)
+    rope.attention_factor =
+        yarn_attention_factor(rope.factor, scale) / yarn_attention_factor(rope.factor, of_all);
+  rope.attention_factor = scaling.number_or("attention_factor", rope.attention_factor);
+  if (!(rope.attention_factor > 0 && rope.attention_factor < kMaxAttentionFactor))
+    scaling.fail("attention_factor",
+                 fmt::format("is {}, as given or by mscale and mscale_all_dim; expected a number "
+                             "above 0 and below {}",
+                             rope.attention_factor, kMaxAttentionFactor));
+}
+
+void parse_scaling(const JsonObject& json, const JsonObject& scaling, RopeConfig& rope) {
   rope.theta = parse_theta(scaling, rope.theta);
   const std::string type = scaling.text_or("rope_type", scaling.text_or("type", "default"));
   if (type == "default") return;
-  if (type != "linear" && type != "llama3")
+  if (type != "linear" && type != "llama3" && type != "yarn")
     scaling.fail("rope_type",
                  fmt::format("is \"{}\", which is not built for this family; it has default, "
-                             "linear and llama3",
+                             "linear, llama3 and yarn",
                              type));
   rope.factor = scaling.number("factor");
   if (!(rope.factor >= 1.0)) scaling.fail("factor", "must be at least 1");
-  rope.scaling = type == "linear" ? RopeScaling::linear : RopeScaling::llama3;
-  if (rope.scaling == RopeScaling::linear) return;
+  rope.scaling = RopeScaling::linear;
+  if (type == "linear") return;
+  rope.original_max_position = parse_original_positions(json, scaling);
+  if (type == "yarn") return parse_yarn(scaling, rope);
+  rope.scaling = RopeScaling::llama3;
   rope.low_freq_factor = scaling.number("low_freq_factor");
   rope.high_freq_factor = scaling.number("high_freq_factor");
-  rope.original_max_position = positive(scaling, "original_max_position_embeddings");
   if (!(rope.high_freq_factor > rope.low_freq_factor))
     scaling.fail("high_freq_factor", "must be above low_freq_factor");
 }
@@ -53,6 +98,30 @@ double llama3_frequency(double frequency, const RopeConfig& rope) {
   const double smooth = (original / wavelength - rope.low_freq_factor) /
                         (rope.high_freq_factor - rope.low_freq_factor);
   return (1.0 - smooth) * frequency / rope.factor + smooth * frequency;
+}
+
+// As transformers computes it (modeling_rope_utils, "yarn"): frequency i is kept below the ramp,
+// which runs over the frequencies that turn beta_fast to beta_slow times within the original
+// positions.
+double yarn_frequency(double frequency, int64_t index, const Rotary& rotary) {
+  const RopeConfig& rope = rotary.rope;
+  const auto width = static_cast<double>(rotary.width);
+  const auto turning = [&](double rotations) {
+    const double length = static_cast<double>(rope.original_max_position);
+    return width * std::log(length / (rotations * 2.0 * std::numbers::pi)) /
+           (2.0 * std::log(rope.theta));
+  };
+  double low = turning(rope.beta_fast);
+  double high = turning(rope.beta_slow);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, width - 1.0);
+  if (low == high) high += 0.001;
+  const double ramp = std::clamp((static_cast<double>(index) - low) / (high - low), 0.0, 1.0);
+  return frequency / rope.factor * ramp + frequency * (1.0 - ramp);
 }
 
 std::vector<double> parse_factors(const JsonObject& scaling, const char* key, int64_t count) {
@@ -93,18 +162,55 @@ void describe_longrope(const RopeConfig& rope, nlohmann::json& json) {
                           {"long_factor", rope.long_factors}};
 }
 
+void describe_yarn(const RopeConfig& rope, nlohmann::json& scaling) {
+  scaling["original_max_position_embeddings"] = rope.original_max_position;
+  scaling["attention_factor"] = rope.attention_factor;
+  scaling["beta_fast"] = rope.beta_fast;
+  scaling["beta_slow"] = rope.beta_slow;
+  scaling["truncate"] = rope.truncate;
+}
+
 }  // namespace
 
-RopeConfig parse_rope(const JsonObject& json) {
+RopeConfig parse_rope(const JsonObject& json, bool partial) {
   RopeConfig rope;
   rope.theta = parse_theta(json, rope.theta);
-  refuse_partial(json);
+  if (!partial) refuse_partial(json);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json.has(key)) continue;
-    refuse_partial(json.object(key));
-    parse_scaling(json.object(key), rope);
+    if (!partial) refuse_partial(json.object(key));
+    parse_scaling(json, json.object(key), rope);
   }
   return rope;
+}
+
+LayerRopes parse_layer_ropes(const JsonObject& json, double full_theta, double local_theta) {
+  constexpr const char* kParameters = "rope_parameters";
+  LayerRopes ropes;
+  refuse_partial(json);
+  ropes.full.theta = parse_theta(json, full_theta);
+  ropes.local.theta = parse_theta(json, local_theta, "rope_local_base_freq");
+  if (json.has("rope_scaling")) parse_scaling(json, json.object("rope_scaling"), ropes.full);
+  if (!json.has(kParameters)) return ropes;
+  const JsonObject parameters = json.object(kParameters);
+  for (const auto& [type, rope] :
+       {std::pair{"full_attention", &ropes.full}, std::pair{"sliding_attention", &ropes.local}}) {
+    if (!parameters.has(type)) json.fail(kParameters, fmt::format("says nothing of {}", type));
+    refuse_partial(parameters.object(type));
+    parse_scaling(json, parameters.object(type), *rope);
+  }
+  if (ropes.local.scaling != RopeScaling::none)
+    json.fail(kParameters, "scales the rotation of sliding_attention, which is not built");
+  return ropes;
+}
+
+double parse_partial_rotary(const JsonObject& json, double absent, const char* key) {
+  double factor = json.number_or(key, absent);
+  if (json.has("rope_parameters"))
+    factor = json.object("rope_parameters").number_or("partial_rotary_factor", factor);
+  if (!(factor > 0 && factor <= 1))
+    json.fail(key, fmt::format("is {}; expected above 0, at most 1", factor));
+  return factor;
 }
 
 double longrope_attention_factor(double factor, int64_t original_max_position) {
@@ -132,33 +238,67 @@ void describe_rope(const RopeConfig& rope, nlohmann::json& json) {
   if (rope.scaling == RopeScaling::none) return;
   if (rope.scaling == RopeScaling::longrope) return describe_longrope(rope, json);
   nlohmann::json& scaling = json["rope_scaling"];
-  scaling["rope_type"] = rope.scaling == RopeScaling::linear ? "linear" : "llama3";
+  scaling["rope_type"] = rope.scaling == RopeScaling::linear ? "linear"
+                         : rope.scaling == RopeScaling::yarn ? "yarn"
+                                                             : "llama3";
   scaling["factor"] = rope.factor;
   if (rope.scaling == RopeScaling::linear) return;
+  if (rope.scaling == RopeScaling::yarn) return describe_yarn(rope, scaling);
   scaling["low_freq_factor"] = rope.low_freq_factor;
   scaling["high_freq_factor"] = rope.high_freq_factor;
   scaling["original_max_position_embeddings"] = rope.original_max_position;
 }
 
-std::string frequencies_name(const ModelConfig& config, int64_t sequence_tokens) {
-  return config.rope.uses_long_factors(sequence_tokens) ? "inverse_frequencies.long"
+std::string local_frequencies_name() { return "inverse_frequencies.local"; }
+
+std::string frequencies_name(const Rotary& rotary, int64_t sequence_tokens) {
+  return rotary.rope.uses_long_factors(sequence_tokens) ? "inverse_frequencies.long"
                                                         : "inverse_frequencies";
 }
 
-std::vector<float> inverse_frequencies(const ModelConfig& config, int64_t sequence_tokens) {
+std::vector<float> inverse_frequencies(const Rotary& rotary, int64_t sequence_tokens) {
   std::vector<float> result;
-  const RopeConfig& rope = config.rope;
+  const RopeConfig& rope = rotary.rope;
   const auto& factors =
       rope.uses_long_factors(sequence_tokens) ? rope.long_factors : rope.short_factors;
-  for (int64_t i = 0; i < config.head_dim / 2; ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
+  for (int64_t i = 0; i < rotary.width / 2; ++i) {
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(rotary.width);
     double frequency = 1.0 / std::pow(rope.theta, exponent);
     if (rope.scaling == RopeScaling::linear) frequency /= rope.factor;
     if (rope.scaling == RopeScaling::llama3) frequency = llama3_frequency(frequency, rope);
+    if (rope.scaling == RopeScaling::yarn) frequency = yarn_frequency(frequency, i, rotary);
     if (rope.scaling == RopeScaling::longrope) frequency /= factors[static_cast<size_t>(i)];
     result.push_back(static_cast<float>(frequency));
   }
   return result;
+}
+
+std::vector<float> inverse_frequencies(const ModelConfig& config, int64_t sequence_tokens) {
+  return inverse_frequencies(stack_of(config).rotary, sequence_tokens);
+}
+
+bool reads_rotary(const Stack& stack, bool local) {
+  const auto reads = [local](const Branch& branch) {
+    const auto* attention = std::get_if<AttentionBlock>(&branch.block);
+    return attention != nullptr && attention->rotated && attention->local_rotary == local;
+  };
+  return std::ranges::any_of(
+      stack.layers, [&](const Layer& layer) { return std::ranges::any_of(layer.branches, reads); });
+}
+
+std::vector<FrequencyTensor> frequency_tensors(const ModelConfig& config) {
+  const Stack stack = stack_of(config);
+  const Rotary& rotary = stack.rotary;
+  std::vector<FrequencyTensor> tensors;
+  if (config.positions != Positions::rotary) return tensors;
+  for (const int64_t sequence_tokens : {int64_t{0}, config.max_position}) {
+    std::string name = frequencies_name(rotary, sequence_tokens);
+    if (tensors.empty() || tensors.back().name != name)
+      tensors.push_back({std::move(name), inverse_frequencies(rotary, sequence_tokens)});
+  }
+  if (stack.local_rotary)
+    tensors.push_back({local_frequencies_name(), inverse_frequencies(*stack.local_rotary)});
+  return tensors;
 }
 
 }  // namespace snug::models

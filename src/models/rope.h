@@ -7,14 +7,29 @@
 #include <vector>
 
 #include "base/json.h"
+#include "models/blocks.h"
 #include "models/config.h"
 
 namespace snug::models {
 
 // Reads rope_theta with rope_scaling (transformers 4) or rope_parameters (transformers 5). Throws
 // UserError for a form of scaling that is not built, naming those that are: default, linear,
-// llama3.
-RopeConfig parse_rope(const base::JsonObject& json);
+// llama3, yarn. `partial`: the family may rotate a part of each head; others refuse it.
+RopeConfig parse_rope(const base::JsonObject& json, bool partial = false);
+
+// partial_rotary_factor, from where either version has it; `key` is what version 4 calls it. Of a
+// head of so many elements an even number must be rotated.
+double parse_partial_rotary(const base::JsonObject& json, double absent,
+                            const char* key = "partial_rotary_factor");
+
+// Of a family whose layers with a window rotate otherwise than those without: their theta is
+// rope_local_base_freq (transformers 4), or rope_parameters has an object for each type of layer
+// (5). Layers with a window have no scaling.
+struct LayerRopes {
+  RopeConfig full;
+  RopeConfig local;
+};
+LayerRopes parse_layer_ropes(const base::JsonObject& json, double full_theta, double local_theta);
 
 // The same for a family whose forms are default and longrope (Ding et al. 2024), which earlier
 // files call su or yarn. Reads the shape from `config`.
@@ -26,10 +41,23 @@ double longrope_attention_factor(double factor, int64_t original_max_position);
 // Writes transformers 4's keys, which 5 reads too.
 void describe_rope(const RopeConfig& rope, nlohmann::json& json);
 
-// Inverse frequencies, head_dim / 2 of them, with the model's scaling, for a job whose sequences
-// have at most `sequence_tokens` tokens: longrope has two sets of factors and chooses by it.
+// Inverse frequencies, width / 2 of them, with the model's scaling, for a job whose sequences have
+// at most `sequence_tokens` tokens: longrope has two sets of factors and chooses by it.
+std::vector<float> inverse_frequencies(const Rotary& rotary, int64_t sequence_tokens = 0);
 std::vector<float> inverse_frequencies(const ModelConfig& config, int64_t sequence_tokens = 0);
 // The tensor that holds them in a program: "inverse_frequencies", or "inverse_frequencies.long".
-std::string frequencies_name(const ModelConfig& config, int64_t sequence_tokens);
+std::string frequencies_name(const Rotary& rotary, int64_t sequence_tokens);
+// That of the stack's second table.
+std::string local_frequencies_name();
+
+// Whether a block reads the stack's table, or the second one.
+bool reads_rotary(const Stack& stack, bool local);
+
+// Every tensor of frequencies that some program of the model may read, with its values.
+struct FrequencyTensor {
+  std::string name;
+  std::vector<float> values;
+};
+std::vector<FrequencyTensor> frequency_tensors(const ModelConfig& config);
 
 }  // namespace snug::models

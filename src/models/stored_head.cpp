@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "formats/tensor_index.h"
+#include "models/families.h"
+#include "models/open_weights.h"
 #include "models/weights.h"
 
 namespace snug::models {
@@ -31,9 +33,10 @@ bool have_same_bytes(const TensorIndex& index, const IndexedTensor& a, const Ind
 
 bool has_head_of_its_own(const std::filesystem::path& folder, const ModelConfig& config) {
   if (!config.tied_embeddings || !TensorIndex::has_files(folder)) return false;
-  const TensorIndex index(folder);
-  const IndexedTensor* head = index.find(kHeadWeight);
-  const IndexedTensor* embedding = index.find(kEmbeddingWeight);
+  const Stack stack = stack_of(config);
+  const TensorIndex index = open_weights(folder, stack);
+  const IndexedTensor* head = index.find(head_weight(stack));
+  const IndexedTensor* embedding = index.find(embedding_weight(stack));
   if (head == nullptr || embedding == nullptr) return false;
   const bool is_alike = head->info->stored_dtype == embedding->info->stored_dtype &&
                         head->info->shape == embedding->info->shape;

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "formats/quant_state.h"
+#include "models/families.h"
+#include "models/open_weights.h"
 #include "models/weights.h"
 
 namespace snug::models {
@@ -83,10 +85,11 @@ std::optional<StoredNf4> stored_nf4(const std::filesystem::path& folder,
     if (TensorIndex::has_files(folder)) check_unquantised(TensorIndex(folder));
     return std::nullopt;
   }
-  const TensorIndex index(folder);
+  const Stack stack = stack_of(config);
+  const TensorIndex index = open_weights(folder, stack);
   std::optional<Quantised> first;
   std::vector<std::string> kept;
-  for (const Weight& weight : weights_of(config)) {
+  for (const Weight& weight : weights_of(stack)) {
     const auto state = formats::find_quant_state(index, weight.name);
     if (!state) {
       if (weight.is_linear()) kept.push_back(weight.name);

@@ -7,17 +7,21 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <variant>
 
+#include "base/last_part.h"
 #include "base/nearest.h"
+#include "models/families.h"
 #include "models/weights.h"
 
 namespace snug::models {
 namespace {
 
 // What files and modules call the weight; a tied head is another module of the embedding's tensor.
-std::vector<std::string> names_of(const Weight& weight, const ModelConfig& config) {
+std::vector<std::string> names_of(const Weight& weight, const Stack& stack) {
   std::vector<std::string> names{weight.name};
-  if (config.tied_embeddings && weight.name == kEmbeddingWeight) names.emplace_back(kHeadWeight);
+  if (stack.tied_head && weight.name == embedding_weight(stack))
+    names.push_back(head_weight(stack));
   return names;
 }
 
@@ -46,30 +50,41 @@ bool selects(const std::string& pattern, const std::string& weight) {
       names, [&](const std::string& name) { return matches_last_parts(pattern, name); });
 }
 
+// Null where the block's linears read different inputs.
+const Projections* projections_of(const Branch& branch) {
+  if (const auto* attention = std::get_if<AttentionBlock>(&branch.block))
+    return &attention->query_key_value;
+  const auto* gated = std::get_if<GatedMlp>(&branch.block);
+  return gated == nullptr ? nullptr : &gated->gate_up;
+}
+
 // What to write where a family stores in one tensor what others have in several.
-std::string advice_on_fused(const ModelConfig& config, const std::string& pattern) {
-  if (!config.fused_projections) return {};
-  const std::string last = pattern.substr(pattern.rfind('.') + 1);
-  for (const auto& [fused, parts] : {std::pair{modules::kQueryKeyValue, "q_proj k_proj v_proj"},
-                                     std::pair{modules::kGateUp, "gate_proj up_proj"}})
-    if (last.size() >= 6 && std::string_view(parts).find(last) != std::string_view::npos)
-      return fmt::format("it is a part of \"{}\" here, which trains or is frozen whole; ", fused);
+std::string advice_on_fused(const Stack& stack, const std::string& pattern) {
+  for (const Branch& branch : stack.layers.front().branches) {
+    const Projections* projections = projections_of(branch);
+    if (projections == nullptr || !projections->is_fused()) continue;
+    for (const Linear& part : projections->parts)
+      if (base::last_part(part.module) == base::last_part(pattern))
+        return fmt::format("it is a part of \"{}\" here, which trains or is frozen whole; ",
+                           projections->fused);
+  }
   return {};
 }
 
 std::string module_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
 
 // "self_attn.q_proj" of "model.layers.0.self_attn.q_proj".
-std::string part_of_layer(const std::string& module, int32_t layer) {
-  return module.substr(fmt::format("model.layers.{}.", layer).size());
+std::string part_of_layer(const std::string& module, const std::string& layer) {
+  return module.substr(layer.size() + 1);
 }
 
 }  // namespace
 
 std::vector<std::string> weights_matching(const ModelConfig& config, const std::string& pattern) {
+  const Stack stack = stack_of(config);
   std::vector<std::string> found;
-  for (const Weight& weight : weights_of(config)) {
-    const std::vector<std::string> names = names_of(weight, config);
+  for (const Weight& weight : weights_of(stack)) {
+    const std::vector<std::string> names = names_of(weight, stack);
     if (std::ranges::any_of(names, [&](const std::string& name) { return selects(pattern, name); }))
       found.push_back(weight.name);
   }
@@ -77,28 +92,29 @@ std::vector<std::string> weights_matching(const ModelConfig& config, const std::
 }
 
 std::string known_names(const ModelConfig& config, const std::string& pattern) {
+  const Stack stack = stack_of(config);
   std::set<std::string> candidates;
   std::vector<std::string> outside;
   std::vector<std::string> inside;  // of the first layer: all have the same
-  for (const Weight& weight : weights_of(config))
-    for (const std::string& name : names_of(weight, config)) {
+  for (const Weight& weight : weights_of(stack))
+    for (const std::string& name : names_of(weight, stack)) {
       for (const std::string& part : with_modules(name)) {
         candidates.insert(part);
-        candidates.insert(part.substr(part.rfind('.') + 1));
+        candidates.insert(base::last_part(part));
       }
       const std::string module = module_of(name);
       if (weight.layer < 0) outside.push_back(module);
       if (weight.layer != 0) continue;
-      const std::string part = part_of_layer(module, 0);
+      const std::string part = part_of_layer(module, stack.layer_name(0));
       if (inside.empty() || inside.back() != part) inside.push_back(part);  // a bias follows
     }
   const std::vector<std::string_view> views(candidates.begin(), candidates.end());
-  std::string advice = advice_on_fused(config, pattern);
+  std::string advice = advice_on_fused(stack, pattern);
   if (const auto nearest = base::nearest_name(pattern, views); nearest && advice.empty())
     advice = fmt::format("did you mean \"{}\"? ", *nearest);
-  return fmt::format("{}the model has {}, model.layers.0 to model.layers.{}, and in each layer {}",
-                     advice, fmt::join(outside, ", "), config.num_layers - 1,
-                     fmt::join(inside, ", "));
+  return fmt::format("{}the model has {}, {} to {}, and in each layer {}", advice,
+                     fmt::join(outside, ", "), stack.layer_name(0),
+                     stack.layer_name(config.num_layers - 1), fmt::join(inside, ", "));
 }
 
 }  // namespace snug::models

@@ -2,77 +2,110 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/last_part.h"
+#include "models/families.h"
+
 namespace snug::models {
 namespace {
 
-// Collects weights of one layer: linears with an optional bias, norms.
+// Collects the weights of one part of a stack, whose modules all begin with `prefix`.
 class WeightList {
  public:
-  void matrix(std::string name, int64_t rows, int64_t columns, int32_t layer) {
-    weights_.push_back({std::move(name), {rows, columns}, layer, Initializer::normal});
+  void enter(std::string prefix, int64_t layer) {
+    prefix_ = std::move(prefix);
+    layer_ = static_cast<int32_t>(layer);
   }
-  void norm(std::string name, int64_t size, int32_t layer) {
-    weights_.push_back({std::move(name), {size}, layer, Initializer::ones});
+
+  void table(const std::string& module, int64_t rows, int64_t columns) {
+    add(weight_name(module), {rows, columns}, Initializer::normal);
   }
-  void linear(int64_t layer, const char* module, int64_t out, int64_t in, bool bias) {
-    const auto index = static_cast<int32_t>(layer);
-    matrix(layer_weight(layer, module), out, in, index);
-    if (!bias) return;
-    weights_.push_back({layer_bias(layer, module), {out}, index, Initializer::zeros});
+
+  void bias(const std::string& module, int64_t width) {
+    add(bias_name(module), {width}, Initializer::zeros);
   }
+
+  void operator()(const std::optional<Norm>& norm) {
+    if (!norm) return;
+    const bool adds_one = norm->form == NormForm::rms_one_plus_w;
+    add(weight_name(norm->module), {norm->width},
+        adds_one ? Initializer::zeros : Initializer::ones);
+    if (norm->bias) bias(norm->module, norm->width);
+  }
+
+  void operator()(const Linear& linear) {
+    const program::Shape shape{linear.out, linear.in};
+    const program::Shape transpose{linear.in, linear.out};
+    add(weight_name(linear.module), linear.transposed ? transpose : shape, Initializer::normal);
+    weights_.back().transposed = linear.transposed;
+    if (linear.bias) bias(linear.module, linear.out);
+  }
+
+  void operator()(const Projections& projections) {
+    if (projections.is_fused()) return (*this)(projections.whole());
+    for (const Linear& part : projections.parts) (*this)(part);
+  }
+
+  void operator()(const AttentionBlock& attention) {
+    (*this)(attention.query_key_value);
+    (*this)(attention.query_norm);
+    (*this)(attention.key_norm);
+    (*this)(attention.output);
+  }
+
+  void operator()(const GatedMlp& mlp) {
+    (*this)(mlp.gate_up);
+    (*this)(mlp.down);
+  }
+
+  void operator()(const Mlp& mlp) {
+    (*this)(mlp.up);
+    (*this)(mlp.down);
+  }
+
+  void operator()(const Layer& layer) {
+    for (size_t i = 0; i < layer.branches.size(); ++i) {
+      const Branch& branch = layer.branches[i];
+      if (!layer.shares_norm(i)) (*this)(branch.norm_before);
+      std::visit(*this, branch.block);
+      (*this)(branch.norm_after);
+    }
+  }
+
   std::vector<Weight> take() { return std::move(weights_); }
 
  private:
+  void add(const std::string& name, const program::Shape& shape, Initializer initializer) {
+    weights_.push_back(
+        {prefix_.empty() ? name : fmt::format("{}.{}", prefix_, name), shape, layer_, initializer});
+  }
+
+  std::string prefix_;
+  int32_t layer_ = -1;
   std::vector<Weight> weights_;
 };
 
 }  // namespace
 
-std::string layer_weight(int64_t layer, const char* module) {
-  return fmt::format("model.layers.{}.{}.weight", layer, module);
-}
-
-std::string layer_bias(int64_t layer, const char* module) {
-  return fmt::format("model.layers.{}.{}.bias", layer, module);
-}
-
-std::string head_name(const ModelConfig& config) {
-  return config.tied_embeddings ? kEmbeddingWeight : kHeadWeight;
-}
-
-std::vector<Weight> weights_of(const ModelConfig& config) {
+std::vector<Weight> weights_of(const Stack& stack) {
   WeightList list;
-  const int64_t d = config.hidden_size;
-  const int64_t q = config.num_heads * config.head_dim;
-  const int64_t kv = config.num_kv_heads * config.head_dim;
-  const int64_t ff = config.intermediate_size;
-  list.matrix(kEmbeddingWeight, config.vocab_size, d, -1);
-  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-    list.norm(layer_weight(layer, modules::kAttentionNorm), d, static_cast<int32_t>(layer));
-    if (config.fused_projections) {
-      list.linear(layer, modules::kQueryKeyValue, q + 2 * kv, d, config.qkv_bias);
-    } else {
-      list.linear(layer, modules::kQuery, q, d, config.qkv_bias);
-      list.linear(layer, modules::kKey, kv, d, config.qkv_bias);
-      list.linear(layer, modules::kValue, kv, d, config.qkv_bias);
-    }
-    for (const char* norm : {modules::kQueryNorm, modules::kKeyNorm})
-      if (config.qk_norm)
-        list.norm(layer_weight(layer, norm), config.head_dim, static_cast<int32_t>(layer));
-    list.linear(layer, modules::kAttentionOutput, d, q, config.output_bias);
-    list.norm(layer_weight(layer, modules::kMlpNorm), d, static_cast<int32_t>(layer));
-    if (config.fused_projections) {
-      list.linear(layer, modules::kGateUp, 2 * ff, d, config.mlp_bias);
-    } else {
-      list.linear(layer, modules::kGate, ff, d, config.mlp_bias);
-      list.linear(layer, modules::kUp, ff, d, config.mlp_bias);
-    }
-    list.linear(layer, modules::kDown, d, ff, config.mlp_bias);
+  list.table(stack.embedding, stack.vocab_size, stack.hidden_size);
+  if (!stack.positions.empty()) list.table(stack.positions, stack.position_rows, stack.hidden_size);
+  list(stack.embedding_norm);
+  for (size_t layer = 0; layer < stack.layers.size(); ++layer) {
+    const auto index = static_cast<int64_t>(layer);
+    list.enter(stack.layer_name(index), index);
+    list(stack.layers[layer]);
   }
-  list.norm(kFinalNormWeight, d, -1);
-  if (!config.tied_embeddings) list.matrix(kHeadWeight, config.vocab_size, d, -1);
+  list.enter("", -1);
+  list(stack.final_norm);
+  if (!stack.tied_head) list.table(stack.head, stack.vocab_size, stack.hidden_size);
+  if (stack.head_bias) list.bias(stack.head, stack.vocab_size);
   return list.take();
 }
+
+std::vector<Weight> weights_of(const ModelConfig& config) { return weights_of(stack_of(config)); }
 
 int64_t parameter_count(const ModelConfig& config) {
   int64_t count = 0;
@@ -80,9 +113,28 @@ int64_t parameter_count(const ModelConfig& config) {
   return count;
 }
 
-bool is_ignorable(const std::string& name, const ModelConfig& config) {
+std::string embedding_weight(const Stack& stack) { return weight_name(stack.embedding); }
+
+std::string head_weight(const Stack& stack) { return weight_name(stack.head); }
+
+bool is_ignorable(const std::string& name, const Stack& stack) {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
-  return config.tied_embeddings && name == kHeadWeight;
+  const auto is_of_layer = [&](const std::string& module) {
+    return name.starts_with(stack.prefix + ".") && name.ends_with("." + module);
+  };
+  if (std::ranges::any_of(stack.ignored, is_of_layer)) return true;
+  return stack.tied_head && name == head_weight(stack);
+}
+
+std::string query_value_modules(const Stack& stack) {
+  for (const Branch& branch : stack.layers.front().branches)
+    if (const auto* attention = std::get_if<AttentionBlock>(&branch.block)) {
+      const Projections& projections = attention->query_key_value;
+      if (projections.is_fused()) return base::last_part(projections.fused);
+      return fmt::format("{},{}", base::last_part(projections.parts.front().module),
+                         base::last_part(projections.parts.back().module));
+    }
+  return "all-linear";
 }
 
 }  // namespace snug::models

@@ -206,7 +206,7 @@ class Differentiator final : public Tape {
   void check_parts(TensorId owner) const {
     const auto found = parts_.find(owner);
     if (found == parts_.end()) return;
-    Written written;
+    WrittenRegions written;
     for (const TensorId part : found->second) written.add(region_of(forward_, part));
     SNUG_CHECK(written.covers(region_of(forward_, owner)),
                "a part of {} is read by nothing that has a gradient", forward_.tensor(owner).name);

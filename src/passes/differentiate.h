@@ -1,12 +1,12 @@
 // differentiate: appends the backward pass to a forward program, only along paths that reach
 // something trainable.
 //
-//   before   %y = matmul(%x, %w) {transpose_b}          y wants a gradient, w is trainable, x is
-//   not
+//   before   %y = matmul(%x, %w) {transpose_b}            w is trainable, x needs no gradient
 //            %losses, %loss = linear_cross_entropy(%y, %head, %targets, %inverse_tokens)
 //   after    %y = matmul(%x, %w) {transpose_b}
-//            %losses, %loss, %d.y = linear_cross_entropy_train(%y, %head, %targets,
-//            %inverse_tokens) %gradient.w = matmul(%d.y, %x) {transpose_a} phase backward
+//            %losses, %loss, %d.y =
+//                linear_cross_entropy_train(%y, %head, %targets, %inverse_tokens)
+//            %gradient.w = matmul(%d.y, %x) {transpose_a} phase backward
 #pragma once
 
 #include <functional>
@@ -27,8 +27,8 @@ struct DifferentiateOptions {
   int64_t seed = 0;
 };
 
-// Views cut up tensors that operations write whole (fused projections, heads of a row): the
-// gradient of a view is that view of the base's gradient, and every part must get one.
+// Where views cut up a tensor that an operation writes whole (fused projections, heads of a row),
+// the gradient of a view is that view of the base's gradient, and every part must get one.
 //
 // The last operation must have a training form (linear_cross_entropy) or be a cross_entropy.
 // Gradients are tensors of lifetime step named gradient.NAME.

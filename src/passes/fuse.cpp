@@ -1,10 +1,13 @@
 // Two peephole rewrites: sums that a matrix product or a norm's derivative can make on the way.
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <variant>
 
 #include "passes/lower.h"
 #include "passes/uses.h"
+#include "program/operands.h"
 
 namespace snug::passes {
 namespace {
@@ -22,9 +25,16 @@ bool takes_addend(const Program& program, const Operation& operation, TensorId a
   return add_operand(trial, kAddend, addend) && target.runs({program, trial});
 }
 
+// The name of the output that an addend goes into, in the kinds that take one; empty elsewhere.
+std::string_view sum_operand(const Operation& operation) {
+  for (const std::string_view name : {Matmul::kC.name, MatmulNf4::kY.name, RmsNormGrad::kDX.name})
+    if (find_operand(operation, name) != kNone) return name;
+  return {};
+}
+
 void set_addend(Operation& operation, TensorId addend, TensorId output) {
+  replace_operand(operation, sum_operand(operation), output);
   add_operand(operation, kAddend, addend);
-  operation.writes.front() = output;
 }
 
 // Where the producer of `part` may absorb add(part, other) at position `add`: part has no other
@@ -37,7 +47,7 @@ std::optional<int32_t> absorber(const Program& program, const Uses& uses, Tensor
   const int32_t producer = uses.writers[index(part)][0];
   if (removed[static_cast<size_t>(producer)]) return {};
   const Operation& operation = program.operations[static_cast<size_t>(producer)];
-  if (operation.writes.front() != part) return {};
+  if (find_operand(operation, sum_operand(operation)) != part) return {};
   for (const int32_t writer : uses.writers[index(program.owner(other))])
     if (writer >= producer) return {};
   if (!takes_addend(program, operation, other, target)) return {};
@@ -58,13 +68,13 @@ bool accumulate_into(Operation& operation, const Operation& sum, const Accumulat
 
 }  // namespace
 
-Program fuse_adds(const Program& program, const Target& target) {
-  Program result = program;
-  std::vector<bool> removed(program.operations.size(), false);
+Program fuse_adds(Program program, const Target& target) {
+  Program result = std::move(program);
+  std::vector<bool> removed(result.operations.size(), false);
   const Uses uses = find_uses(result);
   for (size_t i = 0; i < result.operations.size(); ++i) {
+    if (result.operations[i].kind() != Kind::add) continue;
     const Operation add = result.operations[i];
-    if (add.kind() != Kind::add) continue;
     const TensorId a = id_of(add, Add::kA);
     const TensorId b = id_of(add, Add::kB);
     for (const auto& [part, other] : {std::pair{a, b}, std::pair{b, a}}) {
@@ -75,25 +85,25 @@ Program fuse_adds(const Program& program, const Target& target) {
       break;
     }
   }
-  return without(result, removed);
+  return without(std::move(result), removed);
 }
 
-Program fuse_accumulates(const Program& program) {
-  Program result = program;
-  const Uses uses = find_uses(program);
-  std::vector<bool> removed(program.operations.size(), false);
-  for (size_t i = 0; i < program.operations.size(); ++i) {
-    const Operation& sum = program.operations[i];
+Program fuse_accumulates(Program program) {
+  Program result = std::move(program);
+  const Uses uses = find_uses(result);
+  std::vector<bool> removed(result.operations.size(), false);
+  for (size_t i = 0; i < result.operations.size(); ++i) {
+    if (result.operations[i].kind() != Kind::accumulate) continue;
+    const Operation sum = result.operations[i];
     const auto* attributes = std::get_if<Accumulate>(&sum.attributes);
-    if (attributes == nullptr) continue;
     const TensorId part = id_of(sum, Accumulate::kX);
-    if (program.tensor(part).is_view()) continue;
+    if (result.tensor(part).is_view()) continue;
     if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) continue;
     Operation& producer = result.operations[static_cast<size_t>(uses.writers[index(part)][0])];
     if (!accumulate_into(producer, sum, *attributes)) continue;
     removed[i] = true;
   }
-  return without(result, removed);
+  return without(std::move(result), removed);
 }
 
 }  // namespace snug::passes

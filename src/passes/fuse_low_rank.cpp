@@ -2,6 +2,7 @@
 // sake of a few columns is then the target's to avoid, or to hide behind the larger product.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "passes/lower.h"
 #include "passes/uses.h"
@@ -98,11 +99,11 @@ bool may_join(const Program& program, const Uses& uses, const Operation& first,
 
 }  // namespace
 
-Program fuse_low_rank(const Program& program, const Target& target) {
-  Program result = program;
-  const Uses uses = find_uses(program);
-  std::vector<bool> removed(program.operations.size(), false);
-  for (size_t i = 0; i < program.operations.size(); ++i) {
+Program fuse_low_rank(Program program, const Target& target) {
+  Program result = std::move(program);
+  const Uses uses = find_uses(result);
+  std::vector<bool> removed(result.operations.size(), false);
+  for (size_t i = 0; i < result.operations.size(); ++i) {
     const auto second = static_cast<int32_t>(i);
     const auto first = producer_of_addend(result, uses, second);
     if (!first) continue;
@@ -113,7 +114,7 @@ Program fuse_low_rank(const Program& program, const Target& target) {
     result.operations[i] = both;
     removed[index(*first)] = true;
   }
-  return without(result, removed);
+  return without(std::move(result), removed);
 }
 
 }  // namespace snug::passes

@@ -1,5 +1,6 @@
 #include "passes/host_copies.h"
 
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -39,18 +40,18 @@ Operation copy(TensorId from, TensorId to, Phase phase) {
 
 }  // namespace
 
-Program host_copies(const Program& program, std::span<const Tensor> results) {
-  Program result = program;
-  result.operations.clear();
+Program host_copies(Program program, std::span<const Tensor> results) {
   const Phase first = program.operations.empty() ? Phase::forward : program.operations[0].phase;
-  const std::vector<bool> is_read = read_in(program);
-  for (size_t id = 0; id < program.tensors.size(); ++id)
-    if (program.tensors[id].role == Role::batch && is_read[id])
-      result.operations.push_back(
-          copy(add_host_side(result, program.tensors[id]), static_cast<TensorId>(id), first));
-  result.operations.insert(result.operations.end(), program.operations.begin(),
-                           program.operations.end());
   const Phase last = program.operations.empty() ? Phase::forward : program.operations.back().phase;
+  const std::vector<bool> is_read = read_in(program);
+  Program result = std::move(program);
+  std::vector<Operation> copies;
+  for (size_t id = 0; id < is_read.size(); ++id)
+    if (result.tensors[id].role == Role::batch && is_read[id])
+      copies.push_back(
+          copy(add_host_side(result, result.tensors[id]), static_cast<TensorId>(id), first));
+  result.operations.insert(result.operations.begin(), std::make_move_iterator(copies.begin()),
+                           std::make_move_iterator(copies.end()));
   for (const Tensor& tensor : results) {
     SNUG_CHECK(tensor.lifetime != Lifetime::program, "the host reads '{}', which is gone by then",
                tensor.name);

@@ -16,7 +16,6 @@
 namespace snug::passes {
 
 // `results`: tensors of lifetime step or run.
-program::Program host_copies(const program::Program& program,
-                             std::span<const program::Tensor> results);
+program::Program host_copies(program::Program program, std::span<const program::Tensor> results);
 
 }  // namespace snug::passes

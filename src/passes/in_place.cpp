@@ -2,6 +2,7 @@
 // Where it reads and writes parts (the two halves of gate and up), what it writes the parts of
 // becomes a view as a whole.
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "passes/lower.h"
@@ -15,12 +16,14 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 class InPlace {
  public:
-  explicit InPlace(const Program& program)
-      : result_(program), uses_(find_uses(program)), last_(last_touch_of_owner(program)) {
-    views_.resize(program.tensors.size());
-    for (size_t id = 0; id < program.tensors.size(); ++id)
-      if (program.tensors[id].is_view())
-        views_[index(program.tensors[id].view.base)].push_back(static_cast<TensorId>(id));
+  explicit InPlace(Program program)
+      : result_(std::move(program)),
+        uses_(find_uses(result_)),
+        last_(last_touch_of_owner(result_)) {
+    views_.resize(result_.tensors.size());
+    for (size_t id = 0; id < result_.tensors.size(); ++id)
+      if (result_.tensors[id].is_view())
+        views_[index(result_.tensors[id].view.base)].push_back(static_cast<TensorId>(id));
   }
 
   Program run() {
@@ -139,6 +142,6 @@ class InPlace {
 
 }  // namespace
 
-Program share_in_place(const Program& program) { return InPlace(program).run(); }
+Program share_in_place(Program program) { return InPlace(std::move(program)).run(); }
 
 }  // namespace snug::passes

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "passes/layout_sizes.h"
 #include "passes/place.h"
 
 namespace snug::passes {
@@ -15,8 +16,9 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 class LayoutBuilder {
  public:
-  LayoutBuilder(std::span<const Program> programs, int64_t alignment)
-      : programs_(programs), alignment_(alignment) {}
+  // `places`: tensors of programs get offsets.
+  LayoutBuilder(std::span<const Program> programs, int64_t alignment, bool places)
+      : programs_(programs), alignment_(alignment), places_(places) {}
 
   Layout run() {
     place_shared(Lifetime::run);
@@ -65,6 +67,7 @@ class LayoutBuilder {
     const std::vector<Interval> intervals = live_intervals(program);
     for (size_t space = 0; space < layout_.spaces.size(); ++space)
       place_in_space(program, intervals, static_cast<Space>(space), offsets);
+    if (!places_) return;
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
       if (tensor.is_view())
@@ -77,7 +80,7 @@ class LayoutBuilder {
   void place_in_space(const Program& program, const std::vector<Interval>& intervals, Space space,
                       std::vector<int64_t>& offsets) {
     SpaceLayout& result = layout_.spaces[static_cast<size_t>(space)];
-    std::vector<Block> blocks;
+    std::vector<LiveRange> blocks;
     std::vector<size_t> ids;
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
@@ -89,15 +92,18 @@ class LayoutBuilder {
         ids.push_back(id);
       }
     }
+    result.live_bytes.push_back(peak_live_bytes(blocks));
+    result.program_bytes = std::max(result.program_bytes, result.live_bytes.back());
+    if (!places_ || blocks.empty()) return;
     const Placement placement = place(blocks);
     for (size_t i = 0; i < ids.size(); ++i)
       offsets[ids[i]] = result.run_bytes + result.step_bytes + placement.offsets[i];
-    result.program_bytes = std::max(result.program_bytes, blocks.empty() ? 0 : placement.bytes);
-    result.live_bytes.push_back(peak_live_bytes(blocks));
+    result.program_bytes = std::max(result.program_bytes, placement.bytes);
   }
 
   std::span<const Program> programs_;
   int64_t alignment_;
+  bool places_;
   Layout layout_;
   std::unordered_map<std::string, Shared> shared_;
 };
@@ -129,7 +135,11 @@ std::vector<Interval> live_intervals(const Program& program) {
 }
 
 Layout layout(std::span<const Program> programs, int64_t alignment_bytes) {
-  return LayoutBuilder(programs, alignment_bytes).run();
+  return LayoutBuilder(programs, alignment_bytes, true).run();
+}
+
+Layout layout_sizes(std::span<const Program> programs, int64_t alignment_bytes) {
+  return LayoutBuilder(programs, alignment_bytes, false).run();
 }
 
 }  // namespace snug::passes

@@ -1,4 +1,4 @@
-// layout: lifetimes to offsets in one arena a space.
+// layout: gives every tensor an offset in its space's arena, by when it is alive.
 //
 //   arena = run tensors + step tensors + the largest program
 //

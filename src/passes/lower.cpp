@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.h"
 #include "program/builder.h"
 #include "program/kind.h"
@@ -24,7 +27,11 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 }  // namespace
 
-Program expand_unsupported(const Program& program, const Target& target) {
+Program expand_unsupported(Program program, const Target& target) {
+  const bool runs_all = std::ranges::all_of(program.operations, [&](const Operation& operation) {
+    return !traits_of(operation).is_fused || target.runs({program, operation});
+  });
+  if (runs_all) return program;
   Program shell = program;
   shell.operations.clear();
   Builder builder(std::move(shell));
@@ -38,8 +45,8 @@ Program expand_unsupported(const Program& program, const Target& target) {
   return builder.take();
 }
 
-Program decide(const Program& program, const Target& target) {
-  Program result = program;
+Program decide(Program program, const Target& target) {
+  Program result = std::move(program);
   for (size_t i = 0; i < result.operations.size(); ++i) {
     Operation& operation = result.operations[i];
     const OperationView view{result, operation};
@@ -49,7 +56,7 @@ Program decide(const Program& program, const Target& target) {
     const Workspace scratch = target.workspace(view);
     if (scratch.bytes == 0) continue;
     Tensor tensor;
-    tensor.name = workspace_name(i, scratch.exact);
+    tensor.name = workspace_name(i);
     tensor.shape = {scratch.bytes};
     tensor.dtype = DType::u8;
     tensor.role = Role::workspace;
@@ -64,17 +71,17 @@ Program decide(const Program& program, const Target& target) {
   return result;
 }
 
-Program join_products(const Program& program, const Target& target) {
-  return fuse_adds(fuse_low_rank(fuse_adds(program, target), target), target);
+Program join_products(Program program, const Target& target) {
+  return fuse_adds(fuse_low_rank(fuse_adds(std::move(program), target), target), target);
 }
 
-Program lower(const Program& program, const Target& target) {
-  Program lowered = expand_unsupported(program, target);
-  lowered = join_products(lowered, target);
-  lowered = fuse_accumulates(lowered);
-  lowered = share_in_place(lowered);
-  lowered = remove_unused(lowered);
-  return decide(lowered, target);
+Program lower(Program program, const Target& target) {
+  Program lowered = expand_unsupported(std::move(program), target);
+  lowered = join_products(std::move(lowered), target);
+  lowered = fuse_accumulates(std::move(lowered));
+  lowered = share_in_place(std::move(lowered));
+  lowered = remove_unused(std::move(lowered));
+  return decide(std::move(lowered), target);
 }
 
 }  // namespace snug::passes

@@ -25,18 +25,18 @@
 
 namespace snug::passes {
 
-program::Program lower(const program::Program& program, const program::Target& target);
+program::Program lower(program::Program program, const program::Target& target);
 
 // fuse_adds, fuse_low_rank and fuse_adds alone, for a program that other passes rewrite before.
-program::Program join_products(const program::Program& program, const program::Target& target);
+program::Program join_products(program::Program program, const program::Target& target);
 
 // The single rewrites, for tests.
-program::Program expand_unsupported(const program::Program& program, const program::Target& target);
-program::Program fuse_adds(const program::Program& program, const program::Target& target);
-program::Program fuse_low_rank(const program::Program& program, const program::Target& target);
-program::Program fuse_accumulates(const program::Program& program);
-program::Program share_in_place(const program::Program& program);
-program::Program remove_unused(const program::Program& program);
-program::Program decide(const program::Program& program, const program::Target& target);
+program::Program expand_unsupported(program::Program program, const program::Target& target);
+program::Program fuse_adds(program::Program program, const program::Target& target);
+program::Program fuse_low_rank(program::Program program, const program::Target& target);
+program::Program fuse_accumulates(program::Program program);
+program::Program share_in_place(program::Program program);
+program::Program remove_unused(program::Program program);
+program::Program decide(program::Program program, const program::Target& target);
 
 }  // namespace snug::passes

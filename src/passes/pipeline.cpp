@@ -15,19 +15,21 @@ namespace snug::passes {
 
 using program::Program;
 
+// A pass that takes its program over has it moved to it: run() does not look at its input again.
+
 Program Pipeline::micro(const Program& forward, std::span<const program::TensorId> trainable,
                         const MicroOptions& options, Program* update) {
-  Program p = forward;
-  p = run("differentiate", p,
-          [&](const Program& in) { return differentiate(in, trainable, options.gradients); });
+  Program p = run("differentiate", forward, [&](const Program& in) {
+    return differentiate(in, trainable, options.gradients);
+  });
   p = run("recompute", p, [&](const Program& in) { return recompute(in, options.recompute); });
-  p = run("schedule", p, [&](const Program& in) { return schedule(in); });
+  p = run("schedule", p, [&](const Program&) { return schedule(std::move(p)); });
   if (options.offload)
     p = run("offload", p, [&](const Program& in) { return offload(in, target_); });
   if (update != nullptr) {
     // An update moves after the last reader of its weight. What lower would join is joined before,
     // so that none comes between the two and a job computes the same bits in both forms.
-    p = run("join", p, [&](const Program& in) { return join_products(in, target_); });
+    p = run("join", p, [&](const Program&) { return join_products(std::move(p), target_); });
     p = run("update_in_backward", p,
             [&](const Program& in) { return update_in_backward(in, *update); });
   }
@@ -45,7 +47,7 @@ Program Pipeline::placed(const Program& program, const ShardRole& role,
   Program p = program;
   if (quantization_)
     p = run("quantize", p, [&](const Program& in) { return quantize(in, *quantization_); });
-  p = run("lower", p, [&](const Program& in) { return lower(in, target_); });
+  p = run("lower", p, [&](const Program&) { return lower(std::move(p), target_); });
   if (sharding_options_.ranks() > 1)
     p = run("shard", p, [&](const Program& in) {
       return shard(in, sharding_, sharding_options_, role, target_);
@@ -56,7 +58,7 @@ Program Pipeline::placed(const Program& program, const ShardRole& role,
     if (p.name == name_of(program::ProgramName::prepare)) options.window_bytes = 0;
     p = run("stream", p, [&](const Program& in) { return stream(in, options, target_); });
   }
-  return run("host_copies", p, [&](const Program& in) { return host_copies(in, results); });
+  return run("host_copies", p, [&](const Program&) { return host_copies(std::move(p), results); });
 }
 
 Program Pipeline::run(const char* name, const Program& input,

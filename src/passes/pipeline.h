@@ -29,7 +29,7 @@ struct PassRecord {
 // What is chosen for a micro-batch next to its forward program.
 struct MicroOptions {
   DifferentiateOptions gradients;
-  RecomputeMode recompute = RecomputeMode::none;
+  RecomputeModes recompute = RecomputeMode::none;
   bool offload = false;  // what recompute keeps as checkpoints
   bool is_last = true;   // of a step: gradients become those of all ranks
 };
@@ -45,7 +45,7 @@ class Pipeline {
         quantization_(std::move(quantization)),
         streaming_(streaming) {}
 
-  // What of the programs that follow is sharded over ranks.
+  // Sets what is sharded over ranks in the programs that are made from here on.
   void shard_over(Sharding sharding, const ShardingOptions& options) {
     sharding_ = std::move(sharding);
     sharding_options_ = options;
@@ -57,7 +57,7 @@ class Pipeline {
                          std::span<const program::TensorId> trainable, const MicroOptions& options,
                          program::Program* update = nullptr);
   // Programs without a backward pass: evaluate, prefill, decode, update, prepare. `results`: what
-  // the host reads after a run; `sums` of them are shares of ranks until then.
+  // the host reads after a run; those in `sums` hold each rank's share until they are summed.
   program::Program plain(const program::Program& program,
                          std::span<const program::Tensor> results = {},
                          std::span<const program::Tensor> sums = {});

@@ -7,22 +7,22 @@
 
 namespace snug::passes {
 
-struct Block {
+struct LiveRange {
   int64_t bytes = 0;
   int32_t first = 0;  // time steps, both ends included
   int32_t last = 0;
 };
 
 struct Placement {
-  std::vector<int64_t> offsets;  // one a block
+  std::vector<int64_t> offsets;  // of each range
   int64_t bytes = 0;             // the highest end
 };
 
 // Largest sum of bytes alive at one time: no placement can be below it.
-int64_t peak_live_bytes(std::span<const Block> blocks);
+int64_t peak_live_bytes(std::span<const LiveRange> ranges);
 
 // Greedy best-of-several orders: by size, by length of life, by area, each with lowest fit; stops
 // within a thousandth of the lower bound. Sizes must be multiples of the alignment.
-Placement place(std::span<const Block> blocks);
+Placement place(std::span<const LiveRange> ranges);
 
 }  // namespace snug::passes

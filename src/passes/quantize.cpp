@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -19,7 +20,19 @@ struct Stored {
   Shape shape;
   DType dtype = DType::bf16;
   std::vector<TensorId> operands;
+  bool transposed = false;  // of the shape that other operations give the weight
 };
+
+// The weights (in, out).
+std::unordered_set<TensorId> find_transposed(const Program& program) {
+  std::unordered_set<TensorId> found;
+  for (const Operation& operation : program.operations) {
+    const auto* matmul = std::get_if<Matmul>(&operation.attributes);
+    if (matmul != nullptr && operation.phase == Phase::forward && !matmul->transpose_b)
+      found.insert(id_of(operation, Matmul::kB));
+  }
+  return found;
+}
 
 bool is_plain_linear(const Operation& operation) {
   Matmul linear;
@@ -30,11 +43,13 @@ bool is_plain_linear(const Operation& operation) {
 class Quantize {
  public:
   Quantize(const Program& program, const QuantizeOptions& options)
-      : input_(program), options_(options), result_(program) {
-    result_.operations.clear();
+      : input_(program), options_(options) {
+    result_.name = program.name;
+    result_.tensors = program.tensors;
   }
 
   Program run() {
+    transposed_ = find_transposed(input_);
     for (size_t id = 0; id < input_.tensors.size(); ++id)
       if (is_quantized(input_.tensors[id], options_)) store(static_cast<TensorId>(id));
     for (const Operation& operation : input_.operations) rewrite(operation);
@@ -57,6 +72,8 @@ class Quantize {
     const int64_t elements = weight.shape.elements();
     Stored& stored = stored_[id];
     stored.shape = weight.shape;
+    stored.transposed = transposed_.contains(id);
+    if (stored.transposed) stored.shape = {weight.shape[1], weight.shape[0]};
     stored.dtype = weight.dtype;
     result_.tensor(id).shape = {nf4_code_bytes(elements), 1};
     result_.tensor(id).dtype = DType::u8;
@@ -81,7 +98,11 @@ class Quantize {
     }
     const Stored& weight = stored_.at(id_of(operation, Matmul::kB));
     Operation product = operation;
-    if (is_plain_linear(operation)) {
+    if (weight.transposed) {
+      auto& matmul = std::get<Matmul>(product.attributes);
+      matmul.transpose_b = !matmul.transpose_b;
+    }
+    if (is_plain_linear(product)) {
       product.attributes = MatmulNf4{options_.nested};
       product.reads = {id_of(operation, Matmul::kA)};
       product.reads.insert(product.reads.end(), weight.operands.begin(), weight.operands.end());
@@ -95,6 +116,7 @@ class Quantize {
   TensorId dequantize(const Operation& reader, const Stored& weight) {
     Tensor values = input_.tensor(weight.operands[0]);
     values.name = fmt::format("{}.values.{}", values.name, ++uses_[weight.operands[0]]);
+    values.shape = weight.shape;
     values.role = Role::activation;
     values.lifetime = Lifetime::program;
     result_.tensors.push_back(std::move(values));
@@ -112,6 +134,7 @@ class Quantize {
   const Program& input_;
   const QuantizeOptions& options_;
   Program result_;
+  std::unordered_set<TensorId> transposed_;
   std::unordered_map<TensorId, Stored> stored_;
   std::unordered_map<TensorId, int> uses_;
 };

@@ -7,6 +7,9 @@
 //            %w.values.1 = dequantize_nf4(%w, %w.absmax)
 //            %d.x = matmul(%d.y, %w.values.1)
 //
+// A weight (in, out), which the forward pass reads without transpose_b, is stored as its transpose,
+// as bitsandbytes does, and products read that.
+//
 // Comes after schedule: a weight's values depend on nothing that moves. lower turns matmul_nf4 into
 // its two halves where the target has no such product.
 #pragma once

@@ -17,7 +17,7 @@ void RankOperations::give_scratch(Operation& operation) {
   operation.workspace = kNone;
   if (scratch.bytes == 0) return;
   Tensor tensor;
-  tensor.name = fmt::format("ranks.{}", workspace_name(program_.tensors.size(), scratch.exact));
+  tensor.name = fmt::format("ranks.{}", workspace_name(program_.tensors.size()));
   tensor.shape = {scratch.bytes};
   tensor.dtype = DType::u8;
   tensor.role = Role::workspace;

@@ -1,5 +1,5 @@
-// What a pass that works for ranks puts into a program: collectives with their scratch, and the
-// awaits that end them.
+// The operations that passes for several ranks insert into a program: collectives with their
+// scratch, and the awaits that end them.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ class RankOperations {
   RankOperations(program::Program& program, const program::Target& target)
       : program_(program), target_(target) {}
 
-  // Begins a collective; returns its await, for when it is needed. `place`: whose phase and layer
-  // it has.
+  // Begins a collective; returns its await, to be inserted where the result is needed. The
+  // collective has the phase and layer of `place`.
   program::Operation begin(program::Operation collective, const program::Operation& place);
   // The scratch that the target asks for with the operands that the operation has now.
   void give_scratch(program::Operation& operation);

@@ -19,9 +19,10 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 class Recompute {
  public:
-  Recompute(const Program& program, RecomputeMode mode)
-      : input_(program), mode_(mode), result_(program) {
-    result_.operations.clear();
+  Recompute(const Program& program, const RecomputeModes& modes) : input_(program), modes_(modes) {
+    result_.name = program.name;
+    result_.tensors = program.tensors;
+    result_.operations.reserve(program.operations.size());
     producer_.assign(program.tensors.size(), -1);
     dropped_.assign(program.tensors.size(), false);
     kept_.assign(program.tensors.size(), true);
@@ -62,20 +63,37 @@ class Recompute {
   void choose_dropped() {
     for (const Operation& operation : input_.operations) {
       if (operation.phase != Phase::forward) continue;
-      const bool attention = mode_ == RecomputeMode::attention && traits_of(operation).is_attention;
+      const RecomputeMode mode = modes_.of_layer(operation.layer);
+      if (mode == RecomputeMode::keep_all) {
+        mark_checkpoints(operation);
+        continue;
+      }
+      const bool attention = mode == RecomputeMode::attention && traits_of(operation).is_attention;
       for (const TensorId id : operation.writes)
         if (attention || traits_of(operation).is_cheap || rotates_dropped(operation)) drop(id);
       for (const TensorId id : operation.reads) {
         if (attention) drop_with_norm(id);
-        if (mode_ == RecomputeMode::gate_up && traits_of(operation).is_gated_activation) drop(id);
+        if (mode == RecomputeMode::gate_up && traits_of(operation).is_gated_activation) drop(id);
       }
-      if (keeps_checkpoints()) drop_layer_outputs(operation);
+      mark_checkpoints(operation);
+      if (keeps_checkpoints(mode)) drop_layer_outputs(operation, mode);
     }
   }
 
   // Nothing of a layer is kept but what becomes a checkpoint.
-  bool keeps_checkpoints() const {
-    return mode_ == RecomputeMode::all_but_attention || mode_ == RecomputeMode::layer;
+  static bool keeps_checkpoints(RecomputeMode mode) {
+    return mode == RecomputeMode::all_but_attention || mode == RecomputeMode::layer;
+  }
+
+  // The input of a layer that keeps little else, whatever the layer before it keeps.
+  void mark_checkpoints(const Operation& operation) {
+    for (const TensorId id : operation.writes) {
+      const int32_t reader = input_.tensor(id).layer;
+      if (is_layer_input(id, operation) &&
+          keeps_checkpoints(modes_.of_layer(reader < 0 ? operation.layer : reader)) &&
+          producer_[index(id)] >= 0)
+        result_.tensor(id).role = Role::checkpoint;
+    }
   }
 
   void drop(TensorId id) {
@@ -106,13 +124,14 @@ class Recompute {
 
   // The first layer's input comes from an operation outside all layers, of which nothing else is
   // touched.
-  void drop_layer_outputs(const Operation& operation) {
+  void drop_layer_outputs(const Operation& operation, RecomputeMode mode) {
     const bool keeps =
-        mode_ == RecomputeMode::all_but_attention && traits_of(operation).is_attention;
+        mode == RecomputeMode::all_but_attention && traits_of(operation).is_attention;
     for (const TensorId id : operation.writes) {
-      if ((keeps || is_layer_input(id, operation)) && producer_[index(id)] >= 0)
+      const bool is_made = producer_[index(id)] >= 0;
+      if (keeps && is_made)
         result_.tensor(id).role = Role::checkpoint;
-      else if (operation.layer >= 0)
+      else if (operation.layer >= 0 && !(is_layer_input(id, operation) && is_made))
         drop(id);
     }
   }
@@ -178,7 +197,7 @@ class Recompute {
   }
 
   const Program& input_;
-  RecomputeMode mode_;
+  const RecomputeModes& modes_;
   Program result_;
   std::vector<int32_t> producer_;  // forward operation that writes a program tensor; -1: none
   std::vector<int32_t> readers_;   // operations of the forward pass
@@ -189,8 +208,8 @@ class Recompute {
 
 }  // namespace
 
-Program recompute(const Program& program, RecomputeMode mode) {
-  return Recompute(program, mode).run();
+Program recompute(const Program& program, const RecomputeModes& modes) {
+  return Recompute(program, modes).run();
 }
 
 }  // namespace snug::passes

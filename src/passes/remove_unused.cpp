@@ -2,6 +2,8 @@
 // that are no base of a view in use. Load slots stay, as do tensors of lifetime run and step.
 #include "passes/lower.h"
 
+#include <utility>
+
 namespace snug::passes {
 namespace {
 
@@ -13,32 +15,32 @@ void renumber(std::vector<TensorId>& ids, const std::vector<TensorId>& to) {
 
 }  // namespace
 
-Program remove_unused(const Program& program) {
+Program remove_unused(Program program) {
   std::vector<bool> used(program.tensors.size(), false);
   for (const Operation& operation : program.operations)
     for_each_tensor(operation, [&](TensorId id) {
       used[static_cast<size_t>(id)] = used[static_cast<size_t>(program.owner(id))] = true;
     });
   Program result;
-  result.name = program.name;
+  result.name = std::move(program.name);
   std::vector<TensorId> to(program.tensors.size(), kNone);
   for (size_t id = 0; id < program.tensors.size(); ++id) {
-    const Tensor& tensor = program.tensors[id];
+    Tensor& tensor = program.tensors[id];
     const bool kept =
         used[id] || tensor.lifetime != Lifetime::program || tensor.role == Role::staging;
     if (!kept) continue;
     to[id] = static_cast<TensorId>(result.tensors.size());
-    result.tensors.push_back(tensor);
+    result.tensors.push_back(std::move(tensor));
   }
   for (Tensor& tensor : result.tensors)
     if (tensor.is_view()) tensor.view.base = to[static_cast<size_t>(tensor.view.base)];
-  for (Operation operation : program.operations) {
+  result.operations = std::move(program.operations);
+  for (Operation& operation : result.operations) {
     renumber(operation.reads, to);
     renumber(operation.writes, to);
     renumber(operation.updates, to);
     if (operation.workspace != kNone)
       operation.workspace = to[static_cast<size_t>(operation.workspace)];
-    result.operations.push_back(std::move(operation));
   }
   return result;
 }

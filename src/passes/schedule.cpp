@@ -4,6 +4,7 @@
 #include "passes/schedule.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <vector>
 
@@ -18,7 +19,7 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 int64_t peak_bytes(const Program& program) {
   const std::vector<Interval> intervals = live_intervals(program);
-  std::vector<Block> blocks;
+  std::vector<LiveRange> blocks;
   for (size_t id = 0; id < program.tensors.size(); ++id) {
     const Tensor& tensor = program.tensors[id];
     if (tensor.lifetime == Lifetime::program && !tensor.is_view() &&
@@ -139,8 +140,9 @@ class Run {
 
 }  // namespace
 
-Program schedule(const Program& program) {
-  Program result = program;
+Program schedule(Program program) {
+  std::vector<int32_t> order(program.operations.size());
+  std::iota(order.begin(), order.end(), 0);
   const std::vector<int32_t> last_touch = last_touch_of_owner(program);
   const auto count = static_cast<int32_t>(program.operations.size());
   const auto& operations = program.operations;
@@ -152,14 +154,21 @@ Program schedule(const Program& program) {
                (first.phase == Phase::forward))
       ++end;
     if (first.phase == Phase::backward || first.phase == Phase::recompute) {
-      const std::vector<int32_t> order = Run(program, begin, end, last_touch).order();
-      for (size_t i = 0; i < order.size(); ++i)
-        result.operations[static_cast<size_t>(begin) + i] =
-            operations[static_cast<size_t>(order[i])];
+      const std::vector<int32_t> of_run = Run(program, begin, end, last_touch).order();
+      std::ranges::copy(of_run, order.begin() + begin);
     }
     begin = end;
   }
-  return peak_bytes(result) < peak_bytes(program) ? result : program;
+  const int64_t given_bytes = peak_bytes(program);
+  std::vector<Operation> moved(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    moved[i] = std::move(program.operations[static_cast<size_t>(order[i])]);
+  program.operations.swap(moved);
+  if (peak_bytes(program) < given_bytes) return program;
+  for (size_t i = 0; i < order.size(); ++i)
+    moved[static_cast<size_t>(order[i])] = std::move(program.operations[i]);
+  program.operations.swap(moved);
+  return program;
 }
 
 }  // namespace snug::passes

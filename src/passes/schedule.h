@@ -1,5 +1,5 @@
-// schedule: the order of operations within a layer's backward pass, so that what is large dies
-// early. One stream: prefetch and overlap come with the spaces that need them.
+// schedule: orders the operations of a layer's backward pass so that large tensors die early.
+// Copies between spaces are not its concern: the passes offload and stream insert them afterwards.
 //
 //   before   %d.x = matmul(%d.y, %w)               %gradient.w = matmul(%d.y, %x.again)
 //   after    %gradient.w = matmul(%d.y, %x.again)  %d.x = matmul(%d.y, %w)        x.again dies
@@ -12,6 +12,6 @@ namespace snug::passes {
 
 // Keeps every dependency and the given order wherever another does not lower the peak of live
 // bytes.
-program::Program schedule(const program::Program& program);
+program::Program schedule(program::Program program);
 
 }  // namespace snug::passes

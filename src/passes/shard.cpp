@@ -17,6 +17,7 @@
 #include "passes/shard_homes.h"
 #include "passes/shard_visits.h"
 #include "program/kind.h"
+#include "program/operands.h"
 #include "program/tensor_names.h"
 
 namespace snug::passes {
@@ -34,13 +35,14 @@ class Sharder {
           const ShardRole& role, const Target& target)
       : input_(program),
         sharding_(sharding),
+        sharded_(program, sharding),
         options_(options),
         role_(role),
-        visits_(find_visits(program, sharding, options.weights)),
-        result_(program),
-        homes_(program, sharding, options.shards, result_),
+        visits_(find_visits(program, sharded_, options.weights)),
+        result_{.name = program.name, .tensors = program.tensors, .operations = {}},
+        homes_(program, sharded_, options.shards, result_),
         collectives_(result_, target) {
-    result_.operations.clear();
+    result_.operations.reserve(program.operations.size());
   }
 
   Program run() {
@@ -121,7 +123,7 @@ class Sharder {
 
   void emit(const Operation& original) {
     Operation operation = original;
-    const bool on_parts = works_on_parts(input_, original, sharding_);
+    const bool on_parts = works_on_parts(input_, original, sharded_);
     begin_gradients(original, on_parts);
     const bool is_total_norm = joins_norms(original);
     if (is_total_norm) return emit_norm(original);
@@ -139,8 +141,7 @@ class Sharder {
     if (on_parts || operation.phase == Phase::update) return;
     for_each_tensor(operation, [&](TensorId id) {
       const TensorId home = input_.owner(id);
-      const std::string& name = input_.tensor(home).name;
-      if (!sharding_.is_gradient(name)) return;
+      if (!sharded_.is_gradient(home)) return;
       const bool is_scattered = homes_.is_sharded(home) && !homes_.is_padded(home);
       if (is_scattered && homes_.whole(home) == kNone)
         homes_.set_whole(home, homes_.add_whole(home, Role::gradient));
@@ -152,8 +153,7 @@ class Sharder {
   void note_changes(const Operation& operation) {
     for (const auto* ids : {&operation.writes, &operation.updates})
       for (const TensorId id : *ids) {
-        if (homes_.is_padded(id) && !sharding_.is_gradient(input_.tensor(id).name))
-          changed_.push_back(id);
+        if (homes_.is_padded(id) && !sharded_.is_gradient(id)) changed_.push_back(id);
       }
   }
 
@@ -262,9 +262,10 @@ class Sharder {
 
   // Whether it is the norm of all gradients, of some of which a rank has a part.
   bool joins_norms(const Operation& operation) const {
-    if (operation.writes.empty()) return false;
-    const bool is_total = input_.tensor(operation.writes.front()).name == kGradientNormName;
-    return is_total &&
+    if (!traits_of(operation).is_norm_of_parts) return false;
+    const bool is_of_part =
+        sharding_.is_part_norm(input_.tensor(find_operand(operation, "norm")).name);
+    return !is_of_part &&
            std::ranges::any_of(operation.reads, [&](TensorId id) { return is_part(id); });
   }
 
@@ -282,7 +283,7 @@ class Sharder {
 
   // norm = the norm of (the norms of all ranks' parts, what every rank holds whole).
   void emit_norm(const Operation& original) {
-    const Tensor total = input_.tensor(original.writes.front());
+    const Tensor total = input_.tensor(find_operand(original, "norm"));
     Operation parts = original;
     Operation all = original;
     parts.reads.clear();
@@ -359,6 +360,7 @@ class Sharder {
 
   const Program& input_;
   const Sharding& sharding_;
+  const ShardedTensors sharded_;
   const ShardingOptions& options_;
   const ShardRole& role_;
   const ShardVisits visits_;

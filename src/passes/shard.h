@@ -14,8 +14,8 @@
 //            %gradient.w = reduce_scatter(%gradient.w.whole)          next to what follows
 //            await(%gradient.w.whole) updates (%gradient.w)
 //
-// A layer's tensors are one collective. The sums of one are awaited before those of the next begin,
-// so gradients of two layers lie there at a time. The program is the same on all ranks.
+// A layer's tensors are one collective. A layer's sums are awaited before those of the next begin,
+// so unsummed gradients of two layers are in memory at most. All ranks run the same program.
 #pragma once
 
 #include <span>
@@ -26,7 +26,7 @@
 
 namespace snug::passes {
 
-// What of a program is a matter of ranks, next to what is sharded.
+// What else the ranks do in a program, besides what follows from sharding.
 struct ShardRole {
   // A micro-batch after which the gradients of the step are those of all ranks.
   bool is_last_micro = false;
@@ -34,7 +34,7 @@ struct ShardRole {
   std::span<const program::Tensor> sums = {};
 };
 
-// Of a lowered program.
+// Requires a lowered program.
 program::Program shard(const program::Program& program, const Sharding& sharding,
                        const ShardingOptions& options, const ShardRole& role,
                        const program::Target& target);

@@ -8,22 +8,22 @@ namespace snug::passes {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-ShardHomes::ShardHomes(const Program& input, const Sharding& sharding, int32_t shards,
+ShardHomes::ShardHomes(const Program& input, const ShardedTensors& sharded, int32_t shards,
                        Program& result)
     : input_(input), shards_(shards), result_(result) {
   for (size_t id = 0; id < input.tensors.size(); ++id)
-    make_home(static_cast<TensorId>(id), sharding);
+    make_home(static_cast<TensorId>(id), sharded);
 }
 
-void ShardHomes::make_home(TensorId id, const Sharding& sharding) {
+void ShardHomes::make_home(TensorId id, const ShardedTensors& sharded) {
   const Tensor& original = input_.tensor(id);
-  const auto sharded = sharding.find(original.name);
-  if (!sharded || original.is_view()) return;
+  const auto& part = sharded.find(id);
+  if (!part || original.is_view()) return;
   Tensor& home = result_.tensor(id);
   home.whole = original.shape;
-  home.shape = {sharded->is_padded ? sharded->elements * shards_ : sharded->elements};
-  home.rank_step = sharded->is_padded ? 0 : sharded->elements;
-  sharded_[id] = *sharded;
+  home.shape = {part->is_padded ? part->elements * shards_ : part->elements};
+  home.rank_step = part->is_padded ? 0 : part->elements;
+  sharded_[id] = *part;
 }
 
 bool ShardHomes::is_padded(TensorId home) const {

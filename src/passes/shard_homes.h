@@ -1,11 +1,11 @@
-// The tensors of a program in which some are sharded: what of each lasts, and what stands for it
-// in an operation that works on the rank's part or on all of it.
+// The tensors of a program in which some are sharded: the tensor that lasts (its home), and the one
+// that stands for it in an operation that works on the rank's part or on the whole.
 #pragma once
 
 #include <map>
 #include <utility>
 
-#include "passes/sharding.h"
+#include "passes/sharded_tensors.h"
 #include "program/program.h"
 
 namespace snug::passes {
@@ -14,7 +14,7 @@ class ShardHomes {
  public:
   // Makes what is sharded of `input` the rank's part in `result`, which has the same tensors, or
   // pads it. Both must outlive the object.
-  ShardHomes(const program::Program& input, const Sharding& sharding, int32_t shards,
+  ShardHomes(const program::Program& input, const ShardedTensors& sharded, int32_t shards,
              program::Program& result);
 
   bool is_sharded(program::TensorId home) const { return sharded_.contains(home); }
@@ -30,7 +30,7 @@ class ShardHomes {
   program::TensorId operand(program::TensorId id, bool on_parts);
 
  private:
-  void make_home(program::TensorId id, const Sharding& sharding);
+  void make_home(program::TensorId id, const ShardedTensors& sharded);
   program::TensorId add(program::Tensor tensor);
   program::TensorId view_on(program::TensorId seen, program::TensorId base);
   program::TensorId own_part(program::TensorId home);

@@ -28,20 +28,22 @@ bool is_weight(Role role) {
 
 }  // namespace
 
-bool works_on_parts(const Program& program, const Operation& operation, const Sharding& sharding) {
+bool works_on_parts(const Program& program, const Operation& operation,
+                    const ShardedTensors& sharded) {
   bool some = false;
   bool all = true;
   for_each_tensor(operation, [&](TensorId id) {
-    const Tensor& tensor = program.tensor(program.owner(id));
-    if (id == operation.workspace || tensor.shape.elements() == 1) return;
-    const bool is_sharded = sharding.find(tensor.name).has_value();
+    const TensorId home = program.owner(id);
+    if (id == operation.workspace || program.tensor(home).shape.elements() == 1) return;
+    const bool is_sharded = sharded.find(home).has_value();
     some = some || is_sharded;
     all = all && is_sharded;
   });
   return some && all;
 }
 
-ShardVisits find_visits(const Program& program, const Sharding& sharding, WeightSharding weights) {
+ShardVisits find_visits(const Program& program, const ShardedTensors& sharded,
+                        WeightSharding weights) {
   ShardVisits visits;
   visits.section_of = sections_of(program);
   std::map<TensorId, size_t> weight_of;    // by home: its latest visit
@@ -56,15 +58,14 @@ ShardVisits find_visits(const Program& program, const Sharding& sharding, Weight
   };
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
-    if (operation.phase == Phase::update || works_on_parts(program, operation, sharding)) continue;
+    if (operation.phase == Phase::update || works_on_parts(program, operation, sharded)) continue;
     const int32_t section = visits.section_of[i];
     for_each_tensor(operation, [&](TensorId id) {
       const TensorId home = program.owner(id);
-      const Tensor& tensor = program.tensor(home);
-      if (sharding.is_gradient(tensor.name))
+      if (sharded.is_gradient(home))
         return visit(visits.gradients, gradient_of, home, section, false);
-      const auto sharded = sharding.find(tensor.name);
-      if (!sharded || sharded->is_padded || !is_weight(tensor.role)) return;
+      const auto& part = sharded.find(home);
+      if (!part || part->is_padded || !is_weight(program.tensor(home).role)) return;
       const bool is_new = weights == WeightSharding::layer_by_layer && weight_of.contains(home) &&
                           visits.weights[weight_of[home]].last != section;
       visit(visits.weights, weight_of, home, section, is_new);

@@ -1,4 +1,4 @@
-// Where a program needs all of what is sharded: the stretches of its list, and the sections into
+// Where a program needs all of what is sharded: the ranges of its list, and the sections into
 // which they fall. A section is the operations of one layer in one direction, forward or backward;
 // what belongs to no layer is one by itself.
 #pragma once
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "passes/sharding.h"
+#include "passes/sharded_tensors.h"
 #include "program/program.h"
 
 namespace snug::passes {
@@ -27,9 +27,9 @@ struct ShardVisits {
 // Whether an operation works on the parts of tensors that a rank holds, as optimizers do: all that
 // it touches is sharded, or a single number.
 bool works_on_parts(const program::Program& program, const program::Operation& operation,
-                    const Sharding& sharding);
+                    const ShardedTensors& sharded);
 
-ShardVisits find_visits(const program::Program& program, const Sharding& sharding,
+ShardVisits find_visits(const program::Program& program, const ShardedTensors& sharded,
                         WeightSharding weights);
 
 }  // namespace snug::passes

@@ -43,23 +43,29 @@ int32_t ShardingOptions::nodes_of(RankGroup group) const {
 
 Sharding::Sharding(const Program& micro, std::span<const Tensor> trainables,
                    const ShardingOptions& options) {
-  if (options.shards_weights())
+  if (options.shards_weights()) {
+    // What add_weight looks up by name: few of a program's tensors, where weights are not quantised
+    // none.
+    Program states;
+    for (const Tensor& tensor : micro.tensors)
+      if (tensor.role == Role::quant_state) states.tensors.push_back(tensor);
     for (const Tensor& tensor : micro.tensors)
       if (tensor.lifetime == Lifetime::run && !tensor.is_view() &&
           (tensor.role == Role::weight || tensor.role == Role::adapter))
-        add_weight(micro, tensor, options);
+        add_weight(states, tensor, options);
+  }
   for (const Tensor& tensor : trainables) {
     gradients_.insert(gradient_name(tensor.name));
     if (options.shards_state()) add_state(tensor, options);
   }
 }
 
-void Sharding::add_weight(const Program& micro, const Tensor& weight,
+void Sharding::add_weight(const Program& states, const Tensor& weight,
                           const ShardingOptions& options) {
-  const bool is_stored = micro.find(absmax_name(weight.name)) != kNone;
+  const bool is_stored = states.find(absmax_name(weight.name)) != kNone;
   const int64_t elements = is_stored ? weight.shape.elements() * 2 : weight.shape.elements();
   if (elements < options.threshold_elements) return;
-  const bool is_nested = is_stored && micro.find(nested_map_name(weight.name)) != kNone;
+  const bool is_nested = is_stored && states.find(nested_map_name(weight.name)) != kNone;
   const int64_t part = part_of(elements, options.shards, is_nested ? kNestedUnit : kUnit);
   parts_[weight.name] = {.elements = is_stored ? part / 2 : part};
   if (is_stored) parts_[absmax_name(weight.name)] = {.elements = part / kNf4BlockSize};

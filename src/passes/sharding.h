@@ -14,30 +14,27 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "formats/choices.h"
 #include "program/program.h"
 
 namespace snug::passes {
 
-// What of the weights a rank holds between its programs, and when it has more.
+// Which part of the weights a rank holds between programs, and when it holds more.
 enum class WeightSharding : uint8_t {
   whole,               // all of them (ddp, zero1, zero2)
   program_by_program,  // its part; all within a program, from their first use to their last
   layer_by_layer,      // its part; a layer's while that layer works
 };
 
-// How gradients become those of all ranks.
+// How the gradients of all ranks are summed.
 enum class GradientSharding : uint8_t {
   summed,          // whole on every rank, summed in the last micro-batch (ddp)
   scattered_last,  // whole on every rank; in the last micro-batch a rank's part of the sum (zero1)
   scattered,       // a rank's part of the sum, added up over micro-batches
 };
 
-// When a layer's weights begin to be gathered.
-enum class Prefetch : uint8_t {
-  pre,   // before the layer before it works: two layers lie there at a time
-  post,  // after that, before its gradients are summed
-  none,  // when they are needed
-};
+// When the gather of a layer's weights begins; with `pre`, two layers' are in memory at a time.
+using formats::Prefetch;
 
 struct ShardingOptions {
   int32_t shards = 1;      // ranks among which the tensors of a replica are sharded

@@ -1,4 +1,4 @@
-// Stages: decide where each operation works and find the visits: the stretches of the list in which
+// Stages: decide where each operation works and find the visits: the ranges of the list in which
 // operations touch a tensor from the side where it does not lie; walk the list once more and write
 // it with a copy before each visit and, where the visit changed the tensor, one back after it. What
 // it does not do: divide a tensor.
@@ -26,7 +26,7 @@ struct Visit : StreamVisit {
   bool is_merged = false;  // with the visit before it, whose copy it goes on with
 };
 
-std::vector<Visit> visits_of(const Placement& placement) {
+std::vector<Visit> visits_of(const StreamPlacement& placement) {
   std::vector<Visit> visits;
   for (const StreamVisit& visit : find_visits(placement)) visits.push_back({visit});
   return visits;
@@ -47,10 +47,10 @@ class Streamer {
         window_(options.window_bytes),
         placement_{program, options, target.host_reaches_device()},
         visits_(visits_of(placement_)),
-        result_(program),
+        result_{.name = program.name, .tensors = program.tensors, .operations = {}},
         visit_of_(program.tensors.size(), -1),
         held_(program.tensors.size(), -1) {
-    result_.operations.clear();
+    result_.operations.reserve(program.operations.size());
     for (size_t id = 0; id < result_.tensors.size(); ++id)
       if (placement_.lies_there(static_cast<TensorId>(id)))
         result_.tensors[id].space = Space::pinned_host;
@@ -248,7 +248,7 @@ class Streamer {
 
   const Program& input_;
   const int64_t window_;
-  const Placement placement_;
+  const StreamPlacement placement_;
   std::vector<Visit> visits_;
   Program result_;
   std::vector<int32_t> visit_of_;  // by owner: the visit that is on, else -1

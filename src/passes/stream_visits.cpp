@@ -16,7 +16,7 @@ enum class Touch : uint8_t { read, overwrite, change };
 
 class Visits {
  public:
-  explicit Visits(const Placement& placement)
+  explicit Visits(const StreamPlacement& placement)
       : program_(placement.program),
         placement_(placement),
         latest_(program_.tensors.size(), -1),
@@ -83,7 +83,7 @@ class Visits {
   };
 
   const Program& program_;
-  const Placement& placement_;
+  const StreamPlacement& placement_;
   std::vector<StreamVisit> found_;
   std::vector<int32_t> section_of_;  // of each visit
   std::vector<int32_t> latest_;      // by owner: its latest visit, -1 before the first
@@ -94,24 +94,25 @@ class Visits {
 
 }  // namespace
 
-bool Placement::lies_there(TensorId id) const {
+bool StreamPlacement::lies_there(TensorId id) const {
   return lies_on_host(program.tensor(program.owner(id)), options);
 }
 
-bool Placement::is_on_host(const Operation& operation) const {
+bool StreamPlacement::is_on_host(const Operation& operation) const {
   if (traits_of(operation).is_optimizer)
     return options.update_on_host && lies_there(find_operand(operation, "first_moment"));
   return reaches_device && traits_of(operation).reads_in_place &&
          std::ranges::any_of(operation.reads, [&](TensorId id) { return lies_there(id); });
 }
 
-bool Placement::touches_in_place(const Operation& operation, bool on_host, TensorId id) const {
+bool StreamPlacement::touches_in_place(const Operation& operation, bool on_host,
+                                       TensorId id) const {
   const bool home_on_host = lies_there(id);
   return on_host == home_on_host || (on_host && reaches_device) ||
          (home_on_host && traits_of(operation).reads_in_place);
 }
 
-std::vector<StreamVisit> find_visits(const Placement& placement) {
+std::vector<StreamVisit> find_visits(const StreamPlacement& placement) {
   return Visits(placement).find();
 }
 

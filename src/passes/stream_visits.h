@@ -1,5 +1,5 @@
-// What the pass `stream` goes by: where tensors lie, on which side each operation works, and the
-// visits, the stretches of the list in which operations touch a tensor from the side where it does
+// What the pass `stream` works from: where tensors lie, on which side each operation works, and the
+// visits, the ranges of the list in which operations touch a tensor from the side where it does
 // not lie.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace snug::passes {
 
 // Where tensors lie, and where operations work.
-struct Placement {
+struct StreamPlacement {
   const program::Program& program;
   const StreamOptions& options;
   const bool reaches_device;  // the host's processor, which is the device's
@@ -37,6 +37,6 @@ struct StreamVisit {
 };
 
 // In the order of their first operations.
-std::vector<StreamVisit> find_visits(const Placement& placement);
+std::vector<StreamVisit> find_visits(const StreamPlacement& placement);
 
 }  // namespace snug::passes

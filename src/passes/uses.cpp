@@ -1,5 +1,7 @@
 #include "passes/uses.h"
 
+#include <utility>
+
 namespace snug::passes {
 
 Uses find_uses(const program::Program& program) {
@@ -34,12 +36,13 @@ std::vector<int32_t> last_touch_of_owner(const program::Program& program) {
   return last;
 }
 
-program::Program without(const program::Program& program, const std::vector<bool>& removed) {
-  program::Program result = program;
-  result.operations.clear();
+program::Program without(program::Program program, const std::vector<bool>& removed) {
+  std::vector<program::Operation> left;
+  left.reserve(program.operations.size());
   for (size_t i = 0; i < program.operations.size(); ++i)
-    if (!removed[i]) result.operations.push_back(program.operations[i]);
-  return result;
+    if (!removed[i]) left.push_back(std::move(program.operations[i]));
+  program.operations = std::move(left);
+  return program;
 }
 
 }  // namespace snug::passes

@@ -20,6 +20,6 @@ Uses find_uses(const program::Program& program);
 std::vector<int32_t> last_touch_of_owner(const program::Program& program);
 
 // The program minus the operations that a rewrite made superfluous, one flag for each.
-program::Program without(const program::Program& program, const std::vector<bool>& removed);
+program::Program without(program::Program program, const std::vector<bool>& removed);
 
 }  // namespace snug::passes

@@ -1,19 +1,26 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/threads.h"
 #include "plan/assembly.h"
 #include "plan/calibration_file.h"
+#include "plan/choose_recompute.h"
 #include "plan/choose_streaming.h"
 #include "plan/clock.h"
+#include "plan/offloaded.h"
+#include "plan/training_programs.h"
 
 namespace snug::plan {
 namespace {
 
 formats::Method method_of(const TrainingSpec& spec) {
   using formats::Method;
-  if (spec.method == MethodKind::full) return Method::full;
+  if (!spec.adapted) return Method::full;
   return spec.quantization ? Method::qlora : Method::lora;
 }
 
@@ -35,17 +42,14 @@ std::string base_name(const TrainingSpec& spec) {
   return spec.quantization->nested ? "nf4-dq" : "nf4";
 }
 
-using program::Role;
-
-// Whether a tensor with one of these roles lies in the host's memory between runs.
-bool lies_on_host(const Job& job, std::initializer_list<Role> roles) {
-  for (const program::Program& program : job.programs)
-    for (const program::Tensor& tensor : program.tensors)
-      if (tensor.space == program::Space::pinned_host &&
-          tensor.lifetime != program::Lifetime::program &&
-          std::ranges::find(roles, tensor.role) != roles.end())
-        return true;
-  return false;
+std::vector<PlanDocument::LayerModes> runs_of_layers(const TrainingSpec& spec) {
+  std::vector<PlanDocument::LayerModes> runs;
+  for (int32_t layer = 0; layer < spec.model.num_layers; ++layer) {
+    const std::string mode(base::word_of(spec.recompute.of_layer(layer)));
+    if (runs.empty() || runs.back().mode != mode) runs.push_back({mode, 0});
+    ++runs.back().layers;
+  }
+  return runs;
 }
 
 std::optional<RankFigures> rank_figures(const TrainingInputs& inputs, const TrainingSpec& spec,
@@ -79,12 +83,14 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   document.method = base::word_of(method_of(spec));
   document.base = base_name(spec);
   document.compute_dtype = type_name(spec.compute);
-  document.recompute = base::word_of(spec.recompute);
+  document.recompute = base::word_of(inputs.recipe.recompute);
+  if (inputs.recipe.recompute == formats::Recompute::automatic)
+    document.recompute_layers = runs_of_layers(spec);
   document.activation_offloading = spec.activation_offloading;
-  document.offload_params = lies_on_host(job, {Role::weight, Role::quant_state, Role::adapter});
+  document.offload_params = has_weights_on_host(job);
   // Smaller tensors than the threshold stay on the device, whatever the recipe says.
   passes::StreamOptions streaming = spec.streaming;
-  streaming.optimizer = lies_on_host(job, {Role::master, Role::moment, Role::gradient});
+  streaming.optimizer = has_optimizer_on_host(job);
   document.offload_optimizer = base::word_of(offload_optimizer_of(streaming));
   document.offload_window_bytes = spec.streaming.window_bytes;
   document.rows = spec.rows;
@@ -101,6 +107,104 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   return document;
 }
 
+// What the host leaves to the arenas of a job, measured of this one. Others of the same recipe
+// differ from it in their arenas alone.
+int64_t host_budget(const TrainingInputs& inputs, Job job, const MeasureProcess& measure) {
+  if (!host_limit(inputs.recipe, inputs.target)) return std::numeric_limits<int64_t>::max();
+  lay_out(job, inputs.target);
+  PlanDocument document = describe(job, inputs.target);
+  if (measure) set_outside(document, measure(job).outside_bytes);
+  return budget_of(inputs.recipe, document, inputs.target).host_bytes;
+}
+
+bool has_checkpoints(const TrainingSpec& spec) {
+  using formats::Recompute;
+  for (int32_t layer = 0; layer < spec.model.num_layers; ++layer)
+    if (const Recompute mode = spec.recompute.of_layer(layer);
+        mode == Recompute::layer || mode == Recompute::all_but_attention)
+      return true;
+  return false;
+}
+
+// Where nobody states a processor's memory, what is chosen leaves this part of what is free: other
+// programs take and return some, from the plan to the end of the run.
+constexpr int64_t kLeftOfTheMachine = 16;
+
+// What the device's arena may take by a choice: of several ranks the same.
+int64_t room_on_device(const TrainingInputs& inputs) {
+  const int64_t capacity =
+      inputs.least_capacity_bytes.value_or(inputs.target.capacity_bytes(program::Space::device));
+  const bool is_shared = inputs.target.host_reaches_device() && inputs.recipe.device_memory == 0;
+  return is_shared ? capacity - capacity / kLeftOfTheMachine : capacity;
+}
+
+// The job with what the recipe leaves open chosen: where weights are updated, how much of the
+// device is for copies, what layers compute again, and whether what they keep waits on the host.
+class OpenChoices {
+ public:
+  OpenChoices(const TrainingInputs& inputs, const ChoiceInputs& by, const TrainingSpec& spec)
+      : inputs_(inputs),
+        by_(by),
+        spec_(spec),
+        streaming_(streaming_choice(inputs.recipe, spec, inputs.target)) {
+    streaming_.device_bytes = by.device_bytes;
+    streaming_.host_budget = by.host_budget;
+  }
+
+  RecomputeChoice best() const {
+    if (inputs_.recipe.recompute != formats::Recompute::automatic)
+      return planned_choice(streamed(spec_), {0, {}, by_.target, by_.rates, by_.expected});
+    std::vector<TrainingSpec> forms{with_mode(formats::Recompute::layer)};
+    const bool is_open =
+        !inputs_.target.host_reaches_device() && !inputs_.recipe.is_given("activation_offloading");
+    if (is_open) {
+      forms.push_back(forms.front());
+      forms.back().activation_offloading = true;
+    }
+    RecomputeChoice best =
+        streaming_.is_open() ? best_next_to_copies(forms) : choose_recompute(forms, by_);
+    if (is_open && !has_checkpoints(best.spec)) best.spec.activation_offloading = false;
+    return best;
+  }
+
+ private:
+  TrainingSpec with_mode(formats::Recompute mode) const {
+    TrainingSpec spec = spec_;
+    spec.recompute = mode;
+    return spec;
+  }
+
+  TrainingSpec streamed(TrainingSpec spec) const {
+    if (streaming_.is_open())
+      spec.streaming = choose_streaming(spec, streaming_, inputs_.target, by_.rates, by_.expected);
+    return spec;
+  }
+
+  // Layers that keep all, or all but elementwise outputs, have memory for copies of their own.
+  // Mixtures have what is chosen next to layers that keep their input alone, on the device or on
+  // the host, whichever is faster.
+  RecomputeChoice best_next_to_copies(const std::vector<TrainingSpec>& forms) const {
+    std::optional<RecomputeChoice> best;
+    const auto take_if_better = [&](RecomputeChoice other) {
+      if (!best || is_better(other, *best)) best = std::move(other);
+    };
+    for (const TrainingSpec& form : forms) take_if_better(planned_choice(streamed(form), by_));
+    const TrainingSpec with_copies = best->spec;
+    RecomputeChoice mixture = choose_recompute({&with_copies, 1}, by_);
+    const int64_t nothing_again_bytes = mixture.nothing_again_bytes;
+    take_if_better(std::move(mixture));
+    for (const auto mode : {formats::Recompute::none, formats::Recompute::keep_all})
+      take_if_better(planned_choice(streamed(with_mode(mode)), by_));
+    best->nothing_again_bytes = nothing_again_bytes;
+    return std::move(*best);
+  }
+
+  const TrainingInputs& inputs_;
+  const ChoiceInputs& by_;
+  const TrainingSpec& spec_;
+  StreamingChoice streaming_;
+};
+
 }  // namespace
 
 PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasureProcess& measure) {
@@ -110,12 +214,20 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   Rates rates = rates_for(inputs.recipe, inputs.target);
   const program::ExpectedBounds expected =
       inputs.data ? inputs.data->expected : program::full_rows(spec.row_tokens);
-  if (const StreamingChoice choice = streaming_choice(inputs.recipe, spec, inputs.target);
-      choice.is_open())
-    spec.streaming = choose_streaming(spec, choice, inputs.target, rates, expected);
-  Job job = plan_training(spec, inputs.target);
+  std::optional<int64_t> host_bytes;
+  const HostBudget budget = [&](const Job& job) {
+    if (!host_bytes) host_bytes = host_budget(inputs, job, measure);
+    return *host_bytes;
+  };
+  RecomputeChoice chosen =
+      OpenChoices(inputs, {room_on_device(inputs), budget, inputs.target, rates, expected}, spec)
+          .best();
+  spec = std::move(chosen.spec);
+  Job job = std::move(chosen.job);
+  lay_out(job, inputs.target);  // what does not fit may not be laid out yet
   PlanDocument document = document_of(inputs, spec, job);
-  document.step_seconds = step_seconds(job, spec.accumulation, rates, expected);
+  document.recompute_nothing_bytes = chosen.nothing_again_bytes;
+  document.step_seconds = chosen.step_seconds;
   document.step_basis = rates.basis();
   for (const auto& [channel, seconds] : busy_seconds(job, spec.accumulation, rates, expected))
     document.busy_seconds.emplace(name_of(channel), seconds);
@@ -137,6 +249,16 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
 
 std::vector<TimedOperations> PlannedTraining::times() const {
   return step_times(job, spec.accumulation, rates, expected);
+}
+
+std::vector<std::string> PlannedTraining::notices() const {
+  std::vector<std::string> notices = keys_that_move_nothing(inputs.recipe, job);
+  if (const double dropout = inputs.model.config.dropout; dropout > 0)
+    notices.push_back(fmt::format(
+        "{}: config.json asks for dropout of {} in training, which is not done: snug drops nothing "
+        "but LoRA's inputs",
+        inputs.recipe.model, dropout));
+  return notices;
 }
 
 Verdict PlannedTraining::verdict() const {

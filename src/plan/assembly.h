@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "formats/recipe.h"
@@ -24,13 +25,13 @@
 
 namespace snug::plan {
 
-// What only the process can say of itself.
+// What only the process itself can measure.
 struct ProcessBytes {
   int64_t outside_bytes = 0;        // what it will hold next to the job's arenas
   int64_t resident_peak_bytes = 0;  // what it held at most until now
 };
-// Of a job that is planned and not yet allocated: runtime/rehearsal.h. Empty: nobody asks, and what
-// lies outside the arenas stays unknown.
+// Measures a job that is planned and not yet allocated (runtime/rehearsal.h). Empty: what lies
+// outside the arenas stays unknown.
 using MeasureProcess = std::function<ProcessBytes(const Job&)>;
 
 struct PlannedJob {
@@ -39,7 +40,7 @@ struct PlannedJob {
   ProcessBytes process;
 };
 
-// What the data of a training job say. Planned without them, rows are taken to be full.
+// What is known of the data of a training job. A plan without data takes rows to be full.
 struct DataFacts {
   RowShape shape;
   program::ExpectedBounds expected;  // of their batches
@@ -53,6 +54,8 @@ struct TrainingInputs {
   const program::Target& target;
   std::optional<DataFacts> data{};
   bool verify = false;  // check every pass and the layout
+  // Of several ranks: what the device of each can hold at least, so that all choose alike.
+  std::optional<int64_t> least_capacity_bytes{};
 };
 
 struct PlannedTraining : PlannedJob {
@@ -61,6 +64,9 @@ struct PlannedTraining : PlannedJob {
   Rates rates;
   program::ExpectedBounds expected;  // of batches, by the clock
 
+  // What the user should know of the plan: keys that have no effect in this job,
+  // and dropout of the model's own, which is not done.
+  std::vector<std::string> notices() const;
   // Where the time of a step goes, slowest first.
   std::vector<TimedOperations> times() const;
   // Searches for the cheapest change only where the job does not fit.

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/threads.h"
 
 namespace snug::plan {
 namespace {
@@ -27,10 +28,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "snug calibration 2";
+constexpr const char* kFormat = "snug calibration 4";
 constexpr std::string_view kFormatName = "snug calibration";
 constexpr const char* kFullGrid = "full";
 constexpr const char* kQuickGrid = "quick";
+constexpr const char* kIdle = "idle";
+constexpr const char* kBusy = "busy";
 
 // The first value of each key of /proc/cpuinfo; empty where there is none.
 std::map<std::string, std::string> cpu_information() {
@@ -101,6 +104,12 @@ RateSample sample_of(const base::JsonObject& object) {
   sample.seconds = object.number("seconds");
   if (!(sample.work > 0) || !(sample.seconds > 0))
     object.fail("seconds", "and work must be above zero");
+  if (sample.unit != Work::flops) return sample;
+  const std::string type = object.text("multiplies");
+  const auto multiplies = base::dtype_from_name(type);
+  if (!multiplies || !base::is_float(*multiplies))
+    object.fail("multiplies", fmt::format("is \"{}\"; expected a type of floats", type));
+  sample.multiplies = *multiplies;
   return sample;
 }
 
@@ -134,16 +143,19 @@ std::string to_json(const Calibration& calibration) {
                      {"target", machine.target},
                      {"libraries", machine.libraries},
                      {"date", machine.date}};
-  std::string text =
-      fmt::format("{{\n\"format\": \"{}\",\n\"grid\": \"{}\",\n\"machine\": {},\n\"samples\": [",
-                  kFormat, calibration.quick ? kQuickGrid : kFullGrid, head.dump());
+  std::string text = fmt::format(
+      "{{\n\"format\": \"{}\",\n\"grid\": \"{}\",\n\"load\": \"{}\",\n\"machine\": "
+      "{},\n\"samples\": [",
+      kFormat, calibration.quick ? kQuickGrid : kFullGrid, calibration.busy ? kBusy : kIdle,
+      head.dump());
   const char* separator = "\n";
   for (const RateSample& sample : calibration.samples) {
-    const Json line = {{"operation", sample.name},
-                       {"shape", sample.shape},
-                       {"unit", base::word_of(sample.unit)},
-                       {"work", sample.work},
-                       {"seconds", sample.seconds}};
+    Json line = {{"operation", sample.name},
+                 {"shape", sample.shape},
+                 {"unit", base::word_of(sample.unit)},
+                 {"work", sample.work},
+                 {"seconds", sample.seconds}};
+    if (sample.unit == Work::flops) line["multiplies"] = base::name_of(sample.multiplies);
     text += separator + line.dump();
     separator = ",\n";
   }
@@ -160,6 +172,7 @@ Calibration read_calibration(const fs::path& path) {
   const base::JsonObject machine = root.object("machine");
   Calibration calibration;
   calibration.quick = root.text_or("grid", kFullGrid) == kQuickGrid;
+  calibration.busy = root.text_or("load", kIdle) == kBusy;
   calibration.machine = {.processor = machine.text("cpu"),
                          .target = machine.text("target"),
                          .libraries = machine.text("libraries"),
@@ -227,7 +240,8 @@ std::optional<CalibrationFile> cached_calibration(const formats::Recipe& recipe,
                                                   const MachineIdentity& machine) {
   if (auto found = calibration_of(calibration_path(recipe, machine), machine)) return found;
   try {
-    return calibration_of(quick_calibration_path(machine), machine);
+    auto quick = calibration_of(quick_calibration_path(machine), machine);
+    return quick && !quick->calibration.busy ? std::move(quick) : std::nullopt;
   } catch (const base::UserError&) {
     return std::nullopt;  // nobody made it who could be told to make it again
   }
@@ -251,8 +265,19 @@ std::optional<Rates> find_calibration(const formats::Recipe& recipe,
                found->calibration.quick ? Basis::calibrated_quickly : Basis::calibrated);
 }
 
+bool remove_if_busy(const fs::path& quick_file) {
+  try {
+    std::error_code error;
+    if (!fs::exists(quick_file, error) || !read_calibration(quick_file).busy) return false;
+    return fs::remove(quick_file, error);
+  } catch (const base::UserError&) {
+    return false;  // it is no calibration
+  }
+}
+
 bool is_of_links(const RateSample& sample) {
-  return sample.unit == Work::interconnect_bytes || sample.unit == Work::network_bytes;
+  return sample.unit == Work::interconnect_bytes || sample.unit == Work::network_bytes ||
+         sample.name.starts_with(kRankMemory);
 }
 
 void replace_samples(Calibration& calibration, std::vector<RateSample> measured) {
@@ -269,6 +294,10 @@ Rates rates_for(const formats::Recipe& recipe, const program::Target& target) {
     rates = Rates::of_data_sheet(device->rates);
   if (!rates) rates = Rates::assumed(static_cast<int>(recipe.threads));
   rates->share_machine(recipe.devices);
+  if (!target.device())
+    rates->share_processors(
+        recipe.devices,
+        share_processors(recipe.devices, base::thread_count(recipe.threads), processors_here()));
   return std::move(*rates);
 }
 

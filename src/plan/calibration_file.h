@@ -29,9 +29,10 @@ struct Calibration {
   MachineIdentity machine;
   std::vector<RateSample> samples;
   bool quick = false;  // measured in seconds before a first run, of few shapes
+  bool busy = false;   // while other programs had the processors: a quick one counts for nothing
 };
 
-// This machine, now, as the target drives it.
+// The identity of this machine, as the target uses it.
 MachineIdentity identify_machine(const program::Target& target);
 
 std::string to_json(const Calibration& calibration);
@@ -60,13 +61,17 @@ struct CalibrationFile {
 // The recipe's calibration file, of whatever machine it is; without that key, that in the cache
 // when it was measured on this machine with these libraries and threads, else that of a first run
 // on it. Nothing when there is none. Throws UserError when the recipe names a file that cannot be
-// read. A quick file that cannot be read is as good as none.
+// read. A quick file that cannot be read, or that a busy machine was measured for, is as good as
+// none.
 std::optional<CalibrationFile> find_calibration_file(const formats::Recipe& recipe,
                                                      const program::Target& target);
 // The rates of that file.
 std::optional<Rates> find_calibration(const formats::Recipe& recipe, const program::Target& target);
 
-// Of what ranks send each other, which `snug bench links` measures and nothing else.
+// Removes the quick file of this machine where it was busy meanwhile; whether it did.
+bool remove_if_busy(const std::filesystem::path& quick_file);
+
+// Whether the sample is of what ranks do together, which only `snug bench links` measures.
 bool is_of_links(const RateSample& sample);
 // Takes samples with the names of `measured` out, and adds `measured`.
 void replace_samples(Calibration& calibration, std::vector<RateSample> measured);

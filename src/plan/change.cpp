@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "formats/recipe_keys.h"
+
 namespace snug::plan {
 
 std::string to_string(const Overrides& overrides) {
@@ -9,6 +12,25 @@ std::string to_string(const Overrides& overrides) {
   for (const auto& [key, value] : overrides)
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
   return text;
+}
+
+formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& overrides) {
+  for (const auto& [name, value] : overrides) {
+    const formats::RecipeKey* key = formats::find_recipe_key(name);
+    SNUG_CHECK(key != nullptr && key->field.set != nullptr, "no key {}", name);
+    const base::Location where{"command line", 0, 0};
+    key->field.set(recipe, formats::parse_value(*key, {name, {value}, false, where}));
+    recipe.given.insert_or_assign(std::string(key->name), where);
+  }
+  formats::settle_method(recipe);
+  return recipe;
+}
+
+std::vector<int64_t> micro_batches(int64_t rows) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = rows; size >= 1; --size)
+    if (rows % size == 0) sizes.push_back(size);
+  return sizes;
 }
 
 }  // namespace snug::plan

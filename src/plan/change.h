@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "formats/recipe.h"
+
 namespace snug::plan {
 
 // Overrides of a recipe: keys and values as a user writes them, in the order they are shown.
@@ -16,7 +18,14 @@ using Overrides = std::vector<std::pair<std::string, std::string>>;
 // "recompute=layer per_device_train_batch_size=1".
 std::string to_string(const Overrides& overrides);
 
-// Bytes that arenas may take. What lies outside is taken off the host's before.
+// The recipe with keys set as if they were given on the command line. Throws UserError as
+// load_recipe does.
+formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& overrides);
+
+// Divisors of `rows`, falling: the micro-batches that keep the rows of a step.
+std::vector<int64_t> micro_batches(int64_t rows);
+
+// Bytes that arenas may take. What lies outside is already subtracted from the host's.
 struct Budget {
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;
@@ -27,8 +36,9 @@ struct Change {
   Overrides overrides;
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;
-  // Copies that begin ahead take more of the device, as far as there is room, once it is applied.
-  bool takes_more_for_copies = false;
+  // Copies that begin ahead, and layers that keep more, take more of the device, as far as there is
+  // room, once it is applied.
+  bool takes_more_once_applied = false;
   double seconds_per_token = 0;  // training: by the clock, rows full
 };
 

@@ -10,7 +10,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "formats/recipe_keys.h"
+#include "models/families.h"
+#include "models/weights.h"
 #include "plan/calibration_file.h"
 #include "plan/choose_streaming.h"
 #include "plan/layer_growth.h"
@@ -42,6 +43,10 @@ constexpr auto kSavings = std::to_array<Saving>({{Recompute::none, false},
                                                  {Recompute::layer, true},
                                                  {Recompute::layer, true, true}});
 constexpr size_t kOffloading = 3;
+// Of a recipe that leaves what is computed again open.
+constexpr auto kOpenSavings = std::to_array<Saving>({{Recompute::automatic, false},
+                                                     {Recompute::automatic, true},
+                                                     {Recompute::automatic, true, true}});
 
 // From the one that holds most to the one that holds least.
 constexpr std::array kStrategies{formats::Strategy::zero1, formats::Strategy::zero2,
@@ -50,14 +55,6 @@ constexpr std::array kStrategies{formats::Strategy::zero1, formats::Strategy::ze
 template <typename Enum>
 std::pair<std::string, std::string> set_to(const char* key, Enum value) {
   return {key, std::string(base::word_of(value))};
-}
-
-// Divisors of `rows`, falling: the micro-batches that keep the rows of a step.
-std::vector<int64_t> micro_batches(int64_t rows) {
-  std::vector<int64_t> sizes;
-  for (int64_t size = rows; size >= 1; --size)
-    if (rows % size == 0) sizes.push_back(size);
-  return sizes;
 }
 
 // The first index in [0, count) that fits, when all after a fitting one fit too; count when none.
@@ -86,18 +83,6 @@ Overrides joined(Overrides first, const Overrides& second) {
 }
 
 }  // namespace
-
-Recipe with_overrides(Recipe recipe, const Overrides& overrides) {
-  for (const auto& [name, value] : overrides) {
-    const formats::RecipeKey* key = formats::find_recipe_key(name);
-    SNUG_CHECK(key != nullptr && key->field.set != nullptr, "no key {}", name);
-    const base::Location where{"command line", 0, 0};
-    key->field.set(recipe, formats::parse_value(*key, {name, {value}, false, where}));
-    recipe.given.insert_or_assign(std::string(key->name), where);
-  }
-  formats::settle_method(recipe);
-  return recipe;
-}
 
 ChangeSearch::ChangeSearch(const Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target, RowShape shape)
@@ -149,7 +134,7 @@ void ChangeSearch::plan_least() {
 
 Change ChangeSearch::change_of(const Candidate& candidate) {
   return {candidate.overrides, candidate.bytes.device_bytes, candidate.bytes.host_bytes,
-          candidate.has_open_window, candidate.seconds_per_token};
+          candidate.leaves_open, candidate.seconds_per_token};
 }
 
 std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
@@ -161,7 +146,7 @@ std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
 
 bool ChangeSearch::has_wide_gradients() const {
   const TrainingSpec spec = spec_of({});
-  return spec.method == MethodKind::full && spec.compute == program::DType::bf16 &&
+  return !spec.adapted && spec.compute == program::DType::bf16 &&
          spec.update.gradient == program::DType::f32;
 }
 
@@ -205,9 +190,8 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
     variants.push_back({{"lora_r", std::to_string(r)}});
   const std::vector<std::string> all_linear{"all-linear"};
   if (recipe_.target_modules == all_linear)
-    variants.push_back(
-        {{"lora_r", "1"},
-         {"target_modules", model_.fused_projections ? "qkv_proj" : "q_proj,v_proj"}});
+    variants.push_back({{"lora_r", "1"},
+                        {"target_modules", models::query_value_modules(models::stack_of(model_))}});
   return variants;
 }
 
@@ -273,10 +257,14 @@ ChangeSearch::Candidate* ChangeSearch::longest(const Stage& stage, const Budget&
 
 std::vector<Saving> ChangeSearch::all_savings() const {
   // Where the host's memory is the device's, it saves nothing, but what the recipe has stays.
-  const size_t last = !target_.host_reaches_device()  ? 0
-                      : recipe_.activation_offloading ? 1
-                                                      : kOffloading;
-  std::vector<Saving> all(kSavings.begin(), kSavings.end() - static_cast<long>(last));
+  std::vector<Saving> all(kSavings.begin(), kSavings.end());
+  size_t offloading = kOffloading;
+  if (recipe_.recompute == Recompute::automatic) {
+    all.assign(kOpenSavings.begin(), kOpenSavings.end());
+    offloading = kOpenSavings.size() - 1;
+  }
+  if (target_.host_reaches_device())
+    all.resize(all.size() - (recipe_.activation_offloading ? 1 : offloading));
   const size_t own = all.size();
   if (rank_grid(recipe_).ranks() == 1) return all;
   for (const formats::Strategy strategy : kStrategies)
@@ -315,10 +303,16 @@ Overrides ChangeSearch::with_rows(Overrides overrides, const Saving& saving, int
   return overrides;
 }
 
-bool ChangeSearch::fits_with(const Overrides& overrides, const Budget& budget) {
-  const Candidate* candidate = sized(overrides);
-  return candidate != nullptr && candidate->bytes.device_bytes <= budget.device_bytes &&
-         candidate->bytes.host_bytes <= budget.host_bytes;
+ChangeSearch::Candidate* ChangeSearch::fitting(const Overrides& overrides, const Budget& budget) {
+  for (const bool updates_on_device : {false, true}) {
+    Candidate* candidate = sized(overrides, updates_on_device);
+    if (candidate == nullptr) return nullptr;
+    const bool fits_host = candidate->bytes.host_bytes <= budget.host_bytes;
+    if (fits_host && candidate->bytes.device_bytes <= budget.device_bytes) return candidate;
+    const auto& other_bytes = candidate->other_host_bytes;
+    if (fits_host || !other_bytes || *other_bytes > budget.host_bytes) return nullptr;
+  }
+  return nullptr;
 }
 
 std::vector<int64_t> ChangeSearch::row_choices() const {
@@ -330,7 +324,7 @@ bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
   const int64_t rows = row_choices().back();
   // The last take the least nearly always: they are asked first.
   return std::any_of(savings_.rbegin(), savings_.rend(), [&](const Saving& saving) {
-    return fits_with(with_rows(base, saving, rows), budget);
+    return fitting(with_rows(base, saving, rows), budget) != nullptr;
   });
 }
 
@@ -339,32 +333,44 @@ ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budg
   Candidate* best = nullptr;
   for (const Saving& saving : savings_) {
     const size_t at = first_fitting(sizes.size(), [&](size_t i) {
-      return fits_with(with_rows(base, saving, sizes[i]), budget);
+      return fitting(with_rows(base, saving, sizes[i]), budget) != nullptr;
     });
     if (at == sizes.size()) continue;
-    Candidate* candidate = sized(with_rows(base, saving, sizes[at]));
+    Candidate* candidate = fitting(with_rows(base, saving, sizes[at]), budget);
     if (best == nullptr || candidate->seconds_per_token < best->seconds_per_token) best = candidate;
   }
   return best;
 }
 
-TrainingSpec ChangeSearch::spec_of(const Overrides& overrides) const {
-  return training_spec(with_overrides(recipe_, overrides), model_, target_, shape_);
+TrainingSpec ChangeSearch::spec_of(const Overrides& overrides, bool updates_on_device) const {
+  const Recipe changed = with_overrides(recipe_, overrides);
+  TrainingSpec spec = training_spec(changed, model_, target_, shape_);
+  if (updates_on_device) spec.streaming.update_on_host = false;
+  // Where anything fits, layers that keep their input alone do.
+  if (changed.recompute == Recompute::automatic) spec.recompute = Recompute::layer;
+  return spec;
 }
 
-ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
-  const auto [entry, is_new] = candidates_.try_emplace(to_string(overrides));
+ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides, bool updates_on_device) {
+  const auto [entry, is_new] = candidates_.try_emplace({to_string(overrides), updates_on_device});
   std::optional<Candidate>& candidate = entry->second;
   if (is_new) {
     try {
-      TrainingSpec spec = spec_of(overrides);
+      TrainingSpec spec = spec_of(overrides, updates_on_device);
+      const Recipe changed = with_overrides(recipe_, overrides);
+      const StreamingChoice open = streaming_choice(changed, spec, target_);
       spec.streaming.window_bytes = 0;  // copies ahead take more: this is a lower bound
       const JobSize size = size_by_layers(spec, target_, rates_);
       const auto& bytes = size.lower_bound_bytes;
       candidate = Candidate{overrides,
                             {bytes[0], bytes[1] + bytes[2]},
                             size.step_seconds / tokens_per_step(spec),
-                            false};
+                            false,
+                            open.chooses_window || changed.recompute == Recompute::automatic,
+                            updates_on_device};
+      // The same tensors lie there, whatever passes through.
+      if (open.chooses_updates && !updates_on_device)
+        candidate->other_host_bytes = size.lasting_bytes[1] + size.lasting_bytes[2];
     } catch (const base::UserError&) {
       // The recipe refuses this combination: it is no candidate.
     }
@@ -373,14 +379,12 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides) {
 }
 
 void ChangeSearch::plan_whole(Candidate& candidate) {
-  const TrainingSpec spec = spec_of(candidate.overrides);
+  const TrainingSpec spec = spec_of(candidate.overrides, candidate.updates_on_device);
   const Job job = plan_training(spec, target_);
   const auto& spaces = job.layout.spaces;
   candidate.bytes = {spaces[0].arena_bytes, spaces[1].arena_bytes + spaces[2].arena_bytes};
   candidate.seconds_per_token = size_of(job, spec, rates_).step_seconds / tokens_per_step(spec);
   candidate.is_whole = true;
-  candidate.has_open_window =
-      streaming_choice(with_overrides(recipe_, candidate.overrides), spec, target_).chooses_window;
 }
 
 }  // namespace snug::plan

@@ -12,7 +12,9 @@
 // Every class from 1 on is tried together with class 0. A candidate is sized by its layers
 // (layer_growth.h), and dropped when its lower bound is over the budget. One that streams has no
 // window for copies, unless the recipe gives one: whoever applies it has one chosen that fits
-// (choose_streaming.h), which costs a dozen plans, so no candidate pays for it. The one that wins
+// (choose_streaming.h), which costs a dozen plans, so no candidate pays for it. For the same reason
+// layers keep only their input where the recipe leaves that open (choose_recompute.h): more is kept
+// once the change is applied. The one that wins
 // is planned whole, with the overrides it names, parsed as the command line parses them, so a
 // change that is given fits when it is applied; one that turns out not to fit is dropped and the
 // search goes on.
@@ -27,6 +29,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/recipe.h"
@@ -37,10 +40,6 @@
 #include "program/target.h"
 
 namespace snug::plan {
-
-// The recipe with keys set as if they were given on the command line. Throws UserError as
-// load_recipe does.
-formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& overrides);
 
 // How activations are kept for the backward pass, and whether weights and optimizer state stream
 // from the host.
@@ -82,7 +81,10 @@ class ChangeSearch : public Changes {
     Budget bytes;  // the lower bound, or the arenas when it was planned whole
     double seconds_per_token = 0;
     bool is_whole = false;
-    bool has_open_window = false;
+    bool leaves_open = false;        // memory for copies, or what layers compute again
+    bool updates_on_device = false;  // where their place is open
+    // Of the host, if updates were on the device instead, at least; nothing: their place is fixed.
+    std::optional<int64_t> other_host_bytes{};
   };
 
   static Change change_of(const Candidate& candidate);
@@ -106,15 +108,18 @@ class ChangeSearch : public Changes {
   std::vector<Saving> all_savings() const;
   // Whether any choice of saving and rows fits.
   bool can_fit(const Overrides& base, const Budget& budget);
-  bool fits_with(const Overrides& overrides, const Budget& budget);
+  // The candidate with these overrides if it fits, else null. Where the place of updates is open,
+  // it is the host, which takes the least of the device, and the device where the host is too small
+  // for that.
+  Candidate* fitting(const Overrides& overrides, const Budget& budget);
   // What the host holds of a job with these overrides, where it holds nothing yet.
   void add_streaming(Overrides& overrides) const;
   // `overrides` with a choice of saving and rows; rows x accumulation stays what it was.
   Overrides with_rows(Overrides overrides, const Saving& saving, int64_t rows) const;
   // Throws UserError when the recipe refuses the combination.
-  TrainingSpec spec_of(const Overrides& overrides) const;
+  TrainingSpec spec_of(const Overrides& overrides, bool updates_on_device = false) const;
   // Sizes a candidate, or remembers it; null when the recipe refuses the combination.
-  Candidate* sized(const Overrides& overrides);
+  Candidate* sized(const Overrides& overrides, bool updates_on_device);
   void plan_whole(Candidate& candidate);
   // Plans whole what takes the least by its lower bound, so that `least` can say it.
   void plan_least();
@@ -125,7 +130,8 @@ class ChangeSearch : public Changes {
   const RowShape shape_;
   const Rates rates_;
   const std::vector<Saving> savings_;
-  std::map<std::string, std::optional<Candidate>> candidates_;
+  // By overrides, and whether updates are on the device.
+  std::map<std::pair<std::string, bool>, std::optional<Candidate>> candidates_;
 };
 
 }  // namespace snug::plan

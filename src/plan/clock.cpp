@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 namespace snug::plan {
 namespace {
@@ -11,10 +12,18 @@ using program::Operation;
 using program::Program;
 using program::TensorId;
 
+// When something was done, and whether by the host next to a device.
+struct Moment {
+  double seconds = 0;
+  bool by_host = false;
+};
+
+Moment later(const Moment& a, const Moment& b) { return a.seconds >= b.seconds ? a : b; }
+
 // When the bytes of a tensor were last touched.
 struct Touched {
-  double written = 0;
-  double read = 0;
+  Moment written;
+  Moment read;
 };
 
 // Layers repeat: each name and shape is looked up once. Equal shapes may differ in work, as a norm
@@ -24,16 +33,41 @@ class Lookup {
   Lookup(const Rates& rates, const program::BatchBounds& bounds) : rates_(rates), bounds_(bounds) {}
 
   double seconds(const program::OperationView& view) {
-    const RateKey key = rate_key(view, bounds_);
-    // What is joined has the key of what is not, and no launch.
-    const std::string name = key.name + (view.operation.joined ? " joined" : "");
-    const auto [entry, is_new] = known_.try_emplace({name, key.shape});
-    Known& known = entry->second;
-    if (is_new) known = {rates_.seconds(key, program::cost(view, bounds_)), key.work};
-    return known.work > 0 ? known.seconds * key.work / known.work : known.seconds;
+    double sum = 0;
+    for (const program::PricedShare& share : program::priced_shares(view, bounds_))
+      sum += seconds(share, view.operation.joined);
+    return std::max(sum, memory_seconds(view));
   }
 
  private:
+  // At least what its memory takes a rank while others of the machine use it too: tensors that last
+  // longer than a program lie in no cache when they are used again.
+  double memory_seconds(const program::OperationView& view) const {
+    const double rate = rates_.roofline().rank_memory_bytes_per_second;
+    const Operation& operation = view.operation;
+    if (rate <= 0 || operation.channel != program::Channel::compute) return 0;
+    double bytes = 0;
+    const auto add = [&](const std::vector<TensorId>& ids, int times) {
+      for (const TensorId id : ids)
+        if (const program::Tensor& tensor = view.program.tensor(id);
+            tensor.lifetime != program::Lifetime::program)
+          bytes += times * static_cast<double>(tensor.bytes());
+    };
+    add(operation.reads, 1);
+    add(operation.writes, 1);
+    add(operation.updates, 2);
+    return std::min(bytes, program::cost(view, bounds_).bytes) / rate;
+  }
+
+  double seconds(const program::PricedShare& share, bool joined) {
+    // What is joined has the key of what is not, and no launch.
+    const std::string name = share.key.name + (joined ? " joined" : "");
+    const auto [entry, is_new] = known_.try_emplace({name, share.key.shape});
+    Known& known = entry->second;
+    if (is_new) known = {rates_.seconds(share.key, share.cost), share.key.work};
+    return known.work > 0 ? known.seconds * share.key.work / known.work : known.seconds;
+  }
+
   struct Known {
     double seconds = 0;
     double work = 0;
@@ -50,54 +84,91 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
   Lookup lookup(rates, bounds);
   std::map<program::Channel, double> channel_free;
   std::vector<Touched> touched(program.tensors.size());
-  std::vector<double> arrived(program.tensors.size());  // by what a copy writes
+  std::vector<Moment> arrived(program.tensors.size());  // by what a copy writes
   const auto state = [&](TensorId id) -> Touched& {
     return touched[static_cast<size_t>(program.owner(id))];
   };
+  const double join = rates.roofline().join_seconds;
+  const ProcessorSharing& sharing = rates.roofline().sharing;
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
+    const bool by_host = operation.channel == program::Channel::host;
     double start = channel_free[operation.channel];
+    const auto after = [&](const Moment& moment) {
+      const bool joins = moment.seconds > 0 && moment.by_host != by_host;
+      start = std::max(start, moment.seconds + (joins ? join : 0));
+    };
     if (program::traits_of(operation).ends_copy) {
       // It waits for its copy alone, whatever the host does with it next to that.
       for (const auto& [from, to] : program::copies_of(operation))
-        start = std::max(start, arrived[static_cast<size_t>(to)]);
+        after(arrived[static_cast<size_t>(to)]);
       channel_free[operation.channel] = start;
       timeline.operations.push_back({static_cast<int32_t>(i), start, 0.0});
       continue;
     }
-    for (const TensorId id : operation.reads) start = std::max(start, state(id).written);
+    for (const TensorId id : operation.reads) after(state(id).written);
     const auto after_all = [&](TensorId id) {
-      start = std::max({start, state(id).written, state(id).read});
+      after(state(id).written);
+      after(state(id).read);
     };
     std::ranges::for_each(operation.writes, after_all);
     std::ranges::for_each(operation.updates, after_all);
     if (operation.workspace != program::kNone) after_all(operation.workspace);
-    const bool on_host_channel = operation.on_host && operation.channel == program::Channel::host;
-    if (program::traits_of(operation).begins_copy || on_host_channel)
-      start = std::max(start, channel_free[program::Channel::compute]);
+    if (program::traits_of(operation).begins_copy || (operation.on_host && by_host))
+      after({channel_free[program::Channel::compute], false});
 
     const double seconds = lookup.seconds({program, operation});
-    const double end = start + seconds;
-    for (const TensorId id : operation.reads) state(id).read = std::max(state(id).read, end);
+    const Moment end{start + seconds, by_host};
+    for (const TensorId id : operation.reads) state(id).read = later(state(id).read, end);
     for (const TensorId id : operation.writes) state(id).written = end;
     for (const TensorId id : operation.updates) state(id).written = end;
     if (operation.workspace != program::kNone) state(operation.workspace).written = end;
     if (program::traits_of(operation).begins_copy)
       for (const auto& [from, to] : program::copies_of(operation))
         arrived[static_cast<size_t>(to)] = end;
-    channel_free[operation.channel] = end;
+    channel_free[operation.channel] = end.seconds;
+    // It began when all before it had computed, and takes the processors from what comes next.
+    if (program::traits_of(operation).is_collective && sharing.collectives_compute)
+      channel_free[program::Channel::compute] = end.seconds;
     timeline.operations.push_back({static_cast<int32_t>(i), start, seconds});
-    timeline.seconds = std::max(timeline.seconds, end);
+    timeline.seconds = std::max(timeline.seconds, end.seconds);
   }
   return timeline;
 }
 
+namespace {
+
+// A device is given the next micro-batch, or the update, when the host has seen that it began this
+// one, and so never sooner than a join after that.
+double seconds_of_run(program::ProgramName name, const Timeline& timeline, const Rates& rates) {
+  if (name == program::ProgramName::update) return timeline.seconds;
+  return std::max(timeline.seconds, rates.roofline().join_seconds);
+}
+
+}  // namespace
+
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
                     const program::ExpectedBounds& expected) {
   double sum = 0;
-  for (const StepProgram& step : step_programs(job, accumulation))
-    sum += static_cast<double>(step.runs) * simulate(*step.program, rates, expected).seconds;
+  for (const StepProgram& step : step_programs(job, accumulation)) {
+    const Timeline timeline = simulate(*step.program, rates, expected);
+    sum += static_cast<double>(step.runs) * seconds_of_run(step.name, timeline, rates);
+  }
   return sum;
+}
+
+std::vector<ProgramTime> program_times(const Job& job, int64_t accumulation, const Rates& rates,
+                                       const program::ExpectedBounds& expected) {
+  std::vector<ProgramTime> times;
+  for (const StepProgram& step : step_programs(job, accumulation)) {
+    const Timeline timeline = simulate(*step.program, rates, expected);
+    ProgramTime time{step.name, seconds_of_run(step.name, timeline, rates), {}};
+    for (const OperationTime& each : timeline.operations)
+      time.busy[step.program->operations[static_cast<size_t>(each.operation)].channel] +=
+          each.seconds;
+    times.push_back(std::move(time));
+  }
+  return times;
 }
 
 std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumulation,

@@ -2,7 +2,10 @@
 // timeline for each channel: an operation begins when its channel is free, what it reads has been
 // written, and what it overwrites has been read; a transfer, moreover, when all before it in the
 // list that computes is done; and so does what is placed on the host next to a device. With one
-// channel, a program takes the sum of its operations.
+// channel, a program takes the sum of its operations. Where the host goes on after the device, or
+// the device after the host, a join is added (Roofline::join_seconds). What ranks do together takes
+// the time of what computes where no processor is left for it (processor_sharing.h), and what
+// computes takes as long as the memory that they share allows.
 //
 // What it leaves out: reading a batch and writing a line of metrics between programs
 // (microseconds), and channels taking bandwidth from one another.
@@ -39,6 +42,16 @@ Timeline simulate(const program::Program& program, const Rates& rates,
 // job does not have takes none.
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
                     const program::ExpectedBounds& expected);
+
+// A run of a program: how long it takes, and how long each channel is busy in it.
+struct ProgramTime {
+  program::ProgramName name;
+  double seconds = 0;
+  std::map<program::Channel, double> busy;
+};
+// Of the programs of a step, in its order.
+std::vector<ProgramTime> program_times(const Job& job, int64_t accumulation, const Rates& rates,
+                                       const program::ExpectedBounds& expected);
 
 // Of a step: how long each channel is busy, by channel. What the step takes beyond the channel
 // `compute` is what it waits for the others.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "program/tensor_names.h"
+#include "program/graph_memory.h"
 
 namespace snug::plan {
 namespace {
@@ -39,13 +39,25 @@ SpaceReport merged(const SpaceReport& a, const SpaceReport& b) {
   return sum;
 }
 
-Json to_json(const program::DeviceFacts& card) {
+Json to_json(const program::DeviceFacts& card, int64_t recorded_launches) {
   return {{"name", card.name},
           {"here", card.is_here},
           {"memory_bytes", card.memory_bytes},
           {"outside_bytes", card.outside_bytes},
           {"outside_basis", base::word_of(card.is_here ? Basis::measured : Basis::assumed)},
-          {"reserved_bytes", card.reserved_bytes}};
+          {"reserved_bytes", card.reserved_bytes},
+          {"recorded_launches", recorded_launches},
+          {"graph_bytes", program::graph_bytes(recorded_launches)},
+          {"graph_basis", base::word_of(Basis::assumed)}};
+}
+
+// Bytes of host memory in use in each phase, of so many ranks.
+Json phases_json(const PlanDocument& document, int64_t ranks) {
+  Json json = Json::object();
+  if (document.reading_bytes > 0) json["reading"] = document.reading_bytes * ranks;
+  for (const PlanDocument::PhaseFigures& figures : document.phases)
+    json[std::string(base::word_of(figures.phase))] = document.phase_bytes(figures) * ranks;
+  return json;
 }
 
 Json to_json(const RankFigures& ranks, const PlanDocument& document) {
@@ -54,15 +66,41 @@ Json to_json(const RankFigures& ranks, const PlanDocument& document) {
                {"replicas", ranks.replicas},   {"collectives", Json::object()}};
   for (const auto& [kind, figures] : ranks.collectives)
     json["collectives"][kind] = {{"count", figures.count}, {"sent_bytes", figures.sent_bytes}};
-  json["node"] = {{"host_bytes", document.resident_bytes() * ranks.node_ranks}};
+  json["node"] = {{"host_bytes", document.resident_bytes() * ranks.node_ranks},
+                  {"phases", phases_json(document, ranks.node_ranks)}};
   return json;
 }
 
-bool all_exact(const Job& job) {
+// Without a device of its own memory, its arena lies in the host's too.
+std::vector<PlanDocument::PhaseFigures> phases_on_host(const MemoryReport& memory, bool has_card) {
+  std::vector<PlanDocument::PhaseFigures> phases;
+  for (const PhaseReport& report : memory.phases) {
+    int64_t bytes = 0;
+    for (size_t s = 0; s < report.bytes.size(); ++s)
+      if (!has_card || static_cast<program::Space>(s) != program::Space::device)
+        bytes += report.bytes[s];
+    phases.push_back({report.phase, bytes});
+  }
+  return phases;
+}
+
+// Of all scratch of the job: the least certain.
+program::WorkspaceBasis workspace_basis(const Job& job, const program::Target& target) {
+  auto basis = program::WorkspaceBasis::computed;
   for (const auto& program : job.programs)
-    for (const auto& tensor : program.tensors)
-      if (tensor.role == program::Role::workspace && program::is_bound(tensor.name)) return false;
-  return true;
+    for (const auto& operation : program.operations)
+      if (operation.workspace != program::kNone && !program::traits_of(operation).ends_copy)
+        basis = std::max(basis, target.workspace({program, operation}).basis);
+  return basis;
+}
+
+// Joined operations are launched with the one before them.
+int64_t launches_of(const Job& job) {
+  int64_t launches = 0;
+  for (const auto& program : job.programs)
+    for (const auto& operation : program.operations)
+      if (!operation.joined) launches += operation.launches;
+  return launches;
 }
 
 std::string with_commas(int64_t value) {
@@ -84,10 +122,12 @@ PlanDocument describe(const Job& job, const program::Target& target) {
   const MemoryReport memory = read_memory(job);
   document.device.report = memory.spaces[0];
   document.host.report = merged(memory.spaces[1], memory.spaces[2]);
+  document.phases = phases_on_host(memory, target.device().has_value());
   document.parameters = job.parameters;
   document.trainable_parameters = job.trainable_parameters;
-  document.workspaces = all_exact(job) ? "exact" : "bound";
+  document.workspaces = base::word_of(workspace_basis(job, target));
   document.card = target.device();
+  if (document.card) document.recorded_launches = launches_of(job);
   document.target = target.name();
   document.libraries = target.library_versions();
   return document;
@@ -109,6 +149,10 @@ std::string to_json(const PlanDocument& document) {
   json["base"] = document.base;
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;
+  for (const PlanDocument::LayerModes& run : document.recompute_layers)
+    json["recompute_layers"].push_back({{"mode", run.mode}, {"layers", run.layers}});
+  if (document.recompute_nothing_bytes > 0)
+    json["recompute_nothing_bytes"] = document.recompute_nothing_bytes;
   json["activation_offloading"] = document.activation_offloading;
   json["offload_params"] = document.offload_params;
   json["offload_optimizer"] = document.offload_optimizer;
@@ -118,7 +162,7 @@ std::string to_json(const PlanDocument& document) {
                          {"row_documents", document.row_documents},
                          {"of_data", document.has_data}};
   if (!document.rotary_factors.empty()) json["rotary_factors"] = document.rotary_factors;
-  if (document.card) json["card"] = to_json(*document.card);
+  if (document.card) json["card"] = to_json(*document.card, document.recorded_launches);
   json["device"] = to_json(document.device);
   json["host"] = to_json(document.host);
   json["outside"] = {{"bytes", document.outside_bytes},
@@ -126,6 +170,7 @@ std::string to_json(const PlanDocument& document) {
                      {"basis", base::word_of(document.outside_basis)}};
   json["reading"] = {{"peak_bytes", document.reading_bytes}};
   json["resident"] = {{"peak_bytes", document.resident_bytes()}};
+  if (!document.phases.empty()) json["resident"]["phases"] = phases_json(document, 1);
   json["parameters"] = {{"total", document.parameters},
                         {"trainable", document.trainable_parameters}};
   json["tokens_per_step"] = document.tokens_per_step;

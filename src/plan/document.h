@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plan/basis.h"
 #include "plan/memory.h"
@@ -19,7 +20,7 @@ struct SpaceFigures {
   SpaceReport report;
 };
 
-// What several ranks do together, of one of them.
+// What one of several ranks holds and sends.
 struct RankFigures {
   std::string strategy;
   int64_t ranks = 1;
@@ -42,7 +43,14 @@ struct PlanDocument {
   std::string method;
   std::string base;           // how linears are stored: "bf16", "fp32", "nf4", "nf4-dq"
   std::string compute_dtype;  // as in recipes: "bf16" or "fp32"
-  std::string recompute;
+  std::string recompute;      // as in recipes
+  // What was chosen where the recipe says auto: runs of layers, from the first, with their mode.
+  struct LayerModes {
+    std::string mode;
+    int64_t layers = 0;
+  };
+  std::vector<LayerModes> recompute_layers{};
+  int64_t recompute_nothing_bytes = 0;  // and of the device, if no layer computed anything again
   bool activation_offloading = false;
   bool offload_params = false;
   std::string offload_optimizer = "none";  // what is done: none, stream or host
@@ -62,6 +70,15 @@ struct PlanDocument {
   SpaceFigures host;  // pinned and pageable together
   // Of a device with memory of its own. What lies outside the arena there comes on top of it.
   std::optional<program::DeviceFacts> card;
+  // Of a card: the most launches in one run of each program, which the card may keep recorded.
+  // The memory of the recordings is part of what lies outside the arena (program/graph_memory.h).
+  int64_t recorded_launches = 0;
+  // What a training job uses of its arenas in host memory, phase by phase.
+  struct PhaseFigures {
+    Phase phase = Phase::loading;
+    int64_t arena_bytes = 0;
+  };
+  std::vector<PhaseFigures> phases{};
   // What the process holds next to the arenas: code, libraries, tokenizer, documents.
   int64_t outside_bytes = 0;
   int64_t process_bytes = 0;             // of them those of this process, measured
@@ -76,16 +93,20 @@ struct PlanDocument {
   Basis step_basis = Basis::unknown;
   double load_seconds = 0;  // of weights and adapter, before the first step; 0: unknown
   Basis load_basis = Basis::unknown;
-  std::string workspaces;  // "exact" or "bound"
+  std::string workspaces;  // a word of program::WorkspaceBasis
   std::string target;
   std::string libraries;
   int threads = 0;
   std::optional<RankFigures> ranks;  // nothing: one alone
 
-  // Of host memory, in which the device's arena lies too where it has none of its own: while data
-  // are read or while the job runs, whichever is more.
+  // The peak of host memory, which includes the device's arena where the device has no memory of
+  // its own: while data are read or while the job runs, whichever is more.
   int64_t resident_bytes() const {
     return std::max(reading_bytes, arena_bytes_on_host() + outside_bytes);
+  }
+  // Host memory in use during a phase, with what lies outside the arenas.
+  int64_t phase_bytes(const PhaseFigures& figures) const {
+    return figures.arena_bytes + outside_bytes;
   }
   int64_t arena_bytes_on_host() const {
     return (card ? 0 : device.report.peak_bytes) + host.report.peak_bytes;
@@ -108,6 +129,9 @@ std::string parameter_line(const PlanDocument& document);
 // For people: memory by role, the operation at the peak, the lower bound, the host, what lies
 // outside, the step. Several lines, no newline at the end.
 std::string summary(const PlanDocument& document);
+
+// "layer in 24 layers, then none in 8 layers", where it was chosen; else empty.
+std::string layers_text(const PlanDocument& document);
 
 // 1234567890 -> "1.15 GiB".
 std::string readable_bytes(int64_t bytes);

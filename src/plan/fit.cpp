@@ -43,13 +43,6 @@ int64_t job_bytes(const PlanDocument& plan) {
   return plan.host.report.peak_bytes + plan.outside_bytes;
 }
 
-Budget budget_of(const formats::Recipe& recipe, const PlanDocument& plan,
-                 const program::Target& target) {
-  const std::optional<int64_t> host = host_limit(recipe, target);
-  return {.device_bytes = target.capacity_bytes(program::Space::device),
-          .host_bytes = host ? *host - plan.outside_bytes : std::numeric_limits<int64_t>::max()};
-}
-
 // Ranks that share a machine's memory.
 int64_t node_ranks(const formats::Recipe& recipe) { return std::max<int64_t>(1, recipe.devices); }
 
@@ -88,7 +81,7 @@ std::string reading_problem(const formats::Recipe& recipe, int64_t rank_bytes,
 std::string advice(const Change& change) {
   return fmt::format(
       " The cheapest change that fits: {} (plans {}{} on the device, {} on the host).",
-      to_string(change.overrides), change.takes_more_for_copies ? "at least " : "",
+      to_string(change.overrides), change.takes_more_once_applied ? "at least " : "",
       readable_bytes(change.device_bytes), readable_bytes(change.host_bytes));
 }
 
@@ -116,6 +109,13 @@ std::optional<int64_t> host_limit(const formats::Recipe& recipe, const program::
   if (card && card->is_here)
     return target.capacity_bytes(program::Space::pinned_host) / node_ranks(recipe);
   return std::nullopt;
+}
+
+Budget budget_of(const formats::Recipe& recipe, const PlanDocument& plan,
+                 const program::Target& target) {
+  const std::optional<int64_t> host = host_limit(recipe, target);
+  return {.device_bytes = target.capacity_bytes(program::Space::device),
+          .host_bytes = host ? *host - plan.outside_bytes : std::numeric_limits<int64_t>::max()};
 }
 
 bool fits(const formats::Recipe& recipe, const PlanDocument& plan, const program::Target& target) {

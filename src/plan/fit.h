@@ -28,6 +28,10 @@ struct Verdict {
 // the host's and limits both; then nothing outside the arenas counts.
 std::optional<int64_t> host_limit(const formats::Recipe& recipe, const program::Target& target);
 
+// What the arenas of a job may take, next to what the document says lies outside them.
+Budget budget_of(const formats::Recipe& recipe, const PlanDocument& plan,
+                 const program::Target& target);
+
 // Training and inference alike: compares the device's arena with target.capacity_bytes(device), and
 // the host's arenas with what host_limit leaves them next to what lies outside. What is held while
 // data are read is compared with the recipe's host_memory too.

@@ -6,9 +6,12 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "models/families.h"
 #include "models/forward.h"
 #include "models/weights.h"
+#include "passes/layout_sizes.h"
 #include "plan/storage_programs.h"
+#include "plan/training_programs.h"
 #include "program/tensor_names.h"
 #include "program/verify.h"
 
@@ -51,6 +54,7 @@ class TrainingPlanner {
  public:
   TrainingPlanner(const TrainingSpec& spec, const program::Target& target)
       : spec_(spec),
+        stack_(models::stack_of(spec.model)),
         target_(target),
         pipeline_(target, spec.verify, spec.quantization, spec.streaming) {}
 
@@ -76,10 +80,10 @@ class TrainingPlanner {
     add_storage_programs();
     job_.compute = spec_.compute;
     job_.trainable_parameters = elements(job_.trainables);
-    job_.parameters = models::parameter_count(spec_.model) +
-                      (spec_.method == MethodKind::lora ? job_.trainable_parameters : 0);
+    job_.parameters =
+        models::parameter_count(spec_.model) + (spec_.adapted ? job_.trainable_parameters : 0);
     job_.passes = pipeline_.records();
-    job_.layout = passes::layout(job_.programs, target_.alignment_bytes());
+    job_.layout = passes::layout_sizes(job_.programs, target_.alignment_bytes());
     return std::move(job_);
   }
 
@@ -87,23 +91,23 @@ class TrainingPlanner {
   void add(Program program) { job_.programs.push_back(std::move(program)); }
 
   Program base_forward(ProgramName name) const {
-    return models::forward(spec_.model, {.program = name,
-                                         .own_inputs = false,
-                                         .compute = spec_.compute,
-                                         .tokens = spec_.rows * spec_.row_tokens,
-                                         .segments = spec_.rows * spec_.row_segments,
-                                         .segment_tokens = spec_.sequence_tokens(),
-                                         .no_empty_segments = spec_.row_segments == 1,
-                                         .deterministic = spec_.deterministic,
-                                         .sequence_tokens = spec_.sequence_tokens(),
-                                         .head = models::Head::loss,
-                                         .outputs = 0,
-                                         .cache_capacity = 0});
+    return models::forward(stack_, {.program = name,
+                                    .own_inputs = false,
+                                    .compute = spec_.compute,
+                                    .tokens = spec_.rows * spec_.row_tokens,
+                                    .segments = spec_.rows * spec_.row_segments,
+                                    .segment_tokens = spec_.sequence_tokens(),
+                                    .no_empty_segments = spec_.row_segments == 1,
+                                    .deterministic = spec_.deterministic,
+                                    .sequence_tokens = spec_.sequence_tokens(),
+                                    .head = models::Head::loss,
+                                    .outputs = 0,
+                                    .cache_capacity = 0});
   }
 
   Program training_forward(ProgramName name) const {
     const Program forward = base_forward(name);
-    return spec_.method == MethodKind::lora ? adapted(forward, spec_.lora, true) : forward;
+    return spec_.adapted ? adapted(forward, spec_.lora, true) : forward;
   }
 
   Program stored(const Program& forward) const {
@@ -162,12 +166,13 @@ class TrainingPlanner {
 
   void add_evaluate() {
     Program forward = base_forward(ProgramName::evaluate);
-    if (spec_.method == MethodKind::lora) forward = adapted(forward, spec_.lora, false);
+    if (spec_.adapted) forward = adapted(forward, spec_.lora, false);
     const std::array loss{tensor_of(forward, program::kLossName)};
     add(pipeline_.plain(forward, loss, loss));
   }
 
   const TrainingSpec& spec_;
+  const models::Stack stack_;
   const program::Target& target_;
   passes::Pipeline pipeline_;
   Job job_;
@@ -175,17 +180,17 @@ class TrainingPlanner {
 
 Program inference_forward(const InferenceSpec& spec, ProgramName name, int64_t tokens,
                           int64_t outputs) {
-  const Program forward =
-      models::forward(spec.model, {.program = name,
-                                   .own_inputs = true,
-                                   .compute = spec.compute,
-                                   .tokens = tokens,
-                                   .segments = spec.sequences,
-                                   .sequence_tokens = spec.capacity,
-                                   .head = models::Head::logits,
-                                   .outputs = outputs,
-                                   .candidates = spec.candidates,
-                                   .cache_capacity = spec.sequences * spec.capacity});
+  const Program forward = models::forward(models::stack_of(spec.model),
+                                          {.program = name,
+                                           .own_inputs = true,
+                                           .compute = spec.compute,
+                                           .tokens = tokens,
+                                           .segments = spec.sequences,
+                                           .sequence_tokens = spec.capacity,
+                                           .head = models::Head::logits,
+                                           .outputs = outputs,
+                                           .candidates = spec.candidates,
+                                           .cache_capacity = spec.sequences * spec.capacity});
   return spec.adapted ? adapted(forward, spec.lora, false) : forward;
 }
 
@@ -202,8 +207,20 @@ int Job::index_of(ProgramName name) const {
   return -1;
 }
 
-Job plan_training(const TrainingSpec& spec, const program::Target& target) {
+Job training_programs(const TrainingSpec& spec, const program::Target& target) {
   return TrainingPlanner(spec, target).run();
+}
+
+bool is_laid_out(const Job& job) { return job.layout.offsets.size() == job.programs.size(); }
+
+void lay_out(Job& job, const program::Target& target) {
+  if (!is_laid_out(job)) job.layout = passes::layout(job.programs, target.alignment_bytes());
+}
+
+Job plan_training(const TrainingSpec& spec, const program::Target& target) {
+  Job job = training_programs(spec, target);
+  lay_out(job, target);
+  return job;
 }
 
 Job plan_inference(const InferenceSpec& spec, const program::Target& target) {

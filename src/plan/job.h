@@ -18,20 +18,18 @@
 
 namespace snug::plan {
 
-enum class MethodKind : uint8_t { full, lora };
-
 // What training needs to know: a recipe's answers, without paths.
 struct TrainingSpec {
   models::ModelConfig model;
-  MethodKind method = MethodKind::lora;
+  bool adapted = true;  // an adapter trains; else weights, all that are not frozen
   methods::LoraOptions lora;
   methods::UpdateOptions update;
-  std::vector<std::string> frozen{};  // names of weights that method full leaves as they are
+  std::vector<std::string> frozen{};  // names of weights that stay as they are without one
   program::DType compute = program::DType::bf16;
   // How the base model is stored; nothing: in the compute type.
   std::optional<passes::QuantizeOptions> quantization{};
-  passes::RecomputeMode recompute = passes::RecomputeMode::none;
-  bool activation_offloading = false;  // needs recompute all_but_attention or layer
+  passes::RecomputeModes recompute = passes::RecomputeMode::none;
+  bool activation_offloading = false;  // of layers that recompute all_but_attention or layer
   passes::StreamOptions streaming{};   // what lies in host memory
   passes::ShardingOptions ranks{};     // what is sharded over which ranks
   int64_t rows = 1;                    // a micro-batch of a rank
@@ -53,7 +51,7 @@ struct TrainingSpec {
 // What inference needs to know.
 struct InferenceSpec {
   models::ModelConfig model;
-  bool adapted = false;
+  bool adapted = false;  // there is an adapter
   methods::LoraOptions lora;
   program::DType compute = program::DType::bf16;
   std::optional<passes::QuantizeOptions> quantization{};

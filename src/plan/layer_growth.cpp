@@ -1,7 +1,13 @@
 #include "plan/layer_growth.h"
 
+#include <algorithm>
+#include <cctype>
+#include <string>
+
 #include "base/error.h"
+#include "formats/module_pattern.h"
 #include "plan/clock.h"
+#include "plan/training_programs.h"
 
 namespace snug::plan {
 namespace {
@@ -14,27 +20,66 @@ using Spaces = std::array<passes::SpaceLayout, program::kSpaceCount>;
 
 struct Sample {
   Spaces spaces;
+  std::vector<bool> is_micro;  // of each program
+  std::vector<ProgramTime> programs;
   double step_seconds = 0;
 };
 
-Sample sample_of(const Job& job, const TrainingSpec& spec, const Rates& rates) {
-  return {job.layout.spaces,
-          step_seconds(job, spec.accumulation, rates, program::full_rows(spec.row_tokens))};
+bool is_micro(const program::Program& program) {
+  using program::ProgramName;
+  return std::ranges::any_of(
+      std::array{ProgramName::micro_first, ProgramName::micro_next, ProgramName::micro_last},
+      [&](ProgramName name) { return program.name == name_of(name); });
 }
 
-Sample sample_with(const TrainingSpec& spec, int64_t layers, const program::Target& target,
-                   const Rates& rates) {
+Sample sample_of(const Job& job, const TrainingSpec& spec, const Rates& rates,
+                 const program::ExpectedBounds& expected) {
+  Sample sample;
+  sample.spaces = job.layout.spaces;
+  for (const program::Program& program : job.programs) sample.is_micro.push_back(is_micro(program));
+  sample.programs = program_times(job, spec.accumulation, rates, expected);
+  const std::vector<StepProgram> steps = step_programs(job, spec.accumulation);
+  for (size_t i = 0; i < steps.size(); ++i)
+    sample.step_seconds += static_cast<double>(steps[i].runs) * sample.programs[i].seconds;
+  return sample;
+}
+
+struct Sampling {
+  const program::Target& target;
+  const Rates& rates;
+  const program::ExpectedBounds& expected;
+};
+
+Sample sample_with(const TrainingSpec& spec, int64_t layers, const Sampling& by) {
   TrainingSpec changed = spec;
   changed.model.num_layers = layers;
-  return sample_of(plan_training(changed, target), changed, rates);
+  return sample_of(training_programs(changed, by.target), changed, by.rates, by.expected);
 }
 
 JobSize size_of(const Sample& sample) {
   JobSize size;
-  for (size_t space = 0; space < size.lower_bound_bytes.size(); ++space)
-    size.lower_bound_bytes[space] = sample.spaces[space].lower_bound_bytes();
+  for (size_t space = 0; space < size.lower_bound_bytes.size(); ++space) {
+    const passes::SpaceLayout& layout = sample.spaces[space];
+    size.lower_bound_bytes[space] = layout.lower_bound_bytes();
+    size.lasting_bytes[space] = layout.run_bytes + layout.step_bytes;
+    for (size_t i = 0; i < layout.live_bytes.size(); ++i) {
+      int64_t& most = (sample.is_micro[i] ? size.micro_bytes : size.other_bytes)[space];
+      most = std::max(most, layout.live_bytes[i]);
+    }
+  }
+  size.programs = sample.programs;
   size.step_seconds = sample.step_seconds;
   return size;
+}
+
+// Whether the modules that have adapters may be those of some layers alone: by an expression, or by
+// names with a layer's number.
+bool names_layers(const TrainingSpec& spec) {
+  if (!spec.adapted) return false;
+  return std::ranges::any_of(spec.lora.target_modules, [](const std::string& target) {
+    return formats::is_module_pattern(target) ||
+           std::ranges::any_of(target, [](unsigned char c) { return std::isdigit(c) != 0; });
+  });
 }
 
 // `few` with so many layers more as `more` has one.
@@ -50,25 +95,50 @@ passes::SpaceLayout grown(const passes::SpaceLayout& few, const passes::SpaceLay
   return result;
 }
 
+std::vector<ProgramTime> grown(const std::vector<ProgramTime>& few,
+                               const std::vector<ProgramTime>& more, int64_t layers) {
+  const auto follow = [&](double from, double to) {
+    return from + static_cast<double>(layers) * (to - from);
+  };
+  SNUG_CHECK_EQ(few.size(), more.size());
+  std::vector<ProgramTime> result;
+  for (size_t i = 0; i < few.size(); ++i) {
+    ProgramTime time{few[i].name, follow(few[i].seconds, more[i].seconds), few[i].busy};
+    for (const auto& [channel, seconds] : more[i].busy)
+      time.busy[channel] = follow(time.busy[channel], seconds);
+    result.push_back(std::move(time));
+  }
+  return result;
+}
+
 }  // namespace
 
 JobSize size_of(const Job& job, const TrainingSpec& spec, const Rates& rates) {
-  return size_of(sample_of(job, spec, rates));
+  return size_of(sample_of(job, spec, rates, program::full_rows(spec.row_tokens)));
 }
 
-JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target,
-                       const Rates& rates) {
+JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
+                       bool window_is_small) {
+  return size_by_layers(spec, target, rates, program::full_rows(spec.row_tokens), window_is_small);
+}
+
+JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
+                       const program::ExpectedBounds& expected, bool window_is_small) {
+  const Sampling by{target, rates, expected};
   const int64_t layers = spec.model.num_layers;
-  // Where some weights are frozen, no layer need be like another; room for copies is used up after
-  // some layers.
-  if (layers <= kFewLayers + 1 || !spec.frozen.empty() || spec.streaming.window_bytes > 0)
-    return size_of(sample_with(spec, layers, target, rates));
-  const Sample few = sample_with(spec, kFewLayers, target, rates);
-  const Sample more = sample_with(spec, kFewLayers + 1, target, rates);
+  // Where some weights are frozen, or some layers alone have adapters, no layer need be like
+  // another; room for copies is used up after some layers.
+  if (layers <= kFewLayers + 1 || !spec.frozen.empty() || names_layers(spec) ||
+      (spec.streaming.window_bytes > 0 && !window_is_small))
+    return size_of(sample_with(spec, layers, by));
+  const Sample few = sample_with(spec, kFewLayers, by);
+  const Sample more = sample_with(spec, kFewLayers + 1, by);
   const int64_t added = layers - kFewLayers;
   Sample whole;
   for (size_t space = 0; space < whole.spaces.size(); ++space)
     whole.spaces[space] = grown(few.spaces[space], more.spaces[space], added);
+  whole.is_micro = few.is_micro;
+  whole.programs = grown(few.programs, more.programs, added);
   whole.step_seconds =
       few.step_seconds + static_cast<double>(added) * (more.step_seconds - few.step_seconds);
   return size_of(whole);

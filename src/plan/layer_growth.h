@@ -10,7 +10,9 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "plan/clock.h"
 #include "plan/job.h"
 #include "plan/rates.h"
 #include "program/target.h"
@@ -18,8 +20,15 @@
 namespace snug::plan {
 
 struct JobSize {
-  std::array<int64_t, program::kSpaceCount> lower_bound_bytes{};
-  double step_seconds = 0;  // by the clock, rows full
+  using Bytes = std::array<int64_t, program::kSpaceCount>;
+  Bytes lower_bound_bytes{};
+  // The part of these that lasts longer than a program.
+  Bytes lasting_bytes{};
+  // The rest, of the largest program of a micro-batch and of the largest of the others.
+  Bytes micro_bytes{};
+  Bytes other_bytes{};
+  std::vector<ProgramTime> programs;  // of a step
+  double step_seconds = 0;            // by the clock, rows full
 };
 
 // Of a job that is planned.
@@ -27,6 +36,12 @@ JobSize size_of(const Job& job, const TrainingSpec& spec, const Rates& rates);
 
 // The same without planning the whole: from two short jobs, or the job itself where it has hardly
 // more layers than they. Windows of attention are taken to be those of the first layers.
-JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates);
+// `window_is_small`: memory for copies holds no more than a few layers' do, so that it is used up
+// in the short jobs too; else a job with such memory is planned whole.
+JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
+                       bool window_is_small = false);
+// The same with batches that are expected in place of full rows.
+JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
+                       const program::ExpectedBounds& expected, bool window_is_small = false);
 
 }  // namespace snug::plan

@@ -1,5 +1,5 @@
-// How fast a library's attention is, for a card that was not measured: shares of the card's bf16
-// peak that cuDNN was measured with elsewhere. Says nothing of own kernels.
+// How fast a library's attention is on a card that was not measured: the share of a card's bf16
+// peak that public measurements of cuDNN show. It says nothing of Snug's own kernels.
 //
 // Pure functions.
 #pragma once
@@ -13,7 +13,7 @@ struct LibraryAttention {
   double head_dim = 0;
 };
 
-// Of 1. The work is as program::cost counts it: no masked pair, five products in the gradient.
+// From 0 to 1, of work as program::cost counts it: no masked pair, five products in the gradient.
 double share_of_peak(const LibraryAttention& attention);
 
 }  // namespace snug::plan

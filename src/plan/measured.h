@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plan/document.h"
 #include "program/device_facts.h"
@@ -12,9 +13,12 @@
 namespace snug::plan {
 
 struct Measured {
-  int64_t device_bytes = 0;    // of the device's arena, as its driver or the kernel counts it
-  int64_t host_bytes = 0;      // of the arenas in pinned and pageable host memory, likewise
-  int64_t outside_bytes = 0;   // of the process, next to the arenas in host memory
+  // Of the device's arena, as its driver or the kernel counts it, and of the arenas in pinned and
+  // pageable host memory, likewise; nothing where neither keeps a count.
+  std::optional<int64_t> device_bytes;
+  std::optional<int64_t> host_bytes;
+  // Of the process, next to the arenas in host memory; nothing where those were not measured.
+  std::optional<int64_t> outside_bytes;
   int64_t reading_bytes = 0;   // resident peak before the job began; 0: unknown
   int64_t resident_bytes = 0;  // resident peak of the whole run
   // Of a device with memory of its own, asked after the run.
@@ -24,11 +28,20 @@ struct Measured {
   double load_seconds = 0;  // of weights and adapter, before the first step
 };
 
-// Pretty-printed JSON. Bytes are integers, times are seconds. Without a measured step the keys of a
-// step are left out.
+// Pretty-printed JSON. Bytes are integers, or null where they were not measured; times are seconds.
+// Without a measured step the keys of a step are left out.
 std::string to_json(const Measured& measured);
 
-// Planned next to measured, with their ratio: one line for each figure, no newline at the end.
+// A figure as it was planned and as it was measured, for people.
+struct ComparedFigure {
+  std::string name;
+  std::string planned;
+  std::string measured;  // or "not measured"
+  std::string ratio;     // measured / planned; "-" where there is none
+};
+std::vector<ComparedFigure> compared_figures(const PlanDocument& planned, const Measured& measured);
+
+// The same as text: one line for each figure under a head, no newline at the end.
 std::string comparison(const PlanDocument& planned, const Measured& measured);
 
 }  // namespace snug::plan

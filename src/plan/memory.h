@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "plan/job.h"
 
 namespace snug::plan {
@@ -30,11 +31,38 @@ struct SpaceReport {
   std::vector<LiveTensor> live;  // at the peak, largest first
 };
 
+// What a job does one after the other, with programs of its own each.
+enum class Phase : uint8_t { loading, training, evaluating, saving };
+constexpr auto words_of(Phase) {
+  return base::words<Phase>({{Phase::loading, "loading"},
+                             {Phase::training, "training"},
+                             {Phase::evaluating, "evaluating"},
+                             {Phase::saving, "saving"}});
+}
+
+// Bytes of each space's arena that the phase uses: what all programs share, and how far those of
+// the phase reach beyond it. The largest of all phases is the arena, except for its alignment.
+struct PhaseReport {
+  Phase phase = Phase::loading;
+  std::array<int64_t, program::kSpaceCount> bytes{};
+};
+
 struct MemoryReport {
   std::array<SpaceReport, program::kSpaceCount> spaces;
+  std::vector<PhaseReport> phases;  // those that the job has, in their order
   const SpaceReport& device() const { return spaces[0]; }
 };
 
 MemoryReport read_memory(const Job& job);
+
+// Bytes by role, in the order of program::Role.
+using RoleBytes = std::array<int64_t, program::kRoleCount>;
+int64_t total_of(const RoleBytes& bytes);
+
+// Of what lives longer than a program in a space: one tensor of each name.
+RoleBytes shared_bytes(const Job& job, program::Space space);
+// Of a program's own tensors in a space, at each of its operations, in list order; one entry where
+// it has none.
+std::vector<RoleBytes> live_bytes(const program::Program& program, program::Space space);
 
 }  // namespace snug::plan

@@ -1,5 +1,5 @@
-// Where measured time went: operations that are alike as one line, next to what the clock gave
-// them.
+// Where measured time went: operations that are alike share one line, next to the time that the
+// clock predicted for them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

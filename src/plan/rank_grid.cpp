@@ -14,10 +14,6 @@ using passes::GradientSharding;
 using passes::ShardingOptions;
 using passes::WeightSharding;
 
-bool is_hybrid(Strategy strategy) {
-  return strategy == Strategy::hybrid_shard_grad_op || strategy == Strategy::hybrid_full_shard;
-}
-
 WeightSharding weights_of(Strategy strategy) {
   switch (strategy) {
     case Strategy::shard_grad_op:
@@ -38,18 +34,6 @@ GradientSharding gradients_of(Strategy strategy) {
   if (strategy == Strategy::ddp) return GradientSharding::summed;
   return strategy == Strategy::zero1 ? GradientSharding::scattered_last
                                      : GradientSharding::scattered;
-}
-
-passes::Prefetch prefetch_of(formats::Prefetch prefetch) {
-  switch (prefetch) {
-    case formats::Prefetch::post:
-      return passes::Prefetch::post;
-    case formats::Prefetch::none:
-      return passes::Prefetch::none;
-    case formats::Prefetch::pre:
-      break;
-  }
-  return passes::Prefetch::pre;
 }
 
 // Of how many ranks a group is that shares the tensors of a replica.
@@ -74,6 +58,10 @@ int64_t shards_of(const Recipe& recipe, int64_t ranks) {
 
 }  // namespace
 
+bool is_hybrid(Strategy strategy) {
+  return strategy == Strategy::hybrid_shard_grad_op || strategy == Strategy::hybrid_full_shard;
+}
+
 ShardingOptions rank_grid(const Recipe& recipe) {
   ShardingOptions options;
   const int64_t ranks = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
@@ -86,7 +74,7 @@ ShardingOptions rank_grid(const Recipe& recipe) {
   options.node_ranks = static_cast<int32_t>(std::max<int64_t>(1, recipe.devices));
   options.weights = weights_of(recipe.strategy);
   options.gradients = gradients_of(recipe.strategy);
-  options.prefetch = prefetch_of(recipe.prefetch);
+  options.prefetch = recipe.prefetch;
   options.sent_bf16 = recipe.reduce_dtype == formats::ReduceDtype::bf16;
   options.threshold_elements = recipe.shard_threshold;
   return options;

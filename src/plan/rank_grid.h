@@ -6,6 +6,9 @@
 
 namespace snug::plan {
 
+// Whether the ranks that share weights are those of a group, and groups repeat one another.
+bool is_hybrid(formats::Strategy strategy);
+
 // Throws UserError for numbers of devices that the strategy cannot divide, and for combinations
 // that are not built.
 passes::ShardingOptions rank_grid(const formats::Recipe& recipe);

@@ -6,6 +6,8 @@
 // other.
 #include "plan/rates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "plan/kernel_instructions.h"
 #include "plan/library_attention.h"
 
 namespace snug::plan {
@@ -32,6 +35,9 @@ constexpr double kAssumedHostMemoryPerCard = 40e9;
 // one message between cards takes.
 constexpr double kAssumedNetwork = 35e9;
 constexpr double kMessage = 4e-6;
+// Of an event that the device reaches and a thread of the host waits for, or the other way round:
+// two launches.
+constexpr double kAssumedJoin = 10e-6;
 // Distances count doublings. Samples closer than this are the same shape measured again.
 constexpr double kSameShape = 1e-6;
 // Beyond a factor of eight from every sample nothing was measured.
@@ -91,6 +97,13 @@ std::optional<double> least_rate(const std::vector<RateSample>& samples,
   return least;
 }
 
+// What a join was measured to take.
+std::optional<double> join_seconds(const std::vector<RateSample>& samples) {
+  const auto found = std::ranges::find(samples, kHostJoin, &RateSample::name);
+  if (found == samples.end()) return std::nullopt;
+  return found->seconds;
+}
+
 // Products of large matrices run at this rate; taken from the fastest tenth of the samples, so that
 // one lucky measurement does not count.
 double upper_rate(std::vector<double> rates, double otherwise) {
@@ -111,26 +124,38 @@ Rates Rates::assumed(int threads) {
   rates.roofline_ = {.flops_per_second = 0.5e12 * cores,
                      .f32_flops_per_second = 0.1e12 * cores,
                      .bytes_per_second = 8e9 * cores,
+                     .instructions_per_second = 0,
                      .launch_seconds = 5e-6,
                      .attention_flops_per_second = 0,
                      .library_attention_peak = 0,
                      .host_bytes_per_second = 4e9 * cores,
                      .host_memory_bytes_per_second = 8e9 * cores,
                      .storage_bytes_per_second = kAssumedStorageBytesPerSecond,
+                     .join_seconds = 0,
                      .interconnect_bytes_per_second = 2e9,
                      .network_bytes_per_second = 1e9,
                      .message_seconds = 50e-6};
   return rates;
 }
 
+// Own attention kernels (mma.sync) are not yet measured: 30 % of the peak is what tiled kernels
+// like them are built to reach; attention that a library does has shares of its own
+// (library_attention.h). Instructions are started as fast as f32 multiply-adds, of which the peak
+// counts two operations each, at 1.75 of the 1.98 GHz that peaks are stated for (a Hopper card
+// under load). Cards with half as many f32 lanes (A100) may start up to twice as many.
+void Rates::set_kernels(const program::DataSheetRates& peaks) {
+  constexpr double kAttention = 0.30;
+  constexpr double kClock = 1.75 / 1.98;
+  roofline_.instructions_per_second = kClock * peaks.f32_flops_per_second / 2;
+  roofline_.attention_flops_per_second = kAttention * peaks.bf16_flops_per_second;
+  roofline_.library_attention_peak = peaks.bf16_flops_per_second;
+}
+
 // Shares of a peak. Large bf16 products of a Hopper card sustain 730 of 989 TFLOP/s by public
 // measurements, streaming kernels 80 % of the memory's rate; f32 products are taken to do as bf16
-// ones. Own attention kernels (mma.sync) are not yet measured: 30 % is what tiled kernels like them
-// are built to reach; attention that a library does has shares of its own (library_attention.h).
-// An operation is started every few microseconds.
+// ones. An operation is started every few microseconds.
 Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   constexpr double kProducts = 0.74;
-  constexpr double kAttention = 0.30;
   constexpr double kMemory = 0.80;
   Rates rates;
   rates.basis_ = Basis::data_sheet;
@@ -138,15 +163,18 @@ Rates Rates::of_data_sheet(const program::DataSheetRates& peaks) {
   rates.roofline_ = {.flops_per_second = kProducts * peaks.bf16_flops_per_second,
                      .f32_flops_per_second = kProducts * peaks.f32_flops_per_second,
                      .bytes_per_second = kMemory * peaks.bytes_per_second,
+                     .instructions_per_second = 0,
                      .launch_seconds = 5e-6,
-                     .attention_flops_per_second = kAttention * peaks.bf16_flops_per_second,
-                     .library_attention_peak = peaks.bf16_flops_per_second,
+                     .attention_flops_per_second = 0,
+                     .library_attention_peak = 0,
                      .host_bytes_per_second = kLink * peaks.host_bytes_per_second,
                      .host_memory_bytes_per_second = kAssumedHostMemory,
                      .storage_bytes_per_second = kAssumedStorageBytesPerSecond,
+                     .join_seconds = kAssumedJoin,
                      .interconnect_bytes_per_second = peaks.interconnect_bytes_per_second,
                      .network_bytes_per_second = kAssumedNetwork,
                      .message_seconds = kMessage};
+  rates.set_kernels(peaks);
   return rates;
 }
 
@@ -166,7 +194,7 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
     launch = std::min(launch.value_or(sample.seconds), sample.seconds);
     if (sample.unit == Work::bytes)
       bytes.push_back(rate);
-    else if (sample.name.find("bf16") != std::string::npos)
+    else if (sample.multiplies == base::DType::bf16)
       flops.push_back(rate);
     else
       f32_flops.push_back(rate);
@@ -181,12 +209,14 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
                                         .value_or(is_device ? kLink * peaks.host_bytes_per_second
                                                             : roofline_.bytes_per_second / 2);
   has_link_ = is_device;
+  if (is_device) set_kernels(peaks);  // for what was not measured
   const std::optional<double> host_memory = least_rate(samples, {kHostMemory});
   is_host_measured_ = host_memory.has_value();
   roofline_.host_memory_bytes_per_second =
       host_memory.value_or(is_device ? kAssumedHostMemory : roofline_.bytes_per_second);
   roofline_.storage_bytes_per_second =
       least_rate(samples, {kStorage}).value_or(kAssumedStorageBytesPerSecond);
+  if (is_device) roofline_.join_seconds = join_seconds(samples).value_or(kAssumedJoin);
   set_links(samples, peaks);
 }
 
@@ -221,28 +251,65 @@ void Rates::share_machine(int64_t ranks) {
   roofline_.host_bytes_per_second = std::min(roofline_.host_bytes_per_second, memory);
 }
 
+std::string rank_memory_name(int64_t ranks) {
+  return fmt::format("{}{} ranks", kRankMemory, ranks);
+}
+
+void Rates::share_processors(int64_t ranks, const ProcessorSharing& sharing) {
+  if (ranks <= 1) return;
+  roofline_.sharing = sharing;
+  const auto found = samples_.find(rank_memory_name(ranks));
+  if (found == samples_.end()) return;
+  const Point& point = found->second.front();
+  roofline_.rank_memory_bytes_per_second = point.work / point.seconds;
+}
+
 Basis Rates::storage_basis() const { return samples_.contains(kStorage) ? basis_ : Basis::assumed; }
 
 double Rates::seconds(const program::OperationView& view,
                       const program::BatchBounds& bounds) const {
-  return seconds(rate_key(view, bounds), program::cost(view, bounds));
+  double sum = 0;
+  for (const program::PricedShare& share : program::priced_shares(view, bounds))
+    sum += seconds(share.key, share.cost);
+  return sum;
 }
 
 double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
-  const auto found = samples_.find(key.name);
+  const bool computes = key.unit == Work::flops || key.unit == Work::bytes;
+  return undisturbed_seconds(key, cost) * (computes ? roofline_.sharing.threads_per_processor : 1);
+}
+
+double Rates::undisturbed_seconds(const RateKey& key, const program::Cost& cost) const {
   const double over_link = cost.link_bytes / roofline_.host_bytes_per_second;
-  if (found == samples_.end()) return std::max(over_link, bound(key, cost));
+  if (const auto* points = find_samples(key, key.name))
+    return std::max(over_link, seconds_by(*points, key, cost));
+  if (key.attention && key.attention->adjusts_scores())
+    if (const auto* plain = find_samples(key, key.attention->plain_name)) {
+      const double factor = adjusted_attention_factor(*key.attention);
+      return std::max(
+          {over_link, factor * seconds_by(*plain, key, cost), instruction_seconds(key)});
+    }
+  return std::max(over_link, bound(key, cost));
+}
+
+const std::vector<Rates::Point>* Rates::find_samples(const RateKey& key,
+                                                     std::string_view name) const {
+  const auto found = samples_.find(name);
+  if (found == samples_.end()) return nullptr;
   if (found->second.front().position.size() != key.shape.size())
     base::throw_user_error(
         "the calibration's samples of \"{}\" have {} sizes, and {} are asked for; make the file "
         "again with 'snug bench calibrate'",
-        key.name, found->second.front().position.size(), key.shape.size());
-  // Samples are of operations that were launched one by one. No launch goes without moving bytes.
-  const double alone = sampled_seconds(found->second, key, cost);
+        name, found->second.front().position.size(), key.shape.size());
+  return &found->second;
+}
+
+// Samples are of operations that were launched one by one. No launch goes without moving bytes.
+double Rates::seconds_by(const std::vector<Point>& points, const RateKey& key,
+                         const program::Cost& cost) const {
+  const double alone = sampled_seconds(points, key, cost);
   const double saved = (1 - std::min(1.0, cost.launches)) * roofline_.launch_seconds;
-  const double seconds =
-      std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_per_second));
-  return std::max(over_link, seconds);
+  return std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_per_second));
 }
 
 double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& key,
@@ -259,7 +326,7 @@ double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& k
 }
 
 double Rates::bound(const RateKey& key, const program::Cost& cost) const {
-  const bool bf16 = key.name.find("bf16") != std::string::npos;
+  const bool bf16 = key.multiplies == base::DType::bf16;
   double rate = bf16 ? roofline_.flops_per_second : roofline_.f32_flops_per_second;
   if (key.attention && bf16 && roofline_.attention_flops_per_second > 0)
     rate = attention_flops_per_second(*key.attention);
@@ -276,8 +343,13 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
            key.messages * roofline_.message_seconds;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
-  return std::max(work, moved) + cost.serial_bytes / roofline_.bytes_per_second +
-         cost.launches * roofline_.launch_seconds;
+  return std::max({work, moved, instruction_seconds(key)}) +
+         cost.serial_bytes / roofline_.bytes_per_second + cost.launches * roofline_.launch_seconds;
+}
+
+double Rates::instruction_seconds(const RateKey& key) const {
+  if (roofline_.instructions_per_second == 0) return 0;
+  return kernel_instructions(key) / roofline_.instructions_per_second;
 }
 
 // Where the table is so careful that own kernels would be faster, it is too careful.
@@ -285,7 +357,7 @@ double Rates::attention_flops_per_second(const program::AttentionRate& attention
   const double own = roofline_.attention_flops_per_second;
   if (!attention.by_library)
     return attention.tensor_cores
-               ? own
+               ? own / adjusted_attention_factor(attention)
                : own * roofline_.f32_flops_per_second / roofline_.flops_per_second;
   const LibraryAttention library{.is_gradient = attention.is_gradient,
                                  .segment_tokens = attention.segment_tokens,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/basis.h"
+#include "plan/processor_sharing.h"
 #include "program/device_facts.h"
 #include "program/kind.h"
 #include "program/rate_key.h"
@@ -29,6 +30,7 @@ struct RateSample {
   Work unit = Work::bytes;
   double work = 0;
   double seconds = 0;
+  base::DType multiplies = base::DType::f32;  // of its RateKey
 };
 
 // Of a machine as a whole: what bounds operations of which no sample is near.
@@ -36,18 +38,26 @@ struct Roofline {
   double flops_per_second = 0;      // of large products in the type that trains
   double f32_flops_per_second = 0;  // of large products in f32
   double bytes_per_second = 0;
+  double instructions_per_second = 0;     // of a card's lanes; 0: not counted
   double launch_seconds = 0;              // of an operation that does nothing
   double attention_flops_per_second = 0;  // of own kernels; 0: as products
-  // That shares of a library's attention (library_attention.h) are of; 0: as own kernels.
+  // The peak for shares of a library's attention (library_attention.h); 0: as own kernels.
   double library_attention_peak = 0;
   double host_bytes_per_second = 0;         // of copies between spaces
   double host_memory_bytes_per_second = 0;  // of the host's processor next to a device
   double storage_bytes_per_second = 0;      // of files
-  // Of what a rank sends to others of its machine, and of other machines; what each message takes
-  // besides.
+  // The delay between the end of work on a device with memory of its own and the host's next step,
+  // and the other way round. 0: the host's memory is the device's.
+  double join_seconds = 0;
+  // The rates at which a rank sends to others of its machine, and to other machines; the time that
+  // each message adds.
   double interconnect_bytes_per_second = 0;
   double network_bytes_per_second = 0;
   double message_seconds = 0;
+  // For ranks that compute on the host's processors. The rate of memory is what each rank reaches
+  // while all of them use it; 0: the same as alone.
+  ProcessorSharing sharing = {};
+  double rank_memory_bytes_per_second = 0;
 };
 
 // Of files where none was measured: drives of servers read 2 to 7 GB/s, network volumes of clouds
@@ -58,34 +68,44 @@ inline constexpr double kAssumedStorageBytesPerSecond = 1e9;
 inline constexpr std::string_view kLinkToDevice = "link to device";
 inline constexpr std::string_view kLinkToHost = "link to host";
 inline constexpr std::string_view kHostMemory = "host memory";
+inline constexpr std::string_view kHostJoin = "join with host";
 inline constexpr std::string_view kStorage = "storage";
+// "memory of 2 ranks": of what a rank moves of its memory while all ranks of the machine do
+// (bench/link_rates.h).
+inline constexpr std::string_view kRankMemory = "memory of ";
+std::string rank_memory_name(int64_t ranks);
 
 class Rates {
  public:
   // A row for server processors with AVX-512 BF16 or AMX, by number of threads (0: one a core).
   static Rates assumed(int threads);
-  // Of a card whose maker states these peaks: the shares of them that are planned with stand in
-  // rates.cpp. Never a measurement.
+  // Rates of a card for which its maker states these peaks, times the shares in rates.cpp. Never a
+  // measurement.
   static Rates of_data_sheet(const program::DataSheetRates& peaks);
-  // Of a machine that was measured. Requires at least one sample; the roofline is read off them.
+  // Rates of a machine that was measured. Requires a sample; the roofline is derived from them.
   // Where there is none of the link to a device, copies between spaces take a share of its maker's
   // peak, without a device half the rate of bytes.
   explicit Rates(std::vector<RateSample> samples, const program::DataSheetRates& peaks = {},
                  Basis basis = Basis::calibrated);
 
-  // From here on of one of so many ranks on the machine, all of which copy, update on the host and
-  // read files at the same time. Memory of the host that was not measured is assumed to be that of
-  // a machine built for so many cards.
+  // From here on the rates of one of so many ranks on the machine, all of which copy, update on the
+  // host and read files at the same time. Memory of the host that was not measured is assumed to be
+  // that of a machine built for so many cards.
   void share_machine(int64_t ranks);
+
+  // From here on the rates of one of so many ranks that compute on the machine's processors and
+  // share them like this; memory has the rate that was measured for so many ranks.
+  void share_processors(int64_t ranks, const ProcessorSharing& sharing);
 
   // The sample itself when this very shape was measured. Else the rate (work per second) is
   // interpolated between the nearest samples of the same name. Where none is near: the larger of
-  // work / rate and bytes / bandwidth, plus the launch.
+  // work / rate and bytes / bandwidth, plus the launch. What computes takes longer where ranks
+  // share its processors.
   double seconds(const program::OperationView& view, const program::BatchBounds& bounds) const;
   double seconds(const RateKey& key, const program::Cost& cost) const;
 
   Basis basis() const { return basis_; }
-  // What reading files is by: basis() where it was measured, else assumed.
+  // The basis of the rate of files: basis() where it was measured, else assumed.
   Basis storage_basis() const;
   const Roofline& roofline() const { return roofline_; }
 
@@ -98,10 +118,19 @@ class Rates {
     double work = 0;
   };
   Rates() = default;
+  void set_kernels(const program::DataSheetRates& peaks);
   void set_links(const std::vector<RateSample>& samples, const program::DataSheetRates& peaks);
+  // With processors of its own.
+  double undisturbed_seconds(const RateKey& key, const program::Cost& cost) const;
   double bound(const RateKey& key, const program::Cost& cost) const;
   double attention_flops_per_second(const program::AttentionRate& attention) const;
-  // Of an operation that is launched by itself; `points` have its name.
+  double instruction_seconds(const RateKey& key) const;
+  // nullptr where there is none with the name.
+  const std::vector<Point>* find_samples(const RateKey& key, std::string_view name) const;
+  // By samples of its name, or of its plain form's.
+  double seconds_by(const std::vector<Point>& points, const RateKey& key,
+                    const program::Cost& cost) const;
+  // Of an operation that is launched by itself.
   double sampled_seconds(const std::vector<Point>& points, const RateKey& key,
                          const program::Cost& cost) const;
   static double interpolate(const std::vector<Point>& points, const std::vector<double>& at,

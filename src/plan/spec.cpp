@@ -113,10 +113,11 @@ bool may_update_in_backward(const Recipe& recipe) {
 
 void check_offloading(const Recipe& recipe) {
   if (recipe.recompute != formats::Recompute::layer &&
-      recipe.recompute != formats::Recompute::all_but_attention)
+      recipe.recompute != formats::Recompute::all_but_attention &&
+      recipe.recompute != formats::Recompute::automatic)
     recipe.fail("activation_offloading",
-                "moves what is kept of recomputed layers to the host; set recompute=layer too (or "
-                "all_but_attention), or leave activation_offloading out");
+                "moves what is kept of recomputed layers to the host; set recompute=layer (or "
+                "all_but_attention), leave recompute out, or leave activation_offloading out");
 }
 
 passes::StreamOptions streaming(const Recipe& recipe, const program::Target& target) {
@@ -151,6 +152,7 @@ void settle_adapter(Recipe& recipe) {
   if (!recipe.is_given("lora_r")) recipe.lora_r = adapter.r;
   if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = adapter.alpha;
   if (!recipe.is_given("use_rslora")) recipe.use_rslora = adapter.use_rslora;
+  if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = adapter.dropout;
   if (!recipe.is_given("target_modules")) recipe.target_modules = adapter.target_modules;
 }
 
@@ -232,18 +234,20 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
   spec.model = model;
-  spec.method = recipe.method == formats::Method::full ? MethodKind::full : MethodKind::lora;
+  spec.adapted = recipe.method != formats::Method::full;
   spec.quantization = quantization(recipe, model);
   spec.lora = lora_options(recipe);
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute);
-  if (spec.method == MethodKind::full) spec.frozen = frozen_weights(recipe, model);
-  spec.recompute = recipe.recompute;
+  if (!spec.adapted) spec.frozen = frozen_weights(recipe, model);
+  // Where it is open, none until it is chosen (choose_recompute.h).
+  spec.recompute = recipe.recompute == formats::Recompute::automatic ? formats::Recompute::none
+                                                                     : recipe.recompute;
   if (recipe.activation_offloading) check_offloading(recipe);
   spec.activation_offloading = recipe.activation_offloading;
   spec.streaming = streaming(recipe, target);
   spec.ranks = rank_grid(recipe);
-  spec.rows = recipe.per_device_train_batch_size;
+  spec.rows = std::max<int64_t>(1, recipe.per_device_train_batch_size);  // auto: chosen before
   spec.row_tokens = recipe.max_length;
   spec.row_segments = row_segments(recipe);
   spec.accumulation = recipe.gradient_accumulation_steps;

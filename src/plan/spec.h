@@ -10,7 +10,7 @@
 
 namespace snug::plan {
 
-// What data asks of a spec, whatever the length of its rows: sets longest_document, and lowers
+// Adapts a spec to the data, whatever the length of its rows: sets longest_document, and lowers
 // row_segments to the documents that a row can have. Empty: there is no data.
 using RowShape = std::function<void(TrainingSpec&)>;
 

@@ -170,11 +170,14 @@ class StorageProgram {
 // Which of longrope's two sets a job's programs read was settled when they were made.
 void put_frequencies(const models::ModelConfig& model, const RunTensors& tensors,
                      StorageProgram& program) {
-  for (const int64_t sequence_tokens : {int64_t{0}, model.max_position}) {
-    const std::string name = models::frequencies_name(model, sequence_tokens);
-    if (tensors.has(name)) return program.emit(Put{}, tensors.at(name));
+  bool found = false;
+  const auto tables = models::frequency_tensors(model);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (!tensors.has(tables[i].name)) continue;
+    program.emit(Put{.table = static_cast<int64_t>(i)}, tensors.at(tables[i].name));
+    found = true;
   }
-  SNUG_CHECK(false, "no program reads rotary frequencies");
+  SNUG_CHECK(found || tables.empty(), "no program reads rotary frequencies");
 }
 
 class LoadPlanner {

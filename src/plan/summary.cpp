@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/document.h"
+#include "program/graph_memory.h"
 
 namespace snug::plan {
 namespace {
@@ -30,7 +31,7 @@ std::string roles_text(const SpaceReport& report) {
 }
 
 // What of a card's memory is no arena's: "1.00 GiB of the h100's 79.10 GiB (assumed: ...)".
-std::string card_text(const program::DeviceFacts& card) {
+std::string card_text(const program::DeviceFacts& card, int64_t recorded_launches) {
   std::string text =
       fmt::format("\n    on the card  {:>12} outside the arena ({}: driver, kernels, libraries",
                   readable_bytes(card.outside_bytes),
@@ -38,8 +39,11 @@ std::string card_text(const program::DeviceFacts& card) {
   if (card.reserved_bytes > 0)
     text += fmt::format("; {} more assumed for kernels not loaded yet",
                         readable_bytes(card.reserved_bytes));
-  return text + fmt::format("), of {}: {}{}", readable_bytes(card.memory_bytes), card.name,
-                            card.is_here ? "" : ", not here, by the hardware table");
+  text += fmt::format("), of {}: {}{}", readable_bytes(card.memory_bytes), card.name,
+                      card.is_here ? "" : ", not here, by the hardware table");
+  return text + fmt::format("\n    graphs       {:>12} of that at most (assumed: {} launches)",
+                            readable_bytes(program::graph_bytes(recorded_launches)),
+                            recorded_launches);
 }
 
 std::string_view basis_text(Basis basis) {
@@ -74,6 +78,20 @@ std::string waiting_text(const PlanDocument& document) {
                             100.0 * std::max(0.0, waits) / document.step_seconds);
 }
 
+// Host memory in use, phase by phase, of a rank and of all ranks of a machine.
+std::string host_phases_text(const RankFigures& ranks, const PlanDocument& document) {
+  const auto row = [&](std::string_view phase, int64_t bytes) {
+    return fmt::format("\n    {:<12} {:>12} {:>12}", phase, readable_bytes(bytes),
+                       readable_bytes(bytes * ranks.node_ranks));
+  };
+  std::string text =
+      fmt::format("\n    {:<12} {:>12} {:>12}", "host memory", "a rank", "a machine");
+  if (document.reading_bytes > 0) text += row("reading", document.reading_bytes);
+  for (const PlanDocument::PhaseFigures& figures : document.phases)
+    text += row(base::word_of(figures.phase), document.phase_bytes(figures));
+  return text + row("at most", document.resident_bytes());
+}
+
 // What a rank sends in a step, and what all ranks of a machine hold.
 std::string ranks_text(const RankFigures& ranks, const PlanDocument& document) {
   std::string text = fmt::format("\n  ranks        {} by {}, {} on each machine", ranks.ranks,
@@ -81,8 +99,7 @@ std::string ranks_text(const RankFigures& ranks, const PlanDocument& document) {
   if (ranks.shards > 1) text += fmt::format("; a rank holds 1/{} of what is sharded", ranks.shards);
   if (ranks.shards > 1 && ranks.replicas > 1)
     text += fmt::format(", in {} replicas", ranks.replicas);
-  text += fmt::format("\n    a machine  {:>12} of host memory",
-                      readable_bytes(document.resident_bytes() * ranks.node_ranks));
+  text += host_phases_text(ranks, document);
   for (const auto& [kind, figures] : ranks.collectives)
     text += fmt::format("\n    {:<14} {:>8} sent by a rank in {} a step", kind,
                         readable_bytes(figures.sent_bytes), figures.count);
@@ -97,7 +114,27 @@ std::string rows_text(const PlanDocument& document) {
   return text + " (no data: assumed; max_segments says otherwise)";
 }
 
+// What was chosen to be computed again, and why.
+std::string recompute_text(const PlanDocument& document) {
+  const std::string layers = layers_text(document);
+  if (document.recompute_layers.front().mode == "keep_all" && document.recompute_layers.size() == 1)
+    return layers + ": there is room for everything that the backward pass reads";
+  const bool has_copies = document.offload_params || document.offload_optimizer != "none";
+  return fmt::format("{}: {}{}; to compute nothing again takes {}", layers,
+                     document.fits ? "the fastest that fits" : "what takes the least",
+                     document.fits && has_copies ? " next to copies" : "",
+                     readable_bytes(document.recompute_nothing_bytes));
+}
+
 }  // namespace
+
+std::string layers_text(const PlanDocument& document) {
+  std::vector<std::string> runs;
+  for (const PlanDocument::LayerModes& run : document.recompute_layers)
+    runs.push_back(
+        fmt::format("{} in {} layer{}", run.mode, run.layers, run.layers > 1 ? "s" : ""));
+  return fmt::format("{}", fmt::join(runs, ", then "));
+}
 
 std::string summary(const PlanDocument& document) {
   const SpaceReport& device = document.device.report;
@@ -108,6 +145,8 @@ std::string summary(const PlanDocument& document) {
   if (document.offload_params) text += ", weights offloaded";
   if (document.offload_optimizer != "none")
     text += fmt::format(", optimizer offloaded ({})", document.offload_optimizer);
+  if (!document.recompute_layers.empty())
+    text += fmt::format("\n  recompute    {}", recompute_text(document));
   text += fmt::format("\n  device       {:>12}{}", readable_bytes(device.peak_bytes),
                       budget_text(document.device));
   text += roles_text(device);
@@ -120,7 +159,7 @@ std::string summary(const PlanDocument& document) {
                   100.0 * (static_cast<double>(device.peak_bytes) /
                                static_cast<double>(std::max<int64_t>(1, device.lower_bound_bytes)) -
                            1.0));
-  if (document.card) text += card_text(*document.card);
+  if (document.card) text += card_text(*document.card, document.recorded_launches);
   text += fmt::format("\n  host         {:>12}", readable_bytes(document.host.report.peak_bytes));
   text += fmt::format("\n  outside      {:>12} ({})", readable_bytes(document.outside_bytes),
                       base::word_of(document.outside_basis));

@@ -1,4 +1,4 @@
-// Keys that a user set and that a training job would pass over in silence.
+// Keys that a user set and that a training job would silently ignore.
 #pragma once
 
 #include "formats/recipe.h"

@@ -15,7 +15,7 @@
 
 namespace snug::program {
 
-// What a plan takes the tensors of batches to hold that are not there yet.
+// What a plan expects the tensors of a batch to hold, before there is one.
 struct ExpectedBounds {
   // query_bounds and key_bounds: tokens of each segment, where segments of one length fill the
   // rows. 0: as long as shapes and attributes allow.
@@ -35,7 +35,7 @@ inline int64_t segment_count(std::span<const int32_t> bounds) {
 }
 int64_t tokens_of_segment(std::span<const int32_t> bounds, int64_t segment);
 
-// Means of rows, one after the other.
+// Adds rows up, one after the other, and gives means of them.
 class MeanBounds {
  public:
   // The row's host sides; as many targets as it has tokens.
@@ -50,8 +50,8 @@ class MeanBounds {
   double squares_ = 0;
 };
 
-// Of the tensors of one program: the values of a batch, and of those that have none what is
-// expected.
+// For the tensors of one program: the values of a batch, or what is expected of tensors that have
+// no values yet.
 class BatchBounds {
  public:
   // Nothing is known: all that shapes and attributes allow.

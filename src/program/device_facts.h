@@ -25,7 +25,7 @@ struct DeviceFacts {
   // Of that memory, what lies outside a job's arena: the driver's context, loaded kernels,
   // libraries, other programs. Measured where the device is here, else a bound that is assumed.
   int64_t outside_bytes = 0;
-  // What will come to lie there once kernels run: a bound that is assumed.
+  // What running kernels will add to that: an assumed upper bound.
   int64_t reserved_bytes = 0;
   // Host memory that the driver and its libraries take, where this process has not loaded them.
   int64_t host_outside_bytes = 0;

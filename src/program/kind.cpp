@@ -36,10 +36,6 @@ Cost cost(const OperationView& view, const BatchBounds& bounds) {
   if (view.operation.launches > 0) cost.launches = view.operation.launches;
   if (view.operation.joined) cost.launches = 0;
   cost.launches += cost.chunk_launches;
-  // The host's memory is read and written again for what is updated.
-  if (view.operation.channel == Channel::host)
-    for (const TensorId id : view.operation.updates)
-      cost.bytes += static_cast<double>(view.program.tensor(id).bytes());
   if (traits_of(view.operation).reads_in_place && !view.operation.on_host)
     for (const TensorId id : view.operation.reads)
       if (const Tensor& tensor = view.program.tensor(id); tensor.space != Space::device)

@@ -16,17 +16,17 @@ namespace snug::program {
 class Builder;
 class Tape;
 
-// Work of one operation: floating-point operations and bytes moved, each tensor counted once. Of
-// what shapes hold, as much counts as the batch asks for (extent.h).
+// Work of one operation: floating-point operations and bytes moved, where what is updated in place
+// counts as read and written. Shapes are capacities; what the batch asks for counts (extent.h).
 struct Cost {
   double flops = 0;
   double bytes = 0;
-  // Of the bytes, those that move while nothing is computed: what the first of two products leaves
-  // for the second.
+  // The part of `bytes` that is moved while nothing is computed: what the first of two products
+  // leaves for the second.
   double serial_bytes = 0;
-  // Of the bytes, those that the device reads in the host's memory, over the link.
+  // The part of `bytes` that the device reads from host memory, over the link.
   double link_bytes = 0;
-  // All of them, 0 of what is joined, and of those the ones of chunks, by as many as there are.
+  // Launches in all (0 for an operation that is joined), and the part of them that chunks take.
   double launches = 1;
   double chunk_launches = 0;
 };
@@ -59,7 +59,7 @@ std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation);
 // What is asked of a kind instead of testing for it by name.
 const Traits& traits_of(Kind kind);
 inline const Traits& traits_of(const Operation& operation) { return traits_of(operation.kind()); }
-// Whether a copy has ended with it: an await on the channel `host` holds up that channel alone.
+// Whether its copy has ended for all: an await on the channel `host` holds up that channel alone.
 inline bool ends_copy(const Operation& operation) {
   return traits_of(operation).ends_copy && operation.channel != Channel::host;
 }

@@ -11,12 +11,16 @@
 #include "program/kinds/elementwise.h"
 #include "program/kinds/embedding.h"
 #include "program/kinds/gelu.h"
+#include "program/kinds/gelu_mul.h"
+#include "program/kinds/layer_norm.h"
 #include "program/kinds/matmul.h"
 #include "program/kinds/nf4.h"
 #include "program/kinds/optimizer.h"
+#include "program/kinds/relu.h"
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"
 #include "program/kinds/silu_mul.h"
+#include "program/kinds/softcap.h"
 #include "program/kinds/storage.h"
 #include "program/kinds/top_k.h"
 #include "program/kinds/transfer.h"
@@ -27,18 +31,27 @@
   X(Accumulate, accumulate)                              \
   X(AddBias, add_bias)                                   \
   X(SumRows, sum_rows)                                   \
+  X(Scale, scale)                                        \
   X(Dropout, dropout)                                    \
   X(Cast, cast)                                          \
   X(Embedding, embedding)                                \
   X(EmbeddingGrad, embedding_grad)                       \
   X(RmsNorm, rms_norm)                                   \
   X(RmsNormGrad, rms_norm_grad)                          \
+  X(LayerNorm, layer_norm)                               \
+  X(LayerNormGrad, layer_norm_grad)                      \
   X(RotaryTable, rotary_table)                           \
   X(Rope, rope)                                          \
   X(SiluMul, silu_mul)                                   \
   X(SiluMulGrad, silu_mul_grad)                          \
+  X(GeluMul, gelu_mul)                                   \
+  X(GeluMulGrad, gelu_mul_grad)                          \
   X(Gelu, gelu)                                          \
   X(GeluGrad, gelu_grad)                                 \
+  X(Relu, relu)                                          \
+  X(ReluGrad, relu_grad)                                 \
+  X(Softcap, softcap)                                    \
+  X(SoftcapGrad, softcap_grad)                           \
   X(Attention, attention)                                \
   X(AttentionGrad, attention_grad)                       \
   X(CacheWrite, cache_write)                             \

@@ -1,5 +1,5 @@
-// Operations by the names of their operands. What holds for every kind goes through here; code
-// about one kind uses its constants (view[Rope::kTable], id_of(operation, Rope::kTable)).
+// Access to an operation's operands by name. Code for every kind goes through these functions; code
+// for one kind uses its constants (view[Rope::kTable], id_of(operation, Rope::kTable)).
 #pragma once
 
 #include <string>
@@ -48,16 +48,16 @@ std::string operand_error(const Operation& operation);
 // All that are there, in the order of the kind's list.
 std::vector<NamedOperand> operands_of(const Operation& operation);
 
-// What the kind calls the tensors that an operation with these attributes has of an access, in
-// their order; as many as the operation has where an operand is repeated.
+// The kind's names for the tensors of one access that an operation with these attributes has, in
+// their order; a repeated operand's name is there once for each of its tensors.
 std::vector<std::string_view> operand_names(const Operation& operation, Access access);
 
 // For what kinds of one sort have in common, such as the gradient and the weight of an optimizer.
 // kNone where the operation has no such operand.
 TensorId find_operand(const Operation& operation, std::string_view name);
 
-// Of an operation that begins a copy or ends one, what is copied to where: as many pairs as it has
-// tensors. What ranks change in place is copied to itself.
+// For an operation that begins or ends a copy: a pair (source, destination) for each of its
+// tensors. A tensor that ranks change in place is its own destination.
 std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation);
 
 // Puts another tensor in the place of an operand, which the operation must have.

@@ -54,14 +54,14 @@ struct Operation {
   std::vector<TensorId> writes;   // wholly overwritten, never read
   std::vector<TensorId> updates;  // read and written in place
   TensorId workspace = kNone;     // scratch, undefined before and after
-  // Another one only of what begins a copy, reaches files or is placed on the host.
+  // Not `compute` only for what begins a copy, reads or writes files or is placed on the host.
   Channel channel = Channel::compute;
-  // Done in one go with the operation before it, as the target decided: one launch for both. What
-  // any of such a run of operations touches lives throughout it, because they are not done in
-  // order.
+  // Runs in one launch with the operation before it, as the target decided. Every tensor that one
+  // of the joined operations touches stays alive throughout all of them, since they run in no
+  // particular order.
   bool joined = false;
-  // Kernels and calls of libraries that the target starts for it, as the target decided, and for
-  // what is joined to it; those of chunks apart. 0: the target does not say.
+  // Kernels and library calls that the target starts for it and for what is joined to it, as the
+  // target decided, except those of chunks. 0: the target does not say.
   int32_t launches = 0;
   // Placed on the host: its processor works on the tensors where the host's memory holds them.
   bool on_host = false;

@@ -33,7 +33,7 @@
 namespace snug::program {
 
 struct Program {
-  std::string name;  // of a job's: a word of ProgramName
+  std::string name;  // in a job: a word of ProgramName
   std::vector<Tensor> tensors;
   std::vector<Operation> operations;
 
@@ -50,8 +50,8 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-// Operations [first, last] that are done in one go with this one of the list: it alone, or what is
-// joined.
+// The operations [first, last] that run in one launch with this one: itself alone, or all that are
+// joined with it.
 struct Together {
   size_t first;
   size_t last;

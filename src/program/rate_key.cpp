@@ -33,9 +33,6 @@ std::string typed_name(const OperationView& view) {
   return name;
 }
 
-namespace {
-
-// Of a kind that does not say otherwise.
 RateKey key_of_bytes(const OperationView& view, const Cost& work) {
   RateKey key;
   key.name = typed_name(view);
@@ -43,27 +40,80 @@ RateKey key_of_bytes(const OperationView& view, const Cost& work) {
   return key;
 }
 
-}  // namespace
-
 std::string line_of(const RateKey& key) {
   if (!key.is_product) return key.name;
   return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
 }
 
-RateKey rate_key(const OperationView& view, const BatchBounds& bounds) {
-  const Cost work = cost(view, bounds);
+namespace {
+
+std::vector<Share> shares_of(const OperationView& view, const BatchBounds& bounds) {
+  return dispatch<std::vector<Share>>(
+      view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+        const auto shares_of = FunctionsOf<Struct>::kDefined.shares_of;
+        return shares_of != nullptr ? shares_of(attributes, view, bounds)
+                                    : std::vector<Share>{{extent_of(view, bounds)}};
+      });
+}
+
+// `work`: of the share.
+RateKey key_of_share(const OperationView& view, const Share& share, const Cost& work) {
   RateKey key =
       dispatch<RateKey>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
         const auto rate_key = FunctionsOf<Struct>::kDefined.rate_key;
-        return rate_key != nullptr ? rate_key(attributes, view, extent_of(view, bounds))
-                                   : key_of_bytes(view, work);
+        return rate_key != nullptr ? rate_key(attributes, view, share.extent)
+                                   : key_of_bytes(view, work);  // where a kind says nothing
       });
+  key.name += share.suffix;
+  if (key.attention && key.attention->adjusts_scores()) key.attention->plain_name += share.suffix;
+  key.multiplies = share.multiplies.value_or(key.multiplies);
   if (view.operation.channel == Channel::host && !traits_of(view.operation).ends_copy) {
     key.name += " on host";
     key.unit = Work::host_bytes;
   }
   key.is_product = traits_of(view.operation).is_product;
   key.work = key.unit == Work::flops ? work.flops : work.bytes;
+  return key;
+}
+
+// Of an operation that several algorithms share: each moves the bytes of its rows.
+Cost cost_of_share(const OperationView& view, const Share& share, const Cost& whole,
+                   double all_rows) {
+  Cost cost = whole;
+  cost.flops =
+      dispatch<double>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+        return FunctionsOf<Struct>::kDefined.cost(attributes, view, share.extent).flops;
+      });
+  const double part = share.extent.rows / all_rows;
+  for (double* amount :
+       {&cost.bytes, &cost.serial_bytes, &cost.link_bytes, &cost.launches, &cost.chunk_launches})
+    *amount *= part;
+  return cost;
+}
+
+}  // namespace
+
+std::vector<PricedShare> priced_shares(const OperationView& view, const BatchBounds& bounds) {
+  const Cost whole = cost(view, bounds);
+  const std::vector<Share> shares = shares_of(view, bounds);
+  if (shares.size() == 1) return {{key_of_share(view, shares.front(), whole), whole}};
+  double rows = 0;
+  for (const Share& share : shares) rows += share.extent.rows;
+  std::vector<PricedShare> priced;
+  for (const Share& share : shares) {
+    const Cost part = cost_of_share(view, share, whole, rows);
+    priced.push_back({key_of_share(view, share, part), part});
+  }
+  return priced;
+}
+
+RateKey rate_key(const OperationView& view, const BatchBounds& bounds) {
+  const std::vector<PricedShare> shares = priced_shares(view, bounds);
+  const auto most =
+      std::ranges::max_element(shares, {}, [](const PricedShare& share) { return share.key.work; });
+  RateKey key = most->key;
+  key.work = 0;
+  for (const PricedShare& share : shares) key.work += share.key.work;
   return key;
 }
 

@@ -9,8 +9,12 @@
 //                                                          head_dim, heads / kv_heads) FLOPs
 //                     "... by library"           the same, of a library's kernels
 //                     "... on tensor cores"      the same, of own kernels there
+//                     "... adjusted"             the same, of scores that are capped or biased
+//                     "... few"                  the same, of the segments that are few
 //   linear losses     "linear_cross_entropy_train bf16 .." (trained rows, vocab, hidden) FLOPs
 //                     "... online"               the same, of sums that follow the vocabulary
+//                     "... by wide"              the same, of logits by another algorithm than the
+//                                                library's
 //   global_norm       "global_norm f32"                    (bytes of a mean tensor)   bytes
 //   copy, transfer    "transfer bf16 > bf16"               (bytes)                    link bytes
 //   read, write       "storage read", "storage write"      (bytes)                    storage bytes
@@ -61,6 +65,21 @@ struct AttentionRate {
   bool is_gradient = false;
   double segment_tokens = 0;
   double head_dim = 0;
+  // Where scores are capped or biased: the name that it has without that.
+  std::string plain_name = {};
+  // Of decoding in parts: the numbers of keys and values in 16 bits that it reads, each for so many
+  // heads.
+  double cache_numbers = 0;
+  double shared_heads = 0;
+
+  bool adjusts_scores() const { return !plain_name.empty(); }
+};
+
+// What is asked of a rate table for the step of an optimizer.
+enum class OptimizerForm : uint8_t { f32, stochastic, coded };
+struct OptimizerRate {
+  OptimizerForm form = OptimizerForm::f32;  // coded: with moments in 8 bits
+  double weights = 0;
 };
 
 struct RateKey {
@@ -70,13 +89,25 @@ struct RateKey {
   double work = 0;      // in that unit
   double messages = 0;  // between ranks, one after the other
   bool is_product = false;
+  // Of work that is counted in FLOPs: the type in which factors are multiplied.
+  base::DType multiplies = base::DType::f32;
   std::optional<AttentionRate> attention;
+  std::optional<OptimizerRate> optimizer;
 };
 
 // How lists of operations call it: products by name and shape, other kinds by name.
 std::string line_of(const RateKey& key);
 
-// Shapes count what the batch asks for, not capacities: rows that carry loss, mean segments.
+// Shapes count what the batch asks for, not capacities: rows that carry loss, mean segments. Of an
+// operation that several algorithms share, the name is that of the one that does most of it.
 RateKey rate_key(const OperationView& view, const BatchBounds& bounds);
+
+// What one algorithm does of an operation, as it is priced.
+struct PricedShare {
+  RateKey key;
+  Cost cost;
+};
+// At least one; the time of the operation is the sum of theirs.
+std::vector<PricedShare> priced_shares(const OperationView& view, const BatchBounds& bounds);
 
 }  // namespace snug::program

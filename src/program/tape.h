@@ -13,7 +13,7 @@ class Tape {
   virtual ~Tape() = default;
   // The forward program's table, grown by what the derivative adds.
   virtual const Program& program() const = 0;
-  // Whether anything trainable lies behind this tensor.
+  // Whether this tensor depends on anything trainable.
   virtual bool wants(TensorId tensor) const = 0;
   // Gradient of the loss in an output of the operation; kNone when none flows.
   virtual TensorId gradient(TensorId output) const = 0;

@@ -8,13 +8,14 @@
 
 #include "program/device_facts.h"
 #include "program/program.h"
+#include "program/workspace_basis.h"
 
 namespace snug::program {
 
-// Scratch bytes of an operation, and whether the library was asked (exact) or a table bounds it.
+// Scratch bytes of an operation.
 struct Workspace {
   int64_t bytes = 0;
-  bool exact = true;
+  WorkspaceBasis basis = WorkspaceBasis::computed;
 };
 
 class Target {
@@ -39,8 +40,8 @@ class Target {
   // and the size of the pieces in which it works. What is written here is what runs: the clock
   // prices it, workspace() sizes it, and a backend that cannot do it refuses in prepare().
   virtual Attributes decide(const OperationView& view) const { return view.operation.attributes; }
-  // How many operations, from this one of the list on, it does in one go: what follows the first is
-  // written as joined. At least 1.
+  // How many operations of the list, from this one on, it runs in one launch: those after the first
+  // are marked as joined. At least 1.
   virtual size_t launched_together(const Program& /*program*/, size_t /*first*/) const { return 1; }
   virtual Workspace workspace(const OperationView& view) const = 0;
   // How many kernels and calls of libraries it starts for the operation, as decided and with its

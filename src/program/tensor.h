@@ -19,7 +19,7 @@ using base::DType;
 // Index of a tensor in its program's table.
 using TensorId = int32_t;
 inline constexpr TensorId kNone = -1;
-// For containers that hold something for each tensor, operation or layer: what numbers these.
+// The index type of containers with one entry for each tensor, operation or layer.
 constexpr size_t index(int32_t number) { return static_cast<size_t>(number); }
 
 // Up to four dimensions, outermost first.
@@ -91,19 +91,19 @@ struct Tensor {
   Lifetime lifetime = Lifetime::program;
   int32_t layer = -1;  // -1: belongs to no layer
   View view;           // view.base == kNone: owns its bytes
-  // Of a tensor that is sharded flat over ranks: the shape of it all. `shape` is then that of the
-  // elements which a rank holds, side by side; those after the last one of it all are 0.
+  // For a tensor that is sharded flat over ranks: the shape of the whole tensor. `shape` is then
+  // that of this rank's elements, which are contiguous; elements beyond the whole's end are 0.
   std::optional<Shape> whole{};
   // Rank r holds elements from r * rank_step on; 0: each rank holds all, padded for a gather.
   int64_t rank_step = 0;
   bool is_view() const { return view.base != kNone; }
-  // Whether this rank may hold only a part of it all, or it all with padding.
+  // Whether this rank may hold only a part of the whole tensor, or all of it with padding.
   bool is_sharded() const { return whole.has_value(); }
   int64_t bytes() const { return shape.elements() * base::size_of(dtype); }
   bool operator==(const Tensor&) const = default;
 };
 
-// The shape of it all, whatever of that a rank holds.
+// The shape of the whole tensor, whatever part of it a rank holds.
 inline const Shape& whole_shape(const Tensor& tensor) {
   return tensor.whole ? *tensor.whole : tensor.shape;
 }

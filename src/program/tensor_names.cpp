@@ -33,10 +33,7 @@ std::string clip_factor_name(std::string_view trainable) {
   return fmt::format("{}.{}", kClipFactorName, trainable);
 }
 
-std::string workspace_name(size_t operation, bool exact) {
-  return fmt::format("workspace.{}{}", operation, exact ? "" : ".bound");
-}
-bool is_bound(std::string_view workspace) { return workspace.ends_with(".bound"); }
+std::string workspace_name(size_t operation) { return fmt::format("workspace.{}", operation); }
 
 std::string original_name(std::string_view tensor) {
   constexpr std::string_view kMasterPrefix = "master.";

@@ -49,9 +49,8 @@ std::string second_scale_name(std::string_view trainable);
 std::string gradient_norm_name(std::string_view trainable);
 std::string clip_factor_name(std::string_view trainable);
 
-// Scratch of an operation; whether it is `exact` or an upper bound shows in its name.
-std::string workspace_name(size_t operation, bool exact);
-bool is_bound(std::string_view workspace);
+// Scratch of an operation.
+std::string workspace_name(size_t operation);
 
 // Of a trainable tensor by its master's name or its own; other names stay as they are.
 std::string original_name(std::string_view tensor);

@@ -16,13 +16,13 @@ namespace {
 constexpr size_t kMaxDigits = 15;
 
 // A piece of a line: text, or a number that is scale * index + offset in layer `index`.
-struct Piece {
+struct LinePart {
   bool is_number = false;
   std::string text;
   int64_t scale = 0;
   int64_t offset = 0;
 };
-using Template = std::vector<Piece>;
+using Template = std::vector<LinePart>;
 
 // Cuts a line into text and numbers. Quoted names and numbers with leading zeros are text.
 Template pieces_of(const std::string& line) {
@@ -54,7 +54,7 @@ std::optional<Template> fit(const TextLine& first, const TextLine& second) {
   if (pieces.size() != other.size()) return std::nullopt;
   const int64_t step = second.layer - first.layer;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    Piece& piece = pieces[i];
+    LinePart& piece = pieces[i];
     if (piece.text != other[i].text) return std::nullopt;
     const int64_t growth = other[i].offset - piece.offset;
     if (growth % step != 0) return std::nullopt;
@@ -66,14 +66,14 @@ std::optional<Template> fit(const TextLine& first, const TextLine& second) {
 
 std::string instance(const Template& pieces, int64_t layer) {
   std::string line;
-  for (const Piece& piece : pieces)
+  for (const LinePart& piece : pieces)
     line += piece.is_number ? std::to_string(piece.scale * layer + piece.offset) : piece.text;
   return line;
 }
 
 std::string written(const Template& pieces) {
   std::string line;
-  for (const Piece& piece : pieces) {
+  for (const LinePart& piece : pieces) {
     if (!piece.is_number)
       line += piece.text;
     else if (piece.scale == 0)
@@ -104,7 +104,7 @@ std::vector<Run> runs_of(const std::vector<TextLine>& lines) {
 }
 
 // Runs that one block can stand for.
-struct Block {
+struct FoldedRuns {
   size_t runs = 1;
   std::vector<Template> lines;
 };
@@ -118,14 +118,15 @@ bool matches(const std::vector<Template>& templates, const std::vector<TextLine>
 }
 
 // The longest block that starts with runs[first].
-Block block_at(const std::vector<TextLine>& lines, const std::vector<Run>& runs, size_t first) {
+FoldedRuns block_at(const std::vector<TextLine>& lines, const std::vector<Run>& runs,
+                    size_t first) {
   if (first + 1 >= runs.size()) return {};
   const Run& a = runs[first];
   const Run& b = runs[first + 1];
   const int32_t step = b.layer - a.layer;
   if (a.layer < 0 || b.layer < 0 || (step != 1 && step != -1)) return {};
   if (a.end - a.begin != b.end - b.begin) return {};
-  Block block;
+  FoldedRuns block;
   for (size_t i = 0; i < a.end - a.begin; ++i) {
     auto line = fit(lines[a.begin + i], lines[b.begin + i]);
     if (!line) return {};
@@ -145,7 +146,7 @@ std::vector<std::string> fold_layers(const std::vector<TextLine>& lines) {
   const std::vector<Run> runs = runs_of(lines);
   std::vector<std::string> folded;
   for (size_t at = 0; at < runs.size();) {
-    const Block block = block_at(lines, runs, at);
+    const FoldedRuns block = block_at(lines, runs, at);
     // The first of many layers may look like the second alone, and hide that those after are alike.
     const bool better_later = block.runs == 2 && block_at(lines, runs, at + 1).runs > 2;
     if (block.runs < 2 || better_later) {

@@ -213,7 +213,8 @@ class Verifier {
     if (target.shape != source.shape || target.dtype != source.dtype) return false;
     const Region& a = region(write.id);
     const Region& b = region(read.id);
-    if (a.begin != b.begin || a.end != b.end || a.exact != b.exact || a.rectangle != b.rectangle)
+    if (a.begin != b.begin || a.end != b.end || a.exact != b.exact || a.columns != b.columns ||
+        a.rectangle != b.rectangle)
       return false;
     const auto pairs = in_place_pairs(operation);
     return std::find(pairs.begin(), pairs.end(), std::pair{write.index, read.index}) != pairs.end();
@@ -250,8 +251,8 @@ class Verifier {
 
   const Program& program_;
   std::vector<std::string> problems_;
-  std::vector<Region> regions_;   // of each tensor
-  std::vector<Written> written_;  // of each owner, up to the current operation
+  std::vector<Region> regions_;          // of each tensor
+  std::vector<WrittenRegions> written_;  // of each owner, up to the current operation
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "program/verify_regions.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace snug::program {
 namespace {
@@ -24,6 +25,33 @@ void subtract(const Rectangle& whole, const Rectangle& cut, std::vector<Rectangl
   add({hole.row_end, whole.row_end, whole.column_begin, whole.column_end});
   add({hole.row_begin, hole.row_end, whole.column_begin, hole.column_begin});
   add({hole.row_begin, hole.row_end, hole.column_end, whole.column_end});
+}
+
+// The rectangle of a region in a matrix of so many columns; nothing where it is none there.
+std::optional<Rectangle> in_columns(const Region& region, int64_t columns) {
+  if (region.columns == columns) return region.rectangle;
+  const Rectangle& part = region.rectangle;
+  const bool has_gaps =
+      part.row_end - part.row_begin > 1 && part.column_end - part.column_begin < region.columns;
+  if (has_gaps) return {};
+  if (region.begin % columns == 0 && region.end % columns == 0)
+    return Rectangle{region.begin / columns, region.end / columns, 0, columns};
+  const int64_t row = region.begin / columns;
+  if ((region.end - 1) / columns != row) return {};
+  return Rectangle{row, row + 1, region.begin % columns, (region.end - 1) % columns + 1};
+}
+
+// The rectangles of regions in one matrix, of the columns of one of them; nothing where there is
+// none in which all are rectangles.
+std::optional<std::vector<Rectangle>> in_one_matrix(const std::vector<Region>& regions) {
+  for (const Region& chosen : regions) {
+    std::vector<Rectangle> rectangles;
+    for (const Region& region : regions)
+      if (const auto rectangle = in_columns(region, chosen.columns))
+        rectangles.push_back(*rectangle);
+    if (rectangles.size() == regions.size()) return rectangles;
+  }
+  return {};
 }
 
 // A view as `count` runs of `length` neighbours, `stride` apart.
@@ -60,7 +88,8 @@ Region region_of(const Program& program, TensorId id) {
   Region region;
   region.owner = program.owner(id);
   const Shape& whole = program.tensor(region.owner).shape;
-  const int64_t columns = whole.columns();
+  int64_t columns = whole.columns();
+  region.columns = columns;
   if (whole.elements() == 0 || tensor.shape.elements() == 0) return region;
   if (!tensor.is_view()) {
     region.end = whole.elements();
@@ -78,6 +107,9 @@ Region region_of(const Program& program, TensorId id) {
     return region;
   }
   const Runs runs = runs_of(tensor);
+  // A part of each of the groups that rows of the owner are made of.
+  if (runs.count > 1 && runs.stride > 0 && runs.stride < columns && columns % runs.stride == 0)
+    region.columns = columns = runs.stride;
   region.begin = tensor.view.offset;
   region.end = region.begin + 1;
   for (int axis = 0; axis < tensor.shape.rank(); ++axis)
@@ -96,22 +128,31 @@ Region region_of(const Program& program, TensorId id) {
 
 bool overlap(const Region& a, const Region& b) {
   if (a.owner != b.owner || a.begin == a.end || b.begin == b.end) return false;
-  if (a.exact && b.exact) return !intersection(a.rectangle, b.rectangle).empty();
+  if (a.exact && b.exact)
+    if (const auto both = in_one_matrix({a, b}))
+      return !intersection(both->front(), both->back()).empty();
   return a.begin < b.end && b.begin < a.end;
 }
 
-void Written::add(const Region& region) {
+void WrittenRegions::add(const Region& region) {
   if (!region.exact)
     inexact_ = true;
-  else if (std::find(rectangles_.begin(), rectangles_.end(), region.rectangle) == rectangles_.end())
-    rectangles_.push_back(region.rectangle);
+  else if (std::none_of(regions_.begin(), regions_.end(), [&](const Region& known) {
+             return known.columns == region.columns && known.rectangle == region.rectangle;
+           }))
+    regions_.push_back(region);
 }
 
-bool Written::covers(const Region& region) const {
+bool WrittenRegions::covers(const Region& region) const {
   if (region.begin == region.end || inexact_) return true;
-  if (!region.exact) return !rectangles_.empty();
-  std::vector<Rectangle> left{region.rectangle};
-  for (const Rectangle& written : rectangles_) {
+  if (!region.exact) return !regions_.empty();
+  std::vector<Region> all = regions_;
+  all.push_back(region);
+  const auto rectangles = in_one_matrix(all);
+  if (!rectangles) return true;
+  std::vector<Rectangle> left{rectangles->back()};
+  for (size_t i = 0; i + 1 < rectangles->size(); ++i) {
+    const Rectangle& written = (*rectangles)[i];
     std::vector<Rectangle> rest;
     for (const Rectangle& piece : left) subtract(piece, written, rest);
     left = std::move(rest);

@@ -18,6 +18,7 @@ struct Values {
   const void* data = nullptr;
   int64_t first = 0;  // their place in the tensor
   int64_t elements = 0;
+  bool transposed = false;  // the place is that in the transpose of a matrix
 };
 
 // "[3, 17]": where an element lies in a tensor of this shape.
@@ -32,9 +33,10 @@ void check_finite(const formats::TensorIndex& index, const formats::IndexedTenso
 void check_rounded(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                    const Values& values);
 
-// The same of a weight that was quantised: these are the largest absolute values of its blocks,
-// from block `first_block` on.
+// The same of a weight that was quantised, or its transpose was: these are the largest absolute
+// values of the blocks, from block `first_block` on.
 void check_rounded_blocks(const formats::TensorIndex& index, const formats::IndexedTensor& source,
-                          int64_t first_block, std::span<const float> absmax);
+                          int64_t first_block, std::span<const float> absmax,
+                          bool transposed = false);
 
 }  // namespace snug::runtime

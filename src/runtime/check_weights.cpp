@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "formats/quant_state.h"
+#include "models/families.h"
 #include "models/weights.h"
 #include "runtime/file_shape.h"
 
@@ -18,6 +19,7 @@ namespace {
 using formats::IndexedTensor;
 using formats::TensorIndex;
 using models::ModelConfig;
+using models::Stack;
 using models::Weight;
 
 std::string nearest_tensor(const TensorIndex& index, const std::string& name) {
@@ -27,12 +29,12 @@ std::string nearest_tensor(const TensorIndex& index, const std::string& name) {
   return nearest ? fmt::format("; the nearest it has is '{}'", *nearest) : std::string();
 }
 
-[[noreturn]] void fail_missing(const TensorIndex& index, const ModelConfig& config,
+[[noreturn]] void fail_missing(const TensorIndex& index, const Stack& stack,
                                const std::vector<Weight>& weights, const Weight& first) {
   const auto missing = std::count_if(weights.begin(), weights.end(), [&](const Weight& weight) {
     return index.find(weight.name) == nullptr;
   });
-  const bool is_head = first.name == models::kHeadWeight && !config.tied_embeddings && missing == 1;
+  const bool is_head = first.name == models::head_weight(stack) && missing == 1;
   base::throw_user_error(
       "{}: tensor '{}' is missing{}, which config.json asks for{}. {}", index.folder().string(),
       first.name, missing > 1 ? fmt::format(" and {} more", missing - 1) : std::string(),
@@ -42,20 +44,20 @@ std::string nearest_tensor(const TensorIndex& index, const std::string& name) {
               : "Is the download complete, and is config.json this model's?");
 }
 
-void check_missing(const TensorIndex& index, const ModelConfig& config,
+void check_missing(const TensorIndex& index, const Stack& stack,
                    const std::vector<Weight>& weights) {
   for (const Weight& weight : weights)
-    if (index.find(weight.name) == nullptr) fail_missing(index, config, weights, weight);
+    if (index.find(weight.name) == nullptr) fail_missing(index, stack, weights, weight);
 }
 
-void check_surplus(const TensorIndex& index, const ModelConfig& config,
+void check_surplus(const TensorIndex& index, const Stack& stack, const ModelConfig& config,
                    const std::vector<Weight>& weights) {
   std::unordered_set<std::string_view> known;
   for (const Weight& weight : weights) known.insert(weight.name);
   for (const IndexedTensor& tensor : index.tensors()) {
     const std::string& name = tensor.info->name;
     const std::string_view weight = formats::weight_of_part(name).value_or(name);
-    if (known.contains(weight) || models::is_ignorable(name, config)) continue;
+    if (known.contains(weight) || models::is_ignorable(name, stack)) continue;
     base::throw_user_error(
         "{}: tensor '{}' is not part of the model that config.json describes (a {} of {} "
         "layers), and leaving it out would change the result{}. Is config.json this model's?",
@@ -67,25 +69,25 @@ void check_surplus(const TensorIndex& index, const ModelConfig& config,
 }
 
 // The one wrong shape that is no mix-up: embeddings padded or grown without their config.json.
-void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor,
-                      const ModelConfig& config) {
+void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor, const Stack& stack) {
   const formats::TensorInfo& info = *tensor.info;
-  const bool has_rows = info.name == models::kEmbeddingWeight || info.name == models::kHeadWeight;
-  if (!has_rows || info.shape.size() != 2 || info.shape[1] != config.hidden_size) return;
-  if (info.shape[0] == config.vocab_size) return;
+  const bool has_rows =
+      info.name == models::embedding_weight(stack) || info.name == models::head_weight(stack);
+  if (!has_rows || info.shape.size() != 2 || info.shape[1] != stack.hidden_size) return;
+  if (info.shape[0] == stack.vocab_size) return;
   base::throw_user_error(
       "{}: tensor '{}' has {} rows; expected {}, since config.json says vocab_size = {}. If the "
       "vocabulary was resized, set vocab_size in config.json to {}",
-      index.path_of(tensor).string(), info.name, info.shape[0], config.vocab_size,
-      config.vocab_size, info.shape[0]);
+      index.path_of(tensor).string(), info.name, info.shape[0], stack.vocab_size, stack.vocab_size,
+      info.shape[0]);
 }
 
 // A weight in 16 or 32 bits has the shape itself; find_nf4 compares those in 4.
-void check_shape(const TensorIndex& index, const Weight& weight, const ModelConfig& config) {
+void check_shape(const TensorIndex& index, const Weight& weight, const Stack& stack) {
+  if (formats::find_nf4(index, weight.name, dims_of(weight.shape_in_4_bits()))) return;
   const std::vector<int64_t> expected = dims_of(weight.shape);
-  if (formats::find_nf4(index, weight.name, expected)) return;
   const IndexedTensor& tensor = *index.find(weight.name);
-  check_vocabulary(index, tensor, config);
+  check_vocabulary(index, tensor, stack);
   if (tensor.info->shape == expected) return;
   base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as config.json says",
                          index.path_of(tensor).string(), weight.name,
@@ -95,10 +97,11 @@ void check_shape(const TensorIndex& index, const Weight& weight, const ModelConf
 }  // namespace
 
 void check_weights(const TensorIndex& index, const ModelConfig& config) {
-  const std::vector<Weight> weights = models::weights_of(config);
-  check_missing(index, config, weights);
-  check_surplus(index, config, weights);
-  for (const Weight& weight : weights) check_shape(index, weight, config);
+  const Stack stack = models::stack_of(config);
+  const std::vector<Weight> weights = models::weights_of(stack);
+  check_missing(index, stack, weights);
+  check_surplus(index, stack, config, weights);
+  for (const Weight& weight : weights) check_shape(index, weight, stack);
 }
 
 }  // namespace snug::runtime

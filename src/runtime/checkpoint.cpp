@@ -98,7 +98,8 @@ void finish_checkpoint(const CheckpointOptions& options, const TrainerState& sta
 }
 
 void save_by_one(const CheckpointOptions& options, const TrainerState& state, Executor& executor) {
-  formats::DirectoryTransaction transaction(checkpoint_path(options.output_dir, state.step));
+  formats::DirectoryTransaction transaction(checkpoint_path(options.output_dir, state.step),
+                                            formats::DirectoryTransaction::Parent::must_exist);
   const fs::path& folder = transaction.staging();
   formats::TensorChecksums tensors =
       options.adapter
@@ -184,7 +185,8 @@ fs::path save_by_ranks(const CheckpointOptions& options, const TrainerState& sta
   const fs::path target = checkpoint_path(options.output_dir, state.step);
   std::optional<formats::DirectoryTransaction> transaction;
   on_all_ranks(mesh, [&] {
-    if (mesh.rank() == 0) transaction.emplace(target);
+    if (mesh.rank() == 0)
+      transaction.emplace(target, formats::DirectoryTransaction::Parent::must_exist);
   });
   const fs::path folder = from_first_rank(mesh, transaction ? transaction->staging().string() : "");
   RankFile own;

@@ -11,7 +11,7 @@
 #include "program/inputs.h"
 #include "program/kind.h"
 #include "program/operands.h"
-#include "runtime/stretches.h"
+#include "runtime/partitions.h"
 
 namespace snug::runtime {
 namespace {
@@ -35,15 +35,15 @@ struct Resolved {
   backends::Invocation invocation;
 };
 
-// What operations of a stretch copy from and to memory of the host.
+// What operations of a partition copy from and to memory of the host.
 struct HostCopies {
   std::vector<std::string_view> inputs;  // by the names of their host sides
   bool has_results = false;
 };
 
-HostCopies host_copies_of(const Program& program, const Stretch& stretch) {
+HostCopies host_copies_of(const Program& program, const Partition& partition) {
   HostCopies copies;
-  for (size_t i = stretch.begin; i < stretch.end; ++i) {
+  for (size_t i = partition.begin; i < partition.end; ++i) {
     const program::Operation& operation = program.operations[i];
     if (!program::traits_of(operation).is_host_copy) continue;
     const Tensor& x = program.tensor(find_operand(operation, "x"));
@@ -69,8 +69,8 @@ struct Executor::Loaded {
   program::BatchBounds bounds;
   std::vector<Resolved> operations;
   std::vector<backends::Invocation> invocations;                 // of the operations
-  std::vector<Stretch> stretches;                                // in order
-  std::vector<HostCopies> host_copies;                           // by stretch
+  std::vector<Partition> partitions;                             // in order
+  std::vector<HostCopies> host_copies;                           // by partition
   std::vector<std::unique_ptr<backends::Recording>> recordings;  // likewise; null: one by one
   bool by_runtime = false;
   bool ran = false;
@@ -79,9 +79,9 @@ struct Executor::Loaded {
   // Of what the backend may record; what is joined shares the launch of the operation before it.
   int64_t recorded_launches() const {
     int64_t launches = 0;
-    for (const Stretch& stretch : stretches) {
-      if (!stretch.is_recordable) continue;
-      for (size_t i = stretch.begin; i < stretch.end; ++i)
+    for (const Partition& partition : partitions) {
+      if (!partition.is_recordable) continue;
+      for (size_t i = partition.begin; i < partition.end; ++i)
         if (const program::Operation& operation = program->operations[i]; !operation.joined)
           launches += operation.launches;
     }
@@ -138,7 +138,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
     : job_(job),
       backend_(backend),
       mesh_(mesh != nullptr ? *mesh : comm::Mesh{}),
-      moments_(backend.timeline(job.programs.size() + 1)) {
+      moments_(backend.events(job.programs.size() + 1)) {
   std::vector<std::byte*> bases;
   for (size_t space = 0; space < job.layout.spaces.size(); ++space) {
     const int64_t bytes = job.layout.spaces[space].arena_bytes;
@@ -175,11 +175,11 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
         loaded->operations[i].invocation.bounds = &loaded->bounds;
       loaded->invocations.push_back(loaded->operations[i].invocation);
     }
-    loaded->stretches =
-        stretches_of(program, [&](const auto& view) { return backend.takes_extent(view); });
-    for (const Stretch& stretch : loaded->stretches)
-      loaded->host_copies.push_back(host_copies_of(program, stretch));
-    loaded->recordings.resize(loaded->stretches.size());
+    loaded->partitions =
+        partitions_of(program, [&](const auto& view) { return backend.takes_extent(view); });
+    for (const Partition& partition : loaded->partitions)
+      loaded->host_copies.push_back(host_copies_of(program, partition));
+    loaded->recordings.resize(loaded->partitions.size());
     programs_.push_back(std::move(loaded));
   }
   for (const auto& list : programs_)
@@ -196,8 +196,8 @@ void Executor::run(program::ProgramName program) {
   SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
   if (list.ran && !list.is_recorded && observer_ == nullptr) record(list);
   list.ran = true;
-  for (size_t i = 0; i < list.stretches.size(); ++i) {
-    run_stretch(list, i);
+  for (size_t i = 0; i < list.partitions.size(); ++i) {
+    run_partition(list, i);
     mark_copies(list, i);
   }
 }
@@ -209,9 +209,9 @@ std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) 
   std::vector<backends::Invocation> traced = list.invocations;
   for (size_t i = 0; i < traced.size(); ++i) traced[i].trace = &traces[i];
   const std::span<const backends::Invocation> all(traced);
-  for (size_t i = 0; i < list.stretches.size(); ++i) {
-    const Stretch& stretch = list.stretches[i];
-    backend_.run_list(all.subspan(stretch.begin, stretch.end - stretch.begin));
+  for (size_t i = 0; i < list.partitions.size(); ++i) {
+    const Partition& partition = list.partitions[i];
+    backend_.run_list(all.subspan(partition.begin, partition.end - partition.begin));
     mark_copies(list, i);
   }
   list.ran = true;
@@ -222,23 +222,23 @@ const program::BatchBounds& Executor::bounds(program::ProgramName program) const
   return loaded(program).bounds;
 }
 
-void Executor::mark_copies(const Loaded& list, size_t stretch) {
-  if (!list.host_copies[stretch].inputs.empty()) moments_->mark(list.index);
-  if (list.host_copies[stretch].has_results) moments_->mark(results_copied());
+void Executor::mark_copies(const Loaded& list, size_t partition) {
+  if (!list.host_copies[partition].inputs.empty()) moments_->mark(list.index);
+  if (list.host_copies[partition].has_results) moments_->mark(results_copied());
 }
 
-void Executor::run_stretch(const Loaded& list, size_t index) {
+void Executor::run_partition(const Loaded& list, size_t index) {
   backends::Recording* recording = list.recordings[index].get();
   if (recording != nullptr && observer_ == nullptr) return recording->replay();
-  run_operations(list, list.stretches[index].begin, list.stretches[index].end);
+  run_operations(list, list.partitions[index].begin, list.partitions[index].end);
 }
 
 void Executor::record(Loaded& list) {
-  for (size_t i = 0; i < list.stretches.size(); ++i) {
-    const Stretch& stretch = list.stretches[i];
-    if (stretch.is_recordable)
+  for (size_t i = 0; i < list.partitions.size(); ++i) {
+    const Partition& partition = list.partitions[i];
+    if (partition.is_recordable)
       list.recordings[i] =
-          backend_.record([&] { run_operations(list, stretch.begin, stretch.end); });
+          backend_.record([&] { run_operations(list, partition.begin, partition.end); });
   }
   list.is_recorded = true;
 }

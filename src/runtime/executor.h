@@ -29,7 +29,7 @@ class Executor {
   // Runs one program's operations in order, unless the runtime performs them; the copies of its
   // inputs (host.NAME) and results among them; returns when they are queued (done, on cpu). From
   // the second time on as recordings, where the backend makes them and nobody observes
-  // (runtime/stretches.h).
+  // (runtime/partitions.h).
   void run(program::ProgramName program);
   // The same without recordings: what the backend did with each operation.
   std::vector<backends::Trace> run_traced(program::ProgramName program);
@@ -87,8 +87,8 @@ class Executor {
   size_t results_copied() const { return job_.programs.size(); }
 
   void record(Loaded& list);
-  void run_stretch(const Loaded& list, size_t index);
-  void mark_copies(const Loaded& list, size_t stretch);
+  void run_partition(const Loaded& list, size_t index);
+  void mark_copies(const Loaded& list, size_t partition);
   void run_operations(const Loaded& list, size_t begin, size_t end);
   Loaded& loaded(program::ProgramName program) const;
   void await_input(std::string_view host_name) const;
@@ -100,7 +100,7 @@ class Executor {
   const comm::Mesh mesh_;
   std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one a space; null where empty
   std::vector<std::unique_ptr<Loaded>> programs_;
-  std::unique_ptr<backends::Timeline> moments_;
+  std::unique_ptr<backends::DeviceEvents> moments_;
   Observer* observer_ = nullptr;
 };
 

@@ -12,7 +12,7 @@ HostWindow::HostWindow(Executor& executor, program::ProgramName program, int slo
     : backend_(executor.backend()) {
   if (backend_.host_reaches_device()) return;
   stages_ = executor.tensor(program, program::staging_stage_name(slot)).data;
-  copied_ = backend_.timeline(plan::kStages);
+  copied_ = backend_.events(plan::kStages);
 }
 
 HostWindow::~HostWindow() {
@@ -39,7 +39,7 @@ std::byte* HostWindow::open(std::byte* device, int64_t bytes) {
 
 void HostWindow::close() {
   if (pieces_.empty()) return;
-  for (const Piece& piece : pieces_) backend_.queue_copy(piece.device, piece.host, piece.bytes);
+  for (const OpenRange& piece : pieces_) backend_.queue_copy(piece.device, piece.host, piece.bytes);
   copied_->mark(stage_);
   stage_ = (stage_ + 1) % plan::kStages;
   pieces_.clear();

@@ -36,18 +36,18 @@ class HostWindow {
   const std::byte* read(const std::byte* device, int64_t bytes);
 
  private:
-  struct Piece {
+  struct OpenRange {
     std::byte* device;
     const std::byte* host;
     int64_t bytes;
   };
 
   backends::Backend& backend_;
-  std::byte* stages_ = nullptr;                 // null: the host reaches the device
-  std::unique_ptr<backends::Timeline> copied_;  // a point a stage
-  size_t stage_ = 0;                            // the one that is open, or next
+  std::byte* stages_ = nullptr;                     // null: the host reaches the device
+  std::unique_ptr<backends::DeviceEvents> copied_;  // a point a stage
+  size_t stage_ = 0;                                // the one that is open, or next
   int64_t used_ = 0;
-  std::vector<Piece> pieces_;
+  std::vector<OpenRange> pieces_;
 };
 
 // Through the staging memory of `program`. Calls f(piece, first) over a contiguous tensor, as flat

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <fstream>
 #include <utility>
 #include <vector>
@@ -107,6 +108,18 @@ void Ranks::share_processors() {
   threads_ = comm::threads_of_ranks(uses);
 }
 
+std::vector<std::string> Ranks::of_all(std::string_view text) const {
+  if (size() == 1) return {std::string(text)};
+  return mesh_.all->all_gather_text(text);
+}
+
+int64_t Ranks::least(int64_t value) const {
+  int64_t least = value;
+  for (const std::string& other : of_all(std::to_string(value)))
+    least = std::min<int64_t>(least, std::stoll(other));
+  return least;
+}
+
 std::string Ranks::of_first(std::string_view text) const {
   if (size() == 1) return std::string(text);
   return mesh_.all->all_gather_text(is_first() ? text : std::string_view()).front();
@@ -114,6 +127,16 @@ std::string Ranks::of_first(std::string_view text) const {
 
 void Ranks::wait_for_all() const {
   if (size() > 1) mesh_.all->barrier();
+}
+
+void Ranks::wait_before_error() const {
+  if (size() == 1) return;
+  std::signal(SIGTERM, SIG_IGN);
+  try {
+    wait_for_all();
+  } catch (const base::UserError&) {
+    // One that had passed it has ended already.
+  }
 }
 
 void Ranks::on_all(const std::function<void()>& work) const { on_all_ranks(mesh_, work); }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "comm/agreement.h"
 #include "comm/launch.h"
@@ -44,9 +45,17 @@ class Ranks {
   // The recipe with what the launch says: devices, nodes, and threads where nobody gave them.
   formats::Recipe settle(formats::Recipe recipe) const;
 
+  // The text of each rank, by rank, on all.
+  std::vector<std::string> of_all(std::string_view text) const;
+
+  // The least of what all ranks hand in.
+  int64_t least(int64_t value) const;
   // Rank 0's text, on all.
   std::string of_first(std::string_view text) const;
   void wait_for_all() const;
+  // Where all are about to end with an error that each knows: waits until all have it, and lets
+  // this process outlive the SIGTERM that a launcher sends once another has ended, to say it.
+  void wait_before_error() const;
   // Calls `work`, and throws on all ranks where it failed on one (runtime/ranks.h).
   void on_all(const std::function<void()>& work) const;
   // Throws UserError on all ranks, naming both, where one was given something else than the first.

@@ -3,6 +3,8 @@
 #include <chrono>
 
 #include "formats/tensor_index.h"
+#include "models/families.h"
+#include "models/open_weights.h"
 #include "runtime/check_weights.h"
 #include "runtime/perform.h"
 #include "runtime/ranks.h"
@@ -13,7 +15,7 @@ LoadReport load_weights(const std::filesystem::path& folder, const models::Model
                         Executor& executor) {
   const auto start = std::chrono::steady_clock::now();
   constexpr auto kProgram = program::ProgramName::load;
-  const formats::TensorIndex index(folder, stem_of(FileSet::model));
+  const formats::TensorIndex index = models::open_weights(folder, models::stack_of(config));
   check_weights(index, config);
   const Performed performed =
       perform(kProgram,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "models/families.h"
+#include "models/open_weights.h"
 #include "runtime/check_weights.h"
 
 namespace snug::runtime {
@@ -14,7 +16,7 @@ models::ModelSource open_model(const formats::Recipe& recipe) {
                                      "of a model, or init=random to measure speed and memory",
                                      recipe.model));
   if (recipe.init != formats::Init::random)
-    check_weights(formats::TensorIndex(model.folder), model.config);
+    check_weights(models::open_weights(model.folder, models::stack_of(model.config)), model.config);
   return model;
 }
 

@@ -15,6 +15,7 @@
 #include "models/weights.h"
 #include "plan/storage_programs.h"
 #include "program/dispatch.h"
+#include "program/operands.h"
 #include "program/tensor_names.h"
 #include "runtime/file_shape.h"
 #include "runtime/host_window.h"
@@ -24,27 +25,11 @@
 #include "runtime/trace_check.h"
 
 namespace snug::runtime {
-namespace {
 
 using backends::Buffer;
 using formats::IndexedTensor;
 using program::Program;
 using program::Tensor;
-
-backends::RandomForm form_of(program::FillForm form) {
-  switch (form) {
-    case program::FillForm::constant:
-      return backends::RandomForm::constant;
-    case program::FillForm::normal:
-      return backends::RandomForm::normal;
-    case program::FillForm::uniform:
-      return backends::RandomForm::uniform;
-  }
-  SNUG_CHECK(false, "no form of values");
-  return {};
-}
-
-}  // namespace
 
 Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string reason,
                    const models::ModelConfig* model, program::ProgramName program,
@@ -68,8 +53,10 @@ Performance::Performance(program::ProgramName program, const Sources& sources, E
       sources_(sources),
       executor_(executor) {
   if (sources.model != nullptr)
-    for (const models::Weight& weight : models::weights_of(*sources.model))
-      shapes_.emplace(weight.name, weight.shape);
+    for (models::Weight& weight : models::weights_of(*sources.model)) {
+      std::string weight_name = weight.name;
+      weights_.emplace(std::move(weight_name), std::move(weight));
+    }
   performed_.traces.resize(program_.operations.size());
   executor.backend().synchronise();
 }
@@ -133,7 +120,7 @@ void Performance::zero_padding() {
 
 StoredWeight Performance::stored(const std::string& name) const {
   StoredWeight stored = stored_weight(executor_, name);
-  stored.is_part = program_.tensor(operation_->writes.front()).is_sharded();
+  stored.is_part = program_.tensor(program::find_operand(*operation_, "codes")).is_sharded();
   return stored;
 }
 
@@ -141,8 +128,9 @@ void Performance::operator()(const program::ReadNf4& read) {
   trace_->channel = program::Channel::storage;
   SNUG_CHECK(sources_.index, "program {} reads a model's files, and none are given", program_.name);
   const Tensor& codes = tensor(program::ReadNf4::kCodes);
-  const program::Shape& shape = shapes_.at(codes.name);
-  const auto in_file = formats::find_nf4(*sources_.index, codes.name, dims_of(shape));
+  const models::Weight& given = weights_.at(codes.name);
+  const auto in_file =
+      formats::find_nf4(*sources_.index, codes.name, dims_of(given.shape_in_4_bits()));
   SNUG_CHECK_EQ(in_file.has_value(), read.stored);
   const StoredWeight weight = stored(codes.name);
   if (in_file) {
@@ -151,13 +139,15 @@ void Performance::operator()(const program::ReadNf4& read) {
   }
   Transfer transfer{sources_.find(codes).front().source, {}, weight};
   transfer.is_counted = counts(weight.is_part);
-  transfer.whole = shape;
+  transfer.whole = given.shape;
+  transfer.transposed = given.transposed;
   transfer.first = weight.codes.first * 2;
-  transfer.destination.shape = {held_elements(weight, shape.elements())};
+  const int64_t elements = given.shape.elements();
+  transfer.destination.shape = {held_elements(weight, elements)};
   transfer.destination.strides = program::dense_strides(transfer.destination.shape);
   if (transfer.destination.elements() == 0) transfer.first = 0;
   await_room(weight);
-  if (weight.is_part && weight.nested()) scaled_.push_back({weight, shape.elements(), trace_});
+  if (weight.is_part && weight.nested()) scaled_.push_back({weight, elements, trace_});
   queue(std::move(transfer));
   zero_codes(weight);
 }
@@ -170,7 +160,7 @@ void Performance::await_room(const StoredWeight& stored) {
   has_other_scales_ = !stays;
 }
 
-void Performance::queue_parts(const formats::StoredNf4& in_file, const StoredWeight& stored) {
+void Performance::queue_parts(const formats::Nf4Parts& in_file, const StoredWeight& stored) {
   SNUG_CHECK_EQ(in_file.state.nested(), stored.nested());
   // The file may view the codes as any type.
   queue_bytes(*in_file.codes, stored.codes, stored.is_part, false);
@@ -207,7 +197,7 @@ void Performance::queue_bytes(const IndexedTensor& source, const Buffer& destina
 }
 
 // What scales are read with is in no transfer.
-void Performance::check_map(const formats::StoredNf4& in_file) {
+void Performance::check_map(const formats::Nf4Parts& in_file) {
   const formats::TensorInfo& absmax = *in_file.absmax->info;
   if (const auto found = base::first_not_finite(base::DType::f32, in_file.nested_map.data(),
                                                 std::ssize(in_file.nested_map)))
@@ -227,7 +217,7 @@ void Performance::operator()(const program::Fill& fill) {
   const Tensor& filled = tensor(program::Fill::kTensor);
   const std::string name = program::original_name(filled.name);
   const Buffer values = held_part(filled, buffer(program::Fill::kTensor));
-  executor_.backend().fill(values, {form_of(fill.form), tensor_key(name, fill.seed), fill.scale},
+  executor_.backend().fill(values, {fill.form, tensor_key(name, fill.seed), fill.scale},
                            values.first);
   trace_->bytes += values.bytes();
   zero_padding();
@@ -237,26 +227,22 @@ void Performance::operator()(const program::FillNf4& fill) {
   flush();
   const std::string& name = tensor(program::FillNf4::kCodes).name;
   const StoredWeight weight = stored(name);
-  const int64_t elements = shapes_.at(name).elements();
-  trace_->bytes +=
-      fill_stored({backends::RandomForm::normal, tensor_key(name, fill.seed), fill.scale}, weight,
-                  elements, name_, executor_);
+  const int64_t elements = weights_.at(name).shape.elements();
+  trace_->bytes += fill_stored({program::FillForm::normal, tensor_key(name, fill.seed), fill.scale},
+                               weight, elements, name_, executor_);
   if (weight.is_part && weight.nested()) scaled_.push_back({weight, elements, trace_});
   zero_codes(weight);
   gather_scales();
 }
 
 // Which of longrope's two sets a job's programs read was settled when they were made.
-void Performance::operator()(const program::Put&) {
+void Performance::operator()(const program::Put& put) {
   flush();
-  const models::ModelConfig& model = *sources_.model;
-  const int64_t longest = model.max_position;
-  const bool is_long =
-      tensor(program::Put::kTensor).name == models::frequencies_name(model, longest);
-  const std::vector<float> frequencies = models::inverse_frequencies(model, is_long ? longest : 0);
+  const auto tables = models::frequency_tensors(*sources_.model);
+  const models::FrequencyTensor& given = tables.at(static_cast<size_t>(put.table));
   const Buffer& values = buffer(program::Put::kTensor);
-  SNUG_CHECK_EQ(values.elements(), static_cast<int64_t>(frequencies.size()));
-  executor_.backend().copy(values.data, frequencies.data(), values.bytes());
+  SNUG_CHECK_EQ(values.elements(), static_cast<int64_t>(given.values.size()));
+  executor_.backend().copy(values.data, given.values.data(), values.bytes());
   executor_.backend().synchronise();
   trace_->bytes += values.bytes();
 }

@@ -21,6 +21,7 @@
 #include "formats/quant_state.h"
 #include "formats/tensor_index.h"
 #include "models/config.h"
+#include "models/weights.h"
 #include "program/kinds.h"
 #include "program/program.h"
 #include "runtime/executor.h"
@@ -93,8 +94,8 @@ class Performance {
   void queue_bytes(const formats::IndexedTensor& source, const backends::Buffer& destination,
                    bool is_part, bool holds_values);
   void zero_padding();
-  void queue_parts(const formats::StoredNf4& in_file, const StoredWeight& stored);
-  void check_map(const formats::StoredNf4& in_file);
+  void queue_parts(const formats::Nf4Parts& in_file, const StoredWeight& stored);
+  void check_map(const formats::Nf4Parts& in_file);
   void flush();
   StoredWeight stored(const std::string& name) const;
   void await_room(const StoredWeight& stored);
@@ -106,10 +107,10 @@ class Performance {
   const program::Program& program_;
   const Sources& sources_;
   Executor& executor_;
-  std::unordered_map<std::string, program::Shape> shapes_;  // of the model's weights
-  const program::Operation* operation_ = nullptr;           // that is being performed
-  backends::Trace* trace_ = nullptr;                        // of it
-  std::vector<Transfer> transfers_;                         // that are read together
+  std::unordered_map<std::string, models::Weight> weights_;  // of the model
+  const program::Operation* operation_ = nullptr;            // that is being performed
+  backends::Trace* trace_ = nullptr;                         // of it
+  std::vector<Transfer> transfers_;                          // that are read together
   // Parts of double quantised weights among them, at most one for each absmax in staging memory,
   // and whether there are other weights that pass through it.
   struct Scaled {

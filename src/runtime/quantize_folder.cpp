@@ -19,6 +19,8 @@
 #include "formats/quantization_config.h"
 #include "formats/torch_name.h"
 #include "models/config.h"
+#include "models/families.h"
+#include "models/open_weights.h"
 #include "models/weights.h"
 #include "runtime/quantize_pieces.h"
 #include "runtime/stored_weight.h"
@@ -74,8 +76,9 @@ void check_tensor(const TensorIndex& index, const IndexedTensor& tensor, const W
 // In the order of the files, so that reading is sequential.
 std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::ModelConfig& config,
                                      const FolderQuantizeOptions& options) {
+  const models::Stack stack = models::stack_of(config);
   std::unordered_map<std::string, Weight> weights;
-  for (Weight& weight : models::weights_of(config)) {
+  for (Weight& weight : models::weights_of(stack)) {
     index.at(weight.name);  // or say that it is missing
     std::string name = weight.name;
     weights.emplace(std::move(name), std::move(weight));
@@ -84,7 +87,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
   for (const IndexedTensor& tensor : index.tensors()) {
     const auto weight = weights.find(tensor.info->name);
     if (weight == weights.end()) {
-      if (models::is_ignorable(tensor.info->name, config)) continue;
+      if (models::is_ignorable(tensor.info->name, stack)) continue;
       base::throw_user_error(
           "{}: tensor '{}' is not part of the model that config.json describes. Is config.json "
           "this "
@@ -92,8 +95,8 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
           index.path_of(tensor).string(), tensor.info->name);
     }
     check_tensor(index, tensor, weight->second);
-    tensors.push_back(
-        {&tensor, stored_type(*tensor.info->dtype, options), weight->second.is_linear()});
+    tensors.push_back({&tensor, stored_type(*tensor.info->dtype, options),
+                       weight->second.is_linear(), weight->second.transposed});
   }
   return tensors;
 }
@@ -155,9 +158,9 @@ class FolderQuantizer::Impl {
  public:
   Impl(const fs::path& folder, const FolderQuantizeOptions& options)
       : folder_(folder),
-        index_(folder_.weights()),
         options_(options),
         config_(checked_config()),
+        index_(models::open_weights(folder_.path(), models::stack_of(config_))),
         tensors_(streamed(index_, config_, options_)),
         files_(files_of(tensors_, options.double_quant)) {
     for (const StreamedTensor& tensor : tensors_) {
@@ -186,7 +189,7 @@ class FolderQuantizer::Impl {
 
  private:
   models::ModelConfig checked_config() const {
-    check_unquantised(folder_, index_);
+    check_unquantised(folder_, folder_.weights());
     return models::find_model(folder_.path().string()).config;
   }
 
@@ -239,9 +242,9 @@ class FolderQuantizer::Impl {
   }
 
   formats::HfFolder folder_;
-  TensorIndex index_;
   FolderQuantizeOptions options_;
   models::ModelConfig config_;
+  TensorIndex index_;
   std::vector<StreamedTensor> tensors_;
   std::map<size_t, FilePlan> files_;
   FolderQuantizePlan plan_;

@@ -16,6 +16,7 @@
 #include "formats/nf4.h"
 #include "runtime/check_finite.h"
 #include "runtime/convert.h"
+#include "runtime/read_transposed.h"
 
 namespace snug::runtime {
 namespace {
@@ -185,9 +186,13 @@ class Streaming {
     const DType from = *tensor.source->info->dtype;
     const int64_t width = base::size_of(from);
     const std::byte* values = buffers_.read(worker);
-    index_.read_range(*tensor.source, piece.first * width, piece.elements * width,
-                      buffers_.read(worker));
-    check_finite(index_, *tensor.source, {from, values, piece.first, piece.elements});
+    if (tensor.transposed)
+      read_transposed(index_, *tensor.source, piece.first, piece.elements, buffers_.read(worker));
+    else
+      index_.read_range(*tensor.source, piece.first * width, piece.elements * width,
+                        buffers_.read(worker));
+    check_finite(index_, *tensor.source,
+                 {from, values, piece.first, piece.elements, tensor.transposed});
     if (from != tensor.stored) {
       convert(from, values, tensor.stored, buffers_.converted(worker), piece.elements);
       values = buffers_.converted(worker);
@@ -199,7 +204,8 @@ class Streaming {
     float* absmax = buffers_.absmax(piece.turn) + piece.first / formats::kNf4BlockSize;
     formats::quantize_nf4(tensor.stored, values, piece.elements, buffers_.codes(worker), absmax);
     check_rounded_blocks(index_, *tensor.source, piece.first / formats::kNf4BlockSize,
-                         {absmax, static_cast<size_t>(formats::nf4_blocks(piece.elements))});
+                         {absmax, static_cast<size_t>(formats::nf4_blocks(piece.elements))},
+                         tensor.transposed);
     return reinterpret_cast<const std::byte*>(buffers_.codes(worker));
   }
 
@@ -253,6 +259,7 @@ QuantState state_of(const StreamedTensor& tensor) {
   QuantState state;
   state.dtype = tensor.stored;
   state.shape = tensor.source->info->shape;
+  if (tensor.transposed) std::swap(state.shape[0], state.shape[1]);
   return state;
 }
 

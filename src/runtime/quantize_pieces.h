@@ -19,6 +19,7 @@ struct StreamedTensor {
   const formats::IndexedTensor* source = nullptr;
   base::DType stored = base::DType::bf16;  // what it is rounded to, before it may be quantised
   bool quantised = false;
+  bool transposed = false;  // the transpose is what is quantised
 };
 
 // The bytes of the buffers that streaming these tensors takes.

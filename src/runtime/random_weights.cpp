@@ -12,8 +12,8 @@
 namespace snug::runtime {
 
 using backends::Buffer;
-using backends::RandomForm;
 using backends::RandomValues;
+using program::FillForm;
 
 base::PhiloxKey tensor_key(std::string_view name, int64_t seed) {
   const uint64_t hash = base::hash_name(name.data(), name.size());
@@ -26,16 +26,16 @@ base::PhiloxKey tensor_key(std::string_view name, int64_t seed) {
 
 void fill_normal(const TensorName& tensor, int64_t seed, float deviation, Executor& executor) {
   executor.backend().fill(tensor.buffer,
-                          {RandomForm::normal, tensor_key(tensor.name, seed), deviation}, 0);
+                          {FillForm::normal, tensor_key(tensor.name, seed), deviation}, 0);
 }
 
 void fill_uniform(const TensorName& tensor, int64_t seed, float bound, Executor& executor) {
-  executor.backend().fill(tensor.buffer,
-                          {RandomForm::uniform, tensor_key(tensor.name, seed), bound}, 0);
+  executor.backend().fill(tensor.buffer, {FillForm::uniform, tensor_key(tensor.name, seed), bound},
+                          0);
 }
 
 void fill_constant(const Buffer& buffer, float value, Executor& executor) {
-  executor.backend().fill(buffer, {RandomForm::constant, {}, value}, 0);
+  executor.backend().fill(buffer, {FillForm::constant, {}, value}, 0);
 }
 
 int64_t fill_stored(const RandomValues& values, const StoredWeight& weight, int64_t elements,

@@ -24,6 +24,7 @@
 #include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/convert.h"
+#include "runtime/read_transposed.h"
 #include "runtime/weight_quantizer.h"
 
 namespace snug::runtime {
@@ -236,7 +237,16 @@ void for_each_step(int64_t first, int64_t end, F&& f) {
   }
 }
 
-// Reads a piece as the file holds it.
+// Bytes of a tensor, or of its transpose, from `first` on.
+void read_source(const TensorIndex& index, const Transfer& transfer, int64_t first, int64_t bytes,
+                 std::byte* to) {
+  if (!transfer.transposed) return index.read_range(*transfer.source, first, bytes, to);
+  const int64_t width = transfer.width();
+  read_transposed(index, *transfer.source, first / width, bytes / width, to);
+}
+
+// Reads a piece as the file holds it. One that is transposed is read at once: each row of the file
+// has a part of every step.
 void read_bytes(const TensorIndex& index, const Transfer& transfer, const ReadPiece& piece,
                 Reader& reader, std::byte* to) {
   const IndexedTensor& source = *transfer.source;
@@ -244,9 +254,10 @@ void read_bytes(const TensorIndex& index, const Transfer& transfer, const ReadPi
   const int64_t width = transfer.width();
   const int64_t begin = (transfer.first + piece.first_element) * width;
   const int64_t end = begin + piece.elements * width;
+  if (transfer.transposed) read_source(index, transfer, begin, end - begin, to);
   for_each_step(begin, end, [&](int64_t first, int64_t bytes) {
     std::byte* const step = to + (first - begin);
-    index.read_range(source, first, bytes, step);
+    if (!transfer.transposed) index.read_range(source, first, bytes, step);
     if (transfer.holds_values && !transfer.stored)
       check_finite(index, source, {dtype, step, first / width, bytes / width});
     add_to_checksum(index, transfer, first, {step, static_cast<size_t>(bytes)}, reader);
@@ -258,7 +269,7 @@ void read_bytes(const TensorIndex& index, const Transfer& transfer, const ReadPi
 void read_around(const TensorIndex& index, const Transfer& transfer, int64_t begin, int64_t end,
                  Reader& reader) {
   for_each_step(begin, end, [&](int64_t first, int64_t bytes) {
-    index.read_range(*transfer.source, first, bytes, reader.slot);
+    read_source(index, transfer, first, bytes, reader.slot);
     add_to_checksum(index, transfer, first, {reader.slot, static_cast<size_t>(bytes)}, reader);
   });
   reader.report.bytes_around += end - begin;
@@ -300,9 +311,9 @@ std::span<const float> quantize_piece(const Transfer& transfer, const ReadPiece&
   const base::DType dtype = *source.info->dtype;
   const int64_t width = transfer.width();
   const int64_t first = transfer.first + piece.first_element;
-  index.read_range(source, first * width, piece.elements * width, reader.slot);
-  check_finite(index, source, {dtype, reader.slot, first, piece.elements});
-  check_rounded_blocks(index, source, first / program::kNf4BlockSize, absmax);
+  read_source(index, transfer, first * width, piece.elements * width, reader.slot);
+  check_finite(index, source, {dtype, reader.slot, first, piece.elements, transfer.transposed});
+  check_rounded_blocks(index, source, first / program::kNf4BlockSize, absmax, transfer.transposed);
   SNUG_CHECK(false, "the scales of {} were finite", source.info->name);
 }
 

@@ -24,7 +24,7 @@ class ArenaOfNothing : public Arena {
   // Not null, and aligned as any backend asks.
   std::byte* data() const override { return reinterpret_cast<std::byte*>(uintptr_t{1} << 16); }
   int64_t bytes() const override { return bytes_; }
-  int64_t allocated_bytes() const override { return 0; }
+  std::optional<int64_t> allocated_bytes() const override { return 0; }
 
  private:
   int64_t bytes_;

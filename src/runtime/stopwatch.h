@@ -11,20 +11,18 @@ namespace snug::runtime {
 class Stopwatch final : public Executor::Observer {
  public:
   Stopwatch(size_t operations, backends::Backend& backend)
-      : timeline_(backend.timeline(2 * operations)) {}
-  void before(const program::Program&, size_t operation) override {
-    timeline_->mark(2 * operation);
-  }
+      : events_(backend.events(2 * operations)) {}
+  void before(const program::Program&, size_t operation) override { events_->mark(2 * operation); }
   void after(const program::Program&, size_t operation) override {
-    timeline_->mark(2 * operation + 1);
+    events_->mark(2 * operation + 1);
   }
   // Of the last run, which this waits for.
   double seconds(size_t operation) const {
-    return timeline_->seconds(2 * operation, 2 * operation + 1);
+    return events_->seconds(2 * operation, 2 * operation + 1);
   }
 
  private:
-  std::unique_ptr<backends::Timeline> timeline_;
+  std::unique_ptr<backends::DeviceEvents> events_;
 };
 
 }  // namespace snug::runtime

@@ -28,6 +28,8 @@ struct Transfer {
   std::optional<program::Shape> whole{};
   int64_t first = 0;
   bool is_counted = true;  // in the digest; false: another rank counts it
+  bool transposed =
+      false;  // elements are those of the transpose of the file's matrix, in its order
 
   const program::Shape& file_shape() const { return whole ? *whole : destination.shape; }
   int64_t width() const { return base::size_of(*source->info->dtype); }  // in the file

@@ -14,7 +14,7 @@ WeightQuantizer::WeightQuantizer(Executor& executor, program::ProgramName progra
   values_ = executor.tensor(program, program::staging_values_name(slot)).data;
   if (const std::string name = program::staging_scales_name(slot); executor.has(program, name))
     scales_ = executor.tensor(program, name).as<float>();
-  done_ = backend_.timeline(1);
+  done_ = backend_.events(1);
 }
 
 Buffer WeightQuantizer::values(base::DType dtype, const WeightPiece& piece) const {

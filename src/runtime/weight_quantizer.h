@@ -47,7 +47,7 @@ class WeightQuantizer {
   std::byte* slot_ = nullptr;    // the host's; null where all values are made on the device
   std::byte* values_ = nullptr;  // the device's; the same where the host reaches it
   float* scales_ = nullptr;      // on the device, of a double quantised piece
-  std::unique_ptr<backends::Timeline> done_;
+  std::unique_ptr<backends::DeviceEvents> done_;
 };
 
 }  // namespace snug::runtime

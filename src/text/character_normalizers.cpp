@@ -32,7 +32,7 @@ void map_characters(std::string& text, const Map& map) {
   text = std::move(mapped);
 }
 
-utf8proc_category_t category(char32_t value) {
+utf8proc_category_t category_of(char32_t value) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(value));
 }
 
@@ -55,7 +55,7 @@ class StripAccents : public Normalizer {
  public:
   void apply(std::string& text, size_t /*most*/) const override {
     map_characters(text, [](char32_t c) {
-      const auto kind = category(c);
+      const auto kind = category_of(c);
       const bool is_mark = kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME;
       // The last two were marks in Unicode 9.
       const bool was_mark = (is_mark && !is_new_to_forms(c)) || c == 0x1CF2 || c == 0x1CF3;
@@ -97,7 +97,7 @@ bool is_ideograph(char32_t c) {
 char32_t cleaned(char32_t c) {
   if (c == 0 || c == 0xFFFD) return kRemoved;
   if (c == '\t' || c == '\n' || c == '\r') return U' ';
-  const auto kind = category(c);
+  const auto kind = category_of(c);
   const bool is_format = kind == UTF8PROC_CATEGORY_CF && !is_new_format(c);
   if (is_format || kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CO) return kRemoved;
   return is_white_space(c) ? U' ' : c;
@@ -119,7 +119,7 @@ class Bert : public Normalizer {
     if (settings_.strips_accents) {
       apply_unicode_form(text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
       map_characters(text, [](char32_t c) {
-        const bool is_nonspacing = category(c) == UTF8PROC_CATEGORY_MN && !is_new_nonspacing(c);
+        const bool is_nonspacing = category_of(c) == UTF8PROC_CATEGORY_MN && !is_new_nonspacing(c);
         // The last was one in Unicode 8.
         return is_nonspacing || c == 0x1734 ? kRemoved : c;
       });

@@ -8,7 +8,7 @@ namespace snug::text {
 namespace {
 
 // Text that stands between two ids, with the bytes at which answers begin and end.
-struct Stretch {
+struct TextRun {
   std::string text;
   std::vector<size_t> borders;  // ascending; the first is where an answer begins, and so on in turn
   bool answer_is_open = false;
@@ -35,13 +35,13 @@ class Builder {
     document_.trained.push_back(is_answer ? 1 : 0);
   }
 
-  void add_stretch(const Stretch& stretch) {
+  void add_text(const TextRun& run) {
     const bool at_start = document_.ids.size() == outside_;
-    for (const TextSpan& span : tokenizer_.split_added_tokens(stretch.text)) {
+    for (const TextSpan& span : tokenizer_.split_added_tokens(run.text)) {
       if (span.id >= 0) {
-        add_id(span.id, is_answer_at(stretch, span.begin));
+        add_id(span.id, is_answer_at(run, span.begin));
       } else {
-        add_ordinary(stretch, span, at_start && span.begin == 0);
+        add_ordinary(run, span, at_start && span.begin == 0);
       }
     }
   }
@@ -49,18 +49,18 @@ class Builder {
   Document take() { return std::move(document_); }
 
  private:
-  static bool is_answer_at(const Stretch& stretch, size_t byte) {
-    const auto after = std::upper_bound(stretch.borders.begin(), stretch.borders.end(), byte);
-    return (after - stretch.borders.begin()) % 2 == 1;
+  static bool is_answer_at(const TextRun& run, size_t byte) {
+    const auto after = std::upper_bound(run.borders.begin(), run.borders.end(), byte);
+    return (after - run.borders.begin()) % 2 == 1;
   }
 
-  void add_ordinary(const Stretch& stretch, const TextSpan& span, bool at_start) {
-    const auto text = std::string_view(stretch.text).substr(span.begin, span.end - span.begin);
+  void add_ordinary(const TextRun& run, const TextSpan& span, bool at_start) {
+    const auto text = std::string_view(run.text).substr(span.begin, span.end - span.begin);
     std::vector<int32_t> ids;
     tokenizer_.encode_ordinary(text, at_start, ids);
     size_t done = 0;
-    bool is_answer = is_answer_at(stretch, span.begin);
-    for (const size_t border : stretch.borders) {
+    bool is_answer = is_answer_at(run, span.begin);
+    for (const size_t border : run.borders) {
       if (border <= span.begin || border >= span.end) continue;
       const size_t end =
           std::max(done, tokens_before(ids, text.substr(0, border - span.begin), at_start));
@@ -90,17 +90,17 @@ Document tokenize_parts(const Tokenizer& tokenizer, std::span<const Part> parts,
                         SpecialTokens special) {
   Builder builder(tokenizer);
   if (special != SpecialTokens::none) builder.add_outside(tokenizer.ids_before());
-  Stretch stretch;
+  TextRun run;
   for (const Part& part : parts) {
     if (part.id < 0) {
-      stretch.add(part.text, part.is_answer);
+      run.add(part.text, part.is_answer);
       continue;
     }
-    builder.add_stretch(stretch);
-    stretch = {};
+    builder.add_text(run);
+    run = {};
     builder.add_id(part.id, part.is_answer);
   }
-  builder.add_stretch(stretch);
+  builder.add_text(run);
   if (special == SpecialTokens::around) builder.add_outside(tokenizer.ids_after());
   return builder.take();
 }

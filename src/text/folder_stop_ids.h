@@ -14,8 +14,8 @@ namespace snug::text {
 // UserError for anything else.
 std::vector<int32_t> listed_ids(const JsonNode& config, std::string_view key);
 
-// eos_token_id, a number or a list, of generation_config.json and then of config.json, each id
-// once. Throws UserError for a file that is not what it should be.
+// eos_token_id, a number or a list, of generation_config.json or, where that names none, of
+// config.json, each id once. Throws UserError for a file that is not what it should be.
 std::vector<int32_t> folder_stop_ids(const std::filesystem::path& folder);
 
 }  // namespace snug::text

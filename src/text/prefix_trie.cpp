@@ -7,7 +7,7 @@ namespace snug::text {
 namespace {
 
 // The tokens [begin, end) of the sorted list share their first `size` bytes, which lead to `node`.
-struct Stretch {
+struct SharedPrefix {
   size_t begin;
   size_t end;
   size_t size;
@@ -23,7 +23,7 @@ PrefixTrie::PrefixTrie(const Vocabulary& vocabulary) {
   std::sort(ids.begin(), ids.end(),
             [&](int32_t a, int32_t b) { return vocabulary.token(a) < vocabulary.token(b); });
   nodes_.emplace_back();
-  std::deque<Stretch> waiting = {{0, ids.size(), 0, 0}};
+  std::deque<SharedPrefix> waiting = {{0, ids.size(), 0, 0}};
   for (; !waiting.empty(); waiting.pop_front()) {
     auto [begin, end, size, node] = waiting.front();
     // A token that ends here stands first.

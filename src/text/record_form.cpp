@@ -139,13 +139,14 @@ Message read_message(const Fields& fields, const jinja::Value& item, size_t numb
         fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
   const std::string name = role_of(fields, role->as_text());
   if (is_sharegpt) return {name, text->as_text()};
-  jinja::Dict entries = item.as_dict();
-  entries.set(jinja::Value::text("role"), jinja::Value::text(name));
-  const Message message(jinja::Value::dict(std::move(entries)));
-  if (!message.has("content") && !message.has("tool_calls"))
+  // A content that is null is left out, as transformers does; one that is not there at all is a
+  // mistake, unless calls stand in its place.
+  if (text == nullptr && find("tool_calls") == nullptr)
     fields.fail(
         fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
-  return message;
+  jinja::Dict entries = item.as_dict();
+  entries.set(jinja::Value::text("role"), jinja::Value::text(name));
+  return Message(jinja::Value::dict(std::move(entries)));
 }
 
 // Whether a message says nothing: no text, no parts, no call, no thought.

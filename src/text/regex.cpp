@@ -92,6 +92,7 @@ Regex::Regex(const std::string& translated, Compiled) {
   pcre2_pattern_info(code_.get(), PCRE2_INFO_MAXLOOKBEHIND, &before);
   uint32_t matches_empty = 0;
   pcre2_pattern_info(code_.get(), PCRE2_INFO_MATCHEMPTY, &matches_empty);
+  may_match_nothing_ = matches_empty != 0;
   looks_back_ = before > 0 || matches_empty != 0 || asks_for_line_start(translated);
 }
 

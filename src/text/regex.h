@@ -41,6 +41,9 @@ class Regex {
   // Else matching may begin again wherever a match ended.
   bool looks_back() const { return looks_back_; }
 
+  // Whether a match may be empty.
+  bool may_match_nothing() const { return may_match_nothing_; }
+
  private:
   struct Compiled {};
   Regex(const std::string& translated, Compiled);
@@ -52,6 +55,7 @@ class Regex {
 
   std::unique_ptr<pcre2_real_code_8, Free> code_;
   bool looks_back_ = false;
+  bool may_match_nothing_ = false;
 };
 
 // The PCRE2 pattern that means what `pattern` means to Oniguruma. Throws std::invalid_argument

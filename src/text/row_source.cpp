@@ -15,14 +15,14 @@ constexpr int64_t kMaxRows = int64_t{1} << 53;
 RowSource::RowSource(const DocumentStore& documents, const RowOptions& options)
     : documents_(documents),
       options_(options),
-      orders_{RowOrder(documents, options), RowOrder(documents, options)} {
+      orders_{EpochOrder(documents, options), EpochOrder(documents, options)} {
   SNUG_CHECK(documents.size() > 0, "no documents");
   marks_.reserve(kMarks);
   marks_.push_back(0);
 }
 
-const RowOrder& RowSource::order_of(const Start& start) {
-  RowOrder& order = orders_[start.epoch % 2];
+const EpochOrder& RowSource::order_of(const Start& start) {
+  EpochOrder& order = orders_[start.epoch % 2];
   if (order.epoch() != start.epoch) order.make(start.epoch);
   begins_[start.epoch % 2] = start.row;
   if (start.epoch == 0) first_rows_ = order.rows();
@@ -134,7 +134,9 @@ int64_t RowSource::trained_tokens(int64_t first, int64_t count) {
 RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
   SNUG_CHECK_EQ(buffers.ids.size(), static_cast<size_t>(options_.max_length));
   SNUG_CHECK_EQ(buffers.targets.size(), static_cast<size_t>(options_.max_length));
-  SNUG_CHECK_EQ(buffers.positions.size(), static_cast<size_t>(options_.max_length));
+  const bool has_positions = !buffers.positions.empty();
+  if (has_positions)
+    SNUG_CHECK_EQ(buffers.positions.size(), static_cast<size_t>(options_.max_length));
   SNUG_CHECK_EQ(buffers.segments.size(), static_cast<size_t>(options_.max_segments));
   const Place place = place_of(row);
   RowCounts counts;
@@ -148,7 +150,7 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
       const bool predicts = i + 1 < length && DocumentStore::is_target(words[i + 1]);
       words[i] = DocumentStore::id_of(words[i]);
       buffers.targets[begin + i] = predicts ? DocumentStore::id_of(words[i + 1]) : -1;
-      buffers.positions[begin + i] = i;
+      if (has_positions) buffers.positions[begin + i] = i;
     }
     buffers.segments[counts.segments++] = {begin, begin + length};
     counts.tokens += length;
@@ -156,7 +158,8 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
   }
   std::fill(buffers.ids.begin() + counts.tokens, buffers.ids.end(), options_.padding_id);
   std::fill(buffers.targets.begin() + counts.tokens, buffers.targets.end(), -1);
-  std::fill(buffers.positions.begin() + counts.tokens, buffers.positions.end(), 0);
+  if (has_positions)
+    std::fill(buffers.positions.begin() + counts.tokens, buffers.positions.end(), 0);
   std::fill(buffers.segments.begin() + counts.segments, buffers.segments.end(),
             Segment{options_.max_length, options_.max_length});
   return counts;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "text/document_store.h"
-#include "text/row_order.h"
+#include "text/epoch_order.h"
 
 namespace snug::text {
 
@@ -29,7 +29,7 @@ struct Segment {
 struct RowBuffers {
   std::span<int32_t> ids;        // (max_length), padding_id in the tail
   std::span<int32_t> targets;    // (max_length), the next token of the same document; -1: no loss
-  std::span<int32_t> positions;  // (max_length), from 0 in each document; 0 in the tail
+  std::span<int32_t> positions;  // (max_length), from 0 in each document; 0 in the tail; or empty
   std::span<Segment> segments;   // (max_segments), unused ones are [max_length, max_length)
 };
 
@@ -77,13 +77,13 @@ class RowSource {
   };
   // The place of a row in its epoch.
   struct Place {
-    const RowOrder* order;
+    const EpochOrder* order;
     int64_t row;
   };
 
   // The order of an epoch, made when it is not there. Two are kept: the loader stands one step
   // ahead, so around an epoch's end both are asked for in turn.
-  const RowOrder& order_of(const Start& start);
+  const EpochOrder& order_of(const Start& start);
   // The rows of every epoch where all have as many, else 0.
   int64_t rows_of_each();
   // The last known start for which `is_before` holds, and the one that follows it.
@@ -97,9 +97,9 @@ class RowSource {
 
   const DocumentStore& documents_;
   RowOptions options_;
-  std::array<RowOrder, 2> orders_;   // by parity of the epoch
-  std::array<int64_t, 2> begins_{};  // the first rows of their epochs
-  int64_t first_rows_ = 0;           // of epoch 0, once known
+  std::array<EpochOrder, 2> orders_;  // by parity of the epoch
+  std::array<int64_t, 2> begins_{};   // the first rows of their epochs
+  int64_t first_rows_ = 0;            // of epoch 0, once known
   // The first rows of epochs 0, stride, 2 stride, ... as far as known: at most kMarks.
   std::vector<int64_t> marks_;
   int64_t stride_ = 1;

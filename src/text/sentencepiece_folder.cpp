@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <unordered_map>
@@ -99,12 +100,13 @@ json bpe(const SentencePieceModel& model, bool by_score) {
           {"merges", merges_of(model.pieces, by_score)}};
 }
 
-json added_pieces(const Pieces& pieces) {
+json added_pieces(const Pieces& pieces, bool with_user_defined) {
   json added = json::array();
   for (size_t id = 0; id < pieces.size(); ++id) {
     const PieceKind kind = pieces[id].kind;
-    if (kind == PieceKind::control || kind == PieceKind::user_defined || kind == PieceKind::unknown)
-      added.push_back(added_token(id, pieces[id].text, kind != PieceKind::user_defined));
+    const bool is_special = kind == PieceKind::control || kind == PieceKind::unknown;
+    if (is_special || (with_user_defined && kind == PieceKind::user_defined))
+      added.push_back(added_token(id, pieces[id].text, is_special));
   }
   return added;
 }
@@ -146,11 +148,31 @@ json llama(const SentencePieceModel& model, const json& config) {
   return {{"normalizer", nullptr},
           {"pre_tokenizer", metaspace(is_legacy ? "always" : "first", false)},
           {"decoder", decoders(true, true)},
-          {"added_tokens", added_pieces(model.pieces)},
+          {"added_tokens", added_pieces(model.pieces, true)},
           {"model", bpe(model, false)}};
 }
 
-// As SentencePiece itself encodes: what transformers falls back to.
+// An expression that finds any of the user-defined pieces, longer ones first; empty without any.
+std::string user_defined_pattern(const Pieces& pieces) {
+  std::vector<std::string> texts;
+  for (const auto& piece : pieces)
+    if (piece.kind == PieceKind::user_defined) texts.push_back(piece.text);
+  std::stable_sort(texts.begin(), texts.end(), [](const std::string& a, const std::string& b) {
+    return inner_places(a).size() > inner_places(b).size();
+  });
+  std::string pattern;
+  for (const std::string& text : texts) {
+    if (!pattern.empty()) pattern += '|';
+    for (const char c : text) {
+      if (std::string_view("()[]{}?*+|^$\\.").find(c) != std::string_view::npos) pattern += '\\';
+      pattern += c;
+    }
+  }
+  return pattern;
+}
+
+// As SentencePiece itself encodes: what transformers falls back to. A user-defined piece stands by
+// itself wherever it is found, and no merge crosses its ends.
 json general(const SentencePieceModel& model, const json& config) {
   const bool is_legacy = flag_or(config, "legacy", true);
   json steps = json::array();
@@ -167,10 +189,19 @@ json general(const SentencePieceModel& model, const json& config) {
   json result = {{"normalizer", sequence("normalizers", steps)},
                  {"pre_tokenizer", nullptr},
                  {"decoder", decoders(model.byte_fallback, model.add_dummy_prefix)},
-                 {"added_tokens", added_pieces(model.pieces)},
+                 {"added_tokens", added_pieces(model.pieces, false)},
                  {"model", bpe(model, true)}};
-  if (model.add_dummy_prefix)
-    result["pre_tokenizer"] = metaspace(is_legacy ? "always" : "first", false);
+  json dividers = json::array();
+  if (model.add_dummy_prefix) dividers.push_back(metaspace(is_legacy ? "always" : "first", false));
+  if (const std::string pattern = user_defined_pattern(model.pieces); !pattern.empty()) {
+    dividers.push_back({{"type", "Split"},
+                        {"pattern", {{"Regex", pattern}}},
+                        {"behavior", "Isolated"},
+                        {"invert", false}});
+    result["model"]["ignore_merges"] = true;
+  }
+  if (dividers.size() == 1) result["pre_tokenizer"] = dividers[0];
+  if (dividers.size() > 1) result["pre_tokenizer"] = sequence("pretokenizers", dividers);
   return result;
 }
 
@@ -179,7 +210,7 @@ json t5(SentencePieceModel& model, const json& config, const std::string& file) 
                          config["extra_ids"].is_number_unsigned();
   const size_t extra = has_count ? config["extra_ids"].get<size_t>() : 100;
   if (extra > 10'000) throw base::UserError("'extra_ids' is too large", {file, 0, 0});
-  json added = added_pieces(model.pieces);
+  json added = added_pieces(model.pieces, true);
   for (size_t i = extra; i-- > 0;) {
     const std::string name = fmt::format("<extra_id_{}>", i);
     added.push_back(added_token(model.pieces.size(), name, true));
@@ -265,14 +296,6 @@ json sentencepiece_tokenizer(const std::string& file, const json& config,
     document["post_processor"] = around(model.pieces, {}, {"</s>"}, file);
     return document;
   }
-  const bool has_own = std::any_of(model.pieces.begin(), model.pieces.end(), [](const auto& piece) {
-    return piece.kind == PieceKind::user_defined;
-  });
-  if (has_own)
-    throw base::UserError(
-        "user-defined pieces are not supported; let transformers write a "
-        "tokenizer.json",
-        {file, 0, 0});
   refuse_more_tokens(config, model.pieces, file);
   document = is_llama ? llama(model, config) : general(model, config);
   std::vector<std::string> before;

@@ -17,9 +17,9 @@ struct Field {
 };
 
 // The fields of a message, one after the other.
-class Fields {
+class WireFields {
  public:
-  Fields(std::string_view message, const std::string& file) : rest_(message), file_(file) {}
+  WireFields(std::string_view message, const std::string& file) : rest_(message), file_(file) {}
 
   bool next(Field& field) {
     if (rest_.empty()) return false;
@@ -81,14 +81,14 @@ class Fields {
   const std::string& file_;
 };
 
-std::string text_of(const Fields& fields, std::string_view bytes) {
+std::string text_of(const WireFields& fields, std::string_view bytes) {
   if (find_invalid_utf8(bytes) != std::string_view::npos) fields.fail();
   return std::string(bytes);
 }
 
 SentencePieceModel::Piece read_piece(std::string_view message, const std::string& file) {
   SentencePieceModel::Piece piece;
-  Fields fields(message, file);
+  WireFields fields(message, file);
   for (Field field; fields.next(field);) {
     if (field.number == 1) piece.text = text_of(fields, field.bytes);
     if (field.number == 2) piece.score = std::bit_cast<float>(static_cast<uint32_t>(field.value));
@@ -101,7 +101,7 @@ SentencePieceModel::Piece read_piece(std::string_view message, const std::string
 }
 
 void read_trainer(std::string_view message, SentencePieceModel& model, const std::string& file) {
-  Fields fields(message, file);
+  WireFields fields(message, file);
   for (Field field; fields.next(field);) {
     if (field.number == 3) {
       model.is_bpe = field.value == 2;
@@ -117,7 +117,7 @@ void read_trainer(std::string_view message, SentencePieceModel& model, const std
 }
 
 void read_normalizer(std::string_view message, SentencePieceModel& model, const std::string& file) {
-  Fields fields(message, file);
+  WireFields fields(message, file);
   for (Field field; fields.next(field);) {
     if (field.number == 2) model.charsmap = field.bytes;
     if (field.number == 3) model.add_dummy_prefix = field.value != 0;
@@ -130,7 +130,7 @@ void read_normalizer(std::string_view message, SentencePieceModel& model, const 
 
 SentencePieceModel parse_sentencepiece(std::string_view bytes, const std::string& file) {
   SentencePieceModel model;
-  Fields fields(bytes, file);
+  WireFields fields(bytes, file);
   for (Field field; fields.next(field);) {
     if (field.number == 1) model.pieces.push_back(read_piece(field.bytes, file));
     if (field.number == 2) read_trainer(field.bytes, model, file);

@@ -8,8 +8,6 @@
 namespace snug::text {
 namespace {
 
-bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
-
 size_t character_before(std::string_view text, size_t position) {
   do --position;
   while (is_inside_character(text[position]));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "text/folder_stop_ids.h"
 #include "text/growth.h"
+#include "text/pattern.h"
 #include "text/utf8.h"
 
 namespace snug::text {
@@ -37,6 +38,32 @@ std::optional<std::string> token_name(const JsonNode& config, std::string_view k
   const nlohmann::json& value = config.value().at(std::string(key));
   if (value.is_string()) return value.get<std::string>();
   return config.object(key).string("content");
+}
+
+// A component, or of a Sequence the components in it.
+std::vector<JsonNode> steps_of(const JsonNode& node, std::string_view key) {
+  if (node.string("type") != "Sequence") return {node};
+  std::vector<JsonNode> steps;
+  for (const JsonNode& step : node.array(key))
+    for (const JsonNode& inner : steps_of(step, key)) steps.push_back(inner);
+  return steps;
+}
+
+// What a Replace puts before a text, where nothing stood, the library takes twice once ByteLevel
+// changes it, or fails.
+void refuse_insertion_before_bytes(const JsonNode& document) {
+  if (!document.has("normalizer") || !document.has("pre_tokenizer")) return;
+  const std::vector<JsonNode> dividers =
+      steps_of(document.object("pre_tokenizer"), "pretokenizers");
+  if (std::none_of(dividers.begin(), dividers.end(),
+                   [](const JsonNode& step) { return step.string("type") == "ByteLevel"; }))
+    return;
+  for (const JsonNode& step : steps_of(document.object("normalizer"), "normalizers"))
+    if (step.string("type") == "Replace" && !step.string("content").empty() &&
+        read_pattern(step).may_match_nothing())
+      step.fail(
+          "a Replace whose pattern may match nothing is not supported before the pre-tokenizer "
+          "ByteLevel");
 }
 
 }  // namespace
@@ -96,6 +123,7 @@ void Tokenizer::Parts::read(const JsonNode& document) {
   if (document.has("normalizer")) normalizer = read_normalizer(document.object("normalizer"));
   if (document.has("pre_tokenizer"))
     pre_tokenizer = read_pre_tokenizer(document.object("pre_tokenizer"));
+  refuse_insertion_before_bytes(document);
   if (document.has("decoder")) decoder = read_decoder(document.object("decoder"));
   if (document.has("post_processor"))
     post_processor = read_post_processor(document.object("post_processor"));
@@ -173,7 +201,9 @@ void Tokenizer::Parts::read_token_ids(const JsonNode& config) {
   };
   take("bos_token_id", special.bos);
   take("pad_token_id", special.pad);
-  for (const int32_t id : take("eos_token_id", special.eos))
+  const auto ends = take("eos_token_id", special.eos);
+  if (!special.stop.empty()) return;  // a file before named them
+  for (const int32_t id : ends)
     if (std::find(special.stop.begin(), special.stop.end(), id) == special.stop.end())
       special.stop.push_back(id);
 }

@@ -23,6 +23,11 @@ CodePoint code_point_at(std::string_view text, size_t position);
 
 void append_code_point(std::string& text, char32_t value);
 
+// Whether a byte of valid UTF-8 goes on with a character that an earlier byte opened.
+constexpr bool is_inside_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
 // Bytes of the sequence that `lead` opens: 1 to 4. Requires a lead byte of valid UTF-8.
 size_t sequence_length(unsigned char lead);
 

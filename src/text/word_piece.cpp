@@ -7,11 +7,6 @@
 #include "text/utf8.h"
 
 namespace snug::text {
-namespace {
-
-bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
-
-}  // namespace
 
 WordPiece::WordPiece(const JsonNode& model, Vocabulary vocabulary)
     : vocabulary_(std::move(vocabulary)) {

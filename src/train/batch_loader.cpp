@@ -1,6 +1,7 @@
 #include "train/batch_loader.h"
 
 #include <algorithm>
+#include <string>
 
 #include "program/tensor_names.h"
 
@@ -42,13 +43,17 @@ BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
 void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t end_row) {
   const auto& ids = executor_.tensor(program, program::host_name(program::kTokensName));
   const auto& targets = executor_.tensor(program, program::host_name(program::kTargetsName));
-  const auto& positions = executor_.tensor(program, program::host_name(program::kPositionsName));
   const auto& bounds = executor_.tensor(program, program::host_name(program::kQueryBoundsName));
+  // Not all networks read positions.
+  const std::string positions_name = program::host_name(program::kPositionsName);
+  const backends::Buffer* const positions =
+      executor_.has(program, positions_name) ? &executor_.tensor(program, positions_name) : nullptr;
   executor_.await_inputs(program);
   for (int64_t row = 0; row < rows_; ++row) {
     const text::RowBuffers buffers{
         row_of<int32_t>(ids, row, rows_), row_of<int32_t>(targets, row, rows_),
-        row_of<int32_t>(positions, row, rows_), row_of<text::Segment>(bounds, row, rows_)};
+        positions == nullptr ? std::span<int32_t>() : row_of<int32_t>(*positions, row, rows_),
+        row_of<text::Segment>(bounds, row, rows_)};
     if (first_row + row < end_row)
       source_.fill(first_row + row, buffers);
     else

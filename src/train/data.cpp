@@ -179,7 +179,7 @@ RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows) {
                 fmt::format("is {}, but of this data at most {} epochs can be counted; give fewer, "
                             "or max_steps",
                             recipe.num_train_epochs, most - 1));
-  const int64_t step_rows = recipe.per_device_train_batch_size *
+  const int64_t step_rows = std::max<int64_t>(1, recipe.per_device_train_batch_size) *
                             recipe.gradient_accumulation_steps * plan::rank_grid(recipe).ranks();
   const auto whole = static_cast<int64_t>(recipe.num_train_epochs);
   const double part = recipe.num_train_epochs - static_cast<double>(whole);

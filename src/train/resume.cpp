@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 
 #include "base/console.h"
 #include "base/error.h"
 #include "formats/checksums.h"
+#include "plan/choose_rows.h"
 #include "runtime/checkpoint.h"
 #include "runtime/checkpoint_folders.h"
 #include "train/run_identity.h"
@@ -45,7 +47,32 @@ std::optional<runtime::CheckpointFolder> newest_before(const std::filesystem::pa
   return newest;
 }
 
+// Rows of a micro-batch of the run that made the checkpoint, if its steps have as many rows.
+std::optional<int64_t> earlier_rows(const RunFolder& folder, const formats::Recipe& recipe) {
+  if (!folder.checkpoint) return std::nullopt;
+  const auto identity = runtime::read_checkpoint_state(*folder.checkpoint).identity.free;
+  const auto count_of = [&](const char* key) {
+    const auto found = identity.find(key);
+    return found == identity.end() ? 0 : std::atoll(found->second.c_str());
+  };
+  const int64_t rows = count_of("per_device_train_batch_size");
+  if (rows * count_of("gradient_accumulation_steps") != recipe.gradient_accumulation_steps)
+    return std::nullopt;
+  return rows;
+}
+
 }  // namespace
+
+formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
+                                  const plan::MeasureProcess& measure) {
+  if (inputs.recipe.per_device_train_batch_size > 0) return inputs.recipe;
+  const std::optional<int64_t> earlier = earlier_rows(folder, inputs.recipe);
+  formats::Recipe recipe =
+      earlier ? plan::with_rows(inputs.recipe, *earlier) : plan::with_chosen_rows(inputs, measure);
+  base::say("per_device_train_batch_size=auto: {}{}", plan::rows_text(recipe),
+            earlier ? ", as the run began" : "");
+  return recipe;
+}
 
 void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
                       text::RowSource& rows) {

@@ -4,6 +4,7 @@
 
 #include "formats/recipe.h"
 #include "models/config.h"
+#include "plan/assembly.h"
 #include "runtime/executor.h"
 #include "runtime/trainer_state.h"
 #include "text/row_source.h"
@@ -16,6 +17,12 @@ namespace snug::train {
 // standard error what else differs.
 void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
                       text::RowSource& rows);
+
+// The recipe with numbers in place of per_device_train_batch_size=auto, and tells which: those that
+// the run of folder.checkpoint had, so that it goes on to the same bits, else those that are
+// chosen.
+formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
+                                  const plan::MeasureProcess& measure);
 
 // Restores folder.checkpoint, after the model was loaded and `now` is complete. One that is damaged
 // is named on standard error and the next older one is taken, and is what `folder` names then,

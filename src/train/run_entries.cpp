@@ -37,7 +37,7 @@ bool is_early_file(const std::string& name) {
 }
 
 bool is_file_of_run(const std::string& name) {
-  return is_early_file(name) || name == RunFolder::kMeasured;
+  return is_early_file(name) || name == RunFolder::kMeasured || name == RunFolder::kReport;
 }
 
 bool is_folder_of_run(const std::string& name) {

@@ -1,5 +1,6 @@
 // The folder of a run: recipe.yaml, plan.json, algorithms.json (what the backend chose by timing,
-// where it did), measured.json, metrics.jsonl, run.log (what was said), checkpoints, the result.
+// where it did), measured.json, metrics.jsonl, report.html (all of these as a page), run.log (what
+// was said), checkpoints, the result.
 #pragma once
 
 #include <filesystem>
@@ -36,6 +37,7 @@ struct RunFolder {
   static constexpr const char* kMetrics = "metrics.jsonl";
   static constexpr const char* kLog = "run.log";
   static constexpr const char* kMeasured = "measured.json";
+  static constexpr const char* kReport = "report.html";
   static constexpr const char* kAdapter = "adapter";
   static constexpr const char* kModel = "model";
 };

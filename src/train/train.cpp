@@ -14,7 +14,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "plan/assembly.h"
+#include "plan/choose_streaming.h"
 #include "plan/measured.h"
+#include "report/run_page.h"
 #include "runtime/adapter.h"
 #include "runtime/checkpoint_folders.h"
 #include "runtime/job_ranks.h"
@@ -24,6 +26,7 @@
 #include "runtime/random_weights.h"
 #include "runtime/rehearsal.h"
 #include "runtime/save_model.h"
+#include "train/adapter_config.h"
 #include "train/data.h"
 #include "train/files_fingerprint.h"
 #include "train/resume.h"
@@ -37,15 +40,6 @@ namespace snug::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-formats::LoraConfig adapter_config(const formats::Recipe& recipe) {
-  return {.r = recipe.lora_r,
-          .alpha = recipe.lora_alpha,
-          .dropout = recipe.lora_dropout,
-          .use_rslora = recipe.use_rslora,
-          .target_modules = recipe.target_modules,
-          .base_model = recipe.model};
-}
 
 std::string stopped_text(int64_t last_step) {
   if (last_step == 0) return "stopped before the end of the first step; there is nothing to save";
@@ -88,7 +82,7 @@ class Session {
   }
 
  private:
-  bool is_adapted() const { return planned_->spec.method == plan::MethodKind::lora; }
+  bool is_adapted() const { return planned_->spec.adapted; }
 
   void read_data() {
     data_ = load_data(recipe_, model_, row_segments_);
@@ -100,16 +94,31 @@ class Session {
   }
 
   void make_plan() {
-    const plan::TrainingInputs inputs{
-        .recipe = recipe_, .model = model_, .target = *backend_, .data = data_.facts()};
-    planned_.emplace(plan::assemble_training(
-        inputs, [&](const plan::Job& job) { return runtime::rehearse(job, *backend_); }));
-    if (const plan::Verdict verdict = planned_->verdict(); !verdict.fits)
-      plan::refuse(recipe_, verdict);
+    // Ranks that chose by memory of their own would not run the same program.
+    const int64_t capacity = ranks_.least(backend_->capacity_bytes(program::Space::device));
+    const plan::TrainingInputs inputs{recipe_, model_, *backend_, data_.facts(), false, capacity};
+    const auto measure = [&](const plan::Job& job) { return runtime::rehearse(job, *backend_); };
+    recipe_ = with_settled_rows(folder_, inputs, measure);
+    planned_.emplace(plan::assemble_training(inputs, measure));
+    refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())
       runtime::check_adapter(recipe_.adapter, planned_->spec.lora, planned_->job);
     base::say("{}\n{}", plan::parameter_line(planned_->document),
               plan::summary(planned_->document));
+    for (const std::string& notice : planned_->notices()) base::say("{}", notice);
+  }
+
+  // Where the job does not fit on one rank, all refuse it, each once it knows why.
+  void refuse_misfit() const {
+    const plan::Verdict verdict = planned_->verdict();
+    const std::vector<std::string> messages = ranks_.of_all(verdict.message);
+    const auto misfit =
+        std::ranges::find_if(messages, [](const auto& text) { return !text.empty(); });
+    if (misfit == messages.end()) return;
+    ranks_.wait_before_error();
+    if (!verdict.fits) plan::refuse(recipe_, verdict);
+    throw base::UserError(fmt::format("rank {}: {}", misfit - messages.begin(), *misfit), {},
+                          plan::kDoesNotFitExitCode);
   }
 
   // A run that goes on computes with the algorithms it had, and so to the same bits. One that is
@@ -213,6 +222,10 @@ class Session {
       values.push_back({"the adapter", files_fingerprint(recipe_.adapter, "adapter_model")});
     if (data_.evaluation != nullptr)
       values.push_back({"the evaluation data", data_.evaluation->dataset.documents.fingerprint()});
+    values.push_back({"what layers compute again, which recompute=auto chooses by memory and rates",
+                      plan::layers_text(planned_->document)});
+    values.push_back({"what streams from the host, which is chosen by memory and rates",
+                      plan::streaming_text(planned_->spec.streaming)});
     for (const auto& [name, value] : state_.identity.fixed) values.push_back({name, value});
     for (const auto& [name, value] : state_.identity.free) values.push_back({name, value});
     return values;
@@ -239,7 +252,7 @@ class Session {
     runtime::CheckpointOptions options;
     options.output_dir = output_dir;
     options.model = model_;
-    if (is_adapted()) options.adapter = adapter_config(recipe_);
+    if (is_adapted()) options.adapter = adapter_config(recipe_, model_.config, planned_->job);
     options.save_total_limit = recipe_.save_total_limit;
     return options;
   }
@@ -316,8 +329,9 @@ class Session {
 
   void save_result() {
     if (is_adapted())
-      runtime::save_adapter(folder_.path / RunFolder::kAdapter, adapter_config(recipe_),
-                            model_.folder, *executor_);
+      runtime::save_adapter(folder_.path / RunFolder::kAdapter,
+                            adapter_config(recipe_, model_.config, planned_->job), model_.folder,
+                            *executor_);
     else
       runtime::save_model(folder_.path / RunFolder::kModel, model_, *executor_);
   }
@@ -326,8 +340,9 @@ class Session {
     using backends::allocated_arena_bytes;
     plan::Measured measured;
     measured.device_bytes = allocated_arena_bytes(program::Space::device);
-    measured.host_bytes = allocated_arena_bytes(program::Space::pinned_host) +
-                          allocated_arena_bytes(program::Space::host);
+    const std::optional<int64_t> pinned = allocated_arena_bytes(program::Space::pinned_host);
+    const std::optional<int64_t> pageable = allocated_arena_bytes(program::Space::host);
+    if (pinned && pageable) measured.host_bytes = *pinned + *pageable;
     measured.card = backend_->device();
     const runtime::ProcessMemory memory = runtime::process_memory();
     measured.reading_bytes = planned_->process.resident_peak_bytes;
@@ -335,14 +350,18 @@ class Session {
     // If the peak came before the job, what lay outside the arenas during the job is not known, but
     // what does now is.
     const bool has_job_peak = memory.resident_peak_bytes > measured.reading_bytes;
-    const int64_t arena_bytes = measured.host_bytes + (measured.card ? 0 : measured.device_bytes);
-    measured.outside_bytes =
-        (has_job_peak ? memory.resident_peak_bytes : memory.resident_bytes) - arena_bytes;
+    const std::optional<int64_t> on_device = measured.card ? 0 : measured.device_bytes;
+    if (measured.host_bytes && on_device)
+      measured.outside_bytes = (has_job_peak ? memory.resident_peak_bytes : memory.resident_bytes) -
+                               *measured.host_bytes - *on_device;
     measured.step_tokens = outcome.mean_step_tokens;
     measured.step_seconds = outcome.median_step_seconds;
     measured.load_seconds = load_seconds_;
     if (!ranks_.is_first()) return;
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
+    base::write_file_atomically(
+        folder_.path / RunFolder::kReport,
+        report::run_page(*planned_, measured, folder_.path / RunFolder::kMetrics));
     base::say("{}", plan::comparison(planned_->document, measured));
   }
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/median.h"
 #include "program/tensor_names.h"
 #include "runtime/process_memory.h"
 
@@ -28,13 +29,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
@@ -81,7 +75,7 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
   if (!outcome.lost_folder && metrics_ != nullptr) metrics_->sync();
   outcome.interrupted = stop.signal;
   outcome.last_step = state.step;
-  outcome.median_step_seconds = median(step_seconds_);
+  outcome.median_step_seconds = base::median(step_seconds_);
   if (state.step > before.step)
     outcome.mean_step_tokens = static_cast<double>(state.total_tokens - before.total_tokens) /
                                static_cast<double>(state.step - before.step);

@@ -78,6 +78,8 @@ struct Form {
   bool causal = true;
   int64_t window = 0;
   bool deterministic = true;
+  float softcap = 0.0F;
+  float alibi_scale = 0.0F;
 };
 
 // How a case lies in memory, and what its operation is told.
@@ -106,14 +108,18 @@ Attention attention_of(const Form& form, const Bounds& bounds, const Variant& va
           .scale = 1.0F / std::sqrt(static_cast<float>(form.head_dim)),
           .causal = form.causal,
           .window = form.window,
+          .softcap = form.softcap,
+          .alibi_scale = form.alibi_scale,
           .segment_tokens = variant.knows_segments ? longest_of(bounds) : 0,
           .deterministic = form.deterministic};
 }
 
 std::string name_of(const Form& form, const Bounds& bounds, const Variant& variant) {
-  return fmt::format("{}, {} heads on {} of {}{}{}{}{}", bounds.name, form.heads, form.kv_heads,
+  return fmt::format("{}, {} heads on {} of {}{}{}{}{}{}{}", bounds.name, form.heads, form.kv_heads,
                      form.head_dim, form.causal ? "" : ", not causal",
                      form.window > 0 ? fmt::format(", window {}", form.window) : "",
+                     form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
+                     form.alibi_scale != 0 ? ", ALiBi" : "",
                      variant.knows_segments ? ", segments known" : "",
                      form.deterministic ? "" : ", in any order");
 }
@@ -188,6 +194,8 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
                            .scale = attention.scale,
                            .causal = form.causal,
                            .window = form.window,
+                           .softcap = form.softcap,
+                           .alibi_scale = form.alibi_scale,
                            .segment_tokens = attention.segment_tokens,
                            .deterministic = form.deterministic};
   OperationCase result = builder.finish(name_of(form, bounds, variant), grad,
@@ -241,6 +249,28 @@ void add_decoding_cases(CaseList& list) {
   }
 }
 
+// Scores with a cap, or with slopes, in all kernels: long rows and short ones, wide and narrow
+// heads, on tensor cores and off them, few queries on a cache.
+void add_adjusted_cases(CaseList& list) {
+  constexpr Form kAdjusted[]{
+      {.heads = 4, .kv_heads = 2, .head_dim = 16, .softcap = 1.5F},
+      {.heads = 2, .kv_heads = 1, .head_dim = 128, .window = 40, .softcap = 0.75F},
+      {.heads = 2, .kv_heads = 2, .head_dim = 64, .causal = false, .softcap = 2.0F},
+      {.heads = 3, .kv_heads = 3, .head_dim = 5, .alibi_scale = 1.0F},
+      {.heads = 8, .kv_heads = 8, .head_dim = 32, .alibi_scale = 1.0F},
+      {.heads = 6, .kv_heads = 3, .head_dim = 40, .softcap = 1.5F, .alibi_scale = 0.25F}};
+  for (const Form& form : kAdjusted) {
+    for (const Bounds& bounds : {whole(17), whole(131), packed(list.random, 130), chunk(1, 16, 17),
+                                 chunk(33, 31, 64), decode(list.random, 3, 37)})
+      add_case(list, form, bounds, {});
+    add_case(list, form, packed(list.random, 70), {.views = true});
+    if (list.kind == program::Kind::attention) {
+      add_case(list, form, chunk(1, 899, 900), {});
+      add_case(list, form, decode(list.random, 4, 500, true), {});
+    }
+  }
+}
+
 void add_attention_cases(CaseList& list) {
   for (const Form& form : kForms) {
     std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
@@ -255,6 +285,7 @@ void add_attention_cases(CaseList& list) {
   add_case(list, kForms[1], chunk(130, 270, 512), {});
   add_case(list, kForms[1], packed(list.random, 70), {.views = true});
   add_segment_cases(list);
+  add_adjusted_cases(list);
   if (list.kind == program::Kind::attention) add_decoding_cases(list);
 }
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "operation_case.h"
 
@@ -114,6 +116,44 @@ void add_gelus(CaseList& list, const Size& size, double deviation, bool views) {
   }
 }
 
+// scale, relu and softcap with their gradients; of those with none on the kink of relu.
+void add_bounded(CaseList& list, const Size& size, bool views) {
+  const Shape shape{size.rows, size.columns};
+  const double mean = size.columns < 32 ? 2.0 : 0.0;
+  const auto add_unary = [&](const std::string& name, const program::Attributes& attributes) {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    // Differences do not see a kink at zero.
+    Values values = normal(list.random, shape.elements(), mean);
+    for (double& value : values)
+      if (std::abs(value) < 0.01) value = 0.01;
+    const auto x = builder.input(shape, list.types.activation, std::move(values));
+    const auto y = builder.output_activation(shape);
+    list.add(builder.finish(name, attributes, {x}, {y}));
+  };
+  // y: of what the forward pass may leave.
+  const auto add_gradient = [&](const std::string& name, const program::Attributes& attributes,
+                                double lowest, double highest) {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    const auto dy = builder.activation(shape);
+    Values left = normal(list.random, shape.elements(), mean, 1.0);
+    for (double& value : left) value = std::clamp(value, lowest, highest);
+    const auto y = builder.input(shape, list.types.activation, left);
+    const auto dx = builder.output_activation(shape);
+    list.add(builder.finish(name, attributes, {dy, y}, {dx}));
+  };
+  add_unary(name_of(size), program::Scale{45.25F});
+  add_unary(name_of(size), program::Relu{});
+  add_gradient(name_of(size), program::ReluGrad{}, 0.0, 100.0);
+  for (const float cap : {0.75F, 3.0F, 30.0F}) {
+    const std::string name = fmt::format("{} cap {}", name_of(size), cap);
+    const double most = 0.9 * static_cast<double>(cap);
+    add_unary(name, program::Softcap{cap});
+    add_gradient(name, program::SoftcapGrad{cap}, -most, most);
+  }
+}
+
 // Every mixture of f32 and the activations' type.
 void add_mixed_gelus(CaseList& list, const Size& size) {
   const Shape shape{size.rows, size.columns};
@@ -146,11 +186,13 @@ void add_cases(CaseList& list) {
     add_gelus(list, size, 1.0, false);
     // Where it is 0 or x.
     if (size.rows * size.columns > 1000) add_gelus(list, size, 40.0, false);
+    add_bounded(list, size, false);
   }
   add_sums(list, {17, 65}, true);
   add_dropouts(list, {17, 65}, true);
   add_gelus(list, {17, 65}, 1.0, true);
   add_mixed_gelus(list, {17, 65});
+  add_bounded(list, {17, 65}, true);
 }
 
 }  // namespace
@@ -158,7 +200,8 @@ void add_cases(CaseList& list) {
 CaseTable elementwise_cases() {
   using program::Kind;
   return {{Kind::add, Kind::accumulate, Kind::add_bias, Kind::sum_rows, Kind::dropout, Kind::cast,
-           Kind::gelu, Kind::gelu_grad},
+           Kind::gelu, Kind::gelu_grad, Kind::scale, Kind::relu, Kind::relu_grad, Kind::softcap,
+           Kind::softcap_grad},
           add_cases};
 }
 

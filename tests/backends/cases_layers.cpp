@@ -45,28 +45,31 @@ void add_embeddings(CaseList& list, const Size& size) {
   }
 }
 
-void add_norms(CaseList& list, const Size& size, double deviation, bool views) {
+void add_norms(CaseList& list, const Size& size, double deviation, bool views, float offset) {
   const Shape shape{size.tokens, size.width};
-  const std::string name = fmt::format("{} deviation {}", name_of(size), deviation);
+  const std::string name =
+      fmt::format("{} deviation {}{}", name_of(size), deviation, offset != 0 ? " offset" : "");
+  const double mean = 1.0 - static_cast<double>(offset);  // of the weight
   {
     CaseBuilder builder = list.builder();
     if (views) builder.use_views();
     const auto x = builder.activation(shape, 0.0, deviation);
-    const auto w = builder.weight({size.width}, 1.0, 0.25);
+    const auto w = builder.weight({size.width}, mean, 0.25);
     const auto y = builder.output_activation(shape);
-    list.add(builder.finish(name, program::RmsNorm{1e-5F}, {x, w}, {y}));
+    list.add(builder.finish(name, program::RmsNorm{1e-5F, offset}, {x, w}, {y}));
   }
   for (const bool addend : {false, true})
     for (const int gradient : {0, 1, 2}) {
       const program::RmsNormGrad grad{.epsilon = 1e-5F,
                                       .weight_gradient = gradient > 0,
                                       .addend = addend,
-                                      .accumulate = gradient > 1};
+                                      .accumulate = gradient > 1,
+                                      .offset = offset};
       CaseBuilder builder = list.builder();
       if (views) builder.use_views();
       std::vector<TensorId> reads{builder.activation(shape),
                                   builder.activation(shape, 0.0, deviation),
-                                  builder.weight({size.width}, 1.0, 0.25)};
+                                  builder.weight({size.width}, mean, 0.25)};
       if (addend) reads.push_back(builder.activation(shape));
       std::vector<TensorId> writes{builder.output_activation(shape)};
       std::vector<TensorId> updates;
@@ -80,17 +83,66 @@ void add_norms(CaseList& list, const Size& size, double deviation, bool views) {
     }
 }
 
-void add_rotations(CaseList& list, int64_t tokens, int64_t heads, int64_t head_dim, bool views) {
-  const int64_t half = head_dim / 2;
+// `mean`: of x, which the norm takes away.
+void add_layer_norms(CaseList& list, const Size& size, double mean, double deviation, bool views) {
+  const Shape shape{size.tokens, size.width};
+  const std::string name = fmt::format("{} mean {} deviation {}", name_of(size), mean, deviation);
+  for (const bool bias : {false, true}) {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    std::vector<TensorId> reads{builder.activation(shape, mean, deviation),
+                                builder.weight({size.width}, 1.0, 0.25)};
+    if (bias) reads.push_back(builder.weight({size.width}, 0.0, 0.5));
+    const auto y = builder.output_activation(shape);
+    list.add(builder.finish(name + (bias ? " bias" : ""),
+                            program::LayerNorm{.epsilon = 1e-5F, .bias = bias}, reads, {y}));
+  }
+  for (const bool addend : {false, true})
+    for (const int gradient : {0, 1, 2}) {
+      const program::LayerNormGrad grad{.epsilon = 1e-5F,
+                                        .weight_gradient = gradient > 0,
+                                        .addend = addend,
+                                        .accumulate = gradient > 1};
+      CaseBuilder builder = list.builder();
+      if (views) builder.use_views();
+      std::vector<TensorId> reads{builder.activation(shape),
+                                  builder.activation(shape, mean, deviation),
+                                  builder.weight({size.width}, 1.0, 0.25)};
+      if (addend) reads.push_back(builder.activation(shape));
+      std::vector<TensorId> writes{builder.output_activation(shape)};
+      std::vector<TensorId> updates;
+      if (gradient == 1) writes.push_back(builder.output_gradient({size.width}));
+      if (gradient == 2) updates.push_back(builder.gradient({size.width}));
+      list.add(builder.finish(
+          fmt::format("{}{}{}{}", name, addend ? " addend" : "",
+                      gradient > 0 ? " weight_gradient" : "", gradient > 1 ? " accumulate" : ""),
+          grad, reads, writes, updates));
+    }
+}
+
+// Rotary forms of a head: all of it, or its first `width` elements.
+struct RotaryForm {
+  int64_t head_dim;
+  int64_t width = 0;  // 0: head_dim
+  bool interleaved = false;
+};
+
+void add_rotations(CaseList& list, int64_t tokens, int64_t heads, const RotaryForm& form,
+                   bool views) {
+  const int64_t head_dim = form.head_dim;
+  const int64_t width = form.width > 0 ? form.width : head_dim;
+  const int64_t half = width / 2;
   Values frequencies;
   for (int64_t i = 0; i < half; ++i)
     frequencies.push_back(std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(half)));
-  const std::string name = fmt::format("{} tokens {} heads of {}", tokens, heads, head_dim);
-  if (!views) {
+  const std::string name = fmt::format("{} tokens {} heads of {}{}{}", tokens, heads, head_dim,
+                                       form.width > 0 ? fmt::format(", {} of each", width) : "",
+                                       form.interleaved ? ", interleaved" : "");
+  if (!views && form.width == 0 && !form.interleaved) {
     CaseBuilder builder = list.builder();
     const auto positions = builder.index({tokens}, integers(list.random, tokens, 0, 131071));
     const auto inverse_frequency = builder.measure({half}, frequencies);
-    const auto table = builder.output_measure({tokens, head_dim});
+    const auto table = builder.output_measure({tokens, width});
     list.add(
         builder.finish(name, program::RotaryTable{1.25F}, {positions, inverse_frequency}, {table}));
   }
@@ -105,23 +157,30 @@ void add_rotations(CaseList& list, int64_t tokens, int64_t heads, int64_t head_d
       for (const double angle : drawn) angles.push_back(std::sin(angle));
     }
     const auto x = builder.activation(shape);
-    const auto table = builder.measure({tokens, head_dim}, angles);
+    const auto table = builder.measure({tokens, width}, angles);
     const auto y = builder.output_activation(shape);
     const int64_t turned = heads > 2 ? heads - 2 : 0;
     list.add(builder.finish(fmt::format("{}{}, {} turned", name, inverse ? " inverse" : "", turned),
-                            program::Rope{head_dim, inverse, turned}, {x, table}, {y}));
+                            program::Rope{.head_dim = head_dim,
+                                          .inverse = inverse,
+                                          .rotated_heads = turned,
+                                          .rotary_dim = form.width,
+                                          .interleaved = form.interleaved},
+                            {x, table}, {y}));
   }
 }
 
-void add_gates(CaseList& list, const Size& size, double deviation, bool views) {
+void add_gated(CaseList& list, const Size& size, double deviation, bool views,
+               const std::string& form, const program::Attributes& gate_kind,
+               const program::Attributes& grad_kind) {
   const Shape shape{size.tokens, size.width};
-  const std::string name = fmt::format("{} deviation {}", name_of(size), deviation);
+  const std::string name = fmt::format("{} deviation {}{}", name_of(size), deviation, form);
   CaseBuilder forward = list.builder();
   if (views) forward.use_views();
   const auto gate = forward.activation(shape, 0.5, deviation);
   const auto up = forward.activation(shape);
   const auto y = forward.output_activation(shape);
-  list.add(forward.finish(name, program::SiluMul{}, {gate, up}, {y}));
+  list.add(forward.finish(name, gate_kind, {gate, up}, {y}));
   CaseBuilder backward = list.builder();
   if (views) backward.use_views();
   const auto dy = backward.activation(shape);
@@ -129,26 +188,51 @@ void add_gates(CaseList& list, const Size& size, double deviation, bool views) {
   const auto up_again = backward.activation(shape);
   const auto dgate = backward.output_activation(shape);
   const auto dup = backward.output_activation(shape);
-  list.add(backward.finish(name, program::SiluMulGrad{}, {dy, gate_again, up_again}, {dgate, dup}));
+  list.add(backward.finish(name, grad_kind, {dy, gate_again, up_again}, {dgate, dup}));
+}
+
+void add_gates(CaseList& list, const Size& size, double deviation, bool views) {
+  add_gated(list, size, deviation, views, "", program::SiluMul{}, program::SiluMulGrad{});
+  for (const bool tanh : {false, true})
+    add_gated(list, size, deviation, views, tanh ? " tanh" : "", program::GeluMul{tanh},
+              program::GeluMulGrad{tanh});
 }
 
 void add_cases(CaseList& list) {
   for (const Size& size : kSizes) {
     add_embeddings(list, size);
-    add_norms(list, size, 1.0, false);
-    add_norms(list, size, 30.0, false);
+    add_norms(list, size, 1.0, false, 0.0F);
+    add_norms(list, size, 1.0, false, 1.0F);
+    // Of three elements a gradient is what is left of two projections, which may be next to
+    // nothing.
+    if (size.width > 3) add_layer_norms(list, size, 0.5, 1.0, false);
+    add_norms(list, size, 30.0, false, 0.0F);
     add_gates(list, size, 1.0, false);
-    add_gates(list, size, 40.0, false);  // where the sigmoid saturates
+    // Where the gate saturates. Of three elements all may lie where it is 0 in fp32 and all but 0
+    // in fp64, and nothing is left to compare with.
+    if (size.width > 3) add_gates(list, size, 40.0, false);
   }
-  add_norms(list, {17, 65}, 1.0, true);
-  add_norms(list, {11, 4104}, 1.0, false);  // wider than a block's threads take in one go
+  // Far from zero, as residual streams of trained models have elements.
+  add_layer_norms(list, {33, 576}, 20.0, 1.0, false);
+  add_layer_norms(list, {17, 65}, 0.5, 1.0, true);
+  add_layer_norms(list, {11, 4104}, 0.5, 1.0, false);
+  add_norms(list, {17, 65}, 1.0, true, 0.0F);
+  add_norms(list, {17, 65}, 1.0, true, 1.0F);
+  add_norms(list, {11, 4104}, 1.0, false, 0.0F);  // wider than a block's threads take in one go
   add_gates(list, {17, 65}, 1.0, true);
   for (const int64_t tokens : {1, 3, 17, 130})
     for (const int64_t head_dim : {2, 6, 34, 64}) {
-      add_rotations(list, tokens, 1, head_dim, false);
-      add_rotations(list, tokens, 3, head_dim, false);
+      add_rotations(list, tokens, 1, {head_dim}, false);
+      add_rotations(list, tokens, 3, {head_dim}, false);
     }
-  add_rotations(list, 17, 3, 16, true);
+  add_rotations(list, 17, 3, {16}, true);
+  for (const RotaryForm& form :
+       {RotaryForm{80, 32}, RotaryForm{64, 16}, RotaryForm{10, 4}, RotaryForm{6, 6},
+        RotaryForm{34, 0, true}, RotaryForm{64, 32, true}, RotaryForm{10, 6, true}}) {
+    add_rotations(list, 1, 3, form, false);
+    add_rotations(list, 19, 4, form, false);
+    add_rotations(list, 17, 3, form, true);
+  }
 }
 
 }  // namespace
@@ -156,7 +240,8 @@ void add_cases(CaseList& list) {
 CaseTable layer_cases() {
   using program::Kind;
   return {{Kind::embedding, Kind::embedding_grad, Kind::rms_norm, Kind::rms_norm_grad,
-           Kind::rotary_table, Kind::rope, Kind::silu_mul, Kind::silu_mul_grad},
+           Kind::layer_norm, Kind::layer_norm_grad, Kind::rotary_table, Kind::rope, Kind::silu_mul,
+           Kind::silu_mul_grad, Kind::gelu_mul, Kind::gelu_mul_grad},
           add_cases};
 }
 

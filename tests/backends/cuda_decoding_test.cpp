@@ -6,7 +6,7 @@
 
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/hardware_table.h"
-#include "backends/cuda/needs/attention_splits.h"
+#include "backends/cuda/needs/attention.h"
 #include "comparison.h"
 #include "operation_case.h"
 

@@ -57,8 +57,8 @@ TEST(CudaTransfers, bring_what_was_there_also_in_a_graph) {
 // there is one card: NCCL takes no two ranks on one.
 TEST(CudaCollectives, have_the_bits_of_the_host) {
   if (!has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
-  constexpr int kMostRanks = 4;
-  const int ranks = std::min(kMostRanks, count_cuda_devices());
+  constexpr int kMaxRanks = 4;
+  const int ranks = std::min(kMaxRanks, count_cuda_devices());
   const std::string error = check_collectives(
       [](const comm::Mesh& mesh) { return open_backend("cpu", {.threads = 1, .mesh = &mesh}); },
       [](const comm::Mesh& mesh) {

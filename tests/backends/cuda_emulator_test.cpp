@@ -8,7 +8,6 @@
 #include "../base/captured_stream.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device.cuh"
-#include "backends/cuda/device_timeline.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
 #include "backends/cuda/kernels/cross_entropy.h"
@@ -17,6 +16,7 @@
 #include "base/error.h"
 #include "block_fibers.h"
 #include "operation_check.h"
+#include "program/graph_memory.h"
 #include "refusals.h"
 #include "transfers_check.h"
 #include "weights_check.h"
@@ -150,18 +150,18 @@ TEST(CudaGraph, is_an_error_where_the_device_has_no_memory_for_it) {
 }
 
 // What is waited for is done, what was queued after it is not.
-TEST(DeviceTimeline, waits_for_a_point_and_no_further) {
+TEST(CudaEvents, waits_for_a_point_and_no_further) {
   int value = 0;
   const cuda::Stream stream;
-  cuda::DeviceTimeline timeline(2, stream.get());
-  timeline.wait(0);
+  cuda::CudaEvents events(2, stream.get());
+  events.wait(0);
   for (const size_t point : {0, 1}) {
     cuda::launch(increment, {}, stream.get(), &value);
-    timeline.mark(point);
+    events.mark(point);
   }
-  timeline.wait(0);
+  events.wait(0);
   EXPECT_EQ(value, 1);
-  EXPECT_GT(timeline.seconds(0, 1), 0);
+  EXPECT_GT(events.seconds(0, 1), 0);
   EXPECT_EQ(value, 2);
 }
 
@@ -192,7 +192,7 @@ TEST(CudaGraph, is_left_out_on_demand) {
 TEST(CudaGraph, are_refused_where_the_card_has_no_memory_for_all) {
   cuda::CudaBackend backend({});
   const int64_t free = backend.device()->memory_bytes - backend.device()->outside_bytes;
-  const int64_t most = free / cuda::kGraphBytesPerLaunch;
+  const int64_t most = free / program::kGraphBytesPerLaunch;
   EXPECT_GT(most, 0);
   backend.expect_recordings(most);
   EXPECT_THROW(backend.expect_recordings(most + 1), base::UserError);

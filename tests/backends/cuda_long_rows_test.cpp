@@ -37,7 +37,9 @@ TEST(LongRows, of_elements) {
   check(program::Add{}, {a, b}, {tensor(DType::bf16)});
   check(program::Cast{}, {c}, {tensor(DType::bf16)});
   check(program::AddBias{}, {a, bias}, {tensor(DType::bf16)});
+  check(program::Scale{1.5F}, {a}, {tensor(DType::bf16)});
   check(program::SiluMul{}, {a, b}, {tensor(DType::bf16)});
+  check(program::GeluMul{}, {a, b}, {tensor(DType::bf16)});
   // So rarely that it drops nothing here: which elements it drops depends on the token.
   check(program::Dropout{.probability = 1e-9F, .row_length = kLongTokens},
         {a, row.shared({2}, DType::i32)}, {tensor(DType::bf16)});
@@ -56,6 +58,10 @@ TEST(LongRows, of_norms_and_rotations) {
   row.expect_same(y);
   row.run(program::RmsNormGrad{.addend = true}, {dy, x, weight, dy}, {y});
   row.expect_same(y);
+  row.run(program::LayerNorm{.bias = true}, {x, weight, weight}, {y});
+  row.expect_same(y);
+  row.run(program::LayerNormGrad{.addend = true}, {dy, x, weight, dy}, {y});
+  row.expect_same(y);
 
   constexpr int64_t kHeadDim = 128;
   const Operand positions = row.value_by_token(DType::i32);
@@ -66,6 +72,8 @@ TEST(LongRows, of_norms_and_rotations) {
   row.run(program::RotaryTable{}, {positions, frequency}, {table});
   row.expect_same(table);
   row.run(program::Rope{.head_dim = kHeadDim}, {x, table}, {y});
+  row.expect_same(y);
+  row.run(program::Rope{.head_dim = 2 * kHeadDim, .rotary_dim = kHeadDim}, {x, table}, {y});
   row.expect_same(y);
 }
 

@@ -29,7 +29,9 @@ int64_t chunk_rows(const OperationCase& made) {
   return std::get<program::LinearCrossEntropyTrain>(made.operation().attributes).chunk_rows;
 }
 
+// Without a size, all rows are one chunk.
 int64_t chunks(const OperationCase& made, int64_t rows) {
+  if (chunk_rows(made) == 0) return 1;
   return std::max<int64_t>(1, (rows + chunk_rows(made) - 1) / chunk_rows(made));
 }
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/cudnn_attention.h"
-#include "backends/cuda/cudnn_library.h"
 #include "backends/cuda/hardware_table.h"
 #include "backends/cuda/needs/attention.h"
+#include "backends/cuda/segment_attention.h"
 #include "base/error.h"
 #include "program/builder.h"
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "operation_check.h"
 #include "program/kind.h"
+#include "program/operands.h"
 #include "program/tape.h"
 
 namespace snug::backends::test {
@@ -92,7 +93,8 @@ std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case)
   std::vector<TensorId> ids;
   for (size_t i = 0; i < operation.reads.size(); ++i) {
     const bool is_constant = (operation.kind() == program::Kind::rope && i == 1) ||
-                             (is_loss(operation.kind()) && i + 1 == operation.reads.size());
+                             (is_loss(operation.kind()) &&
+                              operation.reads[i] == find_operand(operation, "inverse_tokens"));
     if (base::is_float(operation_case.program.tensor(operation.reads[i]).dtype) && !is_constant)
       ids.push_back(operation.reads[i]);
   }

@@ -40,15 +40,15 @@ TEST(RandomValues, SineAndCosineAreWithinARounding) {
 // The bits themselves, which no compiler and no library may change.
 TEST(RandomValues, AreTheseBits) {
   const auto root = [](float x) { return std::sqrt(x); };
-  const auto hash_of = [&](RandomForm form) {
+  const auto hash_of = [&](program::FillForm form) {
     uint64_t hash = 0xcbf29ce484222325ULL;
     for (int64_t group = 0; group < 10'000; ++group)
       for (const float value : value_group({form, {1, 2}, 0.02F}, group, root))
         hash = (hash ^ std::bit_cast<uint32_t>(value)) * 0x100000001b3ULL;
     return hash;
   };
-  EXPECT_EQ(hash_of(RandomForm::normal), 0xdcf92be606948d92ULL);
-  EXPECT_EQ(hash_of(RandomForm::uniform), 0x277152c878db1e4eULL);
+  EXPECT_EQ(hash_of(program::FillForm::normal), 0xdcf92be606948d92ULL);
+  EXPECT_EQ(hash_of(program::FillForm::uniform), 0x277152c878db1e4eULL);
 }
 
 TEST(RandomValues, AreTheSameOnEveryThread) {

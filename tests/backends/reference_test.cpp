@@ -9,8 +9,8 @@
 #include "backends/reference/with_float_type.h"
 #include "base/error.h"
 #include "comparison.h"
-#include "operation_check.h"
 #include "program/kind.h"
+#include "reference_fixture.h"
 
 namespace snug::backends::test {
 namespace {
@@ -18,36 +18,6 @@ namespace {
 using program::DType;
 using program::Shape;
 using program::TensorId;
-
-constexpr Types kF64{"f64", DType::f64, DType::f64, DType::f64, true};
-
-class Reference : public testing::Test {
- protected:
-  // Values of the operation's outputs, in the order of writes and then updates.
-  std::vector<Values> run(const OperationCase& operation_case) {
-    const RunResult result = oracle_of(operation_case);
-    EXPECT_TRUE(result.violations.empty());
-    std::vector<Values> values;
-    for (const TensorId id : operation_case.operation().writes)
-      values.push_back(result.values.at(id));
-    for (const TensorId id : operation_case.operation().updates)
-      values.push_back(result.values.at(id));
-    return values;
-  }
-
-  void expect_near(const Values& found, const Values& expected, double tolerance = 1e-12) {
-    ASSERT_EQ(found.size(), expected.size());
-    for (size_t i = 0; i < found.size(); ++i)
-      EXPECT_NEAR(found[i], expected[i], tolerance) << "element " << i;
-  }
-
-  CaseBuilder builder() { return {kF64, random_}; }
-  TensorId f64(CaseBuilder& builder, const Shape& shape, Values values) {
-    return builder.input(shape, DType::f64, std::move(values));
-  }
-
-  Random random_{test_seed()};
-};
 
 TEST_F(Reference, matmul_of_a_known_product) {
   CaseBuilder b = builder();
@@ -77,83 +47,6 @@ TEST_F(Reference, matmul_adds_the_low_rank_product_that_augments_it) {
                                   .low_alpha = 0.5F};
   expect_near(run(b.finish("", augmented, {x, w, addend, low_a, low_b}, {y}))[0],
               {101 + 3, 138 + 5, 247 - 1.5, 338 - 2.5});
-}
-
-TEST_F(Reference, rms_norm_of_a_known_row) {
-  CaseBuilder b = builder();
-  const auto x = f64(b, {1, 2}, {3, 4});
-  const auto w = f64(b, {2}, {1, -2});
-  const auto y = b.output_activation({1, 2});
-  const double root = std::sqrt(12.5);
-  expect_near(run(b.finish("", program::RmsNorm{0.0F}, {x, w}, {y}))[0], {3 / root, -8 / root});
-}
-
-TEST_F(Reference, rope_turns_each_pair_by_its_angle) {
-  CaseBuilder b = builder();
-  // A quarter turn of the pair (1, 3) of the head, none of (2, 4).
-  const auto x = f64(b, {1, 4}, {1, 2, 3, 4});
-  const auto table = f64(b, {1, 4}, {0, 1, 1, 0});
-  const auto y = b.output_activation({1, 4});
-  expect_near(run(b.finish("", program::Rope{4}, {x, table}, {y}))[0], {-3, 2, 1, 4});
-}
-
-TEST_F(Reference, rotary_table_holds_cosines_then_sines) {
-  CaseBuilder b = builder();
-  const auto positions = b.index({2}, {0, 3});
-  const auto frequency = f64(b, {2}, {1.0, 0.5});
-  const auto table = b.output_activation({2, 4});
-  expect_near(run(b.finish("", program::RotaryTable{2.0F}, {positions, frequency}, {table}))[0],
-              {2, 2, 0, 0, 2 * std::cos(3), 2 * std::cos(1.5), 2 * std::sin(3), 2 * std::sin(1.5)});
-}
-
-TEST_F(Reference, silu_mul_of_known_numbers) {
-  CaseBuilder b = builder();
-  const auto gate = f64(b, {1, 3}, {0, std::log(3.0), -1000});
-  const auto up = f64(b, {1, 3}, {5, 2, 1});
-  const auto y = b.output_activation({1, 3});
-  expect_near(run(b.finish("", program::SiluMul{}, {gate, up}, {y}))[0],
-              {0, std::log(3.0) * 0.75 * 2, 0});
-}
-
-TEST_F(Reference, attention_over_equal_keys_is_the_mean_of_visible_values) {
-  CaseBuilder b = builder();
-  const auto q = f64(b, {4, 1}, {1, 2, 3, 4});
-  const auto k = f64(b, {4, 1}, {0, 0, 0, 0});
-  const auto v = f64(b, {4, 1}, {1, 3, 8, 100});
-  // Tokens 0 to 2 are one segment; token 3 belongs to none.
-  const auto bounds = b.index({2, 2}, {0, 3, 0, 0});
-  const auto o = b.output_activation({4, 1});
-  const auto lse = b.output_activation({1, 4});
-  const auto outputs =
-      run(b.finish("", program::Attention{1, 1, 1, 1.0F}, {q, k, v, bounds, bounds}, {o, lse}));
-  expect_near(outputs[0], {1, 2, 4, 0});
-  expect_near(outputs[1], {0, std::log(2.0), std::log(3.0), 0});
-}
-
-TEST_F(Reference, attention_window_counts_the_query_itself) {
-  CaseBuilder b = builder();
-  const auto q = f64(b, {3, 1}, {1, 1, 1});
-  const auto k = f64(b, {3, 1}, {0, 0, 0});
-  const auto v = f64(b, {3, 1}, {1, 3, 8});
-  const auto bounds = b.index({1, 2}, {0, 3});
-  const auto o = b.output_activation({3, 1});
-  const auto lse = b.output_activation({1, 3});
-  const program::Attention attention{
-      .heads = 1, .kv_heads = 1, .head_dim = 1, .causal = true, .window = 2};
-  expect_near(run(b.finish("", attention, {q, k, v, bounds, bounds}, {o, lse}))[0], {1, 2, 5.5});
-}
-
-TEST_F(Reference, cross_entropy_of_equal_logits_is_the_log_of_their_number) {
-  CaseBuilder b = builder();
-  const auto logits = f64(b, {2, 5}, Values(10, 3.0));
-  const auto targets = b.index({2}, {4, -100});
-  const auto inverse_tokens = f64(b, {1}, {0.25});
-  const auto losses = b.output_activation({2});
-  const auto loss = b.output_activation({1});
-  const auto outputs =
-      run(b.finish("", program::CrossEntropy{}, {logits, targets, inverse_tokens}, {losses, loss}));
-  expect_near(outputs[0], {std::log(5.0), 0});
-  expect_near(outputs[1], {std::log(5.0) / 4});
 }
 
 TEST_F(Reference, embedding_grad_adds_up_repeated_ids) {
@@ -226,6 +119,10 @@ void expect_adds(const OperationCase& accumulating, program::Attributes plain_at
   const TensorId target = operation.updates[0];
   operation.writes.push_back(target);
   operation.updates.clear();
+  // The gradient of a bias comes after that of the weight.
+  if (!program::shape_error(plain.view()).empty())
+    std::swap(operation.writes.back(), operation.writes.end()[-2]);
+  ASSERT_EQ(program::shape_error(plain.view()), "");
   Values expected = oracle_of(plain).values.at(target);
   const Values& before = accumulating.inputs.at(target);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += before[i];
@@ -304,7 +201,9 @@ TEST_F(Reference, training_form_has_the_losses_of_the_plain_form) {
        cases_of(program::Kind::linear_cross_entropy_train, kAllTypes[0])) {
     OperationCase plain = train;
     program::Operation& operation = plain.program.operations[0];
-    operation.attributes = program::LinearCrossEntropy{};
+    const auto& form = std::get<program::LinearCrossEntropyTrain>(operation.attributes);
+    operation.attributes = program::LinearCrossEntropy{
+        .scale = form.scale, .softcap = form.softcap, .bias = form.bias};
     operation.writes.resize(2);
     operation.updates.clear();
     const RunResult expected = oracle_of(plain);

@@ -93,7 +93,8 @@ void check_quantize_nf4(Backend& backend, DType dtype, int64_t elements, Random&
 void check_fill(Backend& backend) {
   reference::ReferenceBackend reference({});
   const base::PhiloxKey key{0x12345678U, 0x9abcdef0U};
-  for (const RandomForm form : {RandomForm::constant, RandomForm::normal, RandomForm::uniform})
+  for (const program::FillForm form :
+       {program::FillForm::constant, program::FillForm::normal, program::FillForm::uniform})
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const Shape& shape : {Shape{1}, Shape{7}, Shape{8}, Shape{3, 5}, Shape{64, 72}})
         for (const int64_t first : {int64_t{0}, int64_t{12}, (int64_t{1} << 34) + 4}) {

@@ -6,17 +6,18 @@
 
 #include "bench/calibration_steps.h"
 #include "bench/operation_timer.h"
+#include "formats/choices.h"
 #include "plan/clock.h"
 #include "small_model.h"
 
 namespace snug::bench {
 namespace {
 
-CalibrationStep small_step(plan::MethodKind method) {
+CalibrationStep small_step(formats::Method method) {
   CalibrationStep step;
   step.spec.model =
       small_model({.hidden = 64, .layers = 2, .heads = 4, .kv_heads = 2, .mlp = 128, .vocab = 500});
-  step.spec.method = method;
+  step.spec.adapted = method != formats::Method::full;
   step.spec.compute = program::DType::f32;
   step.spec.row_tokens = 256;
   step.spec.row_segments = 4;
@@ -30,7 +31,7 @@ CalibrationStep small_step(plan::MethodKind method) {
   return step;
 }
 
-class Calibration : public testing::TestWithParam<plan::MethodKind> {};
+class Calibration : public testing::TestWithParam<formats::Method> {};
 
 TEST_P(Calibration, PredictsTheStepItMeasured) {
   const auto backend =
@@ -38,7 +39,7 @@ TEST_P(Calibration, PredictsTheStepItMeasured) {
   const CalibrationStep step = small_step(GetParam());
   OperationTimes times;
   const StepTiming timing = time_operations(step, *backend, times);
-  EXPECT_GE(timing.repeats, 5);
+  EXPECT_GE(timing.repeats, 1) << "of which others disturbed none, or the fastest";
   EXPECT_LE(timing.least_seconds, timing.median_seconds);
 
   const std::vector<plan::RateSample> samples = times.samples();
@@ -62,9 +63,9 @@ TEST_P(Calibration, PredictsTheStepItMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Calibration,
-                         testing::Values(plan::MethodKind::full, plan::MethodKind::lora),
+                         testing::Values(formats::Method::full, formats::Method::lora),
                          [](const auto& method) {
-                           return method.param == plan::MethodKind::full ? "full" : "lora";
+                           return method.param == formats::Method::full ? "full" : "lora";
                          });
 
 // A processor that is said to be a card: the grid asks no more than that.
@@ -97,19 +98,22 @@ TEST(CalibrationSteps, FillACard) {
   // Without bf16 products there is nothing that a card's grid could add.
   if (grid.back().spec.compute != grid.front().spec.compute) {
     EXPECT_GT(card_grid.size(), grid.size());
-    std::set<plan::MethodKind> methods;
+    std::set<bool> adapted;
     bool quantized = false;
     for (const CalibrationStep& step : card_grid) {
       if (step.spec.row_tokens < 16384) continue;
-      methods.insert(step.spec.method);
+      adapted.insert(step.spec.adapted);
       quantized = quantized || step.spec.quantization;
       EXPECT_EQ(step.spec.row_tokens % step.segment_tokens, 0) << describe(step);
       // What a card of 80 GB holds.
       EXPECT_LT(plan::plan_training(step.spec, *backend).layout.spaces[0].arena_bytes, 64LL << 30)
           << describe(step);
     }
-    EXPECT_EQ(methods.size(), 2U);
+    EXPECT_EQ(adapted.size(), 2U);
     EXPECT_TRUE(quantized);
+    // What jobs on a card are like comes first: where time is short, the rest is left out.
+    for (size_t i = 0; i < 8; ++i)
+      EXPECT_GE(card_grid[i].spec.row_tokens, 4096) << describe(card_grid[i]);
   } else {
     EXPECT_EQ(card_grid.size(), grid.size());
   }

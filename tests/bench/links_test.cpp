@@ -17,7 +17,7 @@ namespace {
 using plan::RateSample;
 using program::Work;
 
-constexpr int64_t kMostBytes = int64_t{1} << 20;
+constexpr int64_t kMaxBytes = int64_t{1} << 20;
 
 // What each rank gets.
 std::vector<std::vector<RateSample>> samples_of_ranks(int ranks, const LinkGrid& grid,
@@ -44,7 +44,7 @@ std::map<std::string, std::vector<RateSample>> by_name(const std::vector<RateSam
 
 TEST(Links, HaveTheNamesAndSizesThatPlansAskFor) {
   for (const int ranks : {2, 3}) {
-    const auto all = samples_of_ranks(ranks, {.most_bytes = kMostBytes}, {});
+    const auto all = samples_of_ranks(ranks, {.most_bytes = kMaxBytes}, {});
     const auto named = by_name(all.front());
     ASSERT_EQ(named.size(), 3);
     for (const char* kind : {"all_gather", "reduce_scatter", "all_reduce"}) {
@@ -52,7 +52,7 @@ TEST(Links, HaveTheNamesAndSizesThatPlansAskFor) {
       ASSERT_TRUE(named.contains(name)) << name;
       const std::vector<RateSample>& samples = named.at(name);
       EXPECT_LE(samples.front().work, 16);
-      EXPECT_NEAR(samples.back().work, kMostBytes, kMostBytes * 0.01);
+      EXPECT_NEAR(samples.back().work, kMaxBytes, kMaxBytes * 0.01);
       EXPECT_GE(samples.size(), 15);
       double before = 0;
       for (const RateSample& sample : samples) {
@@ -67,6 +67,27 @@ TEST(Links, HaveTheNamesAndSizesThatPlansAskFor) {
       for (size_t i = 0; i < of_rank.size(); ++i)
         EXPECT_EQ(of_rank[i].seconds, all.front()[i].seconds) << "ranks disagree";
     }
+  }
+}
+
+// Of so many ranks, under the name that plans ask for.
+TEST(Links, SayHowFastRanksMoveTheirMemory) {
+  comm::LocalGroup group(2, {});
+  std::vector<RateSample> samples(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto communicator = group.communicator(rank);
+      const auto backend = backends::open_backend("cpu", {.threads = 1});
+      samples[static_cast<size_t>(rank)] = rank_memory_rate(*backend, *communicator);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const RateSample& sample : samples) {
+    EXPECT_EQ(sample.name, plan::rank_memory_name(2));
+    EXPECT_TRUE(plan::is_of_links(sample));
+    EXPECT_EQ(sample.seconds, samples.front().seconds) << "ranks disagree";
+    EXPECT_GT(sample.work, 100e6);
+    EXPECT_LT(sample.work / sample.seconds, 1e12) << "faster than any memory";
   }
 }
 
@@ -114,12 +135,14 @@ TEST(Links, ReplaceTheSamplesOfTheirNamesAndKeepOthers) {
 TEST(Links, AreTabled) {
   const std::string table =
       link_table({sample("all_gather 2 ranks", Work::interconnect_bytes, 4096),
-                  sample("all_gather 2 ranks", Work::interconnect_bytes, 8e6)});
+                  sample("all_gather 2 ranks", Work::interconnect_bytes, 8e6),
+                  sample("memory of 2 ranks", Work::host_bytes, 5e6)});
   EXPECT_EQ(table,
             "all_gather 2 ranks: latency 1000.0 us\n"
             "  bytes sent     time, us      MB/s\n"
             "        4096       1000.0       4.1\n"
-            "     8000000       1000.0    8000.0\n");
+            "     8000000       1000.0    8000.0\n"
+            "memory of 2 ranks: each moves 5000.0 MB/s while all do\n");
 }
 
 }  // namespace

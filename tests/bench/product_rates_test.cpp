@@ -5,6 +5,7 @@
 
 #include "backends/backend.h"
 #include "bench/read_bandwidth.h"
+#include "formats/choices.h"
 #include "small_model.h"
 
 namespace snug::bench {
@@ -12,11 +13,11 @@ namespace {
 
 constexpr int64_t kTokens = 256;
 
-plan::TrainingSpec small_spec(plan::MethodKind method) {
+plan::TrainingSpec small_spec(formats::Method method) {
   plan::TrainingSpec spec;
   spec.model = small_model(
       {.hidden = 128, .layers = 3, .heads = 2, .kv_heads = 1, .mlp = 192, .vocab = 512});
-  spec.method = method;
+  spec.adapted = method != formats::Method::full;
   spec.compute = program::DType::f32;
   spec.lora.r = 8;
   spec.lora.row_tokens = spec.row_tokens = kTokens;
@@ -37,7 +38,7 @@ double flops_of(const std::vector<JobProduct>& products, bool narrow) {
 
 TEST(JobProducts, FullTrainingMultipliesEveryWeightThreeTimes) {
   const auto backend = backends::open_backend("cpu", {.threads = 1});
-  const plan::TrainingSpec spec = small_spec(plan::MethodKind::full);
+  const plan::TrainingSpec spec = small_spec(formats::Method::full);
   const auto products = job_products(plan::plan_training(spec, *backend), spec);
   EXPECT_EQ(flops_of(products, false) + flops_of(products, true),
             2 * kTokens * 3 * (kLinears + kHead));
@@ -45,7 +46,7 @@ TEST(JobProducts, FullTrainingMultipliesEveryWeightThreeTimes) {
 
 TEST(JobProducts, LoraMultipliesFrozenWeightsTwiceAndItsOwnThreeTimes) {
   const auto backend = backends::open_backend("cpu", {.threads = 1});
-  plan::TrainingSpec spec = small_spec(plan::MethodKind::lora);
+  plan::TrainingSpec spec = small_spec(formats::Method::lora);
   const auto products = job_products(plan::plan_training(spec, *backend), spec);
   // Nothing below the first layer's adapters asks for a gradient of its input.
   EXPECT_EQ(flops_of(products, false), 2 * kTokens * (2 * (kLinears + kHead) - kQkv));

@@ -43,13 +43,13 @@ std::vector<CalibrationStep> recipes(program::DType compute) {
       model = small_model(
           {.hidden = 192, .layers = 3, .heads = 6, .kv_heads = 2, .mlp = 512, .vocab = 1000});
       model.tied_embeddings = varied;
-      model.qkv_bias = model.output_bias = varied;
-      model.qk_norm = !varied;
+      model.attention_bias = varied;
+      if (!varied) model.model_type = "qwen3";  // norms of heads
       step.segment_tokens = step.spec.row_tokens = step.spec.lora.row_tokens = 256;
       step.spec.compute = compute;
       step.spec.recompute = recompute;
       step.spec.accumulation = varied ? 2 : 1;
-      step.spec.method = plan::MethodKind::full;
+      step.spec.adapted = false;
       steps.push_back(step);
       step.spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
       step.spec.update.gradient = compute;
@@ -58,7 +58,7 @@ std::vector<CalibrationStep> recipes(program::DType compute) {
         step.spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
         steps.push_back(step);
       }
-      step.spec.method = plan::MethodKind::lora;
+      step.spec.adapted = true;
       step.spec.update = {};
       step.spec.lora.r = 8;
       step.spec.lora.dropout = varied ? 0.1 : 0.0;

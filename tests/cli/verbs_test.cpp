@@ -66,8 +66,9 @@ TEST_F(Verbs, ThoseThatRunAloneRefuseALaunchOfSeveral) {
 }
 
 TEST_F(Verbs, TrainWritesTheRunFolder) {
-  for (const char* name : {"recipe.yaml", "plan.json", "measured.json", "metrics.jsonl",
-                           "model/config.json", "model/tokenizer.json", "model/model.safetensors"})
+  for (const char* name :
+       {"recipe.yaml", "plan.json", "measured.json", "metrics.jsonl", "report.html",
+        "model/config.json", "model/tokenizer.json", "model/model.safetensors"})
     EXPECT_TRUE(std::filesystem::exists(*folder_ / "base" / name)) << name;
   const auto planned = json::parse(contents_of(*folder_ / "base/plan.json"));
   const auto measured = json::parse(contents_of(*folder_ / "base/measured.json"));
@@ -135,6 +136,24 @@ TEST_F(Verbs, PlanOfAFolderIsWhatTrainingPlans) {
   EXPECT_EQ(plan["fits"], true);
   EXPECT_EQ(plan["outside"]["basis"], "measured");
   EXPECT_GT(plan["outside"]["bytes"], 1 << 20);
+}
+
+TEST_F(Verbs, PlanIsDrawnAsAPage) {
+  const auto plan_with = [](const std::string& word) {
+    return run_snug({"plan", "model=smollm2-135m", "method=lora", "max_length=64", word});
+  };
+  const BinaryRun run = plan_with("picture=" + path("plan.html"));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, path("plan.html"))) << run.err;
+  EXPECT_TRUE(contains(contents_of(*folder_ / "plan.html"), "Memory over a step"));
+  for (const std::string& place : {path("no_folder/plan.html"), folder_->path().string()}) {
+    const BinaryRun failed = plan_with("picture=" + place);
+    EXPECT_NE(failed.exit_code, 0);
+    EXPECT_TRUE(contains(failed.err, place)) << failed.err;
+  }
+  const BinaryRun explained = run_snug({"explain", "model=smollm2-135m", "picture=x.html"});
+  EXPECT_EQ(explained.exit_code, 2);
+  EXPECT_TRUE(contains(explained.err, "picture")) << explained.err;
 }
 
 TEST_F(Verbs, PlanNeedsNoDataYet) {
@@ -281,11 +300,14 @@ TEST(Binary, PlansForACardThatIsNotHere) {
   const auto same = json::parse(run_snug(joined(job, {"device=h100", "backend=cuda"})).out);
   for (const char* part : {"card", "device", "host", "step_seconds"})
     EXPECT_EQ(same[part], plan[part]) << part;
-  const BinaryRun refused = run_snug(joined(job, {"device=rtx-4090"}));
+  // Of the smaller card what is computed again makes room, of a part of it not.
+  EXPECT_EQ(run_snug(joined(job, {"device=rtx-4090"})).exit_code, 0);
+  const std::vector<std::string> small = joined(job, {"device=rtx-4090", "device_memory=7GiB"});
+  const BinaryRun refused = run_snug(small);
   EXPECT_EQ(refused.exit_code, 3);
   const std::string change = json::parse(refused.out)["change"];
   EXPECT_TRUE(contains(refused.last_line(), change));
-  const BinaryRun changed = run_snug(joined(joined(job, {"device=rtx-4090"}), words_of(change)));
+  const BinaryRun changed = run_snug(joined(small, words_of(change)));
   EXPECT_EQ(changed.exit_code, 0) << change << ": " << changed.err;
 }
 
@@ -299,7 +321,7 @@ TEST(Binary, NamesTheCardsThatItKnows) {
   refused("device=h100 backend=cpu", "backend is cpu; leave one of them out");
   const BinaryRun train = run_snug({"train", "model=smollm2-135m", "device=h100"});
   EXPECT_EQ(train.exit_code, 2);
-  EXPECT_TRUE(contains(train.last_line(), "it is a key of: plan, explain")) << train.err;
+  EXPECT_TRUE(contains(train.last_line(), "it is a key of: plan, search, explain")) << train.err;
 }
 
 const std::vector<std::string> kLargePlan = words_of(
@@ -316,10 +338,12 @@ TEST(Binary, PlansAPresetWithoutAnyFile) {
   EXPECT_EQ(plan["tokens_per_step"], 16384);
 }
 
-// The change is put after the line that did not fit, as a user would.
+// The change is put after the line that did not fit, as a user would. Down to what layers take that
+// keep their input alone the job fits by what is computed again.
 TEST(Binary, ChangeAppliedVerbatimFits) {
   const int64_t bytes =
-      json::parse(run_snug(joined(kLargePlan, {"device_memory=1TiB"})).out)["device"]["peak_bytes"]
+      json::parse(run_snug(joined(kLargePlan, {"recompute=layer", "device_memory=1TiB"}))
+                      .out)["device"]["peak_bytes"]
           .get<int64_t>();
   const auto budget = [](int64_t device) { return "device_memory=" + std::to_string(device); };
   EXPECT_EQ(run_snug(joined(kLargePlan, {budget(bytes)})).exit_code, 0);
@@ -346,19 +370,30 @@ TEST(PlanOfAnAdapter, LooksAtIt) {
 TEST(PlanOfAnAdapter, TakesFromItWhatTheRecipeLeavesOpen) {
   const testing::TemporaryFolder folder;
   const std::string output = (folder / "run").string();
-  const std::vector<std::string> small{"lora_r=4", "target_modules=q_proj,v_proj"};
+  const std::vector<std::string> small{"lora_r=4", "lora_dropout=0.25",
+                                       R"(target_modules=.*\.(q|v)_proj)"};
   const std::vector<std::string> model{"model=examples/wordnet", "max_length=64"};
   const BinaryRun run = run_snug(joined(
       joined({"train", "data=examples/wordnet/train.jsonl", "max_steps=1", "output_dir=" + output},
              model),
       small));
   ASSERT_EQ(run.exit_code, 0) << run.err;
+  // The expression is written as the names that it stands for.
+  const std::string config = contents_of(folder / "run/adapter/adapter_config.json");
+  EXPECT_TRUE(contains(config, "\"model.layers.0.self_attn.q_proj\",")) << config;
+  EXPECT_FALSE(contains(config, "(q|v)")) << config;
   const auto trained = [&](const std::vector<std::string>& more) {
     const std::string out = run_snug(joined(joined({"plan"}, model), more)).out;
     return out.substr(0, out.find('\n'));
   };
   EXPECT_EQ(trained({"adapter=" + output + "/adapter"}), trained(small));
   EXPECT_NE(trained({}), trained(small));
+  const std::vector<std::string> again{"train", "data=examples/wordnet/train.jsonl", "max_steps=1",
+                                       "output_dir=" + (folder / "again").string(),
+                                       "adapter=" + output + "/adapter"};
+  const BinaryRun more = run_snug(joined(again, model));
+  ASSERT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_EQ(contents_of(folder / "again/adapter/adapter_config.json"), config);
 }
 
 }  // namespace

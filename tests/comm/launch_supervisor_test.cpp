@@ -86,15 +86,17 @@ TEST(LaunchSupervisor, EndsRanksThatTheLauncherLeaves) {
   EXPECT_TRUE(line.empty() || line.find(") Z ") != std::string::npos) << line;
 }
 
-// mpirun ends the others, and does not always say whose end it was.
+// mpirun ends the others, and does not always say whose end it was. It ends itself a moment later.
 TEST(LaunchSupervisor, NamesTheRankThatEndedFirst) {
   const Supervised ends(
       "OMPI_COMM_WORLD_RANK=0 sleep 60 & other=$!; "
-      "OMPI_COMM_WORLD_RANK=1 sh -c 'sleep 0.3; kill -KILL $$' & wait $!; kill $other; exit 137");
+      "OMPI_COMM_WORLD_RANK=1 sh -c 'sleep 0.3; kill -KILL $$' & wait $!; kill $other; sleep 0.3; "
+      "exit 137");
   EXPECT_EQ(ends.exit_code(), 137);
   const std::string errors = ends.text_of("errors");
   EXPECT_NE(errors.find("error: rank 1 is gone: its process "), std::string::npos) << errors;
-  const Supervised early("OMPI_COMM_WORLD_RANK=1 sleep 60 & sleep 0.3; kill $!; exit 137");
+  const Supervised early(
+      "OMPI_COMM_WORLD_RANK=1 sleep 60 & sleep 0.3; kill $!; sleep 0.3; exit 137");
   EXPECT_EQ(early.exit_code(), 137);
   EXPECT_NE(early.text_of("errors").find("error: rank 0 ended while the ranks were being started"),
             std::string::npos);

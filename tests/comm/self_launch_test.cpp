@@ -37,10 +37,10 @@ TEST(SelfLaunch, RunsTheSameCommandOnceForEachRank) {
                                           "recipe.yaml",
                                           "devices=4"};
   EXPECT_EQ(command.arguments, expected);
-  EXPECT_EQ(command.added, (Variables{{"SNUG_LAUNCHED", "1"}, {kPatience, "4"}}));
+  EXPECT_EQ(command.added, (Variables{{"SNUG_LAUNCHED", "1"}, {kPatience, "3"}}));
   EXPECT_EQ(launch_command(4, "snug", {}, variables, true).added,
             (Variables{{"SNUG_LAUNCHED", "1"},
-                       {kPatience, "4"},
+                       {kPatience, "3"},
                        {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                        {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}}));
 }

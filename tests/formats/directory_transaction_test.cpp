@@ -45,6 +45,14 @@ TEST(DirectoryTransaction, AppearsWhole) {
   EXPECT_FALSE(fs::exists(transaction.staging()));
 }
 
+TEST(DirectoryTransaction, DoesNotBringBackAParentThatMustExist) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(
+      DirectoryTransaction(folder / "run/checkpoint-1", DirectoryTransaction::Parent::must_exist),
+      base::UserError);
+  EXPECT_EQ(folder.count(), 0U);
+}
+
 TEST(DirectoryTransaction, LeavesNothingWhenAbandoned) {
   const TemporaryFolder folder;
   {

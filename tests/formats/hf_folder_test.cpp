@@ -73,12 +73,17 @@ TEST(HfFolder, CopiesTheCompanionFilesOnly) {
        {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
         "generation_config.json", "chat_template.jinja", "vocab.json", "merges.txt"})
     from.write(name, name);
-  for (const char* name : {"config.json", "model.safetensors", "README.md", "sub/tokenizer.json"})
+  for (const char* name : {"config.json", "model.safetensors", "README.md", "sub/tokenizer.json",
+                           "additional_chat_templates/README.md"})
     from.write(name, name);
-  EXPECT_EQ(companion_files(from.path()).size(), 8U);
+  const std::string more = "additional_chat_templates/tool_use.jinja";
+  from.write(more, more);
+  EXPECT_EQ(companion_files(from.path()).size(), 9U);
   copy_companion_files(from.path(), to.path());
-  EXPECT_EQ(to.count(), 8U);
+  EXPECT_EQ(to.count(), 9U) << "the folder of templates counts as one";
   EXPECT_EQ(base::read_text_file(to / "chat_template.jinja"), "chat_template.jinja");
+  EXPECT_EQ(base::read_text_file(to / more), more);
+  EXPECT_FALSE(std::filesystem::exists(to / "additional_chat_templates/README.md"));
   EXPECT_TRUE(companion_files("no/such/folder").empty());
 }
 

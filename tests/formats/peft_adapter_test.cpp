@@ -60,6 +60,17 @@ TEST(LoraConfig, WritesTheKeysOfPeft) {
     EXPECT_EQ(document[key], false) << key;
 }
 
+// Of a base whose linears are stored (in, out). PEFT sets it right by the model, so it is not read.
+TEST(LoraConfig, TellsPeftOfTransposedLinears) {
+  const TemporaryFolder folder;
+  LoraConfig config = small_config();
+  config.fan_in_fan_out = true;
+  write_lora_config(folder.path(), config);
+  const json document = json::parse(base::read_text_file(folder / "adapter_config.json"));
+  EXPECT_EQ(document["fan_in_fan_out"], true);
+  EXPECT_EQ(read_lora_config(folder.path()).r, 2);
+}
+
 TEST(LoraConfig, ReadsWhatItWrote) {
   const TemporaryFolder folder;
   LoraConfig config = small_config();
@@ -107,10 +118,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "'use_dora' is true, which Snug cannot honour"},
         BadConfig{"bias", R"({"bias": "all"})", "'bias' is 'all'"},
         BadConfig{"modules_to_save", R"({"modules_to_save": ["lm_head"]})", "'modules_to_save' is"},
-        BadConfig{"fan_in_fan_out", R"({"fan_in_fan_out": true})", "'fan_in_fan_out' is true"},
         BadConfig{"replication", R"({"layer_replication": [[0, 4]]})", "'layer_replication' is"},
         BadConfig{"later_peft", R"({"some_new_key": 3})", "'some_new_key' is 3"},
         BadConfig{"pissa", R"({"init_lora_weights": "pissa_niter_4"})", "changes the base weights"},
+        BadConfig{"olora", R"({"init_lora_weights": "OLoRA"})", "is 'OLoRA', which changes"},
+        BadConfig{"lora_ga", R"({"init_lora_weights": "lora_ga"})", "changes the base weights"},
         BadConfig{"no_targets", R"({"target_modules": []})", "'target_modules' is empty"},
         BadConfig{"targets_type", R"({"target_modules": 3})", "'target_modules' must be"},
         BadConfig{"r_zero", R"({"r": 0})", "'r' is 0; expected 1 or more"},
@@ -122,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(LoraConfig, HarmlessKeysOfOtherVersionsAreFine) {
   const TemporaryFolder folder;
   folder.write("adapter_config.json", R"({"peft_type": "LORA", "r": 8, "lora_alpha": 16,
-    "target_modules": "q_proj", "peft_version": "0.17.0", "qalora_group_size": 16,
+    "target_modules": ["q_proj"], "peft_version": "0.17.0", "qalora_group_size": 16,
     "init_lora_weights": "gaussian", "exclude_modules": null, "lora_bias": false,
     "trainable_token_indices": null, "loftq_config": {}})");
   EXPECT_EQ(read_lora_config(folder.path()).target_modules, std::vector<std::string>{"q_proj"});
@@ -150,6 +162,16 @@ TEST(LoraConfig, WhereTargetsAreNarrowedTheFileSaysWhichModulesThereAre) {
   EXPECT_EQ(narrowed_targets(R"({"exclude_modules": ["v_proj"]})"), both);
   EXPECT_EQ(narrowed_targets(R"({"exclude_modules": ".*layers.[2-9].*"})"), both);
   EXPECT_EQ(narrowed_targets(R"({"target_modules": ".*(q|v)_proj"})"), both);
+  EXPECT_EQ(narrowed_targets(R"({"target_modules": "(?:model\\.)?layers\\.[01]\\..*?q_proj\\Z"})"),
+            both);
+  EXPECT_EQ(narrowed_targets(R"({"target_modules": "All-Linear", "exclude_modules": ["v_proj"]})"),
+            both);
+  EXPECT_EQ(narrowed_targets(R"({"target_modules": "All-Linear"})"),
+            std::vector<std::string>{"all-linear"});
+  // A full name counts in whatever layer it is.
+  EXPECT_EQ(narrowed_targets(R"({"layers_to_transform": [1], "target_modules":
+                                ["model.layers.0.self_attn.q_proj", "q_proj"]})"),
+            both);
   EXPECT_EQ(narrowed_targets(R"({"exclude_modules": [], "dropout": 0})"),
             (std::vector<std::string>{"q_proj", "v_proj"}));
   const auto refusal = [](const char* patch) {
@@ -159,6 +181,20 @@ TEST(LoraConfig, WhereTargetsAreNarrowedTheFileSaysWhichModulesThereAre) {
                        "'layers_to_transform' leaves out 'model.layers.0.self_attn.q_proj'"));
   EXPECT_TRUE(contains(refusal(R"({"exclude_modules": ["q_proj"]})"), "'exclude_modules' leaves"));
   EXPECT_TRUE(contains(refusal(R"({"layers_to_transform": ["a"]})"), "expected a layer or a list"));
+  EXPECT_TRUE(contains(refusal(R"({"layers_to_transform": [0, 1], "layers_pattern": "h|layers"})"),
+                       "'layers_pattern' is the regular expression 'h|layers'"));
+  EXPECT_TRUE(contains(refusal(R"({"target_modules": "q_proj"})"),
+                       "'target_modules' leaves out 'model.layers.0.self_attn.q_proj'"));
+  EXPECT_TRUE(contains(refusal(R"({"target_modules": ".*layers\\.0.*"})"),
+                       "'target_modules' leaves out 'model.layers.1.self_attn.q_proj'"));
+  EXPECT_TRUE(contains(refusal(R"({"target_modules": ["v_proj"], "exclude_modules": ["k_proj"]})"),
+                       "'target_modules' leaves out 'model.layers.0.self_attn.q_proj'"));
+  EXPECT_TRUE(contains(refusal(R"({"exclude_modules": ".*\\.1\\..*"})"),
+                       "'exclude_modules' leaves out 'model.layers.1.self_attn.q_proj'"));
+  EXPECT_TRUE(contains(refusal(R"({"target_modules": ".*(q_proj"})"),
+                       "the regular expression '.*(q_proj' is not valid: missing closing"));
+  EXPECT_TRUE(contains(refusal(R"({"exclude_modules": "\\p{L}+"})"),
+                       "the regular expression '\\p{L}+' has '\\p' at byte 0, which is not"));
 }
 
 TEST(PeftAdapter, ReadsWhatWasWritten) {

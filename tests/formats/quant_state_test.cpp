@@ -39,7 +39,7 @@ std::vector<base::BFloat16> source_of(const std::string& model, const std::strin
 }
 
 // Every stored byte is what we make of the same 16-bit weight.
-void expect_our_bytes(const TensorIndex& index, const StoredNf4& stored, const std::string& model,
+void expect_our_bytes(const TensorIndex& index, const Nf4Parts& stored, const std::string& model,
                       const std::string& name) {
   const auto source = source_of(model, name);
   const int64_t elements = std::ssize(source);

@@ -44,6 +44,10 @@ constexpr StrategyWord kStrategyWords[] = {
     {"strategy: hybrid_shard_grad_op", Strategy::hybrid_shard_grad_op},
     {"strategy: hybrid_full_shard", Strategy::hybrid_full_shard},
     {"strategy: HYBRID_SHARD", Strategy::hybrid_full_shard},
+    {"strategy: NO_SHARD", Strategy::ddp},
+    {"strategy: zero0", Strategy::ddp},
+    {"strategy: ZeRO3", Strategy::full_shard},
+    {"strategy: fsdp", Strategy::full_shard},
     {"sharding_strategy: FULL_SHARD", Strategy::full_shard},
     {"sharding_strategy: SHARD_GRAD_OP", Strategy::shard_grad_op},
     {"sharding_strategy: NO_SHARD", Strategy::ddp},
@@ -124,8 +128,14 @@ TEST(DeviceKeys, PrintAndReadBack) {
 TEST(DeviceKeys, WrongValuesAreNamed) {
   EXPECT_TRUE(contains(error_of("strategy: full_shart"), "Did you mean full_shard?"));
   EXPECT_TRUE(contains(error_of("strategy: 1"), "'strategy' is '1'; expected one of ddp, zero1"));
-  EXPECT_TRUE(contains(error_of("zero_stage: 4"), "'zero_stage' is '4'"));
-  EXPECT_TRUE(contains(error_of("fsdp_sharding_strategy: 6"), "expected one of ddp"));
+  EXPECT_TRUE(contains(error_of("zero_stage: 4"),
+                       "r.yaml:1:1: 'zero_stage' is '4'; expected one of 0, 1, 2, 3"));
+  const std::string torch_words =
+      "expected one of full_shard, shard_grad_op, no_shard, hybrid_shard, hybrid_shard_zero2, ";
+  EXPECT_TRUE(contains(error_of("fsdp_sharding_strategy: 6"), torch_words + "1, 2, 3, 4, 5"));
+  EXPECT_TRUE(contains(error_of("fsdp: bogus"), torch_words + "true, false"));
+  EXPECT_TRUE(contains(error_of("fsdp: auto_wrap"), "add one of full_shard, shard_grad_op, no"));
+  EXPECT_TRUE(contains(error_of("fsdp: ful_shard"), "Did you mean full_shard?"));
   EXPECT_TRUE(contains(error_of("fsdp: full_shard shard_grad_op"),
                        "'fsdp' is the list [full_shard, shard_grad_op]"));
   EXPECT_TRUE(contains(error_of("strategy: full_shard offload"), "'full_shard offload'"));
@@ -134,6 +144,8 @@ TEST(DeviceKeys, WrongValuesAreNamed) {
   EXPECT_TRUE(contains(error_of("nodes: 1.5"), "expected a whole number"));
   EXPECT_TRUE(contains(error_of("shard_devices: -2"), "expected a whole number of 0 or more"));
   EXPECT_TRUE(contains(error_of("prefetch: BACKWARD"), "expected one of pre, post, none"));
+  EXPECT_TRUE(contains(error_of("backward_prefetch: BACKWARD"),
+                       "expected one of backward_pre, backward_post, no_prefetch"));
   EXPECT_TRUE(contains(error_of("reduce_dtype: fp16"), "expected one of auto, fp32, bf16"));
   EXPECT_TRUE(contains(error_of("shard_threshold: -1"), "expected a whole number of 0 or more"));
   EXPECT_TRUE(contains(error_of("timeout_seconds: 0"), "expected a whole number of 1 or more"));

@@ -2,8 +2,11 @@
 #include <optional>
 #include <ostream>
 
+#include "../train/golden_models.h"
 #include "base/temporary_folder.h"
 #include "comparison.h"
+#include "formats/nf4.h"
+#include "formats/safetensors_writer.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
 #include "runtime/quantize_folder.h"
@@ -90,23 +93,86 @@ TEST_P(Golden, LogitsAndLossInBf16) {
   expect_golden(GetParam(), true);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, Golden,
-    ::testing::Values(Case{"basic", "basic"}, Case{"grouped_tied", "grouped_tied"},
-                      Case{"biases", "biases"}, Case{"head_dim", "head_dim"},
-                      Case{"rope_llama3", "rope_llama3"}, Case{"rope_linear", "rope_linear"},
-                      Case{"mistral", "mistral"}, Case{"qwen2", "qwen2"}, Case{"qwen3", "qwen3"},
-                      Case{"phi3", "phi3"}, Case{"phi3_long", "phi3_long"},
-                      Case{"phi3_short", "phi3_short"}, Case{"lora_phi3", "phi3", "lora_phi3"},
-                      Case{"sharded_fp16", "sharded_fp16", "", std::nullopt, false},
-                      Case{"sharded_bf16", "sharded_bf16", "", std::nullopt, false},
-                      Case{"lora_all_linear", "grouped_tied", "lora_all_linear"},
-                      Case{"lora_qv_rslora", "grouped_tied", "lora_qv_rslora"},
-                      Case{"stored_double", "", "", std::nullopt, true, "nf4/double"},
-                      Case{"stored_plain", "", "", std::nullopt, true, "nf4/plain"},
-                      Case{"qlora_nf4", "grouped_tied", "lora_all_linear", false},
-                      Case{"qlora_nf4_dq", "grouped_tied", "lora_all_linear", true}),
-    [](const auto& test) { return std::string(test.param.name); });
+std::vector<Case> golden_cases() {
+  std::vector<Case> cases;
+  for (const char* name : test::kGoldenModels) cases.push_back({name, name});
+  const std::vector<Case> others{{"lora_phi3", "phi3", "lora_phi3"},
+                                 {"lora_gpt2", "gpt2", "lora_gpt2"},
+                                 {"lora_gpt_neox", "gpt_neox_in_turn", "lora_gpt_neox"},
+                                 {"sharded_fp16", "sharded_fp16", "", std::nullopt, false},
+                                 {"sharded_bf16", "sharded_bf16", "", std::nullopt, false},
+                                 {"lora_all_linear", "grouped_tied", "lora_all_linear"},
+                                 {"lora_qv_rslora", "grouped_tied", "lora_qv_rslora"},
+                                 {"stored_double", "", "", std::nullopt, true, "nf4/double"},
+                                 {"stored_plain", "", "", std::nullopt, true, "nf4/plain"},
+                                 {"qlora_nf4", "grouped_tied", "lora_all_linear", false},
+                                 {"qlora_nf4_dq", "grouped_tied", "lora_all_linear", true}};
+  cases.insert(cases.end(), others.begin(), others.end());
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Golden, ::testing::ValuesIn(golden_cases()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// A matrix becomes what its transpose is when it is quantised and decoded.
+void decode_transpose(std::vector<float>& matrix, const std::vector<int64_t>& shape) {
+  const auto rows = static_cast<size_t>(shape[0]);
+  const auto columns = static_cast<size_t>(shape[1]);
+  std::vector<float> transpose(matrix.size());
+  for (size_t i = 0; i < matrix.size(); ++i)
+    transpose[i % columns * rows + i / columns] = matrix[i];
+  const int64_t elements = std::ssize(matrix);
+  std::vector<uint8_t> codes(static_cast<size_t>(formats::nf4_code_bytes(elements)));
+  std::vector<float> absmax(static_cast<size_t>(formats::nf4_blocks(elements)));
+  formats::quantize_nf4(base::DType::f32, transpose.data(), elements, codes.data(), absmax.data());
+  for (size_t i = 0; i < matrix.size(); ++i) {
+    const size_t at = i % columns * rows + i / columns;
+    const unsigned code = at % 2 == 0 ? codes[at / 2] >> 4U : codes[at / 2] & 15U;
+    matrix[i] = formats::kNf4Codes[code] * absmax[at / formats::kNf4BlockSize];
+  }
+}
+
+// The golden of a family whose linears lie (in, out), each linear as its transpose is decoded from
+// NF4.
+void write_decoded(const std::string& name, const std::filesystem::path& folder) {
+  const std::filesystem::path source = kGoldens + name + "/model";
+  const formats::SafetensorsFile file(source / "model.safetensors");
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(source / "config.json", folder / "config.json");
+  std::vector<formats::TensorSpec> specs;
+  for (const formats::TensorInfo& info : file.tensors())
+    specs.push_back({info.name, *info.dtype, info.shape});
+  formats::SafetensorsWriter writer(folder / "model.safetensors", specs);
+  for (const formats::TensorSpec& spec : specs) {
+    std::vector<float> values = golden_values<float>(file, spec.name);
+    if (spec.shape.size() == 2 && spec.name.find(".h.") != std::string::npos)
+      decode_transpose(values, spec.shape);
+    writer.write(spec.name, values.data(), spec.bytes());
+  }
+  writer.finish();
+}
+
+std::vector<float> logits_of(const formats::Recipe& recipe, const Ids& ids) {
+  generate::Inference inference(recipe, runtime::open_model(recipe),
+                                generate::score_shape(std::ssize(ids)));
+  std::vector<float> logits;
+  generate::log_probabilities(inference, ids, [&](std::span<const float> row) {
+    logits.insert(logits.end(), row.begin(), row.end());
+  });
+  return logits;
+}
+
+TEST(TransposedBaseInNf4, ComputesWithWhatItsTransposesDecodeTo) {
+  const TemporaryFolder folder;
+  write_decoded("gpt2", folder / "decoded");
+  const Ids ids = random_ids(21, 23, 5);
+  const std::vector<float> expected =
+      logits_of(recipe_of({"model=" + (folder / "decoded").string(), "threads=2"}), ids);
+  const std::vector<float> in_4_bits = logits_of(
+      golden_recipe("gpt2", {"threads=2", "load_in_4bit=true", "double_quant=false"}), ids);
+  EXPECT_LT(relative_error(in_4_bits, expected), 1e-5);
+  EXPECT_GT(relative_error(in_4_bits, logits_of(golden_recipe("gpt2", {"threads=2"}), ids)), 1e-2);
+}
 
 }  // namespace
 }  // namespace snug::testing

@@ -95,9 +95,10 @@ constexpr const char* kRecipe =
     "target_modules: [q_proj, v_proj]\nlearning_rate: 2.0e-3\nwarmup_ratio: 0.05\n"
     "max_grad_norm: 1.0\nrecompute: layer\npacking: true\nchat_template: plain\nseed: 42\n";
 constexpr const char* kCalibration =
-    "{\"format\": \"snug calibration 2\",\n\"machine\": {\"cpu\": \"a\", \"target\": \"cpu\", "
+    "{\"format\": \"snug calibration 4\",\n\"machine\": {\"cpu\": \"a\", \"target\": \"cpu\", "
     "\"libraries\": \"b\", \"date\": \"c\"},\n\"samples\": [\n{\"operation\": \"matmul n t f32 f32 "
-    "> f32\", \"shape\": [8,4,2], \"unit\": \"flops\", \"work\": 128, \"seconds\": 3e-07},\n"
+    "> f32\", \"shape\": [8,4,2], \"unit\": \"flops\", \"work\": 128, \"seconds\": 3e-07, "
+    "\"multiplies\": \"f32\"},\n"
     "{\"operation\": \"cast f32 > bf16\", \"shape\": [600], \"unit\": \"bytes\", \"work\": 600, "
     "\"seconds\": 1.25e-06}]}\n";
 constexpr const char* kTokens =

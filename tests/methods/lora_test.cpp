@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "methods/update.h"
+#include "models/families.h"
 #include "models/forward.h"
 #include "program/verify.h"
 
@@ -16,7 +17,7 @@ using program::Program;
 using program::Role;
 
 Program forward() {
-  return models::forward(*models::preset("smollm2-135m"),
+  return models::forward(models::stack_of(*models::preset("smollm2-135m")),
                          {.program = program::ProgramName::evaluate,
                           .compute = program::DType::f32,
                           .tokens = 16,
@@ -44,6 +45,26 @@ TEST(Lora, AdaptsEveryLinearOfEveryLayer) {
   EXPECT_EQ(count_role(adapted, Role::adapter), 30 * 7 * 2);
   EXPECT_EQ(count_kind(adapted, Kind::dropout), 30 * 7);
   EXPECT_EQ(lora_modules(forward(), {"q_proj", "v_proj"}).size(), 60U);
+}
+
+TEST(Lora, AnExpressionSelectsWholeNames) {
+  const std::vector<std::string> even =
+      lora_modules(forward(), {R"(model\.layers\.\d*[02468]\..*\.(q|v)_proj)"});
+  EXPECT_EQ(even.size(), 30U);
+  EXPECT_EQ(even.front(), "model.layers.0.self_attn.q_proj");
+  EXPECT_EQ(lora_modules(forward(), {"k_proj", R"(.*\.29\..*down_proj)"}).size(), 31U);
+  const auto error_of = [](const char* target) {
+    try {
+      lora_modules(forward(), {target});
+    } catch (const base::UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(error_of("(q|v)_proj").find("matches whole names, such as model.layers.0."),
+            std::string::npos);
+  EXPECT_NE(error_of("*_proj").find("target_modules: the regular expression '*_proj' is not valid"),
+            std::string::npos);
 }
 
 TEST(Lora, ScalesAsPeft) {

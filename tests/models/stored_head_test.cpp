@@ -13,6 +13,9 @@
 namespace snug::models {
 namespace {
 
+constexpr const char* kEmbeddingWeight = "model.embed_tokens.weight";
+constexpr const char* kHeadWeight = "lm_head.weight";
+
 constexpr int64_t kRows = 40'000;  // more than one piece is read
 constexpr int64_t kColumns = 32;
 

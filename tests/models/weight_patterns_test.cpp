@@ -78,7 +78,7 @@ TEST(WeightPatterns, OfTiedEmbeddingsEitherNameIsTheTensor) {
 
 TEST(WeightPatterns, AModuleHasItsBiases) {
   ModelConfig config = twelve_layers();
-  config.qkv_bias = true;
+  config.model_type = "qwen2";
   EXPECT_EQ(count(config, "layers.0.self_attn.q_proj"), 2U);
   EXPECT_EQ(count(config, "layers.0.self_attn.q_proj.bias"), 1U);
   EXPECT_EQ(count(config, "bias"), 3 * 12U);
@@ -86,7 +86,7 @@ TEST(WeightPatterns, AModuleHasItsBiases) {
 
 TEST(WeightPatterns, ProjectionsInOneTensorHaveItsName) {
   ModelConfig config = twelve_layers();
-  config.fused_projections = true;
+  config.model_type = "phi3";
   EXPECT_EQ(count(config, "qkv_proj"), 12U);
   EXPECT_EQ(count(config, "q_proj"), 0U);
   const std::string advice = known_names(config, "q_proj");
@@ -98,7 +98,7 @@ TEST(WeightPatterns, ProjectionsInOneTensorHaveItsName) {
 
 TEST(WeightPatterns, WhatIsNotThereIsToldTheNearestName) {
   ModelConfig config = twelve_layers();
-  config.qkv_bias = true;
+  config.model_type = "qwen2";
   EXPECT_EQ(known_names(config, "self_atn"),
             "did you mean \"self_attn\"? the model has model.embed_tokens, model.norm, lm_head, "
             "model.layers.0 to model.layers.11, and in each layer input_layernorm, "

@@ -4,14 +4,15 @@
 
 #include "base/random.h"
 #include "passes/layout.h"
+#include "passes/layout_sizes.h"
 #include "passes/place.h"
 #include "text_in_text_out.h"
 
 namespace snug::passes {
 namespace {
 
-std::vector<Block> random_blocks(uint32_t seed, size_t count) {
-  std::vector<Block> blocks;
+std::vector<LiveRange> random_blocks(uint32_t seed, size_t count) {
+  std::vector<LiveRange> blocks;
   for (uint32_t i = 0; i < count; ++i) {
     const auto bits = base::philox({i, seed, 0, 0}, {1, 2});
     const auto first = static_cast<int32_t>(bits[0] % 200);
@@ -37,9 +38,33 @@ TEST(Place, BlocksThatMeetInTimeAreApart) {
 }
 
 TEST(Place, AStackReachesTheBound) {
-  std::vector<Block> blocks;
+  std::vector<LiveRange> blocks;
   for (int32_t i = 0; i < 50; ++i) blocks.push_back({64 * (1 + i % 7), i, 100 - i});
   EXPECT_EQ(place(blocks).bytes, peak_live_bytes(blocks));
+}
+
+TEST(Layout, SizesAreThoseOfTheLayoutWithoutOffsets) {
+  const std::vector<program::Program> programs{parse(R"(program p
+tensor x (8, 4) bf16 batch step
+tensor w (4, 4) bf16 weight run
+a (8, 4) bf16 = matmul(x, w)
+b (8, 4) bf16 = add(a, x)
+c (8, 4) bf16 = add(b, b)
+)"),
+                                               parse(R"(program q
+tensor w (4, 4) bf16 weight run
+d (4, 4) bf16 = add(w, w)
+)")};
+  const Layout whole = layout(programs, 64);
+  const Layout sizes = layout_sizes(programs, 64);
+  EXPECT_TRUE(sizes.offsets.empty());
+  for (size_t i = 0; i < whole.spaces.size(); ++i) {
+    EXPECT_EQ(sizes.spaces[i].run_bytes, whole.spaces[i].run_bytes);
+    EXPECT_EQ(sizes.spaces[i].step_bytes, whole.spaces[i].step_bytes);
+    EXPECT_EQ(sizes.spaces[i].live_bytes, whole.spaces[i].live_bytes);
+    EXPECT_EQ(sizes.spaces[i].arena_bytes, whole.spaces[i].lower_bound_bytes());
+  }
+  EXPECT_EQ(sizes.spaces[0].arena_bytes, 64 + 64 + 128);
 }
 
 TEST(Layout, WhatIsJoinedLivesAsLongAsTheFirstAndTheLastOfIt) {

@@ -57,6 +57,28 @@ TEST(Quantize, StoresScalesInEightBitsWhenNested) {
       << text;
 }
 
+// A weight (in, out), which bitsandbytes stores as its transpose.
+TEST(Quantize, StoresTheTransposeOfAWeightThatIsReadPlain) {
+  const Program result = quantize(parse(R"(program micro
+tensor x (8, 128) bf16 activation step
+tensor d.y (8, 4) bf16 activation step
+tensor w (128, 4) bf16 weight run layer 0
+y (8, 4) bf16 = matmul(x, w) layer 0
+d.x (8, 128) bf16 = matmul(d.y, w) {transpose_b} backward layer 0
+)"),
+                                  {.nested = false, .kept = {}});
+  EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+  const std::string text = print(result);
+  EXPECT_NE(text.find("y (8, 4) bf16 = matmul_nf4(x=x, codes=w, absmax=w.absmax)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("w.values.1 (4, 128) bf16 = dequantize_nf4(codes=w, absmax=w.absmax)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("d.x (8, 128) bf16 = matmul(a=d.y, b=w.values.1)"), std::string::npos)
+      << text;
+}
+
 TEST(Quantize, LeavesKeptWeightsAlone) {
   EXPECT_EQ(quantize(parse(kLinear), {.nested = true, .kept = {"w"}}), parse(kLinear));
 }

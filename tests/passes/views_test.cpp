@@ -133,7 +133,7 @@ tensor table (8, 4) f32 batch step
 tensor q (8, 4) f32 view of turned at 0 strides (12, 1)
 tensor v (8, 4) f32 view of turned at 8 strides (12, 1)
 qkv (8, 12) f32 = matmul(x, w) {transpose_b}
-turned (8, 12) f32 = rope(qkv, table) {head_dim 4, turned_heads 2}
+turned (8, 12) f32 = rope(qkv, table) {head_dim 4, rotated_heads 2}
 sum (8, 4) f32 = add(q, v)
 )"));
   EXPECT_EQ(program::verify(result), std::vector<std::string>{});

@@ -50,9 +50,9 @@ Cost cost_of(Words words) {
   return cost;
 }
 
-const Words kOffloaded{"model=llama-3.1-8b",     "method=full",
-                       "max_length=8192",        "offload_params=true",
-                       "offload_optimizer=auto", "max_segments=1"};
+const Words kOffloaded{
+    "model=llama-3.1-8b",     "method=full",    "max_length=8192", "offload_params=true",
+    "offload_optimizer=auto", "max_segments=1", "recompute=none"};
 
 Words with(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -74,6 +74,30 @@ TEST(AdviceCost, IsThatOfAFewPlansWhereTheJobIsNot) {
   const Cost cost = cost_of({"model=llama-3.1-70b", "method=lora", "max_length=4096"});
   ASSERT_FALSE(cost.verdict.fits);
   EXPECT_LT(cost.advice, 8) << cost.verdict.message;
+}
+
+// In plans of the job that computes nothing again.
+double cost_of_choice(const Words& words) {
+  CountingCard card(*find_hardware("h100"), formats::load_recipe("", words).device_memory);
+  const auto cost_with = [&](const Words& more) {
+    const formats::Recipe recipe = formats::load_recipe("", with(words, more));
+    const models::ModelSource model = models::find_model(recipe.model);
+    card.take_decided();
+    assemble_training({recipe, model, card});
+    return static_cast<double>(card.take_decided());
+  };
+  return cost_with({}) / cost_with({"recompute=none"});
+}
+
+TEST(ChoiceCost, IsOnePlanWhereEverythingHasRoom) {
+  EXPECT_LT(cost_of_choice({"model=llama-3.1-8b", "method=lora", "max_length=2048"}), 1.1);
+}
+
+TEST(ChoiceCost, IsThatOfAFewPlansWhereItDoesNot) {
+  EXPECT_LT(cost_of_choice(
+                {"model=llama-3.1-8b", "method=lora", "max_length=8192", "device_memory=40GiB"}),
+            10);
+  EXPECT_LT(cost_of_choice({"model=llama-3.1-70b", "method=qlora", "max_length=8192"}), 8);
 }
 
 }  // namespace

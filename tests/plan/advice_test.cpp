@@ -77,6 +77,9 @@ TEST(Advice, TakesBackWhatTheRecipeSaysAgainstIt) {
   Words words{"model=llama-3.1-8b", "load_in_4bit=false", "method=lora", "max_length=4096",
               "max_segments=1"};
   // The same numbers come first, where the host has room for the weights.
+  EXPECT_EQ(judged(words, small).verdict.change, "activation_offloading=true offload_params=true");
+  expect_change_fits(words, small);
+  words.push_back("recompute=none");
   EXPECT_EQ(judged(words, small).verdict.change,
             "recompute=layer activation_offloading=true offload_params=true");
   expect_change_fits(words, small);
@@ -89,7 +92,8 @@ TEST(Advice, TakesBackWhatTheRecipeSaysAgainstIt) {
 // Full fine-tuning of a model of which not even the weights have room.
 TEST(Advice, StreamsWhatTheCardDoesNotHold) {
   const PlannedCard card(*find_hardware("rtx-4090"), 0);
-  const Words words{"model=llama-3.1-8b", "method=full", "max_length=4096", "host_memory=160GiB"};
+  const Words words{"model=llama-3.1-8b", "method=full", "max_length=4096", "recompute=none",
+                    "host_memory=160GiB"};
   EXPECT_EQ(judged(words, card).verdict.change,
             "recompute=layer activation_offloading=true offload_params=true "
             "offload_optimizer=auto");

@@ -62,6 +62,7 @@ TEST_F(CalibrationFile, ReadsWhatItWrote) {
     EXPECT_EQ(read.samples[i].unit, written.samples[i].unit);
     EXPECT_EQ(read.samples[i].work, written.samples[i].work);
     EXPECT_EQ(read.samples[i].seconds, written.samples[i].seconds);
+    EXPECT_EQ(read.samples[i].multiplies, written.samples[i].multiplies);
   }
 }
 
@@ -104,6 +105,21 @@ TEST_F(CalibrationFile, DamagedQuickOneIsAsGoodAsNone) {
   EXPECT_THROW(find_calibration(recipe_, target_), base::UserError);
 }
 
+// Others ran meanwhile: it would be wrong on every later day.
+TEST_F(CalibrationFile, QuickOneOfABusyMachineIsAsGoodAsNone) {
+  Calibration calibration = measured();
+  calibration.quick = true;
+  const fs::path path = quick_calibration_path(calibration.machine);
+  write(path, calibration);
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::calibrated_quickly);
+  EXPECT_FALSE(remove_if_busy(path));
+  calibration.busy = true;
+  write(path, calibration);
+  EXPECT_EQ(rates_for(recipe_, target_).basis(), Basis::assumed);
+  EXPECT_TRUE(remove_if_busy(path));
+  EXPECT_FALSE(fs::exists(path));
+}
+
 TEST_F(CalibrationFile, NamedFileIsUsedWhateverItsMachine) {
   Calibration calibration = measured();
   calibration.machine.processor = "another";
@@ -127,12 +143,15 @@ TEST_F(CalibrationFile, RefusesWhatIsNoCalibration) {
   };
   EXPECT_NE(error_of(path, "{}").find("format"), std::string::npos);
   EXPECT_NE(error_of(path, good.substr(0, good.size() / 2)).find("bad.json"), std::string::npos);
-  EXPECT_NE(error_of(path, replaced("snug calibration 2", "snug calibration 9")).find("calibrate"),
+  EXPECT_NE(error_of(path, replaced("snug calibration 4", "snug calibration 9")).find("calibrate"),
             std::string::npos);
   EXPECT_NE(error_of(path, replaced("[600.0]", "[-600.0]")).find("shape"), std::string::npos);
   EXPECT_NE(error_of(path, replaced("[600.0]", "[]")).find("shape"), std::string::npos);
   EXPECT_NE(error_of(path, replaced("\"bytes\"", "\"pounds\"")).find("unit"), std::string::npos);
   EXPECT_NE(error_of(path, replaced("1.25e-06", "0")).find("seconds"), std::string::npos);
+  EXPECT_NE(error_of(path, replaced("\"multiplies\":\"f32\"", "\"multiplies\":\"i32\""))
+                .find("multiplies"),
+            std::string::npos);
   EXPECT_NE(error_of(path, replaced("matmul n t f32 f32 > f32", "cast f32 > bf16")).find("sizes"),
             std::string::npos);
 }

@@ -68,6 +68,34 @@ TEST(ChooseStreaming, HidesUpdatesThatFollowTheirGradients) {
   EXPECT_LT(clipped.device.report.peak_bytes, int64_t{4} << 30);
 }
 
+// Updates on the host are faster, and take more of it.
+TEST(ChooseStreaming, UpdatesWhereTheHostsMemoryIsEnough) {
+  const PlannedCard card(*find_hardware("rtx-4090"), 0);
+  const Words job{"model=llama-3.1-8b", "method=full",     "max_length=2048",
+                  "recompute=layer",    "max_grad_norm=0", "offload_params=true"};
+  // What the process holds next to the arenas, as `snug plan` measures it.
+  const auto measure = [](const Job&) { return ProcessBytes{.outside_bytes = 30 << 20}; };
+  const auto planned_in = [&](const char* host_memory, const char* updates) {
+    const formats::Recipe recipe =
+        formats::load_recipe("", with(job, {std::string("host_memory=") + host_memory,
+                                            std::string("offload_optimizer=") + updates}));
+    const models::ModelSource model = models::find_model(recipe.model);
+    const PlannedTraining plan = assemble_training({recipe, model, card}, measure);
+    return std::pair(plan.document.offload_optimizer, plan.verdict());
+  };
+  EXPECT_EQ(planned_in("200GiB", "auto").first, "host");
+  EXPECT_FALSE(planned_in("107GiB", "host").second.fits);
+  const auto [chosen, verdict] = planned_in("107GiB", "auto");
+  EXPECT_EQ(chosen, "stream");
+  EXPECT_TRUE(verdict.fits) << verdict.message;
+  // What lies outside the arenas counts: without it this would be enough.
+  const auto [too_small, refusal] = planned_in("105GiB", "auto");
+  EXPECT_FALSE(refusal.fits) << too_small;
+  // A refusal proposes it too, with all that it offloads.
+  EXPECT_EQ(planned_in("107GiB", "none").second.change,
+            "activation_offloading=true offload_optimizer=auto");
+}
+
 // Small tensors are updated on the device, next to those that the host updates.
 TEST(ChooseStreaming, EveryFormIsAProgramThatHolds) {
   const PlannedCard card(*find_hardware("rtx-4090"), 0);

@@ -1,7 +1,10 @@
 // What a token takes on a card that is not here: how many launches a layer is, and which operations
 // share one.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,11 +25,12 @@ using backends::cuda::PlannedCard;
 
 constexpr int64_t kCapacity = 1024;
 
+// `layers` 0: those of the model.
 Job decoding_job(const char* model, int64_t sequences,
-                 std::optional<passes::QuantizeOptions> quantization = {}) {
+                 std::optional<passes::QuantizeOptions> quantization = {}, int64_t layers = 2) {
   InferenceSpec spec;
   spec.model = models::preset(model).value();
-  spec.model.num_layers = 2;
+  if (layers > 0) spec.model.num_layers = layers;
   spec.sequences = sequences;
   spec.capacity = kCapacity;
   spec.prefill_tokens = 64;
@@ -98,6 +102,25 @@ TEST(DecodingLaunches, BytesAreTheWeights) {
   const TokenWork work = work_of(decoding_job("llama-3.1-8b", 1));
   EXPECT_GE(work.bytes, 2 * layer + head);
   EXPECT_LE(work.bytes, 1.02 * (2 * layer + head));
+}
+
+// The table of docs/cuda.md.
+TEST(DecodingLaunches, ThePageHasThem) {
+  std::string table =
+      "| model | weights | launches of a layer | launches of a token | GB of a token |\n"
+      "| --- | --- | --- | --- | --- |\n";
+  for (const char* model : {"llama-3.1-8b", "qwen2.5-7b", "phi-3-mini-128k"})
+    for (const bool quantized : {false, true}) {
+      std::optional<passes::QuantizeOptions> quantization;
+      if (quantized) quantization = passes::QuantizeOptions{.nested = true, .kept = {}};
+      const TokenWork work = work_of(decoding_job(model, 1, quantization, 0));
+      table += fmt::format("| {} | {} | {:.0f} | {:.0f} | {:.2f} |\n", model,
+                           quantized ? "NF4, nested" : "bf16", work.layer_launches, work.launches,
+                           work.bytes * 1e-9);
+    }
+  std::ifstream file(SNUG_SOURCE_DIR "/docs/cuda.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(page.find(table), std::string::npos) << "docs/cuda.md has no\n" << table;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // plan.json and measured.json: the keys that others read, and the tables for people.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/planned_card.h"
 #include "formats/recipe.h"
 #include "null_target.h"
 #include "plan/assembly.h"
@@ -75,7 +77,9 @@ TEST(Document, HasTheKeysThatAreRead) {
   EXPECT_EQ(json["model"], "smollm2-135m");
   EXPECT_EQ(json["method"], "lora");
   EXPECT_EQ(json["compute_dtype"], "bf16");
-  EXPECT_EQ(json["recompute"], "none");
+  EXPECT_EQ(json["recompute"], "auto");
+  EXPECT_EQ(json["recompute_layers"].dump(), R"([{"layers":30,"mode":"keep_all"}])");
+  EXPECT_EQ(json["recompute_nothing_bytes"], json["device"]["peak_bytes"]);
   EXPECT_EQ(json["host"]["capacity_bytes"], int64_t{1} << 30);
   EXPECT_EQ(json["device"]["capacity_bytes"], int64_t{80} << 30);
   EXPECT_EQ(json["parameters"]["total"],
@@ -88,6 +92,26 @@ TEST(Document, RolesAddUpToTheLowerBoundOrLess) {
   for (const auto& [role, bytes] : document.device.report.by_role) sum += bytes;
   EXPECT_LE(sum, document.device.report.lower_bound_bytes);
   EXPECT_GT(sum, document.device.report.lower_bound_bytes * 99 / 100);
+}
+
+TEST(Document, SummarySaysWhatIsComputedAgainAndWhy) {
+  PlanDocument document = document_of(kWords);
+  EXPECT_NE(summary(document).find("recompute    keep_all in 30 layers: there is room for "
+                                   "everything that the backward pass reads"),
+            std::string::npos)
+      << summary(document);
+  document.recompute_layers = {{"layer", 10}, {"none", 20}};
+  document.recompute_nothing_bytes = int64_t{100} << 30;
+  EXPECT_NE(summary(document).find("recompute    layer in 10 layers, then none in 20 layers: the "
+                                   "fastest that fits; to compute nothing again takes 100.00 GiB"),
+            std::string::npos)
+      << summary(document);
+  document.fits = false;
+  EXPECT_NE(summary(document).find(": what takes the least; to compute"), std::string::npos);
+  // Nothing was chosen where the recipe says it.
+  auto words = kWords;
+  words.emplace_back("recompute=layer");
+  EXPECT_EQ(summary(document_of(words)).find("recompute    "), std::string::npos);
 }
 
 TEST(Document, SummaryShowsWhatMatters) {
@@ -121,6 +145,68 @@ TEST(Document, ReadingDataCountsWhereItIsMore) {
   document.reading_bytes = job + 1;
   EXPECT_EQ(document.resident_bytes(), job + 1);
   EXPECT_EQ(nlohmann::json::parse(to_json(document))["reading"]["peak_bytes"], job + 1);
+}
+
+// In each space the most of all phases is the arena.
+void expect_phases(const PlannedTraining& planned, int64_t alignment) {
+  const MemoryReport memory = read_memory(planned.job);
+  for (size_t s = 0; s < memory.spaces.size(); ++s) {
+    int64_t most = 0;
+    for (const PhaseReport& report : memory.phases) most = std::max(most, report.bytes[s]);
+    EXPECT_LE(most, memory.spaces[s].peak_bytes) << "space " << s;
+    EXPECT_GE(most + alignment, memory.spaces[s].peak_bytes) << "space " << s;
+  }
+  const PlanDocument& document = planned.document;
+  for (const PlanDocument::PhaseFigures& figures : document.phases) {
+    EXPECT_GT(figures.arena_bytes, 0) << base::word_of(figures.phase);
+    EXPECT_LE(figures.arena_bytes, document.arena_bytes_on_host());
+  }
+}
+
+int64_t bytes_of(const PlanDocument& document, Phase phase) {
+  const auto found = std::ranges::find(document.phases, phase, &PlanDocument::PhaseFigures::phase);
+  return found == document.phases.end() ? -1 : document.phase_bytes(*found);
+}
+
+TEST(Document, RanksHaveTheirPhases) {
+  std::vector<std::string> words = kWords;
+  for (const char* word : {"devices=4", "strategy=full_shard", "eval_data=some.jsonl"})
+    words.emplace_back(word);
+  const NullTarget target(int64_t{80} << 30);
+  const formats::Recipe recipe = formats::load_recipe("", words);
+  const models::ModelSource model = models::find_model(recipe.model);
+  const PlannedTraining planned = assemble_training({recipe, model, target});
+  expect_phases(planned, target.alignment_bytes());
+  PlanDocument document = planned.document;
+  document.outside_bytes = 50 << 20;
+  document.reading_bytes = 70 << 20;
+  ASSERT_EQ(document.phases.size(), 4U);
+  EXPECT_GT(bytes_of(document, Phase::training), bytes_of(document, Phase::evaluating));
+  const auto json = nlohmann::json::parse(to_json(document));
+  for (const char* phase : {"reading", "loading", "training", "evaluating", "saving"}) {
+    const auto of_rank = json["resident"]["phases"][phase].get<int64_t>();
+    EXPECT_GT(of_rank, 50 << 20) << phase;
+    EXPECT_EQ(json["ranks"]["node"]["phases"][phase].get<int64_t>(), 4 * of_rank) << phase;
+    EXPECT_NE(
+        summary(document).find(fmt::format("\n    {:<12} {:>12} {:>12}\n", phase,
+                                           readable_bytes(of_rank), readable_bytes(4 * of_rank))),
+        std::string::npos)
+        << phase << " is not in\n"
+        << summary(document);
+  }
+  words.pop_back();
+  EXPECT_EQ(bytes_of(document_of(words), Phase::evaluating), -1) << "there is no such program";
+}
+
+// Next to a card the host holds what passes through it: while it loads, more than while it trains.
+TEST(Document, PhasesNextToACardAreOfTheHost) {
+  const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("rtx-4090"), 0);
+  const formats::Recipe recipe = formats::load_recipe("", kWords);
+  const models::ModelSource model = models::find_model(recipe.model);
+  const PlannedTraining planned = assemble_training({recipe, model, card});
+  expect_phases(planned, card.alignment_bytes());
+  const PlanDocument& document = planned.document;
+  EXPECT_GT(bytes_of(document, Phase::loading), bytes_of(document, Phase::training));
 }
 
 TEST(Document, ComparisonPutsMeasuredBesidePlanned) {

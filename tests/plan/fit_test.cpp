@@ -44,7 +44,8 @@ struct Case {
 
 const std::vector<Case> kCases{
     {"full",
-     "model: smollm2-135m\nmethod: full\nmax_length: 2048\nper_device_train_batch_size: 6\n"},
+     "model: smollm2-135m\nmethod: full\nmax_length: 2048\nper_device_train_batch_size: 6\n"
+     "recompute: none\n"},
     {"lora",
      "model: llama-3.2-1b\nmethod: lora\nmax_length: 4096\nmicro_batch_size: 4\n"
      "gradient_checkpointing: false\n"},
@@ -110,6 +111,34 @@ TEST(Fit, TheArenaFitsExactlyAndNotOneByteLess) {
           << verdict.message;
       EXPECT_LE(device_bytes(fit_case.yaml, verdict.change, *cpu), bytes - 1);
     }
+  }
+}
+
+// What layers compute again is chosen before anything is advised, and is no advice then.
+TEST(Fit, AdviceBeginsWhereTheChoiceOfModesEnds) {
+  const std::string yaml =
+      "model: smollm2-135m\nmax_length: 2048\nper_device_train_batch_size: 6\n";
+  const NullTarget roomy;
+  const auto bytes_with = [&](const char* mode) {
+    return device_bytes(yaml, fmt::format("recompute={}", mode), roomy);
+  };
+  const auto plan_within = [&](int64_t bytes, const std::string& words) {
+    return planned(yaml, fmt::format("device_memory={} {}", bytes, words), NullTarget(bytes));
+  };
+  const int64_t least = bytes_with("layer");
+  for (const int64_t bytes : {bytes_with("keep_all"), bytes_with("none"), least + 1, least}) {
+    const PlanDocument document = plan_within(bytes, "").document;
+    EXPECT_LE(document.device.report.peak_bytes, bytes);
+    EXPECT_FALSE(document.recompute_layers.empty());
+  }
+  for (const int64_t bytes : {least - 1, least / 2}) {
+    const Planned plan = plan_within(bytes, "");
+    const NullTarget target(bytes);
+    const Verdict verdict = judge_fit(plan.recipe, plan.model, plan.document, target);
+    EXPECT_FALSE(verdict.fits);
+    ASSERT_NE(verdict.change, "");
+    EXPECT_EQ(verdict.change.find("recompute"), std::string::npos) << verdict.change;
+    EXPECT_LE(plan_within(bytes, verdict.change).document.device.report.peak_bytes, bytes);
   }
 }
 

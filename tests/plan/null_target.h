@@ -25,7 +25,7 @@ class NullTarget : public program::Target {
   program::Workspace workspace(const program::OperationView& view) const override {
     if (view.operation.kind() != program::Kind::linear_cross_entropy_train) return {};
     const program::Shape& weight = view[program::LinearCrossEntropyTrain::kWeight].shape;
-    return {.bytes = kChunkRows * weight[0] * 2, .exact = false};
+    return {.bytes = kChunkRows * weight[0] * 2, .basis = program::WorkspaceBasis::bound};
   }
   program::Attributes decide(const program::OperationView& view) const override {
     program::Attributes decided = view.operation.attributes;

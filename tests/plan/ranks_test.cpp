@@ -47,25 +47,25 @@ ShardingOptions options_of(const Strategy& strategy, int32_t shards, int32_t rep
 
 struct Method {
   const char* name;
-  MethodKind kind;
+  bool adapted;
   bool quantised;
   formats::Optimizer optimizer;
   bool in_backward;
 };
 
 const std::vector<Method> kMethods{
-    {"full", MethodKind::full, false, formats::Optimizer::adamw, false},
-    {"full in backward", MethodKind::full, false, formats::Optimizer::adamw, true},
-    {"full 8 bit", MethodKind::full, false, formats::Optimizer::adamw_8bit, false},
-    {"full bf16", MethodKind::full, false, formats::Optimizer::adamw_bf16, false},
-    {"lora", MethodKind::lora, false, formats::Optimizer::adamw, false},
-    {"qlora", MethodKind::lora, true, formats::Optimizer::adamw, false}};
+    {"full", false, false, formats::Optimizer::adamw, false},
+    {"full in backward", false, false, formats::Optimizer::adamw, true},
+    {"full 8 bit", false, false, formats::Optimizer::adamw_8bit, false},
+    {"full bf16", false, false, formats::Optimizer::adamw_bf16, false},
+    {"lora", true, false, formats::Optimizer::adamw, false},
+    {"qlora", true, true, formats::Optimizer::adamw, false}};
 
 TrainingSpec small_spec(const Method& method) {
   TrainingSpec spec;
   spec.model = models::find_model("smollm2-135m").config;
   spec.model.num_layers = 3;
-  spec.method = method.kind;
+  spec.adapted = method.adapted;
   if (method.quantised) spec.quantization = passes::QuantizeOptions{.nested = true, .kept = {}};
   spec.lora.row_tokens = 32;
   spec.update.optimizer = method.optimizer;

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "formats/choices.h"
 #include "models/weights.h"
 #include "null_target.h"
 #include "plan/clock.h"
@@ -40,28 +41,28 @@ struct Case {
   TrainingSpec spec;
 };
 
-TrainingSpec spec_of(MethodKind method) {
+TrainingSpec spec_of(formats::Method method) {
   TrainingSpec spec;
   spec.model = *models::preset("smollm2-135m");
   spec.model.num_layers = 2;
-  spec.method = method;
+  spec.adapted = method != formats::Method::full;
   spec.row_tokens = 64;
   return spec;
 }
 
 std::vector<Case> cases() {
-  std::vector<Case> cases{{"full", spec_of(MethodKind::full)},
-                          {"full without masters", spec_of(MethodKind::full)},
-                          {"moments of 8 bits", spec_of(MethodKind::full)},
-                          {"lora", spec_of(MethodKind::lora)},
-                          {"an adapter that is there", spec_of(MethodKind::lora)},
-                          {"qlora", spec_of(MethodKind::lora)},
-                          {"qlora, nested", spec_of(MethodKind::lora)},
-                          {"a folder in 4 bits", spec_of(MethodKind::lora)},
-                          {"random weights", spec_of(MethodKind::full)},
-                          {"random weights in 4 bits", spec_of(MethodKind::lora)},
-                          {"half frozen", spec_of(MethodKind::full)},
-                          {"half frozen without masters", spec_of(MethodKind::full)}};
+  std::vector<Case> cases{{"full", spec_of(formats::Method::full)},
+                          {"full without masters", spec_of(formats::Method::full)},
+                          {"moments of 8 bits", spec_of(formats::Method::full)},
+                          {"lora", spec_of(formats::Method::lora)},
+                          {"an adapter that is there", spec_of(formats::Method::lora)},
+                          {"qlora", spec_of(formats::Method::lora)},
+                          {"qlora, nested", spec_of(formats::Method::lora)},
+                          {"a folder in 4 bits", spec_of(formats::Method::lora)},
+                          {"random weights", spec_of(formats::Method::full)},
+                          {"random weights in 4 bits", spec_of(formats::Method::lora)},
+                          {"half frozen", spec_of(formats::Method::full)},
+                          {"half frozen without masters", spec_of(formats::Method::full)}};
   cases[1].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[1].spec.update.gradient = program::DType::bf16;
   cases[2].spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
@@ -113,8 +114,7 @@ TEST(StoragePrograms, AreRightWhateverTheTarget) {
         EXPECT_TRUE(is_by_runtime(*job.find(name)));
         EXPECT_EQ(program::verify(*job.find(name)), std::vector<std::string>{});
       }
-      EXPECT_EQ(job.find(ProgramName::load_adapter) != nullptr,
-                each.spec.method == MethodKind::lora);
+      EXPECT_EQ(job.find(ProgramName::load_adapter) != nullptr, each.spec.adapted);
     }
 }
 
@@ -146,7 +146,7 @@ TEST(StoragePrograms, ACheckpointHoldsWhatARunGoesOnFrom) {
       EXPECT_TRUE(saved.contains(name) && restored.contains(name)) << name;
     for (const Tensor& trainable : job.trainables) EXPECT_EQ(restored[trainable.name], 1);
     for (const std::string& name : names_of(job, {Role::weight})) {
-      if (each.spec.method == MethodKind::lora) break;
+      if (each.spec.adapted) break;
       EXPECT_TRUE(saved.contains(name) && restored[name] == 1) << name;
     }
     const Program& restore = *job.find(ProgramName::restore);
@@ -178,7 +178,7 @@ TEST(StoragePrograms, StagingIsThereForWhatUsesIt) {
 
 TEST(StoragePrograms, TheClockPricesTheFilesBytes) {
   const Rates rates = Rates::assumed(1);
-  TrainingSpec spec = spec_of(MethodKind::full);
+  TrainingSpec spec = spec_of(formats::Method::full);
   const auto weights = static_cast<double>(models::parameter_count(spec.model));
   const Job job = plan_training(spec, Target(false));
   // In 16 bits, as the preset's files are; the masters are wider.

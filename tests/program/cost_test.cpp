@@ -27,7 +27,7 @@ TEST(Cost, Matmul) {
       "tensor dy (100, 70) bf16\ntensor x (100, 30) bf16\ntensor dw (70, 30) f32\n"
       "matmul(dy, x) updates (dw) {transpose_a, accumulate}");
   EXPECT_EQ(update.flops, 2.0 * 100 * 70 * 30);
-  EXPECT_EQ(update.bytes, 2.0 * (100 * 70 + 100 * 30) + 4.0 * 70 * 30);
+  EXPECT_EQ(update.bytes, 2.0 * (100 * 70 + 100 * 30) + 2 * 4.0 * 70 * 30) << "read and written";
 }
 
 // As two products: the low one writes c and the other reads it, which nothing hides.
@@ -65,6 +65,17 @@ TEST(Cost, CountsEachTensorOnceAndNoWorkspace) {
   EXPECT_EQ(cost.bytes, 4.0 * (40 + 40));
 }
 
+// What is updated in place is read and written, on a device as on the host, and with other operands
+// that share its bytes too.
+TEST(Cost, CountsUpdatesAsReadAndWritten) {
+  const std::string tensors = "tensor x (10, 4) f32\ntensor y (10, 4) f32\n";
+  const Cost sum = cost_of(tensors + "accumulate(x) updates (y)");
+  EXPECT_EQ(sum.bytes, 4.0 * (40 + 2 * 40));
+  EXPECT_EQ(cost_of(tensors + "accumulate(x) updates (y) channel host").bytes, sum.bytes);
+  const Cost fresh = cost_of("tensor x (10, 4) f32\ny (10, 4) f32 = scale(x) {factor 2}");
+  EXPECT_EQ(fresh.bytes, 4.0 * (40 + 40));
+}
+
 TEST(Cost, EmbeddingTouchesRowsOfItsTokens) {
   const Cost forward = cost_of(
       "tensor table (1000, 8) bf16\ntensor ids (20) i32\n"
@@ -81,7 +92,7 @@ TEST(Cost, EmbeddingTouchesRowsOfItsTokens) {
   const Cost added = cost_of(
       "tensor dy (20, 8) bf16\ntensor ids (20) i32\ntensor dtable (1000, 8) f32\n"
       "embedding_grad(dy, ids) updates (dtable) {accumulate}");
-  EXPECT_EQ(added.bytes, 2.0 * 20 * 8 + 4.0 * 20 + 4.0 * 20 * 8);
+  EXPECT_EQ(added.bytes, 2.0 * 20 * 8 + 4.0 * 20 + 2 * 4.0 * 20 * 8) << "read and written";
 }
 
 std::string attention(const std::string& attributes) {
@@ -183,6 +194,20 @@ TEST(Cost, LinearCrossEntropyFollowsItsChunks) {
   EXPECT_EQ(all.bytes - chunks.bytes, 2.0 * 8 * 150 + 2.0 * 8 * 50) << "rows, and the weight again";
 }
 
+// The weight's gradient is the sum over chunks: all but the first read it and write it again.
+TEST(Cost, LinearCrossEntropyAddsUpItsWeightGradient) {
+  const std::string inputs =
+      "tensor h (300, 8) bf16\ntensor w (50, 8) bf16\ntensor t (300) i32\ntensor i (1) f32\n"
+      "l (300) f32, s (1) f32, d (300, 8) bf16";
+  const std::string chunks = "chunk_rows 128, algorithm chunks";
+  const Cost frozen =
+      cost_of(inputs + " = linear_cross_entropy_train(h, w, t, i) {" + chunks + "}");
+  const Cost trained =
+      cost_of(inputs + ", dw (50, 8) f32 = linear_cross_entropy_train(h, w, t, i) {" + chunks +
+              ", weight_gradient}");
+  EXPECT_EQ(trained.bytes - frozen.bytes, (1 + 2 * 2) * 4.0 * 50 * 8);
+}
+
 TEST(Cost, HalvedChunksFillThreeQuarters) {
   const auto sizes = [](int64_t rows) {
     return chunk_sizes(LossAlgorithm::halved_chunks, 512, 1000, rows);
@@ -210,7 +235,7 @@ TEST(Cost, ElementwiseMovesItsTensors) {
       "tensor w (10, 8) bf16\ntensor g (10, 8) f32\ntensor m (10, 8) f32\ntensor v (10, 8) f32\n"
       "tensor p (10, 8) f32\ntensor f (1) f32\ntensor r (1) f32\ntensor s (1) i32\n"
       "adamw(g, f, r, s) updates (w, m, v, p) {has_master}");
-  EXPECT_EQ(adam.bytes, 80.0 * (2 + 4 * 4) + 12);
+  EXPECT_EQ(adam.bytes, 80.0 * (4 + 2 * (2 + 3 * 4)) + 12) << "all but the gradient twice";
   const Cost write = cost_of(
       "tensor x (3, 8) bf16\ntensor s (3) i32\ntensor c (500, 8) bf16\n"
       "cache_write(x, s) updates (c)");

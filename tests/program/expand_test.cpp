@@ -63,6 +63,18 @@ TEST(Expand, TrainingFormAddsToAGradient) {
       << text;
 }
 
+TEST(Expand, ABiasIsAddedAndItsGradientIsTheSumOfRows) {
+  const std::string text =
+      expanded(std::string(kInputs) +
+               "tensor b (16) bf16 weight run\n"
+               "l (8) f32, s (1) f32, dh (8, 4) bf16, db (16) f32 gradient = "
+               "linear_cross_entropy_train(h, w, t, i, b) {bias, bias_gradient}\n");
+  for (const char* operation : {"l.product (8, 16) f32 logits = matmul(a=h, b=w) {transpose_b}\n"
+                                "l.logits (8, 16) f32 logits = add_bias(x=l.product, bias=b)\n",
+                                "db (16) f32 gradient = sum_rows(x=l.dlogits)\n"})
+    EXPECT_NE(text.find(operation), std::string::npos) << text;
+}
+
 TEST(Expand, FrozenWeightGetsNoGradient) {
   const std::string text =
       expanded(std::string(kInputs) +

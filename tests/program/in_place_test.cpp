@@ -22,6 +22,14 @@ TEST(InPlace, ListsEachKindsPairs) {
   EXPECT_EQ(pairs_of(Rope{}), (Pairs{{0, 0}}));
   EXPECT_EQ(pairs_of(SiluMul{}), (Pairs{{0, 0}, {0, 1}}));
   EXPECT_EQ(pairs_of(SiluMulGrad{}), (Pairs{{0, 1}, {1, 2}}));
+  EXPECT_EQ(pairs_of(GeluMul{}), (Pairs{{0, 0}, {0, 1}}));
+  EXPECT_EQ(pairs_of(GeluMulGrad{}), (Pairs{{0, 1}, {1, 2}}));
+  EXPECT_EQ(pairs_of(Scale{}), (Pairs{{0, 0}}));
+  EXPECT_EQ(pairs_of(Relu{}), (Pairs{{0, 0}}));
+  EXPECT_EQ(pairs_of(ReluGrad{}), (Pairs{{0, 0}, {0, 1}}));
+  EXPECT_EQ(pairs_of(Softcap{}), (Pairs{{0, 0}}));
+  EXPECT_EQ(pairs_of(LayerNorm{}), (Pairs{{0, 0}}));
+  EXPECT_EQ(pairs_of(LayerNormGrad{.addend = true}), (Pairs{{0, 3}}));
   EXPECT_EQ(pairs_of(Matmul{}), Pairs{});
   Matmul matmul;
   matmul.addend = true;

@@ -29,7 +29,7 @@ TinyOptions lora(const std::string& model = "") {
   TinyOptions options;
   options.adapter_seed = 1;
   if (!model.empty()) options.model = golden_config(model);
-  options.method = plan::MethodKind::lora;
+  options.method = formats::Method::lora;
   return options;
 }
 

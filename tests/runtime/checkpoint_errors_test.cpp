@@ -46,7 +46,7 @@ class CheckpointErrors : public ::testing::Test {
 };
 
 TEST_F(CheckpointErrors, TruncatedAndMissingFiles) {
-  const TinyOptions options = tiny(plan::MethodKind::lora);
+  const TinyOptions options = tiny(formats::Method::lora);
   const fs::path saved = save(options);
   const fs::path optimizer = saved / "optimizer.safetensors";
   fs::resize_file(optimizer, fs::file_size(optimizer) - 100);
@@ -59,7 +59,7 @@ TEST_F(CheckpointErrors, TruncatedAndMissingFiles) {
 }
 
 TEST_F(CheckpointErrors, AHeaderThatLies) {
-  const TinyOptions options = tiny(plan::MethodKind::lora);
+  const TinyOptions options = tiny(formats::Method::lora);
   const fs::path saved = save(options);
   std::string text = base::read_text_file(saved / "optimizer.safetensors");
   text[4] = '\x7f';
@@ -95,8 +95,8 @@ class FlippedBits : public CheckpointErrors {
 
 TEST_F(FlippedBits, AreFoundOrChangeNothing) {
   for (const TinyOptions& options :
-       {tiny(plan::MethodKind::lora), tiny(plan::MethodKind::full),
-        tiny(plan::MethodKind::full, DType::bf16, methods::OptimizerKind::adamw_8bit)}) {
+       {tiny(formats::Method::lora), tiny(formats::Method::full),
+        tiny(formats::Method::full, DType::bf16, methods::OptimizerKind::adamw_8bit)}) {
     const fs::path saved = save(options);
     folder_.write("checkpoint-1/notes.txt", "not of the checkpoint");
     TinyRun run(options);
@@ -122,10 +122,11 @@ TEST_F(FlippedBits, AreFoundOrChangeNothing) {
 
 // A file of the same bytes and form, of another save.
 TEST_F(CheckpointErrors, FilesOfTwoCheckpoints) {
-  const TinyOptions options = tiny(plan::MethodKind::full);
+  const TinyOptions options = tiny(formats::Method::full);
   const fs::path saved = save(options);
   TinyRun run(options);
   fill_state(run, 6);
+  fs::create_directory(folder_ / "other");
   const fs::path other =
       save_checkpoint(options_for(run, folder_ / "other"), state_at(1), run.executor());
   for (const char* name : {"model.safetensors", "optimizer.safetensors", "checksums.json"}) {
@@ -140,7 +141,7 @@ TEST_F(CheckpointErrors, FilesOfTwoCheckpoints) {
 }
 
 TEST_F(CheckpointErrors, MomentsThatAreNotFiniteAreNotSaved) {
-  const TinyOptions options = tiny(plan::MethodKind::lora);
+  const TinyOptions options = tiny(formats::Method::lora);
   TinyRun run(options);
   fill_state(run, 5);
   const std::string moment = program::second_moment_name(run.job().trainables.front().name);
@@ -152,25 +153,25 @@ TEST_F(CheckpointErrors, MomentsThatAreNotFiniteAreNotSaved) {
 }
 
 TEST_F(CheckpointErrors, AnotherMethod) {
-  const fs::path lora = save(tiny(plan::MethodKind::lora));
-  EXPECT_TRUE(contains(message(lora, tiny(plan::MethodKind::full)),
+  const fs::path lora = save(tiny(formats::Method::lora));
+  EXPECT_TRUE(contains(message(lora, tiny(formats::Method::full)),
                        "made with method=lora, and this job has method=full"));
-  const fs::path full = save(tiny(plan::MethodKind::full));
-  EXPECT_TRUE(contains(message(full, tiny(plan::MethodKind::lora)), "method=full"));
+  const fs::path full = save(tiny(formats::Method::full));
+  EXPECT_TRUE(contains(message(full, tiny(formats::Method::lora)), "method=full"));
 }
 
 TEST_F(CheckpointErrors, AnotherOptimizer) {
-  const TinyOptions with_master = tiny(plan::MethodKind::lora);
+  const TinyOptions with_master = tiny(formats::Method::lora);
   const TinyOptions without =
-      tiny(plan::MethodKind::lora, DType::bf16, methods::OptimizerKind::adamw_bf16);
+      tiny(formats::Method::lora, DType::bf16, methods::OptimizerKind::adamw_bf16);
   EXPECT_TRUE(contains(message(save(with_master), without), "optim"));
   EXPECT_TRUE(contains(message(save(without), with_master), "optim"));
 }
 
 TEST_F(CheckpointErrors, OtherModulesOrRank) {
-  TinyOptions few = tiny(plan::MethodKind::lora);
+  TinyOptions few = tiny(formats::Method::lora);
   few.target_modules = {"q_proj"};
-  const TinyOptions all = tiny(plan::MethodKind::lora);
+  const TinyOptions all = tiny(formats::Method::lora);
   EXPECT_TRUE(contains(message(save(few), all), "target_modules"));
   EXPECT_TRUE(contains(message(save(all), few), "target_modules"));
   TinyOptions wide = all;
@@ -179,7 +180,7 @@ TEST_F(CheckpointErrors, OtherModulesOrRank) {
 }
 
 TEST_F(CheckpointErrors, OtherFrozenModules) {
-  const TinyOptions all = tiny(plan::MethodKind::full);
+  const TinyOptions all = tiny(formats::Method::full);
   TinyOptions some = all;
   some.frozen = {"model.norm.weight"};
   const std::string surplus = message(save(all), some);
@@ -193,7 +194,7 @@ TEST_F(CheckpointErrors, OtherFrozenModules) {
 
 TEST_F(CheckpointErrors, OfAnotherTrainer) {
   folder_.write("checkpoint-9/trainer_state.json", R"({"global_step": 9, "epoch": 1.0})");
-  EXPECT_TRUE(contains(message(folder_ / "checkpoint-9", tiny(plan::MethodKind::lora)),
+  EXPECT_TRUE(contains(message(folder_ / "checkpoint-9", tiny(formats::Method::lora)),
                        "not a checkpoint of Snug"));
 }
 

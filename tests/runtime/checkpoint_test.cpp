@@ -37,7 +37,7 @@ class Checkpoint : public ::testing::Test {
 };
 
 TEST_F(Checkpoint, RestoresEveryBitForEveryMethodAndOptimizer) {
-  for (const auto method : {plan::MethodKind::full, plan::MethodKind::lora})
+  for (const auto method : {formats::Method::full, formats::Method::lora})
     for (const auto& [compute, optimizer] :
          {std::pair{DType::f32, methods::OptimizerKind::adamw},
           std::pair{DType::bf16, methods::OptimizerKind::adamw},
@@ -69,7 +69,7 @@ TEST_F(Checkpoint, HoldsWhatIsFrozenWithTheBitsThatWereLoaded) {
        {std::pair{DType::f32, methods::OptimizerKind::adamw},
         std::pair{DType::bf16, methods::OptimizerKind::adamw},
         std::pair{DType::bf16, methods::OptimizerKind::adamw_bf16}}) {
-    TinyOptions options = tiny(plan::MethodKind::full, compute, optimizer);
+    TinyOptions options = tiny(formats::Method::full, compute, optimizer);
     options.model = testing::golden_config("basic");
     options.frozen = {"model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
                       "model.norm.weight"};
@@ -100,26 +100,26 @@ TEST_F(Checkpoint, HoldsWhatIsFrozenWithTheBitsThatWereLoaded) {
 }
 
 TEST_F(Checkpoint, OfFullTrainingIsAModelFolder) {
-  TinyRun run(tiny(plan::MethodKind::full));
+  TinyRun run(tiny(formats::Method::full));
   fill_state(run, 5);
   const fs::path saved =
       save_checkpoint(options_for(run, folder_.path()), state_at(1), run.executor());
   const models::ModelSource model = models::find_model(saved.string());
-  TinyRun frozen(tiny(plan::MethodKind::lora));
+  TinyRun frozen(tiny(formats::Method::lora));
   load_weights(saved, model.config, frozen.executor());
   for (const models::Weight& weight : models::weights_of(model.config))
     EXPECT_TRUE(run.bytes(weight.name) == frozen.bytes(weight.name)) << weight.name;
 }
 
 TEST_F(Checkpoint, SavingTheSameStepAgainReplacesIt) {
-  TinyRun run(tiny(plan::MethodKind::lora));
+  TinyRun run(tiny(formats::Method::lora));
   fill_state(run, 5);
   save_checkpoint(options_for(run, folder_.path()), state_at(1), run.executor());
   fill_state(run, 6);
   const fs::path saved =
       save_checkpoint(options_for(run, folder_.path()), state_at(1), run.executor());
   EXPECT_EQ(folder_.count(), 1U);
-  TinyRun again(tiny(plan::MethodKind::lora));
+  TinyRun again(tiny(formats::Method::lora));
   restore_checkpoint(saved, run.spec().model, again.executor());
   again.executor().run(program::ProgramName::prepare);
   for (const std::string& name : run.state_names())
@@ -127,7 +127,7 @@ TEST_F(Checkpoint, SavingTheSameStepAgainReplacesIt) {
 }
 
 TEST_F(Checkpoint, LimitCountsCompleteOnes) {
-  TinyRun run(tiny(plan::MethodKind::lora));
+  TinyRun run(tiny(formats::Method::lora));
   fill_state(run, 5);
   CheckpointOptions options = options_for(run, folder_.path());
   options.save_total_limit = 2;
@@ -140,7 +140,7 @@ TEST_F(Checkpoint, LimitCountsCompleteOnes) {
 }
 
 TEST_F(Checkpoint, AFullDiskLeavesOlderOnesIntact) {
-  TinyRun run(tiny(plan::MethodKind::full));
+  TinyRun run(tiny(formats::Method::full));
   fill_state(run, 5);
   CheckpointOptions options = options_for(run, folder_.path());
   options.save_total_limit = 1;
@@ -153,13 +153,13 @@ TEST_F(Checkpoint, AFullDiskLeavesOlderOnesIntact) {
   }
   EXPECT_TRUE(contains(text, "optimizer.safetensors"));
   EXPECT_EQ(folder_.count(), 1U) << "nothing is half-written";
-  TinyRun again(tiny(plan::MethodKind::full));
+  TinyRun again(tiny(formats::Method::full));
   EXPECT_EQ(restore_checkpoint(folder_ / "checkpoint-1", run.spec().model, again.executor()).step,
             1);
 }
 
 TEST_F(Checkpoint, WeightsThatAreNotFiniteAreRefusedAndOlderOnesStay) {
-  for (const auto method : {plan::MethodKind::full, plan::MethodKind::lora}) {
+  for (const auto method : {formats::Method::full, formats::Method::lora}) {
     const TemporaryFolder folder;
     TinyRun run(tiny(method));
     fill_state(run, 5);
@@ -191,7 +191,7 @@ TEST_F(Checkpoint, WeightsThatAreNotFiniteAreRefusedAndOlderOnesStay) {
 }
 
 TEST_F(Checkpoint, SurvivesAKillAtAnyInstant) {
-  const TinyOptions options = tiny(plan::MethodKind::lora);
+  const TinyOptions options = tiny(formats::Method::lora);
   int64_t next = 1;
   for (int round = 0; round < 5; ++round) {
     const pid_t child = ::fork();

@@ -23,7 +23,7 @@ using testing::TinyRun;
 // one step for all, not one a tensor.
 TEST(CudaLaunches, AnUpdateStepsItsTensorsTogether) {
   for (const auto optimizer : {methods::OptimizerKind::adamw, methods::OptimizerKind::adamw_bf16}) {
-    TinyRun run({.method = plan::MethodKind::lora,
+    TinyRun run({.method = formats::Method::lora,
                  .compute = base::DType::bf16,
                  .optimizer = optimizer,
                  .init_seed = 1});
@@ -132,8 +132,12 @@ TEST(CudaLaunches, DecodingDoesALayerInFew) {
           plan::token_work(together.program(), program::full_rows(spec.capacity));
       EXPECT_EQ(work.layer_launches, 7);
       const uint64_t before = cuda_emulator::launches();
+      const uint64_t early = cuda_emulator::early_launches;
       const std::string logits = together.run();
       EXPECT_EQ(static_cast<double>(cuda_emulator::launches() - before), 3 * work.launches);
+      // All of a layer's kernels may begin while the one before them ends.
+      EXPECT_GE(cuda_emulator::early_launches - early,
+                static_cast<uint64_t>(3 * 7 * spec.model.num_layers));
       Alone alone;
       TinyDecoding one_by_one(spec);
       one_by_one.executor().set_observer(&alone);
@@ -199,7 +203,7 @@ TEST(CudaLaunches, AreThoseOfThePlan) {
     if (optimizer == OptimizerKind::adamw_bf16) spec.update.gradient = base::DType::bf16;
     expect_planned_launches(spec);
   }
-  options = {.method = plan::MethodKind::lora, .compute = base::DType::bf16, .lora_r = 8};
+  options = {.method = formats::Method::lora, .compute = base::DType::bf16, .lora_r = 8};
   options.model.hidden_size = 64;
   options.model.num_heads = 2;
   options.model.head_dim = 32;

@@ -55,6 +55,7 @@ TEST(Heap, SavingAndLoadingStayOutOfIt) {
   run.executor().run(program::ProgramName::prepare);
   CheckpointOptions options;
   options.output_dir = folder / "run";
+  std::filesystem::create_directory(options.output_dir);
   options.model.config = config;
 
   largest_allocation = 0;

@@ -67,14 +67,14 @@ TEST(LoadWeights, WidensShardedHalfPrecisionExactly) {
 
 TEST(LoadWeights, ReadsBf16StraightAndRoundsOthersToNearest) {
   const models::ModelConfig config = golden_config("sharded_bf16");
-  TinyRun run({.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16});
+  TinyRun run({.model = config, .method = formats::Method::lora, .compute = DType::bf16});
   load_weights(golden("sharded_bf16") / "model", config, run.executor());
   const formats::TensorIndex index(golden("sharded_bf16") / "model");
   for (const models::Weight& weight : models::weights_of(config))
     EXPECT_TRUE(run.bytes(weight.name) == stored(index, weight.name)) << weight.name;
 
   const models::ModelConfig wide = golden_config("basic");
-  TinyRun rounded({.model = wide, .method = plan::MethodKind::lora, .compute = DType::bf16});
+  TinyRun rounded({.model = wide, .method = formats::Method::lora, .compute = DType::bf16});
   load_weights(golden("basic") / "model", wide, rounded.executor());
   const std::string name = "model.layers.1.mlp.down_proj.weight";
   const std::string bytes = stored(formats::TensorIndex(golden("basic") / "model"), name);
@@ -120,7 +120,7 @@ TEST(LoadWeights, StreamsTensorsLargerThanASlotOnTwoThreads) {
     }
     writer.finish();
   }
-  TinyRun run({.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16});
+  TinyRun run({.model = config, .method = formats::Method::lora, .compute = DType::bf16});
   load_weights(folder.path(), config, run.executor());
   const std::vector<float> loaded = run.floats("model.embed_tokens.weight");
   for (size_t i = 0; i < loaded.size(); ++i)
@@ -135,7 +135,7 @@ TEST(LoadWeights, ReadsStoredNf4BitForBit) {
     const models::ModelConfig config = models::find_model(folder.string()).config;
     ASSERT_TRUE(config.stored);
     TinyRun run({.model = config,
-                 .method = plan::MethodKind::lora,
+                 .method = formats::Method::lora,
                  .compute = DType::bf16,
                  .quantization = {{.nested = config.stored->double_quant, .kept = {}}}});
     const LoadReport report = load_weights(folder, config, run.executor());
@@ -180,7 +180,7 @@ TEST(LoadWeights, RefusesStoredScalesThatAreNotFinite) {
     file.close();
     const models::ModelConfig config = models::find_model(copy.string()).config;
     TinyRun run({.model = config,
-                 .method = plan::MethodKind::lora,
+                 .method = formats::Method::lora,
                  .compute = DType::bf16,
                  .quantization = {{.nested = config.stored->double_quant, .kept = {}}}});
     const std::string text = user_error_of([&] { load_weights(copy, config, run.executor()); });
@@ -210,7 +210,7 @@ TEST(LoadWeights, QuantisesManySmallTensorsOnTwoThreads) {
     }
     writer.finish();
   }
-  TinyRun run({.model = config, .method = plan::MethodKind::lora, .quantization = {{}}});
+  TinyRun run({.model = config, .method = formats::Method::lora, .quantization = {{}}});
   const auto codes = [&](int layer, const char* linear) {
     const std::string name = fmt::format("model.layers.{}.mlp.{}.weight", layer, linear);
     const StoredWeight stored = stored_weight(run.executor(), name);

@@ -61,10 +61,10 @@ TEST(LoadedNumbers, RefusesWhatIsNotFinite) {
                                         {DType::f16, "\0\x7e"s},  // NaN
                                         {DType::f64, "\0\0\0\0\0\0\xf0\xff"s}})
     for (const TinyOptions& options :
-         {TinyOptions{.method = plan::MethodKind::full, .compute = DType::f32},
-          TinyOptions{.method = plan::MethodKind::full, .compute = DType::bf16},
-          TinyOptions{.method = plan::MethodKind::lora, .compute = DType::bf16},
-          TinyOptions{.method = plan::MethodKind::lora, .quantization = {{}}}}) {
+         {TinyOptions{.method = formats::Method::full, .compute = DType::f32},
+          TinyOptions{.method = formats::Method::full, .compute = DType::bf16},
+          TinyOptions{.method = formats::Method::lora, .compute = DType::bf16},
+          TinyOptions{.method = formats::Method::lora, .quantization = {{}}}}) {
       const TemporaryFolder folder;
       write_as(dtype, config, folder.path());
       TinyRun run(options);
@@ -81,9 +81,9 @@ TEST(LoadedNumbers, RefusesWhatRoundingMakesInfinite) {
   const TemporaryFolder folder;
   write_as(DType::f32, config, folder.path());
   overwrite(folder.path(), "model.norm.weight", 4, std::string("\xff\xff\x7f\x7f"));
-  TinyRun exact({.method = plan::MethodKind::lora, .compute = DType::f32});
+  TinyRun exact({.method = formats::Method::lora, .compute = DType::f32});
   EXPECT_NO_THROW(load_weights(folder.path(), config, exact.executor()));
-  TinyRun rounded({.method = plan::MethodKind::lora, .compute = DType::bf16});
+  TinyRun rounded({.method = formats::Method::lora, .compute = DType::bf16});
   EXPECT_TRUE(
       contains(user_error_of([&] { load_weights(folder.path(), config, rounded.executor()); }),
                "'model.norm.weight' holds a number at [1] which is infinite when it is rounded"));
@@ -95,7 +95,7 @@ TEST(LoadedNumbers, TheDigestIsOfEveryByteThatIsRead) {
   const TemporaryFolder folder;
   const fs::path copy = folder / "model";
   fs::copy(golden("sharded_bf16") / "model", copy, fs::copy_options::recursive);
-  TinyRun run({.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16});
+  TinyRun run({.model = config, .method = formats::Method::lora, .compute = DType::bf16});
   const auto digest = [&] { return load_weights(copy, config, run.executor()).digest; };
   const uint64_t whole = digest();
   EXPECT_EQ(digest(), whole);
@@ -127,7 +127,7 @@ TEST(LoadedNumbers, TheDigestIsOfStoredNf4Too) {
     fs::copy(golden("nf4") / name, copy, fs::copy_options::recursive);
     const models::ModelConfig config = models::find_model(copy.string()).config;
     TinyRun run({.model = config,
-                 .method = plan::MethodKind::lora,
+                 .method = formats::Method::lora,
                  .compute = DType::bf16,
                  .quantization = {{.nested = config.stored->double_quant, .kept = {}}}});
     const auto digest = [&] { return load_weights(copy, config, run.executor()).digest; };

@@ -2,10 +2,13 @@
 // backend does otherwise.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/isa.h"
+#include "plan/document.h"
+#include "program/tensor_names.h"
 #include "runtime/trace_check.h"
 #include "tiny_run.h"
 #include "traced_batch.h"
@@ -30,6 +33,7 @@ class Disobedient final : public backends::cpu::CpuBackend {
     none,
     smaller_chunks,
     other_algorithm,
+    other_logits_algorithm,
     no_few_queries,
     no_few_keys,
     shorter_segments,
@@ -42,16 +46,28 @@ class Disobedient final : public backends::cpu::CpuBackend {
     program::Operation operation = view.operation;
     auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&operation.attributes);
     if (fault_ == Fault::smaller_chunks && loss != nullptr) loss->chunk_rows = 1;
+    if (fault_ == Fault::other_logits_algorithm && loss != nullptr)
+      loss->logits_algorithm = other_algorithm(loss->logits_algorithm);
     if (auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
         matmul != nullptr && fault_ == Fault::other_algorithm)
       matmul->algorithm = other_algorithm(matmul->algorithm);
     return CpuBackend::prepare({view.program, operation});
+  }
+  // Chunks of few rows, where the fault is about their logits.
+  program::Attributes decide(const program::OperationView& view) const override {
+    program::Operation operation = view.operation;
+    auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&operation.attributes);
+    if (fault_ == Fault::other_logits_algorithm && loss != nullptr) loss->chunk_rows = 2;
+    return CpuBackend::decide({view.program, operation});
   }
   // Enough for another algorithm.
   program::Workspace workspace(const program::OperationView& view) const override {
     program::Workspace workspace = CpuBackend::workspace(view);
     const auto* matmul = std::get_if<program::Matmul>(&view.operation.attributes);
     if (matmul != nullptr && matmul->algorithm == program::ProductAlgorithm::few_rows)
+      workspace.bytes += int64_t{1} << 20;
+    const auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&view.operation.attributes);
+    if (loss != nullptr && loss->logits_algorithm == program::ProductAlgorithm::few_rows)
       workspace.bytes += int64_t{1} << 20;
     return workspace;
   }
@@ -93,6 +109,7 @@ class OtherDecisions final : public backends::cpu::CpuBackend {
   OtherDecisions() : CpuBackend({.threads = 1}) {}
   program::Attributes decide(const program::OperationView& view) const override {
     program::Attributes decided = CpuBackend::decide(view);
+    // Chunks of so few rows have a kernel of their own, which is not what is decided here.
     if (auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&decided)) loss->chunk_rows = 2;
     if (auto* attention = std::get_if<program::Attention>(&decided)) attention->few_queries = 3;
     if (auto* grad = std::get_if<program::AttentionGrad>(&decided)) grad->few_queries = 2;
@@ -120,11 +137,26 @@ TEST(Traces, ABackendThatDoesOtherwiseIsSeen) {
   EXPECT_EQ(differences_with(Fault::none), 0U);
   EXPECT_EQ(differences_with(Fault::smaller_chunks), 2U) << "the size, and the chunks";
   EXPECT_EQ(differences_with(Fault::other_algorithm), 14U) << "the linears of two layers";
+  EXPECT_EQ(differences_with(Fault::other_logits_algorithm), 1U);
   EXPECT_EQ(differences_with(Fault::no_few_queries), 4U) << "the number, and what it was for";
   EXPECT_EQ(differences_with(Fault::no_few_keys), 4U);
   EXPECT_EQ(differences_with(Fault::shorter_segments), 4U) << "attention and its gradient, twice";
   EXPECT_GT(differences_with(Fault::skips), 0U);
   EXPECT_GT(differences_with(Fault::repeats), 0U);
+}
+
+// That the products of a loss were computed as the program says, and not as the cpu backend would
+// decide by itself for such chunks.
+void expect_other_products(const program::Operation& operation, const program::OperationView& view,
+                           const backends::cpu::CpuBackend& backend, const Trace& trace) {
+  using program::LinearCrossEntropyTrain;
+  const auto& loss = std::get<LinearCrossEntropyTrain>(operation.attributes);
+  const auto own = backend.CpuBackend::decide(view);
+  EXPECT_NE(loss.logits_algorithm, std::get<LinearCrossEntropyTrain>(own).logits_algorithm);
+  const auto ran = std::ranges::find(trace.decisions, "logits_algorithm",
+                                     [](const auto& decision) { return decision.first; });
+  ASSERT_NE(ran, trace.decisions.end());
+  EXPECT_EQ(ran->second, static_cast<int64_t>(loss.logits_algorithm));
 }
 
 // What a target decides is what runs, where it is not what the backend decides by itself too.
@@ -151,6 +183,8 @@ TEST(Traces, OtherDecisionsAreObeyed) {
       if (traces[i].kind == program::Kind::linear_cross_entropy_train) {
         EXPECT_EQ(traces[i].pieces,
                   std::vector<int64_t>(static_cast<size_t>((trained + 1) / 2), 2));
+        expect_other_products(program.operations[i], {program, program.operations[i]}, backend,
+                              traces[i]);
       }
       if (traces[i].kind == program::Kind::attention) {
         EXPECT_EQ(traces[i].pieces, std::vector<int64_t>{2 + 3});
@@ -160,6 +194,32 @@ TEST(Traces, OtherDecisionsAreObeyed) {
       }
     }
   }
+}
+
+// A size is called asked where a library gave it, and nowhere else.
+TEST(Workspaces, SayWhatTheirSizeRestsOn) {
+  using program::WorkspaceBasis;
+  const bool has_library = backends::cpu::detect_isa() >= backends::cpu::Isa::v4;
+  const backends::cpu::CpuBackend backend({.threads = 1});
+  const plan::Job job = plan::plan_training(testing::spec_of({}), backend);
+  int of_losses = 0;
+  auto least_certain = WorkspaceBasis::computed;
+  for (const Program& program : job.programs)
+    for (const program::Operation& operation : program.operations) {
+      if (operation.workspace == program::kNone) continue;
+      const program::OperationView view{program, operation};
+      const WorkspaceBasis basis = backend.workspace(view).basis;
+      least_certain = std::max(least_certain, basis);
+      if (operation.kind() == program::Kind::linear_cross_entropy_train) {
+        EXPECT_EQ(basis, has_library ? WorkspaceBasis::asked : WorkspaceBasis::computed);
+        ++of_losses;
+      }
+      if (operation.kind() == program::Kind::attention) {
+        EXPECT_EQ(basis, WorkspaceBasis::computed);
+      }
+    }
+  EXPECT_GT(of_losses, 0);
+  EXPECT_EQ(plan::describe(job, backend).workspaces, base::word_of(least_certain));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ struct Case {
 
 TinyOptions lora() {
   TinyOptions options;
-  options.method = plan::MethodKind::lora;
+  options.method = formats::Method::lora;
   options.compute = DType::bf16;
   return options;
 }
@@ -133,13 +133,13 @@ TEST(Perform, AnOperationThatIsLeftOutOrDoneTwiceIsSeen) {
 }
 
 TEST(Perform, SavesAsTheProgramSays) {
-  for (const plan::MethodKind method : {plan::MethodKind::full, plan::MethodKind::lora}) {
+  for (const formats::Method method : {formats::Method::full, formats::Method::lora}) {
     TinyOptions options = testing::tiny(method);
     options.init_seed = 1;
     TinyRun run(options);
     random_weights(run.spec().model, run.executor());
     testing::fill_state(run, 3);
-    const FileSet files = method == plan::MethodKind::full ? FileSet::model : FileSet::adapter;
+    const FileSet files = method == formats::Method::full ? FileSet::model : FileSet::adapter;
     for (const auto& [name, set] :
          {std::pair{ProgramName::save, files}, {ProgramName::save_state, FileSet::optimizer}}) {
       TemporaryFolder folder;

@@ -61,7 +61,7 @@ class Loaded {
   Loaded(const fs::path& folder, DType compute, bool double_quant)
       : model_(models::find_model(folder.string()).config),
         run_({.model = model_,
-              .method = plan::MethodKind::lora,
+              .method = formats::Method::lora,
               .compute = compute,
               .quantization = {{.nested = double_quant, .kept = {}}}}) {
     load_weights(folder, model_, run_.executor());

@@ -19,7 +19,7 @@ models::ModelConfig wide_model() {
   models::ModelConfig config = testing::tiny_model();
   config.vocab_size = 100'003;
   config.num_layers = 1;
-  config.qkv_bias = config.output_bias = true;
+  config.attention_bias = true;
   return config;
 }
 
@@ -96,7 +96,7 @@ TEST(RandomWeights, MasterKeepsWhatTheWeightRounds) {
   TinyRun plain({.model = config, .init_seed = 5});
   TinyRun mastered({.model = config, .compute = DType::bf16, .init_seed = 5});
   TinyRun frozen(
-      {.model = config, .method = plan::MethodKind::lora, .compute = DType::bf16, .init_seed = 5});
+      {.model = config, .method = formats::Method::lora, .compute = DType::bf16, .init_seed = 5});
   random_weights(config, plain.executor());
   random_weights(config, mastered.executor());
   random_weights(config, frozen.executor());
@@ -123,11 +123,11 @@ TEST_P(RandomNf4, AreTheQuantisedValues) {
   config.num_layers = 1;
   const DType compute = GetParam();
   TinyRun plain(
-      {.model = config, .method = plan::MethodKind::lora, .compute = compute, .init_seed = 5});
+      {.model = config, .method = formats::Method::lora, .compute = compute, .init_seed = 5});
   random_weights(config, plain.executor());
   for (const bool nested : {false, true}) {
     TinyRun run({.model = config,
-                 .method = plan::MethodKind::lora,
+                 .method = formats::Method::lora,
                  .compute = compute,
                  .quantization = {{.nested = nested, .kept = {}}},
                  .init_seed = 5});

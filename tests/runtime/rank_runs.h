@@ -102,7 +102,7 @@ inline void fill_saved(TinyRun& run, int64_t salt) {
           const bool is_scale = tensor.name.starts_with("scale");
           if (base::is_float(tensor.dtype) && !is_scale)
             return run.executor().backend().fill(
-                held, {backends::RandomForm::normal, runtime::tensor_key(tensor.name, salt), 0.02F},
+                held, {program::FillForm::normal, runtime::tensor_key(tensor.name, salt), 0.02F},
                 held.first);
           // Codes, and their scales, of which a part may begin anywhere.
           const auto pattern = [&](int64_t i) { return ((i + held.first) * 31 + salt) % 251; };

@@ -37,7 +37,7 @@ using testing::TinyRun;
 
 std::mutex expectations;
 
-TinyOptions small(plan::MethodKind method, methods::OptimizerKind optimizer) {
+TinyOptions small(formats::Method method, methods::OptimizerKind optimizer) {
   TinyOptions options = testing::tiny(method, DType::bf16, optimizer);
   options.model.hidden_size = 36;
   options.model.head_dim = 12;
@@ -46,7 +46,7 @@ TinyOptions small(plan::MethodKind method, methods::OptimizerKind optimizer) {
   return options;
 }
 
-TinyOptions small() { return small(plan::MethodKind::full, methods::OptimizerKind::adamw); }
+TinyOptions small() { return small(formats::Method::full, methods::OptimizerKind::adamw); }
 
 void save(const TinyOptions& options, const passes::ShardingOptions& ranks,
           const fs::path& output_dir, int64_t step) {
@@ -74,8 +74,8 @@ void expect_restored(const TinyOptions& options, const passes::ShardingOptions& 
 
 TEST(RanksCheckpoint, AnyNumberRestoresWhatAnyNumberWrote) {
   for (const TinyOptions& options :
-       {small(), small(plan::MethodKind::lora, methods::OptimizerKind::adamw),
-        small(plan::MethodKind::full, methods::OptimizerKind::adamw_8bit)})
+       {small(), small(formats::Method::lora, methods::OptimizerKind::adamw),
+        small(formats::Method::full, methods::OptimizerKind::adamw_8bit)})
     for (const int writers : {1, 2, 3}) {
       const TemporaryFolder folder;
       save(options, full_shard(writers), folder.path(), 7);
@@ -88,7 +88,7 @@ TEST(RanksCheckpoint, AnyNumberRestoresWhatAnyNumberWrote) {
 
 TEST(RanksCheckpoint, OfPaddedWeightsIsThatOfOthers) {
   const TinyOptions options =
-      small(plan::MethodKind::full, methods::OptimizerKind::adamw_bf16);  // no master
+      small(formats::Method::full, methods::OptimizerKind::adamw_bf16);  // no master
   const TemporaryFolder folder;
   save(options, shard_state(3), folder.path(), 2);
   expect_restored(options, shard_state(2), folder / "checkpoint-2", 2);

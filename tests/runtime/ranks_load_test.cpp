@@ -61,7 +61,7 @@ class Ranks : public ::testing::Test {
   }
 
   static TinyOptions lora() {
-    TinyOptions options{.model = testing::rank_model(), .method = plan::MethodKind::lora};
+    TinyOptions options{.model = testing::rank_model(), .method = formats::Method::lora};
     options.compute = DType::bf16;
     options.threads = 1;
     return options;

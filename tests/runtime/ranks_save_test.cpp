@@ -30,7 +30,7 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   return files;
 }
 
-TinyOptions options_of(plan::MethodKind method) {
+TinyOptions options_of(formats::Method method) {
   TinyOptions options = testing::tiny(method);
   options.model = testing::rank_model();
   options.threads = 1;
@@ -38,13 +38,13 @@ TinyOptions options_of(plan::MethodKind method) {
 }
 
 void save(const fs::path& folder, TinyRun& run) {
-  if (run.spec().method == plan::MethodKind::lora)
+  if (run.spec().adapted)
     return save_adapter(folder, *testing::options_for(run, folder).adapter, {}, run.executor());
   save_model(folder, {run.spec().model, {}}, run.executor());
 }
 
 TEST(RanksSave, TheBytesThatOneRankSaves) {
-  for (const plan::MethodKind method : {plan::MethodKind::full, plan::MethodKind::lora}) {
+  for (const formats::Method method : {formats::Method::full, formats::Method::lora}) {
     const TemporaryFolder folder;
     const TinyOptions options = options_of(method);
     TinyRun one(options);
@@ -71,7 +71,7 @@ TEST(RanksSave, TheBytesThatOneRankSaves) {
 TEST(RanksSave, AFailureOfOneRankLeavesNothing) {
   const TemporaryFolder folder;
   const auto errors =
-      on_ranks(options_of(plan::MethodKind::full), full_shard(3), [&](TinyRun& run, int rank) {
+      on_ranks(options_of(formats::Method::full), full_shard(3), [&](TinyRun& run, int rank) {
         fill_saved(run, 3);
         if (rank == 2) run.set(run.executor().tensor("model.embed_tokens.weight"), 7, INFINITY);
         save(folder / "model", run);

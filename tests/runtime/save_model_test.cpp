@@ -29,7 +29,8 @@ models::ModelSource golden_source(const std::string& name) {
 }
 
 TEST(SaveModel, ReadsBackBitForBit) {
-  for (const char* name : {"grouped_tied", "biases", "rope_llama3"}) {
+  for (const char* name :
+       {"grouped_tied", "biases", "rope_llama3", "gpt2", "bloom", "falcon_grouped"}) {
     SCOPED_TRACE(name);
     const models::ModelSource source = golden_source(name);
     TinyRun run({.model = source.config});
@@ -131,7 +132,8 @@ TEST(ConfigJson, ReadsAsTheSameShape) {
     EXPECT_EQ(models::parameter_count(back), models::parameter_count(config));
     EXPECT_EQ(models::inverse_frequencies(back), models::inverse_frequencies(config));
     EXPECT_EQ(back.tied_embeddings, config.tied_embeddings);
-    EXPECT_EQ(back.windows.empty() ? 0 : back.windows.back(), config.window_of(0));
+    for (int64_t layer = 0; layer < config.num_layers; ++layer)
+      EXPECT_EQ(back.window_of(layer), config.window_of(layer)) << layer;
     const models::Family* family = models::find_family(config.model_type);
     EXPECT_EQ(nlohmann::json::parse(text)["architectures"],
               nlohmann::json::array({family->architecture}));

@@ -11,7 +11,7 @@
 
 namespace snug::testing {
 
-inline TinyOptions tiny(plan::MethodKind method, program::DType compute = program::DType::bf16,
+inline TinyOptions tiny(formats::Method method, program::DType compute = program::DType::bf16,
                         methods::OptimizerKind optimizer = methods::OptimizerKind::adamw) {
   TinyOptions options;
   options.method = method;
@@ -25,7 +25,7 @@ inline runtime::CheckpointOptions options_for(const TinyRun& run,
   runtime::CheckpointOptions options;
   options.output_dir = output_dir;
   options.model.config = run.spec().model;
-  if (run.spec().method == plan::MethodKind::lora)
+  if (run.spec().adapted)
     options.adapter = formats::LoraConfig{.r = run.spec().lora.r,
                                           .alpha = run.spec().lora.alpha,
                                           .dropout = 0,

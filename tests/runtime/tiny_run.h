@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "formats/choices.h"
 #include "methods/update.h"
 #include "models/config.h"
 #include "models/rope.h"
@@ -46,7 +47,7 @@ inline models::ModelConfig golden_config(const std::string& name) {
 
 struct TinyOptions {
   models::ModelConfig model = tiny_model();
-  plan::MethodKind method = plan::MethodKind::full;
+  formats::Method method = formats::Method::full;
   program::DType compute = program::DType::f32;
   methods::OptimizerKind optimizer = methods::OptimizerKind::adamw;
   std::vector<std::string> frozen{};  // names of weights
@@ -65,7 +66,7 @@ struct TinyOptions {
 inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   plan::TrainingSpec spec;
   spec.model = options.model;
-  spec.method = options.method;
+  spec.adapted = options.method != formats::Method::full;
   spec.lora.r = options.lora_r;
   spec.lora.alpha = 2.0 * static_cast<double>(options.lora_r);
   spec.lora.target_modules = options.target_modules;

@@ -33,7 +33,7 @@ struct Case {
 
 TinyOptions lora() {
   TinyOptions options;
-  options.method = plan::MethodKind::lora;
+  options.method = formats::Method::lora;
   options.compute = DType::bf16;
   return options;
 }

@@ -7,6 +7,7 @@
 #include "golden_files.h"
 #include "text/document.h"
 #include "text/jinja/json_values.h"
+#include "text/record_form.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {
@@ -169,6 +170,21 @@ TEST(ChatTemplate, SeesMessagesAsTransformersHandsThemOver) {
   EXPECT_EQ(ChatTemplate("", tokenizer).prompt({.messages = {message}}),
             R"([{"thinking": "r", "role": "assistant", "reasoning": "r", "tool_calls": )"
             R"([{"b": 1, "a": 2}], "reasoning_content": "r"}]NoneNone)");
+}
+
+// A user's message whose content is null reaches the template without it.
+TEST(ChatTemplate, LeavesANullContentToTheTemplate) {
+  const Tokenizer tokenizer = with_tokens(
+      {}, "{% for m in messages %}[{{ m.content if m.content is defined else '-' }}]{% endfor %}");
+  RawRecord raw;
+  raw.text = R"({"messages": [{"role": "user", "content": null},
+                              {"role": "assistant", "content": "a"}]})";
+  const Record record = parse_record(raw, "data.jsonl", std::nullopt);
+  EXPECT_EQ(ChatTemplate("", tokenizer).prompt(record.conversation), "[-][a]");
+  EXPECT_NE(message_of<UserError>([&] {
+              ChatTemplate("chatml", with_tokens(kChatml)).prompt(record.conversation);
+            }).find("the dict has no attribute 'content'"),
+            std::string::npos);
 }
 
 std::string learned_by(const std::string& source, const Conversation& conversation = kChat) {

@@ -333,8 +333,7 @@ TEST_F(DatasetFile, NamesWhatIsWrongWithMessages) {
   const auto line = [](const std::string& messages) { return "{\"messages\": " + messages + "}"; };
   expect_error(line("3"), "expected the field 'messages' to be a list");
   expect_error(line("[{\"role\": \"user\"}]"), "message 1: expected the strings 'role' and");
-  expect_error(line("[{\"role\": \"user\", \"content\": null}]"),
-               "message 1: expected the strings");
+  expect_error(line("[{\"role\": \"user\", \"text\": \"a\"}]"), "message 1: expected the strings");
   expect_error(line("[{\"role\": \"bard\", \"content\": \"a\"}]"), "the role 'bard' is not known");
   expect_error(line("[{\"role\": \"user\", \"content\": \"a\"}]"), "no message is the assistant's");
   expect_error(line("[]"), "no message is the assistant's");

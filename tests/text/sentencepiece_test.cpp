@@ -55,12 +55,12 @@ std::string model(std::string first, uint64_t kind, bool byte_fallback) {
          field(3, field(3, 1) + field(4, 0) + field(5, 1));
 }
 
-std::string bpe_model() {
+std::string bpe_model(const std::string& more = "") {
   std::string first = piece("<unk>", 0, PieceKind::unknown) + piece("<s>", 0, PieceKind::control) +
                       piece("</s>", 0, PieceKind::control);
   for (int byte = 0; byte < 256; ++byte)
     first += piece(fmt::format("<0x{:02X}>", byte), 0, PieceKind::byte);
-  return model(first, 2, true);
+  return model(first + more, 2, true);
 }
 
 void expect_ids(const TemporaryFolder& folder, const std::vector<Ids>& expected) {
@@ -92,6 +92,30 @@ TEST(SentencePieceFolder, WithoutAClassHasTheIdsOfTransformers) {
                       {264, 2, 259, 259, 259, 265, 268},
                       {259, 13, 266, 123},
                       {259, 63, 104, 123, 119, 117, 260, 98, 108, 103, 98, 52, 65, 264}});
+}
+
+TEST(SentencePieceFolder, UserDefinedPiecesStandByThemselves) {
+  const std::string bytes = bpe_model(piece("[X]", 0, PieceKind::user_defined) +
+                                      piece("cab", 0, PieceKind::user_defined) +
+                                      piece("[XY]", 0, PieceKind::user_defined));
+  const std::vector<std::string> texts = {"abc ab", "a[X]b [XY]cab abcab", "[X][XY cabc"};
+  const auto expect = [&](const TemporaryFolder& folder, const std::vector<Ids>& expected) {
+    const Tokenizer tokenizer = Tokenizer::from_folder(folder.path());
+    for (size_t i = 0; i < texts.size(); ++i)
+      EXPECT_EQ(tokenizer.encode(texts[i]), expected[i]) << texts[i];
+  };
+  const TemporaryFolder general;
+  general.write("tokenizer.model", bytes);
+  general.write("config.json", R"({"model_type": "mistral"})");
+  expect(general, {{267, 268, 269},
+                   {267, 259, 264, 262, 261, 260, 269, 260},
+                   {262, 259, 94, 91, 92, 262, 260, 265}});
+  const TemporaryFolder llama;
+  llama.write("tokenizer.model", bytes);
+  llama.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
+  expect(llama, {{269, 265, 269},
+                 {267, 259, 264, 262, 261, 260, 269, 260},
+                 {259, 94, 91, 92, 262, 260, 265}});
 }
 
 TEST(SentencePieceFolder, OfT5HasTheIdsOfTransformers) {

@@ -162,6 +162,9 @@ TEST(Tokenizer, NamesWhatItDoesNotSupport) {
   const std::vector<Refusal> refusals = {
       {"/normalizer", unknown, "normalizer: the normalizer 'Fancy'"},
       {"/normalizer", {{"type", "Precompiled"}}, "the key 'precompiled_charsmap' is missing"},
+      {"/normalizer",
+       {{"type", "Replace"}, {"pattern", {{"Regex", "x*"}}}, {"content", "y"}},
+       "normalizer: a Replace whose pattern may match nothing is not supported before"},
       {"/pre_tokenizer", unknown, "pre_tokenizer: the pre-tokenizer 'Fancy'"},
       {"/pre_tokenizer", sequence, "pre_tokenizer.pretokenizers[1]: the pre-tokenizer 'Fancy'"},
       {"/pre_tokenizer", regex, "this kind of group"},
@@ -216,6 +219,7 @@ TEST(TokenizerFolder, ReadsTheSmallFiles) {
                R"("added_tokens_decoder": {"263": {"content": "<new>", "special": true}}})");
   folder.write("special_tokens_map.json", R"({"pad_token": "<pad>", "eos_token": "<eot>"})");
   folder.write("generation_config.json", R"({"bos_token_id": 259, "eos_token_id": [261, 260]})");
+  folder.write("config.json", R"({"eos_token_id": 262})");  // asked only where the other has none
   const Tokenizer tokenizer = Tokenizer::from_folder(folder.path());
   EXPECT_EQ(tokenizer.bos_id(), 259);
   EXPECT_EQ(tokenizer.eos_id(), 260);

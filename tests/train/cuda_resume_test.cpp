@@ -43,7 +43,7 @@ std::string log_of(const fs::path& output) {
 
 // What a run leaves that was killed after step 2.
 void cut_short(const fs::path& output) {
-  for (const char* name : {"checkpoint-4", "adapter", "measured.json"})
+  for (const char* name : {"checkpoint-4", "adapter", "measured.json", "report.html"})
     ASSERT_GT(fs::remove_all(output / name), 0U) << name;
 }
 

@@ -28,7 +28,7 @@ std::vector<std::string> frozen_weights(const Json& settings) {
 
 plan::TrainingSpec curve_spec(const Json& settings) {
   plan::TrainingSpec spec;
-  spec.method = plan::MethodKind::full;
+  spec.adapted = false;
   spec.compute = program::DType::f32;
   spec.frozen = frozen_weights(settings);
   if (settings["method"] == "qlora") spec.quantization.emplace();

@@ -70,7 +70,7 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
   spec_.verify = true;
   if (!adapter.empty()) {
     const auto config = formats::read_lora_config(adapter);
-    spec_.method = plan::MethodKind::lora;
+    spec_.adapted = true;
     spec_.lora.r = config.r;
     spec_.lora.alpha = config.alpha;
     spec_.lora.rslora = config.use_rslora;
@@ -98,7 +98,8 @@ void LoadedCase::put_batch(program::ProgramName program, const std::vector<int32
   executor_->await_inputs(program);
   put(*executor_, program, "host.tokens", ids, 0);
   put(*executor_, program, "host.targets", std::move(targets), -1);
-  put(*executor_, program, "host.positions", std::move(positions), 0);
+  if (executor_->has(program, "host.positions"))  // with ALiBi nothing reads them
+    put(*executor_, program, "host.positions", std::move(positions), 0);
   put(*executor_, program, "host.query_bounds", std::move(bounds), 0);
 }
 

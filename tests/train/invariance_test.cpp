@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "backends/cpu/isa.h"
 #include "base/random.h"
 #include "golden_case.h"
 #include "runtime/adapter.h"
@@ -24,13 +25,14 @@ std::vector<int32_t> random_ids(uint32_t stream, int64_t count, int32_t below) {
 
 // Gradients of all trainables after one step of eight rows, `rows` a micro-batch.
 std::vector<std::vector<float>> step_gradients(int64_t rows, double dropout,
-                                               passes::RecomputeMode mode) {
+                                               const passes::RecomputeModes& modes,
+                                               program::DType compute = program::DType::f32) {
   plan::TrainingSpec spec;
-  spec.compute = program::DType::f32;
+  spec.compute = compute;
   spec.rows = rows;
   spec.row_tokens = kRowTokens;
   spec.accumulation = kRows / rows;
-  spec.recompute = mode;
+  spec.recompute = modes;
   spec.lora.dropout = dropout;
   spec.lora.row_tokens = kRowTokens;
   spec.lora.seed = 11;
@@ -83,9 +85,30 @@ TEST(Invariance, DropoutDropsSomething) {
 
 TEST(Invariance, RecomputationKeepsEveryBit) {
   const auto none = step_gradients(2, 0.25, passes::RecomputeMode::none);
-  for (const auto mode : {passes::RecomputeMode::gate_up, passes::RecomputeMode::attention,
+  for (const auto mode : {passes::RecomputeMode::keep_all, passes::RecomputeMode::gate_up,
+                          passes::RecomputeMode::attention,
                           passes::RecomputeMode::all_but_attention, passes::RecomputeMode::layer})
     EXPECT_EQ(step_gradients(2, 0.25, mode), none);
+}
+
+TEST(Invariance, LayersOfSeveralModesKeepEveryBit) {
+  using Mode = passes::RecomputeMode;
+  constexpr std::array kModes{Mode::keep_all,          Mode::none, Mode::gate_up, Mode::attention,
+                              Mode::all_but_attention, Mode::layer};
+  const auto none = step_gradients(2, 0.25, Mode::none);
+  for (const Mode first : kModes)
+    for (const Mode second : kModes)
+      EXPECT_EQ(step_gradients(2, 0.25, passes::RecomputeModes({first, second, first})), none);
+}
+
+TEST(Invariance, RecomputationKeepsEveryBitOfBf16) {
+  if (!backends::cpu::has_bf16_products(backends::cpu::detect_isa()))
+    GTEST_SKIP() << "the processor has no bf16 products";
+  using Mode = passes::RecomputeMode;
+  const auto none = step_gradients(2, 0.25, Mode::none, program::DType::bf16);
+  for (const auto mode :
+       {Mode::keep_all, Mode::gate_up, Mode::attention, Mode::all_but_attention, Mode::layer})
+    EXPECT_EQ(step_gradients(2, 0.25, mode, program::DType::bf16), none);
 }
 
 TEST(Invariance, TheSameSeedGivesTheSameBits) {

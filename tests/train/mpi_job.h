@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tiny_job.h"
 
@@ -42,6 +45,17 @@ inline std::map<int, pid_t> ranks_of(const fs::path& output) {
           static_cast<pid_t>(std::stol(name));
   }
   return ranks;
+}
+
+// What lines of metrics.jsonl have of this name.
+inline std::vector<double> values_of(const TinyJob& job, const std::string& output,
+                                     const std::string& name) {
+  std::istringstream lines(cli::contents_of(job.path(output) / "metrics.jsonl"));
+  std::vector<double> values;
+  for (std::string line; std::getline(lines, line);)
+    if (const auto json = nlohmann::json::parse(line); json.contains(name))
+      values.push_back(json.at(name).get<double>());
+  return values;
 }
 
 // The step of the latest checkpoint; 0 where there is none.

@@ -139,12 +139,5 @@ TEST_F(MpiKills, EndAllAndTheRunResumes) {
   fmt::print("{} kills\n", kills);
 }
 
-// From two ranks to one.
-TEST_F(MpiKills, TheRunResumesOnAnotherNumberOfRanks) {
-  const std::string words = fmt::format("{} {} ", kMpiCommon, kStrategies.front().words);
-  resume("run", words + "per_device_train_batch_size=2 devices=2 ", 0, 2);
-  resume("run", words + "per_device_train_batch_size=4 ", 2, 3);
-}
-
 }  // namespace
 }  // namespace snug::train

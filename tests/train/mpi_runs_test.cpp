@@ -7,24 +7,11 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "mpi_job.h"
 
 namespace snug::train {
 namespace {
-
-// What lines of metrics.jsonl have of this name.
-std::vector<double> values_of(const TinyJob& job, const std::string& output,
-                              const std::string& name) {
-  std::istringstream lines(cli::contents_of(job.path(output) / "metrics.jsonl"));
-  std::vector<double> values;
-  for (std::string line; std::getline(lines, line);)
-    if (const auto json = nlohmann::json::parse(line); json.contains(name))
-      values.push_back(json.at(name).get<double>());
-  return values;
-}
 
 void expect_same_curve(const TinyJob& job, const std::string& one, const std::string& many,
                        size_t steps = 3) {
@@ -114,6 +101,15 @@ TEST_F(MpiRuns, RanksThatAreToldOtherThingsAreRefused) {
       "two", std::string(kMpiCommon) + "devices=3 strategy=hybrid_full_shard shard_devices=2"));
   EXPECT_EQ(odd.exit_code, 2);
   EXPECT_NE(odd.err.find("does not divide"), std::string::npos) << odd.err;
+}
+
+// Found by the ranks, after they were started: the launcher ends as they do.
+TEST_F(MpiRuns, ARefusalByTheRanksIsThatOfTheJob) {
+  const cli::BinaryRun run = cli::run_snug(
+      job_.words("refused", std::string(kMpiCommon) + "devices=2 eval_data=absent.jsonl"));
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_NE(run.err.find("absent.jsonl"), std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("is gone"), std::string::npos) << run.err;
 }
 
 // A program for each rank: its words, run in its own folder.
@@ -244,6 +240,16 @@ TEST_F(MpiRuns, ARankWithoutMemoryEndsAll) {
   for (const std::string& word : apps.back().words) command += " '" + word + "'";
   apps.back().words = {"/bin/sh", "-c", command};
   expect_all_refuse(job_, launch(apps), "The system refused");
+}
+
+// The launcher ends ranks that still look for a change that fits once another has ended.
+TEST_F(MpiRuns, AJobThatDoesNotFitIsRefusedByAll) {
+  const App app{
+      job_.path("."),
+      with_binary(job_.words("run", std::string(kMpiCommon) + "method=full device_memory=64KiB"))};
+  const cli::BinaryRun run = launch({app, app});
+  expect_all_refuse(job_, run, "the job does not fit: it plans");
+  EXPECT_EQ(run.exit_code, 3);
 }
 
 TEST_F(MpiRuns, LaunchesOfAnotherKindAreRefused) {

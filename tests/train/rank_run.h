@@ -78,8 +78,9 @@ inline int64_t planned_to_send(const plan::Job& job, int64_t accumulation) {
 }  // namespace detail
 
 // One rank's share of a run; the recipe says how many there are.
-inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& mesh, int64_t steps,
-                     RankRun& run) {
+inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& mesh,
+                     const RunLength& length, RankRun& run) {
+  const int64_t steps = length.steps;
   const formats::Recipe recipe = formats::load_recipe("", words);
   const models::ModelSource model = models::find_model(recipe.model);
   const auto backend =
@@ -92,10 +93,11 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   run.device_bytes = job.layout.spaces[static_cast<size_t>(program::Space::device)].arena_bytes;
   runtime::Executor executor(job, *backend, &mesh);
   runtime::random_weights(model.config, executor);
-  if (spec.method == plan::MethodKind::lora) runtime::initialise_adapter(executor);
+  if (spec.adapted) runtime::initialise_adapter(executor);
   executor.run(program::ProgramName::prepare);
   const runtime::Ranks ranks(mesh);
   const TrainerOptions options{.total_steps = steps,
+                               .end_row = length.end_row,
                                .rows = spec.rows,
                                .accumulation = spec.accumulation,
                                .update_in_backward = spec.update_in_backward,
@@ -128,7 +130,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
 }
 
 // `words`: the recipe's, without devices.
-inline RankRun run_on_ranks(std::vector<std::string> words, int ranks, int64_t steps,
+inline RankRun run_on_ranks(std::vector<std::string> words, int ranks, const RunLength& length,
                             int shards = 0) {
   words.push_back("devices=" + std::to_string(ranks));
   RankRun run;
@@ -149,7 +151,7 @@ inline RankRun run_on_ranks(std::vector<std::string> words, int ranks, int64_t s
         if (ranks > 1) mesh.all = all.get();
         if (shards > 1) mesh.shards = of_shards.get();
         if (shards < ranks) mesh.replicas = of_replicas.get();
-        run_rank(words, mesh, steps, of_rank[static_cast<size_t>(rank)]);
+        run_rank(words, mesh, length, of_rank[static_cast<size_t>(rank)]);
       } catch (const std::exception& error) {
         errors[static_cast<size_t>(rank)] = error.what();
       }
@@ -169,6 +171,10 @@ inline RankRun run_on_ranks(std::vector<std::string> words, int ranks, int64_t s
             other.weights.at(name)[i] != 0)
           whole[i] = other.weights.at(name)[i];
   return run;
+}
+inline RankRun run_on_ranks(std::vector<std::string> words, int ranks, int64_t steps,
+                            int shards = 0) {
+  return run_on_ranks(std::move(words), ranks, RunLength{.steps = steps}, shards);
 }
 
 }  // namespace snug::train

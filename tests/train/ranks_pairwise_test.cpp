@@ -161,10 +161,10 @@ class RankPairs : public ::testing::TestWithParam<Case> {
   // What one rank changes at most when the same rows come in micro-batches of other shapes.
   static Distance change_by_shape(const Case& wanted, const RankRun& one) {
     const int all = wanted.rows() * wanted.ranks * wanted.accumulation;
-    constexpr int kMostShapes = 4;
+    constexpr int kMaxShapes = 4;
     Distance most;
     int shapes = 0;
-    for (int rows = 1; rows <= all && shapes < kMostShapes; ++rows) {
+    for (int rows = 1; rows <= all && shapes < kMaxShapes; ++rows) {
       if (all % rows != 0 || rows == wanted.rows() * wanted.ranks) continue;
       const Distance apart = distance(one, run(wanted, {1, rows, all / rows}));
       most.loss = std::max(most.loss, apart.loss);

@@ -1,5 +1,6 @@
 // Training on several ranks follows the curve of one rank with the same rows, whatever the strategy
 // shards, and gives the same bits on a second run.
+#include "../base/temporary_folder.h"
 #include "rank_run.h"
 
 #include <fmt/format.h>
@@ -27,15 +28,16 @@ struct Case {
   // Codes of 8 bits may fall on another side of a threshold: the bound is twice what one rank
   // changes when its micro-batches have another shape.
   bool is_coded = false;
+  std::string data{};  // of a record a row; else of the example, packed
 };
 
 std::vector<std::string> words_of(const Case& run, int ranks) {
   std::vector<std::string> words{
       "model=examples/wordnet",
-      "data=examples/wordnet/train.jsonl",
+      run.data.empty() ? "data=examples/wordnet/train.jsonl" : "data=" + run.data,
       "init=random",
       "max_length=64",
-      "packing=true",
+      fmt::format("packing={}", run.data.empty()),
       "compute_dtype=fp32",
       "learning_rate=5e-4",
       "lr_scheduler_type=constant",
@@ -66,7 +68,7 @@ Distance distance(const RankRun& a, const RankRun& b) {
 
 std::ostream& operator<<(std::ostream& stream, const Case& run) { return stream << run.name; }
 
-class RankCurves : public testing::TestWithParam<Case> {};
+class RankCurves : public ::testing::TestWithParam<Case> {};
 
 TEST_P(RankCurves, AreThoseOfOneRank) {
   const Case& run = GetParam();
@@ -124,6 +126,46 @@ TEST(RankBits, AreTheSameOnASecondRun) {
   }
 }
 
+// Records of very different lengths, a row each.
+constexpr const char* kUnequalData = R"({"instruction": "Name it.", "output": "oak"}
+{"instruction": "Say what a river is.", "output": "a large natural stream of water that is larger than a creek"}
+{"instruction": "A word for cold?", "output": "icy"}
+{"instruction": "What do bees do?", "output": "they gather nectar and pollen, and make honey of it in the hive"}
+{"instruction": "The last one: what is a stone?", "output": "a lump or mass of hard consolidated mineral matter"}
+)";
+
+// The last step of an epoch may have fewer rows than there are ranks: those that are left without
+// one change neither loss nor norm nor weights, and other ranks' rows count as on one rank.
+TEST(RankRows, ARankWithoutLossChangesNothing) {
+  const testing::TemporaryFolder folder;
+  folder.write("five.jsonl", kUnequalData);
+  for (Case run : cases()) {
+    if (run.name != "full_zero2" && !run.name.starts_with("lora_ddp") &&
+        run.name != "qlora_full_shard")
+      continue;
+    SCOPED_TRACE(run.name);
+    run.data = (folder / "five.jsonl").string();
+    run.accumulation = 1;
+    // Of a step of several rows the last has one, with which rank 0 works alone.
+    const RunLength length{.steps = 2, .end_row = run.ranks + 1};
+    const RankRun one = run_on_ranks(words_of(run, 1), 1, length);
+    const RankRun many = run_on_ranks(words_of(run, run.ranks), run.ranks, length, run.shards);
+    EXPECT_NEAR(many.norms.at(1) / one.norms.at(1), 1, 1e-4);
+    const Distance apart = distance(one, many);
+    EXPECT_LE(apart.loss, kMaxLossDistance);
+    EXPECT_LE(apart.weight, kMaxWeightDistance);
+    // And as if there had been no other rank.
+    const RunLength single{.steps = 1, .end_row = 1};
+    Case alone = run;
+    alone.ranks = 1;
+    const Distance added =
+        distance(run_on_ranks(words_of(alone, 1), 1, single),
+                 run_on_ranks(words_of(run, run.ranks), run.ranks, single, run.shards));
+    EXPECT_LE(added.loss, kMaxLossDistance);
+    EXPECT_LE(added.weight, kMaxWeightDistance);
+  }
+}
+
 // All that travels in a step is in the plan, to the byte, on every rank.
 TEST(RankBytes, AreThosePlanned) {
   for (const char* strategy : {"ddp", "shard_grad_op", "full_shard"})
@@ -165,7 +207,7 @@ TEST(RankBits, AreTheSameWithTensorsOnTheHost) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(, RankCurves, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(, RankCurves, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

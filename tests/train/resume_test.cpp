@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "../cli/binary_run.h"
@@ -107,6 +108,38 @@ TEST(Resume, FullWithFrozenModulesEndsWithTheSameBits) {
   expect_same_end({"method=full", "trainable_modules=layers.[23],model.norm", "recompute=layer",
                    "freeze_modules=q_proj,k_proj", "lora_dropout=0"},
                   "model/model.safetensors");
+}
+
+// Of a run that chose its rows and what layers compute again by a small memory, on a machine with
+// more: the rows stay, since the last bits depend on them, and the modes need not.
+TEST(Resume, OnAnotherBudgetEndsWithTheSameBits) {
+  const testing::TemporaryFolder folder;
+  const std::string adapter = "adapter/adapter_model.safetensors";
+  const std::vector<std::string> open{"method=lora", "max_steps=4", "save_steps=2",
+                                      "per_device_train_batch_size=auto",
+                                      "gradient_accumulation_steps=6"};
+  const auto run = [&](const char* name, std::vector<std::string> more) {
+    more.insert(more.begin(), open.begin(), open.end());
+    const BinaryRun done = run_snug(words(folder.path() / name, more));
+    EXPECT_EQ(done.exit_code, 0) << done.output();
+    return done.output();
+  };
+  const std::string large = run("large", {});
+  EXPECT_NE(large.find("batch_size=auto: 6 rows in a micro-batch"), std::string::npos) << large;
+  EXPECT_NE(large.find("keep_all in "), std::string::npos) << large;
+  const BinaryRun plan = run_snug(
+      {"plan", "--json", "model=examples/wordnet", "data=examples/wordnet/train.jsonl",
+       "max_length=64", "lora_dropout=0.1", "gradient_accumulation_steps=6", "recompute=none"});
+  const auto bytes = nlohmann::json::parse(plan.out)["device"]["peak_bytes"].get<int64_t>();
+  const std::string small = run("small", {"device_memory=" + std::to_string(bytes)});
+  EXPECT_EQ(small.find("batch_size=auto: 6 rows in a micro-batch"), std::string::npos) << small;
+  EXPECT_EQ(small.find("keep_all in "), std::string::npos) << small;
+  const std::string resumed = run(
+      "resumed", {"resume_from_checkpoint=" + (folder.path() / "small" / "checkpoint-2").string()});
+  EXPECT_NE(resumed.find(", as the run began"), std::string::npos) << resumed;
+  EXPECT_NE(resumed.find("keep_all in "), std::string::npos) << resumed;
+  EXPECT_EQ(contents_of(folder.path() / "resumed" / adapter),
+            contents_of(folder.path() / "small" / adapter));
 }
 
 TEST(Resume, OtherFrozenModulesAreRefused) {

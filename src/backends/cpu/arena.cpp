@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -24,28 +23,12 @@ class MappedArena : public Arena {
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
   // Of the pages that the kernel says are resident.
-  int64_t allocated_bytes() const override;
+  std::optional<int64_t> allocated_bytes() const override { return resident_bytes(data(), bytes_); }
 
  private:
   void* data_;
   int64_t bytes_;
 };
-
-int64_t MappedArena::allocated_bytes() const {
-  const int64_t page = sysconf(_SC_PAGESIZE);
-  std::array<unsigned char, 4096> resident{};
-  const int64_t most = page * static_cast<int64_t>(resident.size());
-  int64_t found = 0;
-  for (int64_t first = 0; first < bytes_; first += most) {
-    const int64_t bytes = std::min(most, bytes_ - first);
-    // Every page was touched, so where the kernel does not answer they are taken to be there.
-    if (mincore(data() + first, static_cast<size_t>(bytes), resident.data()) != 0) return bytes_;
-    for (int64_t offset = 0; offset < bytes; offset += page)
-      if ((resident[static_cast<size_t>(offset / page)] & 1U) != 0)
-        found += std::min(page, bytes - offset);
-  }
-  return found;
-}
 
 // Writes one byte a page; the kernel may have populated them already.
 void touch(std::byte* data, int64_t bytes) {

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "backends/cpu/alibi_slopes.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
@@ -103,14 +104,16 @@ class FewQueries {
 };
 
 template <typename Attributes>
-AttentionForm form_of(const Attributes& attention, Range queries, Range keys) {
+AttentionForm form_of(const Attributes& attention, Range queries, Range keys, const float* slopes) {
   return {.head_dim = attention.head_dim,
           .group = attention.heads / attention.kv_heads,
           .scale = attention.scale,
           .causal = attention.causal,
           .window = attention.window,
           .queries = queries.size(),
-          .keys = keys.size()};
+          .keys = keys.size(),
+          .softcap = attention.softcap,
+          .slopes = slopes};
 }
 
 // Whether q and these operands have one type.
@@ -173,14 +176,14 @@ Attention decide(const Attention& attention, const program::OperationView&, cons
   return decided;
 }
 
-// There is nothing to keep, but decisions that are not this backend's are refused.
+// Decisions that are not this backend's are refused.
 std::unique_ptr<Prepared> prepare(const Attention& attention, const program::OperationView&,
                                   CpuContext&) {
   SNUG_CHECK(!attention.by_library && attention.splits == 0 && !attention.tensor_cores,
              "an attention by other kernels than those of the cpu backend");
   SNUG_CHECK(attention.few_queries == 0 || attention.head_dim <= kLargestHeadDim,
              "heads of {} elements for the kernel of few queries", attention.head_dim);
-  return nullptr;
+  return prepare_slopes(attention);
 }
 
 int64_t workspace_bytes(const Attention& attention, const program::OperationView& view,
@@ -194,12 +197,14 @@ int64_t workspace_bytes(const Attention& attention, const program::OperationView
 
 // The operands of a forward pass.
 struct ForwardTensors {
-  explicit ForwardTensors(const Invocation& invocation)
-      : q(rows_of(invocation[Attention::kQ])),
+  ForwardTensors(const Attention& attention, const Invocation& invocation)
+      : slopes(slopes_of(attention, invocation)),
+        q(rows_of(invocation[Attention::kQ])),
         k(rows_of(invocation[Attention::kK])),
         v(rows_of(invocation[Attention::kV])),
         o(rows_of(invocation[Attention::kO])),
         lse(rows_of(invocation[Attention::kLse])) {}
+  const float* slopes;  // of all heads; null without ALiBi
   Rows q, k, v, o, lse;
 
   void zero_queries(Range gap) const {
@@ -213,7 +218,7 @@ struct ForwardTensors {
     const Range keys = segments.keys(task.segment);
     const int64_t d = attention.head_dim;
     const int64_t head = task.kv_head * (attention.heads / attention.kv_heads);
-    return {.form = form_of(attention, queries, keys),
+    return {.form = form_of(attention, queries, keys, slopes_from(slopes, head)),
             .begin = task.queries.begin,
             .end = task.queries.end,
             .q = {q.at(queries.begin, head * d), q.stride},
@@ -229,8 +234,9 @@ struct ForwardTensors {
 
 // The operands of a backward pass.
 struct BackwardTensors {
-  explicit BackwardTensors(const Invocation& invocation)
-      : d_o(rows_of(invocation[AttentionGrad::kDO])),
+  BackwardTensors(const AttentionGrad& grad, const Invocation& invocation)
+      : slopes(slopes_of(grad, invocation)),
+        d_o(rows_of(invocation[AttentionGrad::kDO])),
         q(rows_of(invocation[AttentionGrad::kQ])),
         k(rows_of(invocation[AttentionGrad::kK])),
         v(rows_of(invocation[AttentionGrad::kV])),
@@ -239,6 +245,7 @@ struct BackwardTensors {
         dq(rows_of(invocation[AttentionGrad::kDQ])),
         dk(rows_of(invocation[AttentionGrad::kDK])),
         dv(rows_of(invocation[AttentionGrad::kDV])) {}
+  const float* slopes;  // of all heads; null without ALiBi
   Rows d_o, q, k, v, o, lse, dq, dk, dv;
 
   AttentionSegmentGrad segment(const AttentionGrad& grad, Range queries, Range keys,
@@ -251,7 +258,7 @@ struct BackwardTensors {
     const auto of_keys = [&](const Rows& rows) {
       return HeadRows{rows.at(keys.begin, kv_head * d), rows.stride};
     };
-    return {.form = form_of(grad, queries, keys),
+    return {.form = form_of(grad, queries, keys, slopes_from(slopes, head)),
             .d_o = of_queries(d_o),
             .q = of_queries(q),
             .k = of_keys(k),
@@ -276,7 +283,7 @@ void run(const Attention& attention, const Invocation& invocation, CpuContext& c
   invocation.note_decision("splits", 0);
   invocation.note_decision("tensor_cores", 0);
   invocation.note_decision("few_queries", attention.few_queries);
-  const ForwardTensors tensors(invocation);
+  const ForwardTensors tensors(attention, invocation);
   const Element element = tensors.q.element;
   const Segments segments(attention, invocation);
   segments.for_each_query_gap(tensors.q.rows, [&](Range gap) { tensors.zero_queries(gap); });
@@ -315,7 +322,7 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& grad, const program::Oper
                                   CpuContext&) {
   SNUG_CHECK(!grad.by_library && !grad.tensor_cores,
              "an attention gradient by other kernels than those of the cpu backend");
-  return nullptr;
+  return prepare_slopes(grad);
 }
 
 int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView& view,
@@ -331,7 +338,7 @@ void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& co
   invocation.note_decision("tensor_cores", 0);
   invocation.note_decision("few_queries", grad.few_queries);
   invocation.note_decision("few_keys", grad.few_keys);
-  const BackwardTensors tensors(invocation);
+  const BackwardTensors tensors(grad, invocation);
   const Element element = tensors.q.element;
   const Segments segments(grad, invocation);
   segments.for_each_query_gap(tensors.dq.rows, [&](Range gap) { zero(tensors.dq, gap); });

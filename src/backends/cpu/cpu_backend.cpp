@@ -95,12 +95,14 @@ bool CpuBackend::runs(const program::OperationView& view) const {
 
 program::Workspace CpuBackend::workspace(const program::OperationView& view) const {
   omp_set_num_threads(context_.threads);
-  const auto bytes =
-      ask<int64_t>(view.operation.attributes, [&](const auto& attributes, const auto& kind) {
-        return kind.workspace_bytes != nullptr ? kind.workspace_bytes(attributes, view, context_)
-                                               : 0;
-      });
-  return {.bytes = bytes, .exact = true};
+  return ask<program::Workspace>(view.operation.attributes, [&](const auto& attributes,
+                                                                const auto& kind) {
+    using program::WorkspaceBasis;
+    if (kind.workspace_bytes == nullptr) return program::Workspace();
+    const bool is_asked = kind.asks_library != nullptr && kind.asks_library(attributes);
+    return program::Workspace{.bytes = kind.workspace_bytes(attributes, view, context_),
+                              .basis = is_asked ? WorkspaceBasis::asked : WorkspaceBasis::computed};
+  });
 }
 
 program::Attributes CpuBackend::decide(const program::OperationView& view) const {

@@ -44,7 +44,8 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuCont
                    .element = dlogits.element,
                    .target = checked_target(targets[t], logits.columns),
                    .lse = statistics_of(row, kernels).lse(),
-                   .scale = inverse_tokens},
+                   .scale = inverse_tokens,
+                   .cap = 0.0F},
                   kernels);
   });
 }

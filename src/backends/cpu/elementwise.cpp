@@ -67,6 +67,14 @@ void run(const program::SumRows& sum_rows, const Invocation& invocation, CpuCont
   add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), y, sum_rows.accumulate);
 }
 
+void run(const program::Scale& scale, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[program::Scale::kX]),
+                           rows_of(invocation[program::Scale::kY])};
+  const auto multiply = context.kernels.elementwise->scale[tensors[0].element][tensors[1].element];
+  parallel_elements(tensors,
+                    [&](auto at, int64_t, int64_t n) { multiply(at[0], at[1], n, scale.factor); });
+}
+
 void run(const program::Dropout& dropout, const Invocation& invocation, CpuContext& context) {
   const Rows x = rows_of(invocation[program::Dropout::kX]);
   const Rows y = rows_of(invocation[program::Dropout::kY]);
@@ -101,6 +109,7 @@ SNUG_CPU_KIND(Add);
 SNUG_CPU_KIND(Accumulate);
 SNUG_CPU_KIND(AddBias);
 SNUG_CPU_KIND(SumRows, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(Scale);
 SNUG_CPU_KIND(Dropout);
 SNUG_CPU_KIND(Cast);
 

@@ -12,7 +12,9 @@
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/kernels/few_rows.h"
+#include "backends/cpu/kernels/gelu_mul.h"
 #include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/layer_norm.h"
 #include "backends/cpu/kernels/nf4.h"
 #include "backends/cpu/kernels/online_softmax.h"
 #include "backends/cpu/kernels/optimizer.h"
@@ -33,7 +35,9 @@ namespace snug::backends::cpu {
   X(AttentionTileKernels, attention_tile) \
   X(ElementwiseKernels, elementwise)      \
   X(FewRowsKernels, few_rows)             \
+  X(GeluMulKernels, gelu_mul)             \
   X(GemmKernels, gemm)                    \
+  X(LayerNormKernels, layer_norm)         \
   X(Nf4Kernels, nf4)                      \
   X(OnlineSoftmaxKernels, online_softmax) \
   X(OptimizerKernels, optimizer)          \

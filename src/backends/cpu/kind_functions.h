@@ -26,8 +26,11 @@ struct KindFunctions {
   bool (*supports)(const Struct&, const View&, const CpuContext&) = nullptr;
   // The attributes with this backend's decisions. Null: as they are.
   Struct (*decide)(const Struct&, const View&, const CpuContext&) = nullptr;
-  // Scratch of an operation, exact. Null: none.
+  // Scratch of an operation. Null: none.
   int64_t (*workspace_bytes)(const Struct&, const View&, const CpuContext&) = nullptr;
+  // Whether the library was asked for its size, or for a part of it. Null: no; own kernels alone
+  // lay it out.
+  bool (*asks_library)(const Struct&) = nullptr;
   // What is kept of an operation between runs. Null: nothing.
   std::unique_ptr<Prepared> (*prepare)(const Struct&, const View&, CpuContext&) = nullptr;
 };

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "backends/cpu/kind_functions.h"
+#include "backends/cpu/loss_bias.h"
 #include "backends/cpu/loss_plan.h"
 #include "backends/cpu/online_loss.h"
 #include "backends/cpu/parallel.h"
@@ -38,7 +40,12 @@ class LossRun {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     invocation_.note_decision("chunk_rows", plan_.largest_rows());
     invocation_.note_decision("algorithm", program::LossAlgorithm::halved_chunks);
+    // Without a trained row no product runs.
+    if (trained == 0) ran_ = {shape_.whole, shape_.rest};
     invocation_.note_extent({.rows = static_cast<double>(trained)});
+    if (operands_.dbias != nullptr)
+      dbias_.emplace(shape_.vocab, reinterpret_cast<float*>(workspace(plan_.dbias_offset())),
+                     context_.kernels);
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);
@@ -48,6 +55,8 @@ class LossRun {
       first = false;
     }
     if (first && operands_.dweight != nullptr) clear_dweight();
+    if (dbias_) dbias_->write(*operands_.dbias);
+    note_algorithms(shape_.train, ran_.whole, ran_.rest, invocation_);
     sum_losses(losses_, shape_.tokens, inverse_tokens_, operands_.loss);
   }
 
@@ -69,18 +78,24 @@ class LossRun {
   void run_chunk(const Part& part) {
     gather(part);
     for (int64_t block = 0; block < plan_.blocks(); ++block)
-      plan_.products(part.chunk, block)
-          .logits.multiply({.a = workspace(plan_.hidden_offset()),
-                            .b = weight_block(block),
-                            .c = logits(part, block)},
-                           workspace(plan_.scratch_offset()), context_);
+      ran(block).logits = plan_.products(part.chunk, block)
+                              .logits.multiply({.a = workspace(plan_.hidden_offset()),
+                                                .b = weight_block(block),
+                                                .c = logits(part, block)},
+                                               workspace(plan_.scratch_offset()), context_);
     if (!shape_.train) {
       parallel_for(part.rows, [&](int64_t i) { row_statistics(part, i); });
       return;
     }
     softmax_in_place(part);
+    if (dbias_) add_to_dbias(part);
     for (int64_t block = 0; block < plan_.blocks(); ++block) multiply_gradients(part, block);
     scatter(part);
+  }
+
+  // What computed the products with a block of columns.
+  LossAlgorithms& ran(int64_t block) {
+    return plan_.columns(block) == plan_.block_columns() ? ran_.whole : ran_.rest;
   }
 
   const std::byte* weight_block(int64_t block) const {
@@ -111,14 +126,25 @@ class LossRun {
       std::byte* to = operands_.dweight->data + block * plan_.block_columns() *
                                                     shape_.dweight_stride *
                                                     base::size_of(shape_.dweight_type);
-      product.multiply({.a = logits(part, block), .b = workspace(plan_.hidden_offset()), .c = to},
-                       scratch, context_);
+      ran(block).dweight = product.multiply(
+          {.a = logits(part, block), .b = workspace(plan_.hidden_offset()), .c = to}, scratch,
+          context_);
     }
     const Product& product = block == 0 ? *products.dhidden_first : *products.dhidden_next;
-    product.multiply({.a = logits(part, block),
-                      .b = weight_block(block),
-                      .c = workspace(plan_.dhidden_offset())},
-                     scratch, context_);
+    ran(block).dhidden = product.multiply({.a = logits(part, block),
+                                           .b = weight_block(block),
+                                           .c = workspace(plan_.dhidden_offset())},
+                                          scratch, context_);
+  }
+
+  void add_to_dbias(const Part& part) {
+    for (int64_t block = 0; block < plan_.blocks(); ++block)
+      dbias_->add({.data = logits(part, block),
+                   .element = element_of(shape_.type),
+                   .rows = part.rows,
+                   .columns = plan_.columns(block),
+                   .stride = plan_.columns(block)},
+                  block * plan_.block_columns());
   }
 
   void scatter(const Part& part) {
@@ -130,13 +156,32 @@ class LossRun {
     });
   }
 
+  void cap_row(const Part& part, int64_t i) const {
+    const auto cap = context_.kernels.elementwise->softcap[kF32][kF32];
+    for (int64_t block = 0; block < plan_.blocks(); ++block) {
+      const int64_t count = plan_.columns(block);
+      std::byte* row = logits(part, block) + i * count * int64_t{sizeof(float)};
+      cap(row, row, count, shape_.softcap);
+    }
+  }
+
   LogitRun logit_run(const Part& part, int64_t i, int64_t block) const {
     const int64_t count = plan_.columns(block);
     return {reinterpret_cast<const float*>(logits(part, block)) + i * count, kF32, count};
   }
 
-  // Of row i of a chunk; also sets its loss.
+  void add_bias_to_row(const Part& part, int64_t i) const {
+    for (int64_t block = 0; block < plan_.blocks(); ++block) {
+      const int64_t count = plan_.columns(block);
+      add_bias(*operands_.bias, block * plan_.block_columns(),
+               reinterpret_cast<float*>(logits(part, block)) + i * count, count, context_.kernels);
+    }
+  }
+
+  // Of row i of a chunk, whose logits are given their bias and capped; also sets its loss.
   Statistics row_statistics(const Part& part, int64_t i) const {
+    if (operands_.bias != nullptr) add_bias_to_row(part, i);
+    if (shape_.softcap > 0.0F) cap_row(part, i);
     Statistics row = statistics_of(logit_run(part, i, 0), kernels_);
     for (int64_t block = 1; block < plan_.blocks(); ++block)
       row = merged(row, statistics_of(logit_run(part, i, block), kernels_));
@@ -158,7 +203,8 @@ class LossRun {
                      .element = element_of(shape_.type),
                      .target = target - block * plan_.block_columns(),
                      .lse = lse,
-                     .scale = inverse_tokens_},
+                     .scale = inverse_tokens_ * shape_.scale,
+                     .cap = shape_.softcap},
                     kernels_);
     }
   }
@@ -200,44 +246,29 @@ class LossRun {
   float inverse_tokens_;
   float* losses_;
   int32_t* row_numbers_;
+  std::optional<BiasGradient> dbias_;
+  struct {
+    LossAlgorithms whole, rest;
+  } ran_;
 };
 
-// What both kinds have.
-template <typename Loss>
-LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
-  const MatrixLayout hidden = matrix_layout(view[Loss::kHidden]);
-  const MatrixLayout weight = matrix_layout(view[Loss::kWeight]);
-  LossShape shape{.tokens = hidden.rows, .width = hidden.columns, .vocab = weight.rows};
-  shape.chunk_rows = loss.chunk_rows;
-  shape.algorithm = loss.algorithm;
-  shape.type = hidden.dtype;
-  shape.weight_stride = weight.row_stride;
-  return shape;
-}
-
-LossShape shape_of(const program::LinearCrossEntropy& loss, const program::OperationView& view) {
-  return plain_shape_of(loss, view);
-}
-
-LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
-                   const program::OperationView& view) {
-  LossShape shape = plain_shape_of(loss, view);
-  shape.train = true;
-  shape.weight_gradient = loss.weight_gradient;
-  shape.accumulate = loss.accumulate;
-  if (!loss.weight_gradient) return shape;
-  const MatrixLayout dweight = matrix_layout(view[program::LinearCrossEntropyTrain::kDWeight]);
-  shape.dweight_type = dweight.dtype;
-  shape.dweight_stride = dweight.row_stride;
-  return shape;
-}
-
 bool is_online(const LossShape& shape) { return shape.algorithm == program::LossAlgorithm::online; }
+
+// Sums that follow the vocabulary are of products as they are.
+template <typename Form>
+bool has_plain_logits(const Form& form) {
+  return form.scale == 1.0F && form.softcap == 0.0F && !form.bias;
+}
 
 template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::OperationView& view,
                                        const CpuContext& context) {
   const LossShape shape = shape_of(loss, view);
+  SNUG_CHECK(
+      !is_online(shape) || has_plain_logits(shape),
+      "a linear cross-entropy of scaled, capped or biased logits with algorithm {}, which the cpu "
+      "backend does not run",
+      base::word_of(shape.algorithm));
   if (is_online(shape)) return std::make_unique<OnlineLossPlan>(shape, context);
   auto plan = std::make_unique<LossPlan>(shape, context);
   plan->create();
@@ -258,12 +289,15 @@ Loss decide_loss(Loss loss, bool weight_gradient, const program::OperationView& 
   using program::LossAlgorithm;
   const program::Tensor& hidden = view[Loss::kHidden];
   // Chunks of a size that is asked for are chunks of logits.
-  const bool online =
-      loss.chunk_rows == 0 && is_online_loss(hidden.dtype, weight_gradient, context);
+  const bool online = loss.chunk_rows == 0 && has_plain_logits(loss) &&
+                      is_online_loss(hidden.dtype, weight_gradient, context);
   loss.algorithm = online ? LossAlgorithm::online : LossAlgorithm::halved_chunks;
   if (loss.chunk_rows == 0)
     loss.chunk_rows = online ? online_chunk_rows(hidden.shape[0])
                              : default_chunk_rows(view[Loss::kWeight].shape[0], hidden.shape[0]);
+  const LossShape asked = shape_of(loss, view);
+  const LossShape shape = online ? with_online_algorithms(asked) : with_algorithms(asked, context);
+  set_algorithms(shape.whole, shape.rest, loss);
   return loss;
 }
 
@@ -325,6 +359,21 @@ int64_t workspace_bytes(const program::LinearCrossEntropyTrain& loss,
   return loss_workspace_bytes(loss, view, context);
 }
 
+template <typename Loss>
+bool has_library_products(const Loss& loss) {
+  const auto has = [](const LossAlgorithms& algorithms) {
+    constexpr auto kLibrary = ProductAlgorithm::library;
+    return algorithms.logits == kLibrary || algorithms.dhidden == kLibrary ||
+           algorithms.dweight == kLibrary;
+  };
+  return has(algorithms_of(loss)) || has(rest_algorithms_of(loss));
+}
+
+bool asks_library(const program::LinearCrossEntropy& loss) { return has_library_products(loss); }
+bool asks_library(const program::LinearCrossEntropyTrain& loss) {
+  return has_library_products(loss);
+}
+
 std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropy& loss,
                                   const program::OperationView& view, CpuContext& context) {
   return prepare_loss(loss, view, context);
@@ -338,8 +387,8 @@ std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain& loss,
 }  // namespace
 
 SNUG_CPU_KIND(LinearCrossEntropy, .supports = supports, .decide = decide,
-              .workspace_bytes = workspace_bytes, .prepare = prepare);
+              .workspace_bytes = workspace_bytes, .asks_library = asks_library, .prepare = prepare);
 SNUG_CPU_KIND(LinearCrossEntropyTrain, .supports = supports, .decide = decide,
-              .workspace_bytes = workspace_bytes, .prepare = prepare);
+              .workspace_bytes = workspace_bytes, .asks_library = asks_library, .prepare = prepare);
 
 }  // namespace snug::backends::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/loss_bias.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
 
@@ -25,6 +26,7 @@ MatmulSpec logits_spec(const LossShape& shape, const BlockShape& block) {
   spec.b_strides[0] = 1;
   spec.b_strides[1] = shape.weight_stride;
   spec.c_stride = block.columns;
+  spec.alpha = shape.scale;
   return spec;
 }
 
@@ -53,25 +55,67 @@ MatmulSpec dweight_spec(const LossShape& shape, const BlockShape& block, MatmulS
 }
 
 BlockProducts products_of(const LossShape& shape, const BlockShape& block,
-                          const CpuContext& context) {
+                          const LossAlgorithms& algorithms, const CpuContext& context) {
   using Add = MatmulSpec::Add;
-  // What a loss's own products are computed by follows from their shapes alone.
-  const auto product = [&](const MatmulSpec& spec) {
-    return Product(spec, algorithm_of(spec, context), context);
-  };
-  BlockProducts products{.logits = product(logits_spec(shape, block)),
+  BlockProducts products{.logits = Product(logits_spec(shape, block), algorithms.logits, context),
                          .dhidden_first = {},
                          .dhidden_next = {},
                          .dweight_first = {},
                          .dweight_next = {}};
+  const auto dhidden = [&](Add add) {
+    return Product(dhidden_spec(shape, block, add), algorithms.dhidden, context);
+  };
+  const auto dweight = [&](Add add) {
+    return Product(dweight_spec(shape, block, add), algorithms.dweight, context);
+  };
   if (shape.train) {
-    products.dhidden_first = product(dhidden_spec(shape, block, Add::nothing));
-    products.dhidden_next = product(dhidden_spec(shape, block, Add::destination));
+    products.dhidden_first = dhidden(Add::nothing);
+    products.dhidden_next = dhidden(Add::destination);
   }
   if (!shape.weight_gradient) return products;
-  products.dweight_next = product(dweight_spec(shape, block, Add::destination));
-  if (!shape.accumulate) products.dweight_first = product(dweight_spec(shape, block, Add::nothing));
+  products.dweight_next = dweight(Add::destination);
+  if (!shape.accumulate) products.dweight_first = dweight(Add::nothing);
   return products;
+}
+
+// The rows of every chunk that there may be, largest first.
+std::vector<int64_t> rows_of_chunks(const LossShape& shape) {
+  std::vector<int64_t> rows{shape.chunk_rows};
+  while (rows.back() / 2 >= program::kMinChunkRows) rows.push_back(rows.back() / 2);
+  return rows;
+}
+
+int64_t columns_of_blocks(const LossShape& shape) { return std::min(kBlockColumns, shape.vocab); }
+
+LossAlgorithms algorithms_for(const LossShape& shape, int64_t columns, const CpuContext& context) {
+  using Add = MatmulSpec::Add;
+  const std::vector<int64_t> rows = rows_of_chunks(shape);
+  // `specs_of`: those of a chunk, all of which have one algorithm.
+  const auto choose = [&](const auto& specs_of) {
+    const ProductAlgorithm fastest =
+        algorithm_of(specs_of(BlockShape{rows.front(), columns}).front(), context);
+    const bool runs_all = std::ranges::all_of(rows, [&](int64_t each) {
+      return std::ranges::all_of(specs_of(BlockShape{each, columns}), [&](const MatmulSpec& spec) {
+        return runs_product(spec, fastest, context);
+      });
+    });
+    return runs_all ? fastest : algorithm_of_any(context);
+  };
+  using Specs = std::vector<MatmulSpec>;
+  LossAlgorithms algorithms;
+  algorithms.logits =
+      choose([&](const BlockShape& block) { return Specs{logits_spec(shape, block)}; });
+  if (shape.train)
+    algorithms.dhidden = choose([&](const BlockShape& block) {
+      return Specs{dhidden_spec(shape, block, Add::nothing),
+                   dhidden_spec(shape, block, Add::destination)};
+    });
+  if (shape.weight_gradient)
+    algorithms.dweight = choose([&](const BlockShape& block) {
+      return Specs{dweight_spec(shape, block, Add::nothing),
+                   dweight_spec(shape, block, Add::destination)};
+    });
+  return algorithms;
 }
 
 template <typename F>
@@ -101,19 +145,26 @@ int64_t default_chunk_rows(int64_t vocab, int64_t tokens) {
   return rows;
 }
 
+LossShape with_algorithms(LossShape shape, const CpuContext& context) {
+  const int64_t columns = columns_of_blocks(shape);
+  shape.whole = algorithms_for(shape, columns, context);
+  if (const int64_t rest = shape.vocab % columns; rest > 0)
+    shape.rest = algorithms_for(shape, rest, context);
+  return shape;
+}
+
 LossPlan::LossPlan(const LossShape& shape, const CpuContext& context)
-    : shape_(shape), block_columns_(std::min(kBlockColumns, shape.vocab)) {
+    : shape_(shape), block_columns_(columns_of_blocks(shape)) {
   SNUG_CHECK(
       shape_.chunk_rows > 0 && shape_.algorithm == program::LossAlgorithm::halved_chunks,
       "a linear cross-entropy with algorithm {} and chunks of {} rows, which the cpu backend "
       "does not run",
       base::word_of(shape_.algorithm), shape_.chunk_rows);
   const int64_t rest = shape_.vocab % block_columns_;
-  for (int64_t rows = shape_.chunk_rows;; rows /= 2) {
-    LossChunk chunk{rows, products_of(shape_, {rows, block_columns_}, context), {}};
-    if (rest > 0) chunk.rest = products_of(shape_, {rows, rest}, context);
+  for (const int64_t rows : rows_of_chunks(shape_)) {
+    LossChunk chunk{rows, products_of(shape_, {rows, block_columns_}, shape_.whole, context), {}};
+    if (rest > 0) chunk.rest = products_of(shape_, {rows, rest}, shape_.rest, context);
     chunks_.push_back(std::move(chunk));
-    if (rows / 2 < program::kMinChunkRows) break;
   }
   lay_out();
 }
@@ -124,7 +175,9 @@ void LossPlan::lay_out() {
   hidden_offset_ = whole_lines(shape_.tokens * static_cast<int64_t>(sizeof(int32_t)));
   dhidden_offset_ = hidden_offset_ + whole_lines(rows * shape_.width * base::size_of(shape_.type));
   logits_offset_ = dhidden_offset_ + (shape_.train ? whole_lines(rows * shape_.width * kFloat) : 0);
-  scratch_offset_ = logits_offset_ + whole_lines(rows * shape_.vocab * kFloat);
+  dbias_offset_ = logits_offset_ + whole_lines(rows * shape_.vocab * kFloat);
+  const int64_t sums = shape_.bias_gradient ? BiasGradient::scratch_floats(shape_.vocab) : 0;
+  scratch_offset_ = dbias_offset_ + whole_lines(sums * kFloat);
   int64_t scratch = 0;
   for_each_product(chunks_, [&](const Product& product) {
     scratch = std::max(scratch, product.scratch_bytes());

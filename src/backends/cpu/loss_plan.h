@@ -16,6 +16,11 @@ namespace snug::backends::cpu {
 // Rows of logits that exist at once, for both linear kinds.
 int64_t default_chunk_rows(int64_t vocab, int64_t tokens);
 
+// Shape with the algorithms of its products, which all chunks share: what is the fastest for the
+// largest chunk where it computes all of them, else the library or, where there is none, the own
+// kernel for any shape. Requires the chunk's rows.
+LossShape with_algorithms(LossShape shape, const CpuContext& context);
+
 // Products of a chunk of `rows` rows with one block of columns.
 struct BlockProducts {
   Product logits;                        // (rows, columns) f32
@@ -33,6 +38,7 @@ struct LossChunk {
 
 class LossPlan : public Prepared {
  public:
+  // Fails a CHECK where an algorithm of the shape does not compute a product of it.
   LossPlan(const LossShape& shape, const CpuContext& context);
   void create() const;
   const LossShape& shape() const { return shape_; }
@@ -50,10 +56,11 @@ class LossPlan : public Prepared {
 
   // The workspace, by offsets in bytes. Row numbers: (tokens) i32. Hidden: a chunk's rows,
   // gathered. Dhidden: their gradients, f32. Logits: block after block, f32, and in the place of
-  // each block its gradient in `type`, without gaps.
+  // each block its gradient in `type`, without gaps. Dbias: sums for the gradient of a bias.
   int64_t hidden_offset() const { return hidden_offset_; }
   int64_t dhidden_offset() const { return dhidden_offset_; }
   int64_t logits_offset(const LossChunk& chunk, int64_t block) const;
+  int64_t dbias_offset() const { return dbias_offset_; }
   int64_t scratch_offset() const { return scratch_offset_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
@@ -66,6 +73,7 @@ class LossPlan : public Prepared {
   int64_t hidden_offset_ = 0;
   int64_t dhidden_offset_ = 0;
   int64_t logits_offset_ = 0;
+  int64_t dbias_offset_ = 0;
   int64_t scratch_offset_ = 0;
   int64_t workspace_bytes_ = 0;
 };

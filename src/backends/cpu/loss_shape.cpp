@@ -2,9 +2,49 @@
 
 #include <cstring>
 
+#include "backends/cpu/product.h"
 #include "backends/cpu/softmax_rows.h"
 
 namespace snug::backends::cpu {
+namespace {
+
+// What both kinds have.
+template <typename Loss>
+LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
+  const MatrixLayout hidden = matrix_layout(view[Loss::kHidden]);
+  const MatrixLayout weight = matrix_layout(view[Loss::kWeight]);
+  LossShape shape{.tokens = hidden.rows, .width = hidden.columns, .vocab = weight.rows};
+  shape.chunk_rows = loss.chunk_rows;
+  shape.algorithm = loss.algorithm;
+  shape.type = hidden.dtype;
+  shape.weight_stride = weight.row_stride;
+  shape.whole = algorithms_of(loss);
+  shape.rest = rest_algorithms_of(loss);
+  shape.scale = loss.scale;
+  shape.softcap = loss.softcap;
+  shape.bias = loss.bias;
+  return shape;
+}
+
+}  // namespace
+
+LossShape shape_of(const program::LinearCrossEntropy& loss, const program::OperationView& view) {
+  return plain_shape_of(loss, view);
+}
+
+LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
+                   const program::OperationView& view) {
+  LossShape shape = plain_shape_of(loss, view);
+  shape.train = true;
+  shape.weight_gradient = loss.weight_gradient;
+  shape.accumulate = loss.accumulate;
+  shape.bias_gradient = loss.bias_gradient;
+  if (!loss.weight_gradient) return shape;
+  const MatrixLayout dweight = matrix_layout(view[program::LinearCrossEntropyTrain::kDWeight]);
+  shape.dweight_type = dweight.dtype;
+  shape.dweight_stride = dweight.row_stride;
+  return shape;
+}
 
 int64_t list_trained_rows(const LossShape& shape, const int32_t* targets, float* losses,
                           const Rows& dhidden, int32_t* row_numbers) {

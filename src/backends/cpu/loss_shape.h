@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/rows.h"
+#include "backends/loss_operands.h"
 
 namespace snug::backends::cpu {
 
@@ -19,7 +20,18 @@ struct LossShape {
   bool accumulate = false;
   base::DType dweight_type = base::DType::f32;
   int64_t dweight_stride = 0;
+  LossAlgorithms whole = {};  // of blocks of columns
+  LossAlgorithms rest = {};   // of the last one, where it is narrower
+  float scale = 1.0F;         // of logits
+  float softcap = 0.0F;       // of scaled logits; 0: none
+  bool bias = false;
+  bool bias_gradient = false;
 };
+
+// Without what computes its products, except what the attributes state of that.
+LossShape shape_of(const program::LinearCrossEntropy& loss, const program::OperationView& view);
+LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
+                   const program::OperationView& view);
 
 // Lists the rows that carry loss (targets at least 0) and returns their number; of the others the
 // loss is 0, and so is hidden's gradient where the shape trains. `targets`, `losses` and

@@ -201,6 +201,11 @@ int64_t workspace_bytes(const Matmul& matmul, const program::OperationView& view
   return PreparedMatmul(matmul, view, context).workspace_bytes();
 }
 
+bool asks_library(const Matmul& matmul) {
+  return matmul.algorithm == ProductAlgorithm::library ||
+         matmul.rest_algorithm == ProductAlgorithm::library;
+}
+
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const program::OperationView& view,
                                   CpuContext& context) {
   auto prepared = std::make_unique<PreparedMatmul>(matmul, view, context);
@@ -211,6 +216,6 @@ std::unique_ptr<Prepared> prepare(const Matmul& matmul, const program::Operation
 }  // namespace
 
 SNUG_CPU_KIND(Matmul, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
-              .prepare = prepare);
+              .asks_library = asks_library, .prepare = prepare);
 
 }  // namespace snug::backends::cpu

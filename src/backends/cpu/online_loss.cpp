@@ -57,6 +57,7 @@ class OnlineRun {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     invocation_.note_decision("chunk_rows", plan_.chunk_rows);
     invocation_.note_decision("algorithm", program::LossAlgorithm::online);
+    note_algorithms(shape_.train, with_online_algorithms(shape_).whole, {}, invocation_);
     invocation_.note_extent({.rows = static_cast<double>(trained)});
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows) {
       const int64_t rows = std::min(plan_.chunk_rows, trained - row);
@@ -68,7 +69,7 @@ class OnlineRun {
 
  private:
   // Entries [first, first + count) of the vocabulary.
-  struct Block {
+  struct EntryRange {
     int64_t first;
     int64_t count;
   };
@@ -87,7 +88,7 @@ class OnlineRun {
     const int32_t* tokens = row_numbers_ + first_row;
     parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) { gather(tokens, begin, end); });
     for (int64_t first = 0; first < shape_.vocab; first += plan_.block_entries) {
-      const Block block{first, std::min(plan_.block_entries, shape_.vocab - first)};
+      const EntryRange block{first, std::min(plan_.block_entries, shape_.vocab - first)};
       parallel_ranges(block.count, kWidePanel,
                       [&](int64_t begin, int64_t end) { pack(block, begin, end); });
       parallel_ranges(rows, kRows,
@@ -107,7 +108,7 @@ class OnlineRun {
 
   // A panel of entries as columns of the logits' product, and, where gradients are made, as steps
   // of k of the sums' product, in each of its panels.
-  void pack(const Block& block, int64_t begin, int64_t end) const {
+  void pack(const EntryRange& block, int64_t begin, int64_t end) const {
     const auto* from = reinterpret_cast<const uint16_t*>(weight_.at(block.first + begin));
     const auto pack_pairs = kernels_.thin_product->pack_pairs;
     pack_pairs({from, 1, weight_.stride}, shape_.width, end - begin,
@@ -120,7 +121,7 @@ class OnlineRun {
                  values + j * entries, kWidePanel);
   }
 
-  void add_block(const int32_t* tokens, const Block& block, int64_t begin, int64_t end) const {
+  void add_block(const int32_t* tokens, const EntryRange& block, int64_t begin, int64_t end) const {
     std::byte* const scratch =
         workspace<std::byte>(plan_.threads_offset + current_thread() * plan_.thread_bytes);
     auto* logits = reinterpret_cast<float*>(scratch);
@@ -148,7 +149,7 @@ class OnlineRun {
   }
 
   // `target` counts from the block's first entry and may lie outside.
-  void add_row(int64_t target, const Block& block, int64_t row, const float* logits,
+  void add_row(int64_t target, const EntryRange& block, int64_t row, const float* logits,
                uint16_t* exponentials) const {
     RowState& state = states()[row];
     if (target >= 0 && target < block.count) state.target_logit = logits[target];
@@ -202,6 +203,14 @@ bool is_online_loss(DType type, bool weight_gradient, const CpuContext& context)
          context.kernels.wide_product->multiply != nullptr;
 }
 
+LossShape with_online_algorithms(LossShape shape) {
+  using program::ProductAlgorithm;
+  shape.whole = {.logits = ProductAlgorithm::wide,
+                 .dhidden = shape.train ? ProductAlgorithm::wide : ProductAlgorithm::loops};
+  shape.rest = {};
+  return shape;
+}
+
 int64_t online_chunk_rows(int64_t tokens) {
   const int64_t chunks = ceil_div(tokens, kChunkRows);
   return round_up(ceil_div(tokens, chunks), kWidePanel);
@@ -212,6 +221,9 @@ OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context
   SNUG_CHECK(shape.chunk_rows > 0 && is_online_loss(shape.type, shape.weight_gradient, context),
              "an online loss in chunks of {} rows, which the cpu backend does not run here",
              shape.chunk_rows);
+  SNUG_CHECK(shape.whole == with_online_algorithms(shape).whole,
+             "an online loss with logits by algorithm {}, which the cpu backend does not run",
+             base::word_of(shape.whole.logits));
   depth = round_up(shape.width, kWidePanel);
   hidden_stride = depth + kGap;
   chunk_rows = shape.chunk_rows;

@@ -21,6 +21,9 @@ namespace snug::backends::cpu {
 
 bool is_online_loss(base::DType type, bool weight_gradient, const CpuContext& context);
 
+// Its products are made by the kernels of wide products, block by block of the vocabulary.
+LossShape with_online_algorithms(LossShape shape);
+
 // Rows of a chunk.
 int64_t online_chunk_rows(int64_t tokens);
 

@@ -104,10 +104,14 @@ bool takes_low_rank(const MatmulSpec& spec, const CpuContext& context) {
 }
 
 ProductAlgorithm algorithm_of(const MatmulSpec& spec, const CpuContext& context) {
-  for (const ProductAlgorithm algorithm : {ProductAlgorithm::few_rows, ProductAlgorithm::thin,
-                                           ProductAlgorithm::wide, ProductAlgorithm::library})
+  for (const ProductAlgorithm algorithm :
+       {ProductAlgorithm::few_rows, ProductAlgorithm::thin, ProductAlgorithm::wide})
     if (runs_product(spec, algorithm, context)) return algorithm;
-  return ProductAlgorithm::blocked;
+  return algorithm_of_any(context);
+}
+
+ProductAlgorithm algorithm_of_any(const CpuContext& context) {
+  return context.isa < Isa::v4 ? ProductAlgorithm::blocked : ProductAlgorithm::library;
 }
 
 bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context) {

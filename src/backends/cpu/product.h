@@ -34,6 +34,10 @@ using program::ProductAlgorithm;
 // (blocked); oneDNN (library) makes the rest.
 ProductAlgorithm algorithm_of(const MatmulSpec& spec, const CpuContext& context);
 
+// What computes a product of any shape of supported types: the library, or where it does not run
+// the own kernel that works in tiles.
+ProductAlgorithm algorithm_of_any(const CpuContext& context);
+
 // Whether the algorithm computes this product on this machine.
 bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context);
 
@@ -42,6 +46,7 @@ class Product {
   // Fails a CHECK where the algorithm does not compute this product.
   Product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context);
   const MatmulSpec& spec() const { return spec_; }
+  ProductAlgorithm algorithm() const { return algorithm_; }
   int64_t scratch_bytes() const;
   // Makes what multiply() needs; equal products share it.
   void create() const;

@@ -17,7 +17,7 @@ void run(const program::RmsNorm& norm, const Invocation& invocation, CpuContext&
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
   parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
-      forward(x.at(row), w.at(0), y.at(row), x.columns, norm.epsilon);
+      forward(x.at(row), w.at(0), y.at(row), x.columns, norm.epsilon, norm.offset);
   });
 }
 
@@ -59,7 +59,8 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation, CpuCont
                 .dx = dx.at(row),
                 .dw = dw,
                 .d = x.columns,
-                .epsilon = grad.epsilon});
+                .epsilon = grad.epsilon,
+                .offset = grad.offset});
   });
   if (partials == nullptr) return;
   const Rows dw = rows_of(invocation[program::RmsNormGrad::kDW]);

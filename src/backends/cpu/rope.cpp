@@ -42,10 +42,12 @@ void run(const program::Rope& rope, const Invocation& invocation, CpuContext& co
   const Rows x = rows_of(invocation[program::Rope::kX]);
   const Rows table = rows_of(invocation[program::Rope::kTable]);
   const Rows y = rows_of(invocation[program::Rope::kY]);
-  const auto turn = context.kernels.rope->turn[x.element];
+  const RopeKernels& kernels = *context.kernels.rope;
+  const auto turn = (rope.interleaved ? kernels.turn_neighbours : kernels.turn)[x.element];
   const int64_t heads = x.columns / rope.head_dim;
-  const RopeForm form{.heads = rope.turned_heads > 0 ? rope.turned_heads : heads,
+  const RopeForm form{.heads = rope.rotated_heads > 0 ? rope.rotated_heads : heads,
                       .head_dim = rope.head_dim,
+                      .width = rotated_width(rope),
                       .direction = rope.inverse ? -1.0F : 1.0F};
   const int64_t turned = form.heads * form.head_dim;
   const auto passed_bytes = static_cast<size_t>((x.columns - turned) * x.element_bytes());

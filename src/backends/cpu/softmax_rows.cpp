@@ -36,11 +36,21 @@ void make_gradient(const LogitRun& run, const GradientRun& gradient,
                    const SoftmaxKernels& kernels) {
   const bool holds_target = gradient.target >= 0 && gradient.target < run.count;
   const float logit = holds_target ? logit_at(run.data, run.element, gradient.target) : 0.0F;
-  kernels.gradient[run.element][gradient.element](run.data, run.count, gradient.lse, gradient.scale,
-                                                  gradient.data);
+  float scale_of_target = gradient.scale;
+  if (gradient.cap > 0.0F) {
+    SNUG_CHECK(run.element == kF32, "capped logits of another type than f32");
+    kernels.capped_gradient[gradient.element](static_cast<const float*>(run.data), run.count,
+                                              {gradient.lse, gradient.scale, gradient.cap},
+                                              gradient.data);
+    const float share = logit / gradient.cap;
+    scale_of_target *= 1.0F - share * share;
+  } else {
+    kernels.gradient[run.element][gradient.element](run.data, run.count, gradient.lse,
+                                                    gradient.scale, gradient.data);
+  }
   if (holds_target)
     set_gradient(gradient.data, gradient.element, gradient.target,
-                 (std::exp(logit - gradient.lse) - 1.0F) * gradient.scale);
+                 (std::exp(logit - gradient.lse) - 1.0F) * scale_of_target);
 }
 
 int64_t checked_target(int32_t target, int64_t vocab) {

@@ -33,13 +33,15 @@ Statistics statistics_of(const LogitRun& run, const SoftmaxKernels& kernels);
 Statistics merged(const Statistics& a, const Statistics& b);
 
 // gradient = (softmax - onehot) * scale; may begin where the logits begin. `target` counts from the
-// run's first logit and may lie outside.
+// run's first logit and may lie outside. With a cap logits are f32, cap tanh(z / cap), and the
+// gradient is that of z.
 struct GradientRun {
   void* data;
   Element element;
   int64_t target;
   float lse;
   float scale;
+  float cap;  // 0: none
 };
 
 void make_gradient(const LogitRun& run, const GradientRun& gradient, const SoftmaxKernels& kernels);

@@ -11,10 +11,16 @@
 #include <string>
 #include <string_view>
 
-#include "backends/cuda/algorithm.h"
+#include "backends/cuda/cublas_lt_api.h"
 #include "backends/cuda/product_shape.h"
 
 namespace snug::backends::cuda {
+
+// A way to make a product.
+struct Algorithm {
+  bool is_own = false;                // the kernel for thin products; else the library's:
+  cublasLtMatmulAlgo_t of_library{};  // opaque, 64 bytes
+};
 
 class AlgorithmChoices {
  public:

@@ -26,7 +26,7 @@ class DeviceArena : public Arena {
   }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
-  int64_t allocated_bytes() const override { return given_bytes_; }
+  std::optional<int64_t> allocated_bytes() const override { return given_bytes_; }
 
  private:
   void* data_;
@@ -43,8 +43,9 @@ class PinnedArena : public Arena {
   ~PinnedArena() override { cudaFreeHost(data_); }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
-  // What the driver was asked for: it does not say how much pinned memory there is.
-  int64_t allocated_bytes() const override { return bytes_; }
+  // The driver does not say how much pinned memory there is. Where it has mapped the pages itself
+  // the kernel has no count of them either.
+  std::optional<int64_t> allocated_bytes() const override { return resident_bytes(data(), bytes_); }
 
  private:
   void* data_;

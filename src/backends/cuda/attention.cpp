@@ -2,8 +2,8 @@
 
 #include <initializer_list>
 
-#include "backends/cuda/attention_splits.h"
 #include "backends/cuda/cudnn_attention.h"
+#include "backends/cuda/kernels/attention_splits.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "base/error.h"
@@ -22,7 +22,9 @@ AttentionForm attention_form_of(const Attributes& attention) {
           static_cast<int32_t>(attention.head_dim),
           attention.scale,
           attention.causal,
-          attention.window};
+          attention.window,
+          attention.softcap,
+          attention.alibi_scale};
 }
 
 // Scratch: the ranges of keys, those of queries, then delta (needs/attention.cpp).
@@ -54,6 +56,34 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const Operati
   SNUG_CHECK(attributes.few_queries == 0 && attributes.few_keys == 0,
              "a card has no kernel for segments of few queries or keys");
   return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
+}
+
+// Decoding: queues the attention of `segments` in as many parts as it was decided
+// (needs/attention.h).
+void run_in_splits(const Attention& attention, const RangesRun& segments,
+                   const Invocation& invocation, CudaContext& context) {
+  invocation.note_decision("by_library", 0);
+  invocation.note_decision("splits", attention.splits);
+  invocation.note_decision("tensor_cores", 0);
+  invocation.note_decision("few_queries", 0);
+  const AttentionForm& form = segments.shape.form;
+  const Matrix k = matrix_of(invocation[Attention::kK]);
+  const Matrix v = matrix_of(invocation[Attention::kV]);
+  const int64_t parts = segments.shape.q_tokens * form.heads * attention.splits;
+  auto* scratch = invocation.workspace.as<float>();
+  attention_splits({.segments = segments,
+                    .splits = static_cast<int32_t>(attention.splits),
+                    .vectors = k.operand.is_bf16 && v.operand.is_bf16 &&
+                               form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
+                    .q = matrix_of(invocation[Attention::kQ]).operand,
+                    .k = k.operand,
+                    .v = v.operand,
+                    .o = matrix_of(invocation[Attention::kO]).operand,
+                    .lse = floats_of(invocation[Attention::kLse]),
+                    .peaks = scratch,
+                    .totals = scratch + parts,
+                    .outputs = scratch + 2 * parts},
+                   context.stream.get());
 }
 
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 // For the others to end a group too, where this rank does.
 constexpr double kCloseSeconds = 10;
 // Between two questions whether a call has ended.
-constexpr auto kPause = std::chrono::microseconds(50);
+constexpr auto kPollInterval = std::chrono::microseconds(50);
 // Of one call to the library, so that its tables of them stay small.
 constexpr size_t kGathersAtOnce = 512;
 
@@ -92,7 +92,7 @@ void CardGroup::settle(Result result, const char* what, double seconds) {
     if (result != Result::in_progress) break;
     if (Clock::now() > end)
       base::throw_user_error("{}: another rank did not come within {:g} s", what, seconds);
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kPollInterval);
   }
   if (result != Result::success) base::throw_user_error("{}: {}", what, words_of(result));
 }

@@ -11,8 +11,8 @@ namespace {
 
 using base::DType;
 using comm::element;
+using comm::PartRange;
 using comm::ReducePart;
-using comm::Segment;
 using comm::SumPart;
 
 Operand operand(const void* data, DType type, int64_t stride = 0) {
@@ -20,11 +20,11 @@ Operand operand(const void* data, DType type, int64_t stride = 0) {
   return {const_cast<void*>(data), stride, type == DType::bf16};
 }
 
-RankSum sum_of(const ReducePart& part, const Segment& segment, int64_t position) {
-  return {.to = operand(element(part.shard, part.shard_type, segment.first), part.shard_type),
+RankSum sum_of(const ReducePart& part, const PartRange& range, int64_t position) {
+  return {.to = operand(element(part.shard, part.shard_type, range.first), part.shard_type),
           .position = position,
-          .count = segment.count,
-          .valid = std::clamp<int64_t>(part.valid - segment.first, 0, segment.count),
+          .count = range.count,
+          .valid = std::clamp<int64_t>(part.valid - range.first, 0, range.count),
           .adds = part.add};
 }
 
@@ -74,7 +74,7 @@ void CardSums::reduce_scatter(std::span<const ReducePart> parts, std::span<std::
   comm::Cursor cursor;
   while (cursor.part < parts.size()) {
     const int64_t room = room_of(scratch, group->size(), parts[cursor.part].sent_type);
-    const int64_t count = comm::next_segments(parts, cursor, room, segments_);
+    const int64_t count = comm::next_ranges(parts, cursor, room, ranges_);
     if (count > 0) reduce_chunk(parts, count, scratch, *group, stream);
   }
 }
@@ -82,26 +82,25 @@ void CardSums::reduce_scatter(std::span<const ReducePart> parts, std::span<std::
 void CardSums::reduce_chunk(std::span<const ReducePart> parts, int64_t count,
                             std::span<std::byte> scratch, CardGroup& group, cudaStream_t stream) {
   const int ranks = group.size();
-  const ReducePart& front = parts[segments_.front().part];
+  const ReducePart& front = parts[ranges_.front().part];
   const DType type = front.sent_type;
-  const bool packed = segments_.size() > 1 || front.whole_type != type;
+  const bool packed = ranges_.size() > 1 || front.whole_type != type;
   const int64_t piece_bytes = count * base::size_of(type);
   pieces_.assign(static_cast<size_t>(ranks), nullptr);
   roundings_.clear();
   for (int peer = 0; peer < ranks; ++peer) {
     std::byte* piece = scratch.data() + peer * piece_bytes;
     pieces_[static_cast<size_t>(peer)] =
-        packed ? piece
-               : element(front.whole, type, peer * front.elements + segments_.front().first);
-    for (const Segment& segment : segments_) {
+        packed ? piece : element(front.whole, type, peer * front.elements + ranges_.front().first);
+    for (const PartRange& range : ranges_) {
       if (!packed) break;
-      const ReducePart& part = parts[segment.part];
-      const int64_t first = peer * part.elements + segment.first;
+      const ReducePart& part = parts[range.part];
+      const int64_t first = peer * part.elements + range.first;
       roundings_.push_back(
           {.from = operand(element(part.whole, part.whole_type, first), part.whole_type),
            .to = operand(piece, type),
-           .count = segment.count});
-      piece += segment.count * base::size_of(type);
+           .count = range.count});
+      piece += range.count * base::size_of(type);
     }
   }
   round_elements(roundings_, stream);
@@ -109,13 +108,13 @@ void CardSums::reduce_chunk(std::span<const ReducePart> parts, int64_t count,
   exchange_pieces(piece_bytes, received, group, stream);
   sums_.clear();
   int64_t done = 0;
-  for (const Segment& segment : segments_) {
-    const ReducePart& part = parts[segment.part];
+  for (const PartRange& range : ranges_) {
+    const ReducePart& part = parts[range.part];
     SNUG_CHECK(packed || part.shard != element(part.whole, type, group.rank() * part.elements) ||
                    base::size_of(part.shard_type) == base::size_of(type),
                "a shard of another type lies in its whole");
-    sums_.push_back(sum_of(part, segment, done));
-    done += segment.count;
+    sums_.push_back(sum_of(part, range, done));
+    done += range.count;
   }
   sum_pieces({.received = operand(received, type, count),
               .own = operand(pieces_[static_cast<size_t>(group.rank())], type),
@@ -151,7 +150,7 @@ void CardSums::all_reduce(std::span<const SumPart> parts, std::span<std::byte> s
   while (cursor.part < parts.size()) {
     const int ranks = group->size();
     const int64_t room = room_of(scratch, ranks, parts[cursor.part].sent_type) * ranks;
-    const int64_t count = comm::next_segments(parts, cursor, room, segments_);
+    const int64_t count = comm::next_ranges(parts, cursor, room, ranges_);
     if (count > 0) sum_chunk(parts, count, scratch, *group, stream);
   }
 }
@@ -161,7 +160,7 @@ void CardSums::all_reduce(std::span<const SumPart> parts, std::span<std::byte> s
 void CardSums::sum_chunk(std::span<const SumPart> parts, int64_t count,
                          std::span<std::byte> scratch, CardGroup& group, cudaStream_t stream) {
   const int ranks = group.size();
-  const SumPart& front = parts[segments_.front().part];
+  const SumPart& front = parts[ranges_.front().part];
   const DType type = front.sent_type;
   SNUG_CHECK(comm::narrower(front.type, type) == type, "sums of {} travel as {}",
              base::name_of(front.type), base::name_of(type));
@@ -170,13 +169,12 @@ void CardSums::sum_chunk(std::span<const SumPart> parts, int64_t count,
   std::byte* const packed = scratch.data();
   roundings_.clear();
   int64_t done = 0;
-  for (const Segment& segment : segments_) {
-    const SumPart& part = parts[segment.part];
-    roundings_.push_back(
-        {.from = operand(element(part.values, part.type, segment.first), part.type),
-         .to = operand(element(packed, type, done), type),
-         .count = segment.count});
-    done += segment.count;
+  for (const PartRange& range : ranges_) {
+    const SumPart& part = parts[range.part];
+    roundings_.push_back({.from = operand(element(part.values, part.type, range.first), part.type),
+                          .to = operand(element(packed, type, done), type),
+                          .count = range.count});
+    done += range.count;
   }
   round_elements(roundings_, stream);
   if (const int64_t rest = slice * ranks - done; rest > 0)

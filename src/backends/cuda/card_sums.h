@@ -10,7 +10,7 @@
 
 #include "backends/cuda/card_group.h"
 #include "backends/cuda/kernels/rank_sums.h"
-#include "comm/segments.h"
+#include "comm/part_ranges.h"
 
 namespace snug::backends::cuda {
 
@@ -32,7 +32,7 @@ class CardSums {
   void exchange_pieces(int64_t bytes, std::byte* received, CardGroup& group, cudaStream_t stream);
 
   // Of the call under way; kept, so that their memory is used again.
-  std::vector<comm::Segment> segments_;
+  std::vector<comm::PartRange> ranges_;
   std::vector<const std::byte*> pieces_;  // by rank, what is sent to it
   std::vector<Rounding> roundings_;
   std::vector<RankSum> sums_;

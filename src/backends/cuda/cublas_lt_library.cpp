@@ -17,29 +17,24 @@ void* open_cublas_lt() {
       name);
 }
 
-template <typename Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(find_function(library, name));
-}
-
 CublasLtFunctions load() {
   void* library = open_cublas_lt();
   CublasLtFunctions functions;
-  find(library, "cublasLtCreate", functions.create);
-  find(library, "cublasLtDestroy", functions.destroy);
-  find(library, "cublasLtGetVersion", functions.version);
-  find(library, "cublasLtGetStatusString", functions.status_string);
-  find(library, "cublasLtMatmul", functions.matmul);
-  find(library, "cublasLtMatmulDescCreate", functions.matmul_create);
-  find(library, "cublasLtMatmulDescDestroy", functions.matmul_destroy);
-  find(library, "cublasLtMatmulDescSetAttribute", functions.matmul_set);
-  find(library, "cublasLtMatrixLayoutCreate", functions.layout_create);
-  find(library, "cublasLtMatrixLayoutDestroy", functions.layout_destroy);
-  find(library, "cublasLtMatmulPreferenceCreate", functions.preference_create);
-  find(library, "cublasLtMatmulPreferenceDestroy", functions.preference_destroy);
-  find(library, "cublasLtMatmulPreferenceSetAttribute", functions.preference_set);
-  find(library, "cublasLtMatmulAlgoGetHeuristic", functions.find_algorithms);
-  find(library, "cublasLtMatmulAlgoCheck", functions.check_algorithm);
+  find_function(library, "cublasLtCreate", functions.create);
+  find_function(library, "cublasLtDestroy", functions.destroy);
+  find_function(library, "cublasLtGetVersion", functions.version);
+  find_function(library, "cublasLtGetStatusString", functions.status_string);
+  find_function(library, "cublasLtMatmul", functions.matmul);
+  find_function(library, "cublasLtMatmulDescCreate", functions.matmul_create);
+  find_function(library, "cublasLtMatmulDescDestroy", functions.matmul_destroy);
+  find_function(library, "cublasLtMatmulDescSetAttribute", functions.matmul_set);
+  find_function(library, "cublasLtMatrixLayoutCreate", functions.layout_create);
+  find_function(library, "cublasLtMatrixLayoutDestroy", functions.layout_destroy);
+  find_function(library, "cublasLtMatmulPreferenceCreate", functions.preference_create);
+  find_function(library, "cublasLtMatmulPreferenceDestroy", functions.preference_destroy);
+  find_function(library, "cublasLtMatmulPreferenceSetAttribute", functions.preference_set);
+  find_function(library, "cublasLtMatmulAlgoGetHeuristic", functions.find_algorithms);
+  find_function(library, "cublasLtMatmulAlgoCheck", functions.check_algorithm);
   functions.workspace_bytes = kProductWorkspaceBytes;
   return functions;
 }

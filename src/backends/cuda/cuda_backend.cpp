@@ -5,16 +5,20 @@
 
 #include "backends/cuda/arena.h"
 #include "backends/cuda/cudnn_attention.h"
-#include "backends/cuda/device_timeline.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
+#include "backends/cuda/kernels/nf4.h"
+#include "backends/cuda/kernels/random_values.h"
 #include "backends/cuda/kind_functions.h"
+#include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/attention.h"
 #include "backends/cuda/needs/kind_needs.h"
+#include "backends/cuda/stream.h"
 #include "backends/operation_checks.h"
 #include "base/available_memory.h"
 #include "base/error.h"
 #include "program/dispatch.h"
+#include "program/graph_memory.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -30,6 +34,11 @@ Result ask(const program::Attributes& attributes, F&& f) {
 // An await waits for its copy alone: who touches the copy's bytes next waits for the host itself.
 bool is_await(const Invocation& invocation) {
   return program::traits_of(static_cast<program::Kind>(invocation.attributes->index())).ends_copy;
+}
+
+void require_multiple(const void* address, uintptr_t bytes) {
+  SNUG_CHECK(reinterpret_cast<uintptr_t>(address) % bytes == 0, "an address is no multiple of {}",
+             bytes);
 }
 
 }  // namespace
@@ -178,7 +187,7 @@ void CudaBackend::run_list(std::span<const Invocation> invocations) {
 
 void CudaBackend::expect_recordings(int64_t launches) {
   if (!records_) return;
-  const int64_t needed = graph_bytes(launches);
+  const int64_t needed = program::graph_bytes(launches);
   const int64_t left = device_memory().free_bytes;
   if (needed > left)
     base::throw_user_error(
@@ -212,10 +221,28 @@ void CudaBackend::synchronise() {
 
 int CudaBackend::shard_rank() const { return context_->collectives.shard_rank(); }
 
-std::unique_ptr<Timeline> CudaBackend::timeline(size_t points) {
+std::unique_ptr<DeviceEvents> CudaBackend::events(size_t points) {
   context_->device.use();
-  return std::make_unique<DeviceTimeline>(points, context_->stream.get(),
-                                          [this] { context_->collectives.check(); });
+  return std::make_unique<CudaEvents>(points, context_->stream.get(),
+                                      [this] { context_->collectives.check(); });
+}
+
+void CudaBackend::fill(const Buffer& tensor, const RandomValues& values, int64_t first) {
+  Matrix matrix = matrix_of(tensor);
+  const Walk walk = walk_flat({&matrix});
+  SNUG_CHECK(walk.rows <= 1 && first % kValueGroup == 0, "a weight of {} rows from element {}",
+             walk.rows, first);
+  make_random_values({walk, matrix.operand, values, first / kValueGroup}, context_->stream.get());
+}
+
+void CudaBackend::quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) {
+  SNUG_CHECK(base::size_of(values.dtype) == 2 || values.dtype == base::DType::f32, "no NF4 from {}",
+             base::name_of(values.dtype));
+  require_multiple(values.data, 16);
+  require_multiple(codes, 4);
+  context_->device.use();  // called by threads that read weights
+  cuda::quantize_nf4({values.data, values.dtype, values.elements(), codes, absmax},
+                     context_->stream.get());
 }
 
 }  // namespace snug::backends::cuda

@@ -55,7 +55,7 @@ class CudaBackend : public Backend {
   void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
   int shard_rank() const override;
   void synchronise() override;
-  std::unique_ptr<Timeline> timeline(size_t points) override;
+  std::unique_ptr<DeviceEvents> events(size_t points) override;
 
  private:
   std::unique_ptr<CudaContext> context_;

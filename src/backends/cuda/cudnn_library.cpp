@@ -1,4 +1,4 @@
-#include "backends/cuda/cudnn_library.h"
+#include "backends/cuda/segment_attention.h"
 
 #include <cudnn_frontend.h>
 

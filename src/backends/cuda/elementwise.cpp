@@ -12,6 +12,7 @@ using program::Add;
 using program::AddBias;
 using program::Cast;
 using program::Dropout;
+using program::Scale;
 using program::SumRows;
 
 void run(const Add&, const Invocation& invocation, CudaContext& context) {
@@ -52,6 +53,13 @@ void run(const SumRows& sum, const Invocation& invocation, CudaContext& context)
            context.stream.get());
 }
 
+void run(const Scale& scaled, const Invocation& invocation, CudaContext& context) {
+  Matrix x = matrix_of(invocation[Scale::kX]);
+  Matrix y = matrix_of(invocation[Scale::kY]);
+  const Walk walk = walk_flat({&x, &y});
+  scale({walk, x.operand, y.operand, scaled.factor}, context.stream.get());
+}
+
 void run(const Dropout& dropped, const Invocation& invocation, CudaContext& context) {
   const Matrix x = matrix_of(invocation[Dropout::kX]);
   const Matrix y = matrix_of(invocation[Dropout::kY]);
@@ -77,6 +85,7 @@ SNUG_CUDA_KIND(Add);
 SNUG_CUDA_KIND(Accumulate);
 SNUG_CUDA_KIND(AddBias);
 SNUG_CUDA_KIND(SumRows);
+SNUG_CUDA_KIND(Scale);
 SNUG_CUDA_KIND(Dropout);
 SNUG_CUDA_KIND(Cast);
 

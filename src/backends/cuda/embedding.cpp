@@ -3,7 +3,7 @@
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
-#include "backends/cuda/rotations.h"
+#include "backends/cuda/rope.h"
 
 namespace snug::backends::cuda {
 namespace {

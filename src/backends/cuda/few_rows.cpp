@@ -33,7 +33,7 @@ FewRowsPart<Bf16Weight> part_of(const FewRowsProduct& product) {
           .alpha = product.alpha};
 }
 
-FewRowsPart<StoredNf4> part_of(const FewRowsNf4Product& product) {
+FewRowsPart<Nf4Weight> part_of(const FewRowsNf4Product& product) {
   return {.weight = product.weight,
           .addend = product.addend,
           .y = product.y.operand,
@@ -55,7 +55,7 @@ FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
   const Matrix weight = matrix_of(invocation[RmsNorm::kW]);
   const Matrix y = matrix_of(invocation[RmsNorm::kY]);
   SNUG_CHECK(walk_rows({&x, &weight, &y}).vectors, "a norm before products is not in vectors");
-  return {x.operand, weight.operand, y.operand, norm.epsilon};
+  return {x.operand, weight.operand, y.operand, norm.epsilon, norm.offset};
 }
 
 // Of a product that shares a launch, which is always one on tensor cores.
@@ -126,7 +126,7 @@ ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgo
   if (y.columns == 0) return algorithm;
   if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
     SNUG_CHECK(suits_tensor_cores(product), "a product on tensor cores is not in vectors");
-    auto launch = launch_of<StoredNf4>(x);
+    auto launch = launch_of<Nf4Weight>(x);
     launch.add(part_of(product));
     multiply_few_rows(launch, context.stream.get());
     return ProductAlgorithm::few_rows_tensor_cores;
@@ -153,7 +153,7 @@ FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
 
 FewRowsNf4Product product_of(const MatmulNf4& matmul, const Invocation& invocation) {
   FewRowsNf4Product product{.x = matrix_of(invocation[MatmulNf4::kX]),
-                            .weight = stored_weight(matmul, invocation),
+                            .weight = nf4_weight(matmul, invocation),
                             .addend = {},
                             .y = matrix_of(invocation[MatmulNf4::kY])};
   if (matmul.addend) product.addend = matrix_of(invocation[MatmulNf4::kAddend]).operand;
@@ -165,7 +165,7 @@ void run_few_rows_together(std::span<const Invocation> list, CudaContext& contex
     return std::holds_alternative<MatmulNf4>(*invocation.attributes);
   });
   if (stored)
-    run_list<MatmulNf4, StoredNf4>(list, context);
+    run_list<MatmulNf4, Nf4Weight>(list, context);
   else
     run_list<Matmul, Bf16Weight>(list, context);
 }

@@ -27,7 +27,7 @@ ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorit
 // y = x weight^T (+ addend).
 struct FewRowsNf4Product {
   Matrix x;
-  StoredNf4 weight;
+  Nf4Weight weight;
   Operand addend;  // data == nullptr without one
   Matrix y;
 };
@@ -40,7 +40,7 @@ ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgo
 
 // The weight of an operation that has one stored as NF4.
 template <typename Attributes>
-StoredNf4 stored_weight(const Attributes& attributes, const Invocation& invocation);
+Nf4Weight nf4_weight(const Attributes& attributes, const Invocation& invocation);
 
 // Operations that were joined: few_rows_together says which.
 void run_few_rows_together(std::span<const Invocation> list, CudaContext& context);

@@ -3,12 +3,13 @@
 // chunk that could be needed runs. Rows beyond the last are zero in all products, so that bits do
 // not depend on how many chunks run.
 //
-// A chunk: its rows of hidden are gathered; logits = hidden weight^T in f32; softmax turns them in
-// place into dlogits (of hidden's type, in the first half of each row's bytes if that is bf16);
-// dweight (+)= dlogits^T hidden; dlogits weight takes the place of the chunk's hidden and is
-// scattered to dhidden.
+// A chunk: its rows of hidden are gathered; logits = hidden weight^T [+ bias] in f32; softmax turns
+// them in place into dlogits (of hidden's type, in the first half of each row's bytes if that is
+// bf16); dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden; dlogits weight takes the
+// place of the chunk's hidden and is scattered to dhidden.
 #include <algorithm>
 
+#include "backends/cuda/kernels/column_sums.h"
 #include "backends/cuda/kernels/cross_entropy.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
@@ -24,6 +25,7 @@ namespace {
 using program::LinearCrossEntropy;
 using program::LinearCrossEntropyTrain;
 using program::OperationView;
+using program::ProductAlgorithm;
 using LossTensors = LossForm<program::Tensor>;
 using LossBuffers = LossForm<Buffer>;
 
@@ -54,24 +56,22 @@ class LossPlan : public Prepared {
 };
 
 ChunkProducts LossPlan::products(const LossTensors& form, int64_t rows, CublasLt& library) const {
-  const base::DType type = form.hidden.dtype;
-  const StoredMatrix hidden = dense_matrix(type, rows, layout.width);
-  const StoredMatrix weight = stored_matrix(form.weight);
-  const StoredMatrix logits = dense_matrix(base::DType::f32, rows, layout.vocab);
+  const auto product = [&](const ProductShape& shape, ProductAlgorithm planned) {
+    std::shared_ptr<Product> made = library.product(shape);
+    SNUG_CHECK(made->algorithm() == planned,
+               "a product of a loss is planned by algorithm {}, and has {} here",
+               base::word_of(planned), base::word_of(made->algorithm()));
+    return made;
+  };
   ChunkProducts made;
-  made.logits = library.product(
-      {.a = hidden, .b = weight, .addend = logits, .c = logits, .transpose_b = true});
+  made.logits = product(logits_shape(form, rows), form.products.logits);
   if (form.dhidden == nullptr) return made;
-  StoredMatrix dlogits = dense_matrix(type, rows, layout.vocab);
-  dlogits.stride = layout.vocab * int64_t{sizeof(float)} / layout.hidden_bytes;
-  made.dhidden = library.product({.a = dlogits, .b = weight, .addend = hidden, .c = hidden});
+  made.dhidden = product(dhidden_shape(form, rows), form.products.dhidden);
   if (form.dweight == nullptr) return made;
-  const StoredMatrix dweight = stored_matrix(*form.dweight);
-  ProductShape shape{
-      .a = dlogits, .b = hidden, .addend = dweight, .c = dweight, .transpose_a = true};
-  made.dweight_first = library.product(shape);
-  shape.beta = 1.0F;
-  made.dweight_next = library.product(shape);
+  ProductShape dweight = dweight_shape(form, rows);
+  made.dweight_first = product(dweight, form.products.dweight);
+  dweight.beta = 1.0F;
+  made.dweight_next = product(dweight, form.products.dweight);
   return made;
 }
 
@@ -107,6 +107,7 @@ class LossRun {
     }
     for (int64_t first = 0; first < rows; first += layout.chunk_rows)
       run_chunk(first, std::min(layout.chunk_rows, layout.tokens - first));
+    note_algorithms(form_.dhidden != nullptr, ran_, {}, invocation_);
     sum_losses(losses, layout.tokens, floats_of(form_.inverse_tokens), floats_of(form_.loss),
                stream_);
   }
@@ -167,22 +168,50 @@ class LossRun {
     const Matrix hidden = matrix_of(form_.hidden);
     invocation_.note_piece(rows);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
-    products.logits->multiply(logits_addresses(), library_workspace(), stream_);
+    ran_.logits = multiply(*products.logits, logits_addresses());
+    if (form_.bias != nullptr) add_bias_to_logits(rows);
     softmax(logits(), trained, rows);
     if (form_.dhidden == nullptr) return;
+    if (form_.dbias != nullptr) add_to_dbias(rows, first == 0);
     if (form_.dweight != nullptr) {
       const bool is_first = first == 0 && !form_.accumulate;
-      (is_first ? products.dweight_first : products.dweight_next)
-          ->multiply(dweight_addresses(), library_workspace(), stream_);
+      ran_.dweight = multiply(is_first ? *products.dweight_first : *products.dweight_next,
+                              dweight_addresses());
     }
-    products.dhidden->multiply(dhidden_addresses(), library_workspace(), stream_);
+    ran_.dhidden = multiply(*products.dhidden, dhidden_addresses());
     scatter_chunk(chunk_rows(matrix_of(*form_.dhidden), trained, rows), stream_);
+  }
+
+  void add_bias_to_logits(int64_t rows) const {
+    const int64_t vocab = plan_.layout.vocab;
+    const Matrix all{{logits(), vocab, false}, rows, vocab};
+    const Matrix bias = matrix_of(*form_.bias);
+    add_bias({walk_rows({&all, &bias, &all}), all.operand, bias.operand, all.operand}, stream_);
+  }
+
+  // Of a chunk's dlogits, whose rows beyond the last are zero.
+  void add_to_dbias(int64_t rows, bool is_first) const {
+    const LossLayout& layout = plan_.layout;
+    sum_rows(
+        dlogits(logits()),
+        {rows, layout.vocab, at<float>(layout.sums()), matrix_of(*form_.dbias).operand, !is_first},
+        stream_);
+  }
+
+  // Returns what computed it.
+  ProductAlgorithm multiply(const Product& product, const Product::Addresses& addresses) const {
+    product.multiply(addresses, library_workspace(), stream_);
+    return product.algorithm();
+  }
+
+  // The gradients of logits, in their place.
+  Operand dlogits(std::byte* logits) const {
+    const bool is_bf16 = form_.hidden.dtype == base::DType::bf16;
+    return {logits, is_bf16 ? 2 * plan_.layout.vocab : plan_.layout.vocab, is_bf16};
   }
 
   void softmax(std::byte* logits, const TrainedRows& trained, int64_t rows) const {
     const LossLayout& layout = plan_.layout;
-    const bool is_bf16 = form_.hidden.dtype == base::DType::bf16;
-    const Operand dlogits{logits, is_bf16 ? 2 * layout.vocab : layout.vocab, is_bf16};
     softmax_rows({.rows = rows,
                   .vocab = layout.vocab,
                   .trained = trained,
@@ -190,7 +219,9 @@ class LossRun {
                   .targets = integers_of(form_.targets),
                   .inverse_tokens = floats_of(form_.inverse_tokens),
                   .losses = floats_of(form_.losses),
-                  .dlogits = form_.dhidden != nullptr ? dlogits : Operand{}},
+                  .scale = form_.scale,
+                  .softcap = form_.softcap,
+                  .dlogits = form_.dhidden != nullptr ? dlogits(logits) : Operand{}},
                  stream_);
   }
 
@@ -198,6 +229,7 @@ class LossRun {
   const Invocation& invocation_;
   const LossPlan& plan_;
   cudaStream_t stream_;
+  LossAlgorithms ran_ = {};
 };
 
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const OperationView& view,

@@ -11,11 +11,6 @@ constexpr const char* kInstall =
     "Install NVIDIA's package libnccl2, or activate a Python environment that has the package "
     "nvidia-nccl-cu12 or nvidia-nccl-cu13, or put the folder that has it into LD_LIBRARY_PATH";
 
-template <typename Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(find_function(library, name));
-}
-
 void check_version(const Functions& functions) {
   constexpr int kOldest = 21800;
   int version = 0;
@@ -24,34 +19,34 @@ void check_version(const Functions& functions) {
                            version / 10000, version / 100 % 100, kInstall);
 }
 
-Functions load() {
+Functions load_nccl() {
   void* library = open_library(kName);
   if (library == nullptr)
     base::throw_user_error("Several ranks on cards need NCCL, and {} is not found. {}.", kName,
                            kInstall);
   Functions functions;
-  find(library, "ncclGetVersion", functions.get_version);
+  find_function(library, "ncclGetVersion", functions.get_version);
   check_version(functions);
-  find(library, "ncclGetUniqueId", functions.get_unique_id);
-  find(library, "ncclCommInitRankConfig", functions.comm_init_rank_config);
-  find(library, "ncclCommFinalize", functions.comm_finalize);
-  find(library, "ncclCommDestroy", functions.comm_destroy);
-  find(library, "ncclCommAbort", functions.comm_abort);
-  find(library, "ncclCommGetAsyncError", functions.comm_get_async_error);
-  find(library, "ncclGetErrorString", functions.get_error_string);
-  find(library, "ncclGetLastError", functions.get_last_error);
-  find(library, "ncclGroupStart", functions.group_start);
-  find(library, "ncclGroupEnd", functions.group_end);
-  find(library, "ncclSend", functions.send);
-  find(library, "ncclRecv", functions.receive);
-  find(library, "ncclAllGather", functions.all_gather);
+  find_function(library, "ncclGetUniqueId", functions.get_unique_id);
+  find_function(library, "ncclCommInitRankConfig", functions.comm_init_rank_config);
+  find_function(library, "ncclCommFinalize", functions.comm_finalize);
+  find_function(library, "ncclCommDestroy", functions.comm_destroy);
+  find_function(library, "ncclCommAbort", functions.comm_abort);
+  find_function(library, "ncclCommGetAsyncError", functions.comm_get_async_error);
+  find_function(library, "ncclGetErrorString", functions.get_error_string);
+  find_function(library, "ncclGetLastError", functions.get_last_error);
+  find_function(library, "ncclGroupStart", functions.group_start);
+  find_function(library, "ncclGroupEnd", functions.group_end);
+  find_function(library, "ncclSend", functions.send);
+  find_function(library, "ncclRecv", functions.receive);
+  find_function(library, "ncclAllGather", functions.all_gather);
   return functions;
 }
 
 }  // namespace
 
 const Functions& functions() {
-  static const Functions functions = load();
+  static const Functions functions = load_nccl();
   return functions;
 }
 

@@ -12,9 +12,9 @@ using program::DequantizeNf4;
 using program::MatmulNf4;
 
 template <typename Attributes>
-StoredNf4 stored_weight(const Attributes& attributes, const Invocation& invocation) {
+Nf4Weight nf4_weight(const Attributes& attributes, const Invocation& invocation) {
   const Buffer& absmax = invocation[Attributes::kAbsmax];
-  StoredNf4 stored{.codes = bytes_of(invocation[Attributes::kCodes])};
+  Nf4Weight stored{.codes = bytes_of(invocation[Attributes::kCodes])};
   constexpr uintptr_t kWordBytes = 4;
   SNUG_CHECK(reinterpret_cast<uintptr_t>(stored.codes) % kWordBytes == 0,
              "the codes of a weight do not lie at a multiple of {}", kWordBytes);
@@ -29,14 +29,14 @@ StoredNf4 stored_weight(const Attributes& attributes, const Invocation& invocati
   return stored;
 }
 
-template StoredNf4 stored_weight(const MatmulNf4& attributes, const Invocation& invocation);
+template Nf4Weight nf4_weight(const MatmulNf4& attributes, const Invocation& invocation);
 
 namespace {
 
 void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaContext& context) {
   Matrix w = matrix_of(invocation[DequantizeNf4::kW]);
   const Walk walk = walk_flat({&w});
-  dequantize_nf4({walk, stored_weight(dequantize, invocation), w.operand}, context.stream.get());
+  dequantize_nf4({walk, nf4_weight(dequantize, invocation), w.operand}, context.stream.get());
 }
 
 std::unique_ptr<Prepared> prepare(const MatmulNf4& matmul, const program::OperationView& view,

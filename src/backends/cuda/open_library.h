@@ -14,4 +14,9 @@ void* open_library(const std::string& name);
 // The address of a function. CHECKs that the library has it.
 void* find_function(void* library, const char* name);
 
+template <typename Function>
+void find_function(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(find_function(library, name));
+}
+
 }  // namespace snug::backends::cuda

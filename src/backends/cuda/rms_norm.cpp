@@ -14,7 +14,8 @@ void run(const RmsNorm& norm, const Invocation& invocation, CudaContext& context
   const Matrix x = matrix_of(invocation[RmsNorm::kX]);
   const Matrix weight = matrix_of(invocation[RmsNorm::kW]);
   const Matrix y = matrix_of(invocation[RmsNorm::kY]);
-  rms_norm({walk_rows({&x, &weight, &y}), x.operand, weight.operand, y.operand, norm.epsilon},
+  rms_norm({walk_rows({&x, &weight, &y}), x.operand, weight.operand, y.operand, norm.epsilon,
+            norm.offset},
            context.stream.get());
 }
 
@@ -34,7 +35,8 @@ void run(const RmsNormGrad& grad, const Invocation& invocation, CudaContext& con
                            .weight = weight.operand,
                            .addend = grad.addend ? addend.operand : Operand{},
                            .dx = dx.operand,
-                           .epsilon = grad.epsilon};
+                           .epsilon = grad.epsilon,
+                           .offset = grad.offset};
   if (!grad.weight_gradient) return rms_norm_grad(run, context.stream.get());
   const Matrix dw = matrix_of(invocation[RmsNormGrad::kDW]);
   auto* partials = invocation.workspace.as<float>();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "backends/cuda/kernels/sizes.h"
 
@@ -72,5 +73,10 @@ class Cudnn {
 
 // cuDNN for the device in use; null where the library is not found, or was not built in.
 std::unique_ptr<Cudnn> open_cudnn();
+
+// cuDNN for a card that is not here, described as the library's own device properties (JSON) and by
+// its compute capability (90): its plans are made and sized, and cannot run. It needs a driver's
+// library, if one that does nothing. Null where cuDNN is not found.
+std::unique_ptr<Cudnn> open_cudnn_without_card(std::string_view properties, int compute_capability);
 
 }  // namespace snug::backends::cuda

@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/silu_mul.h"
+#include "backends/cuda/kernels/activations.h"
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"

@@ -1,9 +1,12 @@
-// A stream of the device, released with the object.
+// A stream of the device, and points on one; each is released with its object.
 #pragma once
 
-#include <utility>
+#include <cstddef>
+#include <functional>
+#include <vector>
 
 #include "backends/cuda/cuda_check.h"
+#include "backends/device_events.h"
 
 namespace snug::backends::cuda {
 
@@ -17,6 +20,27 @@ class Stream {
 
  private:
   cudaStream_t stream_ = nullptr;
+};
+
+// Points of a stream: an event for each, which the device stamps when it gets there.
+class CudaEvents final : public DeviceEvents {
+ public:
+  // The stream must outlive the events. `check` is called after each wait: where what was waited
+  // for ended without having been done, it throws.
+  CudaEvents(size_t points, cudaStream_t stream, std::function<void()> check = {});
+  CudaEvents(const CudaEvents&) = delete;
+  CudaEvents& operator=(const CudaEvents&) = delete;
+  ~CudaEvents() override;
+
+  void mark(size_t index) override;
+  bool is_reached(size_t index) override;
+  void wait(size_t index) override;
+  double seconds(size_t begin, size_t end) override;
+
+ private:
+  cudaStream_t stream_;
+  std::vector<cudaEvent_t> events_;
+  std::function<void()> check_;
 };
 
 }  // namespace snug::backends::cuda

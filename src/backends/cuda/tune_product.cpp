@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/cuda/device_timeline.h"
 #include "backends/cuda/kernels/elementwise.h"
-#include "backends/cuda/kernels/noise.h"
+#include "backends/cuda/kernels/random_values.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/stream.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -76,19 +76,19 @@ class Tuning {
   // The median of each.
   std::vector<double> time(const std::vector<Algorithm>& running) const {
     const size_t count = running.size();
-    DeviceTimeline timeline(2 * kRounds * count, place_.stream);
+    CudaEvents events(2 * kRounds * count, place_.stream);
     const auto begin_of = [&](size_t round, size_t i) { return 2 * (round * count + i); };
     for (size_t round = 0; round < kRounds; ++round)
       for (size_t i = 0; i < count; ++i) {
-        timeline.mark(begin_of(round, i));
+        events.mark(begin_of(round, i));
         SNUG_CHECK(run(running[i]), "cuBLASLt refuses an algorithm that ran before");
-        timeline.mark(begin_of(round, i) + 1);
+        events.mark(begin_of(round, i) + 1);
       }
     std::vector<double> medians;
     for (size_t i = 0; i < count; ++i) {
       std::vector<double> seconds;
       for (size_t round = 0; round < kRounds; ++round)
-        seconds.push_back(timeline.seconds(begin_of(round, i), begin_of(round, i) + 1));
+        seconds.push_back(events.seconds(begin_of(round, i), begin_of(round, i) + 1));
       std::nth_element(seconds.begin(), seconds.begin() + kRounds / 2, seconds.end());
       medians.push_back(seconds[kRounds / 2]);
     }

@@ -3,6 +3,8 @@
 //   s_ij = scale q_i k_j,  p_ij = exp(s_ij - lse_i),  o_i = sum_j p_ij v_j,
 //   dv_j = sum_i p_ij do_i,  ds_ij = p_ij (do_i v_j - do_i o_i),
 //   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i.
+// With a cap c, c tanh(s_ij / c) takes the place of s_ij in p_ij, and ds_ij has the slope of that
+// as another factor; the bias of ALiBi has no gradient.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -29,11 +31,16 @@ struct Segment {
   Range queries;
   Range keys;
 
+  // The key on a query's diagonal, so that the last query's is the last key.
+  int64_t diagonal(int64_t query) const {
+    const int64_t shift = (keys.end - keys.begin) - (queries.end - queries.begin);
+    return keys.begin + (query - queries.begin) + shift;
+  }
+
   // Keys that a query sees; empty where begin >= end.
   Range keys_of(int64_t query) const {
     if (!attention.causal && attention.window == 0) return keys;
-    const int64_t shift = (keys.end - keys.begin) - (queries.end - queries.begin);
-    const int64_t last = keys.begin + (query - queries.begin) + shift;
+    const int64_t last = diagonal(query);
     Range seen = keys;
     if (attention.causal) seen.end = std::min(keys.end, last + 1);
     if (attention.window > 0) seen.begin = std::max(keys.begin, last - attention.window + 1);
@@ -66,6 +73,31 @@ struct Heads {
   }
 };
 
+// A score, and its slope in scale q k.
+template <typename T>
+struct Score {
+  T value, slope;
+};
+
+// Of query i and key j, whose heads' product this is.
+template <typename T, typename Attributes>
+Score<T> score_of(const Segment<Attributes>& segment, T product, int64_t i, int64_t j,
+                  int64_t head) {
+  const Attributes& attention = segment.attention;
+  Score<T> score{static_cast<T>(attention.scale) * product, 1};
+  if (attention.softcap > 0) {
+    const auto cap = static_cast<T>(attention.softcap);
+    const T share = std::tanh(score.value / cap);
+    score = {cap * share, 1 - share * share};
+  }
+  if (attention.alibi_scale != 0) {
+    const double slope = static_cast<double>(attention.alibi_scale) *
+                         std::exp2(-program::alibi_exponent(attention.heads, head));
+    score.value += static_cast<T>(slope) * static_cast<T>(j - segment.diagonal(i));
+  }
+  return score;
+}
+
 template <typename T>
 void fill_zero(const Floats<T>& x) {
   for (int64_t i = 0; i < x.count(); ++i) x.set(i, T{0});
@@ -86,8 +118,8 @@ void attend(const Segment<Attention>& segment, const Invocation& invocation, int
   if (seen.begin >= seen.end) return;
   T largest = -std::numeric_limits<T>::infinity();
   for (int64_t j = seen.begin; j < seen.end; ++j) {
-    const T score = static_cast<T>(attention.scale) *
-                    Heads<T>{attention.head_dim}.dot(q, i, head, k, j, kv_head);
+    const T product = Heads<T>{attention.head_dim}.dot(q, i, head, k, j, kv_head);
+    const T score = score_of(segment, product, i, j, head).value;
     scores[static_cast<size_t>(j)] = score;
     largest = std::max(largest, score);
   }
@@ -130,15 +162,17 @@ struct Pair {
 };
 
 template <typename T>
-Pair<T> pair_of(const AttentionGrad& grad, const GradientTensors<T>& tensors, int64_t i, int64_t j,
-                int64_t head) {
+Pair<T> pair_of(const Segment<AttentionGrad>& segment, const GradientTensors<T>& tensors, int64_t i,
+                int64_t j, int64_t head) {
+  const AttentionGrad& grad = segment.attention;
   const Heads<T> heads{grad.head_dim};
   const int64_t kv_head = head / (grad.heads / grad.kv_heads);
-  const T score = static_cast<T>(grad.scale) * heads.dot(tensors.q, i, head, tensors.k, j, kv_head);
-  const T probability = std::exp(score - tensors.lse.at(head, i));
+  const Score<T> score =
+      score_of(segment, heads.dot(tensors.q, i, head, tensors.k, j, kv_head), i, j, head);
+  const T probability = std::exp(score.value - tensors.lse.at(head, i));
   const T d_probability = heads.dot(tensors.d_o, i, head, tensors.v, j, kv_head);
   const T mean = heads.dot(tensors.d_o, i, head, tensors.o, i, head);
-  return {probability, probability * (d_probability - mean)};
+  return {probability, probability * (d_probability - mean) * score.slope};
 }
 
 // dq of one query and head; `sum` has room for a head.
@@ -151,7 +185,7 @@ void query_gradient(const Segment<AttentionGrad>& segment, const GradientTensors
   std::fill(sum.begin(), sum.end(), T{0});
   const Range seen = segment.keys_of(i);
   for (int64_t j = seen.begin; j < seen.end; ++j) {
-    const Pair<T> pair = pair_of(grad, tensors, i, j, head);
+    const Pair<T> pair = pair_of(segment, tensors, i, j, head);
     for (int64_t d = 0; d < width; ++d)
       sum[static_cast<size_t>(d)] += pair.d_score * tensors.k.at(j, kv_head * width + d);
   }
@@ -173,7 +207,7 @@ void key_gradient(const Segment<AttentionGrad>& segment, const GradientTensors<T
     for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i) {
       const Range seen = segment.keys_of(i);
       if (j < seen.begin || j >= seen.end) continue;
-      const Pair<T> pair = pair_of(grad, tensors, i, j, head);
+      const Pair<T> pair = pair_of(segment, tensors, i, j, head);
       for (int64_t d = 0; d < width; ++d) {
         dk[static_cast<size_t>(d)] += pair.d_score * tensors.q.at(i, head * width + d);
         dv[static_cast<size_t>(d)] += pair.probability * tensors.d_o.at(i, head * width + d);

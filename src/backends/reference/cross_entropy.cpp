@@ -51,10 +51,11 @@ Buffer whole_logits(const LossOperands<Buffer>& operands, const Invocation& invo
                         operands.weight.shape.rows());
 }
 
-void note(const Invocation& invocation, int64_t rows) {
+void note(const Invocation& invocation, int64_t rows, bool train) {
   invocation.note_piece(rows);
   invocation.note_decision("chunk_rows", 0);
   invocation.note_decision("algorithm", program::LossAlgorithm::whole);
+  note_algorithms(train, {}, {}, invocation);
 }
 
 template <typename Loss>
@@ -62,11 +63,16 @@ int64_t logits_elements(const Loss&, const program::OperationView& view) {
   return view[Loss::kHidden].shape.rows() * view[Loss::kWeight].shape.rows();
 }
 
-// losses and loss from logits = hidden weight^T.
-template <typename T>
-void plain_loss(const LossOperands<Buffer>& operands, const Buffer& logits) {
+// losses and loss from logits = scale hidden weight^T, with a bias and a cap where there are.
+template <typename T, typename Loss>
+void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const Buffer& logits) {
   const Buffer factors[]{operands.hidden, operands.weight};
-  run_step<T>(program::Matmul{.transpose_b = true}, factors, {&logits, 1});
+  run_step<T>(program::Matmul{.transpose_b = true, .alpha = loss.scale}, factors, {&logits, 1});
+  if (operands.bias != nullptr) {
+    const Buffer terms[]{logits, *operands.bias};
+    run_step<T>(program::AddBias{}, terms, {&logits, 1});
+  }
+  if (loss.softcap > 0) run_step<T>(program::Softcap{loss.softcap}, {&logits, 1}, {&logits, 1});
   const Buffer inputs[]{logits, operands.targets, operands.inverse_tokens};
   const Buffer outputs[]{operands.losses, operands.loss};
   run_step<T>(program::CrossEntropy{}, inputs, outputs);
@@ -117,23 +123,34 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
 template <typename T>
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
-  note(invocation, operands.hidden.shape.rows());
-  plain_loss<T>(operands, whole_logits<T>(operands, invocation));
+  note(invocation, operands.hidden.shape.rows(), false);
+  plain_loss<T>(loss, operands, whole_logits<T>(operands, invocation));
 }
 
 template <typename T>
 void run(const program::LinearCrossEntropyTrain& train, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(train, invocation);
-  note(invocation, operands.hidden.shape.rows());
+  note(invocation, operands.hidden.shape.rows(), true);
   const Buffer logits = whole_logits<T>(operands, invocation);
-  plain_loss<T>(operands, logits);
+  plain_loss<T>(train, operands, logits);
   const Buffer loss_inputs[]{logits, operands.targets, operands.inverse_tokens};
-  run_step<T>(program::CrossEntropyGrad{}, loss_inputs, {&logits, 1});
-  const Buffer hidden_factors[]{logits, operands.weight};
-  run_step<T>(program::Matmul{}, hidden_factors, {operands.dhidden, 1});
+  Buffer dlogits = logits;
+  if (train.softcap > 0)
+    dlogits = scratch_buffer(scratch<T>(invocation).subspan(static_cast<size_t>(logits.elements())),
+                             logits.shape[0], logits.shape[1]);
+  run_step<T>(program::CrossEntropyGrad{}, loss_inputs, {&dlogits, 1});
+  if (train.softcap > 0) {
+    const Buffer cap_inputs[]{dlogits, logits};
+    run_step<T>(program::SoftcapGrad{train.softcap}, cap_inputs, {&dlogits, 1});
+  }
+  const Buffer hidden_factors[]{dlogits, operands.weight};
+  run_step<T>(program::Matmul{.alpha = train.scale}, hidden_factors, {operands.dhidden, 1});
+  if (operands.dbias != nullptr)
+    run_step<T>(program::SumRows{}, {&dlogits, 1}, {operands.dbias, 1});
   if (operands.dweight == nullptr) return;
-  const Buffer weight_factors[]{logits, operands.hidden};
-  const program::Matmul matmul{.transpose_a = true, .accumulate = train.accumulate};
+  const Buffer weight_factors[]{dlogits, operands.hidden};
+  const program::Matmul matmul{
+      .transpose_a = true, .alpha = train.scale, .accumulate = train.accumulate};
   const std::span<const Buffer> dweight(operands.dweight, 1);
   if (train.accumulate)
     run_step<T>(matmul, weight_factors, {}, dweight);
@@ -148,7 +165,7 @@ int64_t scratch_elements(const program::LinearCrossEntropy& loss,
 
 int64_t scratch_elements(const program::LinearCrossEntropyTrain& train,
                          const program::OperationView& view) {
-  return logits_elements(train, view);
+  return (train.softcap > 0 ? 2 : 1) * logits_elements(train, view);
 }
 
 }  // namespace

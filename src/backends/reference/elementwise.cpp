@@ -52,6 +52,13 @@ void run(const program::SumRows& sum_rows, const Invocation& invocation) {
 }
 
 template <typename T>
+void run(const program::Scale& scale, const Invocation& invocation) {
+  const Floats<T> x(invocation[program::Scale::kX]);
+  const Floats<T> y(invocation[program::Scale::kY]);
+  for (int64_t i = 0; i < y.count(); ++i) y.set(i, x[i] * static_cast<T>(scale.factor));
+}
+
+template <typename T>
 void run(const program::Dropout& dropout, const Invocation& invocation) {
   const Floats<T> x(invocation[program::Dropout::kX]);
   const Integers random(invocation[program::Dropout::kRandom]);
@@ -82,6 +89,7 @@ SNUG_REFERENCE_KIND(Add);
 SNUG_REFERENCE_KIND(Accumulate);
 SNUG_REFERENCE_KIND(AddBias);
 SNUG_REFERENCE_KIND(SumRows);
+SNUG_REFERENCE_KIND(Scale);
 SNUG_REFERENCE_KIND(Dropout);
 SNUG_REFERENCE_KIND(Cast);
 

@@ -6,10 +6,10 @@ namespace {
 
 // The stored weight of an operation.
 template <typename T>
-class StoredWeight {
+class Nf4Weight {
  public:
   template <typename Kind>
-  StoredWeight(const Kind& kind, const Invocation& invocation)
+  Nf4Weight(const Kind& kind, const Invocation& invocation)
       : codes_(invocation[Kind::kCodes]), absmax_(invocation[Kind::kAbsmax]) {
     if (!kind.nested) return;
     nested_absmax_ = &invocation[Kind::kNestedAbsmax];
@@ -45,7 +45,7 @@ class StoredWeight {
 
 template <typename T>
 void run(const program::DequantizeNf4& dequantize, const Invocation& invocation) {
-  const StoredWeight<T> weight(dequantize, invocation);
+  const Nf4Weight<T> weight(dequantize, invocation);
   const Floats<T> w(invocation[program::DequantizeNf4::kW]);
   for (int64_t i = 0; i < w.count(); ++i) w.set(i, weight[i]);
 }
@@ -54,7 +54,7 @@ template <typename T>
 void run(const program::MatmulNf4& matmul, const Invocation& invocation) {
   invocation.note_decision("algorithm", program::ProductAlgorithm::loops);
   const Floats<T> x(invocation[program::MatmulNf4::kX]);
-  const StoredWeight<T> weight(matmul, invocation);
+  const Nf4Weight<T> weight(matmul, invocation);
   const Floats<T> y(invocation[program::MatmulNf4::kY]);
   const int64_t k = x.columns();
   for (int64_t row = 0; row < y.rows(); ++row)

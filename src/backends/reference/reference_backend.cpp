@@ -33,7 +33,7 @@ class HeapArena : public Arena {
   std::byte* data() const override { return data_.get(); }
   int64_t bytes() const override { return bytes_; }
   // What the allocator has set aside, without what it rounds up by.
-  int64_t allocated_bytes() const override {
+  std::optional<int64_t> allocated_bytes() const override {
     const auto usable = static_cast<int64_t>(malloc_usable_size(data_.get()));
     return usable - (usable - bytes_) % kPageBytes;
   }
@@ -91,7 +91,7 @@ program::Workspace ReferenceBackend::workspace(const program::OperationView& vie
         return kind.scratch_elements != nullptr ? kind.scratch_elements(attributes, view) : 0;
       });
   const int64_t size = computes_in_double(view) ? sizeof(double) : sizeof(float);
-  return {.bytes = elements * size, .exact = true};
+  return {.bytes = elements * size};
 }
 
 std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t bytes) {

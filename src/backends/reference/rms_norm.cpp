@@ -31,13 +31,15 @@ void run(const program::RmsNorm& norm, const Invocation& invocation) {
   const Floats<T> x(invocation[program::RmsNorm::kX]);
   const Floats<T> w(invocation[program::RmsNorm::kW]);
   const Floats<T> y(invocation[program::RmsNorm::kY]);
+  const auto offset = static_cast<T>(norm.offset);
   for (int64_t t = 0; t < x.rows(); ++t) {
     const T root = reciprocal_root(x, t, norm.epsilon);
-    for (int64_t j = 0; j < x.columns(); ++j) y.set(t, j, x.at(t, j) * root * w[j]);
+    for (int64_t j = 0; j < x.columns(); ++j) y.set(t, j, x.at(t, j) * root * (w[j] + offset));
   }
 }
 
-// With r the reciprocal root: dx = r (dy w - x r^2 mean(dy w x)) + addend.
+// With r the reciprocal root and w the weight plus its offset:
+//   dx = r (dy w - x r^2 mean(dy w x)) + addend.
 template <typename T>
 void run(const program::RmsNormGrad& grad, const Invocation& invocation) {
   const Floats<T> dy(invocation[program::RmsNormGrad::kDY]);
@@ -45,6 +47,7 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation) {
   const Floats<T> w(invocation[program::RmsNormGrad::kW]);
   const Floats<T> dx(invocation[program::RmsNormGrad::kDX]);
   const std::span<T> roots = scratch<T>(invocation);
+  const auto factor = [&](int64_t j) { return w[j] + static_cast<T>(grad.offset); };
   for (int64_t t = 0; t < x.rows(); ++t)
     roots[static_cast<size_t>(t)] = reciprocal_root(x, t, grad.epsilon);
   // Before dx, which may take the bytes of dy or x.
@@ -53,10 +56,10 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation) {
   for (int64_t t = 0; t < x.rows(); ++t) {
     const T root = roots[static_cast<size_t>(t)];
     T mean = 0;
-    for (int64_t j = 0; j < x.columns(); ++j) mean += dy.at(t, j) * w[j] * x.at(t, j);
+    for (int64_t j = 0; j < x.columns(); ++j) mean += dy.at(t, j) * factor(j) * x.at(t, j);
     mean /= static_cast<T>(x.columns());
     for (int64_t j = 0; j < x.columns(); ++j) {
-      T value = root * (dy.at(t, j) * w[j] - x.at(t, j) * root * root * mean);
+      T value = root * (dy.at(t, j) * factor(j) - x.at(t, j) * root * root * mean);
       if (grad.addend) value += Floats<T>(invocation[program::RmsNormGrad::kAddend]).at(t, j);
       dx.set(t, j, value);
     }

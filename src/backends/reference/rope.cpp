@@ -26,18 +26,23 @@ void run(const program::Rope& rope, const Invocation& invocation) {
   const Floats<T> x(invocation[program::Rope::kX]);
   const Floats<T> table(invocation[program::Rope::kTable]);
   const Floats<T> y(invocation[program::Rope::kY]);
-  const int64_t half = rope.head_dim / 2;
-  const int64_t turned = rope.turned_heads > 0 ? rope.turned_heads * rope.head_dim : x.columns();
+  const int64_t width = rotated_width(rope);
+  const int64_t half = width / 2;
+  const int64_t turned = rope.rotated_heads > 0 ? rope.rotated_heads * rope.head_dim : x.columns();
   for (int64_t t = 0; t < x.rows(); ++t) {
-    for (int64_t head = 0; head < turned; head += rope.head_dim)
+    for (int64_t head = 0; head < turned; head += rope.head_dim) {
       for (int64_t i = 0; i < half; ++i) {
         const T cosine = table.at(t, i);
         const T sine = rope.inverse ? -table.at(t, half + i) : table.at(t, half + i);
-        const T low = x.at(t, head + i);
-        const T high = x.at(t, head + half + i);
-        y.set(t, head + i, low * cosine - high * sine);
-        y.set(t, head + half + i, high * cosine + low * sine);
+        const int64_t first = head + (rope.interleaved ? 2 * i : i);
+        const int64_t second = rope.interleaved ? first + 1 : first + half;
+        const T low = x.at(t, first);
+        const T high = x.at(t, second);
+        y.set(t, first, low * cosine - high * sine);
+        y.set(t, second, high * cosine + low * sine);
       }
+      for (int64_t j = head + width; j < head + rope.head_dim; ++j) y.set(t, j, x.at(t, j));
+    }
     for (int64_t j = turned; j < x.columns(); ++j) y.set(t, j, x.at(t, j));
   }
 }

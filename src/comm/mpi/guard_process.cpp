@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -22,7 +23,7 @@ namespace {
 
 using Clock = LaunchedRanks::Clock;
 
-constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kLookAtRanks = std::chrono::milliseconds(50);
 // Guards of a machine act one after the other, so that the first one's error stands alone.
 constexpr auto kTurn = std::chrono::milliseconds(200);
 
@@ -56,7 +57,7 @@ class Guard {
     if (phase_ == Phase::runs) {
       struct pollfd news = {STDIN_FILENO, POLLIN, 0};
       if (::poll(&news, 1, -1) <= 0) return;
-    } else if (!ranks_.wait(kLook, phase_ == Phase::gone ? -1 : STDIN_FILENO)) {
+    } else if (!ranks_.wait(kLookAtRanks, phase_ == Phase::gone ? -1 : STDIN_FILENO)) {
       return;
     }
     char letter = 0;
@@ -125,6 +126,13 @@ class Guard {
   ::_exit(0);
 }
 
+// What the launcher may take to end the job. Nothing where nobody said it.
+std::chrono::milliseconds launcher_patience() {
+  const char* text = std::getenv(kLauncherKillTime);
+  if (text == nullptr) return {};
+  return std::chrono::seconds(2 * std::max(std::atoi(text), 0) + 1);
+}
+
 }  // namespace
 
 GuardProcess::GuardProcess(double timeout_seconds, std::chrono::milliseconds patience) {
@@ -135,7 +143,8 @@ GuardProcess::GuardProcess(double timeout_seconds, std::chrono::milliseconds pat
   const pid_t rank_process = ::getpid();
   process_ = ::fork();
   if (process_ == 0) {
-    Guard guard(launcher, rank_process, rank, timeout_seconds, patience);
+    Guard guard(launcher, rank_process, rank, timeout_seconds,
+                std::max(patience, launcher_patience()));
     run_guard(guard, ends[0]);
   }
   ::close(ends[0]);

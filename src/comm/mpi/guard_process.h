@@ -3,8 +3,9 @@
 // wait for ever itself (seen with Open MPI 4.1).
 //
 // While MPI begins or ends the guard looks after the ranks of this machine. Where one ends and the
-// launcher does not end the job within kPatience, the guard says which rank it was, on the
-// launcher's standard error, and kills the ranks of this machine and the launcher. Where MPI takes
+// launcher does not end the job within kPatience, or within twice the time that it gives its ranks
+// and a second where that is more, the guard says which rank it was, on the launcher's standard
+// error, and kills the ranks of this machine and the launcher. Where MPI takes
 // longer than the time limit, it says so and kills its own rank. In between it sleeps, until its
 // rank ends. Only where Open MPI's launcher is known.
 #pragma once

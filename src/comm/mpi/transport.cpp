@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Of one message, since MPI's counts are int.
-constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr int64_t kMaxBytes = int64_t{1} << 30;
 
 // A call that takes longer has moved data, and the next one may do so too.
 constexpr auto kIdleCall = std::chrono::microseconds(20);
@@ -84,16 +84,16 @@ std::optional<Failure> MpiTransport::exchange(std::span<const Outgoing> outgoing
 bool MpiTransport::post(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) {
   bool taken = true;
   for (const Incoming& message : incoming)
-    for (int64_t first = 0; first < message.bytes; first += kMostBytes) {
-      const int count = static_cast<int>(std::min(kMostBytes, message.bytes - first));
+    for (int64_t first = 0; first < message.bytes; first += kMaxBytes) {
+      const int count = static_cast<int>(std::min(kMaxBytes, message.bytes - first));
       peers_.push_back(members_[message.peer]);
       taken &= MPI_Irecv(static_cast<std::byte*>(message.data) + first, count, MPI_BYTE,
                          peers_.back(), context_, session_->world(),
                          &requests_.emplace_back(MPI_REQUEST_NULL)) == MPI_SUCCESS;
     }
   for (const Outgoing& message : outgoing)
-    for (int64_t first = 0; first < message.bytes; first += kMostBytes) {
-      const int count = static_cast<int>(std::min(kMostBytes, message.bytes - first));
+    for (int64_t first = 0; first < message.bytes; first += kMaxBytes) {
+      const int count = static_cast<int>(std::min(kMaxBytes, message.bytes - first));
       peers_.push_back(members_[message.peer]);
       taken &= MPI_Isend(static_cast<const std::byte*>(message.data) + first, count, MPI_BYTE,
                          peers_.back(), context_, session_->world(),

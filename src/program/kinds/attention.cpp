@@ -23,6 +23,11 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
   rule.require(attention.window >= 0, "has a negative window");
   rule.require(attention.segment_tokens >= 0, "has a negative segment_tokens");
   rule.require(attention.few_queries >= 0, "has a negative few_queries");
+  rule.require(std::isfinite(attention.softcap) && attention.softcap >= 0.0F,
+               "has a softcap that is negative or not finite");
+  rule.require(std::isfinite(attention.alibi_scale), "has an alibi_scale that is not finite");
+  rule.require(attention.causal || attention.alibi_scale == 0.0F,
+               "has an alibi_scale without being causal");
 }
 
 // Of q, k, v and the bounds.
@@ -106,21 +111,35 @@ Segments expected_segments(const Attributes& attention, const OperationView& vie
   return {count, queries, std::max(keys, std::min(queries, capacity))};
 }
 
+// What segments ask for together. Their mean length counts one as often as it has queries.
+class SegmentSum {
+ public:
+  template <typename Attributes>
+  void add(const Attributes& attention, const Segments& segments) {
+    const Extent more = extent_of_segments(attention, segments);
+    sum_.rows += more.rows;
+    sum_.keys += more.keys;
+    sum_.pairs += more.pairs;
+    sum_.mean_segment_tokens += more.rows * segments.keys;
+  }
+  Extent extent() const {
+    Extent all = sum_;
+    all.mean_segment_tokens /= std::max(1.0, all.rows);
+    return all;
+  }
+
+ private:
+  Extent sum_;
+};
+
 template <typename Attributes>
 Extent extent_of_bounds(const Attributes& attention, std::span<const int32_t> q_bounds,
                         std::span<const int32_t> k_bounds) {
-  Extent all;
-  for (int64_t i = 0; i < segment_count(q_bounds); ++i) {
-    const auto queries = static_cast<double>(tokens_of_segment(q_bounds, i));
-    const auto keys = static_cast<double>(tokens_of_segment(k_bounds, i));
-    const Extent one = extent_of_segments(attention, {1, queries, keys});
-    all.rows += one.rows;
-    all.keys += one.keys;
-    all.pairs += one.pairs;
-    all.mean_segment_tokens += queries * keys;
-  }
-  all.mean_segment_tokens /= std::max(1.0, all.rows);
-  return all;
+  SegmentSum all;
+  for (int64_t i = 0; i < segment_count(q_bounds); ++i)
+    all.add(attention, {1, static_cast<double>(tokens_of_segment(q_bounds, i)),
+                        static_cast<double>(tokens_of_segment(k_bounds, i))});
+  return all.extent();
 }
 
 template <typename Attributes>
@@ -136,7 +155,11 @@ Extent attention_extent(const Attributes& attention, const OperationView& view,
 template <typename Attributes>
 double score_flops(const Attributes& attention, const Extent& extent) {
   const auto width = static_cast<double>(attention.heads * attention.head_dim);
-  return 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
+  const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
+  // Of a score: a division, an exponential (2), a quotient, a product; a distance and its product.
+  const double flops =
+      (attention.softcap > 0.0F ? 6.0 : 0.0) + (attention.alibi_scale != 0.0F ? 2.0 : 0.0);
+  return products + flops * extent.pairs * static_cast<double>(attention.heads);
 }
 
 // Keys and values are read where segments lie and a window reaches; the rest of a cache is not.
@@ -229,6 +252,8 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   grad.scale = attention.scale;
   grad.causal = attention.causal;
   grad.window = attention.window;
+  grad.softcap = attention.softcap;
+  grad.alibi_scale = attention.alibi_scale;
   grad.segment_tokens = attention.segment_tokens;
   grad.no_empty_segments = attention.no_empty_segments;
   grad.deterministic = attention.deterministic;
@@ -238,24 +263,66 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
             {dq, dk, dv});
 }
 
+// Segments of few queries or keys have an algorithm of their own, which computes in f32. Of a plan
+// that expects segments of one length, all are few or none is.
+template <typename Attributes>
+std::vector<Share> shares_of(const Attributes& attention, const OperationView& view,
+                             const BatchBounds& bounds) {
+  SegmentSum few;
+  SegmentSum others;
+  const auto add = [&](const Segments& segments) {
+    const bool is_few = has_few(attention, static_cast<int64_t>(std::ceil(segments.queries)),
+                                static_cast<int64_t>(std::ceil(segments.keys)));
+    (is_few ? few : others).add(attention, segments);
+  };
+  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
+  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
+  if (q_bounds.empty() || k_bounds.empty()) {
+    add(expected_segments(attention, view, bounds.expected()));
+  } else {
+    for (int64_t i = 0; i < segment_count(q_bounds); ++i)
+      add({1, static_cast<double>(tokens_of_segment(q_bounds, i)),
+           static_cast<double>(tokens_of_segment(k_bounds, i))});
+  }
+  std::vector<Share> shares;
+  if (few.extent().rows > 0) shares.push_back({few.extent(), " few", base::DType::f32});
+  if (others.extent().rows > 0 || shares.empty()) shares.push_back({others.extent()});
+  return shares;
+}
+
+// Of keys and values in 16 bits, read while decoding in parts.
+double cache_numbers(const Attention& attention, const OperationView& view, const Extent& extent) {
+  const Tensor& k = view[Attention::kK];
+  if (attention.splits == 0 || size_of(k.dtype) != 2) return 0;
+  return 2.0 * extent.keys * static_cast<double>(k.shape.columns());
+}
+double cache_numbers(const AttentionGrad&, const OperationView&, const Extent&) { return 0; }
+
 // As many queries as keys: a whole row of segments. Otherwise a cache is read.
 template <typename Struct>
 RateKey attention_key(const Struct& attention, const OperationView& view, const Extent& extent) {
-  const double queries = rate_size(view[Struct::kQ].shape[0]);
   const double keys = rate_size(view[Struct::kK].shape[0]);
   const double segment = std::clamp(extent.mean_segment_tokens, 1.0, keys);
+  const bool is_cached = view[Struct::kQ].shape[0] != view[Struct::kK].shape[0];
+  const bool is_adjusted = attention.softcap > 0.0F || attention.alibi_scale != 0.0F;
+  const std::string plain_name = typed_name(view) + (is_cached ? " cached" : "") +
+                                 (attention.by_library ? " by library" : "") +
+                                 (attention.tensor_cores ? " on tensor cores" : "");
   RateKey key;
-  key.name = typed_name(view) + (queries == keys ? "" : " cached") +
-             (attention.by_library ? " by library" : "") +
-             (attention.tensor_cores ? " on tensor cores" : "");
-  key.shape = {segment, queries * rate_size(attention.heads), rate_size(attention.head_dim),
+  key.name = plain_name + (is_adjusted ? " adjusted" : "");
+  key.shape = {segment, std::max(1.0, extent.rows) * rate_size(attention.heads),
+               rate_size(attention.head_dim),
                rate_size(attention.heads) / rate_size(attention.kv_heads)};
   key.unit = Work::flops;
+  key.multiplies = view[Struct::kQ].dtype;
   key.attention = {.by_library = attention.by_library,
                    .tensor_cores = attention.tensor_cores,
                    .is_gradient = std::is_same_v<Struct, AttentionGrad>,
                    .segment_tokens = segment,
-                   .head_dim = rate_size(attention.head_dim)};
+                   .head_dim = rate_size(attention.head_dim),
+                   .plain_name = is_adjusted ? plain_name : "",
+                   .cache_numbers = cache_numbers(attention, view, extent),
+                   .shared_heads = rate_size(attention.heads) / rate_size(attention.kv_heads)};
   return key;
 }
 
@@ -319,9 +386,9 @@ Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
 }
 
 SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_of,
-                 .pieces_of = pieces_of, .rate_key = rate_key);
+                 .pieces_of = pieces_of, .shares_of = shares_of, .rate_key = rate_key);
 SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of,
-                 .rate_key = rate_key);
+                 .shares_of = shares_of, .rate_key = rate_key);
 SNUG_DEFINE_KIND(CacheWrite, .extent_of = extent_of);
 
 }  // namespace snug::program

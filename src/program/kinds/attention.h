@@ -16,7 +16,10 @@ struct Extent;
 
 // reads: q (q_tokens, heads * head_dim), k, v (k_tokens, kv_heads * head_dim), q_bounds and
 // k_bounds (segments, 2) i32 = [begin, end) of each segment's queries and keys; unused segments are
-// (0, 0). writes: o like q; lse (heads, q_tokens) f32, the log-sum-exp of the scaled scores.
+// (0, 0). writes: o like q; lse (heads, q_tokens) f32, the log-sum-exp of the scores.
+// A score is s = scale q k; with softcap c > 0 it is c tanh(s / c) (Gemma 2). With alibi_scale a !=
+// 0 a slope times the key's distance is added, after the cap: a alibi_slope(heads, head) (j - (i +
+// nk - nq)), for causal attention alone (Press et al. 2022; a is 1 in BLOOM, `scale` in falcon-rw).
 // Causal: with nq queries and nk keys in a segment, query i sees keys j <= i + nk - nq; `window` w
 // > 0 further demands j > i + nk - nq - w. Queries outside all segments give zeros (lse 0).
 // With segment_tokens > 0 no segment is longer, and each begins where the one before it has ended,
@@ -34,6 +37,8 @@ struct Attention {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
+  float softcap = 0.0F;
+  float alibi_scale = 0.0F;
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
@@ -49,6 +54,8 @@ struct Attention {
                  Field{"scale", &Attention::scale},
                  Field{"causal", &Attention::causal},
                  Field{"window", &Attention::window},
+                 Field{"softcap", &Attention::softcap},
+                 Field{"alibi_scale", &Attention::alibi_scale},
                  Field{"segment_tokens", &Attention::segment_tokens},
                  Field{"no_empty_segments", &Attention::no_empty_segments},
                  Field{"deterministic", &Attention::deterministic},
@@ -80,6 +87,8 @@ struct AttentionGrad {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
+  float softcap = 0.0F;
+  float alibi_scale = 0.0F;
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
@@ -95,6 +104,8 @@ struct AttentionGrad {
                  Field{"scale", &AttentionGrad::scale},
                  Field{"causal", &AttentionGrad::causal},
                  Field{"window", &AttentionGrad::window},
+                 Field{"softcap", &AttentionGrad::softcap},
+                 Field{"alibi_scale", &AttentionGrad::alibi_scale},
                  Field{"segment_tokens", &AttentionGrad::segment_tokens},
                  Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
                  Field{"deterministic", &AttentionGrad::deterministic},
@@ -119,6 +130,16 @@ struct AttentionGrad {
       .extents = {kQBounds.name, kKBounds.name},
       .decisions = {"by_library", "tensor_cores", "few_queries", "few_keys"}};
 };
+
+// With n the largest power of two that is not above `heads`, slopes are 2^(-8 k / n) for k = 1,
+// ..., n in order of the heads, and 2^(-4 k / n) for k = 1, 3, 5, ... of those beyond. This is the
+// exponent, without its sign.
+constexpr double alibi_exponent(int64_t heads, int64_t head) {
+  int64_t n = 1;
+  while (2 * n <= heads) n *= 2;
+  const int64_t quarters = head < n ? 2 * (head + 1) : 2 * (head - n) + 1;
+  return static_cast<double>(4 * quarters) / static_cast<double>(n);
+}
 
 // Whether a segment of so many queries, and keys, is one of few.
 constexpr bool has_few(const Attention& attention, int64_t queries, int64_t /*keys*/) {

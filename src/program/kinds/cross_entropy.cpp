@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "program/builder.h"
+#include "program/kinds/elementwise.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
@@ -20,9 +22,9 @@ namespace {
 constexpr double kLossFlops = 4;
 constexpr double kGradFlops = 6;
 
-// The reads that all linear forms share: hidden, weight, targets, inverse_tokens.
+// The reads that all linear forms share: hidden, weight, targets, inverse_tokens, bias.
 template <typename Struct>
-void check_linear_reads(const Struct&, const OperationView& view, ShapeRule& rule) {
+void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule& rule) {
   const Tensor& hidden = view[Struct::kHidden];
   const Tensor& weight = view[Struct::kWeight];
   rule.rank({"hidden", hidden}, 2);
@@ -31,6 +33,9 @@ void check_linear_reads(const Struct&, const OperationView& view, ShapeRule& rul
   rule.mixed_types({{"hidden", hidden}, {"weight", weight}});
   rule.index({"targets", view[Struct::kTargets]}, Shape{hidden.shape[0]});
   rule.measure({"inverse_tokens", view[Struct::kInverseTokens]}, Shape{1});
+  if (!loss.bias) return;
+  rule.shape({"bias", view[Struct::kBias]}, Shape{weight.shape[0]});
+  rule.mixed_types({{"hidden", hidden}, {"bias", view[Struct::kBias]}});
 }
 
 template <typename Struct>
@@ -62,10 +67,12 @@ std::vector<int64_t> chunks_of(const Struct& loss, const OperationView& view,
 }
 
 // Of a linear loss that multiplies each logit `products` times and spends `flops` on it besides:
-// all rows of its chunks are computed, and each chunk reads the weight anew.
+// all rows of its chunks are computed, and each chunk reads the weight anew. What the gradient of
+// the weight has summed so far is `sums` bytes, which each chunk but the first reads and writes
+// again.
 template <typename Struct>
 Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent& extent,
-                    double products, double flops) {
+                    double products, double flops, double sums = 0) {
   const Tensor& hidden = view[Struct::kHidden];
   const Tensor& weight = view[Struct::kWeight];
   Cost cost;
@@ -75,7 +82,7 @@ Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent&
     const std::vector<int64_t> chunks = chunks_of(loss, view, extent);
     rows = std::max(rows, std::accumulate(chunks.begin(), chunks.end(), 0.0));
     const double again = std::max(0.0, static_cast<double>(chunks.size()) - 1);
-    cost.bytes += again * static_cast<double>(weight.bytes());
+    cost.bytes += again * (static_cast<double>(weight.bytes()) + 2.0 * sums);
     cost.chunk_launches =
         static_cast<double>(loss.chunk_launches) * static_cast<double>(chunks.size());
   }
@@ -99,10 +106,36 @@ TensorId add_logits(const Struct&, const OperationView& view, Builder& builder,
   return builder.add(std::move(logits));
 }
 
-Matmul linear() {
-  Matmul matmul;
-  matmul.transpose_b = true;
-  return matmul;
+// Emits the logits of all rows before a cap: scale hidden weight^T, or hidden weight^T + bias.
+template <typename Struct>
+TensorId emit_logits(const Struct& loss, const OperationView& view, Builder& builder) {
+  // A copy: the view may look at the builder's own program.
+  const Operation operation = view.operation;
+  const TensorId product = add_logits(loss, view, builder, loss.bias ? "product" : "logits");
+  const TensorId logits = loss.bias ? add_logits(loss, view, builder, "logits") : product;
+  Matmul linear;
+  linear.transpose_b = true;
+  linear.alpha = loss.scale;
+  builder.emit(linear, {id_of(operation, Struct::kHidden), id_of(operation, Struct::kWeight)},
+               {product});
+  if (loss.bias) builder.emit(AddBias{}, {product, id_of(operation, Struct::kBias)}, {logits});
+  return logits;
+}
+
+template <typename Struct>
+void check_logits(const Struct& loss, ShapeRule& rule) {
+  rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
+  rule.require(std::isfinite(loss.scale), "has a scale that is not finite");
+  rule.require(std::isfinite(loss.softcap) && loss.softcap >= 0.0F,
+               "has a softcap that is negative or not finite");
+  rule.require(!loss.bias || loss.scale == 1.0F, "has a bias and a scale");
+}
+
+// Operations on a logit for scale or bias, and cap, as the kind softcap counts them, and for what
+// the gradient has of them.
+template <typename Struct>
+double cap_flops(const Struct& loss) {
+  return (loss.scale != 1.0F || loss.bias ? 1.0 : 0.0) + (loss.softcap > 0.0F ? 6.0 : 0.0);
 }
 
 std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
@@ -129,7 +162,7 @@ std::string shape_error(const CrossEntropyGrad&, const OperationView& view) {
 
 std::string shape_error(const LinearCrossEntropy& loss, const OperationView& view) {
   ShapeRule rule;
-  rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
+  check_logits(loss, rule);
   check_linear_reads(loss, view, rule);
   check_losses(loss, view, view[LinearCrossEntropy::kHidden].shape[0], rule);
   return rule.error();
@@ -137,9 +170,10 @@ std::string shape_error(const LinearCrossEntropy& loss, const OperationView& vie
 
 std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView& view) {
   ShapeRule rule;
-  rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
+  check_logits(loss, rule);
   rule.require(!loss.accumulate || loss.weight_gradient,
                "accumulates a weight gradient that it does not make");
+  rule.require(loss.bias || !loss.bias_gradient, "makes the gradient of a bias that it has not");
   check_linear_reads(loss, view, rule);
   const Tensor& hidden = view[LinearCrossEntropyTrain::kHidden];
   check_losses(loss, view, hidden.shape[0], rule);
@@ -149,6 +183,11 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
     const Tensor& dweight = view[LinearCrossEntropyTrain::kDWeight];
     rule.shape({"dweight", dweight}, view[LinearCrossEntropyTrain::kWeight].shape);
     rule.mixed_types({{"hidden", hidden}, {"dweight", dweight}});
+  }
+  if (loss.bias && loss.bias_gradient) {
+    const Tensor& dbias = view[LinearCrossEntropyTrain::kDBias];
+    rule.shape({"dbias", dbias}, view[LinearCrossEntropyTrain::kBias].shape);
+    rule.mixed_types({{"hidden", hidden}, {"dbias", dbias}});
   }
   return rule.error();
 }
@@ -169,11 +208,16 @@ Cost cost(const CrossEntropyGrad&, const OperationView& view, const Extent& exte
 }
 
 Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
-  return cost_of_chunks(loss, view, extent, 1, kLossFlops);
+  return cost_of_chunks(loss, view, extent, 1, kLossFlops + cap_flops(loss));
 }
 
 Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Extent& extent) {
-  return cost_of_chunks(loss, view, extent, loss.weight_gradient ? 3 : 2, kLossFlops + kGradFlops);
+  const double of_cap = loss.softcap > 0.0F ? 4.0 : 0.0;
+  return cost_of_chunks(
+      loss, view, extent, loss.weight_gradient ? 3 : 2,
+      kLossFlops + kGradFlops + cap_flops(loss) + of_cap + (loss.bias_gradient ? 1.0 : 0.0),
+      loss.weight_gradient ? static_cast<double>(view[LinearCrossEntropyTrain::kDWeight].bytes())
+                           : 0.0);
 }
 
 // `loss` is the root: its own gradient is one.
@@ -190,11 +234,17 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
   LinearCrossEntropyTrain train;
   train.chunk_rows = loss.chunk_rows;
   train.algorithm = loss.algorithm;
+  train.scale = loss.scale;
+  train.softcap = loss.softcap;
+  train.bias = loss.bias;
   train.weight_gradient = tape.wants(weight);
+  train.bias_gradient = loss.bias && tape.wants(id_of(operation, LinearCrossEntropy::kBias));
   std::vector<TensorId> writes = operation.writes;  // losses, loss
   writes.push_back(tape.wants(hidden) ? tape.contribute(hidden)
                                       : tape.temporary("dhidden", input.shape, input.dtype));
   if (train.weight_gradient) writes.push_back(tape.contribute(weight));
+  if (train.bias_gradient)
+    writes.push_back(tape.contribute(id_of(operation, LinearCrossEntropy::kBias)));
   tape.emit(train, operation.reads, std::move(writes));
 }
 
@@ -203,9 +253,11 @@ void expand(const LinearCrossEntropy& loss, const OperationView& view, Builder& 
   // A copy: the view may look at the builder's own program.
   const Operation operation = view.operation;
   const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
-  const TensorId logits = add_logits(loss, view, builder, "logits");
-  builder.emit(linear(), {id(Loss::kHidden), id(Loss::kWeight)}, {logits});
-  builder.emit(CrossEntropy{}, {logits, id(Loss::kTargets), id(Loss::kInverseTokens)},
+  const bool is_capped = loss.softcap > 0.0F;
+  const TensorId logits = emit_logits(loss, view, builder);
+  const TensorId capped = is_capped ? add_logits(loss, view, builder, "capped") : logits;
+  if (is_capped) builder.emit(Softcap{loss.softcap}, {logits}, {capped});
+  builder.emit(CrossEntropy{}, {capped, id(Loss::kTargets), id(Loss::kInverseTokens)},
                {id(Loss::kLosses), id(Loss::kLoss)});
 }
 
@@ -214,16 +266,24 @@ void expand(const LinearCrossEntropyTrain& loss, const OperationView& view, Buil
   // A copy: the view may look at the builder's own program.
   const Operation operation = view.operation;
   const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
-  const TensorId logits = add_logits(loss, view, builder, "logits");
+  const bool is_capped = loss.softcap > 0.0F;
+  const TensorId logits = emit_logits(loss, view, builder);
   const TensorId dlogits = add_logits(loss, view, builder, "dlogits");
-  const std::vector<TensorId> scored{logits, id(Loss::kTargets), id(Loss::kInverseTokens)};
-  builder.emit(linear(), {id(Loss::kHidden), id(Loss::kWeight)}, {logits});
+  const TensorId capped = is_capped ? add_logits(loss, view, builder, "capped") : logits;
+  const TensorId dcapped = is_capped ? add_logits(loss, view, builder, "dcapped") : dlogits;
+  const std::vector<TensorId> scored{capped, id(Loss::kTargets), id(Loss::kInverseTokens)};
+  if (is_capped) builder.emit(Softcap{loss.softcap}, {logits}, {capped});
   builder.emit(CrossEntropy{}, scored, {id(Loss::kLosses), id(Loss::kLoss)});
-  builder.emit(CrossEntropyGrad{}, scored, {dlogits});
-  builder.emit(Matmul{}, {dlogits, id(Loss::kWeight)}, {id(Loss::kDHidden)});
+  builder.emit(CrossEntropyGrad{}, scored, {dcapped});
+  if (is_capped) builder.emit(SoftcapGrad{loss.softcap}, {dcapped, capped}, {dlogits});
+  Matmul hidden_product;
+  hidden_product.alpha = loss.scale;
+  builder.emit(hidden_product, {dlogits, id(Loss::kWeight)}, {id(Loss::kDHidden)});
+  if (loss.bias_gradient) builder.emit(SumRows{}, {dlogits}, {id(Loss::kDBias)});
   if (!loss.weight_gradient) return;
   Matmul weight_product;
   weight_product.transpose_a = true;
+  weight_product.alpha = loss.scale;
   weight_product.accumulate = loss.accumulate;
   const TensorId dweight = id(Loss::kDWeight);
   if (loss.accumulate)
@@ -237,9 +297,11 @@ RateKey loss_key(const Struct& loss, const OperationView& view, const Extent& ex
   const Shape& weight = view[Struct::kWeight].shape;
   RateKey key;
   key.name = typed_name(view);
-  if (loss.algorithm == LossAlgorithm::online) key.name += " online";
+  key.name +=
+      loss.algorithm == LossAlgorithm::online ? " online" : suffix_of(loss.logits_algorithm);
   key.shape = {std::max(1.0, extent.rows), rate_size(weight[0]), rate_size(weight[1])};
   key.unit = Work::flops;
+  key.multiplies = view[Struct::kHidden].dtype;
   return key;
 }
 

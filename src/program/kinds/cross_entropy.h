@@ -9,6 +9,7 @@
 
 #include "base/words.h"
 #include "program/kinds/field.h"
+#include "program/kinds/matmul.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
 
@@ -75,59 +76,106 @@ std::vector<int64_t> chunk_sizes(LossAlgorithm algorithm, int64_t chunk_rows, in
 
 // Fused: matmul (transpose_b) then cross_entropy, in chunks of rows that carry loss, so that at
 // most chunk_rows x vocab logits exist. reads: hidden (tokens, d), weight (vocab, d), targets,
-// inverse_tokens. writes: losses, loss.
+// inverse_tokens, then bias (vocab) if `bias`. writes: losses, loss. Logits are `scale` hidden
+// weight^T, or hidden weight^T + bias, which has no scale; with softcap c > 0 each is then c
+// tanh(logit / c), as the kind softcap has it.
+// The target decides what computes the products of every chunk: the logits and, in the training
+// form, the gradients of hidden and weight. Where it divides the vocabulary into blocks of columns,
+// the last block, if it is narrower, has the algorithms named rest_*.
 struct LinearCrossEntropy {
   int64_t chunk_rows = 0;  // of the largest chunk, decided by the target; 0 until lowered
   LossAlgorithm algorithm = LossAlgorithm::whole;
   int32_t chunk_launches = 0;  // that each chunk takes, besides those of the operation
+  ProductAlgorithm logits_algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_logits_algorithm = ProductAlgorithm::loops;
+  float scale = 1.0F;
+  float softcap = 0.0F;
+  bool bias = false;
   bool operator==(const LinearCrossEntropy&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"chunk_rows", &LinearCrossEntropy::chunk_rows},
                  Field{"algorithm", &LinearCrossEntropy::algorithm},
-                 Field{"chunk_launches", &LinearCrossEntropy::chunk_launches}};
+                 Field{"chunk_launches", &LinearCrossEntropy::chunk_launches},
+                 Field{"logits_algorithm", &LinearCrossEntropy::logits_algorithm},
+                 Field{"rest_logits_algorithm", &LinearCrossEntropy::rest_logits_algorithm},
+                 Field{"scale", &LinearCrossEntropy::scale},
+                 Field{"softcap", &LinearCrossEntropy::softcap},
+                 Field{"bias", &LinearCrossEntropy::bias}};
   static constexpr auto kHidden = read<LinearCrossEntropy>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropy>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropy>(2, "targets");
   static constexpr auto kInverseTokens = read<LinearCrossEntropy>(3, "inverse_tokens");
-  static constexpr auto kLosses = write<LinearCrossEntropy>(4, "losses");
-  static constexpr auto kLoss = write<LinearCrossEntropy>(5, "loss");
-  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kLosses, kLoss};
-  static constexpr Traits kTraits{.has_training_form = true,
-                                  .is_fused = true,
-                                  .extents = {kTargets.name},
-                                  .decisions = {"chunk_rows", "algorithm"}};
+  static constexpr auto kBias = read<LinearCrossEntropy>(4, "bias", &LinearCrossEntropy::bias);
+  static constexpr auto kLosses = write<LinearCrossEntropy>(5, "losses");
+  static constexpr auto kLoss = write<LinearCrossEntropy>(6, "loss");
+  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
+                                        kBias,   kLosses, kLoss};
+  static constexpr Traits kTraits{
+      .has_training_form = true,
+      .is_fused = true,
+      .extents = {kTargets.name},
+      .decisions = {"chunk_rows", "algorithm", "logits_algorithm", "rest_logits_algorithm"}};
 };
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
 // losses, loss, dhidden, then dweight (vocab, d) if `weight_gradient`; with `accumulate` dweight is
-// updated instead. Expansion: matmul, cross_entropy, cross_entropy_grad, matmul, matmul.
+// updated instead; then dbias (vocab) if `bias_gradient`. Expansion: matmul, [add_bias,] [softcap,]
+// cross_entropy, cross_entropy_grad, [softcap_grad,] matmul, matmul, [sum_rows].
 struct LinearCrossEntropyTrain {
   int64_t chunk_rows = 0;
   LossAlgorithm algorithm = LossAlgorithm::whole;
   int32_t chunk_launches = 0;
+  ProductAlgorithm logits_algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_logits_algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm dhidden_algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_dhidden_algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm dweight_algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_dweight_algorithm = ProductAlgorithm::loops;
   bool weight_gradient = false;
   bool accumulate = false;
+  float scale = 1.0F;
+  float softcap = 0.0F;
+  bool bias = false;
+  bool bias_gradient = false;
   bool operator==(const LinearCrossEntropyTrain&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows},
                  Field{"algorithm", &LinearCrossEntropyTrain::algorithm},
                  Field{"chunk_launches", &LinearCrossEntropyTrain::chunk_launches},
+                 Field{"logits_algorithm", &LinearCrossEntropyTrain::logits_algorithm},
+                 Field{"rest_logits_algorithm", &LinearCrossEntropyTrain::rest_logits_algorithm},
+                 Field{"dhidden_algorithm", &LinearCrossEntropyTrain::dhidden_algorithm},
+                 Field{"rest_dhidden_algorithm", &LinearCrossEntropyTrain::rest_dhidden_algorithm},
+                 Field{"dweight_algorithm", &LinearCrossEntropyTrain::dweight_algorithm},
+                 Field{"rest_dweight_algorithm", &LinearCrossEntropyTrain::rest_dweight_algorithm},
                  Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
-                 Field{"accumulate", &LinearCrossEntropyTrain::accumulate}};
+                 Field{"accumulate", &LinearCrossEntropyTrain::accumulate},
+                 Field{"scale", &LinearCrossEntropyTrain::scale},
+                 Field{"softcap", &LinearCrossEntropyTrain::softcap},
+                 Field{"bias", &LinearCrossEntropyTrain::bias},
+                 Field{"bias_gradient", &LinearCrossEntropyTrain::bias_gradient}};
   static constexpr auto kHidden = read<LinearCrossEntropyTrain>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropyTrain>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropyTrain>(2, "targets");
   static constexpr auto kInverseTokens = read<LinearCrossEntropyTrain>(3, "inverse_tokens");
-  static constexpr auto kLosses = write<LinearCrossEntropyTrain>(4, "losses");
-  static constexpr auto kLoss = write<LinearCrossEntropyTrain>(5, "loss");
-  static constexpr auto kDHidden = write<LinearCrossEntropyTrain>(6, "dhidden");
+  static constexpr auto kBias =
+      read<LinearCrossEntropyTrain>(4, "bias", &LinearCrossEntropyTrain::bias);
+  static constexpr auto kLosses = write<LinearCrossEntropyTrain>(5, "losses");
+  static constexpr auto kLoss = write<LinearCrossEntropyTrain>(6, "loss");
+  static constexpr auto kDHidden = write<LinearCrossEntropyTrain>(7, "dhidden");
   static constexpr auto kDWeight =
-      write_or_update<LinearCrossEntropyTrain>(7, "dweight", &LinearCrossEntropyTrain::accumulate,
+      write_or_update<LinearCrossEntropyTrain>(8, "dweight", &LinearCrossEntropyTrain::accumulate,
                                                &LinearCrossEntropyTrain::weight_gradient);
-  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
-                                        kLosses, kLoss,   kDHidden, kDWeight};
+  static constexpr auto kDBias =
+      write<LinearCrossEntropyTrain>(9, "dbias", &LinearCrossEntropyTrain::bias_gradient);
+  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kBias,
+                                        kLosses, kLoss,   kDHidden, kDWeight,       kDBias};
   static constexpr Traits kTraits{
-      .is_fused = true, .extents = {kTargets.name}, .decisions = {"chunk_rows", "algorithm"}};
+      .is_fused = true,
+      .extents = {kTargets.name},
+      .decisions = {"chunk_rows", "algorithm", "logits_algorithm", "rest_logits_algorithm",
+                    "dhidden_algorithm", "rest_dhidden_algorithm", "dweight_algorithm",
+                    "rest_dweight_algorithm"}};
 };
 
 }  // namespace snug::program

@@ -1,5 +1,7 @@
 #include "program/kinds/elementwise.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
@@ -48,6 +50,16 @@ std::string shape_error(const SumRows&, const OperationView& view) {
   return rule.error();
 }
 
+std::string shape_error(const Scale& scale, const OperationView& view) {
+  ShapeRule rule;
+  rule.require(std::isfinite(scale.factor), "has a factor that is not finite");
+  const Tensor& x = view[Scale::kX];
+  rule.rank({"x", x}, 2);
+  rule.shape({"y", view[Scale::kY]}, x.shape);
+  rule.mixed_types({{"x", x}, {"y", view[Scale::kY]}});
+  return rule.error();
+}
+
 std::string shape_error(const Dropout& dropout, const OperationView& view) {
   ShapeRule rule;
   rule.require(dropout.probability >= 0.0F && dropout.probability < 1.0F,
@@ -85,6 +97,10 @@ Cost cost(const SumRows&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[SumRows::kX].shape.elements(), 1);
 }
 
+Cost cost(const Scale&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[Scale::kY].shape.elements(), 1);
+}
+
 // A multiplication and a comparison; the random words are counted in the rate of the kind.
 Cost cost(const Dropout&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Dropout::kY].shape.elements(), 2);
@@ -110,6 +126,13 @@ void differentiate(const AddBias&, const Operation& operation, Tape& tape) {
   if (tape.wants(x)) tape.pass_through(x, dy);
 }
 
+void differentiate(const Scale& scale, const Operation& operation, Tape& tape) {
+  const TensorId dy = tape.gradient(id_of(operation, Scale::kY));
+  const TensorId x = id_of(operation, Scale::kX);
+  if (dy == kNone || !tape.wants(x)) return;
+  tape.emit(scale, {dy}, {tape.contribute(x)});
+}
+
 // The mask is a function of the attributes and `random`: the same operation on dy applies it again.
 void differentiate(const Dropout& dropout, const Operation& operation, Tape& tape) {
   const TensorId dy = tape.gradient(id_of(operation, Dropout::kY));
@@ -131,6 +154,9 @@ InPlacePairs in_place_pairs(const Add& add) {
 InPlacePairs in_place_pairs(const AddBias& add_bias) {
   return in_place(add_bias, {{AddBias::kY, AddBias::kX}});
 }
+InPlacePairs in_place_pairs(const Scale& scale) {
+  return in_place(scale, {{Scale::kY, Scale::kX}});
+}
 InPlacePairs in_place_pairs(const Dropout& dropout) {
   return in_place(dropout, {{Dropout::kY, Dropout::kX}});
 }
@@ -141,6 +167,7 @@ SNUG_DEFINE_KIND(Add, .differentiate = differentiate, .in_place_pairs = in_place
 SNUG_DEFINE_KIND(Accumulate);
 SNUG_DEFINE_KIND(AddBias, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
 SNUG_DEFINE_KIND(SumRows);
+SNUG_DEFINE_KIND(Scale, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
 SNUG_DEFINE_KIND(Dropout, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
 SNUG_DEFINE_KIND(Cast, .differentiate = differentiate);
 

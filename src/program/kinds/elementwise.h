@@ -1,4 +1,4 @@
-// Element-by-element kinds: add, accumulate, add_bias, sum_rows, dropout, cast.
+// Element-by-element kinds: add, accumulate, add_bias, sum_rows, scale, dropout, cast.
 #pragma once
 
 #include <array>
@@ -52,6 +52,18 @@ struct SumRows {
   static constexpr auto kFields = std::tuple{Field{"accumulate", &SumRows::accumulate}};
   static constexpr auto kX = read<SumRows>(0, "x");
   static constexpr auto kY = write_or_update<SumRows>(1, "y", &SumRows::accumulate);
+  static constexpr std::array kOperands{kX, kY};
+};
+
+// reads: x (tokens, n). writes: y = factor x, rounded once. A model that multiplies by a number of
+// its compute type, as Gemma its embeddings by the root of their width, has a factor that is
+// rounded to that type.
+struct Scale {
+  float factor = 1.0F;
+  bool operator==(const Scale&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"factor", &Scale::factor}};
+  static constexpr auto kX = read<Scale>(0, "x");
+  static constexpr auto kY = write<Scale>(1, "y");
   static constexpr std::array kOperands{kX, kY};
 };
 

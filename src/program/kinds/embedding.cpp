@@ -40,13 +40,14 @@ Cost cost(const Embedding&, const OperationView& view, const Extent&) {
   return {0, touched + static_cast<double>(ids.bytes() + view[Embedding::kY].bytes())};
 }
 
-// A fresh table is zeroed whole; one that is added to is touched only where ids point.
+// A fresh table is zeroed whole; one that is added to is read and written only where ids point.
 Cost cost(const EmbeddingGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& dy = view[EmbeddingGrad::kDY];
   const auto flops = static_cast<double>(dy.shape.elements());
   if (!grad.accumulate) return {flops, operand_bytes(view)};
   const double touched = row_bytes(view[EmbeddingGrad::kDTable], static_cast<double>(dy.shape[0]));
-  return {flops, touched + static_cast<double>(dy.bytes() + view[EmbeddingGrad::kIds].bytes())};
+  return {flops,
+          2.0 * touched + static_cast<double>(dy.bytes() + view[EmbeddingGrad::kIds].bytes())};
 }
 
 void differentiate(const Embedding&, const Operation& operation, Tape& tape) {

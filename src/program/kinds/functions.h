@@ -8,7 +8,9 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,13 @@ namespace snug::program {
 
 // (index into writes, index into reads).
 using InPlacePairs = std::vector<std::pair<int, int>>;
+
+// What one algorithm does of an operation that several share.
+struct Share {
+  Extent extent;
+  std::string_view suffix = {};                          // that its rate key's name has for it
+  std::optional<base::DType> multiplies = std::nullopt;  // nothing: the type of the rate key
+};
 
 template <typename Struct>
 struct KindFunctions {
@@ -38,6 +47,10 @@ struct KindFunctions {
   // Null: it is done in one piece.
   std::vector<int64_t> (*pieces_of)(const Struct&, const OperationView&,
                                     const BatchBounds&) = nullptr;
+  // What each algorithm does of it, where its decisions give parts of a batch to different ones; at
+  // least one share. Null: one algorithm does all of it.
+  std::vector<Share> (*shares_of)(const Struct&, const OperationView&,
+                                  const BatchBounds&) = nullptr;
   // Null: the bytes that it moves are its shape.
   RateKey (*rate_key)(const Struct&, const OperationView&, const Extent&) = nullptr;
 };

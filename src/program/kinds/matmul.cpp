@@ -145,6 +145,7 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
   key.name += suffix_of(matmul.algorithm);
   key.shape = {rate_size(c[0]), rate_size(c[1]), rate_size(inner_size(matmul, view[Matmul::kA]))};
   key.unit = Work::flops;
+  key.multiplies = view[Matmul::kA].dtype;
   return key;
 }
 

@@ -111,11 +111,28 @@ RateKey rate_key(const GlobalNorm& norm, const OperationView& view, const Extent
   return key;
 }
 
+template <typename Struct>
+RateKey optimizer_key(const Struct& adamw, OptimizerForm form, const OperationView& view,
+                      const Extent& extent) {
+  RateKey key = key_of_bytes(view, cost(adamw, view, extent));
+  key.optimizer = {form, rate_size(view[Struct::kWeight].shape.elements())};
+  return key;
+}
+
+RateKey rate_key(const AdamW& adamw, const OperationView& view, const Extent& extent) {
+  return optimizer_key(adamw, adamw.stochastic ? OptimizerForm::stochastic : OptimizerForm::f32,
+                       view, extent);
+}
+
+RateKey rate_key(const AdamW8bit& adamw, const OperationView& view, const Extent& extent) {
+  return optimizer_key(adamw, OptimizerForm::coded, view, extent);
+}
+
 }  // namespace
 
 SNUG_DEFINE_KIND(GlobalNorm, .rate_key = rate_key);
 SNUG_DEFINE_KIND(ClipFactor);
-SNUG_DEFINE_KIND(AdamW);
-SNUG_DEFINE_KIND(AdamW8bit);
+SNUG_DEFINE_KIND(AdamW, .rate_key = rate_key);
+SNUG_DEFINE_KIND(AdamW8bit, .rate_key = rate_key);
 
 }  // namespace snug::program

@@ -17,7 +17,7 @@ struct GlobalNorm {
   static constexpr auto kGradients = read_all<GlobalNorm>(0, "gradients");
   static constexpr auto kNorm = write<GlobalNorm>(1, "norm");
   static constexpr std::array kOperands{kGradients, kNorm};
-  static constexpr Traits kTraits{.reads_in_place = true};
+  static constexpr Traits kTraits{.is_norm_of_parts = true, .reads_in_place = true};
 };
 
 // reads: norm (1). writes: factor (1) f32 = min(1, max_norm / (norm + 1e-6)) as torch clips; 1 when

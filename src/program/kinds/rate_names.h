@@ -7,6 +7,7 @@
 
 #include "program/kinds/matmul.h"
 #include "program/program.h"
+#include "program/rate_key.h"
 
 namespace snug::program {
 
@@ -16,6 +17,9 @@ inline double rate_size(int64_t value) { return static_cast<double>(std::max<int
 // "rms_norm bf16 bf16 > bf16": the types of what it reads, writes and updates tell the forms of a
 // kind apart. Integers are the same in all.
 std::string typed_name(const OperationView& view);
+
+// Of a kind whose rate depends on the bytes that it moves.
+RateKey key_of_bytes(const OperationView& view, const Cost& work);
 
 // What a rate key adds to the name of a product: " by thin", or nothing for the library and for
 // what was not lowered.

@@ -1,5 +1,7 @@
 #include "program/kinds/rms_norm.h"
 
+#include <cmath>
+
 #include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
@@ -11,6 +13,7 @@ namespace {
 std::string shape_error(const RmsNorm& norm, const OperationView& view) {
   ShapeRule rule;
   rule.require(norm.epsilon >= 0.0F, "has a negative epsilon");
+  rule.require(std::isfinite(norm.offset), "has an offset that is not finite");
   const Tensor& x = view[RmsNorm::kX];
   rule.rank({"x", x}, 2);
   rule.shape({"w", view[RmsNorm::kW]}, Shape{x.shape[1]});
@@ -22,6 +25,7 @@ std::string shape_error(const RmsNorm& norm, const OperationView& view) {
 std::string shape_error(const RmsNormGrad& norm, const OperationView& view) {
   ShapeRule rule;
   rule.require(norm.epsilon >= 0.0F, "has a negative epsilon");
+  rule.require(std::isfinite(norm.offset), "has an offset that is not finite");
   rule.require(!norm.accumulate || norm.weight_gradient,
                "accumulates a weight gradient that it does not make");
   const Tensor& dy = view[RmsNormGrad::kDY];
@@ -70,6 +74,7 @@ void differentiate(const RmsNorm& norm, const Operation& operation, Tape& tape) 
   if (wants_w) writes.push_back(tape.contribute(w));
   RmsNormGrad grad;
   grad.epsilon = norm.epsilon;
+  grad.offset = norm.offset;
   grad.weight_gradient = wants_w;
   tape.emit(grad, {dy, x, w}, std::move(writes));
 }

@@ -1,4 +1,5 @@
-// rms_norm: y = x / sqrt(mean(x^2) + epsilon) * w, statistics in fp32 (Zhang and Sennrich 2019).
+// rms_norm: y = x / sqrt(mean(x^2) + epsilon) * (w + offset), computed in fp32 and rounded once
+// (Zhang and Sennrich 2019). Gemma's weights are stored less one, with an offset of 1.
 #pragma once
 
 #include <array>
@@ -11,8 +12,10 @@ namespace snug::program {
 // reads: x (tokens, d), w (d). writes: y (tokens, d).
 struct RmsNorm {
   float epsilon = 1e-5F;
+  float offset = 0.0F;  // of the weight
   bool operator==(const RmsNorm&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"epsilon", &RmsNorm::epsilon}};
+  static constexpr auto kFields =
+      std::tuple{Field{"epsilon", &RmsNorm::epsilon}, Field{"offset", &RmsNorm::offset}};
   static constexpr auto kX = read<RmsNorm>(0, "x");
   static constexpr auto kW = read<RmsNorm>(1, "w");
   static constexpr auto kY = write<RmsNorm>(2, "y");
@@ -28,11 +31,13 @@ struct RmsNormGrad {
   bool weight_gradient = false;
   bool addend = false;
   bool accumulate = false;
+  float offset = 0.0F;
   bool operator==(const RmsNormGrad&) const = default;
   static constexpr auto kFields = std::tuple{
       Field{"epsilon", &RmsNormGrad::epsilon},
       Field{"weight_gradient", &RmsNormGrad::weight_gradient},
-      Field{"addend", &RmsNormGrad::addend}, Field{"accumulate", &RmsNormGrad::accumulate}};
+      Field{"addend", &RmsNormGrad::addend}, Field{"accumulate", &RmsNormGrad::accumulate},
+      Field{"offset", &RmsNormGrad::offset}};
   static constexpr auto kDY = read<RmsNormGrad>(0, "dy");
   static constexpr auto kX = read<RmsNormGrad>(1, "x");
   static constexpr auto kW = read<RmsNormGrad>(2, "w");

@@ -28,13 +28,15 @@ std::string shape_error(const Rope& rope, const OperationView& view) {
   ShapeRule rule;
   rule.require(rope.head_dim > 0 && rope.head_dim % 2 == 0,
                "has a head_dim that is not positive and even");
+  rule.require(rope.rotary_dim >= 0 && rope.rotary_dim % 2 == 0 && rope.rotary_dim <= rope.head_dim,
+               "has a rotary_dim that is odd or not within a head");
   const Tensor& x = view[Rope::kX];
   rule.rank({"x", x}, 2);
   rule.require(rope.head_dim > 0 && x.shape[1] % rope.head_dim == 0,
                "has an x whose width is no multiple of head_dim");
-  rule.require(rope.turned_heads >= 0 && rope.turned_heads * rope.head_dim <= x.shape[1],
+  rule.require(rope.rotated_heads >= 0 && rope.rotated_heads * rope.head_dim <= x.shape[1],
                "turns more heads than x has");
-  rule.measure({"table", view[Rope::kTable]}, Shape{x.shape[0], rope.head_dim});
+  rule.measure({"table", view[Rope::kTable]}, Shape{x.shape[0], rotated_width(rope)});
   rule.shape({"y", view[Rope::kY]}, x.shape);
   rule.mixed_types({{"x", x}, {"y", view[Rope::kY]}});
   return rule.error();

@@ -1,5 +1,6 @@
-// Rotary position embedding (Su et al. 2021) in Hugging Face's half-split layout: element i of a
-// head turns with element i + head_dim / 2.
+// Rotary position embedding (Su et al. 2021) of the first `rotary_dim` elements of a head. In
+// Hugging Face's half-split layout element i turns with element i + rotary_dim / 2; `interleaved`,
+// as in GPT-J, element 2i turns with element 2i + 1.
 #pragma once
 
 #include <array>
@@ -11,8 +12,8 @@
 
 namespace snug::program {
 
-// reads: positions (tokens) i32, inverse_frequency (head_dim / 2) f32.
-// writes: table (tokens, head_dim) f32: cosines of position * frequency, then sines, times
+// reads: positions (tokens) i32, inverse_frequency (rotary_dim / 2) f32.
+// writes: table (tokens, rotary_dim) f32: cosines of position * frequency, then sines, times
 // `factor`.
 struct RotaryTable {
   float factor = 1.0F;
@@ -24,22 +25,31 @@ struct RotaryTable {
   static constexpr std::array kOperands{kPositions, kInverseFrequency, kTable};
 };
 
-// reads: x (tokens, heads * head_dim), table (tokens, head_dim). writes: y like x, which may share
-// x's bytes. `inverse` turns back: the derivative. Only the first `turned_heads` heads are turned
-// and the others passed on, as the values in a row of queries, keys and values; 0: all are turned.
+// reads: x (tokens, heads * head_dim), table (tokens, rotary_dim). writes: y like x, which may
+// share x's bytes. `inverse` turns back: the derivative. Only the first `rotated_heads` heads are
+// rotated and the others passed on, as the values in a row of queries, keys and values; 0: all are
+// rotated. What lies beyond rotary_dim in a head is passed on too; 0: the whole head is rotated.
 struct Rope {
   int64_t head_dim = 0;
   bool inverse = false;
-  int64_t turned_heads = 0;
+  int64_t rotated_heads = 0;
+  int64_t rotary_dim = 0;
+  bool interleaved = false;
   bool operator==(const Rope&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"head_dim", &Rope::head_dim}, Field{"inverse", &Rope::inverse},
-                 Field{"turned_heads", &Rope::turned_heads}};
+                 Field{"rotated_heads", &Rope::rotated_heads},
+                 Field{"rotary_dim", &Rope::rotary_dim}, Field{"interleaved", &Rope::interleaved}};
   static constexpr auto kX = read<Rope>(0, "x");
   static constexpr auto kTable = read<Rope>(1, "table");
   static constexpr auto kY = write<Rope>(2, "y");
   static constexpr std::array kOperands{kX, kTable, kY};
   static constexpr Traits kTraits{.passes_on = kX.name, .is_joinable = true};
 };
+
+// Elements of each head that are rotated.
+constexpr int64_t rotated_width(const Rope& rope) {
+  return rope.rotary_dim > 0 ? rope.rotary_dim : rope.head_dim;
+}
 
 }  // namespace snug::program

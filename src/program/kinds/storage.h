@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "base/words.h"
+#include "program/fill_form.h"
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
@@ -52,7 +53,6 @@ struct ReadNf4 {
   static constexpr Traits kTraits{.by_runtime = true};
 };
 
-enum class FillForm : uint8_t { constant, normal, uniform };
 constexpr auto words_of(FillForm /*type*/) {
   return base::words<FillForm>({{FillForm::constant, "constant"},
                                 {FillForm::normal, "normal"},
@@ -95,10 +95,12 @@ struct FillNf4 {
   static constexpr Traits kTraits{.by_runtime = true};
 };
 
-// writes: tensor f32, what the host computes from config.json: rotary frequencies.
+// writes: tensor f32, what the host computes from config.json: rotary frequencies. A model may have
+// several tables of them (models::frequency_tensors); `table` is the index of the one meant.
 struct Put {
+  int64_t table = 0;
   bool operator==(const Put&) const = default;
-  static constexpr std::tuple<> kFields{};
+  static constexpr auto kFields = std::tuple{Field{"table", &Put::table}};
   static constexpr auto kTensor = write<Put>(0, "tensor");
   static constexpr std::array kOperands{kTensor};
   static constexpr Traits kTraits{.by_runtime = true};

@@ -14,10 +14,13 @@ struct Traits {
   // The operand that it passes on with another scale or direction (norms, rotations): where that is
   // made again, so is the output.
   std::string_view passes_on = {};
-  // The gated activation of a layer: recompute=gate_up makes what it reads again.
+  // The activation of a layer's mlp, gated or not: recompute=gate_up makes what it reads again.
   bool is_gated_activation = false;
   // Attention over rows: costly to make again where rows are long.
   bool is_attention = false;
+  // A norm, of what follows from norms of parts: where ranks hold parts of what it reads, theirs
+  // are joined into its operand norm.
+  bool is_norm_of_parts = false;
   // A matrix product, which lists show with its shape.
   bool is_product = false;
   // A loss: its own gradient is one, and the backward pass begins with it.
@@ -51,7 +54,7 @@ struct Traits {
   std::array<std::string_view, 2> extents = {};
   // Attributes that say how it is done, and are left to lower and to the target. A backend notes
   // what it did under the same names (backends/trace.h).
-  std::array<std::string_view, 5> decisions = {};
+  std::array<std::string_view, 8> decisions = {};
 
   constexpr bool has_extent() const { return !extents[0].empty(); }
 };

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
+#include <string_view>
 
 #include "text/jinja/methods.h"
 #include "text/jinja/objects.h"
@@ -25,6 +27,36 @@ Value missing(const Value& value, const Value& key) {
                                       can_print ? print(key) : key.type_name()));
 }
 
+// Attributes that Python's objects have and templates hardly need. They are refused, since a name
+// that is not there would silently be undefined.
+struct Known {
+  std::string_view type;
+  std::string_view attributes;  // each between two spaces
+};
+
+constexpr std::string_view kOfIntegers =
+    " as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer "
+    "numerator real to_bytes ";
+constexpr std::array<Known, 9> kKnown{{
+    {"Macro", " arguments caller catch_kwargs catch_varargs explicit_caller name "},
+    {"Markup", " escape striptags unescape "},
+    {"bool", kOfIntegers},
+    {"dict view", " isdisjoint mapping "},
+    {"float", " as_integer_ratio conjugate from_number fromhex hex imag is_integer real "},
+    {"function", " current fromkeys next reset "},
+    {"generator", " close gi_running gi_suspended gi_yieldfrom send throw "},
+    {"int", kOfIntegers},
+    {"range", " start step stop "},
+}};
+
+void refuse_known(const Value& value, const std::string& name) {
+  const std::string type = value.type_name();
+  const std::string word = fmt::format(" {} ", name);
+  for (const Known& known : kKnown)
+    if (known.type == type && known.attributes.find(word) != std::string_view::npos)
+      fail(fmt::format("the attribute '{}' of a {} is not supported", name, type));
+}
+
 // An attribute as Python's getattr finds it; none where there is none.
 std::optional<Value> own_attribute(Runtime& runtime, const Value& value, const std::string& name) {
   if (name.starts_with("__") && name.ends_with("__"))
@@ -37,7 +69,10 @@ std::optional<Value> own_attribute(Runtime& runtime, const Value& value, const s
     if (name == "cycle" || name == "changed") return runtime.make<BoundMethod>(value, name);
     return loop->attribute(name);
   }
+  // The sandbox hides methods that change their value.
+  if (changes_value(value, name)) return Value::undefined(change_message(value, name));
   if (has_method(value, name)) return runtime.make<BoundMethod>(value, name);
+  refuse_known(value, name);
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "text/jinja/iterate.h"
+#include "text/jinja/objects.h"
 
 namespace snug::text::jinja {
 namespace {
@@ -39,6 +40,9 @@ bool equal(const Value& left, const Value& right) {
     case Kind::dict:
       return equal_dicts(left.as_dict(), right.as_dict());
     case Kind::object:
+      // Python compares what methods are bound to by identity.
+      if (object_as<BoundMethod>(left) != nullptr && object_as<BoundMethod>(right) != nullptr)
+        fail("comparing methods is not supported");
       return left.as_object() == right.as_object();
     default:
       return true;  // undefined or none, both

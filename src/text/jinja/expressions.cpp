@@ -75,6 +75,7 @@ Value Renderer::variable(int name) {
     for (const auto& [own, value] : scope->variables)
       if (own == name) return value;
   const auto index = static_cast<size_t>(name);
+  if (syntax_.names[index] == "self") fail("the name 'self' is not supported");
   if (given_[index] != nullptr) return *given_[index];
   Value& global = globals_[index];
   if (global.is(Value::Kind::undefined)) {

@@ -49,10 +49,11 @@ Value make_dict(Runtime& runtime, const Arguments& arguments) {
 }
 
 Value make_namespace(Runtime& runtime, const Arguments& arguments) {
-  std::vector<std::pair<std::string, Value>> fields;
+  const Value space = runtime.make<Namespace>();
   const Dict entries = entries_of("namespace", arguments);
-  for (const auto& [key, value] : entries.entries()) fields.emplace_back(print(key), value);
-  return runtime.make<Namespace>(std::move(fields));
+  for (const auto& [key, value] : entries.entries())
+    object_as<Namespace>(space)->set(print(key), value);
+  return space;
 }
 
 Value raise(Runtime&, const Arguments& arguments) {

@@ -30,7 +30,7 @@ List elements(const Value& value) {
     const std::string& text = value.as_text();
     for (size_t i = 0; i < text.size();) {
       const size_t size = sequence_length(static_cast<unsigned char>(text[i]));
-      items.push_back(Value::text(text.substr(i, size), value.is_safe()));
+      items.push_back(Value::text(text.substr(i, size)));
       i += size;
     }
     return items;

@@ -31,8 +31,9 @@ Generator* generator_of(const Value& value);
 // Whether Python could iterate over it.
 bool is_iterable(const Value& value);
 
-// The elements: a text's characters, a dictionary's keys, what is left of a generator, which is
-// empty afterwards. Throws TemplateError for what cannot be iterated over.
+// The elements: a text's characters (plain ones, of safe text too), a dictionary's keys, what is
+// left of a generator, which is empty afterwards. Throws TemplateError for what cannot be iterated
+// over.
 List elements(const Value& value);
 
 }  // namespace snug::text::jinja

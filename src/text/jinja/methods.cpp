@@ -17,11 +17,6 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool changes(std::string_view name) {
-  return is_one_of(name, {"append", "clear", "extend", "insert", "pop", "popitem", "remove",
-                          "reverse", "setdefault", "sort", "update"});
-}
-
 List pairs_of(const Dict& dict) {
   List pairs;
   for (const auto& [key, value] : dict.entries())
@@ -79,12 +74,22 @@ bool has_method(const Value& self, std::string_view name) {
   }
 }
 
+bool changes_value(const Value& self, std::string_view name) {
+  const bool is_mutable = self.is(Kind::dict) || self.is(Kind::list);
+  return is_mutable && has_method(self, name) &&
+         is_one_of(name, {"append", "clear", "extend", "insert", "pop", "popitem", "remove",
+                          "reverse", "setdefault", "sort", "update"});
+}
+
+std::string change_message(const Value& self, std::string_view name) {
+  return fmt::format("the method '{}' would change a {}, which a template must not", name,
+                     self.type_name());
+}
+
 Value call_method(Runtime& runtime, const Value& self, std::string_view name,
                   const Arguments& arguments) {
   if (self.is(Kind::text)) return call_text_method(runtime, self, name, arguments);
-  if (changes(name))
-    fail(fmt::format("the method '{}' would change a {}, which a template must not", name,
-                     self.type_name()));
+  if (changes_value(self, name)) fail(change_message(self, name));
   if (self.is(Kind::dict)) return call_dict_method(runtime, self, name, arguments);
   return call_list_method(self, name, arguments);
 }

@@ -15,6 +15,8 @@ const Value* Namespace::find(const std::string& name) const {
 }
 
 void Namespace::set(const std::string& name, Value value) {
+  if (name.starts_with('_'))
+    fail(fmt::format("the name '{}' in a namespace is not supported", name));
   const auto at = std::find_if(fields_.begin(), fields_.end(),
                                [&](const auto& field) { return field.first == name; });
   if (at == fields_.end())

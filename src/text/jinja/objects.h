@@ -13,10 +13,9 @@ namespace snug::text::jinja {
 // namespace(a=1): attributes that {% set n.a = 2 %} changes, from any scope.
 class Namespace : public Object {
  public:
-  explicit Namespace(std::vector<std::pair<std::string, Value>> fields)
-      : fields_(std::move(fields)) {}
   const char* type_name() const override { return "Namespace"; }
   const Value* find(const std::string& name) const;
+  // Throws TemplateError for a name that begins with '_', which transformers refuses.
   void set(const std::string& name, Value value);
 
  private:

@@ -53,7 +53,9 @@ Value last(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters none("last", arguments, {});
   check_reversible("last", input);
   const List items = elements(input);
-  return items.empty() ? Value::undefined("the last item of an empty sequence") : items.back();
+  if (items.empty()) return Value::undefined("the last item of an empty sequence");
+  // Python goes through a text from its end by its items, and an item of safe text is safe.
+  return input.is_safe() ? Value::text(items.back().as_text(), true) : items.back();
 }
 
 Value join(Runtime& runtime, const Value& input, const Arguments& arguments) {

@@ -103,13 +103,21 @@ bool is_same(Runtime&, const Value& input, const Arguments& arguments) {
   fail(fmt::format("the test 'sameas' of a {} is not supported", input.type_name()));
 }
 
+// These look their input up in a table, for which Python must be able to hash it.
+void check_hashable(const Value& input) {
+  Dict table;
+  table.set(input, Value::none());
+}
+
 bool is_filter(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters none("filter", arguments, {});
+  check_hashable(input);
   return input.is(Kind::text) && find_filter(input.as_text()) != nullptr;
 }
 
 bool is_test(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters none("test", arguments, {});
+  check_hashable(input);
   return input.is(Kind::text) && find_test(input.as_text()) != nullptr;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device_memory.h"
+#include "library_calls.h"
 
 uint3 threadIdx;
 uint3 blockIdx;
@@ -219,6 +220,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   const std::lock_guard lock(one_at_a_time);
   Block& all = block();
   ++all.launches;
+  if (grid.begins_early) ++early_launches;
   all.thread = &thread;
   all.shared_bytes = grid.shared_bytes;
   all.threads = grid.threads.x * grid.threads.y * grid.threads.z;

@@ -7,11 +7,13 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "algorithms.h"
 #include "device_memory.h"
+#include "library_calls.h"
 #include "refusals.h"
 #include "stream.h"
 
@@ -217,6 +219,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
   if (snug::cuda_emulator::refuses_graphs) return cudaErrorMemoryAllocation;
+  std::this_thread::sleep_for(snug::cuda_emulator::graph_time);
+  ++snug::cuda_emulator::graphs;
   *executable = new CudaGraphStandIn(*graph);
   return cudaSuccess;
 }

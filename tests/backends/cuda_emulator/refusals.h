@@ -1,6 +1,7 @@
 // What the emulated devices and their libraries are and refuse, for tests of what Snug does then.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 namespace snug::cuda_emulator {
@@ -11,6 +12,8 @@ inline int devices = 1;
 inline bool has_other_kernels = false;
 // The device has no memory left for the graph of a program.
 inline bool refuses_graphs = false;
+// How long it takes to make a graph.
+inline std::chrono::milliseconds graph_time{0};
 // cuDNN has no kernel for any attention.
 inline bool refuses_attention = false;
 // Scratch that cuDNN asks for; 0: what its sums take, which lie as its outputs do.

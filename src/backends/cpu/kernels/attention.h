@@ -25,6 +25,9 @@ struct AttentionForm {
   bool causal;
   int64_t window;
   int64_t queries, keys;  // of the segment
+  float softcap;          // of scaled scores; 0: none
+  const float* slopes;  // of the group's heads, by which a key's distance adds to its score; null:
+                        // none
 };
 
 // Queries [begin, end) of a segment, in all heads of the group.

@@ -2,6 +2,7 @@
 // lie, and packing them would cost more than it saves.
 #include "backends/cpu/kernels/attention_blocks.h"
 #include "backends/cpu/kernels/exp2.h"
+#include "backends/cpu/kernels/score_adjustment.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
@@ -36,6 +37,16 @@ SNUG_INLINE void add_values(const Row& row, const HeadRows& v, const X* first, i
     for (int64_t k = 0; k < 4; ++k)
       sum[k] += load(first + j * v.stride + k * kLanes) * row.scores[j];
   for (int64_t k = 0; k < 4; ++k) store(sums + k * kLanes, sum[k]);
+}
+
+// Of one query's head, products of a block of keys into scores.
+void adjust_block(const AttentionForm& form, int64_t head, int64_t query, int64_t begin,
+                  int64_t count, float* scores) {
+  const ScoreAdjustment adjustment(form, head);
+  for_each_lanes(count, [&](int64_t j, auto part) {
+    const Float16Lanes distance = adjustment.distance_of_keys(begin + j, query);
+    store(scores + j, adjustment.at(load(scores + j, part), distance).score, part);
+  });
 }
 
 // Weights from a block's scores, and their product with v.
@@ -83,7 +94,8 @@ void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, 
   const X* q = head_block<X>(tile.q, i, first_head, d).data;
   const X* k = static_cast<const X*>(tile.k.data);
   const X* v = static_cast<const X*>(tile.v.data);
-  const float factor = tile.form.scale * kLog2OfE;
+  const bool adjusts = are_adjusted(tile.form);
+  const float factor = adjusts ? 1.0F : tile.form.scale * kLog2OfE;
   const int64_t start = first_key(tile.form, i);
   const int64_t end = end_key(tile.form, i);
   Row rows[kHeads];
@@ -100,7 +112,10 @@ void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, 
       for (int64_t head = 0; head < heads; ++head)
         rows[head].scores[j - begin] = factor * dot(q + head * d, k + j * tile.k.stride, d);
     }
-    for (int64_t head = 0; head < heads; ++head) add_block<X>(tile, begin, count, rows[head]);
+    for (int64_t head = 0; head < heads; ++head) {
+      if (adjusts) adjust_block(tile.form, first_head + head, i, begin, count, rows[head].scores);
+      add_block<X>(tile, begin, count, rows[head]);
+    }
   }
   const bool saw = start < end;
   for (int64_t head = 0; head < heads; ++head) {

@@ -4,6 +4,8 @@
 //   ds_ij = p_ij (do_i v_j - do_i o_i)          dq_i = scale sum_j ds_ij k_j
 //                                               dk_j = scale sum_i ds_ij q_i
 //
+// (with a cap, ds_ij has its slope as another factor: score_adjustment.h)
+//
 //   for each tile of up to kRows rows: pack q and do, then
 //     for each block of kKeyBlock keys that any of them sees: pack k and v, then
 //       for each panel of up to kPanelRows rows:
@@ -224,6 +226,7 @@ struct BlockPass {
   void weigh_half(int64_t index, int64_t half) const {
     const int64_t first = half * kSquare;
     const int64_t to = first * kPanelRows + index * kRowStep;
+    const ScoreAdjustment adjustment(form, panel.steps[index].head);
     weigh(Weighing<Compute>{
         .scores = blocks.scores,
         .d_weights = blocks.d_weights,
@@ -234,7 +237,9 @@ struct BlockPass {
         .stride = kPanelRows,
         .units = blocks.d_score_units + (index % 2 * kKeyBlock + first) * kRowStep,
         .key = key + first,
-        .seen = panel.all_seen[index] ? nullptr : &panel.seen[index]});
+        .seen = panel.all_seen[index] ? nullptr : &panel.seen[index],
+        .adjustment = are_adjusted(form) ? &adjustment : nullptr,
+        .query = panel.steps[index].query});
   }
 
   // dq of a step: every other square.

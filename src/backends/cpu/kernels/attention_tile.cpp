@@ -10,6 +10,7 @@
 // that the softmax is a power of two.
 #include "backends/cpu/kernels/attention_blocks.h"
 #include "backends/cpu/kernels/exp2.h"
+#include "backends/cpu/kernels/score_adjustment.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
@@ -115,6 +116,19 @@ void pack_keys(const AttentionTile& tile, const Blocks<Compute>& blocks, const K
                   blocks.width, RowBlock<Compute>{blocks.v_turned, kKeyBlock / kUnit<Compute>});
 }
 
+// Products into scores, which softening then multiplies by one.
+template <typename Compute>
+void adjust(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
+            const Keys& keys) {
+  const ScoreAdjustment adjustment(form, step.head);
+  for (int64_t j = 0; j < keys.n; ++j)
+    for (int64_t i = 0; i < kRowStep; i += kLanes) {
+      float* score = blocks.scores + j * kRowStep + i;
+      const Float16Lanes distance = adjustment.distance_of_key(keys.begin + j, step.query + i);
+      store(score, adjustment.at(load(score), distance).score);
+    }
+}
+
 // Replaces the scores of keys that a query does not see.
 template <typename Compute>
 void hide(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
@@ -206,11 +220,13 @@ void attend(const AttentionForm& form, const Blocks<Compute>& blocks, const Step
                                         .n = kRowStep,
                                         .k = blocks.width,
                                         .accumulate = false});
+  const bool adjusts = are_adjusted(form);
+  if (adjusts) adjust(form, blocks, step, keys);
   const bool all_seen = keys.begin >= first_key(form, step.query + step.count - 1) &&
                         keys.begin + keys.n <= end_key(form, step.query);
   if (!all_seen) hide(form, blocks, step, keys);
   for (int64_t i = 0; i < kRowStep; i += kLanes)
-    soften(blocks, step, i, keys.n, form.scale * kLog2OfE);
+    soften(blocks, step, i, keys.n, adjusts ? 1.0F : form.scale * kLog2OfE);
   multiply_blocks(BlockProduct<Compute>{.a = blocks.v_turned + skipped,
                                         .a_stride = kKeyBlock,
                                         .b = blocks.weights,

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernels/attention_blocks.h"
 #include "backends/cpu/kernels/exp2.h"
+#include "backends/cpu/kernels/score_adjustment.h"
 #include "backends/cpu/kernels/square_product.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -56,11 +57,15 @@ struct Weighing {
   Compute* units;             // d_scores as units along keys: (kSquare, kSquare)
   int64_t key;                // the first
   const Seen<kSquare>* seen;  // null: all of it
+  // Null: scores have a factor alone.
+  const ScoreAdjustment* adjustment;
+  int64_t query;  // of the first column
 };
 
 // Two rows from `row` on.
 template <typename Compute>
-SNUG_INLINE void weigh_pair(const Weighing<Compute>& w, int64_t row, const Seen<kSquare>* seen) {
+SNUG_INLINE void weigh_pair(const Weighing<Compute>& w, int64_t row, const Seen<kSquare>* seen,
+                            const ScoreAdjustment* adjustment) {
 #pragma GCC unroll 2
   for (int64_t odd = 0; odd < 2; ++odd) {
     const int64_t from = (row + odd) * kSquare;
@@ -69,11 +74,17 @@ SNUG_INLINE void weigh_pair(const Weighing<Compute>& w, int64_t row, const Seen<
 #pragma GCC unroll 2
     for (int64_t half = 0; half < 2; ++half) {
       const int64_t lane = half * kLanes;
-      weights[half] =
-          exp2_of_weight<Compute>(load(w.scores + from + lane) * w.factor - load(w.lse + lane));
+      AdjustedScores adjusted;
+      if (adjustment == nullptr)
+        adjusted.score = load(w.scores + from + lane) * w.factor;
+      else
+        adjusted = adjustment->at(load(w.scores + from + lane),
+                                  adjustment->distance_of_key(w.key + row + odd, w.query + lane));
+      weights[half] = exp2_of_weight<Compute>(adjusted.score - load(w.lse + lane));
       if (seen != nullptr)
         weights[half] = select(sees(*seen, lane, w.key + row + odd), weights[half], Float16Lanes{});
       d_scores[half] = weights[half] * load(w.d_weights + from + lane);
+      if (adjustment != nullptr) d_scores[half] *= adjusted.slope;
     }
     store_both(w.weights + (row + odd) * w.stride, weights);
     store_both(w.d_scores + (row + odd) * w.stride, d_scores);
@@ -84,10 +95,12 @@ SNUG_INLINE void weigh_pair(const Weighing<Compute>& w, int64_t row, const Seen<
 
 template <typename Compute>
 SNUG_INLINE void weigh(const Weighing<Compute>& w) {
-  if (w.seen == nullptr)
-    for (int64_t row = 0; row < kSquare; row += 2) weigh_pair(w, row, nullptr);
+  if (w.adjustment != nullptr)
+    for (int64_t row = 0; row < kSquare; row += 2) weigh_pair(w, row, w.seen, w.adjustment);
+  else if (w.seen == nullptr)
+    for (int64_t row = 0; row < kSquare; row += 2) weigh_pair(w, row, nullptr, nullptr);
   else
-    for (int64_t row = 0; row < kSquare; row += 2) weigh_pair(w, row, w.seen);
+    for (int64_t row = 0; row < kSquare; row += 2) weigh_pair(w, row, w.seen, nullptr);
 }
 
 }  // namespace snug::backends::cpu::SNUG_ISA

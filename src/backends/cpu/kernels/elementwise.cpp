@@ -1,7 +1,9 @@
 #include "backends/cpu/kernels/elementwise.h"
 
+#include "backends/cpu/kernels/gelu_gate.h"
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/random_lanes.h"
+#include "backends/cpu/kernels/tanh.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
@@ -111,51 +113,56 @@ void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream&
   }
 }
 
-// gelu(x) = x factor, gelu'(x) = factor + x slope.
-struct GeluGate {
-  Float16Lanes factor, slope;
-};
+template <typename X, typename Y>
+void scale(const void* x_bytes, void* y_bytes, int64_t n, float factor) {
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  for_each_lanes(n, [=](int64_t i, auto part) { store(y + i, load(x + i, part) * factor, part); });
+}
 
-SNUG_INLINE Float16Lanes magnitude(Float16Lanes x) { return select(x < Float16Lanes{}, -x, x); }
+// NaN stays NaN.
+template <typename X, typename Y>
+void relu(const void* x_bytes, void* y_bytes, int64_t n) {
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    const Float16Lanes v = load(x + i, part);
+    store(y + i, select(v < Float16Lanes{}, Float16Lanes{}, v), part);
+  });
+}
 
-// The normal distribution function Phi and its density. With a = |x|, Phi(-a) = exp(-a^2 / 2) t
-// P(t) where t = 1 / (1 + 0.35 a): P is the polynomial of degree 8 whose largest relative error on
-// 0 <= a <= 13.5 is smallest, 3.2e-8; exp is 0 from 13.2 on. The factor is within 3e-7, and where x
-// lies in [-4, 0], where it is small, within 1e-6 of itself; factor + x slope is within 3e-7.
-struct NormalGate {
-  SNUG_INLINE GeluGate at(Float16Lanes x) {
-    const Float16Lanes a = minimum(splat(16.0F), magnitude(x));
-    const Float16Lanes e = exp(-0.5F * a * a);
-    const Float16Lanes t = reciprocal(1.0F + 0.35F * a);
-    Float16Lanes p = splat(-0.0291261505F);
-    p = p * t + 0.143873587F;
-    p = p * t - 0.255507261F;
-    p = p * t + 0.158932239F;
-    p = p * t - 0.0229390636F;
-    p = p * t + 0.105433702F;
-    p = p * t + 0.11985226F;
-    p = p * t + 0.13985911F;
-    p = p * t + 0.139621571F;
-    const Float16Lanes tail = e * (t * p);
-    constexpr float kDensityAtZero = 0.398942280F;  // 1 / sqrt(2 pi)
-    return {select(x < Float16Lanes{}, tail, 1.0F - tail), e * kDensityAtZero};
-  }
-};
+template <typename DY, typename Y, typename DX>
+void relu_grad(const void* dy_bytes, const void* y_bytes, void* dx_bytes, int64_t n) {
+  const DY* dy = static_cast<const DY*>(dy_bytes);
+  const Y* y = static_cast<const Y*>(y_bytes);
+  DX* dx = static_cast<DX*>(dx_bytes);
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    const Int16Lanes passes = load(y + i, part) > Float16Lanes{};
+    store(dx + i, select(passes, load(dy + i, part), Float16Lanes{}), part);
+  });
+}
 
-// (1 + tanh(u)) / 2 is the sigmoid of 2 u = sqrt(8 / pi) (x + 0.044715 x^3), and with
-// e = exp(-2 |u|) its slope is (2 u)' e / (1 + e)^2, which cancels nothing. Beyond 16 the sigmoid
-// is 0 or 1. The factor is within 3e-7, in [-4, 0] within 2e-6 of itself, the sum within 4e-7.
-struct TanhGate {
-  SNUG_INLINE GeluGate at(Float16Lanes x) {
-    constexpr float kLinear = 1.59576912F;  // sqrt(8 / pi)
-    constexpr float kCubic = 1.59576912F * 0.044715F;
-    const Float16Lanes a = minimum(splat(16.0F), magnitude(x));
-    const Float16Lanes e = exp(-a * (kLinear + kCubic * a * a));
-    const Float16Lanes r = reciprocal(1.0F + e);
-    const Float16Lanes slope = (kLinear + 3.0F * kCubic * a * a) * (e * r * r);
-    return {select(x < Float16Lanes{}, e * r, r), slope};
-  }
-};
+template <typename X, typename Y>
+void softcap(const void* x_bytes, void* y_bytes, int64_t n, float cap) {
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  const float inverse = 1.0F / cap;
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    store(y + i, tanh(load(x + i, part) * inverse) * cap, part);
+  });
+}
+
+template <typename DY, typename Y, typename DX>
+void softcap_grad(const void* dy_bytes, const void* y_bytes, void* dx_bytes, int64_t n, float cap) {
+  const DY* dy = static_cast<const DY*>(dy_bytes);
+  const Y* y = static_cast<const Y*>(y_bytes);
+  DX* dx = static_cast<DX*>(dx_bytes);
+  const float inverse = 1.0F / cap;
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    const Float16Lanes share = load(y + i, part) * inverse;
+    store(dx + i, load(dy + i, part) * (1.0F - share * share), part);
+  });
+}
 
 template <typename Gate, typename X, typename Y>
 void gelu(const void* x_bytes, void* y_bytes, int64_t n) {
@@ -196,6 +203,11 @@ const ElementwiseKernels kElementwiseKernels = {
                                   accumulate_stochastically<uint16_t>},
     .sum_rows = {sum_rows<float>, sum_rows<uint16_t>},
     .add_partials = {add_partials<float>, add_partials<uint16_t>},
+    .scale = {SNUG_BY_Y(scale, float), SNUG_BY_Y(scale, uint16_t)},
+    .relu = {SNUG_BY_Y(relu, float), SNUG_BY_Y(relu, uint16_t)},
+    .relu_grad = {SNUG_BY_X_AND_Y(relu_grad, float), SNUG_BY_X_AND_Y(relu_grad, uint16_t)},
+    .softcap = {SNUG_BY_Y(softcap, float), SNUG_BY_Y(softcap, uint16_t)},
+    .softcap_grad = {SNUG_BY_X_AND_Y(softcap_grad, float), SNUG_BY_X_AND_Y(softcap_grad, uint16_t)},
     .dropout = {SNUG_BY_Y(dropout, float), SNUG_BY_Y(dropout, uint16_t)},
     .gelu = {SNUG_BY_X_AND_Y(gelu, NormalGate), SNUG_BY_X_AND_Y(gelu, TanhGate)},
     .gelu_grad = {{SNUG_BY_X_AND_Y(gelu_grad, NormalGate, float),

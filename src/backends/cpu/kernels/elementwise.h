@@ -1,5 +1,5 @@
-// Kernels over runs of elements: conversion, addition, sums over rows, dropout, gelu, stochastic
-// rounding.
+// Kernels over runs of elements: conversion, addition, sums over rows, scale, relu, softcap,
+// dropout, gelu, stochastic rounding.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,18 @@ struct ElementwiseKernels {
                               float* sums);
   // y = [y +] the sum of the partials' first n elements, added in order.
   void (*add_partials[kElements])(const Partials& partials, bool accumulate, void* y, int64_t n);
+  // y = factor x; y may be x.
+  void (*scale[kElements][kElements])(const void* x, void* y, int64_t n, float factor);
+  // y = max(x, 0); y may be x.
+  void (*relu[kElements][kElements])(const void* x, void* y, int64_t n);
+  // dx = dy where y > 0, else 0; dx may be dy or y.
+  void (*relu_grad[kElements][kElements][kElements])(const void* dy, const void* y, void* dx,
+                                                     int64_t n);
+  // y = cap tanh(x / cap); y may be x.
+  void (*softcap[kElements][kElements])(const void* x, void* y, int64_t n, float cap);
+  // dx = dy (1 - (y / cap)^2); dx may be dy or y.
+  void (*softcap_grad[kElements][kElements][kElements])(const void* dy, const void* y, void* dx,
+                                                        int64_t n, float cap);
   // One token's columns; y may be x.
   void (*dropout[kElements][kElements])(const void* x, void* y, int64_t n,
                                         const DropoutStream& stream);

@@ -27,17 +27,19 @@ float sum_of_squares(const X* x, int64_t d) {
 }
 
 template <typename X, typename W>
-void forward(const void* x_bytes, const void* w_bytes, void* y_bytes, int64_t d, float epsilon) {
+void forward(const void* x_bytes, const void* w_bytes, void* y_bytes, int64_t d, float epsilon,
+             float offset) {
   const X* x = static_cast<const X*>(x_bytes);
   const W* w = static_cast<const W*>(w_bytes);
   X* y = static_cast<X*>(y_bytes);
   const float root = reciprocal_root(sum_of_squares(x, d), d, epsilon);
   for_each_lanes(d, [=](int64_t i, auto part) {
-    store(y + i, load(x + i, part) * root * load(w + i, part), part);
+    store(y + i, load(x + i, part) * root * (load(w + i, part) + offset), part);
   });
 }
 
-// With r the reciprocal root: dx = r (dy w - x r^2 mean(dy w x)) + addend.
+// With r the reciprocal root and w the weight plus its offset:
+//   dx = r (dy w - x r^2 mean(dy w x)) + addend.
 template <typename X, typename W>
 void backward(const RmsNormRow& row) {
   const X* dy = static_cast<const X*>(row.dy);
@@ -50,7 +52,7 @@ void backward(const RmsNormRow& row) {
   for_each_lanes(row.d, [&](int64_t i, auto part) {
     const Float16Lanes xi = load(x + i, part);
     squares += xi * xi;
-    products += load(dy + i, part) * load(w + i, part) * xi;
+    products += load(dy + i, part) * (load(w + i, part) + row.offset) * xi;
   });
   const float root = reciprocal_root(reduce_add(squares), row.d, row.epsilon);
   const float mean = reduce_add(products) / static_cast<float>(row.d);
@@ -58,7 +60,7 @@ void backward(const RmsNormRow& row) {
   for_each_lanes(row.d, [&](int64_t i, auto part) {
     const Float16Lanes xi = load(x + i, part);
     const Float16Lanes dyi = load(dy + i, part);
-    Float16Lanes value = (dyi * load(w + i, part) - xi * of_x) * root;
+    Float16Lanes value = (dyi * (load(w + i, part) + row.offset) - xi * of_x) * root;
     if (addend != nullptr) value += load(addend + i, part);
     if (row.dw != nullptr) store(row.dw + i, load(row.dw + i, part) + dyi * xi * root, part);
     store(dx + i, value, part);

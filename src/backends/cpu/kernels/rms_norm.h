@@ -17,12 +17,13 @@ struct RmsNormRow {
   float* dw;  // or null: dw[j] += dy[j] * x[j] / root mean square
   int64_t d;
   float epsilon;
+  float offset;  // of w
 };
 
 struct RmsNormKernels {
   // [x and y][w]. y may be x.
   void (*forward[kElements][kElements])(const void* x, const void* w, void* y, int64_t d,
-                                        float epsilon);
+                                        float epsilon, float offset);
   // [dy, x, addend and dx][w].
   void (*backward[kElements][kElements])(const RmsNormRow& row);
 };

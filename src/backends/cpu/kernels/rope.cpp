@@ -5,9 +5,18 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
+// What lies beyond the turned elements of a head.
+template <typename X>
+SNUG_INLINE void copy_rest(const X* x, X* y, const RopeForm& form) {
+  if (x == y) return;
+  const int64_t rest = form.head_dim - form.width;
+  if (rest > 0)
+    __builtin_memcpy(y + form.width, x + form.width, static_cast<uint64_t>(rest) * sizeof(X));
+}
+
 template <typename X>
 void turn(const void* x_bytes, const float* table, void* y_bytes, const RopeForm& form) {
-  const int64_t half = form.head_dim / 2;
+  const int64_t half = form.width / 2;
   const float direction = form.direction;
   for (int64_t head = 0; head < form.heads; ++head) {
     const X* x = static_cast<const X*>(x_bytes) + head * form.head_dim;
@@ -20,12 +29,71 @@ void turn(const void* x_bytes, const float* table, void* y_bytes, const RopeForm
       store(y + i, first * cosine - second * sine, part);
       store(y + half + i, second * cosine + first * sine, part);
     });
+    copy_rest(x, y, form);
+  }
+}
+
+// Sixteen pairs of neighbours, apart and together again.
+struct Neighbours {
+  Float16Lanes even, odd;  // together: the first sixteen elements, and the next
+};
+
+SNUG_INLINE Neighbours split(Float16Lanes low, Float16Lanes high) {
+  return {
+      __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+      __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
+                              31)};
+}
+
+SNUG_INLINE Neighbours join(Float16Lanes even, Float16Lanes odd) {
+  return {
+      __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+      __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                              31)};
+}
+
+// Elements [0, count) of the next sixteen, for a count that may lie outside.
+template <typename X>
+SNUG_INLINE Float16Lanes load_up_to(const X* x, int64_t count) {
+  if (count >= kLanes) return load(x);
+  return count > 0 ? load_partial(x, count, 0.0F) : Float16Lanes{};
+}
+template <typename X>
+SNUG_INLINE void store_up_to(X* y, Float16Lanes value, int64_t count) {
+  if (count >= kLanes)
+    store(y, value);
+  else if (count > 0)
+    store_partial(y, value, count);
+}
+
+template <typename X>
+void turn_neighbours(const void* x_bytes, const float* table, void* y_bytes, const RopeForm& form) {
+  const int64_t half = form.width / 2;
+  const float direction = form.direction;
+  for (int64_t head = 0; head < form.heads; ++head) {
+    const X* x = static_cast<const X*>(x_bytes) + head * form.head_dim;
+    X* y = static_cast<X*>(y_bytes) + head * form.head_dim;
+    for_each_lanes(half, [=](int64_t i, auto part) {
+      const Float16Lanes cosine = load(table + i, part);
+      const Float16Lanes sine = load(table + half + i, part) * direction;
+      const int64_t count = 2 * (half - i);
+      const Neighbours pairs =
+          split(load_up_to(x + 2 * i, count), load_up_to(x + 2 * i + kLanes, count - kLanes));
+      const Neighbours turned =
+          join(pairs.even * cosine - pairs.odd * sine, pairs.odd * cosine + pairs.even * sine);
+      store_up_to(y + 2 * i, turned.even, count);
+      store_up_to(y + 2 * i + kLanes, turned.odd, count - kLanes);
+    });
+    copy_rest(x, y, form);
   }
 }
 
 }  // namespace
 
 extern const RopeKernels kRopeKernels;
-const RopeKernels kRopeKernels = {.turn = {turn<float>, turn<uint16_t>}};
+const RopeKernels kRopeKernels = {
+    .turn = {turn<float>, turn<uint16_t>},
+    .turn_neighbours = {turn_neighbours<float>, turn_neighbours<uint16_t>},
+};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -36,6 +36,19 @@ void gradient(const void* x_bytes, int64_t n, float lse, float scale, void* y_by
       n, [=](int64_t i, auto part) { store(y + i, exp(load(x + i, part) - lse) * scale, part); });
 }
 
+template <typename Y>
+void capped_gradient(const float* x, int64_t n, const CappedSoftmax& softmax_of_row,
+                     void* y_bytes) {
+  const CappedSoftmax softmax = softmax_of_row;  // a copy that y cannot alias
+  Y* y = static_cast<Y*>(y_bytes);
+  const float inverse = 1.0F / softmax.cap;
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    const Float16Lanes logit = load(x + i, part);
+    const Float16Lanes share = logit * inverse;
+    store(y + i, exp(logit - softmax.lse) * softmax.scale * (1.0F - share * share), part);
+  });
+}
+
 }  // namespace
 
 extern const SoftmaxKernels kSoftmaxKernels;
@@ -43,6 +56,7 @@ const SoftmaxKernels kSoftmaxKernels = {
     .statistics = {statistics<float>, statistics<uint16_t>},
     .gradient = {{gradient<float, float>, gradient<float, uint16_t>},
                  {gradient<uint16_t, float>, gradient<uint16_t, uint16_t>}},
+    .capped_gradient = {capped_gradient<float>, capped_gradient<uint16_t>},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

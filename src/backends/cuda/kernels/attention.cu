@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/attention_ranges.cuh"
 #include "backends/cuda/kernels/attention_tile.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
+#include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -43,7 +44,7 @@ struct RowState {
   float output[kWarpRows][kColumns];
 };
 
-template <int kColumns>
+template <int kColumns, bool kAdjusts>
 __global__ void attention_kernel(AttentionRun run) {
   const AttentionForm& form = run.shape.form;
   const int64_t first = int64_t{blockIdx.x} * kTileRows;
@@ -58,6 +59,7 @@ __global__ void attention_kernel(AttentionRun run) {
   const int64_t head_column = head * form.head_dim;
   load_tile<kColumns>(q_tile,
                       {run.q, first, run.shape.q_tokens, run.keys, head_column, form.head_dim});
+  const ScoreAdjustment adjustment(form, head, 1.0F);
   RowState<kColumns> state;
   for (int r = 0; r < kWarpRows; ++r) {
     state.largest[r] = -INFINITY;
@@ -78,10 +80,15 @@ __global__ void attention_kernel(AttentionRun run) {
       const int row = first_row_of_warp() + r;
       const TokenRange keys{__shfl_sync(kWholeWarp, mine.begin, row),
                             __shfl_sync(kWholeWarp, mine.end, row)};
-      const bool visible = is_in(keys, key + lane_of_thread());
+      const int64_t lane_key = key + lane_of_thread();
+      const bool visible = is_in(keys, lane_key);
+      float score = 0.0F;
+      if constexpr (kAdjusts)
+        score = adjustment.at(scores[r], lane_key - (keys.end - 1)).score;
+      else
+        score = scores[r] * form.scale;
       float weight = 0.0F;
-      const float factor =
-          rescale(visible ? scores[r] * form.scale : -INFINITY, state.largest[r], weight);
+      const float factor = rescale(visible ? score : -INFINITY, state.largest[r], weight);
       state.sum[r] = state.sum[r] * factor + weight;
       for (int c = 0; c < kColumns; ++c) state.output[r][c] *= factor;
       weights[row * kLanes + lane_of_thread()] = weight;
@@ -105,9 +112,10 @@ template <int kColumns>
 struct Forward {
   static void launch(const AttentionRun& run, cudaStream_t stream) {
     const AttentionForm& form = run.shape.form;
-    cuda::launch(attention_kernel<kColumns>,
-                 tiles_of(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)),
-                 stream, run);
+    cuda::launch(
+        are_adjusted(form) ? attention_kernel<kColumns, true> : attention_kernel<kColumns, false>,
+        tiles_of(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)), stream,
+        run);
   }
 };
 

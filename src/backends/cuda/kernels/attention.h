@@ -18,6 +18,8 @@ struct AttentionForm {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
+  float softcap = 0.0F;      // of scaled scores; 0: none
+  float alibi_scale = 0.0F;  // 0: no slopes
 };
 
 struct AttentionShape {

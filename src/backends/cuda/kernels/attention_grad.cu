@@ -5,6 +5,7 @@
 // keeps 32 keys of a key head and walks the queries of all heads that read it: no sum is shared
 // between blocks.
 #include "backends/cuda/kernels/attention_tile.cuh"
+#include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -31,11 +32,21 @@ struct Weights {
   float d_score;
 };
 
-__device__ Weights weights_of(bool visible, float score, float d_probability, float lse,
-                              float delta) {
+__device__ Weights weights_of(bool visible, const AdjustedScore& score, float d_probability,
+                              float lse, float delta) {
   if (!visible) return {0.0F, 0.0F};
-  const float probability = expf(score - lse);
-  return {probability, probability * (d_probability - delta)};
+  const float probability = expf(score.score - lse);
+  return {probability, probability * (d_probability - delta) * score.slope};
+}
+
+// Of a product of query and key, `distance` as in ScoreAdjustment.
+template <bool kAdjusts>
+__device__ AdjustedScore score_of(const ScoreAdjustment& adjustment, float scale, float product,
+                                  int64_t distance) {
+  if constexpr (kAdjusts)
+    return adjustment.at(product, distance);
+  else
+    return {product * scale, 1.0F};
 }
 
 template <int kColumns>
@@ -78,7 +89,7 @@ __device__ float value_at(const float* values, const AttentionShape& shape, int6
   return token < shape.q_tokens ? values[head * shape.q_tokens + token] : 0.0F;
 }
 
-template <int kColumns>
+template <int kColumns, bool kAdjusts>
 __global__ void query_gradient_kernel(AttentionGradRun run) {
   const AttentionForm& form = run.shape.form;
   const Tiles<kColumns> tiles;
@@ -88,6 +99,7 @@ __global__ void query_gradient_kernel(AttentionGradRun run) {
   const TokenRange mine = range_of_lane(run.keys, first, run.shape.q_tokens);
   const TokenRange all = union_of_lanes(mine);
   tiles.load_queries(run, first, head);
+  const ScoreAdjustment adjustment(form, head, 1.0F);
   float dq[kWarpRows][kColumns];
   clear(dq);
   for (int64_t key = all.begin; key < all.end; key += kTileRows) {
@@ -103,10 +115,13 @@ __global__ void query_gradient_kernel(AttentionGradRun run) {
       const int row = first_row_of_warp() + r;
       const TokenRange keys{__shfl_sync(kWholeWarp, mine.begin, row),
                             __shfl_sync(kWholeWarp, mine.end, row)};
+      const int64_t lane_key = key + lane_of_thread();
       tiles.d_scores[row * kLanes + lane_of_thread()] =
-          weights_of(is_in(keys, key + lane_of_thread()), scores[r] * form.scale,
-                     d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
-                     value_at(run.delta, run.shape, head, first + row))
+          weights_of(
+              is_in(keys, lane_key),
+              score_of<kAdjusts>(adjustment, form.scale, scores[r], lane_key - (keys.end - 1)),
+              d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
+              value_at(run.delta, run.shape, head, first + row))
               .d_score;
     }
     __syncwarp();
@@ -120,7 +135,7 @@ __global__ void query_gradient_kernel(AttentionGradRun run) {
 }
 
 // Adds what the tile of queries from `first` on gives to the block's keys.
-template <int kColumns>
+template <int kColumns, bool kAdjusts>
 __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& tiles,
                             int64_t first_key, int64_t first, int64_t head,
                             float (&dk)[kWarpRows][kColumns], float (&dv)[kWarpRows][kColumns]) {
@@ -129,14 +144,17 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& 
   const TokenRange keys = range_of_lane(run.keys, first, run.shape.q_tokens);
   const float lse = value_at(run.lse, run.shape, head, query);
   const float delta = value_at(run.delta, run.shape, head, query);
+  const ScoreAdjustment adjustment(form, head, 1.0F);
   float scores[kWarpRows];
   float d_probabilities[kWarpRows];
   multiply_rows<kColumns>(tiles.k, tiles.q, form.head_dim, scores);
   multiply_rows<kColumns>(tiles.v, tiles.d_o, form.head_dim, d_probabilities);
   for (int r = 0; r < kWarpRows; ++r) {
     const int row = first_row_of_warp() + r;
-    const Weights weights = weights_of(is_in(keys, first_key + row), scores[r] * form.scale,
-                                       d_probabilities[r], lse, delta);
+    const int64_t key = first_key + row;
+    const AdjustedScore score =
+        score_of<kAdjusts>(adjustment, form.scale, scores[r], key - (keys.end - 1));
+    const Weights weights = weights_of(is_in(keys, key), score, d_probabilities[r], lse, delta);
     tiles.probabilities[row * kLanes + lane_of_thread()] = weights.probability;
     tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_score;
   }
@@ -145,7 +163,7 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& 
   add_weighted_rows<kColumns>(tiles.probabilities, tiles.d_o, dv);
 }
 
-template <int kColumns>
+template <int kColumns, bool kAdjusts>
 __global__ void key_gradient_kernel(AttentionGradRun run) {
   const AttentionForm& form = run.shape.form;
   const Tiles<kColumns> tiles;
@@ -165,7 +183,7 @@ __global__ void key_gradient_kernel(AttentionGradRun run) {
       __syncthreads();
       tiles.load_queries(run, query, head);
       __syncthreads();
-      add_queries<kColumns>(run, tiles, first, query, head, dk, dv);
+      add_queries<kColumns, kAdjusts>(run, tiles, first, query, head, dk, dv);
     }
   float scale[kWarpRows];
   float one[kWarpRows];
@@ -183,13 +201,21 @@ __global__ void key_gradient_kernel(AttentionGradRun run) {
 template <int kColumns>
 struct Backward {
   static void launch(const AttentionGradRun& run, cudaStream_t stream) {
+    if (are_adjusted(run.shape.form))
+      launch_both<true>(run, stream);
+    else
+      launch_both<false>(run, stream);
+  }
+
+  template <bool kAdjusts>
+  static void launch_both(const AttentionGradRun& run, cudaStream_t stream) {
     const AttentionForm& form = run.shape.form;
     const int32_t shared_bytes = attention_grad_shared_bytes(form.head_dim);
     if (run.shape.q_tokens > 0)
-      cuda::launch(query_gradient_kernel<kColumns>,
+      cuda::launch(query_gradient_kernel<kColumns, kAdjusts>,
                    tiles_of(run.shape.q_tokens, form.heads, shared_bytes), stream, run);
     if (run.shape.k_tokens > 0)
-      cuda::launch(key_gradient_kernel<kColumns>,
+      cuda::launch(key_gradient_kernel<kColumns, kAdjusts>,
                    tiles_of(run.shape.k_tokens, form.kv_heads, shared_bytes), stream, run);
   }
 };

@@ -2,6 +2,7 @@
 // a block. In the second, rows are keys and columns queries, so that transposed scores are the
 // factor of dk and dv as they leave the product.
 #include "backends/cuda/kernels/attention_matrix_tile.cuh"
+#include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -57,12 +58,18 @@ struct ScaledQuery {
     score = visible ? power_of_two(score * scale - lse) : 0.0F;
     d_probability = visible ? score * (d_probability - delta) : 0.0F;
   }
+  // The same of scores that are adjusted.
+  __device__ void differentiate(bool visible, const AdjustedScore& adjusted, float& score,
+                                float& d_probability) const {
+    score = visible ? power_of_two(adjusted.score - lse) : 0.0F;
+    d_probability = visible ? score * (d_probability - delta) * adjusted.slope : 0.0F;
+  }
 };
 
-template <int kDims>
+template <int kDims, bool kAdjusts>
 __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionGradRun run) {
   const AttentionForm& form = run.shape.form;
-  const LanePlace place;
+  const FragmentPlace place;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
   const int64_t head = blockIdx.y;
   const int64_t column = head * form.head_dim;
@@ -76,6 +83,7 @@ __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionG
   const QueryState queries[2] = {{run, head, first + place.row(0)},
                                  {run, head, first + place.row(1)}};
   const float scale_of_power = form.scale * kLog2OfE;
+  const ScoreAdjustment adjustment(form, head, kLog2OfE);
   float dq[kDims / 8][4];
   clear_tiles(dq);
   const auto begin_keys = [&](int stage, const SeenTile& tile) {
@@ -106,8 +114,17 @@ __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionG
 #pragma unroll
       for (int j = 0; j < kTiles; ++j)
 #pragma unroll
-        for (int i = 2 * upper; i < 2 * upper + 2; ++i)
-          query.differentiate(seen.contains(8 * j + i % 2), scores[j][i], d_scores[j][i]);
+        for (int i = 2 * upper; i < 2 * upper + 2; ++i) {
+          const int of_tile = 8 * j + i % 2;
+          if constexpr (kAdjusts) {
+            const int32_t distance =
+                tile.token + 2 * place.t + of_tile - (queries[upper].keys.end - 1);
+            query.differentiate(seen.contains(of_tile), adjustment.at(scores[j][i], distance),
+                                scores[j][i], d_scores[j][i]);
+          } else {
+            query.differentiate(seen.contains(of_tile), scores[j][i], d_scores[j][i]);
+          }
+        }
     }
     add_weighted_tiles<kDims>(d_scores, ring.first(stage), dq);
     tile = next;
@@ -118,11 +135,12 @@ __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionG
 }
 
 // Adds what the queries of one tile give to the block's keys.
-template <int kDims>
+template <int kDims, bool kAdjusts>
 __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q,
                          const uint16_t* d_o, const QueryStates& states, int64_t first_key,
-                         float scale, float (&dk)[kDims / 8][4], float (&dv)[kDims / 8][4]) {
-  const LanePlace place;
+                         float scale, const ScoreAdjustment& adjustment, float (&dk)[kDims / 8][4],
+                         float (&dv)[kDims / 8][4]) {
+  const FragmentPlace place;
   float scores[kTiles][4];
   float d_scores[kTiles][4];
   multiply_tiles<kDims>(TileRows<kDims>{k}, q, scores);
@@ -136,9 +154,17 @@ __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q
       const SeenColumns seen(states.keys[column], key);
       const ScaledQuery query{scale, states.lse[column] * kLog2OfE, states.delta[column]};
 #pragma unroll
-      for (int upper = 0; upper < 2; ++upper)
-        query.differentiate(seen.contains(8 * upper), scores[j][2 * upper + odd],
-                            d_scores[j][2 * upper + odd]);
+      for (int upper = 0; upper < 2; ++upper) {
+        float& score = scores[j][2 * upper + odd];
+        float& d_score = d_scores[j][2 * upper + odd];
+        if constexpr (kAdjusts) {
+          const int32_t distance = key + 8 * upper - (states.keys[column].end - 1);
+          query.differentiate(seen.contains(8 * upper), adjustment.at(score, distance), score,
+                              d_score);
+        } else {
+          query.differentiate(seen.contains(8 * upper), score, d_score);
+        }
+      }
     }
   add_weighted_tiles<kDims>(d_scores, q, dk);
   add_weighted_tiles<kDims>(scores, d_o, dv);
@@ -158,7 +184,7 @@ struct QueryWalk {
   }
 };
 
-template <int kDims>
+template <int kDims, bool kAdjusts>
 __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGradRun run) {
   const AttentionForm& form = run.shape.form;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
@@ -190,13 +216,14 @@ __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGra
   QueryWalk walk{ranges, (kv_head + 1) * group, kv_head * group, ranges.first<kColumns>()};
   begin_queries(0, walk);
   for (int stage = 0; !walk.is_end(); stage = 1 - stage) {
+    const ScoreAdjustment adjustment(form, walk.head, kLog2OfE);  // of this tile's head
     walk.step();
     wait_for_batches<0>();
     // The tile is there, and all have read the one that the next takes the place of.
     __syncthreads();
     begin_queries(1 - stage, walk);
-    add_tile<kDims>(k, v, ring.first(stage), ring.second(stage), states[stage], first,
-                    form.scale * kLog2OfE, dk, dv);
+    add_tile<kDims, kAdjusts>(k, v, ring.first(stage), ring.second(stage), states[stage], first,
+                              form.scale * kLog2OfE, adjustment, dk, dv);
   }
   finish_batches();
   const float scale[2] = {form.scale, form.scale};
@@ -205,16 +232,24 @@ __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGra
   store_tiles<kDims>({run.dv, first, run.shape.k_tokens, column, form.head_dim}, one, dv);
 }
 
-template <int kDims>
-void launch_matrix(const AttentionGradRun& run, cudaStream_t stream) {
+template <int kDims, bool kAdjusts>
+void launch_both(const AttentionGradRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
   const int32_t shared_bytes = attention_grad_matrix_shared_bytes(kDims);
   if (shape.q_tokens > 0)
-    launch(query_matrix_kernel<kDims>,
+    launch(query_matrix_kernel<kDims, kAdjusts>,
            matrix_tiles_of(shape.q_tokens, shape.form.heads, shared_bytes), stream, run);
   if (shape.k_tokens > 0)
-    launch(key_matrix_kernel<kDims>,
+    launch(key_matrix_kernel<kDims, kAdjusts>,
            matrix_tiles_of(shape.k_tokens, shape.form.kv_heads, shared_bytes), stream, run);
+}
+
+template <int kDims>
+void launch_matrix(const AttentionGradRun& run, cudaStream_t stream) {
+  if (are_adjusted(run.shape.form))
+    launch_both<kDims, true>(run, stream);
+  else
+    launch_both<kDims, false>(run, stream);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The forward pass of attention.cu for bf16 on the tensor cores: the same walk, 64 queries per
 // block.
 #include "backends/cuda/kernels/attention_matrix_tile.cuh"
+#include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -26,10 +27,12 @@ struct SoftmaxState {
 };
 
 // Turns scores of the tile from `key` on into weights beneath each row's new maximum; factor: what
-// its earlier sums are worth. scale: of the scores, times log2(e).
+// its earlier sums are worth. scale: of the scores, times log2(e), where they are not adjusted.
+template <bool kAdjusts>
 __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2], int32_t key,
-                      float scale, SoftmaxState& state, float (&factor)[2]) {
-  const LanePlace place;
+                      float scale, const ScoreAdjustment& adjustment, SoftmaxState& state,
+                      float (&factor)[2]) {
+  const FragmentPlace place;
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
     const SeenColumns seen_columns(keys[upper], key + 2 * place.t);
@@ -38,8 +41,14 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2], i
     for (int j = 0; j < kTiles; ++j)
 #pragma unroll
       for (int i = 2 * upper; i < 2 * upper + 2; ++i) {
-        const bool visible = seen_columns.contains(8 * j + i % 2);
-        scores[j][i] = visible ? scores[j][i] * scale : -INFINITY;
+        const int column = 8 * j + i % 2;
+        const bool visible = seen_columns.contains(column);
+        if constexpr (kAdjusts) {
+          const int32_t distance = key + 2 * place.t + column - (keys[upper].end - 1);
+          scores[j][i] = visible ? adjustment.at(scores[j][i], distance).score : -INFINITY;
+        } else {
+          scores[j][i] = visible ? scores[j][i] * scale : -INFINITY;
+        }
         largest = fmaxf(largest, scores[j][i]);
       }
     largest = fmaxf(state.largest[upper], row_max(largest));
@@ -61,11 +70,11 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2], i
 // Blocks of a multiprocessor: as many as its shared memory and registers hold without spills.
 constexpr int blocks_of(int dims) { return dims > 64 ? 2 : 3; }
 
-template <int kDims>
+template <int kDims, bool kAdjusts>
 __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     attention_matrix_kernel(AttentionRun run) {
   const AttentionForm& form = run.shape.form;
-  const LanePlace place;
+  const FragmentPlace place;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
   const int64_t head = blockIdx.y;
   const int64_t q_tokens = run.shape.q_tokens;
@@ -78,6 +87,7 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
   const BlockRanges ranges(run.keys, first, q_tokens);
   const TokenRange keys[2] = {range_at(run.keys, first + place.row(0), q_tokens),
                               range_at(run.keys, first + place.row(1), q_tokens)};
+  const ScoreAdjustment adjustment(form, head, kLog2OfE);
   SoftmaxState state;
   float output[kDims / 8][4];
   clear_tiles(output);
@@ -104,7 +114,7 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     float scores[kTiles][4];
     multiply_tiles<kDims>(q, ring.first(stage), scores);
     float factor[2];
-    weigh(scores, keys, tile.token, form.scale * kLog2OfE, state, factor);
+    weigh<kAdjusts>(scores, keys, tile.token, form.scale * kLog2OfE, adjustment, state, factor);
 #pragma unroll
     for (int j = 0; j < kDims / 8; ++j)
 #pragma unroll
@@ -129,7 +139,8 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
 template <int kDims>
 void launch_matrix(const AttentionRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
-  launch(attention_matrix_kernel<kDims>,
+  launch(are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true>
+                                  : attention_matrix_kernel<kDims, false>,
          matrix_tiles_of(shape.q_tokens, shape.form.heads, matrix_shared_bytes(1, kKeys, kDims)),
          stream, run);
 }

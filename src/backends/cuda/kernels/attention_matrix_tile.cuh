@@ -16,9 +16,9 @@ inline constexpr float kLog2OfE = 1.4426950408889634F;
 inline constexpr uint32_t kMatrixThreads = kBlockRows / kMatrixRows * kLanes;
 
 // Of a lane: g and t of warp_matrix.cuh, and the first row of its warp in the block's.
-struct LanePlace {
+struct FragmentPlace {
   int g, t, warp_row;
-  __device__ LanePlace()
+  __device__ FragmentPlace()
       : g(static_cast<int>(threadIdx.x % kLanes) / 4),
         t(static_cast<int>(threadIdx.x % 4)),
         warp_row(static_cast<int>(threadIdx.x / kLanes) * kMatrixRows) {}
@@ -69,7 +69,7 @@ struct TileRows {
   const uint16_t* tile;
   __device__ void load(int d, uint32_t (&a)[4]) const {
     const auto lane = static_cast<int>(threadIdx.x % kLanes);
-    const int row = LanePlace().warp_row + lane % 16;
+    const int row = FragmentPlace().warp_row + lane % 16;
     load_matrices(a, tile + row * matrix_stride(kDims) + d + lane / 16 * 8);
   }
 };
@@ -153,7 +153,7 @@ struct HeadRows {
 template <int kDims>
 __device__ void store_tiles(const HeadRows& target, const float (&scale)[2],
                             const float (&sums)[kDims / 8][4]) {
-  const LanePlace place;
+  const FragmentPlace place;
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
     const int64_t row = target.first + place.row(upper);

@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
+#include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -58,7 +59,7 @@ struct SplitLane {
 
 // kVectorElements columns of a key: the 16 bytes as they were read, or one by one.
 template <bool kVectors>
-struct Piece {
+struct KeyColumns {
   Elements<kVectorElements> elements;
   __device__ void clear() { elements = {}; }
   __device__ void read(const Operand& x, int64_t offset, int count) {
@@ -69,7 +70,7 @@ struct Piece {
 };
 
 template <>
-struct Piece<true> {
+struct KeyColumns<true> {
   Vector16 pairs;
   __device__ void clear() { pairs = {}; }
   __device__ void read(const Operand& x, int64_t offset, int) {
@@ -99,7 +100,7 @@ struct HeadSums {
   // Adds keys with these scores; -INFINITY: not seen.
   template <bool kVectors>
   __device__ void add(int h, const float (&scores)[kSplitKeys],
-                      const Piece<kVectors> (&values)[kSplitKeys]) {
+                      const KeyColumns<kVectors> (&values)[kSplitKeys]) {
     float now = peak[h];
     for (const float score : scores) now = fmaxf(now, score);
     const float factor = beneath(now, peak[h]);
@@ -133,18 +134,19 @@ struct HeadSums {
   }
 };
 
-// The query's columns of this lane, of each head, times the scale.
-template <int kHeads>
+// The query's columns of this lane, of each head, times the scale unless scores are adjusted.
+template <int kHeads, bool kAdjusts>
 __device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& place,
                            const SplitLane& lane, float (&query)[kHeads][kVectorElements]) {
   const AttentionForm& form = run.segments.shape.form;
+  const float scale = kAdjusts ? 1.0F : form.scale;
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
     const int64_t offset =
         place.query * run.q.stride + (place.head + h) * form.head_dim + lane.column;
     for (int i = 0; i < kVectorElements; ++i)
       query[h][i] = h < place.heads && lane.column + i < form.head_dim
-                        ? load_one(run.q, offset + i) * form.scale
+                        ? load_one(run.q, offset + i) * scale
                         : 0.0F;
   }
 }
@@ -152,7 +154,8 @@ __device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& plac
 // The lane's keys from `first` on, those of the range; others are zeros, whatever lies there.
 template <bool kVectors>
 __device__ void read_keys(const Operand& x, const TokenRange& keys, int64_t first, int64_t column,
-                          int count, const SplitLane& lane, Piece<kVectors> (&pieces)[kSplitKeys]) {
+                          int count, const SplitLane& lane,
+                          KeyColumns<kVectors> (&pieces)[kSplitKeys]) {
   for (int k = 0; k < kSplitKeys; ++k) {
     const int64_t key = first + lane.slot + k * lane.slots;
     pieces[k].clear();
@@ -212,7 +215,7 @@ __device__ void store_block(const AttentionSplitsRun& run, const SplitPlace& pla
   }
 }
 
-template <int kHeads, bool kVectors>
+template <int kHeads, bool kVectors, bool kAdjusts>
 __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
   wait_for_kernels_before();
   const AttentionForm& form = run.segments.shape.form;
@@ -222,24 +225,27 @@ __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(Attenti
   const int64_t column = place.kv_head * form.head_dim + lane.column;
   const int count = form.head_dim - lane.column;  // columns from there on
   float query[kHeads][kVectorElements];
-  read_query<kHeads>(run, place, lane, query);
+  read_query<kHeads, kAdjusts>(run, place, lane, query);
   HeadSums<kHeads> sums;
   const int64_t step = int64_t{lane.slots} * kSplitKeys;
   for (int64_t first = keys.begin + place.split * step; first < keys.end;
        first += run.splits * step) {
-    Piece<kVectors> key[kSplitKeys];
-    Piece<kVectors> value[kSplitKeys];
+    KeyColumns<kVectors> key[kSplitKeys];
+    KeyColumns<kVectors> value[kSplitKeys];
     read_keys(run.k, keys, first, column, count, lane, key);
     read_keys(run.v, keys, first, column, count, lane, value);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
+      const ScoreAdjustment adjustment(form, place.head + h, 1.0F);
       float scores[kSplitKeys];
       for (int k = 0; k < kSplitKeys; ++k) {
         float product = 0.0F;
         for (int i = 0; i < kVectorElements; ++i) product += query[h][i] * key[k].at(i);
         for (int apart = lane.lanes / 2; apart > 0; apart /= 2)
           product += __shfl_xor_sync(kWholeWarp, product, apart);
-        scores[k] = first + lane.slot + k * lane.slots < keys.end ? product : -INFINITY;
+        const int64_t this_key = first + lane.slot + k * lane.slots;
+        if constexpr (kAdjusts) product = adjustment.at(product, this_key - (keys.end - 1)).score;
+        scores[k] = this_key < keys.end ? product : -INFINITY;
       }
       sums.add(h, scores, value);
     }
@@ -276,7 +282,7 @@ struct CombineSplits {
   }
 };
 
-template <int kHeads>
+template <int kHeads, bool kAdjusts>
 void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.segments.shape;
   const AttentionForm& form = shape.form;
@@ -287,9 +293,24 @@ void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
       static_cast<uint32_t>(form.kv_heads * ceil_div(form.heads / form.kv_heads, kHeads));
   launch_shape.shared_bytes = split_shared_bytes(kHeads, form.head_dim);
   launch_shape.begins_early = true;
-  launch(
-      run.vectors ? attention_splits_kernel<kHeads, true> : attention_splits_kernel<kHeads, false>,
-      launch_shape, stream, run);
+  launch(run.vectors ? attention_splits_kernel<kHeads, true, kAdjusts>
+                     : attention_splits_kernel<kHeads, false, kAdjusts>,
+         launch_shape, stream, run);
+}
+
+template <bool kAdjusts>
+void launch_heads(const AttentionSplitsRun& run, cudaStream_t stream) {
+  const AttentionForm& form = run.segments.shape.form;
+  switch (heads_of_block(form.heads / form.kv_heads)) {
+    case 1:
+      return launch_splits<1, kAdjusts>(run, stream);
+    case 2:
+      return launch_splits<2, kAdjusts>(run, stream);
+    case 4:
+      return launch_splits<4, kAdjusts>(run, stream);
+    default:
+      return launch_splits<kSplitMaxHeads, kAdjusts>(run, stream);
+  }
 }
 
 }  // namespace
@@ -297,19 +318,10 @@ void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
 void attention_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.segments.shape;
   if (shape.q_tokens == 0) return;
-  switch (heads_of_block(shape.form.heads / shape.form.kv_heads)) {
-    case 1:
-      launch_splits<1>(run, stream);
-      break;
-    case 2:
-      launch_splits<2>(run, stream);
-      break;
-    case 4:
-      launch_splits<4>(run, stream);
-      break;
-    default:
-      launch_splits<kSplitMaxHeads>(run, stream);
-  }
+  if (are_adjusted(shape.form))
+    launch_heads<true>(run, stream);
+  else
+    launch_heads<false>(run, stream);
   over_items(CombineSplits{run}, shape.q_tokens * shape.form.heads, shape.form.head_dim, stream);
 }
 

@@ -1,7 +1,54 @@
-#include "backends/cuda/kernels/column_sums.cuh"
+// y[column] (+)= the sum over rows of value(row, column), in two stages: a sum a block of rows,
+// then the blocks' sums in order. Bits depend on the number of rows alone.
+#include "backends/cuda/kernels/column_sums.h"
+
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/over_items.cuh"
 
 namespace snug::backends::cuda {
 namespace {
+
+constexpr uint32_t kColumnSumRows = 8;  // that a block reads at once
+
+template <typename Value>
+__global__ void column_partials_kernel(Value value, ColumnSumsRun run) {
+  __shared__ float sums[kColumnSumRows][kLanes];
+  const int64_t column = int64_t{blockIdx.x} * kLanes + threadIdx.x;
+  const int64_t block_rows = column_sum_block_rows(run.rows);
+  const int64_t begin = int64_t{blockIdx.y} * block_rows;
+  const int64_t end = begin + block_rows < run.rows ? begin + block_rows : run.rows;
+  float sum = 0.0F;
+  if (column < run.columns)
+    for (int64_t row = begin + threadIdx.y; row < end; row += kColumnSumRows)
+      sum += value(row, column);
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y > 0 || column >= run.columns) return;
+  for (uint32_t i = 1; i < kColumnSumRows; ++i) sum += sums[i][threadIdx.x];
+  run.partials[int64_t{blockIdx.y} * run.columns + column] = sum;
+}
+
+struct AddColumnPartials {
+  ColumnSumsRun run;
+  __device__ void operator()(int64_t, int64_t column) const {
+    float sum = 0.0F;
+    for (int64_t block = 0; block < column_sum_blocks(run.rows); ++block)
+      sum += run.partials[block * run.columns + column];
+    if (run.accumulate) sum += load_one(run.y, column);
+    store_one(run.y, column, sum);
+  }
+};
+
+template <typename Value>
+void column_sums(const Value& value, const ColumnSumsRun& run, cudaStream_t stream) {
+  if (run.columns == 0) return;
+  LaunchShape shape;
+  shape.block = {kLanes, kColumnSumRows, 1};
+  shape.grid.x = static_cast<uint32_t>(ceil_div(run.columns, kLanes));
+  shape.grid.y = static_cast<uint32_t>(column_sum_blocks(run.rows));
+  if (run.rows > 0) launch(column_partials_kernel<Value>, shape, stream, value, run);
+  over_items(AddColumnPartials{run}, 1, run.columns, stream);
+}
 
 struct ElementOf {
   Operand x;

@@ -53,9 +53,38 @@ __device__ int64_t vector_columns(const SoftmaxRun& run) {
   return run.vectors ? run.vocab / kVectorElements * kVectorElements : 0;
 }
 
+// What becomes of logits, and of gradients for it.
+template <bool kCaps>
+struct LogitForm {
+  float scale;
+  float cap;
+
+  __device__ explicit LogitForm(const SoftmaxRun& run) : scale(run.scale), cap(run.softcap) {}
+
+  __device__ float logit(float value) const {
+    if constexpr (kCaps) {
+      value *= scale;
+      if (cap > 0.0F) value = cap * tanhf(value / cap);
+    }
+    return value;
+  }
+  template <int kCount>
+  __device__ Elements<kCount> logits(Elements<kCount> values) const {
+    for (int i = 0; i < kCount; ++i) values.at[i] = logit(values.at[i]);
+    return values;
+  }
+  // Of a logit, in its value before scale and cap.
+  __device__ float slope(float logit) const {
+    const float share = cap > 0.0F ? logit / cap : 0.0F;
+    return scale * (1.0F - share * share);
+  }
+};
+
 // Each thread keeps its own maximum and rescales its sum when that grows; the block then agrees on
 // one.
+template <bool kCaps>
 __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
+  const LogitForm<kCaps> form(run);
   PartSum part;
   const int64_t begin = row * run.logits.stride;
   const int64_t in_vectors = vector_columns(run);
@@ -64,12 +93,12 @@ __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
   for (; j + step < in_vectors; j += 2 * step) {
     const Elements<kVectorElements> one = load<kVectorElements>(run.logits, begin + j);
     const Elements<kVectorElements> other = load<kVectorElements>(run.logits, begin + j + step);
-    part.add(one);
-    part.add(other);
+    part.add(form.logits(one));
+    part.add(form.logits(other));
   }
-  if (j < in_vectors) part.add(load<kVectorElements>(run.logits, begin + j));
+  if (j < in_vectors) part.add(form.logits(load<kVectorElements>(run.logits, begin + j)));
   for (j = in_vectors + threadIdx.x; j < run.vocab; j += blockDim.x)
-    part.add(load<1>(run.logits, begin + j));
+    part.add(form.logits(load<1>(run.logits, begin + j)));
   const float block_largest = block_max(part.largest);
   if (part.sum > 0.0F) part.sum *= expf(part.largest - block_largest);
   return {block_largest, logf(block_sum(part.sum))};
@@ -79,26 +108,29 @@ __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
 // target's logit before the first, is read by all threads before one writes: dlogits of half the
 // width may lie in the bytes of the logits, and then never ahead of them. Called by the whole
 // block.
-template <int kCount>
+template <int kCount, bool kCaps>
 __device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t target,
                                 const LogSum& total, int64_t begin, int64_t end) {
+  const LogitForm<kCaps> form(run);
   const float scale = *run.inverse_tokens;
   const int64_t part = int64_t{blockDim.x} * kCount;
   for (; begin < end; begin += part) {
     const int64_t j = begin + int64_t{threadIdx.x} * kCount;
     Elements<kCount> gradient{};
-    if (j < end) gradient = load<kCount>(run.logits, row * run.logits.stride + j);
+    if (j < end) gradient = form.logits(load<kCount>(run.logits, row * run.logits.stride + j));
     __syncthreads();
     if (j >= end) continue;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const float softmax = expf(gradient.at[i] - total.largest - total.log_rest);
-      gradient.at[i] = (j + i == target ? softmax - 1.0F : softmax) * scale;
+      const float slope = kCaps ? scale * form.slope(gradient.at[i]) : scale;
+      gradient.at[i] = (j + i == target ? softmax - 1.0F : softmax) * slope;
     }
     store<kCount>(run.dlogits, row * run.dlogits.stride + j, gradient);
   }
 }
 
+template <bool kCaps>
 __global__ void softmax_kernel(SoftmaxRun run) {
   const int64_t row = blockIdx.x;
   const int64_t token = token_of(run.trained, row);
@@ -111,15 +143,16 @@ __global__ void softmax_kernel(SoftmaxRun run) {
     return;
   }
   device_check(target < run.vocab);
-  const LogSum total = log_sum_of(run, row);
+  const LogSum total = log_sum_of<kCaps>(run, row);
   if (run.losses != nullptr && threadIdx.x == 0) {
-    const float logit = load_one(run.logits, row * run.logits.stride + target);
+    const float logit =
+        LogitForm<kCaps>(run).logit(load_one(run.logits, row * run.logits.stride + target));
     run.losses[token] = total.log_rest - (logit - total.largest);
   }
   if (run.dlogits.data == nullptr) return;
   const int64_t in_vectors = vector_columns(run);
-  store_gradients<kVectorElements>(run, row, target, total, 0, in_vectors);
-  store_gradients<1>(run, row, target, total, in_vectors, run.vocab);
+  store_gradients<kVectorElements, kCaps>(run, row, target, total, 0, in_vectors);
+  store_gradients<1, kCaps>(run, row, target, total, in_vectors, run.vocab);
 }
 
 __global__ void sum_losses_kernel(const float* losses, int64_t tokens, const float* inverse_tokens,
@@ -200,7 +233,8 @@ void softmax_rows(SoftmaxRun run, cudaStream_t stream) {
   LaunchShape shape;
   shape.block.x = row_threads(run.vocab);
   shape.grid.x = static_cast<uint32_t>(run.rows);
-  launch(softmax_kernel, shape, stream, run);
+  const bool is_plain = run.scale == 1.0F && run.softcap == 0.0F;
+  launch(is_plain ? softmax_kernel<false> : softmax_kernel<true>, shape, stream, run);
 }
 
 void sum_losses(const float* losses, int64_t tokens, const float* inverse_tokens, float* loss,

@@ -26,6 +26,8 @@ struct SoftmaxRun {
   const int32_t* targets = nullptr;       // (tokens)
   const float* inverse_tokens = nullptr;  // (1)
   float* losses = nullptr;                // (tokens); null: not wanted
+  float scale = 1.0F;                     // of logits
+  float softcap = 0.0F;                   // of scaled logits; 0: none
   bool vectors = false;  // set by softmax_rows: rows may be read kVectorElements at a time
   Operand
       dlogits;  // data == nullptr: not wanted; may be the bytes of logits; zero rows without loss

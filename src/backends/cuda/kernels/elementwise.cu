@@ -28,6 +28,17 @@ struct Cast {
 };
 
 template <int kCount>
+struct Scale {
+  ScaleRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> value = load<kCount>(run.x, row * run.x.stride + column);
+    for (int i = 0; i < kCount; ++i) value.at[i] *= run.factor;
+    store(run.y, row * run.y.stride + column, value);
+  }
+};
+
+template <int kCount>
 struct FillZero {
   FillZeroRun run;
   __device__ void operator()(int64_t row, int64_t item) const {
@@ -126,6 +137,7 @@ struct Dropout {
 }  // namespace
 
 void add(const AddRun& run, cudaStream_t stream) { over_elements<Add>(run, stream); }
+void scale(const ScaleRun& run, cudaStream_t stream) { over_elements<Scale>(run, stream); }
 void cast(const CastRun& run, cudaStream_t stream) { over_elements<Cast>(run, stream); }
 void fill_zero(const FillZeroRun& run, cudaStream_t stream) {
   over_elements<FillZero>(run, stream);

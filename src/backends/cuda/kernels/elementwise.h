@@ -22,6 +22,13 @@ struct CastRun {
 };
 void cast(const CastRun& run, cudaStream_t stream);
 
+struct ScaleRun {
+  Walk walk;
+  Operand x, y;
+  float factor = 1.0F;
+};
+void scale(const ScaleRun& run, cudaStream_t stream);
+
 struct FillZeroRun {
   Walk walk;
   Operand y;

@@ -26,7 +26,7 @@ struct FewRowsNf4Run {
   Walk inputs;
   int64_t outputs = 0;
   Operand x;
-  StoredNf4 weight;
+  Nf4Weight weight;
   Operand addend;  // data == nullptr without one
   Operand y;
 };

@@ -114,7 +114,7 @@ __device__ inline void share_pairs(const Nf4Values& values, uint32_t* table) {
 template <bool kNested>
 class Scale {
  public:
-  __device__ void load(const StoredNf4& from, uint64_t block) {
+  __device__ void load(const Nf4Weight& from, uint64_t block) {
     if constexpr (kNested) {
       code_ = from.absmax_codes[block];
       value_ = from.nested_absmax[block / 256];
@@ -123,7 +123,7 @@ class Scale {
     }
   }
   // Two roundings, as the format has it.
-  __device__ float get(const StoredNf4& from) const {
+  __device__ float get(const Nf4Weight& from) const {
     if constexpr (!kNested) return value_;
     return __fadd_rn(__fmul_rn(from.nested_map[code_], value_), *from.nested_offset);
   }
@@ -140,16 +140,16 @@ class Scale {
 template <bool kNested>
 class Nf4Batch {
  public:
-  using Weight = StoredNf4;
+  using Weight = Nf4Weight;
   static constexpr int32_t kStepColumns = 128;
   static constexpr int kSteps = 2;  // of more, three blocks' registers do not fit
 
   // Where a lane's rows begin, in elements of the weight.
   struct Rows {
-    StoredNf4 weight;
+    Nf4Weight weight;
     uint64_t at[2];
 
-    __device__ Rows(const StoredNf4& stored, int64_t first_output, int64_t outputs, int64_t columns)
+    __device__ Rows(const Nf4Weight& stored, int64_t first_output, int64_t outputs, int64_t columns)
         : weight(stored) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)

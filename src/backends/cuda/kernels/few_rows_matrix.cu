@@ -1,9 +1,9 @@
 #include "backends/cuda/kernels/few_rows_matrix.h"
 
+#include "backends/cuda/kernels/activations.cuh"
 #include "backends/cuda/kernels/few_rows_batch.cuh"
+#include "backends/cuda/kernels/norm_rows.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
-#include "backends/cuda/kernels/rms_norm.cuh"
-#include "backends/cuda/kernels/silu.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -64,7 +64,7 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
          column += int64_t{kThreads} * kVectorElements) {
       auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
       const auto weight = load<kVectorElements>(norm.weight, column);
-      for (int i = 0; i < kVectorElements; ++i) value.at[i] *= root * weight.at[i];
+      for (int i = 0; i < kVectorElements; ++i) value.at[i] *= root * (weight.at[i] + norm.offset);
       store(Operand{shared, 0, true}, row * few_rows_stride(columns) + column, value);
       if (blockIdx.x == 0) store(norm.y, row * norm.y.stride + column, value);
     }
@@ -185,7 +185,7 @@ void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, cudaStream_t stream
   launch_few_rows<Bf16Batch>(run, stream);
 }
 
-void multiply_few_rows(const FewRowsLaunch<StoredNf4>& run, cudaStream_t stream) {
+void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, cudaStream_t stream) {
   if (run.parts[0].weight.absmax == nullptr)
     launch_few_rows<Nf4Batch<true>>(run, stream);
   else

@@ -29,12 +29,13 @@ struct FewRowsPart {
   uint32_t first_block = 0;
 };
 
-// x = x / root(mean of squares + epsilon) * weight, which is also left in y. All may be read
-// kVectorElements at a time.
+// x = x / root(mean of squares + epsilon) * (weight + offset), which is also left in y. All may be
+// read kVectorElements at a time.
 struct FewRowsNorm {
   Operand x, weight;
   Operand y;  // data == nullptr: there is no norm
   float epsilon = 0.0F;
+  float offset = 0.0F;  // of the weight
 };
 
 template <typename Weight>
@@ -61,6 +62,6 @@ struct FewRowsLaunch {
 void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, cudaStream_t stream);
 // The values that codes stand for are rounded to bf16, scales are not: as near as a weight that is
 // dequantised to bf16.
-void multiply_few_rows(const FewRowsLaunch<StoredNf4>& run, cudaStream_t stream);
+void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

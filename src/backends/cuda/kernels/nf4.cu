@@ -1,6 +1,11 @@
+// Quantising: eight lanes have a block of 64 values, a lane the eight neighbours that become one
+// word of codes. All lanes of a warp take part in finding the largest magnitudes, those beyond the
+// end with zeros.
 #include "backends/cuda/kernels/nf4.cuh"
 
+#include "backends/cuda/kernels/reduce.cuh"
 #include "formats/nf4.h"
+#include "formats/nf4_blocks.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -25,6 +30,87 @@ __global__ void dequantize_kernel(const __grid_constant__ DequantizeRun run,
   }
 }
 
+constexpr int kLaneValues = kVectorElements;
+constexpr int kBlockLanes = static_cast<int>(formats::kNf4BlockSize) / kLaneValues;
+constexpr int kThresholds = 15;
+
+struct Thresholds {
+  float at[kThresholds];
+};
+
+Thresholds thresholds() {
+  Thresholds all{};
+  for (int i = 0; i < kThresholds; ++i) all.at[i] = formats::kNf4Thresholds[static_cast<size_t>(i)];
+  return all;
+}
+
+__device__ float widened(const QuantizeNf4Run& run, int64_t at) {
+  if (run.dtype == base::DType::f32) return static_cast<const float*>(run.values)[at];
+  const uint16_t bits = static_cast<const uint16_t*>(run.values)[at];
+  return run.dtype == base::DType::bf16 ? bf16_to_float(bits) : base::to_float(base::Float16{bits});
+}
+
+// The values from `first` on, zeros beyond the end.
+__device__ Elements<kLaneValues> load_values(const QuantizeNf4Run& run, int64_t first) {
+  if (first + kLaneValues <= run.elements && run.dtype != base::DType::f16)
+    return load<kLaneValues>({const_cast<void*>(run.values), 0, run.dtype == base::DType::bf16},
+                             first);
+  Elements<kLaneValues> values;
+  for (int i = 0; i < kLaneValues; ++i)
+    values.at[i] = first + i < run.elements ? widened(run, first + i) : 0.0F;
+  return values;
+}
+
+// Of a block, in each of its lanes. As integers, magnitudes order like their values, with infinity
+// and NaN on top: neither is lost.
+__device__ float largest_magnitude(const Elements<kLaneValues>& values) {
+  int32_t largest = 0;
+  for (const float value : values.at) {
+    const auto magnitude = static_cast<int32_t>(__float_as_uint(value) & 0x7fffffffU);
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  for (int lanes = kBlockLanes / 2; lanes > 0; lanes /= 2) {
+    const int32_t other = __shfl_xor_sync(kWholeWarp, largest, lanes);
+    largest = other > largest ? other : largest;
+  }
+  return __uint_as_float(static_cast<uint32_t>(largest));
+}
+
+// The number of thresholds below; NaN lies above all.
+__device__ uint32_t code_of(const Thresholds& thresholds, float scaled) {
+  uint32_t code = 0;
+  for (const float threshold : thresholds.at) code += scaled <= threshold ? 0 : 1;
+  return code;
+}
+
+__global__ void quantize_kernel(QuantizeNf4Run run, Thresholds thresholds) {
+  const int64_t item = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t first = item * kLaneValues;
+  const Elements<kLaneValues> values = load_values(run, first);
+  const float largest = largest_magnitude(values);
+  if (first >= run.elements) return;
+  const int64_t block = item / kBlockLanes;
+  const bool is_whole = (block + 1) * formats::kNf4BlockSize <= run.elements;
+  const float raised = largest < formats::kNf4LeastScale ? formats::kNf4LeastScale : largest;
+  // A partial block is divided where a whole one is multiplied by the reciprocal, and its absmax
+  // stored raised: formats/nf4.cpp.
+  if (item % kBlockLanes == 0) run.absmax[block] = is_whole ? largest : raised;
+  const float scale = __fdiv_rn(1.0F, raised);
+  uint32_t pairs = 0;
+  for (int i = 0; i < kLaneValues; ++i) {
+    const float value = values.at[i];
+    const float scaled = is_whole ? __fmul_rn(value, scale) : __fdiv_rn(value, raised);
+    pairs |= code_of(thresholds, scaled) << (i / 2 * 8 + (i % 2 == 0 ? 4 : 0));
+  }
+  if (first + kLaneValues <= run.elements) {
+    *reinterpret_cast<uint32_t*>(run.codes + first / 2) = pairs;
+    return;
+  }
+  // An odd count leaves half a byte, which has the code of zero.
+  for (int i = 0; first + i < run.elements; i += 2)
+    run.codes[(first + i) / 2] = static_cast<uint8_t>(pairs >> (i / 2 * 8));
+}
+
 }  // namespace
 
 Nf4Values nf4_values() {
@@ -42,6 +128,15 @@ void dequantize_nf4(const DequantizeRun& run, cudaStream_t stream) {
   shape.grid.x = static_cast<uint32_t>(ceil_div(items, kThreads * kItemsPerThread));
   launch(run.walk.vectors ? dequantize_kernel<kVectorElements> : dequantize_kernel<1>, shape,
          stream, run, nf4_values());
+}
+
+void quantize_nf4(const QuantizeNf4Run& run, cudaStream_t stream) {
+  const int64_t items = ceil_div(run.elements, kLaneValues);
+  if (items == 0) return;
+  LaunchShape shape;
+  shape.block.x = kThreads;
+  shape.grid.x = static_cast<uint32_t>(ceil_div(items, kThreads));
+  launch(quantize_kernel, shape, stream, run, thresholds());
 }
 
 }  // namespace snug::backends::cuda

@@ -13,7 +13,7 @@ __device__ inline void share_table(const Nf4Values& values, float (&table)[kNf4V
   __syncthreads();
 }
 
-__device__ inline float scale_of(const StoredNf4& stored, int64_t block) {
+__device__ inline float scale_of(const Nf4Weight& stored, int64_t block) {
   if (stored.absmax != nullptr) return stored.absmax[block];
   const float map = stored.nested_map[stored.absmax_codes[block]];
   // Two roundings, as the format has it.
@@ -22,7 +22,7 @@ __device__ inline float scale_of(const StoredNf4& stored, int64_t block) {
 
 // kCount elements from `element` on, a multiple of kCount; kCount is 1 or 8.
 template <int kCount>
-__device__ inline Elements<kCount> decode(const StoredNf4& stored, int64_t element,
+__device__ inline Elements<kCount> decode(const Nf4Weight& stored, int64_t element,
                                           const float (&table)[kNf4Values]) {
   const float scale = scale_of(stored, element / 64);
   Elements<kCount> values;

@@ -1,4 +1,5 @@
-// Weights stored as NF4, to values. The operands are those of program/kinds/nf4.h.
+// Weights stored as NF4 to values, and values to NF4. The operands are those of
+// program/kinds/nf4.h.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -6,6 +7,7 @@
 #include <cstdint>
 
 #include "backends/cuda/kernels/operand.h"
+#include "base/dtype.h"
 
 namespace snug::backends::cuda {
 
@@ -17,7 +19,7 @@ struct Nf4Values {
 };
 Nf4Values nf4_values();
 
-struct StoredNf4 {
+struct Nf4Weight {
   const uint8_t* codes = nullptr;  // two a byte, the even element in the high half; 4-byte aligned
   const float* absmax = nullptr;   // a block of 64, unless nested
   const uint8_t* absmax_codes = nullptr;  // nested: a block of 64, and
@@ -28,9 +30,19 @@ struct StoredNf4 {
 
 struct DequantizeRun {
   Walk walk;  // of w
-  StoredNf4 stored;
+  Nf4Weight stored;
   Operand w;
 };
 void dequantize_nf4(const DequantizeRun& run, cudaStream_t stream);
+
+// Makes the codes and absmax of formats::quantize_nf4, bit for bit.
+struct QuantizeNf4Run {
+  const void* values = nullptr;           // 16-byte aligned
+  base::DType dtype = base::DType::bf16;  // f32, bf16 or f16
+  int64_t elements = 0;
+  uint8_t* codes = nullptr;  // 4-byte aligned
+  float* absmax = nullptr;   // a block of 64
+};
+void quantize_nf4(const QuantizeNf4Run& run, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

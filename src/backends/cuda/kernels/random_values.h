@@ -1,4 +1,4 @@
-// Random tensors: the values of backends/random_values.h, bit for bit.
+// Tensors whose values the device makes: those of backends/random_values.h, bit for bit, and noise.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,5 +16,14 @@ struct RandomValuesRun {
   int64_t first_group = 0;
 };
 void make_random_values(const RandomValuesRun& run, cudaStream_t stream);
+
+// Values for products that are timed: a card multiplies zeros with less power, and so at a higher
+// clock, than what training has.
+struct FillNoiseRun {
+  Walk walk;
+  Operand y;
+};
+// y = values of [-1, 1) that differ from element to element, the same on every run. Asynchronous.
+void fill_noise(const FillNoiseRun& run, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

@@ -1,18 +1,9 @@
 #include "backends/cuda/kernels/rms_norm.h"
 
-#include "backends/cuda/kernels/element.cuh"
-#include "backends/cuda/kernels/reduce.cuh"
-#include "backends/cuda/kernels/rms_norm.cuh"
+#include "backends/cuda/kernels/norm_rows.cuh"
 
 namespace snug::backends::cuda {
 namespace {
-
-// Calls f(column) for this thread's share of a row's columns, kCount at a time.
-template <int kCount, typename F>
-__device__ void over_row(int64_t columns, F&& f) {
-  const int64_t step = int64_t{blockDim.x} * kCount;
-  for (int64_t column = int64_t{threadIdx.x} * kCount; column < columns; column += step) f(column);
-}
 
 template <int kCount>
 __device__ float squares_of(const Operand& x, int64_t row, int64_t columns) {
@@ -32,24 +23,13 @@ __global__ void rms_norm_kernel(RmsNormRun run) {
   over_row<kCount>(run.walk.columns, [&](int64_t column) {
     Elements<kCount> value = load<kCount>(run.x, row * run.x.stride + column);
     const Elements<kCount> weight = load<kCount>(run.weight, column);
-    for (int i = 0; i < kCount; ++i) value.at[i] *= root * weight.at[i];
+    for (int i = 0; i < kCount; ++i) value.at[i] *= root * (weight.at[i] + run.offset);
     store(run.y, row * run.y.stride + column, value);
   });
 }
 
-// Sums of columns in shared memory, each touched by the thread that has the column alone. Of the
-// kCount that it has at a time, neighbours lie apart, so that the lanes of a warp meet different
-// banks.
-template <int kCount>
-struct WeightSums {
-  float* sums = nullptr;  // null: not wanted
-  int64_t apart = 0;
-
-  __device__ float& at(int64_t column, int i) const { return sums[i * apart + column / kCount]; }
-};
-
-// Of a row, with r the root: dx = r (dy w - x r^2 mean(dy w x)) + addend, and the row's share dy x
-// r of the weight's gradient.
+// Of a row, with r the root and w the weight plus its offset: dx = r (dy w - x r^2 mean(dy w x)) +
+// addend, and the row's share dy x r of the weight's gradient.
 template <int kCount>
 __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {
@@ -61,7 +41,7 @@ __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
     const Elements<kCount> weight = load<kCount>(run.weight, column);
     for (int i = 0; i < kCount; ++i) {
       sums[0] += x.at[i] * x.at[i];
-      sums[1] += dy.at[i] * weight.at[i] * x.at[i];
+      sums[1] += dy.at[i] * (weight.at[i] + run.offset) * x.at[i];
     }
   });
   block_sums(sums);
@@ -74,7 +54,7 @@ __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
     Elements<kCount> dx{};
     if (run.addend.data != nullptr) dx = load<kCount>(run.addend, row * run.addend.stride + column);
     for (int i = 0; i < kCount; ++i) {
-      dx.at[i] += root * (dy.at[i] * weight.at[i] - x.at[i] * slope);
+      dx.at[i] += root * (dy.at[i] * (weight.at[i] + run.offset) - x.at[i] * slope);
       if (weight_sums.sums != nullptr) weight_sums.at(column, i) += dy.at[i] * x.at[i] * root;
     }
     store(run.dx, row * run.dx.stride + column, dx);
@@ -105,26 +85,18 @@ __global__ void rms_norm_weight_grad_kernel(RmsNormGradRun run, float* partials)
   });
 }
 
-// A block a row, or for several of them.
-LaunchShape shape_of(const Walk& walk, int64_t blocks) {
-  LaunchShape shape;
-  shape.block.x = row_threads(walk.vectors ? walk.columns / kVectorElements : walk.columns);
-  shape.grid.x = static_cast<uint32_t>(blocks);
-  return shape;
-}
-
 }  // namespace
 
 void rms_norm(const RmsNormRun& run, cudaStream_t stream) {
   if (run.walk.rows == 0) return;
   launch(run.walk.vectors ? rms_norm_kernel<kVectorElements> : rms_norm_kernel<1>,
-         shape_of(run.walk, run.walk.rows), stream, run);
+         norm_rows_shape(run.walk, run.walk.rows), stream, run);
 }
 
 void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream) {
   if (run.walk.rows == 0) return;
   launch(run.walk.vectors ? rms_norm_grad_kernel<kVectorElements> : rms_norm_grad_kernel<1>,
-         shape_of(run.walk, run.walk.rows), stream, run);
+         norm_rows_shape(run.walk, run.walk.rows), stream, run);
 }
 
 void rms_norm_weight_grad(const RmsNormGradRun& run, const NormWeightGrad& weight,
@@ -132,7 +104,7 @@ void rms_norm_weight_grad(const RmsNormGradRun& run, const NormWeightGrad& weigh
   const Walk& walk = run.walk;
   const int64_t blocks = norm_blocks(walk.rows, walk.columns);
   if (walk.rows > 0) {
-    LaunchShape shape = shape_of(walk, blocks);
+    LaunchShape shape = norm_rows_shape(walk, blocks);
     shape.shared_bytes = static_cast<int32_t>(norm_shared_bytes(walk.columns));
     launch(walk.vectors ? rms_norm_weight_grad_kernel<kVectorElements>
                         : rms_norm_weight_grad_kernel<1>,

@@ -12,6 +12,7 @@ struct RmsNormRun {
   Walk walk;
   Operand x, weight, y;
   float epsilon = 0.0F;
+  float offset = 0.0F;  // of the weight
 };
 void rms_norm(const RmsNormRun& run, cudaStream_t stream);
 
@@ -21,6 +22,7 @@ struct RmsNormGradRun {
   Operand addend;  // data == nullptr without one
   Operand dx;
   float epsilon = 0.0F;
+  float offset = 0.0F;  // of the weight
 };
 void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream);
 

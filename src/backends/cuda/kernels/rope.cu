@@ -17,14 +17,45 @@ struct RotaryTable {
   }
 };
 
-// kCount pairs: elements of the first half of a head with those of its second half.
+// How heads are rotated.
+struct HeadForm {
+  int64_t head_dim;
+  int64_t width;
+  bool neighbours;
+};
+
+// Where the pairs of an item lie: kCount of them from `column` on, the others `apart` elements
+// beyond. What is not rotated is copied as pairs, too: of the halves of what a head has beyond.
+struct PairPlace {
+  int64_t head;
+  int64_t i;  // of the first, among the rotated pairs
+  int64_t column;
+  int64_t apart;
+  bool is_rotated;
+
+  __device__ PairPlace(int64_t item, int count, const HeadForm& form) {
+    const int64_t pairs = form.head_dim / 2 / count;
+    const int64_t half = form.width / 2;
+    head = item / pairs;
+    i = item % pairs * count;
+    is_rotated = i < half;
+    apart = is_rotated ? half : (form.head_dim - form.width) / 2;
+    column = head * form.head_dim + (is_rotated ? i : i + half);
+    if (!is_rotated || !form.neighbours) return;
+    apart = 1;
+    column = head * form.head_dim + 2 * i;
+  }
+};
+
+// kCount pairs.
 template <int kCount>
 struct Pairs {
   Elements<kCount> low;
   Elements<kCount> high;
 
-  __device__ Pairs(const Operand& x, int64_t offset, int64_t half)
-      : low(load<kCount>(x, offset)), high(load<kCount>(x, offset + half)) {}
+  __device__ Pairs(const Operand& x, int64_t row, const PairPlace& place)
+      : low(load<kCount>(x, row * x.stride + place.column)),
+        high(load<kCount>(x, row * x.stride + place.column + place.apart)) {}
 
   __device__ void turn(const Operand& table, int64_t offset, int64_t half, bool inverse) {
     const Elements<kCount> cosine = load<kCount>(table, offset);
@@ -37,9 +68,9 @@ struct Pairs {
     }
   }
 
-  __device__ void put(const Operand& y, int64_t offset, int64_t half) const {
-    store(y, offset, low);
-    store(y, offset + half, high);
+  __device__ void put(const Operand& y, int64_t row, const PairPlace& place) const {
+    store(y, row * y.stride + place.column, low);
+    store(y, row * y.stride + place.column + place.apart, high);
   }
 
   // As bf16 holds them.
@@ -51,30 +82,15 @@ struct Pairs {
   }
 };
 
-// Where the pairs of an item lie.
-struct PairPlace {
-  int64_t head;
-  int64_t i;       // in the head's first half
-  int64_t column;  // of the first
-
-  __device__ PairPlace(int64_t item, int count, int64_t head_dim) {
-    const int64_t pairs = head_dim / 2 / count;
-    head = item / pairs;
-    i = item % pairs * count;
-    column = head * head_dim + i;
-  }
-};
-
 template <int kCount>
 struct Rope {
   RopeRun run;
   __device__ void operator()(int64_t row, int64_t item) const {
-    const int64_t half = run.head_dim / 2;
-    const PairPlace place(item, kCount, run.head_dim);
-    Pairs<kCount> pairs(run.x, row * run.x.stride + place.column, half);
-    if (place.head < run.turned_heads)
-      pairs.turn(run.table, row * run.table.stride + place.i, half, run.inverse);
-    pairs.put(run.y, row * run.y.stride + place.column, half);
+    const PairPlace place(item, kCount, {run.head_dim, run.width, run.neighbours});
+    Pairs<kCount> pairs(run.x, row, place);
+    if (place.is_rotated && place.head < run.rotated_heads)
+      pairs.turn(run.table, row * run.table.stride + place.i, run.width / 2, run.inverse);
+    pairs.put(run.y, row, place);
   }
 };
 
@@ -86,20 +102,19 @@ struct Rotations {
     for (; item >= run.parts[index].columns / 2 / kCount; ++index)
       item -= run.parts[index].columns / 2 / kCount;
     const RotationPart& part = run.parts[index];
-    const int64_t half = part.head_dim / 2;
-    const PairPlace place(item, kCount, part.head_dim);
-    Pairs<kCount> pairs(part.x, row * part.x.stride + place.column, half);
-    if (place.head < part.turned_heads)
-      pairs.turn(run.table, row * run.table.stride + place.i, half, false);
+    const PairPlace place(item, kCount, {part.head_dim, part.width, part.neighbours});
+    Pairs<kCount> pairs(part.x, row, place);
+    if (place.is_rotated && place.head < part.rotated_heads)
+      pairs.turn(run.table, row * run.table.stride + place.i, part.width / 2, false);
     if (part.y.data != nullptr) {
-      pairs.put(part.y, row * part.y.stride + place.column, half);
+      pairs.put(part.y, row, place);
       if (part.y.is_bf16) pairs.round();
     }
     if (part.cache.data == nullptr) return;
     const int64_t slot = run.slots[row];
     if (slot < 0) return;
     device_check(slot < part.cache_rows);
-    pairs.put(part.cache, slot * part.cache.stride + place.column, half);
+    pairs.put(part.cache, slot, place);
   }
 };
 

@@ -9,11 +9,11 @@
 
 namespace snug::backends::cuda {
 
-// Whether cuDNN can do it: bf16, heads of 32, 64, 96 or 128, keys of the same tokens as the
-// queries, segments of a known length and not so many that most of its blocks would find none, and
-// none of them empty where the library's version does not take that, on a card of compute
-// capability 9.0 to 10.x; a gradient where it need not be deterministic, for the library adds in
-// any order.
+// Whether cuDNN can do it: scores without cap or slopes, bf16, heads of 32, 64, 96 or 128, keys of
+// the same tokens as the queries, segments of a known length and not so many that most of its
+// blocks would find none, and none of them empty where the library's version does not take that, on
+// a card of compute capability 9.0 to 10.x; a gradient where it need not be deterministic, for the
+// library adds in any order.
 bool suits_cudnn(const program::Attention& attention, const program::OperationView& view,
                  const Card& card);
 bool suits_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
@@ -46,5 +46,25 @@ SegmentScratch segment_scratch(const program::AttentionGrad& grad,
 // dot products of d_o and o, and tables. dq is dense, and so are dk and dv where heads share keys.
 int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
                               int64_t kv_heads, int64_t head_dim);
+
+// Decoding: over how many blocks the keys of an attention are spread. What the choice is made of:
+// shapes alone.
+struct SplitShape {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t q_tokens = 0;
+  int64_t k_tokens = 0;
+  int64_t segments = 0;  // that there is room for
+};
+SplitShape split_shape(const program::Attention& attention, const program::OperationView& view);
+
+// Blocks among which the keys of a query's head are split, one or more; 0: not decoding, the
+// tile kernels take it. Decoding has at most one query per segment, and a cache: training and the
+// prefill have more queries, or as many keys.
+int64_t attention_splits(const SplitShape& shape, const Card& card);
+
+// Their scratch: peaks, totals and outputs of kernels/attention_splits.h.
+int64_t attention_splits_bytes(const SplitShape& shape, int64_t splits);
 
 }  // namespace snug::backends::cuda

@@ -10,6 +10,7 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/matmul.h"
 #include "backends/cuda/needs/row_stride.h"
+#include "program/operands.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -180,7 +181,9 @@ size_t rotations_together(const Program& program, size_t first) {
   const auto is = [&]<typename Struct>(size_t i, const Struct&) {
     return i < list.size() && std::holds_alternative<Struct>(list[i].attributes);
   };
-  const auto rows = [&](size_t i) { return program.tensor(list[i].reads.front()).shape.rows(); };
+  const auto rows = [&](size_t i) {
+    return program.tensor(find_operand(list[i], "x")).shape.rows();
+  };
   size_t next = first;
   size_t parts = 0;
   for (; is(next, Rope{}) && parts < kRotationParts; ++next, ++parts)
@@ -190,7 +193,7 @@ size_t rotations_together(const Program& program, size_t first) {
   const size_t writes = next;
   for (; is(next, CacheWrite{}) && parts < kRotationParts; ++next, ++parts) {
     const Operation& write = list[next];
-    const bool is_even = program.tensor(write.reads.front()).shape.columns() % 2 == 0;
+    const bool is_even = program.tensor(id_of(write, CacheWrite::kX)).shape.columns() % 2 == 0;
     if (rows(next) != rows(first) || !is_even || !may_follow(program, write, first, next) ||
         id_of(write, CacheWrite::kSlots) != id_of(list[writes], CacheWrite::kSlots))
       break;

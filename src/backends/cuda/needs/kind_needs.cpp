@@ -57,7 +57,10 @@ size_t launched_together(const program::Program& program, size_t first) {
 // Own kernels need what they say. What cuDNN asks for is bounded by a table, and products of
 // cuBLASLt may use less than they are given.
 program::Workspace workspace(const OperationView& view, const Card& card) {
-  return {.bytes = workspace_bytes(view, card), .exact = !is_by_cudnn(view) && !is_by_cublas(view)};
+  using program::WorkspaceBasis;
+  const bool is_bound = is_by_cudnn(view) || is_by_cublas(view);
+  return {.bytes = workspace_bytes(view, card),
+          .basis = is_bound ? WorkspaceBasis::bound : WorkspaceBasis::computed};
 }
 
 }  // namespace snug::backends::cuda

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/needs/matmul.h"
 
@@ -24,11 +25,23 @@ int64_t loss_bytes(const LossTensors& form, const Card& card) {
   return LossLayout(form).library() + card.product_workspace_bytes;
 }
 
-// Rows are gathered, multiplied and turned into losses; for gradients there are a product and a
-// scatter, and another product for the weight's.
+// Rows are gathered, multiplied, given a bias where there is one, and turned into losses; for
+// gradients there are a product and a scatter, another product for the weight's, and two stages of
+// sums for the bias's.
 int32_t chunk_launches(const LossTensors& form) {
-  if (form.dhidden == nullptr) return 3;
-  return form.dweight == nullptr ? 5 : 6;
+  const int32_t of_losses = form.bias == nullptr ? 3 : 4;
+  if (form.dhidden == nullptr) return of_losses;
+  return of_losses + 2 + (form.dweight == nullptr ? 0 : 1) + (form.dbias == nullptr ? 0 : 2);
+}
+
+// How many rows a chunk has decides nothing: what the own kernel computes depends on the columns of
+// a product, or on the rows of the weight.
+LossAlgorithms product_algorithms(const LossTensors& form) {
+  const int64_t rows = LossLayout(form).chunk_rows;
+  LossAlgorithms algorithms{.logits = algorithm_of(logits_shape(form, rows))};
+  if (form.dhidden != nullptr) algorithms.dhidden = algorithm_of(dhidden_shape(form, rows));
+  if (form.dweight != nullptr) algorithms.dweight = algorithm_of(dweight_shape(form, rows));
+  return algorithms;
 }
 
 template <typename Loss>
@@ -36,6 +49,7 @@ Loss decide_chunk(Loss loss, const OperationView& view) {
   if (loss.chunk_rows == 0) loss.chunk_rows = loss_chunk_rows(view[Loss::kHidden].shape[0]);
   loss.algorithm = program::LossAlgorithm::chunks;
   loss.chunk_launches = chunk_launches(form_of(loss, view));
+  set_algorithms(product_algorithms(form_of(loss, view)), {}, loss);
   return loss;
 }
 
@@ -46,15 +60,56 @@ LossLayout::LossLayout(const LossTensors& form)
       vocab(form.weight.shape[0]),
       width(form.hidden.shape[1]),
       chunk_rows(form.chunk_rows > 0 ? std::min(form.chunk_rows, tokens) : tokens),
-      hidden_bytes(base::size_of(form.hidden.dtype)) {}
+      hidden_bytes(base::size_of(form.hidden.dtype)),
+      sums_bytes(form.dbias == nullptr ? 0 : column_sums_bytes(chunk_rows, vocab)) {}
 
 int64_t LossLayout::numbers() const { return kArenaAlignment; }
 int64_t LossLayout::hidden() const {
   return numbers() + aligned(tokens * int64_t{sizeof(int32_t)});
 }
 int64_t LossLayout::logits() const { return hidden() + aligned(chunk_rows * width * hidden_bytes); }
-int64_t LossLayout::library() const {
+int64_t LossLayout::sums() const {
   return logits() + aligned(chunk_rows * vocab * int64_t{sizeof(float)});
+}
+int64_t LossLayout::library() const { return sums() + aligned(sums_bytes); }
+
+ProductShape logits_shape(const LossTensors& form, int64_t rows) {
+  const LossLayout layout(form);
+  const StoredMatrix logits = dense_matrix(base::DType::f32, rows, layout.vocab);
+  return {.a = dense_matrix(form.hidden.dtype, rows, layout.width),
+          .b = stored_matrix(form.weight),
+          .addend = logits,
+          .c = logits,
+          .transpose_b = true};
+}
+
+namespace {
+
+// In the first half of each row's bytes where it is bf16.
+StoredMatrix dlogits_matrix(const LossTensors& form, int64_t rows) {
+  const LossLayout layout(form);
+  StoredMatrix dlogits = dense_matrix(form.hidden.dtype, rows, layout.vocab);
+  dlogits.stride = layout.vocab * int64_t{sizeof(float)} / layout.hidden_bytes;
+  return dlogits;
+}
+
+}  // namespace
+
+ProductShape dhidden_shape(const LossTensors& form, int64_t rows) {
+  const StoredMatrix hidden = dense_matrix(form.hidden.dtype, rows, LossLayout(form).width);
+  return {.a = dlogits_matrix(form, rows),
+          .b = stored_matrix(form.weight),
+          .addend = hidden,
+          .c = hidden};
+}
+
+ProductShape dweight_shape(const LossTensors& form, int64_t rows) {
+  const StoredMatrix dweight = stored_matrix(*form.dweight);
+  return {.a = dlogits_matrix(form, rows),
+          .b = dense_matrix(form.hidden.dtype, rows, LossLayout(form).width),
+          .addend = dweight,
+          .c = dweight,
+          .transpose_a = true};
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "backends/cuda/product_shape.h"
 #include "backends/loss_operands.h"
 #include "program/program.h"
 
@@ -14,6 +15,9 @@ template <typename T>
 struct LossForm : LossOperands<T> {
   int64_t chunk_rows = 0;
   program::LossAlgorithm algorithm = program::LossAlgorithm::whole;
+  LossAlgorithms products = {};
+  float scale = 1.0F;       // of logits
+  float softcap = 0.0F;     // of scaled logits; 0: none
   bool accumulate = false;  // adds to dweight
 };
 
@@ -21,22 +25,32 @@ struct LossForm : LossOperands<T> {
 template <typename Loss, typename Source>
 auto form_of(const Loss& loss, const Source& source) {
   using T = std::remove_cvref_t<decltype(source[Loss::kHidden])>;
-  LossForm<T> form{loss_operands(loss, source), loss.chunk_rows, loss.algorithm};
+  LossForm<T> form{loss_operands(loss, source), loss.chunk_rows, loss.algorithm,
+                   algorithms_of(loss),         loss.scale,      loss.softcap};
   if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>)
     form.accumulate = loss.accumulate;
   return form;
 }
 
 // In this order, after a count of rows: which rows carry loss, a chunk's rows of hidden, its
-// logits in f32, the library's own scratch.
+// logits in f32, sums of blocks of rows of their gradients where a bias has one, the library's own
+// scratch.
 struct LossLayout {
-  int64_t tokens, vocab, width, chunk_rows, hidden_bytes;
+  int64_t tokens, vocab, width, chunk_rows, hidden_bytes, sums_bytes;
 
   explicit LossLayout(const LossForm<program::Tensor>& form);
   int64_t numbers() const;
   int64_t hidden() const;
   int64_t logits() const;
+  int64_t sums() const;
   int64_t library() const;
 };
+
+// What cuBLASLt is asked for, of a chunk of so many rows: its logits; from the gradients of its
+// logits, which take their place, those of its hidden, which take the place of its hidden; and
+// those of the weight. The latter two only of a form with such a gradient.
+ProductShape logits_shape(const LossForm<program::Tensor>& form, int64_t rows);
+ProductShape dhidden_shape(const LossForm<program::Tensor>& form, int64_t rows);
+ProductShape dweight_shape(const LossForm<program::Tensor>& form, int64_t rows);
 
 }  // namespace snug::backends::cuda

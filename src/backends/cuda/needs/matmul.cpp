@@ -69,6 +69,10 @@ ProductShape low_shape(const Matmul& matmul, const OperationView& view) {
   return shape;
 }
 
+ProductAlgorithm algorithm_of(const ProductShape& shape) {
+  return is_thin_product(shape) ? ProductAlgorithm::timed : ProductAlgorithm::library;
+}
+
 int64_t product_bytes(const Matmul& matmul, const OperationView& view) {
   if (!matmul.stochastic) return 0;
   return aligned(view[Matmul::kC].shape.elements() * int64_t{sizeof(float)});
@@ -84,11 +88,6 @@ bool supports(const Matmul& matmul, const OperationView& view, const Card&) {
       !supports_product(view[Matmul::kLowA].dtype, view[Matmul::kLowB].dtype, c))
     return false;
   return !matmul.addend || view[Matmul::kAddend].dtype == c;
-}
-
-// The own kernel for thin products takes part in the timing where it computes the product.
-ProductAlgorithm algorithm_of(const ProductShape& shape) {
-  return is_thin_product(shape) ? ProductAlgorithm::timed : ProductAlgorithm::library;
 }
 
 // cuBLASLt adds one product, and so do own kernels.

@@ -22,6 +22,10 @@ bool is_by_cublas(const program::OperationView& view);
 ProductShape main_shape(const program::Matmul& matmul, const program::OperationView& view);
 ProductShape low_shape(const program::Matmul& matmul, const program::OperationView& view);
 
+// What computes it on a card: the library, or the faster of that and the own kernel for thin
+// products.
+program::ProductAlgorithm algorithm_of(const ProductShape& shape);
+
 // A stochastic sum leaves the product in f32 scratch, ahead of the library's own.
 int64_t product_bytes(const program::Matmul& matmul, const program::OperationView& view);
 

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Published fine-tuning runs next to Snug's plans for the same jobs: the tables of docs/published.md.
+
+    bench/gpu/published_table.py [--snug FILE]      prints them; --check PAGE: fails where that page does not contain them; --write PAGE: writes them there
+
+Each row of published.csv, the figures as their authors printed them, is planned in its own setting; each job of these rows that is affordable also in the
+best setting that `snug search` finds. Rows that cannot be planned say why. Nothing is fitted to them.
+
+`--rows 1,2,3` plans these rows alone, and `--check` with it compares their lines. `--searches N`: jobs are searched whose cards times billions of
+parameters are at most N; 0 leaves the searches out.
+"""
+
+import concurrent.futures
+import csv
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path += [str(HERE), str(HERE.parent / "peer")]
+
+import planned_pages  # noqa: E402
+import processes  # noqa: E402
+from planned_pages import GIB  # noqa: E402
+from report import table  # noqa: E402
+
+MODELS = {
+    ("Llama 2", "7"): "llama-2-7b", ("Llama 2", "13"): "llama-2-13b", ("Llama 2", "70"): "llama-2-70b",
+    ("Llama-2 7B", "7"): "llama-2-7b", ("Llama 2 13B", "13"): "llama-2-13b", ("Llama-2 70B", "70"): "llama-2-70b",
+    ("Llama 3 8B", "8"): "llama-3-8b", ("Llama 3.1 8B", "8"): "llama-3.1-8b", ("Llama 3.1 70B", "70"): "llama-3.1-70b",
+    ("LLaMA-7B", "7"): "llama-7b", ("LLaMA-13B", "13"): "llama-13b", ("LLaMA-30B", "30"): "llama-30b", ("LLaMA-65B", "65"): "llama-65b",
+    ("CodeLlama", "13"): "codellama-13b", ("CodeLlama", "34"): "codellama-34b", ("Yi 34B", "34"): "yi-34b",
+    ("Gemma 2 9B", "9"): "gemma-2-9b", ("Gemma 7B", "7"): "gemma-7b", ("phi-1.5", "1.3"): "phi-1_5", ("StableLM Alpha", "3"): "stablelm-base-alpha-3b",
+    ("Phi3-mini (3.8B)", "3.8"): "phi-3-mini-128k", ("Mistral 7B v0.2 Base", "7"): "mistral-7b-v0.2",
+    ("Falcon", "40"): "falcon-40b", ("GPT-2 XL (1.5B)", "1.5"): "gpt2-xl", ("BLOOMZ (7B)", "7"): "bloomz-7b1",
+}
+CARDS = {
+    "H100": "h100", "H100 SXM": "h100", "Pro 6000": "rtx-pro-6000", "RTX 4090": "rtx-4090", "RTX 3090": "rtx-3090", "A5000": "rtx-a5000",
+    "A6000 Ada": "rtx-6000-ada", "A100-SXM4-40GB": "a100-40gb", "A100": "a100",
+}
+# Models whose positions end before the rows that were run: as many tokens in more rows.
+POSITIONS = {"llama-2-13b": 4096}
+# Cards times billions of parameters: larger jobs have nine times the settings, or plans that take longer.
+AFFORDABLE = 16.0
+GIGA = 1e9
+
+
+class NotPlanned(Exception):
+    """Why a row cannot be planned."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A published row as a recipe: what any setting of it has, and its own setting."""
+
+    words: tuple[str, ...]
+    own: tuple[str, ...]
+
+
+def card_of(row: dict) -> str:
+    if row["source"] == "llama-fsdp-deepspeed":
+        return "a100"
+    if row["gpu"] == "A100 SMX":
+        return "a100-40gb" if row["gpu_mem_gb"] == "40" else "a100"
+    if row["gpu"] not in CARDS:
+        raise NotPlanned(f"the card is not named ({row['gpu'] or 'nothing'} is printed)")
+    return CARDS[row["gpu"]]
+
+
+def length_of(row: dict) -> int:
+    """Of the rows of a batch; where they are as long as their documents, of the longest."""
+    length = row["seq_len"] or row["longest"]
+    if not length:
+        raise NotPlanned("the length of rows is not printed")
+    return int(length)
+
+
+def method_words(row: dict) -> tuple[str, ...]:
+    method = row["method"]
+    if method == "full":
+        # Eight bytes per parameter are what its memory allows.
+        return ("method=full", "optim=adamw_bf16") if row["source"] == "gpu-test" else ("method=full",)
+    if row["quant"].startswith("nf4"):
+        method = "qlora"
+    words = [f"method={method}"]
+    if method == "qlora":
+        words.append(f"double_quant={'false' if row['quant'] == 'nf4' else 'true'}")
+    if row["source"] == "lit-gpt":
+        # On queries and values, which GPT-NeoX's layers have in one weight with the keys.
+        modules = "query_key_value" if row["model"].startswith(("StableLM", "Falcon")) else "q_proj,v_proj"
+        words += ["lora_r=8", f"target_modules={modules}"]
+    if row["source"] == "fsdp-qlora":
+        words += ["lora_r=64", "target_modules=q_proj,k_proj,v_proj,gate_proj,up_proj,down_proj"]
+    return tuple(words)
+
+
+def strategy_of(row: dict) -> str:
+    return "ddp" if row["parallel"] == "ddp" else row["strategy"] or "full_shard"
+
+
+def own_words(row: dict, rows: int) -> tuple[str, ...]:
+    words = [f"per_device_train_batch_size={rows}"]
+    several = row["gpus"] not in ("", "1")
+    # lit-gpt recomputes layers where it shards, and only there; fsdp_qlora unless it says otherwise.
+    recomputes = row["grad_checkpoint"] == "y" or row["source"] == "fsdp-qlora" and row["grad_checkpoint"] != "n"
+    if row["source"] == "lit-gpt":
+        recomputes = several
+    words.append(f"recompute={'layer' if recomputes else 'none'}")
+    if several:
+        words.append(f"strategy={strategy_of(row)}")
+    offloads = row["cpu_offload"] == "params" or row["source"] in ("gpu-test", "llama-fsdp-deepspeed") and row["cpu_offload"] == "unknown" and several
+    if offloads:
+        words.append("offload_params=true")
+        if row["method"] == "full":
+            words.append("offload_optimizer=auto")
+    if row["activation_offload"] == "y":
+        words.append("activation_offloading=true")
+    return tuple(words)
+
+
+def job_of(row: dict) -> Job:
+    if row["method"] in ("adapter", "adapter_v2"):
+        raise NotPlanned(f"the method {row['method']} is not built")
+    if row["method"] == "inference":
+        raise NotPlanned("inference, which `snug plan` is not about")
+    if row["outcome"] == "na":
+        raise NotPlanned("no figure is printed")
+    model = MODELS.get((row["model"], row["params_b"]))
+    if model is None:
+        raise NotPlanned(f"the model {row['model']} is no built-in shape")
+    if not row["micro_batch"]:
+        raise NotPlanned("the rows of a micro-batch are not printed")
+    if not row["gpus"]:
+        raise NotPlanned("the number of cards is not printed")
+    length = min(length_of(row), POSITIONS.get(model, length_of(row)))
+    rows = int(row["micro_batch"]) * length_of(row) // length
+    common = (f"model={model}", *method_words(row), f"device={card_of(row)}", f"devices={row['gpus']}", f"max_length={length}", "max_segments=1")
+    return Job(common, own_words(row, rows))
+
+
+def published_speed(row: dict) -> float | None:
+    """Tokens per second of all cards, where rows have the length that is printed."""
+    if row["outcome"] != "ok" or not row["time_value"] or not row["seq_len"]:
+        return None
+    cards, tokens = int(row["gpus"]), int(row["seq_len"])
+    if row["time_unit"] == "s_per_step":
+        return int(row["micro_batch"]) * tokens * cards / float(row["time_value"])
+    if row["time_unit"] == "s_total":
+        return int(row["samples"]) * tokens / float(row["time_value"])
+    if row["time_unit"] == "h:m:s_total":
+        hours, minutes, seconds = (int(part) for part in row["time_value"].split(":"))
+        return 3 * int(row["samples"]) * tokens / (3600 * hours + 60 * minutes + seconds)
+    return None
+
+
+def search(snug: pathlib.Path, words: tuple[str, ...]) -> dict:
+    run = subprocess.run([snug, "search", "--json", *words], capture_output=True, text=True, timeout=600, check=False)
+    if run.returncode not in (0, planned_pages.DOES_NOT_FIT):
+        raise processes.Failure(f"{' '.join(words)}: {processes.reason_of(run.stderr, run.returncode)}")
+    return json.loads(run.stdout)
+
+
+def memory(row: dict) -> str:
+    if row["outcome"] == "oom":
+        return "out of memory"
+    if row["outcome"] == "error":
+        return "error"
+    return f"{row['peak_mem_value']} {row['peak_mem_unit']}" if row["peak_mem_value"] else ""
+
+
+def speed(tokens_per_second: float | None) -> str:
+    return "" if tokens_per_second is None else f"{tokens_per_second:,.0f}"
+
+
+def ratio(planned: float, published: float | None) -> str:
+    return f"{planned / published:.2f}" if published else ""
+
+
+def own_cells(row: dict, planned: dict) -> list[str]:
+    unit = row["peak_mem_unit"] or "GiB"
+    bytes_of_unit = GIGA if unit == "GB" else GIB
+    total = (planned["device"]["peak_bytes"] + planned["card"]["outside_bytes"]) / bytes_of_unit
+    tokens_per_second = planned["tokens_per_step"] / planned["step_seconds"]
+    published = published_speed(row)
+    return [memory(row), f"{total:.1f} {unit}{'' if planned['fits'] else ', does not fit'}",
+            ratio(total, float(row["peak_mem_value"]) if row["peak_mem_value"] else None),
+            speed(published), speed(tokens_per_second), ratio(tokens_per_second, published)]
+
+
+def name_of(row: dict) -> str:
+    return f"{row['model']} {row['method']}{' ' + row['quant'] if row['quant'] not in ('', 'none') else ''}"
+
+
+def own_line(number: int, row: dict, planned: dict) -> list[str]:
+    return [str(number), row["source"], name_of(row), f"{row['gpus']} x {card_of(row)}", f"{row['micro_batch']} x {length_of(row)}", *own_cells(row, planned)]
+
+
+def best_line(numbers: list[int], row: dict, fastest: tuple[float, str] | None, found: dict) -> list[str]:
+    job = [", ".join(map(str, numbers)), name_of(row), f"{row['gpus']} x {card_of(row)}", str(length_of(row)), speed(fastest[0]) if fastest else ""]
+    if not found["plans"]:
+        return [*job, "nothing fits", "", "", ""]
+    best = found["plans"][0]
+    tokens_per_second = best["tokens_per_second"]
+    return [*job, f"{best['device_bytes'] / GIB:.1f} GiB", speed(tokens_per_second), ratio(tokens_per_second, fastest[0] if fastest else None), best["setting"]]
+
+
+OWN_HEAD = ["row", "source", "job", "cards", "rows", "published", "planned", "ratio", "tokens/s", "planned", "ratio"]
+BEST_HEAD = ["rows", "job", "cards", "length", "fastest published", "best plan", "tokens/s", "ratio", "its setting"]
+LEFT_HEAD = ["source", "not planned, because", "rows", "which"]
+
+
+def read_rows() -> list[dict]:
+    with (HERE / "published.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def jobs_of(rows: list[dict]) -> tuple[dict[int, Job], dict[int, str]]:
+    """Of the numbers of rows: jobs, and why others have none."""
+    jobs: dict[int, Job] = {}
+    reasons: dict[int, str] = {}
+    for number, row in enumerate(rows, 1):
+        try:
+            jobs[number] = job_of(row)
+        except NotPlanned as reason:
+            reasons[number] = str(reason)
+    return jobs, reasons
+
+
+def not_planned(rows: list[dict], reasons: dict[int, str]) -> list[list[str]]:
+    left: dict[tuple[str, str], list[int]] = {}
+    for number, reason in sorted(reasons.items()):
+        left.setdefault((rows[number - 1]["source"], reason), []).append(number)
+    return [[source, reason, str(len(numbers)), ", ".join(map(str, numbers))] for (source, reason), numbers in left.items()]
+
+
+def searched_lines(snug: pathlib.Path, rows: list[dict], jobs: dict[int, Job], pool: concurrent.futures.Executor) -> list[list[str]]:
+    numbers_of: dict[tuple[str, ...], list[int]] = {}
+    for number, job in jobs.items():
+        numbers_of.setdefault(job.words, []).append(number)
+    found = {words: pool.submit(search, snug, words) for words in numbers_of}
+    lines = []
+    for words, numbers in numbers_of.items():
+        speeds = [(value, row["source"]) for number in numbers if (value := published_speed(row := rows[number - 1]))]
+        lines.append(best_line(numbers, rows[numbers[0] - 1], max(speeds, default=None), found[words].result()))
+    return lines
+
+
+def tables(snug: pathlib.Path, only: list[int], searches: float) -> list[str]:
+    rows = read_rows()
+    jobs, reasons = jobs_of(rows)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        own = {n: pool.submit(planned_pages.plan, snug, [*job.words, *job.own]) for n, job in jobs.items() if not only or n in only}
+        lines = []
+        for number, planned in own.items():
+            try:
+                lines.append(own_line(number, rows[number - 1], planned.result()))
+            except processes.Failure as failure:
+                # What Snug refuses to plan, by its own words.
+                reasons[number] = str(failure).rpartition("snug: error: ")[2].splitlines()[0]
+                del jobs[number]
+        if only:
+            # Single lines of the page's table, without its heading.
+            return table(OWN_HEAD, lines).splitlines(keepends=True)[2:]
+        texts = [table(OWN_HEAD, lines)]
+        if searches:
+            few = {n: job for n, job in jobs.items() if int(rows[n - 1]["gpus"]) * float(rows[n - 1]["params_b"]) <= searches}
+            texts.append(table(BEST_HEAD, searched_lines(snug, rows, few, pool)))
+    return [*texts, table(LEFT_HEAD, not_planned(rows, reasons))]
+
+
+def main() -> int:
+    parser = planned_pages.parser(__doc__)
+    parser.add_argument("--rows", default="", help="numbers of rows that are planned alone, with commas")
+    parser.add_argument("--searches", type=float, default=AFFORDABLE, help="cards times billions of parameters of the largest job that is searched")
+    arguments = parser.parse_args()
+    only = [int(number) for number in arguments.rows.split(",") if number]
+    try:
+        return planned_pages.show_or_check("published_table.py", arguments,
+                                           functools.partial(tables, only=only, searches=arguments.searches))
+    except processes.Failure as failure:
+        print(failure, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+// Activations and gated activations, with their derivatives. gelu is exact or in the form with
+// tanh. Outputs may take the bytes of an input.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "backends/cuda/kernels/operand.h"
+
+namespace snug::backends::cuda {
+
+struct GeluRun {
+  Walk walk;
+  Operand x, y;
+  bool tanh = false;
+};
+void gelu(const GeluRun& run, cudaStream_t stream);
+
+struct GeluGradRun {
+  Walk walk;
+  Operand dy, x, dx;
+  bool tanh = false;
+};
+void gelu_grad(const GeluGradRun& run, cudaStream_t stream);
+
+struct ReluRun {
+  Walk walk;
+  Operand x, y;
+};
+void relu(const ReluRun& run, cudaStream_t stream);
+
+struct ReluGradRun {
+  Walk walk;
+  Operand dy, y, dx;
+};
+void relu_grad(const ReluGradRun& run, cudaStream_t stream);
+
+struct SoftcapRun {
+  Walk walk;
+  Operand x, y;
+  float cap = 1.0F;
+};
+void softcap(const SoftcapRun& run, cudaStream_t stream);
+
+struct SoftcapGradRun {
+  Walk walk;
+  Operand dy, y, dx;
+  float cap = 1.0F;
+};
+void softcap_grad(const SoftcapGradRun& run, cudaStream_t stream);
+
+struct SiluMulRun {
+  Walk walk;
+  Operand gate, up, y;
+};
+void silu_mul(const SiluMulRun& run, cudaStream_t stream);
+
+struct SiluMulGradRun {
+  Walk walk;
+  Operand dy, gate, up, dgate, dup;
+};
+void silu_mul_grad(const SiluMulGradRun& run, cudaStream_t stream);
+
+struct GeluMulRun {
+  Walk walk;
+  Operand gate, up, y;
+  bool tanh = false;
+};
+void gelu_mul(const GeluMulRun& run, cudaStream_t stream);
+
+struct GeluMulGradRun {
+  Walk walk;
+  Operand dy, gate, up, dgate, dup;
+  bool tanh = false;
+};
+void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

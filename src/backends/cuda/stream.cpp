@@ -1,0 +1,41 @@
+#include "backends/cuda/stream.h"
+
+#include <utility>
+
+namespace snug::backends::cuda {
+
+CudaEvents::CudaEvents(size_t points, cudaStream_t stream, std::function<void()> check)
+    : stream_(stream), events_(points), check_(std::move(check)) {
+  for (cudaEvent_t& event : events_) CUDA_CHECK(cudaEventCreate(&event));
+}
+
+CudaEvents::~CudaEvents() {
+  for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+}
+
+void CudaEvents::mark(size_t index) { CUDA_CHECK(cudaEventRecord(events_[index], stream_)); }
+
+bool CudaEvents::is_reached(size_t index) {
+  const cudaError_t state = cudaEventQuery(events_[index]);
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // takes the answer back: it is no error
+    return false;
+  }
+  CUDA_CHECK(state);
+  return true;
+}
+
+void CudaEvents::wait(size_t index) {
+  CUDA_CHECK(cudaEventSynchronize(events_[index]));
+  if (check_) check_();
+}
+
+double CudaEvents::seconds(size_t begin, size_t end) {
+  constexpr double kMillisecond = 1e-3;
+  float milliseconds = 0;
+  wait(end);
+  CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events_[begin], events_[end]));
+  return static_cast<double>(milliseconds) * kMillisecond;
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,161 @@
+// `snug search`: the fastest or cheapest way to do a job that fits, on what is here or could be
+// rented.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "backends/cuda/hardware_table.h"
+#include "base/console.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/planned_data.h"
+#include "cli/search_report.h"
+#include "cli/verbs.h"
+#include "plan/fit.h"
+#include "plan/search.h"
+#include "runtime/rehearsal.h"
+
+namespace snug::cli {
+namespace {
+
+using backends::cuda::HardwareRow;
+using backends::cuda::HardwareTable;
+
+// The request for one method on one machine. What the machine usually has of host memory limits the
+// job, unless the recipe says what it has.
+Request request_for(Request request, const SearchMachine& machine, const std::string& method,
+                    const HardwareRow* row, const formats::Recipe& recipe) {
+  const auto set = [&](const std::string& word) { request.overrides.push_back(word); };
+  if (!method.empty()) set("method=" + method);
+  if (machine.device.empty()) return request;
+  set("device=" + machine.device);
+  if (machine.devices > 1 || machine.nodes > 1 || recipe.is_given("devices"))
+    set(fmt::format("devices={}", machine.devices));
+  if (machine.nodes > 1 || recipe.is_given("nodes")) set(fmt::format("nodes={}", machine.nodes));
+  // The whole machine's memory is only there for a job that has all of its cards.
+  if (row != nullptr && row->machine_memory_bytes > 0 && row->machine_devices > 0 &&
+      !recipe.is_given("host_memory"))
+    set(fmt::format("host_memory={}",
+                    row->machine_memory_bytes / row->machine_devices *
+                        std::min<int64_t>(machine.devices, row->machine_devices)));
+  return request;
+}
+
+void set_price(SearchedMachine& searched, const SearchOptions& options, const HardwareRow* row) {
+  if (options.price_per_hour) {
+    searched.price_low = searched.price_high = options.price_per_hour;
+    searched.price_date = "given";
+  } else if (row != nullptr && row->price) {
+    searched.price_low = row->price->low;
+    searched.price_high = row->price->high;
+    searched.price_date = row->price->date;
+  }
+}
+
+void search_in(const Request& request, const SearchOptions& options, SearchedMachine& searched) {
+  const PlanningSession session(request);
+  const formats::Recipe& recipe = session.recipe();
+  const HardwareTable& table = HardwareTable::built_in();
+  set_price(searched, options, table.find(recipe.device));
+  searched.cards = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
+  searched.method = base::word_of(recipe.method);
+  if (searched.machine.empty())
+    searched.machine =
+        SearchMachine{std::max<int64_t>(1, recipe.nodes), std::max<int64_t>(1, recipe.devices),
+                      recipe.device.empty() ? "this machine" : recipe.device}
+            .text();
+  searched.job_tokens = options.job_tokens ? options.job_tokens : session.job_tokens();
+  const plan::TrainingInputs inputs = session.inputs();
+  searched.result = plan::search(
+      inputs, [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });
+}
+
+// What a machine or a method cannot do does not end the search of others, but a machine that nobody
+// knows does.
+SearchedMachine search_one(const Request& request, const SearchOptions& options,
+                           const SearchMachine& machine, formats::Method method) {
+  SearchedMachine searched;
+  searched.machine = machine.device.empty() ? "" : machine.text();
+  searched.method = base::word_of(method);
+  try {
+    search_in(request, options, searched);
+  } catch (const base::UserError& error) {
+    if (!machine.device.empty() && HardwareTable::built_in().find(machine.device) == nullptr) throw;
+    searched.refusal = error.what();
+  }
+  return searched;
+}
+
+// Before a search that takes seconds.
+void check_recipe_out(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    base::throw_user_error("recipe_out {} is a folder; give the name of a file", path.string());
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  if (!std::filesystem::is_directory(parent, ignored))
+    base::throw_user_error("recipe_out {}: there is no folder {}", path.string(), parent.string());
+}
+
+// The least that would do, of all machines.
+[[noreturn]] void refuse(const std::vector<SearchedMachine>& machines) {
+  const plan::JudgedSetting* least = nullptr;
+  const SearchedMachine* where = nullptr;
+  for (const SearchedMachine& machine : machines)
+    for (const plan::JudgedSetting& judged : machine.result.judged)
+      if (judged.judgement == plan::Judgement::no_device_memory &&
+          (least == nullptr || judged.figures.device_bytes < least->figures.device_bytes)) {
+        least = &judged;
+        where = &machine;
+      }
+  throw base::UserError(
+      fmt::format("no setting of the job fits{}. Give it more memory or devices, a shorter "
+                  "max_length, or method=qlora",
+                  least == nullptr ? ""
+                                   : fmt::format("; the nearest on {} {}", where->machine,
+                                                 plan::reason(*least, where->result.budget))),
+      {}, plan::kDoesNotFitExitCode);
+}
+
+}  // namespace
+
+int search(const Request& request) {
+  Request plain = request;
+  const SearchOptions options = take_search_options(plain);
+  const formats::Recipe recipe = formats::load_recipe(
+      plain.recipe_file, plain.overrides);  // read again, with its notes, for each machine
+  const HardwareTable& table = HardwareTable::built_in();
+  std::vector<SearchMachine> wanted = options.machines;
+  if (wanted.empty()) wanted.push_back({});
+  std::vector<formats::Method> methods = options.methods;
+  if (methods.empty()) methods.push_back(recipe.method);
+  if (!options.recipe_out.empty()) check_recipe_out(options.recipe_out);
+  std::vector<SearchedMachine> machines;
+  for (const SearchMachine& machine : wanted)
+    for (const formats::Method method : methods) {
+      const std::string word = options.methods.empty() ? "" : std::string(base::word_of(method));
+      machines.push_back(
+          search_one(request_for(plain, machine, word, table.find(machine.device), recipe), options,
+                     machine, method));
+    }
+  if (std::ranges::none_of(machines, [](const auto& each) { return each.refusal.empty(); }))
+    base::throw_user_error("{}", machines.front().refusal);
+  const std::vector<RankedPlan> plans = ranked(machines, options.rank_by);
+  if (options.rank_by == RankBy::hours && !plans.empty() && !plans.front().hours())
+    base::throw_user_error(
+        "rank_by=hours needs to know how long the job is; give its data, or job_tokens");
+  if (options.rank_by == RankBy::cost && !plans.empty() &&
+      !plans.front().dollars_per_million_tokens())
+    base::throw_user_error(
+        "rank_by=cost needs a price, and none of these machines has one in the hardware table; "
+        "give "
+        "price_per_hour");
+  base::print("{}", request.json ? report_json(machines, plans) : report_text(machines, plans));
+  base::flush_output();
+  if (plans.empty()) refuse(machines);
+  if (!options.recipe_out.empty())
+    base::write_file_atomically(options.recipe_out, best_recipe(plans.front()));
+  return 0;
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,55 @@
+// How a collective of many tensors is cut into pieces that fit its scratch: the same on the host
+// and on a card.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace snug::comm {
+
+// Elements [first, first + count) of a part, of its shard for a ReducePart.
+struct PartRange {
+  size_t part;
+  int64_t first;
+  int64_t count;
+};
+
+// Where the next piece begins.
+struct Cursor {
+  size_t part = 0;
+  int64_t element = 0;
+};
+
+inline bool travel_alike(const ReducePart& a, const ReducePart& b) {
+  return a.sent_type == b.sent_type;
+}
+inline bool travel_alike(const SumPart& a, const SumPart& b) {
+  return a.sent_type == b.sent_type && a.type == b.type;
+}
+
+// The next elements of all parts that travel alike, `room` at most, as ranges. Returns how many
+// elements they are; 0 where none is left.
+template <typename Part>
+int64_t next_ranges(std::span<const Part> parts, Cursor& cursor, int64_t room,
+                    std::vector<PartRange>& ranges) {
+  ranges.clear();
+  int64_t all = 0;
+  while (cursor.part < parts.size()) {
+    const Part& part = parts[cursor.part];
+    if (part.elements > 0 && all == room) break;
+    if (!ranges.empty() && !travel_alike(part, parts[ranges.front().part])) break;
+    const int64_t count = std::min(part.elements - cursor.element, room - all);
+    if (count > 0) ranges.push_back({cursor.part, cursor.element, count});
+    all += count;
+    cursor.element += count;
+    if (cursor.element == part.elements) cursor = {cursor.part + 1, 0};
+  }
+  return all;
+}
+
+}  // namespace snug::comm

@@ -1,0 +1,35 @@
+// A regular expression over full module names, as PEFT's target_modules and exclude_modules have it
+// where they are a text: Python's syntax, and the whole name must match (re.fullmatch). PCRE2 runs
+// it; what the two read differently is translated or refused, never run as it is.
+// Immutable; matches may be called from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct pcre2_real_code_8;
+
+namespace snug::formats {
+
+class ModulePattern {
+ public:
+  // Throws std::invalid_argument, saying what is wrong with `pattern` or not supported in it.
+  explicit ModulePattern(const std::string& pattern);
+
+  // Throws std::invalid_argument where matching exceeds the engine's limits.
+  bool matches(std::string_view module) const;
+
+ private:
+  struct Free {
+    void operator()(pcre2_real_code_8* code) const;
+  };
+  std::string written_;
+  std::unique_ptr<pcre2_real_code_8, Free> code_;
+};
+
+// Whether a text can only be meant as an expression: names of modules have letters, digits, '_',
+// '-' and '.' alone.
+bool is_module_pattern(std::string_view text);
+
+}  // namespace snug::formats

@@ -1,0 +1,173 @@
+// What models are made of: the vocabulary in which the file of a family describes its network.
+//
+//   stack    embedding, layers, final norm, head
+//   layer    branches, one after another or side by side, each of which adds to the residual stream
+//   branch   x + norm_after(block(norm_before(x))), where either norm may be absent
+//   block    attention, or an mlp that is gated or plain
+//
+// Every module that has weights carries its name in Hugging Face's folders. Modules of a layer are
+// named within it: "self_attn.q_proj" is the tensor "model.layers.0.self_attn.q_proj.weight" in
+// layer 0. models/weights.h lists the tensors of a stack, models/forward.h makes its program.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/rope_config.h"
+
+namespace snug::models {
+
+enum class NormForm : uint8_t {
+  rms,             // x / sqrt(mean(x^2) + epsilon) * w
+  rms_one_plus_w,  // the same times 1 + w, where files hold w
+  layer,  // (x - mean(x)) / sqrt(variance(x) + epsilon) * w, plus a bias where there is one
+};
+
+// Of the last `width` elements.
+struct Norm {
+  std::string module;
+  int64_t width = 0;
+  float epsilon = 0;
+  NormForm form = NormForm::rms;
+  bool bias = false;
+};
+
+// gelu is the exact form, gelu_tanh the approximation.
+enum class Activation : uint8_t { silu, gelu, gelu_tanh };
+
+// y = x W^T, plus a bias where there is one. W is stored (out, in), or (in, out) where files hold
+// its transpose; in 4 bits it is (out, in) in any case, as bitsandbytes has it.
+struct Linear {
+  std::string module;
+  int64_t out = 0;
+  int64_t in = 0;
+  bool bias = false;
+  bool transposed = false;
+};
+
+// In which order fused projections hold their rows.
+enum class RowOrder : uint8_t {
+  by_part,   // all of the first, all of the second, ...
+  by_group,  // of queries, keys and values: the queries that share a key head, that key, its value;
+             // then those of the next key head
+};
+
+// Linears that read one input. How they are stored follows from `fused`: where it is empty, each
+// has tensors of its own; otherwise the module of that name holds the rows of all, in `order`, and
+// is one linear to everything else: to the forward pass, LoRA and quantisation.
+struct Projections {
+  std::vector<Linear> parts;
+  std::string fused;
+  RowOrder order = RowOrder::by_part;
+
+  bool is_fused() const { return !fused.empty(); }
+  // The linear that holds the rows of all parts.
+  Linear whole() const {
+    Linear linear = parts.front();
+    linear.module = fused;
+    linear.out = 0;
+    for (const Linear& part : parts) linear.out += part.out;
+    return linear;
+  }
+};
+
+// A table of cosines and sines by position, which rotates the first `width` elements of a head.
+struct Rotary {
+  int64_t width = 0;
+  RopeConfig rope;
+};
+
+// Causal attention of `heads` query heads, of which heads / kv_heads share a key and value head.
+struct AttentionBlock {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  Projections query_key_value;
+  // Before the rotation. A norm whose width is head_dim applies to each head by itself, any other
+  // to all heads of a token at once. Fused projections have none.
+  std::optional<Norm> query_norm;
+  std::optional<Norm> key_norm;
+  float scale = 1.0F;    // of the scores
+  float softcap = 0.0F;  // c: a scaled score s becomes c tanh(s / c); 0: no cap
+  int64_t window = 0;    // a query sees this many keys, itself included; 0: all before it
+  // Of ALiBi's slopes, which add to a score in proportion to the distance of its key; 0: none do.
+  float alibi_scale = 0.0F;
+  Linear output;
+  bool rotated = true;        // by the stack's table
+  bool local_rotary = false;  // by its second table
+};
+
+// down(activation(gate(x)) * up(x)).
+struct GatedMlp {
+  Projections gate_up;
+  Activation activation = Activation::silu;
+  Linear down;
+};
+
+// down(activation(up(x))).
+struct Mlp {
+  Linear up;
+  Activation activation = Activation::gelu;
+  Linear down;
+};
+
+using Block = std::variant<AttentionBlock, GatedMlp, Mlp>;
+
+struct Branch {
+  std::optional<Norm> norm_before;
+  Block block;
+  std::optional<Norm> norm_after;
+};
+
+struct Layer {
+  std::vector<Branch> branches;
+  // All branches read the layer's input, x + a(x) + b(x); otherwise each reads what the one before
+  // it has added to. Branches side by side may name one norm before their blocks, which is there
+  // once.
+  bool parallel = false;
+
+  // The norm before the branch with this number is that of the branch before it.
+  bool shares_norm(size_t branch) const {
+    if (!parallel || branch == 0) return false;
+    const auto& norm = branches[branch].norm_before;
+    const auto& before = branches[branch - 1].norm_before;
+    return norm && before && norm->module == before->module;
+  }
+};
+
+struct Stack {
+  int64_t hidden_size = 0;
+  int64_t vocab_size = 0;
+  std::string embedding;  // the module of the table (vocab_size, hidden_size)
+  double embedding_scale =
+      1.0;  // of its rows, rounded to the type of computation; not of a tied head
+  // The module of a table (position_rows, hidden_size) whose rows are added by position; or empty.
+  std::string positions;
+  int64_t position_rows = 0;
+  std::optional<Norm> embedding_norm;  // of what enters the first layer
+  std::string prefix;  // of the modules of a layer: "model.layers", a number follows
+  // What files may leave out at the front of all modules but the head: "transformer.".
+  std::string optional_prefix;
+  std::vector<Layer> layers;
+  Norm final_norm;
+  std::string head;            // the module that gives logits
+  bool tied_head = false;      // the head's weight is the embedding's table
+  bool head_bias = false;      // logits have a bias, which is the head's own
+  float logit_softcap = 0.0F;  // as that of scores
+  Rotary rotary;
+  std::optional<Rotary> local_rotary;  // a second table, for blocks that say so
+  // Tensors of a layer that files may hold besides its weights: "attention.masked_bias".
+  std::vector<std::string> ignored;
+
+  // "model.layers.3".
+  std::string layer_name(int64_t layer) const { return prefix + "." + std::to_string(layer); }
+};
+
+// "self_attn.q_proj.weight", and the name of a linear's bias.
+inline std::string weight_name(const std::string& module) { return module + ".weight"; }
+inline std::string bias_name(const std::string& module) { return module + ".bias"; }
+
+}  // namespace snug::models

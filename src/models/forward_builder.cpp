@@ -1,0 +1,143 @@
+#include "models/forward_builder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "models/weights.h"
+#include "program/tensor_names.h"
+
+namespace snug::models {
+
+using namespace program;  // NOLINT: this file speaks the program's words throughout
+
+ForwardBuilder::ForwardBuilder(const Stack& stack, const ForwardOptions& options)
+    : stack_(stack), options_(options), builder_(options.program) {}
+
+TensorId ForwardBuilder::declare(std::string name, const Shape& shape, DType dtype, Role role,
+                                 Lifetime lifetime, int32_t layer) {
+  Tensor tensor;
+  tensor.name = std::move(name);
+  tensor.shape = shape;
+  tensor.dtype = dtype;
+  tensor.role = role;
+  tensor.lifetime = lifetime;
+  tensor.layer = layer;
+  return builder_.add(std::move(tensor));
+}
+
+std::string ForwardBuilder::input_name(std::string_view name) const {
+  return options_.own_inputs ? own_name(options_.program, name) : std::string(name);
+}
+
+TensorId ForwardBuilder::batch(std::string_view name, const Shape& shape) {
+  return declare(input_name(name), shape, DType::i32, Role::batch, Lifetime::step);
+}
+
+void ForwardBuilder::declare_weights() {
+  for (const Weight& weight : weights_of(stack_))
+    declare(weight.name, weight.shape, options_.compute, Role::weight, Lifetime::run, weight.layer);
+  for (size_t i = 0; i < builder_.program().tensors.size(); ++i)
+    weights_[builder_.program().tensors[i].name] = static_cast<TensorId>(i);
+}
+
+TensorId ForwardBuilder::weight(const std::string& of_module) const {
+  const std::string name =
+      builder_.layer() < 0 ? of_module : fmt::format("{}.{}", stack_.layer_name(layer_), of_module);
+  const auto found = weights_.find(name);
+  SNUG_CHECK(found != weights_.end(), "no weight {}", name);
+  return found->second;
+}
+
+std::string ForwardBuilder::local_name(std::string_view name) const {
+  return builder_.layer() < 0 ? std::string(name) : fmt::format("layers.{}.{}", layer_, name);
+}
+
+TensorId ForwardBuilder::activation(std::string_view name, int64_t width) {
+  return builder_.activation(local_name(name), {options_.tokens, width}, options_.compute);
+}
+
+TensorId ForwardBuilder::residual_stream(int64_t index) {
+  const int32_t current = builder_.layer();
+  const bool last = index == layers();
+  builder_.set_layer(last ? -1 : static_cast<int32_t>(index));
+  const TensorId id =
+      builder_.activation(last ? "final.input" : fmt::format("layers.{}.input", index),
+                          {options_.tokens, stack_.hidden_size}, options_.compute);
+  builder_.set_layer(current);
+  return id;
+}
+
+TensorId ForwardBuilder::norm(TensorId x, const Norm& by, std::string_view name) {
+  const TensorId y = activation(name, columns(x));
+  emit_norm(x, by, y);
+  return y;
+}
+
+TensorId ForwardBuilder::norm_if(const std::optional<Norm>& given, TensorId x,
+                                 std::string_view name) {
+  return given ? norm(x, *given, name) : x;
+}
+
+void ForwardBuilder::emit_norm(TensorId x, const Norm& by, TensorId y) {
+  std::vector<TensorId> reads{x, weight(weight_name(by.module))};
+  if (by.form == NormForm::layer) {
+    if (by.bias) reads.push_back(weight(bias_name(by.module)));
+    return builder_.emit(LayerNorm{by.epsilon, by.bias}, reads, {y});
+  }
+  const float offset = by.form == NormForm::rms_one_plus_w ? 1.0F : 0.0F;
+  builder_.emit(RmsNorm{by.epsilon, offset}, reads, {y});
+}
+
+TensorId ForwardBuilder::linear(TensorId x, const Linear& by, std::string_view name) {
+  const TensorId w = weight(weight_name(by.module));
+  const TensorId y =
+      activation(by.bias ? fmt::format("{}.product", name) : std::string(name), by.out);
+  builder_.emit(Matmul{.transpose_b = !by.transposed}, {x, w}, {y});
+  if (!by.bias) return y;
+  const TensorId sum = activation(name, by.out);
+  builder_.emit(AddBias{}, {y, weight(bias_name(by.module))}, {sum});
+  return sum;
+}
+
+std::vector<TensorId> ForwardBuilder::project(TensorId x, const Projections& projections,
+                                              const std::vector<const char*>& names) {
+  std::vector<TensorId> results;
+  for (size_t i = 0; i < names.size(); ++i)
+    results.push_back(linear(x, projections.parts[i], names[i]));
+  return results;
+}
+
+std::vector<TensorId> ForwardBuilder::split(TensorId all, const Projections& projections,
+                                            const std::vector<const char*>& names) {
+  std::vector<TensorId> results;
+  int64_t offset = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    results.push_back(columns_of(all, names[i], offset, projections.parts[i].out));
+    offset += projections.parts[i].out;
+  }
+  return results;
+}
+
+TensorId ForwardBuilder::view(TensorId base, std::string_view name, const Shape& shape,
+                              const View& of) {
+  Tensor tensor = builder_.program().tensor(base);
+  tensor.name = local_name(name);
+  tensor.shape = shape;
+  tensor.view = of;
+  tensor.view.base = base;
+  return builder_.add(std::move(tensor));
+}
+
+TensorId ForwardBuilder::columns_of(TensorId base, std::string_view name, int64_t offset,
+                                    int64_t width) {
+  return view(base, name, {options_.tokens, width},
+              {.offset = offset, .strides = {columns(base), 1}});
+}
+
+TensorId ForwardBuilder::reshaped(TensorId base, std::string_view name, const Shape& shape) {
+  return view(base, name, shape, {.strides = dense_strides(shape)});
+}
+
+}  // namespace snug::models

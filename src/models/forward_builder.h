@@ -1,0 +1,72 @@
+// What forward programs are made with: the program's inputs and weights by name, and linears, norms
+// and views of activations. models/forward.cpp makes blocks of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "models/blocks.h"
+#include "models/forward.h"
+#include "program/builder.h"
+
+namespace snug::models {
+
+class ForwardBuilder {
+ protected:
+  using TensorId = program::TensorId;
+
+  // Both must outlive it.
+  ForwardBuilder(const Stack& stack, const ForwardOptions& options);
+
+  TensorId declare(std::string name, const program::Shape& shape, program::DType dtype,
+                   program::Role role, program::Lifetime lifetime, int32_t layer = -1);
+  // Of a batch tensor or a result: of the program's own where the options say so.
+  std::string input_name(std::string_view name) const;
+  TensorId batch(std::string_view name, const program::Shape& shape);
+  void declare_weights();
+
+  int64_t layers() const { return static_cast<int64_t>(stack_.layers.size()); }
+  // The tensor of a module of the layer at hand, or of none ("lm_head.weight").
+  TensorId weight(const std::string& of_module) const;
+  int64_t columns(TensorId id) const { return builder_.program().tensor(id).shape.columns(); }
+
+  // What an activation of the layer at hand is called in the program.
+  std::string local_name(std::string_view name) const;
+  TensorId activation(std::string_view name, int64_t width);
+  // The residual stream entering layer `index`; it belongs to the layer that reads it.
+  TensorId residual_stream(int64_t index);
+
+  TensorId norm(TensorId x, const Norm& by, std::string_view name);
+  TensorId norm_if(const std::optional<Norm>& given, TensorId x, std::string_view name);
+  void emit_norm(TensorId x, const Norm& by, TensorId y);
+
+  // x (tokens, in) -> y (tokens, out)
+  TensorId linear(TensorId x, const Linear& by, std::string_view name);
+  // One tensor for each part. Linears of one input are neighbours in the program, so that a target
+  // may compute them together.
+  std::vector<TensorId> project(TensorId x, const Projections& projections,
+                                const std::vector<const char*>& names);
+  // The columns of each part of what fused projections gave.
+  std::vector<TensorId> split(TensorId all, const Projections& projections,
+                              const std::vector<const char*>& names);
+
+  TensorId view(TensorId base, std::string_view name, const program::Shape& shape,
+                const program::View& of);
+  // Columns [offset, offset + width) of a (tokens, columns) activation.
+  TensorId columns_of(TensorId base, std::string_view name, int64_t offset, int64_t width);
+  // The same elements in another shape.
+  TensorId reshaped(TensorId base, std::string_view name, const program::Shape& shape);
+
+  const Stack& stack_;
+  const ForwardOptions& options_;
+  program::Builder builder_;
+  int64_t layer_ = 0;
+
+ private:
+  std::unordered_map<std::string, TensorId> weights_;
+};
+
+}  // namespace snug::models

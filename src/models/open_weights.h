@@ -1,0 +1,15 @@
+// A model folder's tensors by the names that its stack of blocks gives them.
+#pragma once
+
+#include <filesystem>
+
+#include "formats/tensor_index.h"
+#include "models/blocks.h"
+
+namespace snug::models {
+
+// Where no name in the files begins with the stack's optional prefix, all but the head's are listed
+// and found with it. Throws UserError as TensorIndex does.
+formats::TensorIndex open_weights(const std::filesystem::path& folder, const Stack& stack);
+
+}  // namespace snug::models

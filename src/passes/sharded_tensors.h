@@ -1,0 +1,28 @@
+// The sharding of the tensors of one program, by their ids, so that a pass looks each name up once
+// and not with every operand.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "passes/sharding.h"
+#include "program/program.h"
+
+namespace snug::passes {
+
+class ShardedTensors {
+ public:
+  ShardedTensors(const program::Program& program, const Sharding& sharding);
+
+  // Nothing: every rank holds it whole.
+  const std::optional<ShardedTensor>& find(program::TensorId id) const {
+    return parts_[static_cast<size_t>(id)];
+  }
+  bool is_gradient(program::TensorId id) const { return is_gradient_[static_cast<size_t>(id)]; }
+
+ private:
+  std::vector<std::optional<ShardedTensor>> parts_;
+  std::vector<bool> is_gradient_;
+};
+
+}  // namespace snug::passes

@@ -1,0 +1,57 @@
+#include "program/kinds/relu.h"
+
+#include "program/kinds/functions.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+#include "program/tape.h"
+
+namespace snug::program {
+namespace {
+
+std::string shape_error(const Relu&, const OperationView& view) {
+  ShapeRule rule;
+  const Tensor& x = view[Relu::kX];
+  rule.rank({"x", x}, 2);
+  rule.shape({"y", view[Relu::kY]}, x.shape);
+  rule.mixed_types({{"x", x}, {"y", view[Relu::kY]}});
+  return rule.error();
+}
+
+std::string shape_error(const ReluGrad&, const OperationView& view) {
+  ShapeRule rule;
+  const Tensor& y = view[ReluGrad::kY];
+  rule.rank({"y", y}, 2);
+  rule.shape({"dy", view[ReluGrad::kDY]}, y.shape);
+  rule.shape({"dx", view[ReluGrad::kDX]}, y.shape);
+  rule.mixed_types({{"y", y}, {"dy", view[ReluGrad::kDY]}, {"dx", view[ReluGrad::kDX]}});
+  return rule.error();
+}
+
+// A comparison.
+Cost cost(const Relu&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[Relu::kY].shape.elements(), 1);
+}
+
+Cost cost(const ReluGrad&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[ReluGrad::kDX].shape.elements(), 1);
+}
+
+void differentiate(const Relu&, const Operation& operation, Tape& tape) {
+  const TensorId y = id_of(operation, Relu::kY);
+  const TensorId dy = tape.gradient(y);
+  const TensorId x = id_of(operation, Relu::kX);
+  if (dy == kNone || !tape.wants(x)) return;
+  tape.emit(ReluGrad{}, {dy, y}, {tape.contribute(x)});
+}
+
+InPlacePairs in_place_pairs(const Relu& relu) { return in_place(relu, {{Relu::kY, Relu::kX}}); }
+InPlacePairs in_place_pairs(const ReluGrad& grad) {
+  return in_place(grad, {{ReluGrad::kDX, ReluGrad::kDY}, {ReluGrad::kDX, ReluGrad::kY}});
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(Relu, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(ReluGrad, .in_place_pairs = in_place_pairs);
+
+}  // namespace snug::program

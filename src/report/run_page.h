@@ -1,0 +1,17 @@
+// A run as a page: what it measured next to its plan, its curves, and the plan's own page.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "plan/assembly.h"
+#include "plan/measured.h"
+
+namespace snug::report {
+
+// `metrics` is metrics.jsonl, of which lines that are not whole are passed over. Throws UserError
+// where it cannot be read.
+std::string run_page(const plan::PlannedTraining& planned, const plan::Measured& measured,
+                     const std::filesystem::path& metrics);
+
+}  // namespace snug::report

@@ -1,0 +1,52 @@
+// A step over time as it is planned: what memory holds at each moment, and what each channel does.
+// Pure functions of a plan.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/assembly.h"
+#include "plan/memory.h"
+
+namespace snug::report {
+
+// What a space holds at a moment, by role.
+struct MemoryMoment {
+  double seconds = 0;  // since the step began
+  plan::RoleBytes by_role{};
+  int64_t total() const { return plan::total_of(by_role); }
+};
+
+// A channel at work on one layer in one phase, without a pause that could be seen.
+struct ChannelSpan {
+  program::Channel channel = program::Channel::compute;
+  program::Phase phase = program::Phase::forward;
+  int32_t layer = -1;
+  double start_seconds = 0;
+  double seconds = 0;
+};
+
+// A program of the step: each is drawn once, however often the step runs it.
+struct DrawnProgram {
+  std::string name;
+  int64_t runs = 1;
+  double start_seconds = 0;
+  double seconds = 0;
+};
+
+struct StepPicture {
+  double seconds = 0;  // of what is drawn
+  std::vector<DrawnProgram> programs;
+  std::array<std::vector<MemoryMoment>, program::kSpaceCount> memory;
+  std::vector<ChannelSpan> spans;
+};
+
+// At most so many moments of each program: of those that lie close together, the one that holds
+// most.
+inline constexpr int kMaxMomentsOfProgram = 300;
+
+StepPicture picture_step(const plan::PlannedTraining& planned);
+
+}  // namespace snug::report

@@ -1,0 +1,101 @@
+#include "text/epoch_order.h"
+
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace snug::text {
+namespace {
+
+// Keeps this stream of random numbers apart from others of the same seed.
+constexpr auto kSite = static_cast<uint32_t>(base::hash_name("row order", 9));
+
+// Uniform in [0, bound): the high half of a 64-bit word times the bound.
+uint32_t below(uint32_t bound, uint32_t index, int64_t epoch, uint64_t seed) {
+  const auto words =
+      base::philox({index, static_cast<uint32_t>(epoch), static_cast<uint32_t>(epoch >> 32), kSite},
+                   {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+  const uint64_t low = uint64_t{words[0]} * bound;
+  const uint64_t high = uint64_t{words[1]} * bound;
+  return static_cast<uint32_t>((high + (low >> 32)) >> 32);
+}
+
+}  // namespace
+
+EpochOrder::EpochOrder(const DocumentStore& documents, const RowOptions& options)
+    : documents_(documents), options_(options) {
+  SNUG_CHECK(documents.longest() <= options.max_length, "a document of {} tokens in rows of {}",
+             documents.longest(), options.max_length);
+  SNUG_CHECK(options.max_segments >= 1, "max_segments {}", options.max_segments);
+  order_.resize(documents.size());
+  row_begin_.resize(documents.size() + 1);
+  waiting_.reserve(kWaiting);
+}
+
+void EpochOrder::make(int64_t epoch) {
+  epoch_ = epoch;
+  std::iota(order_.begin(), order_.end(), 0);
+  if (options_.shuffle) shuffle();
+  if (options_.packing) return pack();
+  rows_ = documents_.size();
+  std::iota(row_begin_.begin(), row_begin_.end(), 0);
+}
+
+// Fisher and Yates, from the end.
+void EpochOrder::shuffle() {
+  for (auto i = static_cast<uint32_t>(order_.size()); i > 1; --i)
+    std::swap(order_[i - 1], order_[below(i, i, epoch_, options_.seed)]);
+}
+
+bool EpochOrder::takes(int32_t document, int32_t& used, int32_t& segments) const {
+  const int32_t length = documents_.length(document);
+  if (segments >= options_.max_segments || used + length > options_.max_length) return false;
+  used += length;
+  ++segments;
+  return true;
+}
+
+// In place: what is written was read before, so writing never overtakes reading.
+void EpochOrder::pack() {
+  const auto count = static_cast<int32_t>(order_.size());
+  int32_t read = 0;
+  int32_t write = 0;
+  rows_ = 0;
+  waiting_.clear();
+  while (read < count || !waiting_.empty()) {
+    row_begin_[rows_++] = write;
+    int32_t used = 0;
+    int32_t segments = 0;
+    size_t kept = 0;
+    for (const int32_t document : waiting_) {
+      if (takes(document, used, segments)) {
+        order_[write++] = document;
+      } else {
+        waiting_[kept++] = document;
+      }
+    }
+    waiting_.resize(kept);
+    while (read < count && used < options_.max_length && segments < options_.max_segments) {
+      const int32_t document = order_[read];
+      if (takes(document, used, segments)) {
+        order_[write++] = document;
+      } else if (waiting_.size() < static_cast<size_t>(kWaiting)) {
+        waiting_.push_back(document);
+      } else {
+        break;
+      }
+      ++read;
+    }
+  }
+  row_begin_[rows_] = write;
+  SNUG_CHECK_EQ(write, count);
+}
+
+int64_t EpochOrder::host_bytes() const {
+  return static_cast<int64_t>((order_.capacity() + row_begin_.capacity() + waiting_.capacity()) *
+                              sizeof(int32_t));
+}
+
+}  // namespace snug::text

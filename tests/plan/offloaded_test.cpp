@@ -1,0 +1,64 @@
+// A key of offloading that moves nothing is told to the user, and only then.
+#include "plan/offloaded.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "backends/cuda/planned_card.h"
+#include "plan/assembly.h"
+
+namespace snug::plan {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words notices(const Words& more) {
+  const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("rtx-4090"), 0);
+  Words words{"model=smollm2-135m", "max_length=256", "recompute=layer"};
+  words.insert(words.end(), more.begin(), more.end());
+  const formats::Recipe recipe = formats::load_recipe("", words);
+  const models::ModelSource model = models::find_model(recipe.model);
+  return assemble_training({recipe, model, card}).notices();
+}
+
+TEST(Offloaded, SaysNothingWhereEveryKeyMovesSomething) {
+  EXPECT_EQ(notices({"method=full"}), Words{});
+  EXPECT_EQ(notices({"method=full", "offload_params=true", "offload_optimizer=stream",
+                     "offload_window=100MiB", "activation_offloading=true"}),
+            Words{});
+  EXPECT_EQ(notices({"method=qlora", "offload_params=true", "offload_window=100MiB"}), Words{});
+}
+
+// The largest of a module's tensors is 1536 x 8 numbers, of 4 bytes in the master weights.
+TEST(Offloaded, NamesTheKeyOfAnOptimizerThatIsTooSmallToMove) {
+  EXPECT_EQ(notices({"method=lora", "lora_r=8", "offload_optimizer=stream"}),
+            Words{"offload_optimizer=stream moves nothing: tensors smaller than "
+                  "offload_threshold=64KiB stay on the device, and the largest of the master "
+                  "weights, moments and gradients has 48.00 KiB"});
+  EXPECT_EQ(notices({"method=lora", "lora_r=16", "offload_optimizer=stream"}), Words{});
+}
+
+TEST(Offloaded, NamesTheKeyOfWeightsThatAreTooSmallToMove) {
+  const Words told = notices({"method=full", "offload_params=true", "offload_threshold=1GiB"});
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told.front().starts_with("offload_params=true moves nothing: ")) << told.front();
+  EXPECT_NE(told.front().find("offload_threshold=1GiB"), std::string::npos) << told.front();
+}
+
+TEST(Offloaded, NamesActivationsOfAModelOfOneLayer) {
+  const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("rtx-4090"), 0);
+  const formats::Recipe recipe =
+      formats::load_recipe("", Words{"model=smollm2-135m", "method=lora", "recompute=layer",
+                                     "max_length=256", "activation_offloading=true"});
+  models::ModelSource model = models::find_model(recipe.model);
+  model.config.num_layers = 1;
+  const Words told = assemble_training({recipe, model, card}).notices();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told.front().starts_with("activation_offloading=true moves nothing: "))
+      << told.front();
+}
+
+}  // namespace
+}  // namespace snug::plan

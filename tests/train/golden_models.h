@@ -1,0 +1,36 @@
+// The names of the goldens that are models (tests/goldens/README.md): what is checked for one is
+// checked for all.
+#pragma once
+
+#include <array>
+
+namespace snug::test {
+
+inline constexpr std::array kGoldenModels{"basic",
+                                          "grouped_tied",
+                                          "biases",
+                                          "head_dim",
+                                          "rope_llama3",
+                                          "rope_linear",
+                                          "mistral",
+                                          "qwen2",
+                                          "qwen3",
+                                          "phi3",
+                                          "phi3_long",
+                                          "phi3_short",
+                                          "olmo2",
+                                          "rope_yarn",
+                                          "gemma",
+                                          "gemma2",
+                                          "gemma3",
+                                          "stablelm",
+                                          "phi",
+                                          "gpt_neox",
+                                          "gpt_neox_in_turn",
+                                          "gpt2",
+                                          "bloom",
+                                          "falcon",
+                                          "falcon_grouped",
+                                          "falcon_rw"};
+
+}  // namespace snug::test
