@@ -284,13 +284,12 @@ int64_t loss_workspace_bytes(const Loss& loss, const program::OperationView& vie
 }
 
 template <typename Loss>
-Loss decide_loss(Loss loss, bool weight_gradient, const program::OperationView& view,
-                 const CpuContext& context) {
+Loss decide_loss(Loss loss, const program::OperationView& view, const CpuContext& context) {
   using program::LossAlgorithm;
   const program::Tensor& hidden = view[Loss::kHidden];
   // Chunks of a size that is asked for are chunks of logits.
-  const bool online = loss.chunk_rows == 0 && has_plain_logits(loss) &&
-                      is_online_loss(hidden.dtype, weight_gradient, context);
+  const bool online =
+      loss.chunk_rows == 0 && has_plain_logits(loss) && is_online_loss(hidden.dtype, context);
   loss.algorithm = online ? LossAlgorithm::online : LossAlgorithm::halved_chunks;
   if (loss.chunk_rows == 0)
     loss.chunk_rows = online ? online_chunk_rows(hidden.shape[0])
@@ -313,13 +312,13 @@ void run_loss(const Loss& loss, const Invocation& invocation, CpuContext& contex
 
 program::LinearCrossEntropy decide(const program::LinearCrossEntropy& loss,
                                    const program::OperationView& view, const CpuContext& context) {
-  return decide_loss(loss, false, view, context);
+  return decide_loss(loss, view, context);
 }
 
 program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain& loss,
                                         const program::OperationView& view,
                                         const CpuContext& context) {
-  return decide_loss(loss, loss.weight_gradient, view, context);
+  return decide_loss(loss, view, context);
 }
 
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation,

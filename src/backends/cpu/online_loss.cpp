@@ -7,6 +7,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/softmax_rows.h"
+#include "backends/cpu/wide_product.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -17,15 +18,10 @@ using base::DType;
 // More rows cost bytes, fewer read and pack the weight more often: at this many that takes a tenth
 // of the time of the products.
 constexpr int64_t kChunkRows = 1024;
-// Of a packed block of the weight, in one of its two forms: both stay in a second-level cache of
-// 2 MiB next to the logits and sums of some rows.
-constexpr int64_t kWeightBlockBytes = int64_t{448} << 10;
-// A block's exponentials are multiplied along its entries, and the sums read and written once:
-// fewer entries make that a large part.
-constexpr int64_t kMinEntries = 192;
-// Rows that a thread takes through both products.
-constexpr int64_t kRows = 128;
-// Between rows of exponentials: strides of a power of two would fall into few sets of a cache.
+// Entries of a block: the sums are read and written once for so many, and the logits of a chunk
+// take four bytes each.
+constexpr int64_t kMaxEntries = 1024;
+// Between rows of logits: strides of a power of two would fall into few sets of a cache.
 constexpr int64_t kGap = 32;
 
 struct RowState {
@@ -41,7 +37,7 @@ class OnlineRun {
       : plan_(plan),
         shape_(plan.shape()),
         invocation_(invocation),
-        kernels_(context.kernels),
+        context_(context),
         softmax_(*context.kernels.online_softmax),
         hidden_(rows_of(operands.hidden)),
         weight_(rows_of(operands.weight)),
@@ -49,6 +45,7 @@ class OnlineRun {
         inverse_tokens_(*operands.inverse_tokens.as<float>()),
         losses_(operands.losses.as<float>()),
         loss_(operands.loss),
+        dweight_(operands.dweight),
         row_numbers_(invocation.workspace.as<int32_t>()) {
     if (shape_.train) dhidden_ = rows_of(*operands.dhidden);
   }
@@ -64,6 +61,7 @@ class OnlineRun {
       run_chunk(row, rows);
       invocation_.note_piece(rows);
     }
+    if (trained == 0 && dweight_ != nullptr && !shape_.accumulate) clear_dweight();
     sum_losses(losses_, shape_.tokens, inverse_tokens_, loss_);
   }
 
@@ -84,17 +82,51 @@ class OnlineRun {
     return workspace<uint16_t>(plan_.hidden_offset) + row * plan_.hidden_stride;
   }
 
+  float* logits(int64_t row) const {
+    return workspace<float>(plan_.logits_offset) + row * plan_.logits_stride;
+  }
+
   void run_chunk(int64_t first_row, int64_t rows) {
     const int32_t* tokens = row_numbers_ + first_row;
     parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) { gather(tokens, begin, end); });
-    for (int64_t first = 0; first < shape_.vocab; first += plan_.block_entries) {
-      const EntryRange block{first, std::min(plan_.block_entries, shape_.vocab - first)};
-      parallel_ranges(block.count, kWidePanel,
-                      [&](int64_t begin, int64_t end) { pack(block, begin, end); });
-      parallel_ranges(rows, kRows,
-                      [&](int64_t begin, int64_t end) { add_block(tokens, block, begin, end); });
-    }
-    parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) { finish(tokens, begin, end); });
+    for_each_block([&](const EntryRange& block) {
+      make_logits(rows, block);
+      for_each_row(rows, [&](int64_t i) { add_row(targets_[tokens[i]] - block.first, block, i); });
+      if (shape_.train) add_to_sums(rows, block);
+    });
+    for_each_row(rows, [&](int64_t i) { finish(tokens[i], i); });
+    if (dweight_ == nullptr) return;
+    const bool adds = shape_.accumulate || first_row > 0;
+    for_each_block([&](const EntryRange& block) {
+      make_logits(rows, block);
+      for_each_row(rows,
+                   [&](int64_t i) { differentiate(targets_[tokens[i]] - block.first, block, i); });
+      multiply_wide(plan_.dweight_spec(rows, block.count, adds),
+                    {.a = reinterpret_cast<const std::byte*>(logits(0)),
+                     .b = reinterpret_cast<const std::byte*>(gathered(0)),
+                     .c = rows_of(*dweight_).at(block.first)},
+                    workspace<std::byte>(plan_.scratch_offset), context_);
+    });
+  }
+
+  template <typename F>
+  void for_each_block(F f) const {
+    for (int64_t first = 0; first < shape_.vocab; first += plan_.block_entries)
+      f(EntryRange{first, std::min(plan_.block_entries, shape_.vocab - first)});
+  }
+
+  template <typename F>
+  void for_each_row(int64_t rows, F f) const {
+    parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) f(i);
+    });
+  }
+
+  void clear_dweight() const {
+    const Rows dweight = rows_of(*dweight_);
+    for_each_row(dweight.rows, [&](int64_t i) {
+      std::memset(dweight.at(i), 0, static_cast<size_t>(dweight.columns * dweight.element_bytes()));
+    });
   }
 
   void gather(const int32_t* tokens, int64_t begin, int64_t end) const {
@@ -106,85 +138,64 @@ class OnlineRun {
     }
   }
 
-  // A panel of entries as columns of the logits' product, and, where gradients are made, as steps
-  // of k of the sums' product, in each of its panels.
-  void pack(const EntryRange& block, int64_t begin, int64_t end) const {
-    const auto* from = reinterpret_cast<const uint16_t*>(weight_.at(block.first + begin));
-    const auto pack_pairs = kernels_.thin_product->pack_pairs;
-    pack_pairs({from, 1, weight_.stride}, shape_.width, end - begin,
-               workspace<uint16_t>(plan_.keys_offset) + begin * plan_.depth, kWidePanel);
-    if (!shape_.train) return;
-    const int64_t entries = round_up(block.count, kWidePanel);
-    auto* values = workspace<uint16_t>(plan_.values_offset) + begin * kWidePanel;
-    for (int64_t j = 0; j < shape_.width; j += kWidePanel)
-      pack_pairs({from + j, weight_.stride, 1}, end - begin, std::min(kWidePanel, shape_.width - j),
-                 values + j * entries, kWidePanel);
+  const std::byte* weight_at(const EntryRange& block) const {
+    return reinterpret_cast<const std::byte*>(weight_.at(block.first));
   }
 
-  void add_block(const int32_t* tokens, const EntryRange& block, int64_t begin, int64_t end) const {
-    std::byte* const scratch =
-        workspace<std::byte>(plan_.threads_offset + current_thread() * plan_.thread_bytes);
-    auto* logits = reinterpret_cast<float*>(scratch);
-    auto* exponentials = reinterpret_cast<uint16_t*>(scratch + plan_.exponentials_offset);
-    const int64_t stride = plan_.block_entries + kGap;
-    kernels_.wide_product->multiply({.a = gathered(begin),
-                                     .a_stride = plan_.hidden_stride,
-                                     .b = workspace<uint16_t>(plan_.keys_offset),
-                                     .rows = end - begin,
-                                     .columns = block.count,
-                                     .k = plan_.depth,
-                                     .result = result_of(logits, stride, false)});
-    for (int64_t i = begin; i < end; ++i)
-      add_row(targets_[tokens[i]] - block.first, block, i, logits + (i - begin) * stride,
-              exponentials + (i - begin) * stride);
-    if (!shape_.train) return;
-    kernels_.wide_product->multiply(
-        {.a = exponentials,
-         .a_stride = stride,
-         .b = workspace<uint16_t>(plan_.values_offset),
-         .rows = end - begin,
-         .columns = shape_.width,
-         .k = round_up(block.count, kWidePanel),
-         .result = result_of(sums(begin), plan_.depth, block.first > 0)});
+  void make_logits(int64_t rows, const EntryRange& block) const {
+    multiply_wide(plan_.logits_spec(rows, block.count),
+                  {.a = reinterpret_cast<const std::byte*>(gathered(0)),
+                   .b = weight_at(block),
+                   .c = reinterpret_cast<std::byte*>(logits(0))},
+                  workspace<std::byte>(plan_.scratch_offset), context_);
   }
 
-  // `target` counts from the block's first entry and may lie outside.
-  void add_row(int64_t target, const EntryRange& block, int64_t row, const float* logits,
-               uint16_t* exponentials) const {
+  void add_to_sums(int64_t rows, const EntryRange& block) const {
+    multiply_wide(plan_.sums_spec(rows, block.count, block.first > 0),
+                  {.a = reinterpret_cast<const std::byte*>(logits(0)),
+                   .b = weight_at(block),
+                   .c = reinterpret_cast<std::byte*>(sums(0))},
+                  workspace<std::byte>(plan_.scratch_offset), context_);
+  }
+
+  // `target` counts from the block's first entry and may lie outside. The exponentials take the
+  // place of the logits.
+  void add_row(int64_t target, const EntryRange& block, int64_t row) const {
     RowState& state = states()[row];
-    if (target >= 0 && target < block.count) state.target_logit = logits[target];
+    float* const x = logits(row);
+    if (target >= 0 && target < block.count) state.target_logit = x[target];
     const float factor =
-        softmax_.add(logits, block.count, &state.largest, &state.sum, exponentials);
+        softmax_.add(x, block.count, &state.largest, &state.sum, reinterpret_cast<uint16_t*>(x));
     if (shape_.train && block.first > 0 && factor != 1.0F)
       softmax_.scale(sums(row), shape_.width, factor);
   }
 
-  static WideResult result_of(float* c, int64_t stride, bool accumulate) {
-    return {.c = c,
-            .addend = accumulate ? c : nullptr,
-            .c_is_bf16 = false,
-            .addend_is_bf16 = false,
-            .c_stride = stride,
-            .addend_stride = stride,
-            .alpha = 1.0F};
+  void finish(int64_t token, int64_t row) const {
+    const RowState& state = states()[row];
+    losses_[token] = Statistics{state.largest, state.sum}.loss(state.target_logit);
+    if (!shape_.train) return;
+    softmax_.gradient(sums(row), reinterpret_cast<const uint16_t*>(weight_.at(targets_[token])),
+                      shape_.width, {1.0F / state.sum, inverse_tokens_},
+                      reinterpret_cast<uint16_t*>(dhidden_.at(token)));
   }
 
-  void finish(const int32_t* tokens, int64_t begin, int64_t end) const {
-    for (int64_t i = begin; i < end; ++i) {
-      const RowState& state = states()[i];
-      const int64_t token = tokens[i];
-      losses_[token] = Statistics{state.largest, state.sum}.loss(state.target_logit);
-      if (!shape_.train) continue;
-      softmax_.gradient(sums(i), reinterpret_cast<const uint16_t*>(weight_.at(targets_[token])),
-                        shape_.width, {1.0F / state.sum, inverse_tokens_},
-                        reinterpret_cast<uint16_t*>(dhidden_.at(token)));
-    }
+  // The gradients of a row's logits, in their place.
+  void differentiate(int64_t target, const EntryRange& block, int64_t row) const {
+    const RowState& state = states()[row];
+    make_gradient({.data = logits(row), .element = kF32, .count = block.count},
+                  {.data = logits(row),
+                   .element = kBf16,
+                   .target = target,
+                   .lse = Statistics{state.largest, state.sum}.lse(),
+                   .scale = inverse_tokens_,
+                   .cap = 0.0F},
+                  *context_.kernels.softmax);
   }
 
   const OnlineLossPlan& plan_;
   const LossShape& shape_;
   const Invocation& invocation_;
-  const Kernels& kernels_;
+  const CpuContext& context_;
   const OnlineSoftmaxKernels& softmax_;
   Rows hidden_;
   Rows weight_;
@@ -193,20 +204,22 @@ class OnlineRun {
   float inverse_tokens_;
   float* losses_;
   const Buffer& loss_;
+  const Buffer* dweight_;  // null: not made
   int32_t* row_numbers_;
 };
 
 }  // namespace
 
-bool is_online_loss(DType type, bool weight_gradient, const CpuContext& context) {
-  return type == DType::bf16 && !weight_gradient &&
-         context.kernels.wide_product->multiply != nullptr;
+bool is_online_loss(DType type, const CpuContext& context) {
+  return type == DType::bf16 && context.kernels.wide_product->multiply != nullptr;
 }
 
 LossShape with_online_algorithms(LossShape shape) {
   using program::ProductAlgorithm;
-  shape.whole = {.logits = ProductAlgorithm::wide,
-                 .dhidden = shape.train ? ProductAlgorithm::wide : ProductAlgorithm::loops};
+  shape.whole = {
+      .logits = ProductAlgorithm::wide,
+      .dhidden = shape.train ? ProductAlgorithm::wide : ProductAlgorithm::loops,
+      .dweight = shape.weight_gradient ? ProductAlgorithm::wide : ProductAlgorithm::loops};
   shape.rest = {};
   return shape;
 }
@@ -218,7 +231,7 @@ int64_t online_chunk_rows(int64_t tokens) {
 
 OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
   constexpr int64_t kFloat = sizeof(float);
-  SNUG_CHECK(shape.chunk_rows > 0 && is_online_loss(shape.type, shape.weight_gradient, context),
+  SNUG_CHECK(shape.chunk_rows > 0 && is_online_loss(shape.type, context),
              "an online loss in chunks of {} rows, which the cpu backend does not run here",
              shape.chunk_rows);
   SNUG_CHECK(shape.whole == with_online_algorithms(shape).whole,
@@ -227,21 +240,62 @@ OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context
   depth = round_up(shape.width, kWidePanel);
   hidden_stride = depth + kGap;
   chunk_rows = shape.chunk_rows;
-  const int64_t fitting = kWeightBlockBytes / (2 * depth) / kWidePanel * kWidePanel;
-  block_entries =
-      std::min(std::clamp<int64_t>(fitting, kMinEntries, 512), round_up(shape.vocab, kWidePanel));
-  const int64_t rows = std::min(kRows, chunk_rows);
-  const int64_t stride = block_entries + kGap;
-  exponentials_offset = rows * stride * kFloat;
-  thread_bytes = exponentials_offset + whole_lines(rows * stride * 2);
-  const int64_t weight_bytes = block_entries * depth * 2;
+  block_entries = std::min(kMaxEntries, round_up(shape.vocab, kWidePanel));
+  logits_stride = block_entries + kGap;
   hidden_offset = whole_lines(shape.tokens * static_cast<int64_t>(sizeof(int32_t)));
   sums_offset = hidden_offset + chunk_rows * hidden_stride * 2;
   rows_offset = sums_offset + (shape.train ? chunk_rows * depth * kFloat : 0);
-  keys_offset = rows_offset + whole_lines(chunk_rows * static_cast<int64_t>(sizeof(RowState)));
-  values_offset = keys_offset + weight_bytes;
-  threads_offset = values_offset + (shape.train ? weight_bytes : 0);
-  workspace_bytes_ = threads_offset + context.threads * thread_bytes;
+  logits_offset = rows_offset + whole_lines(chunk_rows * static_cast<int64_t>(sizeof(RowState)));
+  scratch_offset = logits_offset + chunk_rows * logits_stride * kFloat;
+  workspace_bytes_ = scratch_offset + scratch_bytes(context);
+}
+
+MatmulSpec OnlineLossPlan::logits_spec(int64_t rows, int64_t entries) const {
+  MatmulSpec spec{.m = rows, .n = entries, .k = shape_.width};
+  spec.a_type = spec.b_type = DType::bf16;
+  spec.a_strides[0] = hidden_stride;
+  spec.b_strides[0] = 1;
+  spec.b_strides[1] = shape_.weight_stride;
+  spec.c_stride = logits_stride;
+  return spec;
+}
+
+MatmulSpec OnlineLossPlan::sums_spec(int64_t rows, int64_t entries, bool adds) const {
+  MatmulSpec spec{.m = rows, .n = shape_.width, .k = entries};
+  spec.a_type = spec.b_type = DType::bf16;
+  spec.a_strides[0] = 2 * logits_stride;
+  spec.b_strides[0] = shape_.weight_stride;
+  spec.c_stride = depth;
+  if (adds) spec.add = MatmulSpec::Add::destination;
+  return spec;
+}
+
+MatmulSpec OnlineLossPlan::dweight_spec(int64_t rows, int64_t entries, bool adds) const {
+  MatmulSpec spec{.m = entries, .n = shape_.width, .k = rows};
+  spec.a_type = spec.b_type = DType::bf16;
+  spec.c_type = shape_.dweight_type;
+  spec.a_strides[0] = 1;
+  spec.a_strides[1] = 2 * logits_stride;
+  spec.b_strides[0] = hidden_stride;
+  spec.c_stride = shape_.dweight_stride;
+  if (adds) spec.add = MatmulSpec::Add::destination;
+  return spec;
+}
+
+// The most that any chunk and block takes: how many rows carry loss is known when it runs.
+int64_t OnlineLossPlan::scratch_bytes(const CpuContext& context) const {
+  int64_t bytes = 0;
+  const int64_t rest = shape_.vocab % block_entries;
+  for (int64_t rows = 1; rows <= chunk_rows; ++rows)
+    for (const int64_t entries : {std::min(block_entries, shape_.vocab), rest}) {
+      if (entries == 0) continue;
+      bytes = std::max(bytes, wide_scratch_bytes(logits_spec(rows, entries), context));
+      if (shape_.train)
+        bytes = std::max(bytes, wide_scratch_bytes(sums_spec(rows, entries, true), context));
+      if (shape_.weight_gradient)
+        bytes = std::max(bytes, wide_scratch_bytes(dweight_spec(rows, entries, true), context));
+    }
+  return bytes;
 }
 
 void run_online_loss(const OnlineLossPlan& plan, const LossOperands<Buffer>& operands,

@@ -1,27 +1,30 @@
-// The head's loss and the gradient of its hidden states in one pass over the head's weight, with no
-// more logits in memory than a second-level cache holds. It is attention with the weight as keys
-// and as values: hidden's gradient is softmax(hidden weight^T) weight less the target's row.
+// The head's loss and the gradient of its hidden states in one pass over the head's weight, with
+// the logits of one block of the vocabulary in memory. It is attention with the weight as keys and
+// as values: hidden's gradient is softmax(hidden weight^T) weight less the target's row.
 //
 //   for each chunk of rows that carry loss
-//     for each block of the vocabulary   packed once for both products, by all threads
-//       for each block of rows           logits; their exponentials; sums += exponentials weight
+//     for each block of the vocabulary   logits; their exponentials; sums += exponentials weight
 //     losses and gradients from the sums
+//     for each block, where the weight is trained: logits; their gradients; the weight's
 //
 // A row's sums are fp32 and made in the order of the vocabulary, scaled when a larger logit comes,
-// so neither chunks nor threads change a bit. A gradient of the weight needs the softmax itself and
-// is not made here. Runs where there are AMX tiles, in bf16.
+// so neither chunks nor threads change a bit. A gradient of the weight needs the softmax itself:
+// the logits of each block are made once more when the sums are known, which costs a product and
+// saves what holding all logits of a chunk would cost in bytes and in their traffic. Runs where
+// there are AMX tiles, in bf16.
 #pragma once
 
 #include "backends/backend.h"
 #include "backends/cpu/context.h"
 #include "backends/cpu/loss_shape.h"
+#include "backends/cpu/onednn_matmul.h"
 #include "backends/loss_operands.h"
 
 namespace snug::backends::cpu {
 
-bool is_online_loss(base::DType type, bool weight_gradient, const CpuContext& context);
+bool is_online_loss(base::DType type, const CpuContext& context);
 
-// Its products are made by the kernels of wide products, block by block of the vocabulary.
+// Its products are wide ones.
 LossShape with_online_algorithms(LossShape shape);
 
 // Rows of a chunk.
@@ -42,18 +45,25 @@ class OnlineLossPlan : public Prepared {
   int64_t hidden_stride = 0;  // elements between gathered rows
 
   // Row numbers: (tokens) i32. Hidden: a chunk's rows, gathered. Sums: (rows, depth) f32. Rows:
-  // largest logit, sum of exponentials and the target's logit of each. Keys and values: a block of
-  // the weight, packed for either product. Threads: logits f32 and exponentials bf16 of some rows.
+  // largest logit, sum of exponentials and the target's logit of each. Logits: (rows, stride) f32,
+  // and in the place of each row its exponentials, bf16. Scratch: of a product.
   int64_t hidden_offset = 0;
   int64_t sums_offset = 0;
   int64_t rows_offset = 0;
-  int64_t keys_offset = 0;
-  int64_t values_offset = 0;
-  int64_t threads_offset = 0;
-  int64_t thread_bytes = 0;
-  int64_t exponentials_offset = 0;  // in a thread's bytes
+  int64_t logits_offset = 0;
+  int64_t logits_stride = 0;  // elements
+  int64_t scratch_offset = 0;
+
+  // (rows, entries) logits of gathered rows; the exponentials (rows, entries) times the block of
+  // the weight, which the sums become or are added to.
+  MatmulSpec logits_spec(int64_t rows, int64_t entries) const;
+  MatmulSpec sums_spec(int64_t rows, int64_t entries, bool adds) const;
+  // Of a block of the weight: (entries, width) from the gradients of its logits.
+  MatmulSpec dweight_spec(int64_t rows, int64_t entries, bool adds) const;
 
  private:
+  int64_t scratch_bytes(const CpuContext& context) const;
+
   LossShape shape_;
   int64_t workspace_bytes_ = 0;
 };

@@ -1,13 +1,14 @@
 // A bf16 matrix product on AMX tiles where no dimension is thin: what linears and the head spend
 // their time in.
 //
-//   for each part of b's columns   packed once, by all threads, and then kept in their
-//     for each block of a's rows   second-level caches
+//   for each part of b's columns and group of a's rows   by one thread, which packs the part and
+//     for each panel of a's rows                         keeps it in its second-level cache
 //
-// Every element of c is summed over all of k in one order, whatever the blocks and whichever thread
-// makes them; only sums in fp32 with a transposed a go through c in steps of k. Matrices may have
-// gaps between their rows. A low-rank product that is added is a few more steps of k: its factors
-// are packed after the others.
+// The next panel of rows is fetched while one is multiplied. Every element of c is summed over all
+// of k in one order, whatever the parts and whichever thread makes them; only sums in fp32 with a
+// transposed a go through c in steps of k, where the rows of a are copied first, by all threads.
+// Matrices may have gaps between their rows. A low-rank product that is added is a few more steps
+// of k: its factors are packed after the others.
 #pragma once
 
 #include "backends/cpu/context.h"
@@ -22,7 +23,8 @@ bool is_wide_product(const MatmulSpec& spec, const CpuContext& context);
 // other's, a power of two, so that scaling its b keeps every bit.
 bool wide_takes_low_rank(const MatmulSpec& spec);
 
-// A part of b, and for every thread a block of a where a cannot be read as it lies.
+// For every thread a part of b, and sums where k comes in steps; rows of a where it cannot be read
+// as it lies.
 int64_t wide_scratch_bytes(const MatmulSpec& spec, const CpuContext& context);
 
 // Requires is_wide_product. An addend of c's type and strides may be c's very bytes. Scratch is

@@ -211,10 +211,17 @@ Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Exten
   return cost_of_chunks(loss, view, extent, 1, kLossFlops + cap_flops(loss));
 }
 
+// Products of a logit: itself, the gradient of hidden, and the weight's, for which an online loss
+// makes it again.
+double products_of(const LinearCrossEntropyTrain& loss) {
+  if (!loss.weight_gradient) return 2;
+  return loss.algorithm == LossAlgorithm::online ? 4 : 3;
+}
+
 Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Extent& extent) {
   const double of_cap = loss.softcap > 0.0F ? 4.0 : 0.0;
   return cost_of_chunks(
-      loss, view, extent, loss.weight_gradient ? 3 : 2,
+      loss, view, extent, products_of(loss),
       kLossFlops + kGradFlops + cap_flops(loss) + of_cap + (loss.bias_gradient ? 1.0 : 0.0),
       loss.weight_gradient ? static_cast<double>(view[LinearCrossEntropyTrain::kDWeight].bytes())
                            : 0.0);

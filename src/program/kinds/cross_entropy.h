@@ -51,7 +51,8 @@ enum class LossAlgorithm : uint8_t {
                   // lowered
   chunks,         // logits of chunk_rows rows at once; the last chunk is what is left of all tokens
   halved_chunks,  // the same, but what is left goes through chunks of half, a quarter, ... the rows
-  online,         // no logits of a chunk exist: sums follow the vocabulary
+  online,  // logits of a chunk for some of the vocabulary at a time, which sums follow; those
+           // for the gradient of the weight are made again when the sums are known
 };
 constexpr auto words_of(LossAlgorithm /*type*/) {
   return base::words<LossAlgorithm>({{LossAlgorithm::whole, "whole"},

@@ -9,7 +9,8 @@ namespace snug::backends::cpu {
 
 struct OnlineSoftmaxKernels {
   // Adds n logits to a row: y = exp(x - largest), rounded to bf16, with the new `largest`; zeros
-  // follow up to a multiple of 32. Returns what earlier sums over y are to be multiplied by.
+  // follow up to a multiple of 32. y may begin where x does. Returns what earlier sums over y are
+  // to be multiplied by.
   float (*add)(const float* x, int64_t n, float* largest, float* sum, uint16_t* y);
   // x *= factor.
   void (*scale)(float* x, int64_t n, float factor);

@@ -60,34 +60,55 @@ void copy_square(const uint16_t* from, int64_t stride, int64_t lines, int64_t le
   }
 }
 
-void pack_pairs(const ThinFactor& from, int64_t k, int64_t columns, uint16_t* to, int64_t stride) {
+// Asks for the lines that are packed two squares later. Lines of a matrix lie a whole row apart,
+// which the processor does not foresee.
+SNUG_INLINE void ask_for(const uint16_t* ahead, int64_t stride) {
+  for (int64_t i = 0; i < kThinStep; ++i) __builtin_prefetch(ahead + i * stride);
+}
+
+// A square of pairs from lines that run along k. Units of four bytes are moved where they lie so.
+void pack_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t length,
+                RowBlock<uint16_t> out) {
+  if (lines >= kThinStep && length >= kThinStep && stride % 2 == 0) {
+    transpose_units(RowBlock<const uint16_t>{from, stride / 2}, kThinStep, kThinStep / 2, out);
+    return;
+  }
   Square square;
-  for (int64_t p = 0; p < k; p += kThinStep) {
-    int64_t j = 0;
-    if (from.column_stride == 1 && k - p >= kThinStep) {
-      j = columns / kThinStep * kThinStep;
-      pair_rows(RowBlock<const uint16_t>{from.data + p * from.row_stride, from.row_stride},
-                kThinStep, j, RowBlock<uint16_t>{to + p * stride, stride});
-    }
-    for (; j < columns; j += kThinStep) {
+  copy_square(from, stride, lines, length, square);
+  transpose_units(RowBlock<const uint16_t>{square.values, kThinStep / 2}, kThinStep, kThinStep / 2,
+                  out);
+}
+
+// A square of pairs from lines that run across k.
+void pair_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t length,
+                RowBlock<uint16_t> out) {
+  if (lines >= kThinStep && length >= kThinStep) {
+    pair_rows(RowBlock<const uint16_t>{from, stride}, kThinStep, kThinStep, out);
+    return;
+  }
+  Square square;
+  copy_square(from, stride, lines, length, square);
+  pair_rows(RowBlock<const uint16_t>{square.values, kThinStep}, kThinStep, kThinStep, out);
+}
+
+void pack_pairs(const ThinFactor& from, int64_t k, int64_t columns, uint16_t* to, int64_t stride) {
+  for (int64_t p = 0; p < k; p += kThinStep)
+    for (int64_t j = 0; j < columns; j += kThinStep) {
       const uint16_t* source = from.data + p * from.row_stride + j * from.column_stride;
       const RowBlock<uint16_t> out = {to + (p / 2 * stride + j) * 2, stride};
       if (from.column_stride == 1) {
-        copy_square(source, from.row_stride, k - p, columns - j, square);
-        pair_rows(RowBlock<const uint16_t>{square.values, kThinStep}, kThinStep, kThinStep, out);
+        ask_for(source + kThinStep * from.row_stride, from.row_stride);
+        pair_lines(source, from.row_stride, k - p, columns - j, out);
       } else {
-        copy_square(source, from.column_stride, columns - j, k - p, square);
-        transpose_units(RowBlock<const uint16_t>{square.values, kThinStep / 2}, kThinStep,
-                        kThinStep / 2, out);
+        ask_for(source + 2 * kThinStep, from.column_stride);
+        pack_lines(source, from.column_stride, columns - j, k - p, out);
       }
     }
-  }
 }
 
 void pack_rows(const ThinFactor& from, int64_t rows, int64_t columns, uint16_t* to,
                int64_t stride) {
   Square square;
-  Square pairs;
   for (int64_t i = 0; i < rows; i += kThinStep)
     for (int64_t j = 0; j < columns; j += kThinStep) {
       const uint16_t* source = from.data + i * from.row_stride + j * from.column_stride;
@@ -97,11 +118,11 @@ void pack_rows(const ThinFactor& from, int64_t rows, int64_t columns, uint16_t* 
         for (int64_t row = 0; row < kThinStep; ++row)
           copy_elements(square.values + row * kThinStep, kThinStep, out + row * stride);
       } else {
-        copy_square(source, from.column_stride, columns - j, rows - i, square);
-        pair_rows(RowBlock<const uint16_t>{square.values, kThinStep}, kThinStep, kThinStep,
-                  RowBlock<uint16_t>{pairs.values, kThinStep});
-        transpose_units(RowBlock<const uint16_t>{pairs.values, kThinStep}, kThinStep / 2, kThinStep,
-                        RowBlock<uint16_t>{out, stride / 2});
+        ask_for(source + 2 * kThinStep, from.column_stride);
+        pair_lines(source, from.column_stride, columns - j, rows - i,
+                   RowBlock<uint16_t>{square.values, kThinStep});
+        transpose_units(RowBlock<const uint16_t>{square.values, kThinStep}, kThinStep / 2,
+                        kThinStep, RowBlock<uint16_t>{out, stride / 2});
       }
     }
 }

@@ -65,18 +65,35 @@ struct Square {
   const uint16_t* a;
   const uint16_t* low_a;
   const uint16_t* b;
-  const uint16_t* next_a;  // rows that are asked for on the way; null: none
+  const float* start;  // the sums so far; null: zeros
+  int64_t start_stride;
 };
 
-// The sums of `now`, and the rows of `before` on the way.
+// Some of the rows that are multiplied next, which the second-level cache asks for meanwhile.
+struct NextRows {
+  const uint16_t* a;
+  int64_t stride;
+  int64_t rows;  // 0: none
+};
+
+SNUG_INLINE void fetch(const NextRows& next, int64_t k) {
+  constexpr int kSecondLevel = 2;
+  for (int64_t row = 0; row < next.rows; ++row)
+    __builtin_prefetch(next.a + row * next.stride + k, 0, kSecondLevel);
+}
+
+// The sums of `now`, which stay in the tiles, and the rows of `before` on the way.
 template <typename C, typename Addend>
-SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float* sums,
+SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, const NextRows& next,
                                  const Unfinished<C, Addend>& now,
                                  const Unfinished<C, Addend>& before, Float16Lanes alpha) {
   const uint16_t* b = square.b;
   const int64_t rows_per_step = (kWidePanel * kWidePanel + p.k - 1) / p.k;
   int64_t row = 0;
-  zero_square();
+  if (square.start != nullptr)
+    load_square(square.start, square.start_stride);
+  else
+    zero_square();
   for (int64_t k = 0; k < p.k; k += kWidePanel) {
     add_to_square(square.a + k, p.a_stride, b, kWidePanel);
     b += kWidePanel * kWidePanel;
@@ -85,16 +102,13 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, float
       if (row < now.rows) prefetch_row(now, p.result, row);
       if (row < before.rows) finish_row(before, p.result, alpha, row);
     }
-    if (square.next_a != nullptr)
-      for (int64_t i = 0; i < kWidePanel; ++i)
-        __builtin_prefetch(square.next_a + i * p.a_stride + k);
+    fetch(next, k);
   }
   for (int64_t k = 0; k < p.low_k; k += kWidePanel, b += kWidePanel * kWidePanel)
     add_to_square(square.low_a + k, p.low_a_stride, b, kWidePanel);
-  store_square(sums, kWidePanel);
 }
 
-// A panel of b stays in the first-level cache while the rows of a pass by.
+// A panel of a's rows stays in the caches while the panels of b pass by.
 template <typename C, typename Addend>
 void multiply_panels(const WideBlock& p) {
   const TilesInUse tiles;
@@ -106,25 +120,41 @@ void multiply_panels(const WideBlock& p) {
   Unfinished<C, Addend> before{};
   C* c = static_cast<C*>(p.result.c);
   const Addend* addend = static_cast<const Addend*>(p.result.addend);
-  for (int64_t j = 0; j < p.columns; j += kWidePanel)
-    for (int64_t i = 0; i < p.rows; i += kWidePanel) {
-      const Unfinished<C, Addend> now{.sums = sums[next],
-                                      .c = c + i * p.result.c_stride + j,
-                                      .addend = moved(addend, i * p.result.addend_stride + j),
-                                      .rows = smaller_of(kWidePanel, p.rows - i),
-                                      .left = lanes_of(p.columns - j),
-                                      .right = lanes_of(p.columns - j - kHalf)};
-      const uint16_t* a = p.a + i * p.a_stride;
-      const bool first_pass = j == 0 && i + kWidePanel < p.rows;
+  const int64_t panels = (p.columns + kWidePanel - 1) / kWidePanel;
+  const int64_t rows_per_panel = (kWidePanel + panels - 1) / panels;
+  for (int64_t i = 0; i < p.rows; i += kWidePanel) {
+    const uint16_t* a = p.a + i * p.a_stride;
+    const uint16_t* next_a = i + kWidePanel < p.rows ? a + kWidePanel * p.a_stride : nullptr;
+    int64_t fetched = 0;
+    for (int64_t j = 0; j < p.columns; j += kWidePanel) {
+      const int64_t fetches =
+          next_a == nullptr ? 0 : smaller_of(rows_per_panel, kWidePanel - fetched);
+      float* const kept = p.sums + i * p.sums_stride + j;
+      const Unfinished<C, Addend> now{
+          .sums = sums[next],
+          .c = c + i * p.result.c_stride + j,
+          .addend = moved(addend, i * p.result.addend_stride + j),
+          .rows = p.is_last_step ? smaller_of(kWidePanel, p.rows - i) : 0,
+          .left = lanes_of(p.columns - j),
+          .right = lanes_of(p.columns - j - kHalf)};
       multiply_square(p,
                       {.a = a,
                        .low_a = p.low_a + i * p.low_a_stride,
                        .b = p.b + j * (p.k + p.low_k),
-                       .next_a = first_pass ? a + kWidePanel * p.a_stride : nullptr},
-                      sums[next], now, before, alpha);
+                       .start = p.is_first_step ? nullptr : kept,
+                       .start_stride = p.sums_stride},
+                      {.a = next_a + fetched * p.a_stride, .stride = p.a_stride, .rows = fetches},
+                      now, before, alpha);
+      if (p.is_last_step)
+        store_square(sums[next], kWidePanel);
+      else
+        store_square(kept, p.sums_stride);
+      fetched += fetches;
       before = now;
       next = 1 - next;
     }
+  }
+  __asm__ volatile("" ::: "memory");
   for (int64_t row = 0; row < before.rows; ++row) finish_row(before, p.result, alpha, row);
 }
 

@@ -2,9 +2,10 @@
 // the head.
 //
 // b lies packed in panels of kWidePanel columns: ((k + low_k) / 2, kWidePanel, 2), pairs along k. a
-// is read where it lies or from a packed copy, rows contiguous along k. A block of c is kWidePanel
-// square and its fp32 sums stay in tiles over all of k; while the tiles make a block, the vectors
-// finish the one before. Elsewhere than on AMX the function is null.
+// is read where it lies or from a packed copy, rows contiguous along k. A square of c is kWidePanel
+// wide and its fp32 sums stay in tiles over all of k; while the tiles make a square, the vectors
+// finish the one before. A k that is too long for the cache comes in steps, whose sums wait in
+// memory. Elsewhere than on AMX the function is null.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,11 @@ struct WideBlock {
   int64_t columns;
   int64_t k;  // a multiple of kWidePanel
   WideResult result;
+  // Sums of the steps of k before and for those after: (rows, columns) in whole panels, fp32.
+  float* sums = nullptr;
+  int64_t sums_stride = 0;
+  bool is_first_step = true;
+  bool is_last_step = true;  // else c is left alone
   // More of k, whose rows of a lie elsewhere; b has them after the others.
   const uint16_t* low_a = nullptr;
   int64_t low_a_stride = 0;
