@@ -128,6 +128,12 @@ CalibrationStep biased(CalibrationStep step) {
   return step;
 }
 
+// Layers computed again: what a layer hands on is then added where it lies.
+CalibrationStep layers_again(CalibrationStep step) {
+  step.spec.recompute = kLayer;
+  return step;
+}
+
 // For a first run: every kind of operation, at small shapes.
 void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(full(kMinimal, 128, 64, compute));
@@ -137,6 +143,7 @@ void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
   for (const bool nested : {true, false})
     steps.push_back(quantized(lora(kTiny, 256, 256, compute, {.r = 8}), nested));
   steps.push_back(biased(full(kTiny, 256, 64, compute)));
+  steps.push_back(layers_again(full(kMinimal, 256, 64, compute)));
 }
 
 // For a first run: larger shapes of what takes the time.
@@ -186,6 +193,10 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kMedium, tokens, tokens / 2, compute, {.r = 8}));
   }
   steps.push_back(biased(full(kTiny, 1024, 256, compute)));
+  steps.push_back(layers_again(full(kTiny, 1024, 256, compute)));
+  // Heads so few that keys and values are narrower than the own kernels' products.
+  steps.push_back(lora(kMinimal, 512, 64, compute,
+                       {.r = 8, .dropout = true, .accumulation = 2, .recompute = kLayer}));
   for (const Sizes& sizes : {kTiny, kMedium}) {
     steps.push_back(full_8bit(sizes, 256, compute));
     steps.push_back(quantized(lora(sizes, 512, 512, compute, {.r = 16}), sizes.hidden < 512));

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 // Ten times the largest tokenizer.json there is (Gemma's).
-constexpr int64_t kMaxBytes = int64_t{384} << 20;
+constexpr int64_t kMaxFileBytes = int64_t{384} << 20;
 
 // A score as the library's JSON parser reads what it wrote: the digits as one whole number,
 // rounded, then divided or multiplied by a power of ten, which is not always the nearest number.
@@ -202,7 +202,7 @@ bool read_text_file(const std::string& path, std::string& text) {
   std::error_code error;
   if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found)
     return false;
-  text = base::read_text_file(path, kMaxBytes);
+  text = base::read_text_file(path, kMaxFileBytes);
   return true;
 }
 

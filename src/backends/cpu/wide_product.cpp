@@ -23,7 +23,7 @@ constexpr int64_t kMaxDepth = 2048;
 // Of k through c: as long as a part of b that is half as wide as it is deep may be.
 constexpr int64_t kMaxDepthThroughC = 1024;
 // A packed copy of a: some rows of it at a time, when there are more.
-constexpr int64_t kPackedBytes = int64_t{4} << 20;
+constexpr int64_t kCopiedBytes = int64_t{4} << 20;
 // Sums that wait for the next step of k.
 constexpr int64_t kMaxSummedRows = 1024;
 
@@ -74,7 +74,7 @@ Wide wide_of(const MatmulSpec& spec, int threads) {
   int64_t rows = spec.m;
   if (transposed || spec.k % kWidePanel != 0) {
     wide.copied_stride = round_up(wide.outer_step, kWidePanel) + kWidePanel;
-    rows = wide.copied_rows = piece_of(spec.m, kPackedBytes / (2 * wide.copied_stride));
+    rows = wide.copied_rows = piece_of(spec.m, kCopiedBytes / (2 * wide.copied_stride));
     wide.copied_bytes = wide.copied_rows * wide.copied_stride * 2;
   } else if (spec.m % kWidePanel != 0) {
     wide.rows_bytes = kWidePanel * (wide.step + kWidePanel) * 2;
@@ -102,7 +102,7 @@ void scale(uint16_t* values, int64_t count, float factor) {
   }
 }
 
-struct Range {
+struct Span {
   int64_t begin;
   int64_t end;
   int64_t size() const { return end - begin; }
@@ -112,14 +112,14 @@ struct Range {
 struct Rows {
   const uint16_t* data;  // at the first element of k that the outer step has
   int64_t stride;
-  Range range;
+  Span range;
 };
 
 // What a thread multiplies: a group of rows with a part of b, over an outer step of k.
-class Task {
+class PartTask {
  public:
-  Task(const Wide& wide, const MatmulSpec& spec, const MatmulOperands& operands,
-       const Kernels& kernels, std::byte* scratch)
+  PartTask(const Wide& wide, const MatmulSpec& spec, const MatmulOperands& operands,
+           const Kernels& kernels, std::byte* scratch)
       : wide_(wide),
         spec_(spec),
         operands_(operands),
@@ -130,9 +130,9 @@ class Task {
         sums_(reinterpret_cast<float*>(scratch + wide.part_bytes + wide.rows_bytes +
                                        wide.low_rows_bytes)) {}
 
-  void run(const Rows& a, Range columns, Range k) const {
+  void run(const Rows& a, Span columns, Span k) const {
     for (int64_t from = k.begin; from < k.end; from += wide_.step) {
-      const Range step{from, std::min(k.end, from + wide_.step)};
+      const Span step{from, std::min(k.end, from + wide_.step)};
       const bool is_last = step.end == k.end;
       const int64_t low_depth = is_last ? wide_.low_depth : 0;
       pack_part(columns, step, low_depth);
@@ -141,9 +141,9 @@ class Task {
   }
 
  private:
-  static int64_t depth(Range k) { return round_up(k.size(), kWidePanel); }
+  static int64_t depth(Span k) { return round_up(k.size(), kWidePanel); }
 
-  void pack_part(Range columns, Range k, int64_t low_depth) const {
+  void pack_part(Span columns, Span k, int64_t low_depth) const {
     const auto pack = kernels_.thin_product->pack_pairs;
     const int64_t stride = depth(k) + low_depth;
     // Along the rows that b is stored in, so that they are read as they come.
@@ -185,7 +185,7 @@ class Task {
     return result;
   }
 
-  void pack_low_rows(Range rows, int64_t low_depth) const {
+  void pack_low_rows(Span rows, int64_t low_depth) const {
     const auto* low = reinterpret_cast<const uint16_t*>(operands_.low_a);
     const int64_t stride = spec_.low.a_stride;
     kernels_.thin_product->pack_rows({low + rows.begin * stride, stride, 1}, rows.size(),
@@ -193,11 +193,11 @@ class Task {
   }
 
   // Rows that fill whole panels, or are copied so, then the rest, which is copied here.
-  void multiply(const Rows& a, Range columns, Range outer, Range k, int64_t low_depth) const {
+  void multiply(const Rows& a, Span columns, Span outer, Span k, int64_t low_depth) const {
     const int64_t rows = a.range.size();
     const int64_t filled = wide_.copied_rows > 0 ? rows : rows / kWidePanel * kWidePanel;
     if (low_depth > 0) pack_low_rows(a.range, low_depth);
-    for (const auto [begin, end] : {Range{0, filled}, Range{filled, rows}}) {
+    for (const auto [begin, end] : {Span{0, filled}, Span{filled, rows}}) {
       if (begin == end) continue;
       WideBlock block{.a = a.data + begin * a.stride + (k.begin - outer.begin),
                       .a_stride = a.stride,
@@ -239,7 +239,7 @@ struct Copy {
 };
 
 // Rows of a along k, packed by all threads along the lines that a is stored in.
-void copy_rows(const MatmulSpec& spec, const std::byte* a, Range rows, Range k, Copy copy,
+void copy_rows(const MatmulSpec& spec, const std::byte* a, Span rows, Span k, Copy copy,
                const CpuContext& context) {
   const auto pack = context.kernels.thin_product->pack_rows;
   if (spec.a_strides[1] == 1)
@@ -281,8 +281,8 @@ void multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::
   const int64_t parts = ceil_div(spec.n, wide.part_columns);
   for (int64_t first = 0; first < spec.m; first += at_once)
     for (int64_t k = 0; k < spec.k; k += wide.outer_step) {
-      const Range rows{first, std::min(spec.m, first + at_once)};
-      const Range step{k, std::min(spec.k, k + wide.outer_step)};
+      const Span rows{first, std::min(spec.m, first + at_once)};
+      const Span step{k, std::min(spec.k, k + wide.outer_step)};
       if (wide.copied_rows > 0)
         copy_rows(spec, operands.a, rows, step, {copy, wide.copied_stride}, context);
       const ThinFactor a = wide.copied_rows > 0 ? ThinFactor{copy, wide.copied_stride, 1}
@@ -290,8 +290,8 @@ void multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::
       parallel_for(parts * ceil_div(rows.size(), wide.group_rows), [&](int64_t index) {
         const int64_t group = index / parts * wide.group_rows;
         const int64_t column = index % parts * wide.part_columns;
-        const Task task(wide, spec, operands, context.kernels,
-                        scratch + wide.copied_bytes + current_thread() * wide.thread_bytes());
+        const PartTask task(wide, spec, operands, context.kernels,
+                            scratch + wide.copied_bytes + current_thread() * wide.thread_bytes());
         task.run({.data = a.data + group * a.row_stride,
                   .stride = a.row_stride,
                   .range = {first + group, std::min(rows.end, first + group + wide.group_rows)}},
