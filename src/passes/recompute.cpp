@@ -73,16 +73,11 @@ class Recompute {
         if (attention || traits_of(operation).is_cheap || rotates_dropped(operation)) drop(id);
       for (const TensorId id : operation.reads) {
         if (attention) drop_with_norm(id);
-        if (mode == RecomputeMode::gate_up && traits_of(operation).is_gated_activation) drop(id);
+        if (mode == RecomputeMode::gate_up && traits_of(operation).is_mlp_activation) drop(id);
       }
       mark_checkpoints(operation);
       if (keeps_checkpoints(mode)) drop_layer_outputs(operation, mode);
     }
-  }
-
-  // Nothing of a layer is kept but what becomes a checkpoint.
-  static bool keeps_checkpoints(RecomputeMode mode) {
-    return mode == RecomputeMode::all_but_attention || mode == RecomputeMode::layer;
   }
 
   // The input of a layer that keeps little else, whatever the layer before it keeps.

@@ -18,7 +18,7 @@ struct Gelu {
   static constexpr auto kX = read<Gelu>(0, "x");
   static constexpr auto kY = write<Gelu>(1, "y");
   static constexpr std::array kOperands{kX, kY};
-  static constexpr Traits kTraits{.is_cheap = true, .is_gated_activation = true};
+  static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true};
 };
 
 // reads: dy, x. writes: dx = dy gelu'(x), which may share the bytes of either.

@@ -19,7 +19,7 @@ struct GeluMul {
   static constexpr auto kUp = read<GeluMul>(1, "up");
   static constexpr auto kY = write<GeluMul>(2, "y");
   static constexpr std::array kOperands{kGate, kUp, kY};
-  static constexpr Traits kTraits{.is_cheap = true, .is_gated_activation = true};
+  static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true};
 };
 
 // reads: dy, gate, up. writes: dgate, dup; dgate may share the bytes of gate and dup those of up.

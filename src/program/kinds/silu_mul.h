@@ -16,8 +16,7 @@ struct SiluMul {
   static constexpr auto kUp = read<SiluMul>(1, "up");
   static constexpr auto kY = write<SiluMul>(2, "y");
   static constexpr std::array kOperands{kGate, kUp, kY};
-  static constexpr Traits kTraits{
-      .is_cheap = true, .is_gated_activation = true, .is_joinable = true};
+  static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true, .is_joinable = true};
 };
 
 // reads: dy, gate, up. writes: dgate, dup, which may share the bytes of gate and up.

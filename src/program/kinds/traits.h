@@ -14,8 +14,9 @@ struct Traits {
   // The operand that it passes on with another scale or direction (norms, rotations): where that is
   // made again, so is the output.
   std::string_view passes_on = {};
-  // The activation of a layer's mlp, gated or not: recompute=gate_up makes what it reads again.
-  bool is_gated_activation = false;
+  // The activation of a layer's mlp, with a gate or without: recompute=gate_up makes what it reads
+  // again.
+  bool is_mlp_activation = false;
   // Attention over rows: costly to make again where rows are long.
   bool is_attention = false;
   // A norm, of what follows from norms of parts: where ranks hold parts of what it reads, theirs
