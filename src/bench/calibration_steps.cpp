@@ -256,9 +256,9 @@ std::string describe(const CalibrationStep& step) {
   const char* base = "";
   if (spec.quantization) base = spec.quantization->nested ? "4-bit (nested) " : "4-bit ";
   const std::string method = spec.adapted ? fmt::format("{}lora r {}", base, spec.lora.r) : "full";
-  const char* optimizer = "";
-  if (spec.update.optimizer == methods::OptimizerKind::adamw_bf16) optimizer = " adamw_bf16";
-  if (spec.update.optimizer == methods::OptimizerKind::adamw_8bit) optimizer = " adamw_8bit";
+  const bool is_usual = spec.update.optimizer == methods::UpdateOptions{}.optimizer;
+  const std::string optimizer =
+      is_usual ? "" : fmt::format(" {}", base::word_of(spec.update.optimizer));
   return fmt::format("{}{}, hidden {} mlp {} vocab {}, {} tokens in segments of {}, {}", method,
                      optimizer, spec.model.hidden_size, spec.model.intermediate_size,
                      spec.model.vocab_size, spec.row_tokens, step.segment_tokens,

@@ -93,6 +93,9 @@ TEST(Recipe, WordsOfOtherToolsAreTranslated) {
     EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::adamw) << name;
   for (const char* name : {"adamw_8bit", "adamw_bnb_8bit", "adamw_torch_8bit", "paged_adamw_8bit"})
     EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::adamw_8bit) << name;
+  for (const char* name : {"lion", "lion_32bit", "paged_lion", "paged_lion_32bit"})
+    EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::lion) << name;
+  EXPECT_EQ(parse("optim: adafactor\nscale_parameter: false").optim, Optimizer::adafactor);
   EXPECT_EQ(parse("max_steps: -1").max_steps, 0);
   EXPECT_EQ(parse("resume_from_checkpoint: true").resume_from_checkpoint, "auto");
   EXPECT_EQ(parse("load_in_4bit: false\nreport_to: none\nfp16: false").method, Method::lora);
