@@ -49,13 +49,13 @@ Sharding::Sharding(const Program& micro, std::span<const Tensor> trainables,
   if (options.shards_weights()) {
     // What add_weight looks up by name: few of a program's tensors, where weights are not quantised
     // none.
-    Program states;
+    Program quant_states;
     for (const Tensor& tensor : micro.tensors)
-      if (tensor.role == Role::quant_state) states.tensors.push_back(tensor);
+      if (tensor.role == Role::quant_state) quant_states.tensors.push_back(tensor);
     for (const Tensor& tensor : micro.tensors)
       if (tensor.lifetime == Lifetime::run && !tensor.is_view() &&
           (tensor.role == Role::weight || tensor.role == Role::adapter))
-        add_weight(states, tensor, options);
+        add_weight(quant_states, tensor, options);
   }
   for (size_t i = 0; i < trainables.size(); ++i) {
     gradients_.insert(gradient_name(trainables[i].name));

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "methods/optimizer.h"
 #include "models/families.h"
 #include "models/weights.h"
 #include "plan/calibration_file.h"

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "formats/lora_config.h"
+#include "methods/optimizer.h"
 #include "plan/frozen_weights.h"
 #include "plan/rank_grid.h"
 #include "plan/unused_keys.h"

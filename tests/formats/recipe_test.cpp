@@ -45,6 +45,9 @@ TEST(Recipe, DefaultsFollowOtherKeys) {
   EXPECT_EQ(parse("method: full").learning_rate, 1e-5);
   EXPECT_EQ(parse("lora_r: 4").lora_alpha, 8);
   EXPECT_EQ(parse("{lora_r: 4, lora_alpha: 3}").lora_alpha, 3);
+  EXPECT_EQ(parse("optim: adamw").adam_beta2, 0.999);
+  EXPECT_EQ(parse("optim: lion").adam_beta2, 0.99);
+  EXPECT_EQ(parse("{optim: lion, adam_beta2: 0.9}").adam_beta2, 0.9);
   EXPECT_EQ(parse("model: models/tiny/").output_dir, "runs/tiny-lora");
   EXPECT_EQ(parse("{model: llama-3.1-8b, method: full}").output_dir, "runs/llama-3.1-8b-full");
   EXPECT_EQ(parse("{model: x, output_dir: out}").output_dir, "out");
