@@ -19,7 +19,7 @@ float share_of_step(float decay_rate, int32_t step) {
 }
 
 // The tasks of a pass: blocks of rows times runs of columns.
-struct Grid {
+struct AdafactorGrid {
   int64_t rows = 0;
   int64_t columns = 0;
 
@@ -29,14 +29,14 @@ struct Grid {
   int64_t tasks() const { return blocks() * runs(); }
 };
 
-Grid grid_of(const Adafactor& adafactor, const program::Shape& weight) {
+AdafactorGrid grid_of(const Adafactor& adafactor, const program::Shape& weight) {
   if (adafactor.factored) return {weight[0], weight[1]};
   return {1, weight.elements()};
 }
 
 // Where each pass leaves its results in the scratch, in bytes.
-struct Scratch {
-  explicit Scratch(const Grid& grid)
+struct AdafactorScratch {
+  explicit AdafactorScratch(const AdafactorGrid& grid)
       : row_sums(reduction_bytes(grid.rows, grid.columns)),
         inverse_columns(row_sums + whole_lines(4 * grid.rows * grid.runs())),
         inverse_rows(inverse_columns + whole_lines(4 * grid.columns)),
@@ -50,9 +50,9 @@ struct Scratch {
   int64_t end;
 };
 
-class Step {
+class AdafactorStep {
  public:
-  Step(const Adafactor& adafactor, const Invocation& invocation, CpuContext& context)
+  AdafactorStep(const Adafactor& adafactor, const Invocation& invocation, CpuContext& context)
       : adafactor_(adafactor),
         context_(context),
         kernels_(*context.kernels.adafactor),
@@ -177,8 +177,8 @@ class Step {
   const Adafactor& adafactor_;
   CpuContext& context_;
   const AdafactorKernels& kernels_;
-  const Grid grid_;
-  const Scratch scratch_;
+  const AdafactorGrid grid_;
+  const AdafactorScratch scratch_;
   std::byte* const memory_;
   const Rows gradient_;
   const Rows weight_;
@@ -200,11 +200,11 @@ bool supports(const Adafactor& adafactor, const program::OperationView& view, co
 
 int64_t workspace_bytes(const Adafactor& adafactor, const program::OperationView& view,
                         const CpuContext&) {
-  return Scratch(grid_of(adafactor, view[Adafactor::kWeight].shape)).end;
+  return AdafactorScratch(grid_of(adafactor, view[Adafactor::kWeight].shape)).end;
 }
 
 void run(const Adafactor& adafactor, const Invocation& invocation, CpuContext& context) {
-  Step(adafactor, invocation, context).run();
+  AdafactorStep(adafactor, invocation, context).run();
 }
 
 }  // namespace
