@@ -85,6 +85,15 @@ CalibrationStep full_8bit(const Sizes& sizes, int64_t tokens, DType compute) {
   return step;
 }
 
+// Steps of the other optimizers, whose kinds have rates of their own.
+void add_optimizers(const Sizes& sizes, DType compute, std::vector<CalibrationStep>& steps) {
+  for (const auto optimizer : {methods::OptimizerKind::lion, methods::OptimizerKind::adafactor}) {
+    steps.push_back(full(sizes, 128, 128, compute));
+    steps.back().spec.accumulation = 1;
+    steps.back().spec.update.optimizer = optimizer;
+  }
+}
+
 // As deep as models of this width are: saved activations and gradients go to memory that no cache
 // holds any more, which a few layers do not show. In f32 products are slow enough to hide it.
 CalibrationStep deep(CalibrationStep step) {
@@ -137,6 +146,7 @@ void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
   for (const bool nested : {true, false})
     steps.push_back(quantized(lora(kTiny, 256, 256, compute, {.r = 8}), nested));
   steps.push_back(biased(full(kTiny, 256, 64, compute)));
+  add_optimizers(kMinimal, compute, steps);
 }
 
 // For a first run: larger shapes of what takes the time.
@@ -186,6 +196,7 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kMedium, tokens, tokens / 2, compute, {.r = 8}));
   }
   steps.push_back(biased(full(kTiny, 1024, 256, compute)));
+  add_optimizers(kTiny, compute, steps);
   for (const Sizes& sizes : {kTiny, kMedium}) {
     steps.push_back(full_8bit(sizes, 256, compute));
     steps.push_back(quantized(lora(sizes, 512, 512, compute, {.r = 16}), sizes.hidden < 512));
