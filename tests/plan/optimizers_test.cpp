@@ -80,8 +80,9 @@ TEST(OptimizerPlans, StepOnTheHostWhereTheBitsAreTheSame) {
 }
 
 TEST(OptimizerPlans, RefuseKeysOfOtherOptimizers) {
-  EXPECT_TRUE(contains(error_of({"optim=lion", "adam_epsilon=1e-6"}),
-                       "adam_epsilon is not read by optim=lion, which has adam_beta1, adam_beta2"))
+  EXPECT_TRUE(
+      contains(error_of({"optim=lion", "adam_epsilon=1e-6"}),
+               "'adam_epsilon' is not read by optim=lion, which has adam_beta1, adam_beta2"))
       << error_of({"optim=lion", "adam_epsilon=1e-6"});
   EXPECT_TRUE(contains(error_of({"clip_threshold=2"}), "is not read by optim=adamw"));
   // Defaults, as files that list every key have them, and what a file says for another optimizer
