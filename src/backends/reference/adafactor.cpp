@@ -25,15 +25,16 @@ struct Operands {
   T clipped(int64_t i) const { return gradient[i] * factor; }
 };
 
-// The mean of squares of g over a row (step 1) or a column (step `columns`), epsilon on each.
+// The mean of squares of g over a row (step 1) or a column (step `columns`), epsilon on each. Sums
+// are fp64, as long as they may be.
 template <typename T>
 T mean_square(const Operands<T>& tensor, T epsilon, int64_t first, int64_t step, int64_t count) {
-  T sum = 0;
+  double sum = 0;
   for (int64_t k = 0; k < count; ++k) {
     const T g = tensor.clipped(first + k * step);
-    sum += g * g + epsilon;
+    sum += static_cast<double>(g * g + epsilon);
   }
-  return sum / static_cast<T>(count);
+  return static_cast<T>(sum / static_cast<double>(count));
 }
 
 template <typename T>
@@ -72,9 +73,10 @@ void run(const Adafactor& adafactor, const Invocation& invocation) {
                                         : tensor.row_moment[i];
     return tensor.clipped(i) / std::sqrt(second);
   };
-  T squares = 0;
-  for (int64_t i = 0; i < tensor.weight.count(); ++i) squares += update_of(i) * update_of(i);
-  const T size = std::sqrt(squares / static_cast<T>(tensor.weight.count()));
+  double squares = 0;
+  for (int64_t i = 0; i < tensor.weight.count(); ++i)
+    squares += static_cast<double>(update_of(i) * update_of(i));
+  const T size = static_cast<T>(std::sqrt(squares / static_cast<double>(tensor.weight.count())));
   const T clipping = std::max(T{1}, size / static_cast<T>(adafactor.clip_threshold));
   const T rate = Floats<T>(invocation[Adafactor::kLearningRate])[0];
   const T keep = T{1} - rate * static_cast<T>(adafactor.weight_decay);
