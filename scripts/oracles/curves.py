@@ -1,4 +1,5 @@
-"""Twenty optimizer steps of LoRA and of full AdamW, with PEFT and PyTorch's own optimizer, clipping and schedule."""
+"""Twenty optimizer steps of LoRA and of all weights, with PEFT, PyTorch's own clipping and schedule, and the optimizer of
+PyTorch, transformers or bitsandbytes."""
 
 import dataclasses
 import json
@@ -10,10 +11,11 @@ from transformers import get_cosine_schedule_with_warmup
 import cases
 import golden_io
 import lora
+import peer_optimizers
 import tiny_models
 
 STEPS, WARMUP, ROWS, LENGTH = 20, 5, 2, 25
-BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-8, 0.1
+WEIGHT_DECAY = 0.1
 NOISE = 1e-4  # how far fp32 may be from fp64 over the curve, a tenth of what a user of the golden is asked
 
 
@@ -26,6 +28,8 @@ class Curve:
     max_grad_norm: float  # in the middle of the norms that occur, so that clipping acts in some steps only
     seed: int
     frozen: tuple[str, ...] = ()  # modules of a full run that do not train
+    optimizer: str = "adamw"
+    batches_of: str = ""  # the curve whose golden holds the batches; empty: its own
 
 
 CURVES = {
@@ -35,6 +39,13 @@ CURVES = {
     "curve_full_accumulated": Curve("biases", False, 2, 5e-3, 2.0, 4004),
     "curve_full_frozen": Curve("biases", False, 1, 5e-3, 1.5, 4005,
                                frozen=("model.embed_tokens", "model.layers.0", "model.layers.1.self_attn.k_proj")),
+}
+# On the batches of another curve, which is all that their goldens leave out.
+CURVES |= {
+    "curve_lora_lion": Curve("grouped_tied", True, 1, 2e-3, 2.4, 4001, optimizer="lion", batches_of="curve_lora"),
+    "curve_lora_adafactor": Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, optimizer="adafactor", batches_of="curve_lora"),
+    "curve_full_lion": Curve("biases", False, 1, 1e-3, 2.7, 4003, optimizer="lion", batches_of="curve_full"),
+    "curve_full_adafactor": Curve("biases", False, 1, 1e-2, 2.7, 4003, optimizer="adafactor", batches_of="curve_full"),
 }
 ADAPTER = dict(r=4, lora_alpha=8, target_modules="all-linear")
 ADAPTER_SEED = 4100
@@ -68,7 +79,7 @@ def parameter_groups(model) -> list:
 
 def train(model, curve: Curve, ids, targets) -> dict:
     """Runs the steps; returns loss, grad_norm (before clipping) and learning rate of each, and where the weights end."""
-    optimizer = torch.optim.AdamW(parameter_groups(model), lr=curve.learning_rate, betas=BETAS, eps=EPS)
+    optimizer = peer_optimizers.make(curve.optimizer, parameter_groups(model), curve.learning_rate)
     schedule = get_cosine_schedule_with_warmup(optimizer, WARMUP, STEPS)
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     initial = {name: weight.detach().double().clone() for name, weight in trained.items()}
@@ -110,7 +121,8 @@ def settings(curve: Curve) -> dict:
         "max_steps": STEPS, "warmup_steps": WARMUP, "lr_scheduler_type": "cosine", "max_length": LENGTH,
         "per_device_train_batch_size": ROWS, "gradient_accumulation_steps": curve.accumulation,
         "learning_rate": curve.learning_rate, "weight_decay": WEIGHT_DECAY, "max_grad_norm": curve.max_grad_norm,
-        "adam_beta1": BETAS[0], "adam_beta2": BETAS[1], "adam_epsilon": EPS,
+        **({"optim": curve.optimizer} if curve.batches_of else {}), **peer_optimizers.SETTINGS[curve.optimizer],
+        **({"batches": f"tests/goldens/{curve.batches_of}"} if curve.batches_of else {}),
         **({"freeze_modules": curve.frozen} if curve.frozen else {}),
         **({"adapter": "tests/goldens/curve_adapter", "lora_r": 4, "lora_alpha": 8} if curve.adapter else {}),
     }
@@ -138,9 +150,10 @@ def make(name: str, root: pathlib.Path) -> str:
             f"worst {worst} {noise[worst]:.1e}")
     assert noise["loss"] < NOISE and noise["grad_norm"] < NOISE and noise["final_norm"] < NOISE, line
     assert 0 < clipped < STEPS, line
-    golden_io.write(root / name / "golden.safetensors", {
-        "ids": ids, "labels": labels, "targets": targets,
-        "trained_tokens": torch.tensor([golden_io.trained_tokens(step) for step in targets]), **found,
-    })
+    data = {"ids": ids, "labels": labels, "targets": targets,
+            "trained_tokens": torch.tensor([golden_io.trained_tokens(step) for step in targets])}
+    if curve.batches_of:
+        data, found = {}, {key: values for key, values in found.items() if "norm." not in key}
+    golden_io.write(root / name / "golden.safetensors", {**data, **found})
     (root / name / "settings.json").write_text(json.dumps(settings(curve), indent=2) + "\n")
     return line

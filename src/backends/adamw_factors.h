@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "backends/decayed_share.h"
+
 namespace snug::backends {
 
 // Of one tensor in one step, counted from 1.
@@ -52,8 +54,7 @@ constexpr double adamw_correction(float beta, int32_t step) {
 }
 
 constexpr float adamw_keep(const AdamWRates& rates) {
-  return static_cast<float>(1.0 - static_cast<double>(rates.learning_rate) *
-                                      static_cast<double>(rates.weight_decay));
+  return decayed_share(rates.learning_rate, rates.weight_decay);
 }
 
 constexpr AdamWFactors adamw_factors(const AdamWRates& rates) {

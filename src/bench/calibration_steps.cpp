@@ -85,6 +85,15 @@ CalibrationStep full_8bit(const Sizes& sizes, int64_t tokens, DType compute) {
   return step;
 }
 
+// Steps of the other optimizers, whose kinds have rates of their own.
+void add_optimizers(const Sizes& sizes, DType compute, std::vector<CalibrationStep>& steps) {
+  for (const auto optimizer : {methods::OptimizerKind::lion, methods::OptimizerKind::adafactor}) {
+    steps.push_back(full(sizes, 128, 128, compute));
+    steps.back().spec.accumulation = 1;
+    steps.back().spec.update.optimizer = optimizer;
+  }
+}
+
 // As deep as models of this width are: saved activations and gradients go to memory that no cache
 // holds any more, which a few layers do not show. In f32 products are slow enough to hide it.
 CalibrationStep deep(CalibrationStep step) {
@@ -144,6 +153,7 @@ void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(quantized(lora(kTiny, 256, 256, compute, {.r = 8}), nested));
   steps.push_back(biased(full(kTiny, 256, 64, compute)));
   steps.push_back(layers_again(full(kMinimal, 256, 64, compute)));
+  add_optimizers(kMinimal, compute, steps);
 }
 
 // For a first run: larger shapes of what takes the time.
@@ -197,6 +207,7 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
   // Heads so few that keys and values are narrower than the own kernels' products.
   steps.push_back(lora(kMinimal, 512, 64, compute,
                        {.r = 8, .dropout = true, .accumulation = 2, .recompute = kLayer}));
+  add_optimizers(kTiny, compute, steps);
   for (const Sizes& sizes : {kTiny, kMedium}) {
     steps.push_back(full_8bit(sizes, 256, compute));
     steps.push_back(quantized(lora(sizes, 512, 512, compute, {.r = 16}), sizes.hidden < 512));
@@ -267,9 +278,9 @@ std::string describe(const CalibrationStep& step) {
   const char* base = "";
   if (spec.quantization) base = spec.quantization->nested ? "4-bit (nested) " : "4-bit ";
   const std::string method = spec.adapted ? fmt::format("{}lora r {}", base, spec.lora.r) : "full";
-  const char* optimizer = "";
-  if (spec.update.optimizer == methods::OptimizerKind::adamw_bf16) optimizer = " adamw_bf16";
-  if (spec.update.optimizer == methods::OptimizerKind::adamw_8bit) optimizer = " adamw_8bit";
+  const bool is_usual = spec.update.optimizer == methods::UpdateOptions{}.optimizer;
+  const std::string optimizer =
+      is_usual ? "" : fmt::format(" {}", base::word_of(spec.update.optimizer));
   return fmt::format("{}{}, hidden {} mlp {} vocab {}, {} tokens in segments of {}, {}", method,
                      optimizer, spec.model.hidden_size, spec.model.intermediate_size,
                      spec.model.vocab_size, spec.row_tokens, step.segment_tokens,

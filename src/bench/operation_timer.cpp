@@ -83,7 +83,7 @@ void set_inputs(const CalibrationStep& step, runtime::Executor& executor) {
   executor.set_input(program::kInverseTokensName, 1.0F / tokens);
   // So small that weights stay what they are, whatever the gradients.
   executor.set_input(program::kLearningRateName, 1e-12F);
-  executor.set_input(program::kStepName, int32_t{1});
+  if (executor.has(program::kStepName)) executor.set_input(program::kStepName, int32_t{1});
   if (executor.has(program::kRandomName))
     executor.set_input(program::kRandomName, std::array<int32_t, 2>{1, 0});
 }

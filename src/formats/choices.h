@@ -23,11 +23,13 @@ constexpr auto words_of(Schedule /*type*/) {
                                 {Schedule::cosine, "cosine"}});
 }
 
-enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit };
+enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit, lion, adafactor };
 constexpr auto words_of(Optimizer /*type*/) {
   return base::words<Optimizer>({{Optimizer::adamw, "adamw"},
                                  {Optimizer::adamw_bf16, "adamw_bf16"},
-                                 {Optimizer::adamw_8bit, "adamw_8bit"}});
+                                 {Optimizer::adamw_8bit, "adamw_8bit"},
+                                 {Optimizer::lion, "lion"},
+                                 {Optimizer::adafactor, "adafactor"}});
 }
 
 enum class GradientDtype : uint8_t { automatic, fp32, bf16 };

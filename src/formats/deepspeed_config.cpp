@@ -19,6 +19,8 @@ constexpr std::string_view kNoFp16 =
     "fp16 compute is not built (it needs loss scaling); use bf16.enabled: true";
 constexpr std::string_view kWholeLayers =
     "each device computes whole layers; use 1, and zero_optimization.stage to share memory";
+constexpr std::string_view kOptimizer =
+    "AdamW is the optimizer that is built, and Lion; adafactor is one of the recipe's";
 constexpr std::string_view kAdamW = "AdamW is the optimizer that is built";
 constexpr std::string_view kRise = "the learning rate rises linearly from 0";
 
@@ -62,7 +64,10 @@ Rows batch_and_numbers() {
 
 Rows optimizer_and_schedule() {
   return {
-      {"optimizer.type", "optim", {{"Adam", "adamw"}, {"AdamW", "adamw"}}, kAdamW},
+      {"optimizer.type",
+       "optim",
+       {{"Adam", "adamw"}, {"AdamW", "adamw"}, {"Lion", "lion"}},
+       kOptimizer},
       {"optimizer.legacy_fusion", "", {}, kRuntime},
       {"optimizer.params.lr", "learning_rate"},
       {"optimizer.params.betas", "", {{"auto"}}, "the two decays of AdamW are a list of numbers"},

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "formats/optimizer_keys.h"
 #include "formats/recipe_keys.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -231,6 +232,11 @@ void compute_defaults(Recipe& recipe) {
   if (!recipe.is_given("learning_rate"))
     recipe.learning_rate = is_lora ? kLoraLearningRate : kFullLearningRate;
   if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = 2.0 * static_cast<double>(recipe.lora_r);
+  for (const auto& [name, text] : optimizer_keys_of(recipe.optim).keys) {
+    if (recipe.is_given(name)) continue;
+    const RecipeKey& key = *find_recipe_key(name);
+    key.field.set(recipe, parse_value(key, {std::string(name), {std::string(text)}, false, {}}));
+  }
   if (recipe.output_dir.empty() && !recipe.model.empty())
     recipe.output_dir =
         fmt::format("runs/{}-{}", last_part(recipe.model), base::word_of(recipe.method));

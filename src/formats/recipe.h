@@ -57,6 +57,8 @@ struct Recipe {
   double adam_beta1 = 0;
   double adam_beta2 = 0;
   double adam_epsilon = 0;
+  double decay_rate = 0;
+  double clip_threshold = 0;
   double max_grad_norm = 0;  // 0: no clipping
   Optimizer optim = Optimizer::adamw;
   bool optim_in_backward = false;

@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <string>
+
+#include "formats/optimizer_keys.h"
 #include "formats/recipe_table.h"
 
 namespace snug::formats {
@@ -12,62 +17,85 @@ constexpr std::string_view kInBackwardAdvice =
 constexpr std::string_view kOtherOptimizerAdvice =
     "this optimizer is not built; AdamW is: adamw, or adamw_8bit where memory is short";
 
+// Keys keep views of texts, so those that are made of the table of optimizers live here.
+const std::string& optim_help() {
+  static const std::string text = [] {
+    std::string all;
+    std::string names;
+    for (const OptimizerKeys& row : optimizer_keys()) {
+      const std::string_view word = base::word_of(row.optimizer);
+      all += fmt::format("{}: {}; ", word, row.help);
+      if (row.other_names.empty()) continue;
+      if (!names.empty()) names += "; ";
+      names += fmt::format("{} mean {}", fmt::join(row.other_names, ", "), word);
+    }
+    all.resize(all.size() - 2);
+    return fmt::format(
+        "{}. Other names are taken: {} (adamw_torch_8bit is torchao's, whose own state differs). "
+        "The plan covers the largest micro-batch, so nothing is paged",
+        all, names);
+  }();
+  return text;
+}
+
+std::vector<Translation> translations_to_optimizers() {
+  std::vector<Translation> all;
+  for (const OptimizerKeys& row : optimizer_keys())
+    for (const std::string_view name : row.other_names)
+      all.push_back({name, base::word_of(row.optimizer)});
+  return all;
+}
+
+void add_optimizer(KeyTable& table) {
+  table.add<&Recipe::optim>("optim", Optimizer::adamw, optim_help())
+      .aliases({"optimizer"})
+      .translations(translations_to_optimizers())
+      .not_built({"adamw_torch_4bit", "galore_adamw", "galore_adamw_8bit", "galore_adafactor",
+                  "galore_adamw_layerwise", "galore_adamw_8bit_layerwise",
+                  "galore_adafactor_layerwise", "apollo_adamw", "apollo_adamw_layerwise"},
+                 kSmallStateAdvice)
+      .not_built({"lomo", "adalomo"}, kInBackwardAdvice)
+      .not_built(
+          {"sgd", "adagrad", "rmsprop", "rmsprop_bnb", "rmsprop_bnb_8bit", "rmsprop_bnb_32bit",
+           "lion_8bit", "paged_lion_8bit", "ademamix", "ademamix_8bit", "paged_ademamix_32bit",
+           "paged_ademamix_8bit", "adamw_anyprecision", "grokadamw", "schedule_free_radam",
+           "schedule_free_adamw", "schedule_free_sgd", "stable_adamw", "muon"},
+          kOtherOptimizerAdvice);
+}
+
+// What not every optimizer reads: optimizer_keys.h says which do, and with which defaults.
+void add_keys_of_some(KeyTable& table) {
+  table.add<&Recipe::adam_beta1>("adam_beta1", "0.9", "decay of the mean of the gradients")
+      .range(kBelowOne);
+  table
+      .add<&Recipe::adam_beta2>("adam_beta2", "0.999",
+                                "decay of the mean of their squares; with lion, whose default is "
+                                "0.99, of the mean that is kept")
+      .range(kBelowOne);
+  table
+      .add<&Recipe::adam_epsilon>("adam_epsilon", "1e-08", "added to the denominator of the update")
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::decay_rate>("decay_rate", "-0.8",
+                                "adafactor's: second moments decay by 1 - step^decay_rate")
+      .range({.least = -kMaxFloat, .most = 0, .most_excluded = true});
+  table
+      .add<&Recipe::clip_threshold>("clip_threshold", "1",
+                                    "adafactor's: the root mean square of a tensor's update is at "
+                                    "most this, before the learning rate")
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  constexpr std::string_view kGivenRate =
+      "adafactor takes the learning rate that the recipe gives, as transformers' Trainer has it; "
+      "leave it out";
+  for (const std::string_view key : {"scale_parameter", "relative_step", "warmup_init"})
+    table.recognise(key, ValueType::boolean).not_built({"true"}, kGivenRate);
+}
+
 }  // namespace
 
 void add_optimizer_keys(KeyTable& table) {
   table.group("Optimizer", kTraining);
-  table
-      .add<&Recipe::optim>(
-          "optim", Optimizer::adamw,
-          "adamw: fp32 weights and moments; adamw_bf16: both bf16, rounded stochastically; "
-          "adamw_8bit: moments of 8 bits, state and update bitsandbytes', weights in "
-          "compute_dtype. "
-          "Other names are taken: adamw_torch, adamw_torch_fused, adamw_torch_xla, "
-          "adamw_torch_npu_fused, adamw_apex_fused, adamw_hf, paged_adamw and paged_adamw_32bit "
-          "mean adamw; adamw_bnb_8bit, paged_adamw_8bit and adamw_torch_8bit (torchao's, whose own "
-          "state differs) mean adamw_8bit. The plan covers the largest micro-batch, so nothing is "
-          "paged")
-      .aliases({"optimizer"})
-      .translations({{"adamw_torch", "adamw"},
-                     {"adamw_torch_fused", "adamw"},
-                     {"adamw_torch_xla", "adamw"},
-                     {"adamw_torch_npu_fused", "adamw"},
-                     {"adamw_apex_fused", "adamw"},
-                     {"adamw_hf", "adamw"},
-                     {"paged_adamw", "adamw"},
-                     {"paged_adamw_32bit", "adamw"},
-                     {"adamw_bnb_8bit", "adamw_8bit"},
-                     {"adamw_torch_8bit", "adamw_8bit"},
-                     {"paged_adamw_8bit", "adamw_8bit"}})
-      .not_built({"adafactor", "adamw_torch_4bit", "galore_adamw", "galore_adamw_8bit",
-                  "galore_adafactor", "galore_adamw_layerwise", "galore_adamw_8bit_layerwise",
-                  "galore_adafactor_layerwise", "apollo_adamw", "apollo_adamw_layerwise"},
-                 kSmallStateAdvice)
-      .not_built({"lomo", "adalomo"}, kInBackwardAdvice)
-      .not_built({"sgd",
-                  "adagrad",
-                  "rmsprop",
-                  "rmsprop_bnb",
-                  "rmsprop_bnb_8bit",
-                  "rmsprop_bnb_32bit",
-                  "lion",
-                  "lion_8bit",
-                  "lion_32bit",
-                  "paged_lion",
-                  "paged_lion_8bit",
-                  "paged_lion_32bit",
-                  "ademamix",
-                  "ademamix_8bit",
-                  "paged_ademamix_32bit",
-                  "paged_ademamix_8bit",
-                  "adamw_anyprecision",
-                  "grokadamw",
-                  "schedule_free_radam",
-                  "schedule_free_adamw",
-                  "schedule_free_sgd",
-                  "stable_adamw",
-                  "muon"},
-                 kOtherOptimizerAdvice);
+  add_optimizer(table);
   table
       .add<&Recipe::optim_in_backward>(
           "optim_in_backward", "false",
@@ -76,16 +104,10 @@ void add_optimizer_keys(KeyTable& table) {
       .aliases({"optimizer_in_bwd"});
   table.add<&Recipe::gradient_dtype>(
       "gradient_dtype", GradientDtype::automatic,
-      "of gradients; auto: fp32 with adamw, compute_dtype with adamw_bf16 and adamw_8bit");
+      "of gradients; auto: compute_dtype with adamw_bf16 and adamw_8bit, else fp32");
   table.add<&Recipe::weight_decay>("weight_decay", "0", "decoupled, not on norms and biases")
       .range({.least = 0, .most = kMaxFloat});
-  table.add<&Recipe::adam_beta1>("adam_beta1", "0.9", "decay of the mean of the gradients")
-      .range(kBelowOne);
-  table.add<&Recipe::adam_beta2>("adam_beta2", "0.999", "decay of the mean of their squares")
-      .range(kBelowOne);
-  table
-      .add<&Recipe::adam_epsilon>("adam_epsilon", "1e-08", "added to the denominator of the update")
-      .range({.least = 0, .most = kMaxFloat});
+  add_keys_of_some(table);
   table
       .add<&Recipe::max_grad_norm>(
           "max_grad_norm", "1",

@@ -33,67 +33,9 @@ TensorId scalar(Builder& builder, std::string_view name, DType dtype, Role role)
   return builder.add(std::move(tensor));
 }
 
-// Norm weights and biases are the one-dimensional tensors.
-bool decays(const Tensor& trainable) { return trainable.shape.rank() > 1; }
-
-bool has_8bit_moments(const Tensor& trainable, OptimizerKind optimizer) {
-  return optimizer == OptimizerKind::adamw_8bit && trainable.shape.elements() >= kMin8bitElements;
-}
-
-DType moment_type(const Tensor& trainable, OptimizerKind optimizer) {
-  if (optimizer == OptimizerKind::adamw_bf16) return DType::bf16;
-  return has_8bit_moments(trainable, optimizer) ? DType::u8 : DType::f32;
-}
-
-AdamW adamw(const Tensor& trainable, const UpdateOptions& options, int32_t site) {
-  return {.beta1 = static_cast<float>(options.beta1),
-          .beta2 = static_cast<float>(options.beta2),
-          .epsilon = static_cast<float>(options.epsilon),
-          .weight_decay = decays(trainable) ? static_cast<float>(options.weight_decay) : 0.0F,
-          .stochastic = options.optimizer == OptimizerKind::adamw_bf16,
-          .has_master = has_master(trainable, options.optimizer),
-          .seed = options.seed,
-          .site = site};
-}
-
-AdamW8bit adamw_8bit(const Tensor& trainable, const UpdateOptions& options, int32_t site) {
-  const AdamW constants = adamw(trainable, options, site);
-  return {.beta1 = constants.beta1,
-          .beta2 = constants.beta2,
-          .epsilon = constants.epsilon,
-          .weight_decay = constants.weight_decay,
-          .seed = options.seed,
-          .site = site};
-}
-
-// The tensor and all that is kept next to it, in the order of its operation's updates.
-std::vector<TensorId> add_state(Builder& builder, const Tensor& trainable,
-                                OptimizerKind optimizer) {
-  const auto add = [&](Tensor tensor) { return builder.add(std::move(tensor)); };
-  const auto moment = [&](std::string name) {
-    return sibling(trainable, std::move(name), moment_type(trainable, optimizer), Role::moment,
-                   Lifetime::run);
-  };
-  std::vector<TensorId> updates{add(trainable), add(moment(first_moment_name(trainable.name))),
-                                add(moment(second_moment_name(trainable.name)))};
-  if (has_8bit_moments(trainable, optimizer))
-    for (const std::string& name :
-         {first_scale_name(trainable.name), second_scale_name(trainable.name)}) {
-      Tensor scale = sibling(trainable, name, DType::f32, Role::moment, Lifetime::run);
-      scale.shape = {state_blocks(trainable.shape.elements())};
-      updates.push_back(add(std::move(scale)));
-    }
-  if (has_master(trainable, optimizer))
-    updates.push_back(add(
-        sibling(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run)));
-  return updates;
-}
+bool is_master(const OptimizerState& state) { return state.tensor.role == Role::master; }
 
 }  // namespace
-
-bool has_master(const Tensor& trainable, OptimizerKind optimizer) {
-  return moment_type(trainable, optimizer) == DType::f32 && trainable.dtype != DType::f32;
-}
 
 std::vector<TensorId> trainable_tensors(const Program& forward,
                                         std::span<const std::string> frozen) {
@@ -122,7 +64,9 @@ Program update(std::span<const Tensor> trainables, std::span<const int32_t> site
   Builder builder(ProgramName::update);
   builder.set_phase(Phase::update);
   const TensorId learning_rate = scalar(builder, kLearningRateName, DType::f32, Role::batch);
-  const TensorId step = scalar(builder, kStepName, DType::i32, Role::batch);
+  const Optimizer& optimizer = optimizer_of(options.optimizer);
+  const TensorId step =
+      optimizer.counts_steps ? scalar(builder, kStepName, DType::i32, Role::batch) : kNone;
   const TensorId norm = scalar(builder, kGradientNormName, DType::f32, Role::scalar);
   const TensorId factor = scalar(builder, kClipFactorName, DType::f32, Role::scalar);
   std::vector<TensorId> gradients;
@@ -133,24 +77,29 @@ Program update(std::span<const Tensor> trainables, std::span<const int32_t> site
   builder.emit(ClipFactor{static_cast<float>(options.max_grad_norm)}, {norm}, {factor});
   for (size_t i = 0; i < trainables.size(); ++i) {
     const Tensor& trainable = trainables[i];
-    const std::vector<TensorId> reads{gradients[i], factor, learning_rate, step};
-    std::vector<TensorId> updates = add_state(builder, trainable, options.optimizer);
-    const int32_t site = sites[i];
+    SteppedTensor stepped{.trainable = trainable,
+                          .site = sites[i],
+                          .gradient = gradients[i],
+                          .factor = factor,
+                          .learning_rate = learning_rate,
+                          .step = step};
+    stepped.updates = {builder.add(trainable)};
+    for (OptimizerState& state : optimizer.states(trainable))
+      stepped.updates.push_back(builder.add(std::move(state.tensor)));
     builder.set_layer(trainable.layer);
-    if (has_8bit_moments(trainable, options.optimizer))
-      builder.emit(adamw_8bit(trainable, options, site), reads, {}, std::move(updates));
-    else
-      builder.emit(adamw(trainable, options, site), reads, {}, std::move(updates));
+    optimizer.emit(builder, stepped, options);
   }
   return builder.take();
 }
 
 Program prepare(std::span<const Tensor> trainables, const UpdateOptions& options) {
   Builder builder(ProgramName::prepare);
+  const Optimizer& optimizer = optimizer_of(options.optimizer);
   for (const Tensor& trainable : trainables) {
-    if (!has_master(trainable, options.optimizer)) continue;
-    const TensorId master = builder.add(
-        sibling(trainable, master_name(trainable.name), DType::f32, Role::master, Lifetime::run));
+    const std::vector<OptimizerState> states = optimizer.states(trainable);
+    const auto master_state = std::ranges::find_if(states, is_master);
+    if (master_state == states.end()) continue;
+    const TensorId master = builder.add(master_state->tensor);
     const TensorId weight = builder.add(trainable);
     builder.set_layer(trainable.layer);
     builder.emit(Cast{}, {master}, {weight});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "passes/quantize.h"
 #include "program/kinds/nf4.h"
 #include "program/kinds/optimizer.h"
@@ -42,21 +43,23 @@ int32_t ShardingOptions::nodes_of(RankGroup group) const {
 }
 
 Sharding::Sharding(const Program& micro, std::span<const Tensor> trainables,
+                   std::span<const std::vector<OptimizerState>> states,
                    const ShardingOptions& options) {
+  SNUG_CHECK_EQ(states.size(), trainables.size());
   if (options.shards_weights()) {
     // What add_weight looks up by name: few of a program's tensors, where weights are not quantised
     // none.
-    Program states;
+    Program quant_states;
     for (const Tensor& tensor : micro.tensors)
-      if (tensor.role == Role::quant_state) states.tensors.push_back(tensor);
+      if (tensor.role == Role::quant_state) quant_states.tensors.push_back(tensor);
     for (const Tensor& tensor : micro.tensors)
       if (tensor.lifetime == Lifetime::run && !tensor.is_view() &&
           (tensor.role == Role::weight || tensor.role == Role::adapter))
-        add_weight(states, tensor, options);
+        add_weight(quant_states, tensor, options);
   }
-  for (const Tensor& tensor : trainables) {
-    gradients_.insert(gradient_name(tensor.name));
-    if (options.shards_state()) add_state(tensor, options);
+  for (size_t i = 0; i < trainables.size(); ++i) {
+    gradients_.insert(gradient_name(trainables[i].name));
+    if (options.shards_state()) add_state(trainables[i], states[i], options);
   }
 }
 
@@ -72,17 +75,17 @@ void Sharding::add_weight(const Program& states, const Tensor& weight,
   if (is_nested) parts_[nested_absmax_name(weight.name)] = {.elements = part / kNestedUnit};
 }
 
-void Sharding::add_state(const Tensor& trainable, const ShardingOptions& options) {
+void Sharding::add_state(const Tensor& trainable, const std::vector<OptimizerState>& states,
+                         const ShardingOptions& options) {
   const int64_t elements = trainable.shape.elements();
   if (elements < options.threshold_elements) return;
   const ShardedTensor part{.elements = part_of(elements, options.shards, kUnit)};
-  for (const std::string& name : {master_name(trainable.name), first_moment_name(trainable.name),
-                                  second_moment_name(trainable.name)})
-    parts_[name] = part;
+  static_assert(kUnit % kStateBlock == 0);
+  for (const OptimizerState& state : states) {
+    SNUG_CHECK(state.shared_by > 0, "{} belongs to all of {}", state.tensor.name, trainable.name);
+    parts_[state.tensor.name] = {.elements = part.elements / state.shared_by};
+  }
   part_norms_.insert(gradient_norm_name(trainable.name));
-  for (const std::string& name :
-       {first_scale_name(trainable.name), second_scale_name(trainable.name)})
-    parts_[name] = {.elements = part.elements / kStateBlock};
   const auto padded = [&](bool is_padded) {
     return ShardedTensor{.elements = part.elements, .is_padded = is_padded};
   };

@@ -13,8 +13,10 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "formats/choices.h"
+#include "program/optimizer_state.h"
 #include "program/program.h"
 
 namespace snug::passes {
@@ -63,8 +65,10 @@ struct ShardedTensor {
 class Sharding {
  public:
   Sharding() = default;
-  // `micro`: a program with all weights as they are stored. `trainable`: names of what is trained.
+  // `micro`: a program with all weights as they are stored. `states`: what the optimizer keeps of
+  // each of the trainables; where state is sharded, nothing that belongs to all of a tensor.
   Sharding(const program::Program& micro, std::span<const program::Tensor> trainables,
+           std::span<const std::vector<program::OptimizerState>> states,
            const ShardingOptions& options);
 
   // Nothing: every rank holds it whole.
@@ -77,7 +81,9 @@ class Sharding {
  private:
   void add_weight(const program::Program& micro, const program::Tensor& weight,
                   const ShardingOptions& options);
-  void add_state(const program::Tensor& trainable, const ShardingOptions& options);
+  void add_state(const program::Tensor& trainable,
+                 const std::vector<program::OptimizerState>& states,
+                 const ShardingOptions& options);
   std::unordered_map<std::string, ShardedTensor> parts_;
   std::set<std::string, std::less<>> gradients_;
   std::set<std::string, std::less<>> part_norms_;

@@ -98,9 +98,15 @@ bool StreamPlacement::lies_there(TensorId id) const {
   return lies_on_host(program.tensor(program.owner(id)), options);
 }
 
+bool StreamPlacement::is_kept_there(TensorId id) const {
+  const Role role = program.tensor(program.owner(id)).role;
+  return (role == Role::master || role == Role::moment) && lies_there(id);
+}
+
 bool StreamPlacement::is_on_host(const Operation& operation) const {
   if (traits_of(operation).is_optimizer)
-    return options.update_on_host && lies_there(find_operand(operation, "first_moment"));
+    return options.update_on_host &&
+           std::ranges::any_of(operation.updates, [&](TensorId id) { return is_kept_there(id); });
   return reaches_device && traits_of(operation).reads_in_place &&
          std::ranges::any_of(operation.reads, [&](TensorId id) { return lies_there(id); });
 }

@@ -18,6 +18,8 @@ struct StreamPlacement {
   const bool reaches_device;  // the host's processor, which is the device's
 
   bool lies_there(program::TensorId id) const;
+  // Whether an optimizer keeps it there: a master or a moment.
+  bool is_kept_there(program::TensorId id) const;
   // Optimizers whose state lies there; where one processor does all, also what reads in place.
   bool is_on_host(const program::Operation& operation) const;
   // Whether the operation, which works on the host or not, touches the tensor where it lies.

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "methods/optimizer.h"
 #include "models/families.h"
 #include "models/weights.h"
 #include "plan/calibration_file.h"
@@ -151,13 +152,10 @@ bool ChangeSearch::has_wide_gradients() const {
 }
 
 std::vector<Overrides> ChangeSearch::numerics() const {
-  const bool wide = recipe_.optim == Optimizer::adamw;
-  const bool has_8bit = recipe_.optim == Optimizer::adamw_8bit;
   std::vector<Overrides> variants;
   // Where compute is bf16 already this names it again, which changes nothing and is left out.
   const auto in_bf16 = set_to("compute_dtype", ComputeDtype::bf16);
-  const auto bf16_state = set_to("optim", Optimizer::adamw_bf16);
-  const auto state_8bit = set_to("optim", Optimizer::adamw_8bit);
+  const auto leaner = methods::optimizer_of(recipe_.optim).leaner;
   const Recipe bf16 = with_overrides(recipe_, {in_bf16});
   bool gains_bf16 = false;
   try {
@@ -167,12 +165,10 @@ std::vector<Overrides> ChangeSearch::numerics() const {
   }
   if (gains_bf16) {
     variants.push_back({in_bf16});
-    if (wide) variants.push_back({in_bf16, bf16_state});
-    if (!has_8bit) variants.push_back({in_bf16, state_8bit});
+    for (const Optimizer each : leaner) variants.push_back({in_bf16, set_to("optim", each)});
   } else {
     if (has_wide_gradients()) variants.push_back({set_to("gradient_dtype", GradientDtype::bf16)});
-    if (wide) variants.push_back({bf16_state});
-    if (!has_8bit) variants.push_back({state_8bit});
+    for (const Optimizer each : leaner) variants.push_back({set_to("optim", each)});
   }
   if (recipe_.double_quant) return variants;
   // Of weights that are not in 4 bits the recipe refuses it, with or without the others.

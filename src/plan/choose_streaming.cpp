@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "methods/optimizer.h"
 #include "plan/clock.h"
 #include "plan/training_programs.h"
 
@@ -151,7 +152,8 @@ StreamingChoice streaming_choice(const formats::Recipe& recipe, const TrainingSp
                                  const program::Target& target) {
   if (!spec.streaming.moves_any() || target.host_reaches_device()) return {};
   return {.chooses_window = recipe.offload_window == 0,
-          .chooses_updates = recipe.offload_optimizer == formats::OffloadOptimizer::automatic,
+          .chooses_updates = recipe.offload_optimizer == formats::OffloadOptimizer::automatic &&
+                             methods::optimizer_of(recipe.optim).steps_on_host,
           .device_bytes = target.capacity_bytes(Space::device),
           .host_budget = {}};
 }

@@ -67,10 +67,11 @@ class TrainingPlanner {
     const std::vector<TensorId> trainable = methods::trainable_tensors(forward, spec_.frozen);
     SNUG_CHECK(!trainable.empty(), "nothing of the model trains");
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
+    job_.states = methods::states_of(job_.trainables, spec_.update.optimizer);
     Program update =
         methods::update(job_.trainables, methods::random_sites(forward, trainable), spec_.update);
-    pipeline_.shard_over(passes::Sharding(stored(forward), job_.trainables, spec_.ranks),
-                         spec_.ranks);
+    pipeline_.shard_over(
+        passes::Sharding(stored(forward), job_.trainables, job_.states, spec_.ranks), spec_.ranks);
     add_micros(forward, trainable, spec_.update_in_backward ? &update : nullptr);
     const Tensor& loss = tensor_of(forward, program::kLossName);
     add(pipeline_.plain(update, std::array{loss, tensor_of(update, program::kGradientNormName)},

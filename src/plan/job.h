@@ -68,6 +68,8 @@ struct Job {
   std::vector<program::Program> programs;
   passes::Layout layout;
   std::vector<program::Tensor> trainables;  // in the order of the update
+  // What the optimizer keeps of each of them.
+  std::vector<std::vector<program::OptimizerState>> states;
   std::vector<passes::PassRecord> passes;
   program::DType compute = program::DType::bf16;  // of frozen weights and of products
   int64_t parameters = 0;                         // of the base model and the adapter

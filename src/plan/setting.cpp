@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "methods/optimizer.h"
 #include "passes/recompute.h"
 #include "plan/change.h"
 #include "plan/rank_grid.h"
@@ -94,6 +95,8 @@ std::vector<Streaming> streamings(const Recipe& recipe, const program::Target& t
   std::vector<OffloadOptimizer> optimizers{OffloadOptimizer::none};
   if (recipe.method == formats::Method::full)
     optimizers = {OffloadOptimizer::none, OffloadOptimizer::stream, OffloadOptimizer::host};
+  if (!methods::optimizer_of(recipe.optim).steps_on_host)
+    std::erase(optimizers, OffloadOptimizer::host);
   if (target.host_reaches_device()) {
     params = {false};
     optimizers = {OffloadOptimizer::none};

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "formats/lora_config.h"
+#include "methods/optimizer.h"
 #include "passes/recompute.h"
 #include "plan/frozen_weights.h"
 #include "plan/rank_grid.h"
@@ -41,12 +42,12 @@ int64_t row_segments(const Recipe& recipe) {
 methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
   methods::UpdateOptions options;
   options.optimizer = recipe.optim;
-  if (options.optimizer == methods::OptimizerKind::adamw_bf16 && compute == DType::f32)
-    recipe.fail("optim",
-                "adamw_bf16 keeps weights in bf16, so it needs compute_dtype=bf16; with "
-                "fp32 use optim=adamw");
-  const bool small = options.optimizer != methods::OptimizerKind::adamw;
-  options.gradient = small ? compute : DType::f32;
+  const methods::Optimizer& optimizer = methods::optimizer_of(options.optimizer);
+  if (optimizer.needs_bf16 && compute == DType::f32)
+    recipe.fail("optim", fmt::format("{} keeps weights in bf16, so it needs compute_dtype=bf16; "
+                                     "with fp32 use optim=adamw",
+                                     base::word_of(recipe.optim)));
+  options.gradient = optimizer.narrow_gradients ? compute : DType::f32;
   if (recipe.gradient_dtype == formats::GradientDtype::fp32) options.gradient = DType::f32;
   if (recipe.gradient_dtype == formats::GradientDtype::bf16) {
     if (compute == DType::f32)
@@ -56,6 +57,8 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
   options.beta1 = recipe.adam_beta1;
   options.beta2 = recipe.adam_beta2;
   options.epsilon = recipe.adam_epsilon;
+  options.decay_rate = recipe.decay_rate;
+  options.clip_threshold = recipe.clip_threshold;
   options.weight_decay = recipe.weight_decay;
   options.max_grad_norm = recipe.max_grad_norm;
   options.seed = recipe.seed;
@@ -92,6 +95,32 @@ void check_unused(const Recipe& recipe) {
                 "method=qlora), or leave double_quant out");
 }
 
+// One processor is host and device.
+bool may_step_on_host(const Recipe& recipe, const program::Target& target) {
+  return target.host_reaches_device() || methods::optimizer_of(recipe.optim).steps_on_host;
+}
+
+// What the optimizer's row says that it cannot do.
+void check_optimizer(const Recipe& recipe, const TrainingSpec& spec,
+                     const program::Target& target) {
+  const methods::Optimizer& optimizer = methods::optimizer_of(recipe.optim);
+  const auto fail = [&](const std::string& problem) {
+    recipe.fail("optim", fmt::format("is {}, which {}", base::word_of(recipe.optim), problem));
+  };
+  if (!optimizer.steps_parts && spec.ranks.shards_state())
+    fail(
+        fmt::format("needs all of a tensor to step it, but strategy={} gives each device a part; "
+                    "use strategy=ddp, or optim=adamw_8bit",
+                    base::word_of(recipe.strategy)));
+  if (!may_step_on_host(recipe, target) &&
+      recipe.offload_optimizer == formats::OffloadOptimizer::host)
+    fail("steps weights on the device alone; use offload_optimizer=stream, or optim=adamw_8bit");
+  if (!optimizer.steps_in_backward && spec.update_in_backward)
+    fail(
+        "steps weights after the backward pass; leave optim_in_backward out, or use "
+        "optim=adamw_8bit");
+}
+
 void check_in_backward(const Recipe& recipe) {
   if (recipe.gradient_accumulation_steps > 1)
     recipe.fail("optim_in_backward",
@@ -109,7 +138,8 @@ void check_in_backward(const Recipe& recipe) {
 // Where nothing keeps an update from following its gradient, and nobody said that it should not.
 bool may_update_in_backward(const Recipe& recipe) {
   return !recipe.is_given("optim_in_backward") && recipe.max_grad_norm == 0 &&
-         recipe.gradient_accumulation_steps == 1;
+         recipe.gradient_accumulation_steps == 1 &&
+         methods::optimizer_of(recipe.optim).steps_in_backward;
 }
 
 void check_offloading(const Recipe& recipe) {
@@ -131,8 +161,9 @@ passes::StreamOptions streaming(const Recipe& recipe, const program::Target& tar
                 "is for a card; on a processor the host's memory is the device's, and copies are "
                 "made when they are needed; leave it out");
   // Where it is open, what takes less of the device, until it is chosen (choose_streaming.h).
-  options.update_on_host = recipe.offload_optimizer == OffloadOptimizer::host ||
-                           recipe.offload_optimizer == OffloadOptimizer::automatic;
+  options.update_on_host =
+      recipe.offload_optimizer == OffloadOptimizer::host ||
+      (recipe.offload_optimizer == OffloadOptimizer::automatic && may_step_on_host(recipe, target));
   return options;
 }
 
@@ -254,6 +285,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.optim_in_backward) check_in_backward(recipe);
   spec.update_in_backward =
       recipe.optim_in_backward || (may_update_in_backward(recipe) && spec.streaming.optimizer);
+  check_optimizer(recipe, spec, target);
   spec.deterministic = recipe.deterministic;
   spec.evaluate = !recipe.eval_data.empty();
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;

@@ -273,15 +273,14 @@ Program load_adapter(const Job& job, const Origin& origin, const RunTensors& ten
   return load.take();
 }
 
-// What the optimizer keeps next to its tensors, in the order of the update.
+// What the optimizer keeps next to its tensors, in the order of the update, masters first.
 std::vector<const Tensor*> optimizer_tensors(const Job& job, const RunTensors& tensors) {
   std::vector<const Tensor*> kept;
-  for (const Tensor& trainable : job.trainables)
-    for (const std::string& name :
-         {master_name(trainable.name), first_moment_name(trainable.name),
-          second_moment_name(trainable.name), first_scale_name(trainable.name),
-          second_scale_name(trainable.name)})
-      if (tensors.has(name)) kept.push_back(&tensors.at(name));
+  for (const std::vector<OptimizerState>& states : job.states)
+    for (const bool masters : {true, false})
+      for (const OptimizerState& state : states)
+        if ((state.tensor.role == Role::master) == masters)
+          kept.push_back(&tensors.at(state.tensor.name));
   return kept;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/optimizer_keys.h"
 #include "formats/recipe_keys.h"
 
 namespace snug::plan {
@@ -53,6 +54,20 @@ void refuse_keys_of_full(const Recipe& recipe) {
   }
 }
 
+// Chosen on the command line, the optimizer leaves what the file says for another.
+void refuse_keys_of_other_optimizers(const Recipe& recipe) {
+  const bool is_overridden = recipe.is_given("optim") && !is_in_file(recipe, "optim");
+  for (const auto& [key, where] : recipe.given) {
+    if (!formats::is_optimizer_key(key) || formats::find_optimizer_key(recipe.optim, key)) continue;
+    if (has_default(recipe, key) || (is_overridden && is_in_file(recipe, key))) continue;
+    std::vector<std::string_view> own;
+    for (const formats::OptimizerKey& each : formats::optimizer_keys_of(recipe.optim).keys)
+      own.push_back(each.name);
+    recipe.fail(key, fmt::format("is not read by optim={}, which has {}; leave it out",
+                                 base::word_of(recipe.optim), fmt::join(own, ", ")));
+  }
+}
+
 }  // namespace
 
 void refuse_unused_keys(const Recipe& recipe) {
@@ -60,6 +75,7 @@ void refuse_unused_keys(const Recipe& recipe) {
     refuse_lora_keys(recipe);
   else
     refuse_keys_of_full(recipe);
+  refuse_keys_of_other_optimizers(recipe);
   if (!recipe.offload_params && recipe.offload_optimizer == formats::OffloadOptimizer::none)
     for (const char* key : {"offload_threshold", "offload_window"})
       if (recipe.is_given(key) && !has_default(recipe, key))

@@ -5,6 +5,7 @@
 // X(Struct, name). Order is by area and has no meaning.
 #pragma once
 
+#include "program/kinds/adafactor.h"
 #include "program/kinds/attention.h"
 #include "program/kinds/collective.h"
 #include "program/kinds/cross_entropy.h"
@@ -13,6 +14,7 @@
 #include "program/kinds/gelu.h"
 #include "program/kinds/gelu_mul.h"
 #include "program/kinds/layer_norm.h"
+#include "program/kinds/lion.h"
 #include "program/kinds/matmul.h"
 #include "program/kinds/nf4.h"
 #include "program/kinds/optimizer.h"
@@ -64,6 +66,8 @@
   X(ClipFactor, clip_factor)                             \
   X(AdamW, adamw)                                        \
   X(AdamW8bit, adamw_8bit)                               \
+  X(Lion, lion)                                          \
+  X(Adafactor, adafactor)                                \
   X(DequantizeNf4, dequantize_nf4)                       \
   X(MatmulNf4, matmul_nf4)                               \
   X(Copy, copy)                                          \

@@ -20,6 +20,12 @@ std::string first_moment_name(std::string_view trainable) {
 std::string second_moment_name(std::string_view trainable) {
   return fmt::format("moment2.{}", trainable);
 }
+std::string row_moment_name(std::string_view trainable) {
+  return fmt::format("moment_rows.{}", trainable);
+}
+std::string column_moment_name(std::string_view trainable) {
+  return fmt::format("moment_columns.{}", trainable);
+}
 std::string first_scale_name(std::string_view trainable) {
   return fmt::format("scale1.{}", trainable);
 }

@@ -42,6 +42,10 @@ std::string gradient_name(std::string_view trainable);
 std::string master_name(std::string_view trainable);
 std::string first_moment_name(std::string_view trainable);
 std::string second_moment_name(std::string_view trainable);
+// Second moments of a matrix that are kept as their means over each row and over each column; of a
+// vector, its elements' own.
+std::string row_moment_name(std::string_view trainable);
+std::string column_moment_name(std::string_view trainable);
 // Of moments in 8 bits.
 std::string first_scale_name(std::string_view trainable);
 std::string second_scale_name(std::string_view trainable);

@@ -161,7 +161,8 @@ bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& s
 
 void Trainer::set_update_inputs(const BegunStep& begun) {
   executor_.set_input(program::kLearningRateName, static_cast<float>(begun.learning_rate));
-  executor_.set_input(program::kStepName, static_cast<int32_t>(begun.step));
+  if (executor_.has(program::kStepName))
+    executor_.set_input(program::kStepName, static_cast<int32_t>(begun.step));
 }
 
 // A run of whole epochs does not begin another one to fill its last step.

@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "base/dynamic_map.h"
 #include "formats/safetensors_file.h"
+#include "hashed_values.h"
 #include "program/kinds/optimizer.h"
 
 namespace snug::backends::test {
@@ -18,23 +19,6 @@ namespace {
 
 using base::DType;
 using program::Shape;
-
-// As the script makes them.
-uint32_t mixed(uint32_t x) {
-  for (int round = 0; round < 2; ++round) x = ((x >> 16) ^ x) * 0x45D9F3BU;
-  return (x >> 16) ^ x;
-}
-
-std::vector<float> values(int64_t count, uint32_t salt) {
-  std::vector<float> made;
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t word = mixed(static_cast<uint32_t>(i) + salt * 0x9E3779B9U);
-    const float uniform = static_cast<float>(word >> 8) * 0x1p-23F - 1.0F;
-    const float cube = uniform * uniform * uniform;
-    made.push_back(cube + std::copysign(0x1p-10F, cube));
-  }
-  return made;
-}
 
 template <typename T>
 void add_to_digest(uint32_t& digest, const std::vector<T>& bytes) {
@@ -117,9 +101,9 @@ TEST_P(AdamW8bits, StateEqualsBitsandbytesAfterEveryStep) {
     const std::string prefix = std::string(c.name) + ".";
     salt += 100;
     const auto digests = golden<int32_t>(prefix + "digests");
-    Trained trained(GetParam(), values(c.count, salt), c.weight_decay);
+    Trained trained(GetParam(), hashed_values(c.count, salt), c.weight_decay);
     for (int32_t step = 1; step <= 20; ++step) {
-      trained.step(values(c.count, salt + static_cast<uint32_t>(step)), step);
+      trained.step(hashed_values(c.count, salt + static_cast<uint32_t>(step)), step);
       uint32_t digest = 0x811C9DC5U;
       for (const auto& codes : trained.codes) add_to_digest(digest, codes);
       for (const auto& scales : trained.scales) add_to_digest(digest, scales);

@@ -111,8 +111,72 @@ void add_adamw_8bit(CaseList& list, const Shape& shape, double factor, int32_t s
                      reads, {}, updates));
 }
 
+// Some weights have neither gradient nor momentum: their sign is 0.
+void add_lion(CaseList& list, const Shape& shape, bool has_master, double factor, float decay) {
+  CaseBuilder builder = list.builder();
+  const int64_t count = shape.elements();
+  Values gradients = normal(list.random, count, 0.0, 0.1);
+  Values momenta = normal(list.random, count, 0.0, 0.1);
+  for (size_t i = 0; i < gradients.size(); i += 5) gradients[i] = momenta[i] = 0.0;
+  const std::vector<program::TensorId> reads{builder.input(shape, list.types.gradient, gradients),
+                                             builder.measure({1}, {factor}),
+                                             builder.measure({1}, {0.01})};
+  const Values weights = normal(list.random, count);
+  std::vector<program::TensorId> updates{
+      builder.input(shape, has_master ? list.types.weight : DType::f32, weights),
+      builder.measure(shape, momenta)};
+  if (has_master) updates.push_back(builder.input(shape, DType::f32, weights));
+  list.add(builder.finish(
+      fmt::format("{}{} factor {} decay {}", program::to_string(shape), has_master ? " master" : "",
+                  factor, decay),
+      program::Lion{.beta1 = 0.9F, .beta2 = 0.95F, .weight_decay = decay, .has_master = has_master},
+      reads, {}, updates));
+}
+
+void add_adafactor(CaseList& list, const Shape& shape, bool has_master, double factor,
+                   int32_t step) {
+  CaseBuilder builder = list.builder();
+  const bool factored = shape.rank() == 2;
+  const std::vector<program::TensorId> reads{
+      builder.gradient(shape, 0.0, 0.1), builder.measure({1}, {factor}),
+      builder.measure({1}, {0.01}), builder.index({1}, {static_cast<double>(step)})};
+  const auto moments = [&](const Shape& of) {
+    Values values = normal(list.random, of.elements(), 0.0, 0.1);
+    for (double& value : values) value = step == 1 ? 0.0 : value * value + 1e-4;
+    return builder.measure(of, values);
+  };
+  const Values weights = normal(list.random, shape.elements());
+  std::vector<program::TensorId> updates{
+      builder.input(shape, has_master ? list.types.weight : DType::f32, weights),
+      moments(factored ? Shape{shape[0]} : shape)};
+  if (factored) updates.push_back(moments({shape[1]}));
+  if (has_master) updates.push_back(builder.input(shape, DType::f32, weights));
+  list.add(builder.finish(fmt::format("{}{} factor {} step {}", program::to_string(shape),
+                                      has_master ? " master" : "", factor, step),
+                          program::Adafactor{.clip_threshold = step == 2 ? 0.5F : 1.0F,
+                                             .weight_decay = step == 1 ? 0.0F : 0.1F,
+                                             .factored = factored,
+                                             .has_master = has_master},
+                          reads, {}, updates));
+}
+
+// Below and above the blocks of rows, runs of columns and tiles of the kernels.
+void add_newer(CaseList& list) {
+  const bool has_master = list.types.weight == DType::bf16;
+  for (const Shape& shape : {Shape{1}, Shape{17}, Shape{65, 3}, Shape{129, 40}, Shape{2307}})
+    for (const auto& [factor, decay] :
+         {std::pair{1.0, 0.0F}, std::pair{0.25, 0.1F}, std::pair{double(NAN), 0.1F}})
+      add_lion(list, shape, has_master, factor, decay);
+  for (const Shape& shape : {Shape{1}, Shape{17}, Shape{20000}, Shape{1, 1}, Shape{5, 7},
+                             Shape{130, 33}, Shape{3, 16401}, Shape{1100, 3}})
+    for (const auto& [factor, step] :
+         {std::pair{1.0, 1}, std::pair{0.25, 2}, std::pair{1.0, 1000}, std::pair{double(NAN), 3}})
+      add_adafactor(list, shape, has_master, factor, step);
+}
+
 void add_cases(CaseList& list) {
   add_norms(list);
+  add_newer(list);
   for (const Shape& shape : {Shape{2}, Shape{17}, Shape{256}, Shape{300}, Shape{65, 129},
                              Shape{257, 192}, Shape{3, 16385}})
     for (const auto& [factor, step] :
@@ -132,7 +196,9 @@ void add_cases(CaseList& list) {
 
 CaseTable optimizer_cases() {
   using program::Kind;
-  return {{Kind::global_norm, Kind::clip_factor, Kind::adamw, Kind::adamw_8bit}, add_cases};
+  return {{Kind::global_norm, Kind::clip_factor, Kind::adamw, Kind::adamw_8bit, Kind::lion,
+           Kind::adafactor},
+          add_cases};
 }
 
 }  // namespace snug::backends::test

@@ -21,7 +21,7 @@ struct Stepped {
   std::vector<Buffer> updates;
 };
 
-enum class Form : uint8_t { f32, master, stochastic, coded };
+enum class Form : uint8_t { f32, master, stochastic, coded, lion };
 
 struct Wanted {
   Form form;
@@ -44,6 +44,8 @@ std::vector<Wanted> wanted_steps() {
   add(Form::stochastic, 60);
   add(Form::stochastic, 2, true);
   add(Form::coded, 30);
+  add(Form::lion, 60);
+  add(Form::lion, 1, true);
   add(Form::master, 1);
   return steps;
 }
@@ -151,7 +153,9 @@ class Steps {
     const float decay = site % 3 == 0 ? 0.0F : 0.1F;
     const float beta1 = wanted.other_constants ? 0.8F : 0.9F;
     Stepped& step = steps_.emplace_back();
-    if (wanted.form == Form::coded)
+    if (wanted.form == Form::lion)
+      step.attributes = program::Lion{.beta1 = beta1, .weight_decay = decay, .has_master = true};
+    else if (wanted.form == Form::coded)
       step.attributes = AdamW8bit{.beta1 = beta1, .weight_decay = decay, .seed = 5, .site = site};
     else
       step.attributes = AdamW{.beta1 = beta1,
@@ -163,12 +167,17 @@ class Steps {
     const int64_t count = wanted.elements;
     const bool is_odd = site % 2 == 1;
     step.reads = {floats(count, is_odd ? DType::bf16 : DType::f32, 0.0, 1.0)};
-    step.reads.insert(step.reads.end(), scalars_.begin(), scalars_.end());
+    const bool counts = wanted.form != Form::lion;  // steps
+    step.reads.insert(step.reads.end(), scalars_.begin(), scalars_.end() - (counts ? 0 : 1));
     step.updates = {floats(count, wanted.form == Form::f32 ? DType::f32 : DType::bf16, 0.0, 1.0)};
     if (wanted.form == Form::coded) {
       for (int k = 0; k < 2; ++k) step.updates.push_back(codes(count));
       for (int k = 0; k < 2; ++k)
         step.updates.push_back(floats(program::state_blocks(count), DType::f32, 1.0, 0.01));
+      return;
+    }
+    if (wanted.form == Form::lion) {
+      for (int k = 0; k < 2; ++k) step.updates.push_back(floats(count, DType::f32, 0.0, 1.0));
       return;
     }
     const DType moments = wanted.form == Form::stochastic ? DType::bf16 : DType::f32;
@@ -206,7 +215,8 @@ void check_list_of_steps(Backend& backend, const std::function<void()>& before,
   EXPECT_TRUE(found == one_by_one.now()) << "SNUG_TEST_SEED=" << seed;
 }
 
-// 60 with an f32 master; 60 and 2 stochastic; 30 coded; one, and the same one again.
-int64_t launches_of_steps() { return 2 + 2 + 1 + 2 + 1 + 1; }
+// 60 with an f32 master; 60 and 2 stochastic; 30 coded; 60 and 1 of Lion; one, and the same one
+// again.
+int64_t launches_of_steps() { return 2 + 2 + 1 + 2 + 2 + 1 + 1 + 1; }
 
 }  // namespace snug::backends::test

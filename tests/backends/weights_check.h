@@ -17,15 +17,15 @@ void check_fill(Backend& backend);
 // midpoints between codes, and of what is not finite.
 void check_quantize_nf4(Backend& backend);
 
-// A list of steps of AdamW in all forms gives what its operations give one by one; calls
-// `before` and `after` around run_list.
+// A list of steps of AdamW in all forms and of Lion gives what its operations give one by one;
+// calls `before` and `after` around run_list.
 void check_list_of_steps(Backend& backend, const std::function<void()>& before,
                          const std::function<void()>& after);
 // All cases of these kinds give on both backends the same bits.
 void check_same_bits(Backend& one, Backend& other, std::initializer_list<program::Kind> kinds);
-inline constexpr std::initializer_list<program::Kind> kUpdates{program::Kind::adamw,
-                                                               program::Kind::adamw_8bit};
-// Launches that a backend with lists of 56, 56 and 24 tensors needs for it.
+inline constexpr std::initializer_list<program::Kind> kUpdates{
+    program::Kind::adamw, program::Kind::adamw_8bit, program::Kind::lion};
+// Launches that a backend with lists of 56, 56, 24 and 56 tensors needs for it.
 int64_t launches_of_steps();
 
 }  // namespace snug::backends::test

@@ -58,6 +58,11 @@ std::vector<CalibrationStep> recipes(program::DType compute) {
         step.spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
         steps.push_back(step);
       }
+      for (const auto optimizer :
+           {methods::OptimizerKind::lion, methods::OptimizerKind::adafactor}) {
+        step.spec.update = {.optimizer = optimizer};
+        steps.push_back(step);
+      }
       step.spec.adapted = true;
       step.spec.update = {};
       step.spec.lora.r = 8;

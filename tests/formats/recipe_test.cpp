@@ -45,6 +45,9 @@ TEST(Recipe, DefaultsFollowOtherKeys) {
   EXPECT_EQ(parse("method: full").learning_rate, 1e-5);
   EXPECT_EQ(parse("lora_r: 4").lora_alpha, 8);
   EXPECT_EQ(parse("{lora_r: 4, lora_alpha: 3}").lora_alpha, 3);
+  EXPECT_EQ(parse("optim: adamw").adam_beta2, 0.999);
+  EXPECT_EQ(parse("optim: lion").adam_beta2, 0.99);
+  EXPECT_EQ(parse("{optim: lion, adam_beta2: 0.9}").adam_beta2, 0.9);
   EXPECT_EQ(parse("model: models/tiny/").output_dir, "runs/tiny-lora");
   EXPECT_EQ(parse("{model: llama-3.1-8b, method: full}").output_dir, "runs/llama-3.1-8b-full");
   EXPECT_EQ(parse("{model: x, output_dir: out}").output_dir, "out");
@@ -93,6 +96,9 @@ TEST(Recipe, WordsOfOtherToolsAreTranslated) {
     EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::adamw) << name;
   for (const char* name : {"adamw_8bit", "adamw_bnb_8bit", "adamw_torch_8bit", "paged_adamw_8bit"})
     EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::adamw_8bit) << name;
+  for (const char* name : {"lion", "lion_32bit", "paged_lion", "paged_lion_32bit"})
+    EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::lion) << name;
+  EXPECT_EQ(parse("optim: adafactor\nscale_parameter: false").optim, Optimizer::adafactor);
   EXPECT_EQ(parse("max_steps: -1").max_steps, 0);
   EXPECT_EQ(parse("resume_from_checkpoint: true").resume_from_checkpoint, "auto");
   EXPECT_EQ(parse("load_in_4bit: false\nreport_to: none\nfp16: false").method, Method::lora);

@@ -175,6 +175,7 @@ constexpr BadFile kBadDeepSpeed[] = {
     {R"({"communication_data_type": "fp16"})", "is 'fp16', but Snug takes none or fp32 or bf16"},
     {R"({"optimizer": {"type": "OneBitAdam"}})", "AdamW is the optimizer that is built"},
     {R"({"optimizer": {"type": "Lamb"}})", "optimizer.type: is 'Lamb'"},
+    {R"({"optimizer": {"type": "Muon"}})", "takes Adam or AdamW or Lion"},
     {R"({"optimizer": {"params": {"adam_w_mode": false}}})", "takes true only"},
     {R"({"scheduler": {"type": "OneCycle"}})", "scheduler.type: is 'OneCycle'"},
     {R"({"scheduler": {"params": {"warmup_type": "log"}}})", "rises linearly from 0"},

@@ -62,7 +62,9 @@ std::vector<Case> cases() {
                           {"random weights", spec_of(formats::Method::full)},
                           {"random weights in 4 bits", spec_of(formats::Method::lora)},
                           {"half frozen", spec_of(formats::Method::full)},
-                          {"half frozen without masters", spec_of(formats::Method::full)}};
+                          {"half frozen without masters", spec_of(formats::Method::full)},
+                          {"lion", spec_of(formats::Method::full)},
+                          {"adafactor", spec_of(formats::Method::full)}};
   cases[1].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[1].spec.update.gradient = program::DType::bf16;
   cases[2].spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
@@ -75,6 +77,8 @@ std::vector<Case> cases() {
     if (weight.layer != 1) cases[10].spec.frozen.push_back(weight.name);
   cases[11].spec = cases[10].spec;
   cases[11].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
+  cases[12].spec.update.optimizer = methods::OptimizerKind::lion;
+  cases[13].spec.update.optimizer = methods::OptimizerKind::adafactor;
   return cases;
 }
 

@@ -236,6 +236,13 @@ TEST(Cost, ElementwiseMovesItsTensors) {
       "tensor p (10, 8) f32\ntensor f (1) f32\ntensor r (1) f32\ntensor s (1) i32\n"
       "adamw(g, f, r, s) updates (w, m, v, p) {has_master}");
   EXPECT_EQ(adam.bytes, 80.0 * (4 + 2 * (2 + 3 * 4)) + 12) << "all but the gradient twice";
+  const std::string matrix =
+      "tensor w (10, 8) f32\ntensor g (10, 8) bf16\ntensor m (10, 8) f32\ntensor r (10) f32\n"
+      "tensor c (8) f32\ntensor f (1) f32\ntensor l (1) f32\ntensor s (1) i32\n";
+  EXPECT_EQ(cost_of(matrix + "lion(g, f, l) updates (w, m)").bytes, 80.0 * (2 + 2 * (4 + 4)) + 8);
+  EXPECT_EQ(cost_of(matrix + "adafactor(g, f, l, s) updates (w, r, c) {factored}").bytes,
+            80.0 * (3 * 2 + 2 * 4) + 2 * 4 * (10 + 8) + 12)
+      << "the gradient three times";
   const Cost write = cost_of(
       "tensor x (3, 8) bf16\ntensor s (3) i32\ntensor c (500, 8) bf16\n"
       "cache_write(x, s) updates (c)");

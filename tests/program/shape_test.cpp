@@ -58,6 +58,9 @@ tensor table (8, 2) f32
 tensor table16 (8, 2) bf16
 tensor cache (32, 4) bf16
 tensor cache32 (32, 4) f32
+tensor w32m (6, 4) f32
+tensor flat6f (6) f32
+tensor row32 (4) f32
 tensor m (4, 4) f32
 tensor v32 (4, 4) f32
 tensor master (4, 4) f32
@@ -307,6 +310,34 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"adamw(square, one, two, onei) updates (master, m, v32) {beta2 1}",
              "has a beta2 outside [0, 1)"},
         Case{"adamw(square, one, two, onei) updates (master, m)", "has 2 updates, expected 3"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    OtherOptimizers, ShapeRules,
+    testing::Values(
+        Case{"lion(square32, one, two) updates (square, m, master) {has_master}", ""},
+        Case{"lion(square, one, two) updates (master, m)", ""},
+        Case{"lion(square32, one, two) updates (square, m)", "master 'square' is bf16"},
+        Case{"lion(square32, one, two) updates (master, m16)", "momentum 'm16' is bf16"},
+        Case{"lion(w32, one, two) updates (master, m)", "gradient 'w32' has shape (6, 4)"},
+        Case{"lion(square32, one, two) updates (master, m) {beta1 1}", "has a beta1 outside"},
+        Case{"lion(square32, one, two, onei) updates (master, m)", "has 4 reads, expected 3"},
+        Case{"adafactor(w32, one, two, onei) updates (w, flat6f, flat32, w32m) {factored, "
+             "has_master}",
+             ""},
+        Case{"adafactor(flat, one, two, onei) updates (flat32, row32)", ""},
+        Case{"adafactor(square32, one, two, onei) updates (master, flat32, row32) {factored}", ""},
+        Case{"adafactor(square32, one, two, onei) updates (master, m)", ""},
+        Case{"adafactor(flat, one, two, onei) updates (flat32, row32, row32) {factored}",
+             "weight 'flat32' has shape (4), expected 2 dimensions"},
+        Case{"adafactor(w32, one, two, onei) updates (w32m, flat32, flat6f) {factored}",
+             "row moment 'flat32' has shape (4), expected (6)"},
+        Case{"adafactor(square32, one, two, onei) updates (square, flat32, row32) {factored}",
+             "master 'square' is bf16"},
+        Case{"adafactor(square32, one, two, onei) updates (master, m) {decay_rate 0}",
+             "has a decay_rate that is not below 0"},
+        Case{"adafactor(square32, one, two, two) updates (master, m)", "step 'two' is f32"},
+        Case{"adafactor(square32, one, two, onei) updates (master, m) {clip_threshold 0}",
+             "has a clip_threshold that is not above 0"}));
 
 }  // namespace
 }  // namespace snug::program

@@ -43,7 +43,10 @@ TEST_F(Checkpoint, RestoresEveryBitForEveryMethodAndOptimizer) {
           std::pair{DType::bf16, methods::OptimizerKind::adamw},
           std::pair{DType::bf16, methods::OptimizerKind::adamw_bf16},
           std::pair{DType::f32, methods::OptimizerKind::adamw_8bit},
-          std::pair{DType::bf16, methods::OptimizerKind::adamw_8bit}}) {
+          std::pair{DType::bf16, methods::OptimizerKind::adamw_8bit},
+          std::pair{DType::bf16, methods::OptimizerKind::lion},
+          std::pair{DType::f32, methods::OptimizerKind::adafactor},
+          std::pair{DType::bf16, methods::OptimizerKind::adafactor}}) {
       const TinyOptions options = tiny(method, compute, optimizer);
       TinyRun run(options);
       fill_state(run, 17);

@@ -196,7 +196,8 @@ TEST(CudaLaunches, AreThoseOfThePlan) {
   using methods::OptimizerKind;
   testing::TinyOptions options{.compute = base::DType::bf16};
   for (const auto optimizer :
-       {OptimizerKind::adamw, OptimizerKind::adamw_bf16, OptimizerKind::adamw_8bit}) {
+       {OptimizerKind::adamw, OptimizerKind::adamw_bf16, OptimizerKind::adamw_8bit,
+        OptimizerKind::lion, OptimizerKind::adafactor}) {
     options.optimizer = optimizer;
     plan::TrainingSpec spec = testing::spec_of(options);
     spec.accumulation = 2;

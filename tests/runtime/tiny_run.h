@@ -122,11 +122,9 @@ class TinyRun {
   // Names of what training changes: trainables, masters, moments.
   std::vector<std::string> state_names() const {
     std::vector<std::string> names;
-    for (const program::Tensor& tensor : job_.trainables)
-      for (const std::string& name :
-           {tensor.name, program::master_name(tensor.name), program::first_moment_name(tensor.name),
-            program::second_moment_name(tensor.name)})
-        if (executor_.has(name)) names.push_back(name);
+    for (const program::Tensor& tensor : job_.trainables) names.push_back(tensor.name);
+    for (const auto& states : job_.states)
+      for (const program::OptimizerState& state : states) names.push_back(state.tensor.name);
     return names;
   }
   // Every byte of these tensors becomes a pattern of the name and the salt.

@@ -80,6 +80,8 @@ const std::vector<Case>& cases() {
       {"full, all in bf16", full(DType::bf16, OptimizerKind::adamw_bf16),
        [](TrainingSpec& spec) { spec.update.gradient = DType::bf16; }},
       {"full, moments of 8 bits", full(DType::bf16, OptimizerKind::adamw_8bit)},
+      {"full, lion", full(DType::bf16, OptimizerKind::lion)},
+      {"full, adafactor", full(DType::bf16, OptimizerKind::adafactor)},
       {"full, update in the backward pass", full(DType::bf16, OptimizerKind::adamw),
        [](TrainingSpec& spec) {
          spec.update_in_backward = true;

@@ -141,8 +141,9 @@ TEST(Style, ProgramsAndTensorsAreNamedOnce) {
   const std::set<std::string> namers{"program_name.h", "tensor_names.h", "tensor_names.cpp"};
   const std::regex means_nothing_else(
       "\"(micro_first|micro_next|prefill|decode|query_bounds|key_bounds|output_rows|"
-      "inverse_tokens|gradient_norm|clip_factor|(host|gradient|master|moment1|moment2|scale1|"
-      "scale2)\\.[^\"]*|staging\\.(slot|stage|absmax|values|scales)[^\"]*)\"");
+      "inverse_tokens|gradient_norm|clip_factor|(host|gradient|master|moment1|moment2|"
+      "moment_rows|moment_columns|scale1|scale2)\\.[^\"]*|staging\\.(slot|stage|absmax|values|"
+      "scales)[^\"]*)\"");
   const std::regex looked_up(
       "(find|tensor|has|set_input|result<[a-z0-9_]+>|run|load|index_of|Builder [a-z]+|batch|"
       "declare)\\(\"(load|load_adapter|restore|save|save_state|prepare|update|evaluate|tokens|"

@@ -66,6 +66,8 @@ using Mode = passes::RecomputeMode;
 const std::vector<Form> kForms{
     {.name = "adamw"},
     {.name = "adamw_8bit", .optimizer = OptimizerKind::adamw_8bit},
+    {.name = "lion", .optimizer = OptimizerKind::lion},
+    {.name = "adafactor", .optimizer = OptimizerKind::adafactor},
     {.name = "accumulated", .accumulation = 2},
     {.name = "in the backward pass", .in_backward = true},
     {.name = "gate and up again", .recompute = Mode::gate_up},
@@ -147,7 +149,7 @@ std::vector<Weights> weights_by_step(const std::string& backend, const Part& par
   executor.set_input("learning_rate", 0.01F);
   for (uint32_t step = 1; step <= steps; ++step) {
     uint32_t stream = 10 * step;
-    executor.set_input("step", static_cast<int32_t>(step));
+    if (executor.has("step")) executor.set_input("step", static_cast<int32_t>(step));
     for (const auto program :
          {program::ProgramName::micro_first, program::ProgramName::micro_next}) {
       if (executor.job().find(program) == nullptr) continue;

@@ -40,12 +40,13 @@ const std::vector<std::string> kStrategies{"ddp",
 struct Method {
   std::string name;
   Words words;
-  bool is_coded = false;  // what is kept of weights or moments has fewer bits than fp32
+  bool is_coded = false;  // what is kept has fewer bits than fp32, or a step is a sign
 };
 
 const std::vector<Method> kMethods{{"adamw", {"method=full", "optim=adamw"}},
                                    {"adamw_8bit", {"method=full", "optim=adamw_8bit"}, true},
                                    {"adamw_bf16", {"method=full", "optim=adamw_bf16"}, true},
+                                   {"lion", {"method=full", "optim=lion"}, true},
                                    {"lora", {"method=lora", "lora_dropout=0.1"}},
                                    {"qlora", {"method=qlora", "double_quant=true"}}};
 

@@ -105,6 +105,13 @@ std::vector<Case> cases() {
   add("qlora_full_shard", {"method=qlora", "double_quant=true", "strategy=full_shard"}, 3);
   add("full_8bit_zero2", {"method=full", "optim=adamw_8bit", "strategy=zero2"}, 2);
   all.back().is_coded = true;
+  for (const char* strategy : {"zero1", "full_shard"}) {
+    add(fmt::format("full_lion_{}", strategy),
+        {"method=full", "optim=lion", fmt::format("strategy={}", strategy)}, 2);
+    all.back().is_coded = true;
+  }
+  add("full_adafactor_ddp", {"method=full", "optim=adafactor", "strategy=ddp"}, 3);
+  all.back().is_coded = true;
   add("full_in_backward_full_shard",
       {"method=full", "strategy=full_shard", "optim_in_backward=true", "max_grad_norm=0"}, 2);
   add("full_in_backward_zero1",

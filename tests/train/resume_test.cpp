@@ -98,6 +98,13 @@ TEST(Resume, FullWith8bitStateEndsWithTheSameBits) {
   expect_same_end({"method=full", "optim=adamw_8bit", "lora_dropout=0"}, "model/model.safetensors");
 }
 
+TEST(Resume, FullWithOtherOptimizersEndsWithTheSameBits) {
+  for (const char* optimizer : {"optim=lion", "optim=adafactor"}) {
+    SCOPED_TRACE(optimizer);
+    expect_same_end({"method=full", optimizer, "lora_dropout=0"}, "model/model.safetensors");
+  }
+}
+
 TEST(Resume, AnUpdateInTheBackwardPassEndsWithTheSameBits) {
   expect_same_end({"method=full", "optim=adamw_8bit", "optim_in_backward=true", "max_grad_norm=0",
                    "lora_dropout=0"},

@@ -9,12 +9,14 @@
 // kernels/<group>.cpp as the constant k<Struct>, and named here.
 #pragma once
 
+#include "backends/cpu/kernels/adafactor.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/kernels/few_rows.h"
 #include "backends/cpu/kernels/gelu_mul.h"
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/layer_norm.h"
+#include "backends/cpu/kernels/lion.h"
 #include "backends/cpu/kernels/nf4.h"
 #include "backends/cpu/kernels/online_softmax.h"
 #include "backends/cpu/kernels/optimizer.h"
@@ -30,6 +32,7 @@ namespace snug::backends::cpu {
 
 // X(Struct, name)
 #define SNUG_KERNEL_GROUPS(X)             \
+  X(AdafactorKernels, adafactor)          \
   X(AttentionFewKernels, attention_few)   \
   X(AttentionGradKernels, attention_grad) \
   X(AttentionTileKernels, attention_tile) \
@@ -38,6 +41,7 @@ namespace snug::backends::cpu {
   X(GeluMulKernels, gelu_mul)             \
   X(GemmKernels, gemm)                    \
   X(LayerNormKernels, layer_norm)         \
+  X(LionKernels, lion)                    \
   X(Nf4Kernels, nf4)                      \
   X(OnlineSoftmaxKernels, online_softmax) \
   X(OptimizerKernels, optimizer)          \

@@ -94,11 +94,11 @@ void run(const ClipFactor& clip, const Invocation& invocation, CudaContext& cont
 void run_together(const AdamW& first, std::span<const Invocation> list, CudaContext& context) {
   if (first.stochastic) {
     AdamWStochastic launch;
-    gather<AdamW>(list, launch, stochastic_tensor);
+    gather<AdamW>(list, launch, adamw_constants<AdamW>, stochastic_tensor);
     adamw(launch, context.stream.get());
   } else {
     AdamWMaster launch;
-    gather<AdamW>(list, launch, master_tensor);
+    gather<AdamW>(list, launch, adamw_constants<AdamW>, master_tensor);
     adamw(launch, context.stream.get());
   }
 }

@@ -32,7 +32,7 @@ CodedTensor coded_tensor(const AdamW8bit& adamw, const Invocation& invocation) {
 
 void run_together(const AdamW8bit&, std::span<const Invocation> list, CudaContext& context) {
   AdamW8bitCodes launch;
-  gather<AdamW8bit>(list, launch, coded_tensor);
+  gather<AdamW8bit>(list, launch, adamw_constants<AdamW8bit>, coded_tensor);
   adamw(launch, dynamic_maps(), context.stream.get());
 }
 

@@ -1,4 +1,5 @@
-// From operations of AdamW, in any of its forms, to one launch over their tensors.
+// From operations of an optimizer, AdamW in any of its forms among them, to one launch over their
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -47,18 +48,19 @@ AdamWTensor adamw_tensor(const Attributes& adamw, const Matrix& gradient, const 
 // Whether an operation touches nothing that one before it changes.
 bool is_independent(const Invocation& invocation, std::span<const Invocation> before);
 
-// Puts operations that were joined, or one, into a launch. `tensor_of(attributes, invocation)`
-// gives an operation's part of it.
-template <typename Attributes, typename Launch, typename TensorOf>
-void gather(std::span<const Invocation> list, Launch& launch, const TensorOf& tensor_of) {
-  launch.constants = adamw_constants(std::get<Attributes>(*list[0].attributes), list[0]);
+// Puts operations that were joined, or one, into a launch. `constants_of(attributes, invocation)`
+// gives what all must share, `tensor_of` likewise an operation's part of it.
+template <typename Attributes, typename Launch, typename ConstantsOf, typename TensorOf>
+void gather(std::span<const Invocation> list, Launch& launch, const ConstantsOf& constants_of,
+            const TensorOf& tensor_of) {
+  launch.constants = constants_of(std::get<Attributes>(*list[0].attributes), list[0]);
   for (size_t i = 0; i < list.size(); ++i) {
-    const auto& adamw = std::get<Attributes>(*list[i].attributes);
-    SNUG_CHECK(!launch.tensors.is_full() && adamw_constants(adamw, list[i]) == launch.constants &&
+    const auto& attributes = std::get<Attributes>(*list[i].attributes);
+    SNUG_CHECK(!launch.tensors.is_full() && constants_of(attributes, list[i]) == launch.constants &&
                    is_independent(list[i], list.first(i)),
                "step {} of {} cannot be joined to the first", i, list.size());
-    const auto tensor = tensor_of(adamw, list[i]);
-    launch.tensors.add(tensor, adamw_blocks(tensor));
+    const auto tensor = tensor_of(attributes, list[i]);
+    launch.tensors.add(tensor, step_blocks(tensor));
     if (list.size() > 1) list[i].note_run(i > 0);
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "program/kinds/functions.h"
+#include "program/kinds/optimizer_rule.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
@@ -26,31 +27,19 @@ std::string shape_error(const ClipFactor& clip, const OperationView& view) {
   return rule.error();
 }
 
-template <typename Attributes>
-void require_constants(ShapeRule& rule, const Attributes& adamw) {
-  rule.require(adamw.beta1 >= 0.0F && adamw.beta1 < 1.0F, "has a beta1 outside [0, 1)");
-  rule.require(adamw.beta2 >= 0.0F && adamw.beta2 < 1.0F, "has a beta2 outside [0, 1)");
+template <typename Struct>
+void check_adamw(ShapeRule& rule, const Struct& adamw, const OperationView& view) {
+  check_betas(rule, adamw);
   rule.require(adamw.epsilon >= 0.0F, "has a negative epsilon");
   rule.require(adamw.weight_decay >= 0.0F, "has a negative weight_decay");
-}
-
-// Gradient, factor, learning rate and step, which every form of AdamW reads, and its weight.
-template <typename Struct>
-void check_reads(ShapeRule& rule, const Struct&, const OperationView& view) {
-  const Tensor& gradient = view[Struct::kGradient];
-  const Tensor& weight = view[Struct::kWeight];
-  rule.measure({"factor", view[Struct::kFactor]}, Shape{1});
-  rule.measure({"learning_rate", view[Struct::kLearningRate]}, Shape{1});
   rule.index({"step", view[Struct::kStep]}, Shape{1});
-  rule.mixed_types({{"weight", weight}, {"gradient", gradient}});
-  rule.shape({"gradient", gradient}, weight.shape);
+  check_step(rule, adamw, view);
 }
 
 std::string shape_error(const AdamW& adamw, const OperationView& view) {
   ShapeRule rule;
-  require_constants(rule, adamw);
+  check_adamw(rule, adamw, view);
   rule.require(!(adamw.has_master && adamw.stochastic), "is stochastic and has a master");
-  check_reads(rule, adamw, view);
   const Tensor& weight = view[AdamW::kWeight];
   // The moments, then the master; without one, the weight is it.
   const auto check_state = [&](const ShapeRule::Operand& state) {
@@ -68,8 +57,7 @@ std::string shape_error(const AdamW& adamw, const OperationView& view) {
 
 std::string shape_error(const AdamW8bit& adamw, const OperationView& view) {
   ShapeRule rule;
-  require_constants(rule, adamw);
-  check_reads(rule, adamw, view);
+  check_adamw(rule, adamw, view);
   const Shape& shape = view[AdamW8bit::kWeight].shape;
   const Shape scales{state_blocks(shape.elements())};
   for (const auto& moment : {AdamW8bit::kFirstMoment, AdamW8bit::kSecondMoment}) {

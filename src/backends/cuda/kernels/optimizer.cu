@@ -200,12 +200,12 @@ void clip_factor(const float* norm, float max_norm, float* factor, cudaStream_t 
   over_items(ClipFactor{norm, max_norm, factor}, 1, 1, stream);
 }
 
-int64_t adamw_blocks(const MasterTensor& tensor) {
+int64_t step_blocks(const MasterTensor& tensor) {
   const int64_t items = tensor.elements / (tensor.vectors ? kVectorElements : 1);
   return ceil_div(items, kThreads * kItemsPerThread);
 }
 
-int64_t adamw_blocks(const StochasticTensor& tensor) {
+int64_t step_blocks(const StochasticTensor& tensor) {
   return ceil_div(tensor.elements, kOfWarp * (kThreads / kLanes));
 }
 

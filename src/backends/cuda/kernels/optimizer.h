@@ -93,9 +93,9 @@ static_assert(sizeof(AdamWStochastic) <= kArgumentBytes);
 static_assert(sizeof(AdamW8bitCodes) + sizeof(DynamicMaps) <= kArgumentBytes);
 
 // Blocks of the grid that step a tensor.
-int64_t adamw_blocks(const MasterTensor& tensor);
-int64_t adamw_blocks(const StochasticTensor& tensor);
-int64_t adamw_blocks(const CodedTensor& tensor);
+int64_t step_blocks(const MasterTensor& tensor);
+int64_t step_blocks(const StochasticTensor& tensor);
+int64_t step_blocks(const CodedTensor& tensor);
 
 void adamw(const AdamWMaster& launch, cudaStream_t stream);
 void adamw(const AdamWStochastic& launch, cudaStream_t stream);

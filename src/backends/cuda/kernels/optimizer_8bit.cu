@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
 
 }  // namespace
 
-int64_t adamw_blocks(const CodedTensor& tensor) {
+int64_t step_blocks(const CodedTensor& tensor) {
   return ceil_div(tensor.elements, kOfWarp * kWarps);
 }
 

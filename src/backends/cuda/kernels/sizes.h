@@ -105,6 +105,18 @@ constexpr int64_t norm_scratch_bytes(int64_t partials) {
 inline constexpr int kTensorsPerStep = 56;
 inline constexpr int kTensorsPer8bitStep = 24;
 
+// Adafactor (adafactor.h): elements of a block, a column of them a thread; and its scratch: an
+// inverse root a column, sums over blocks of rows, one of the update for each block, two numbers.
+inline constexpr int64_t kAdafactorTileColumns = 256;
+inline constexpr int64_t kAdafactorTileRows = 64;
+constexpr int64_t adafactor_tiles(int64_t rows, int64_t columns) {
+  return ceil_div(rows, kAdafactorTileRows) * ceil_div(columns, kAdafactorTileColumns);
+}
+constexpr int64_t adafactor_scratch_bytes(int64_t rows, int64_t columns, bool factored) {
+  const int64_t sums = factored ? column_sum_blocks(rows) * columns : 0;
+  return (columns + sums + adafactor_tiles(rows, columns) + 2) * int64_t{sizeof(float)};
+}
+
 // Attention (attention.h). Tokens [begin, end); empty is (0, 0).
 struct TokenRange {
   int32_t begin = 0;

@@ -11,24 +11,35 @@ namespace {
 
 using program::AdamW;
 using program::AdamW8bit;
+using program::Lion;
 
 int64_t capacity(const AdamW&) { return kTensorsPerStep; }
 int64_t capacity(const AdamW8bit&) { return kTensorsPer8bitStep; }
+int64_t capacity(const Lion&) { return kTensorsPerStep; }
 
-bool same_form(const AdamW& a, const AdamW& b) { return a.stochastic == b.stochastic; }
-bool same_form(const AdamW8bit&, const AdamW8bit&) { return true; }
+template <typename Struct>
+bool same_adamw(const Struct& x, const Struct& y) {
+  return x.beta1 == y.beta1 && x.beta2 == y.beta2 && x.epsilon == y.epsilon && x.seed == y.seed;
+}
+bool same_constants(const AdamW& x, const AdamW& y) {
+  return x.stochastic == y.stochastic && same_adamw(x, y);
+}
+bool same_constants(const AdamW8bit& x, const AdamW8bit& y) { return same_adamw(x, y); }
+bool same_constants(const Lion& x, const Lion& y) {
+  return x.beta1 == y.beta1 && x.beta2 == y.beta2;
+}
 
 // What the tensors of a launch share: constants, and the numbers that the device reads.
 template <typename Struct>
 bool may_share(const OperationView& a, const OperationView& b) {
-  const auto& x = std::get<Struct>(a.operation.attributes);
-  const auto& y = std::get<Struct>(b.operation.attributes);
   const auto same_operand = [&](const auto& operand) {
     return id_of(a.operation, operand) == id_of(b.operation, operand);
   };
-  return same_form(x, y) && x.beta1 == y.beta1 && x.beta2 == y.beta2 && x.epsilon == y.epsilon &&
-         x.seed == y.seed && same_operand(Struct::kFactor) && same_operand(Struct::kLearningRate) &&
-         same_operand(Struct::kStep);
+  if constexpr (requires { Struct::kStep; })
+    if (!same_operand(Struct::kStep)) return false;
+  return same_constants(std::get<Struct>(a.operation.attributes),
+                        std::get<Struct>(b.operation.attributes)) &&
+         same_operand(Struct::kFactor) && same_operand(Struct::kLearningRate);
 }
 
 using Owners = std::unordered_set<program::TensorId>;
@@ -96,11 +107,17 @@ bool supports(const AdamW8bit&, const OperationView& view, const Card&) {
          view[AdamW8bit::kSecondScale].dtype == base::DType::f32;
 }
 
+bool supports(const Lion& lion, const OperationView& view, const Card&) {
+  return view[Lion::kMomentum].dtype == base::DType::f32 &&
+         view[lion.has_master ? Lion::kMaster : Lion::kWeight].dtype == base::DType::f32;
+}
+
 }  // namespace
 
 SNUG_CARD_NEEDS(GlobalNorm, .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(AdamW, .supports = supports, .launched_together = steps_together<AdamW>);
 SNUG_CARD_NEEDS(AdamW8bit, .supports = supports, .launched_together = steps_together<AdamW8bit>);
+SNUG_CARD_NEEDS(Lion, .supports = supports, .launched_together = steps_together<Lion>);
 SNUG_CARD_NEEDS(ClipFactor);
 
 }  // namespace snug::backends::cuda

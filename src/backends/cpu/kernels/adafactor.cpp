@@ -1,0 +1,74 @@
+#include "backends/cpu/kernels/adafactor.h"
+
+#include "backends/cpu/kernels/lanes.h"
+
+namespace snug::backends::cpu::SNUG_ISA {
+namespace {
+
+// Lanes beyond the end would bring an epsilon each.
+SNUG_INLINE Float16Lanes present(Float16Lanes x, Whole) { return x; }
+SNUG_INLINE Float16Lanes present(Float16Lanes x, Part part) {
+  for (int64_t i = part.count; i < kLanes; ++i) x[i] = 0.0F;
+  return x;
+}
+
+template <typename G>
+float sum_squares_and_columns(const void* gradient_bytes, float factor, float epsilon,
+                              float* columns, int64_t n) {
+  const G* gradient = static_cast<const G*>(gradient_bytes);
+  Float16Lanes sum = {};
+  for_each_lanes(n, [&](int64_t i, auto part) {
+    const Float16Lanes g = load(gradient + i, part) * factor;
+    const Float16Lanes square = present(g * g + epsilon, part);
+    store(columns + i, load(columns + i, part) + square, part);
+    sum += square;
+  });
+  return reduce_add(sum);
+}
+
+void advance_columns(const AdafactorColumns& columns) {
+  for_each_lanes(columns.n, [&](int64_t i, auto part) {
+    const Float16Lanes square = load(columns.squares + i, part) * columns.of_square;
+    const Float16Lanes state =
+        load(columns.state + i, part) * columns.keep + square * columns.share;
+    store(columns.state + i, state, part);
+    store(columns.inverse + i, 1.0F / square_root(state), part);
+  });
+}
+
+template <typename G>
+float size_of_update(const AdafactorRow& row) {
+  const G* gradient = static_cast<const G*>(row.gradient);
+  Float16Lanes sum = {};
+  for_each_lanes(row.n, [&](int64_t i, auto part) {
+    const Float16Lanes update = load(gradient + i, part) * row.scale * load(row.inverse + i, part);
+    sum += update * update;
+  });
+  return reduce_add(sum);
+}
+
+template <typename G, typename W>
+void step_adafactor(const AdafactorRow& row, const AdafactorTarget& target) {
+  const G* gradient = static_cast<const G*>(row.gradient);
+  W* weight = static_cast<W*>(target.weight);
+  float* master = target.master;
+  for_each_lanes(row.n, [&](int64_t i, auto part) {
+    const Float16Lanes update = load(gradient + i, part) * row.scale * load(row.inverse + i, part);
+    const Float16Lanes next = load(master + i, part) * target.keep - update;
+    store(master + i, next, part);
+    if constexpr (sizeof(W) != sizeof(float)) store(weight + i, next, part);
+  });
+}
+
+}  // namespace
+
+extern const AdafactorKernels kAdafactorKernels;
+const AdafactorKernels kAdafactorKernels = {
+    .sum_squares = {sum_squares_and_columns<float>, sum_squares_and_columns<uint16_t>},
+    .advance_columns = advance_columns,
+    .size_of_update = {size_of_update<float>, size_of_update<uint16_t>},
+    .step = {{step_adafactor<float, float>, step_adafactor<float, uint16_t>},
+             {step_adafactor<uint16_t, float>, step_adafactor<uint16_t, uint16_t>}},
+};
+
+}  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,0 +1,33 @@
+// Adafactor of one tensor. What changes from step to step is read on the device; a clipping factor
+// that is NaN leaves everything as it is.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "backends/cuda/kernels/operand.h"
+
+namespace snug::backends::cuda {
+
+struct AdafactorRun {
+  // A matrix; a vector is one row, whose column moments are its own.
+  int64_t rows = 0;
+  int64_t columns = 0;
+  bool factored = false;
+  Operand gradient;
+  Operand weight;
+  float* master = nullptr;      // the weight itself where that is f32
+  float* row_moment = nullptr;  // of a matrix
+  float* column_moment = nullptr;
+  float* scratch = nullptr;  // adafactor_scratch_bytes (sizes.h)
+  const float* factor = nullptr;
+  const float* learning_rate = nullptr;
+  const int32_t* step = nullptr;
+  float decay_rate = 0.0F;
+  float epsilon = 0.0F;
+  float clip_threshold = 0.0F;
+  float weight_decay = 0.0F;
+};
+
+void adafactor(const AdafactorRun& run, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,44 @@
+// Lion over as many tensors as a launch has room for.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/kernels/tensor_list.h"
+
+namespace snug::backends::cuda {
+
+// What the tensors of a launch share; what changes from step to step is read on the device.
+struct LionConstants {
+  const float* factor = nullptr;  // NaN: nothing is changed
+  const float* learning_rate = nullptr;
+  float beta1 = 0.0F;
+  float beta2 = 0.0F;
+  bool operator==(const LionConstants&) const = default;
+};
+
+struct LionTensor {
+  int64_t elements = 0;
+  uint32_t first_block = 0;
+  float weight_decay = 0.0F;
+  bool gradient_is_bf16 = false;
+  bool weight_is_bf16 = false;
+  bool vectors = false;  // all may be read kVectorElements at a time
+  void* gradient = nullptr;
+  void* weight = nullptr;
+  void* momentum = nullptr;  // f32
+  void* master = nullptr;    // f32: the weight itself where that is f32
+};
+
+struct LionLaunch {
+  LionConstants constants;
+  TensorList<LionTensor, kTensorsPerStep> tensors;
+};
+static_assert(sizeof(LionLaunch) <= kArgumentBytes);
+
+// Blocks of the grid that step a tensor.
+int64_t step_blocks(const LionTensor& tensor);
+void lion(const LionLaunch& launch, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,22 @@
+// What all elements of a tensor share in a step of Lion, and the arithmetic of an element's step,
+// which is that of every processor and card: files that compute with it are compiled so that a
+// product and a sum are never one rounding. With g the gradient times the clipping factor, in f32
+// and in this order:
+//
+//   mean   = momentum beta1 + g (1 - beta1)
+//   weight = weight keep - sign(mean) learning_rate        sign(0) = 0
+//   momentum = momentum beta2 + g (1 - beta2)
+#pragma once
+
+namespace snug::backends {
+
+// Without initial values, as shared memory of a card wants them.
+struct LionStep {
+  float factor;  // of the gradient
+  float learning_rate;
+  float keep;  // 1 - learning_rate weight_decay
+  float beta1;
+  float beta2;
+};
+
+}  // namespace snug::backends

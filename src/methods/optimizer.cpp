@@ -1,0 +1,49 @@
+#include "methods/optimizer.h"
+
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "program/tensor_names.h"
+
+namespace snug::methods {
+
+const Optimizer& optimizer_of(OptimizerKind kind) {
+  for (const Optimizer* optimizer : {&kAdamW, &kAdamWBf16, &kAdamW8bit, &kLion, &kAdafactor})
+    if (optimizer->kind == kind) return *optimizer;
+  SNUG_CHECK(false, "the table has no optimizer {}", base::word_of(kind));
+  return kAdamW;
+}
+
+std::vector<std::vector<program::OptimizerState>> states_of(
+    std::span<const program::Tensor> trainables, OptimizerKind kind) {
+  const Optimizer& optimizer = optimizer_of(kind);
+  std::vector<std::vector<program::OptimizerState>> states;
+  states.reserve(trainables.size());
+  for (const program::Tensor& trainable : trainables) states.push_back(optimizer.states(trainable));
+  return states;
+}
+
+program::OptimizerState moment_of(const program::Tensor& trainable, std::string name,
+                                  program::DType dtype) {
+  program::OptimizerState state{.tensor = trainable};
+  state.tensor.name = std::move(name);
+  state.tensor.dtype = dtype;
+  state.tensor.role = program::Role::moment;
+  state.tensor.lifetime = program::Lifetime::run;
+  return state;
+}
+
+program::OptimizerState master_of(const program::Tensor& trainable) {
+  program::OptimizerState state =
+      moment_of(trainable, program::master_name(trainable.name), program::DType::f32);
+  state.tensor.role = program::Role::master;
+  return state;
+}
+
+// Norm weights and biases are the one-dimensional tensors.
+float weight_decay_of(const program::Tensor& trainable, const UpdateOptions& options) {
+  return trainable.shape.rank() > 1 ? static_cast<float>(options.weight_decay) : 0.0F;
+}
+
+}  // namespace snug::methods

@@ -1,0 +1,130 @@
+// The table of optimizers: what each keeps, what its operations touch, and what it says of itself.
+#include "methods/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "formats/optimizer_keys.h"
+#include "methods/update.h"
+#include "program/kind.h"
+#include "program/tensor_names.h"
+#include "program/verify.h"
+
+namespace snug::methods {
+namespace {
+
+using program::DType;
+using program::OptimizerState;
+using program::Role;
+using program::Tensor;
+
+std::vector<OptimizerKind> all_optimizers() {
+  std::vector<OptimizerKind> kinds;
+  for (const auto& word : words_of(OptimizerKind{})) kinds.push_back(word.value);
+  return kinds;
+}
+
+Tensor weight_of(std::string name, const program::Shape& shape, DType dtype) {
+  Tensor weight;
+  weight.name = std::move(name);
+  weight.shape = shape;
+  weight.dtype = dtype;
+  weight.role = Role::weight;
+  weight.lifetime = program::Lifetime::run;
+  return weight;
+}
+
+// A matrix and a vector that are large enough for every form, and a small one.
+std::vector<Tensor> weights(DType dtype) {
+  return {weight_of("matrix", {70, 90}, dtype), weight_of("vector", {5000}, dtype),
+          weight_of("small", {7}, dtype)};
+}
+
+class Optimizers : public testing::TestWithParam<OptimizerKind> {
+ protected:
+  static std::vector<DType> types() {
+    if (optimizer_of(GetParam()).needs_bf16) return {DType::bf16};
+    return {DType::f32, DType::bf16};
+  }
+};
+
+TEST_P(Optimizers, HaveARowInBothTables) {
+  EXPECT_EQ(optimizer_of(GetParam()).kind, GetParam());
+  const formats::OptimizerKeys& keys = formats::optimizer_keys_of(GetParam());
+  EXPECT_FALSE(keys.help.empty());
+  EXPECT_FALSE(keys.keys.empty());
+}
+
+TEST_P(Optimizers, StepWhatTheyKeepAndNothingElse) {
+  const std::vector<int32_t> sites{0, 1, 2};
+  for (const DType dtype : types()) {
+    const std::vector<Tensor> trainables = weights(dtype);
+    const UpdateOptions options{.optimizer = GetParam(), .weight_decay = 0.1};
+    const program::Program update = methods::update(trainables, sites, options);
+    EXPECT_EQ(program::verify(update), std::vector<std::string>{});
+    for (const Tensor& trainable : trainables) {
+      std::vector<std::string> kept{trainable.name};
+      for (const OptimizerState& state : optimizer_of(GetParam()).states(trainable))
+        kept.push_back(state.tensor.name);
+      std::vector<std::string> touched;
+      for (const program::Operation& operation : update.operations) {
+        if (!program::traits_of(operation).is_optimizer ||
+            update.tensor(operation.updates[0]).name != trainable.name)
+          continue;
+        for (const program::TensorId id : operation.updates)
+          touched.push_back(update.tensor(id).name);
+      }
+      EXPECT_EQ(touched, kept);
+    }
+    EXPECT_EQ(update.find(program::kStepName) != program::kNone,
+              optimizer_of(GetParam()).counts_steps);
+  }
+}
+
+// What is not f32 has a master, unless the optimizer keeps all in bf16; ranks may share out what
+// belongs to a number of neighbours.
+TEST_P(Optimizers, SayOfWhatTheirStateIs) {
+  const Optimizer& optimizer = optimizer_of(GetParam());
+  bool has_parts = true;
+  for (const DType dtype : types())
+    for (const Tensor& trainable : weights(dtype))
+      for (const OptimizerState& state : optimizer.states(trainable)) {
+        SCOPED_TRACE(state.tensor.name);
+        EXPECT_EQ(state.tensor.lifetime, program::Lifetime::run);
+        EXPECT_TRUE(state.tensor.role == Role::moment || state.tensor.role == Role::master);
+        has_parts = has_parts && state.shared_by > 0;
+        if (state.tensor.role == Role::master) {
+          EXPECT_NE(dtype, DType::f32);
+          EXPECT_EQ(state.tensor.shape, trainable.shape);
+        }
+        if (state.shared_by > 0) {
+          const int64_t neighbours = state.shared_by;
+          EXPECT_EQ(state.tensor.shape.elements(),
+                    (trainable.shape.elements() + neighbours - 1) / neighbours);
+        }
+      }
+  EXPECT_EQ(has_parts, optimizer.steps_parts);
+  for (const OptimizerKind leaner : optimizer.leaner) EXPECT_NE(leaner, GetParam());
+}
+
+TEST(OptimizerStates, AreOfThePublishedSizes) {
+  const auto bytes_of = [](OptimizerKind kind, DType dtype) {
+    int64_t bytes = 0;
+    for (const OptimizerState& state : optimizer_of(kind).states(weight_of("w", {70, 90}, dtype)))
+      bytes += state.tensor.bytes();
+    return bytes;
+  };
+  EXPECT_EQ(bytes_of(OptimizerKind::adamw, DType::f32), 6300 * 8);
+  EXPECT_EQ(bytes_of(OptimizerKind::adamw_8bit, DType::bf16), 6300 * 2 + 2 * 4 * 25);
+  EXPECT_EQ(bytes_of(OptimizerKind::lion, DType::f32), 6300 * 4);
+  EXPECT_EQ(bytes_of(OptimizerKind::lion, DType::bf16), 6300 * 8);
+  EXPECT_EQ(bytes_of(OptimizerKind::adafactor, DType::f32), (70 + 90) * 4);
+  EXPECT_EQ(bytes_of(OptimizerKind::adafactor, DType::bf16), (70 + 90 + 6300) * 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Optimizers, testing::ValuesIn(all_optimizers()),
+                         [](const auto& test) { return std::string(base::word_of(test.param)); });
+
+}  // namespace
+}  // namespace snug::methods

@@ -1,0 +1,104 @@
+// What plans make of an optimizer: the bytes of its state, and what is refused before anything is
+// loaded.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "../base/temporary_folder.h"
+#include "models/config.h"
+#include "null_target.h"
+#include "plan/memory.h"
+#include "plan/spec.h"
+
+namespace snug::plan {
+namespace {
+
+using testing::contains;
+using testing::user_error_of;
+using Words = std::vector<std::string>;
+
+constexpr const char* kNoError = "(no error)";  // user_error_of has it
+
+// Host and device are two.
+class FarHost : public NullTarget {
+ public:
+  bool host_reaches_device() const override { return false; }
+};
+
+TrainingSpec spec_of(const Words& more, const std::string& yaml = "") {
+  Words words{"model=tinyllama-1.1b", "max_length=64", "compute_dtype=bf16", "method=full"};
+  words.insert(words.end(), more.begin(), more.end());
+  const formats::Recipe recipe = formats::parse_recipe(yaml, "recipe.yaml", words);
+  return training_spec(recipe, models::find_model(recipe.model).config, FarHost());
+}
+
+std::string error_of(const Words& more, const std::string& yaml = "") {
+  return user_error_of([&] { spec_of(more, yaml); });
+}
+
+int64_t state_bytes(const Words& more) {
+  const MemoryReport memory = read_memory(plan_training(spec_of(more), FarHost()));
+  int64_t bytes = 0;
+  for (const program::Role role : {program::Role::moment, program::Role::master}) {
+    const auto found = memory.device().by_role.find(std::string(program::name_of(role)));
+    if (found != memory.device().by_role.end()) bytes += found->second;
+  }
+  return bytes;
+}
+
+TEST(OptimizerPlans, ReserveWhatIsKept) {
+  constexpr double kWeights = 1.1e9;
+  const auto per_weight = [&](const char* optimizer) {
+    return static_cast<double>(state_bytes({optimizer})) / kWeights;
+  };
+  EXPECT_NEAR(per_weight("optim=adamw"), 12, 0.1);
+  EXPECT_NEAR(per_weight("optim=adamw_bf16"), 4, 0.1);
+  EXPECT_NEAR(per_weight("optim=adamw_8bit"), 2.03, 0.02);
+  EXPECT_NEAR(per_weight("optim=lion"), 8, 0.1);
+  EXPECT_NEAR(per_weight("optim=adafactor"), 4.01, 0.05);
+}
+
+TEST(OptimizerPlans, RefuseStrategiesThatDivideWhatBelongsTogether) {
+  for (const char* strategy : {"zero1", "zero2", "shard_grad_op", "full_shard"}) {
+    const std::string sharded = std::string("strategy=") + strategy;
+    EXPECT_TRUE(contains(error_of({"optim=adafactor", "devices=2", sharded}),
+                         "needs all of a tensor to step it"))
+        << strategy;
+    EXPECT_EQ(error_of({"optim=lion", "devices=2", sharded}), kNoError);
+  }
+  EXPECT_EQ(error_of({"optim=adafactor", "devices=2", "strategy=ddp"}), kNoError);
+  EXPECT_EQ(error_of({"optim=adafactor", "devices=1", "strategy=zero2"}), kNoError);
+}
+
+TEST(OptimizerPlans, StepOnTheHostWhereTheBitsAreTheSame) {
+  EXPECT_TRUE(spec_of({"optim=lion", "offload_optimizer=auto"}).streaming.update_on_host);
+  EXPECT_FALSE(spec_of({"optim=adafactor", "offload_optimizer=auto"}).streaming.update_on_host);
+  EXPECT_TRUE(spec_of({"optim=adafactor", "offload_optimizer=stream"}).streaming.optimizer);
+  EXPECT_TRUE(contains(error_of({"optim=adafactor", "offload_optimizer=host"}),
+                       "use offload_optimizer=stream"));
+}
+
+TEST(OptimizerPlans, RefuseKeysOfOtherOptimizers) {
+  EXPECT_TRUE(
+      contains(error_of({"optim=lion", "adam_epsilon=1e-6"}),
+               "'adam_epsilon' is not read by optim=lion, which has adam_beta1, adam_beta2"))
+      << error_of({"optim=lion", "adam_epsilon=1e-6"});
+  EXPECT_TRUE(contains(error_of({"clip_threshold=2"}), "is not read by optim=adamw"));
+  // Defaults, as files that list every key have them, and what a file says for another optimizer
+  // than the command line's.
+  EXPECT_EQ(error_of({"optim=adafactor", "adam_beta2=0.999", "adam_epsilon=1e-8"}), kNoError);
+  EXPECT_EQ(error_of({"optim=adafactor"}, "optim: adamw\nadam_beta2: 0.95\n"), kNoError);
+  EXPECT_NE(error_of({}, "optim: adafactor\nadam_beta2: 0.95\n"), kNoError);
+}
+
+TEST(OptimizerPlans, HaveTheDefaultsOfTheOptimizer) {
+  EXPECT_EQ(spec_of({"optim=lion"}).update.beta2, 0.99);
+  EXPECT_EQ(spec_of({}).update.beta2, 0.999);
+  EXPECT_EQ(spec_of({"optim=lion", "adam_beta2=0.95"}).update.beta2, 0.95);
+  EXPECT_EQ(spec_of({"optim=adafactor"}).update.decay_rate, -0.8);
+  EXPECT_EQ(spec_of({"optim=adafactor", "clip_threshold=0.5"}).update.clip_threshold, 0.5);
+}
+
+}  // namespace
+}  // namespace snug::plan
