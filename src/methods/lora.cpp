@@ -100,7 +100,8 @@ Targets read_targets(const Program& forward, const std::vector<std::string>& wri
     });
     if (!found)
       base::throw_user_error(
-          "target_modules: \"{}\" matches no linear of this model{}; it has {}, or use all-linear{}",
+          "target_modules: \"{}\" matches no linear of this model{}; it has {}, or use "
+          "all-linear{}",
           one, routing.empty() ? "" : " that is adapted (routers and experts are not)",
           fmt::join(known, ", "),
           formats::is_module_pattern(one)

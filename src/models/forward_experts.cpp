@@ -34,8 +34,7 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
   builder_.emit(program::GroupedMatmul{.transpose_b = true},
                 {permuted, weight(gate_up_name(by)), bounds}, {gate_up});
   const auto half = [&](const char* name, int64_t offset) {
-    return view(gate_up, name, {rows, by.inner},
-                {.offset = offset, .strides = {2 * by.inner, 1}});
+    return view(gate_up, name, {rows, by.inner}, {.offset = offset, .strides = {2 * by.inner, 1}});
   };
   const TensorId gate = half("gate", 0);
   const TensorId up = half("up", by.inner);

@@ -6,8 +6,8 @@
 #include "models/config_keys.h"
 #include "models/families.h"
 #include "models/llama_blocks.h"
-#include "models/router_keys.h"
 #include "models/rope.h"
+#include "models/router_keys.h"
 
 namespace snug::models {
 namespace {
@@ -59,8 +59,6 @@ void eight_experts(ModelConfig& config) {
 }
 
 constexpr std::array kPresets{
-    Preset{"mixtral-8x22b", 6144, 56, 48, 8, 128, 16384, 32768, 65536, 1e-5F, 1e6, false,
-           eight_experts},
     Preset{"mixtral-8x7b", 4096, 32, 32, 8, 128, 14336, 32000, 32768, 1e-5F, 1e6, false,
            eight_experts},
 };

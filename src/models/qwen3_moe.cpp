@@ -7,8 +7,8 @@
 #include "models/config_keys.h"
 #include "models/families.h"
 #include "models/llama_blocks.h"
-#include "models/router_keys.h"
 #include "models/rope.h"
+#include "models/router_keys.h"
 
 namespace snug::models {
 namespace {
@@ -60,8 +60,7 @@ ModelConfig parse(const JsonObject& json) {
       json, {.kv_heads = 4, .head_dim = 128, .max_position = 32768, .has_experts = true});
   config.rope = parse_rope(json);
   config.attention_bias = json.boolean_or("attention_bias", false);
-  set_window(config,
-             json.boolean_or("use_sliding_window", false) ? parse_window(json, 4096) : 0);
+  set_window(config, json.boolean_or("use_sliding_window", false) ? parse_window(json, 4096) : 0);
   config.expert_size = positive_or(json, "moe_intermediate_size", 768, kMaxIntermediate);
   config.normalize_experts = json.boolean_or("norm_topk_prob", false);
   parse_router(json, {.experts = 128, .chosen = 8}, config);
@@ -81,18 +80,16 @@ void describe(const ModelConfig& config, nlohmann::json& json) {
   describe_router(config, json);
 }
 
-template <int64_t kExpertSize>
 void many_experts(ModelConfig& config) {
   config.num_experts = 128;
   config.chosen_experts = 8;
-  config.expert_size = kExpertSize;
+  config.expert_size = 768;
+  config.normalize_experts = true;
 }
 
 constexpr std::array kPresets{
-    Preset{"qwen3-235b-a22b", 4096, 94, 64, 4, 128, 12288, 151936, 40960, 1e-6F, 1e6, false,
-           many_experts<1536>},
     Preset{"qwen3-30b-a3b", 2048, 48, 32, 4, 128, 6144, 151936, 40960, 1e-6F, 1e6, false,
-           many_experts<768>},
+           many_experts},
 };
 
 }  // namespace

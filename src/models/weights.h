@@ -22,8 +22,8 @@ struct Weight {
   bool is_router = false;
   bool is_expert = false;  // of one expert, as files have it
 
-  // A linear of a layer, which can be stored in 4 bits; embeddings, norms, biases, the head, routers
-  // and the stacked matrices of experts are not.
+  // A linear of a layer, which can be stored in 4 bits; embeddings, norms, biases, the head,
+  // routers and the stacked matrices of experts are not.
   bool is_linear() const { return layer >= 0 && shape.rank() == 2 && !is_router && !is_expert; }
   // (out, in) of a linear: what it is stored as in 4 bits.
   program::Shape shape_in_4_bits() const {

@@ -126,8 +126,7 @@ std::vector<FilePart> CheckpointFiles::find_parts(const models::FilePiece& piece
   if (found->second.shape != dims_of(piece.shape))
     base::throw_user_error(
         "{}: tensor '{}' has shape {}; expected {}, as the recipe and the base model say", file,
-        name, formats::shape_text(found->second.shape),
-        formats::shape_text(dims_of(piece.shape)));
+        name, formats::shape_text(found->second.shape), formats::shape_text(dims_of(piece.shape)));
   std::vector<FilePart> parts;
   for (const formats::ManifestPart& part : found->second.parts) {
     const auto index = std::find_if(indexes_.begin(), indexes_.end(), [&](const auto& each) {

@@ -30,7 +30,7 @@ struct SavedTensor {
 // What a program writes, and what was done of it.
 struct Saved {
   program::ProgramName program{};
-  std::vector<SavedTensor> tensors;     // in the order of operations, of which one may write several
+  std::vector<SavedTensor> tensors;  // in the order of operations, of which one may write several
   std::vector<backends::Trace> traces;  // one for each operation
 };
 // Of a program of `write` operations. Where several ranks hold a replica's tensors each writes its

@@ -16,7 +16,7 @@ struct Routing {
   bool ties = false;  // of logits, many of which are equal
 };
 
-constexpr Routing kRoutings[]{{1, 1, 1},  {3, 2, 1},       {17, 5, 2},      {65, 33, 8},
+constexpr Routing kRoutings[]{{1, 1, 1},  {3, 2, 1},          {17, 5, 2},         {65, 33, 8},
                               {33, 8, 8}, {300, 24, 3, true}, {700, 128, 8, true}};
 
 void add_routes(CaseList& list) {
@@ -32,11 +32,11 @@ void add_routes(CaseList& list) {
       {
         CaseBuilder builder = list.builder();
         const TensorId x = builder.input(shape, list.types.activation, logits);
-        list.add(builder.finish(name, program::Route{k, normalize}, {x},
-                                {builder.output_measure(chosen),
-                                 builder.output(chosen, program::DType::i32),
-                                 builder.output(chosen, program::DType::i32),
-                                 builder.output({experts, 2}, program::DType::i32)}));
+        list.add(builder.finish(
+            name, program::Route{k, normalize}, {x},
+            {builder.output_measure(chosen), builder.output(chosen, program::DType::i32),
+             builder.output(chosen, program::DType::i32),
+             builder.output({experts, 2}, program::DType::i32)}));
       }
       CaseBuilder builder = list.builder();
       Values ids;
@@ -58,7 +58,7 @@ struct RowSize {
   int64_t tokens, k, width;
 };
 
-constexpr RowSize kRowSizes[]{{1, 1, 3},  {3, 2, 17},   {17, 8, 65},  {65, 2, 16},
+constexpr RowSize kRowSizes[]{{1, 1, 3},    {3, 2, 17},    {17, 8, 65},  {65, 2, 16},
                               {129, 3, 64}, {33, 2, 1000}, {2, 4, 2056}, {200, 3, 24}};
 
 Values permutation(CaseList& list, int64_t count) {
@@ -143,9 +143,9 @@ struct GroupedSize {
   int64_t rows, experts, k, n;
 };
 
-constexpr GroupedSize kGroupedSizes[]{{1, 1, 1, 3},     {2, 4, 8, 16},    {17, 3, 5, 33},
-                                      {65, 7, 64, 24},  {130, 2, 40, 136}, {300, 5, 72, 32},
-                                      {40, 16, 16, 257}, {600, 2, 24, 8},  {64, 4, 128, 128}};
+constexpr GroupedSize kGroupedSizes[]{{1, 1, 1, 3},      {2, 4, 8, 16},     {17, 3, 5, 33},
+                                      {65, 7, 64, 24},   {130, 2, 40, 136}, {300, 5, 72, 32},
+                                      {40, 16, 16, 257}, {600, 2, 24, 8},   {64, 4, 128, 128}};
 
 void add_products(CaseList& list, const GroupedSize& size, Share share, bool views) {
   const auto& [rows, experts, k, n] = size;
@@ -162,10 +162,9 @@ void add_products(CaseList& list, const GroupedSize& size, Share share, bool vie
   for (const bool transpose_b : {false, true}) {
     CaseBuilder builder = begin();
     const TensorId a = builder.activation({rows, k}, mean, deviation);
-    const TensorId b = builder.weight(
-        transpose_b ? Shape{experts, n, k} : Shape{experts, k, n}, mean, deviation);
-    const TensorId bounds =
-        builder.index({experts, 2}, bounds_of(list, rows, experts, share));
+    const TensorId b =
+        builder.weight(transpose_b ? Shape{experts, n, k} : Shape{experts, k, n}, mean, deviation);
+    const TensorId bounds = builder.index({experts, 2}, bounds_of(list, rows, experts, share));
     list.add(builder.finish(name + (transpose_b ? " transposed" : ""),
                             program::GroupedMatmul{.transpose_b = transpose_b}, {a, b, bounds},
                             {builder.output_activation({rows, n})}));
@@ -174,8 +173,7 @@ void add_products(CaseList& list, const GroupedSize& size, Share share, bool vie
     CaseBuilder builder = begin();
     const TensorId a = builder.activation({rows, k}, mean, deviation);
     const TensorId b = builder.activation({rows, n}, mean, deviation);
-    const TensorId bounds =
-        builder.index({experts, 2}, bounds_of(list, rows, experts, share));
+    const TensorId bounds = builder.index({experts, 2}, bounds_of(list, rows, experts, share));
     const Shape shape{experts, k, n};
     if (accumulate)
       list.add(builder.finish(name + " accumulate", program::GroupedMatmulGrad{.accumulate = true},

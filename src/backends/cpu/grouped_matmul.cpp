@@ -36,8 +36,10 @@ class Pieces {
  public:
   template <typename Struct>
   Pieces(const Struct& grouped, const CpuContext& context, const auto& spec_of_rows) {
-    SNUG_CHECK(grouped.block_rows > 0, "a grouped product in pieces of {} rows, which the cpu "
-               "backend does not run", grouped.block_rows);
+    SNUG_CHECK(grouped.block_rows > 0,
+               "a grouped product in pieces of {} rows, which the cpu "
+               "backend does not run",
+               grouped.block_rows);
     for (int64_t rows = grouped.block_rows; rows > 0; rows /= 2) {
       const MatmulSpec spec = spec_of_rows(rows);
       const bool runs = runs_product(spec, grouped.algorithm, context);
@@ -95,7 +97,8 @@ void check_bounds(const int32_t* bounds, int64_t experts, int64_t rows) {
 
 // Forward.
 
-MatmulSpec grouped_spec(const GroupedMatmul& grouped, const program::OperationView& view, int64_t rows) {
+MatmulSpec grouped_spec(const GroupedMatmul& grouped, const program::OperationView& view,
+                        int64_t rows) {
   const MatrixLayout a = matrix_layout(view[GroupedMatmul::kA]);
   const MatrixLayout c = matrix_layout(view[GroupedMatmul::kC]);
   const program::Tensor& b = view[GroupedMatmul::kB];
@@ -115,8 +118,7 @@ class PreparedGrouped : public Prepared {
  public:
   PreparedGrouped(const GroupedMatmul& grouped, const program::OperationView& view,
                   const CpuContext& context)
-      : pieces(grouped, context,
-               [&](int64_t rows) { return grouped_spec(grouped, view, rows); }) {}
+      : pieces(grouped, context, [&](int64_t rows) { return grouped_spec(grouped, view, rows); }) {}
   const Pieces pieces;
 };
 
@@ -130,13 +132,12 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CpuContext&
   const int64_t experts = b.shape[0];
   check_bounds(bounds, experts, a.rows);
   for (int64_t expert = 0; expert < experts; ++expert)
-    pieces.for_each(bounds[2 * expert], bounds[2 * expert + 1],
-                    [&](const Product& product, int64_t row) {
-                      const MatmulOperands operands{.a = a.at(row),
-                                                    .b = b.data + expert * (b.bytes() / experts),
-                                                    .c = c.at(row)};
-                      product.multiply(operands, invocation.workspace.data, context);
-                    });
+    pieces.for_each(
+        bounds[2 * expert], bounds[2 * expert + 1], [&](const Product& product, int64_t row) {
+          const MatmulOperands operands{
+              .a = a.at(row), .b = b.data + expert * (b.bytes() / experts), .c = c.at(row)};
+          product.multiply(operands, invocation.workspace.data, context);
+        });
   note_grouped(grouped, invocation);
 }
 
@@ -284,8 +285,8 @@ int64_t workspace_bytes(const GroupedMatmulGrad& grad, const program::OperationV
   return PreparedGroupedGrad(grad, view, context).workspace_bytes();
 }
 
-std::unique_ptr<Prepared> prepare(const GroupedMatmulGrad& grad,
-                                  const program::OperationView& view, CpuContext& context) {
+std::unique_ptr<Prepared> prepare(const GroupedMatmulGrad& grad, const program::OperationView& view,
+                                  CpuContext& context) {
   auto prepared = std::make_unique<PreparedGroupedGrad>(grad, view, context);
   prepared->create();
   return prepared;

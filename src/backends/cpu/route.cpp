@@ -135,8 +135,7 @@ void run(const RouteGrad& grad, const Invocation& invocation, CpuContext&) {
       }
       if (!grad.normalize) sum = 1.0F;
       for (int64_t expert = 0; expert < logits.columns; ++expert)
-        set_value(dlogits, row, expert,
-            grad.normalize ? 0.0F : -probabilities.of(expert) * dot);
+        set_value(dlogits, row, expert, grad.normalize ? 0.0F : -probabilities.of(expert) * dot);
       for (int64_t i = row * k; i < (row + 1) * k; ++i)
         set_value(dlogits, row, ids[i], probabilities.of(ids[i]) / sum * (dweights[i] - dot / sum));
     }

@@ -15,25 +15,24 @@ void run(const Permute&, const Invocation& invocation, CudaContext& context) {
   const Matrix x = matrix_of(invocation[Permute::kX]);
   const Matrix y = matrix_of(invocation[Permute::kY]);
   const Buffer& places = invocation[Permute::kPlaces];
-  permute_rows({walk_rows({&x, &y}), x.operand, y.operand, integers_of(places),
-                places.shape.columns()},
-               context.stream.get());
+  permute_rows(
+      {walk_rows({&x, &y}), x.operand, y.operand, integers_of(places), places.shape.columns()},
+      context.stream.get());
 }
 
 void run(const Combine&, const Invocation& invocation, CudaContext& context) {
   const Matrix x = matrix_of(invocation[Combine::kX]);
   const Matrix y = matrix_of(invocation[Combine::kY]);
   const Buffer& places = invocation[Combine::kPlaces];
-  combine_rows({walk_rows({&y, &x}), x.operand, y.operand, integers_of(places),
-                places.shape.columns()},
-               context.stream.get());
+  combine_rows(
+      {walk_rows({&y, &x}), x.operand, y.operand, integers_of(places), places.shape.columns()},
+      context.stream.get());
 }
 
 void run(const ScaleRows&, const Invocation& invocation, CudaContext& context) {
   const Matrix x = matrix_of(invocation[ScaleRows::kX]);
   const Matrix y = matrix_of(invocation[ScaleRows::kY]);
-  scale_rows({walk_rows({&x, &y}), x.operand, y.operand,
-              floats_of(invocation[ScaleRows::kWeights]),
+  scale_rows({walk_rows({&x, &y}), x.operand, y.operand, floats_of(invocation[ScaleRows::kWeights]),
               integers_of(invocation[ScaleRows::kPlaces])},
              context.stream.get());
 }

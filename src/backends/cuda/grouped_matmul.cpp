@@ -19,11 +19,11 @@ template <typename Struct>
 class CheckedGrouped : public Prepared {
  public:
   explicit CheckedGrouped(const Struct& grouped) {
-    SNUG_CHECK(grouped.block_rows == 0 && grouped.rest_algorithm == ProductAlgorithm::loops &&
-                   (grouped.algorithm == ProductAlgorithm::blocked ||
-                    on_tensor_cores(grouped.algorithm)),
-               "a grouped product by {} in pieces of {} rows, which the cuda backend does not run",
-               base::word_of(grouped.algorithm), grouped.block_rows);
+    SNUG_CHECK(
+        grouped.block_rows == 0 && grouped.rest_algorithm == ProductAlgorithm::loops &&
+            (grouped.algorithm == ProductAlgorithm::blocked || on_tensor_cores(grouped.algorithm)),
+        "a grouped product by {} in pieces of {} rows, which the cuda backend does not run",
+        base::word_of(grouped.algorithm), grouped.block_rows);
   }
 };
 

@@ -40,8 +40,7 @@ void run(const ScaleRows&, const Invocation& invocation) {
   const Integers places(invocation[ScaleRows::kPlaces]);
   const Floats<T> y(invocation[ScaleRows::kY]);
   for (int64_t i = 0; i < places.count(); ++i)
-    for (int64_t j = 0; j < x.columns(); ++j)
-      y.set(places[i], j, weights[i] * x.at(places[i], j));
+    for (int64_t j = 0; j < x.columns(); ++j) y.set(places[i], j, weights[i] * x.at(places[i], j));
 }
 
 template <typename T>

@@ -61,8 +61,7 @@ std::string shape_error(const ScaleRowsGrad&, const OperationView& view) {
   require_weighted(x, {"dweights", view[ScaleRowsGrad::kDWeights]}, places, rule);
   rule.shape({"dy", view[ScaleRowsGrad::kDY]}, x.shape);
   rule.shape({"dx", view[ScaleRowsGrad::kDX]}, x.shape);
-  rule.mixed_types(
-      {{"x", x}, {"dy", view[ScaleRowsGrad::kDY]}, {"dx", view[ScaleRowsGrad::kDX]}});
+  rule.mixed_types({{"x", x}, {"dy", view[ScaleRowsGrad::kDY]}, {"dx", view[ScaleRowsGrad::kDX]}});
   return rule.error();
 }
 

@@ -26,8 +26,7 @@ struct CombineRows {
     const int64_t column = item * kCount;
     Elements<kCount> sum{};
     for (int64_t i = token * run.k; i < (token + 1) * run.k; ++i) {
-      const Elements<kCount> value =
-          load<kCount>(run.x, run.places[i] * run.x.stride + column);
+      const Elements<kCount> value = load<kCount>(run.x, run.places[i] * run.x.stride + column);
       for (int j = 0; j < kCount; ++j) sum.at[j] += value.at[j];
     }
     store(run.y, token * run.y.stride + column, sum);

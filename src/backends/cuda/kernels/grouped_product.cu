@@ -79,8 +79,8 @@ __device__ void begin_factor(uint16_t* tile, const Factor& factor, int64_t side,
     const int64_t at_depth = factor.depth_begin + depth + (kByDepth ? line : along);
     const bool is_inside = at_side < factor.side_end && at_depth < factor.depth_end;
     const uint16_t* from = factor.data;
-    if (is_inside) from += kByDepth ? at_depth * factor.stride + at_side
-                                    : at_side * factor.stride + at_depth;
+    if (is_inside)
+      from += kByDepth ? at_depth * factor.stride + at_side : at_side * factor.stride + at_depth;
     begin_copy(tile + line * line_stride(kByDepth) + along, from, !is_inside);
   }
 }
@@ -269,9 +269,8 @@ __global__ void plain_grouped_grad_kernel(GroupedGradRun run) {
         return is_inside ? load_one(run.b, (begin + d) * run.b.stride + column + j) : 0.0F;
       });
   if (row + threadIdx.y < run.m && column + threadIdx.x < run.n)
-    add_or_store(run.c,
-                 (expert * run.m + row + threadIdx.y) * run.c.stride + column + threadIdx.x, sum,
-                 run.accumulate);
+    add_or_store(run.c, (expert * run.m + row + threadIdx.y) * run.c.stride + column + threadIdx.x,
+                 sum, run.accumulate);
 }
 
 LaunchShape plain_shape() {
@@ -296,9 +295,9 @@ void multiply_grouped(const GroupedRun& run, cudaStream_t stream) {
   if (run.rows == 0 || run.n == 0) return;
   const int tile = run.tensor_cores ? kTile : kPlainTile;
   LaunchShape shape = run.tensor_cores ? matrix_shape(false, !run.transpose_b) : plain_shape();
-  shape.grid.x = static_cast<uint32_t>(run.tensor_cores
-                                           ? row_tiles<kTile>(run.rows, run.experts)
-                                           : row_tiles<kPlainTile>(run.rows, run.experts));
+  shape.grid.x =
+      static_cast<uint32_t>(run.tensor_cores ? row_tiles<kTile>(run.rows, run.experts)
+                                             : row_tiles<kPlainTile>(run.rows, run.experts));
   shape.grid.y = static_cast<uint32_t>(ceil_div(run.n, tile));
   if (!run.tensor_cores)
     launch(plain_grouped_kernel, shape, stream, run);

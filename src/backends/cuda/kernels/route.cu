@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kTokenThreads) choose_kernel(RouteRun run) {
     Candidate mine{0.0F, -1};
     for (int64_t e = lane; e < run.experts; e += kLanes)
       if (!is_taken(ids, i, e))
-        mine = better(mine, {load_one(run.logits, token * run.logits.stride + e),
-                             static_cast<int32_t>(e)});
+        mine = better(
+            mine, {load_one(run.logits, token * run.logits.stride + e), static_cast<int32_t>(e)});
     const Candidate best = best_of_warp(mine);
     if (lane == 0) ids[i] = best.expert;
     __syncwarp();

@@ -17,11 +17,11 @@ struct RouteRun {
   int64_t experts = 0;
   int64_t k = 0;
   bool normalize = false;
-  Operand logits;              // (tokens, experts)
-  float* weights = nullptr;    // (tokens, k)
-  int32_t* ids = nullptr;      // (tokens, k)
-  int32_t* places = nullptr;   // (tokens, k)
-  int32_t* bounds = nullptr;   // (experts, 2)
+  Operand logits;             // (tokens, experts)
+  float* weights = nullptr;   // (tokens, k)
+  int32_t* ids = nullptr;     // (tokens, k)
+  int32_t* places = nullptr;  // (tokens, k)
+  int32_t* bounds = nullptr;  // (experts, 2)
 };
 void route(const RouteRun& run, cudaStream_t stream);
 

@@ -15,8 +15,7 @@ using program::Tensor;
 
 // A tensor whose rows kernels read in vectors of bf16; its bytes begin at a multiple of 16.
 bool has_vectors(const Tensor& tensor) {
-  const int64_t stride =
-      tensor.shape.rank() == 2 ? row_stride(tensor) : tensor.shape.columns();
+  const int64_t stride = tensor.shape.rank() == 2 ? row_stride(tensor) : tensor.shape.columns();
   return tensor.dtype == base::DType::bf16 && tensor.shape.columns() % kVectorElements == 0 &&
          stride % kVectorElements == 0 && tensor.view.offset % kVectorElements == 0;
 }
@@ -40,8 +39,7 @@ bool supports(const GroupedMatmulGrad&, const OperationView& view, const Card&) 
 
 GroupedMatmul decide(const GroupedMatmul& grouped, const OperationView& view, const Card& card) {
   GroupedMatmul decided = grouped;
-  decided.algorithm =
-      grouped_algorithm(view[GroupedMatmul::kA], view[GroupedMatmul::kB], card);
+  decided.algorithm = grouped_algorithm(view[GroupedMatmul::kA], view[GroupedMatmul::kB], card);
   return decided;
 }
 
