@@ -16,12 +16,14 @@ struct Routing {
   bool ties = false;  // of logits, many of which are equal
 };
 
-constexpr Routing kRoutings[]{{1, 1, 1},  {3, 2, 1},          {17, 5, 2},         {65, 33, 8},
-                              {33, 8, 8}, {300, 24, 3, true}, {700, 128, 8, true}};
+constexpr Routing kRoutings[]{{1, 1, 1},   {3, 2, 2},  {9, 4, 1},          {17, 5, 2},
+                              {65, 33, 8}, {33, 8, 8}, {300, 24, 3, true}, {700, 128, 8, true}};
 
 void add_routes(CaseList& list) {
   for (const auto& [tokens, experts, k, ties] : kRoutings)
     for (const bool normalize : {false, true}) {
+      // One weight that is divided by itself has no gradient but rounding.
+      if (normalize && k == 1 && experts > 1) continue;
       const std::string name = fmt::format("{} tokens, {} of {} experts{}{}", tokens, k, experts,
                                            ties ? " ties" : "", normalize ? " normalize" : "");
       const Shape shape{tokens, experts};
