@@ -14,7 +14,7 @@ using program::Route;
 using program::Tensor;
 
 // A tensor whose rows kernels read in vectors of bf16; its bytes begin at a multiple of 16.
-bool has_vectors(const Tensor& tensor) {
+bool is_read_in_vectors(const Tensor& tensor) {
   const int64_t stride = tensor.shape.rank() == 2 ? row_stride(tensor) : tensor.shape.columns();
   return tensor.dtype == base::DType::bf16 && tensor.shape.columns() % kVectorElements == 0 &&
          stride % kVectorElements == 0 && tensor.view.offset % kVectorElements == 0;
@@ -22,8 +22,9 @@ bool has_vectors(const Tensor& tensor) {
 
 ProductAlgorithm grouped_algorithm(const Tensor& a, const Tensor& b, const Card& card) {
   const bool has_cores = card.compute_capability >= 80 && card.shared_bytes >= kGroupedSharedBytes;
-  return has_cores && has_vectors(a) && has_vectors(b) ? ProductAlgorithm::blocked_tensor_cores
-                                                       : ProductAlgorithm::blocked;
+  return has_cores && is_read_in_vectors(a) && is_read_in_vectors(b)
+             ? ProductAlgorithm::blocked_tensor_cores
+             : ProductAlgorithm::blocked;
 }
 
 bool is_within_grid(int64_t columns) { return columns / kGroupedPlainTile < kMaxGridY; }
