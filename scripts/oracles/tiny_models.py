@@ -243,7 +243,7 @@ MODELS = {
     ),
     "qwen3_moe": Spec(
         "three of seven experts whose weights do not sum to one, layer 0 with one mlp, norms on q and k, untied (Qwen3 MoE)",
-        187,
+        481,
         dict(vocab_size=23, hidden_size=12, intermediate_size=14, moe_intermediate_size=5, num_hidden_layers=2,
              num_attention_heads=4, num_key_value_heads=2, head_dim=4, rms_norm_eps=1e-6, rope_parameters=DEFAULT_ROPE,
              num_experts=7, num_experts_per_tok=3, norm_topk_prob=False, mlp_only_layers=[0], pad_token_id=None,
