@@ -64,8 +64,8 @@ def check_version_4(model, folder: pathlib.Path, ids, logits) -> None:
     """transformers reads config_v4.json as the same model."""
     fields = json.loads((folder / "config_v4.json").read_text())
     config = tiny_models.config_of(fields.pop("model_type"), fields)
-    attention = tiny_models.attention_of(config)
-    twin = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
+    chosen = tiny_models.implementation_of(config)
+    twin = AutoModelForCausalLM.from_config(config, **chosen, dtype=torch.float32).eval()
     twin.load_state_dict(model.state_dict())
     assert torch.equal(twin(input_ids=ids).logits, logits)
 

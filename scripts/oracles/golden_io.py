@@ -32,6 +32,23 @@ def trained_tokens(targets: torch.Tensor) -> int:
 FILE_NAMES = {"gpt_neox": {"lm_head.weight": "embed_out.weight"}}
 
 
+# Of experts, whose matrices transformers stacks; snug's names of the same stacks (docs/experts.md).
+STACKED_NAMES = {
+    "mixtral": {"mlp.gate.weight": "block_sparse_moe.gate.weight",
+                "mlp.experts.gate_up_proj": "block_sparse_moe.experts.*.w1+w3.weight",
+                "mlp.experts.down_proj": "block_sparse_moe.experts.*.w2.weight"},
+    "qwen3_moe": {"mlp.experts.gate_up_proj": "mlp.experts.*.gate_proj+up_proj.weight",
+                  "mlp.experts.down_proj": "mlp.experts.*.down_proj.weight"},
+}
+
+
+def stacked_name(name: str, model_type: str) -> str:
+    for own, stacked in STACKED_NAMES.get(model_type, {}).items():
+        if name.endswith("." + own):
+            return name.removesuffix(own) + stacked
+    return name
+
+
 def gradients(model: torch.nn.Module) -> dict:
     """Name to gradient of everything that trains; names as in the saved weight or adapter file."""
     found = {}
@@ -40,7 +57,7 @@ def gradients(model: torch.nn.Module) -> dict:
         if weight.requires_grad:
             assert weight.grad is not None, name
             name = file_names.get(name, name.replace(".default.weight", ".weight"))
-            found["grad." + name] = weight.grad
+            found["grad." + stacked_name(name, model.config.model_type)] = weight.grad
     return found
 
 

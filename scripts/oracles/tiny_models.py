@@ -231,6 +231,25 @@ MODELS = {
              multi_query=False, parallel_attn=False, bias=True, alibi=True, rope_parameters=DEFAULT_ROPE),
         "falcon",
     ),
+    # Of both mixtures of experts the seed is one whose choices are clear: no token's last expert is closer to the next
+    # one than 0.028 standard deviations of its logits, or bf16 would choose others.
+    "mixtral": Spec(
+        "two of five experts for each token, a window of 9, grouped heads, untied (Mixtral 8x7B)",
+        181,
+        dict(vocab_size=23, hidden_size=12, intermediate_size=5, num_hidden_layers=2, num_attention_heads=3,
+             num_key_value_heads=1, rms_norm_eps=1e-5, rope_parameters=DEFAULT_ROPE, sliding_window=9,
+             num_local_experts=5, num_experts_per_tok=2, pad_token_id=None, tie_word_embeddings=False),
+        "mixtral",
+    ),
+    "qwen3_moe": Spec(
+        "three of seven experts whose weights do not sum to one, layer 0 with one mlp, norms on q and k, untied (Qwen3 MoE)",
+        481,
+        dict(vocab_size=23, hidden_size=12, intermediate_size=14, moe_intermediate_size=5, num_hidden_layers=2,
+             num_attention_heads=4, num_key_value_heads=2, head_dim=4, rms_norm_eps=1e-6, rope_parameters=DEFAULT_ROPE,
+             num_experts=7, num_experts_per_tok=3, norm_topk_prob=False, mlp_only_layers=[0], pad_token_id=None,
+             tie_word_embeddings=False),
+        "qwen3_moe",
+    ),
     "phi3": Spec(
         "q, k and v in one tensor, gate and up in one, grouped heads, a window of 11 (Phi-3 mini and medium 4k)",
         110,
@@ -267,12 +286,19 @@ def attention_of(config) -> str:
     return "sdpa" if getattr(config, "alibi", False) else "eager"
 
 
+def implementation_of(config) -> dict:
+    """The plain forms of attention and of experts, as arguments of from_config and from_pretrained."""
+    chosen = {"attn_implementation": attention_of(config)}
+    # The others ask for rows of whole vectors, which tiny models do not have.
+    return chosen | ({"experts_implementation": "eager"} if hasattr(config, "num_experts_per_tok") else {})
+
+
 def build(name: str) -> PreTrainedModel:
     """The fp32 model `name` with random weights, eager attention, in evaluation mode (it has no dropout)."""
     spec = MODELS[name]
     fields = {"max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, **spec.fields}
     config = config_of(spec.model_type, fields)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention_of(config), dtype=torch.float32)
+    model = AutoModelForCausalLM.from_config(config, **implementation_of(config), dtype=torch.float32)
     generator = torch.Generator().manual_seed(spec.seed)
     with torch.no_grad():
         for key, weight in sorted(model.named_parameters()):
@@ -295,8 +321,8 @@ def save(model: PreTrainedModel, folder: pathlib.Path, **options) -> None:
 
 def load(folder: pathlib.Path, dtype: torch.dtype) -> PreTrainedModel:
     """A saved folder computed in dtype. Not the same as model.to(dtype), which rounds the rotary frequencies too."""
-    attention = attention_of(AutoConfig.from_pretrained(folder))
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=attention).eval()
+    chosen = implementation_of(AutoConfig.from_pretrained(folder))
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **chosen).eval()
 
 
 def as_version_4(config: dict) -> dict:
@@ -306,8 +332,10 @@ def as_version_4(config: dict) -> dict:
     old["transformers_version"] = "4.46.0"
     if "rope_parameters" in old:
         rope_as_version_4(old)
-    if old.get("head_dim", 0) * old.get("num_attention_heads", 0) == old.get("hidden_size"):
+    if (old.get("head_dim") or 0) * old.get("num_attention_heads", 0) == old.get("hidden_size"):
         del old["head_dim"]
+    if old["model_type"] == "qwen3_moe":
+        old["num_experts"] = old.pop("num_local_experts")
     if old["model_type"] == "qwen2":  # max_window_layers says it
         del old["layer_types"]
     return dict(sorted(old.items()))

@@ -24,10 +24,21 @@ constexpr std::string_view kWeightSuffix = ".weight";
 constexpr std::string_view kSuffixA = ".lora_A.weight";
 constexpr std::string_view kSuffixB = ".lora_B.weight";
 
+// What routers give, which is not adapted: PEFT sees no linear there either.
+std::set<TensorId> routing_logits(const Program& program) {
+  std::set<TensorId> logits;
+  for (const Operation& operation : program.operations)
+    if (std::holds_alternative<Route>(operation.attributes))
+      logits.insert(id_of(operation, Route::kLogits));
+  return logits;
+}
+
 // The module a linear operation applies ("model.layers.0.mlp.up_proj"); empty for other operations.
-std::string module_of(const Program& program, const Operation& operation) {
+std::string module_of(const Program& program, const Operation& operation,
+                      const std::set<TensorId>& routing) {
   const auto* matmul = std::get_if<Matmul>(&operation.attributes);
-  if (matmul == nullptr || matmul->addend) return {};
+  if (matmul == nullptr || matmul->addend || routing.contains(id_of(operation, Matmul::kC)))
+    return {};
   const Tensor& weight = program.tensor(id_of(operation, Matmul::kB));
   if (weight.role != Role::weight || weight.layer < 0) return {};
   return weight.name.substr(0, weight.name.size() - kWeightSuffix.size());
@@ -75,8 +86,9 @@ bool selects(const Targets& targets, const std::string& module) {
 Targets read_targets(const Program& forward, const std::vector<std::string>& written) {
   std::set<std::string> known;
   std::vector<std::string> modules;
+  const std::set<TensorId> routing = routing_logits(forward);
   for (const Operation& operation : forward.operations)
-    if (auto module = module_of(forward, operation); !module.empty()) {
+    if (auto module = module_of(forward, operation, routing); !module.empty()) {
       known.insert(base::last_part(module));
       modules.push_back(std::move(module));
     }
@@ -88,8 +100,10 @@ Targets read_targets(const Program& forward, const std::vector<std::string>& wri
     });
     if (!found)
       base::throw_user_error(
-          "target_modules: \"{}\" matches no linear of this model; it has {}, or use all-linear{}",
-          one, fmt::join(known, ", "),
+          "target_modules: \"{}\" matches no linear of this model{}; it has {}, or use "
+          "all-linear{}",
+          one, routing.empty() ? "" : " that is adapted (routers and experts are not)",
+          fmt::join(known, ", "),
           formats::is_module_pattern(one)
               ? ". A regular expression matches whole names, such as " + modules.front()
               : "");
@@ -108,8 +122,9 @@ class LoraRewrite {
   }
 
   Program run() {
+    const std::set<TensorId> routing = routing_logits(forward_);
     for (const Operation& operation : forward_.operations) {
-      const std::string module = module_of(forward_, operation);
+      const std::string module = module_of(forward_, operation, routing);
       if (!module.empty() && selects(targets_, module))
         adapt(operation, module);
       else
@@ -210,8 +225,10 @@ std::vector<std::string> lora_modules(const Program& forward,
                                       const std::vector<std::string>& target_modules) {
   const Targets targets = read_targets(forward, target_modules);
   std::vector<std::string> modules;
+  const std::set<TensorId> routing = routing_logits(forward);
   for (const Operation& operation : forward.operations)
-    if (auto module = module_of(forward, operation); !module.empty() && selects(targets, module))
+    if (auto module = module_of(forward, operation, routing);
+        !module.empty() && selects(targets, module))
       modules.push_back(std::move(module));
   return modules;
 }

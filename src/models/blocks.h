@@ -3,7 +3,7 @@
 //   stack    embedding, layers, final norm, head
 //   layer    branches, one after another or side by side, each of which adds to the residual stream
 //   branch   x + norm_after(block(norm_before(x))), where either norm may be absent
-//   block    attention, or an mlp that is gated or plain
+//   block    attention, an mlp that is gated or plain, or a mixture of gated mlps
 //
 // Every module that has weights carries its name in Hugging Face's folders. Modules of a layer are
 // named within it: "self_attn.q_proj" is the tensor "model.layers.0.self_attn.q_proj.weight" in
@@ -114,7 +114,21 @@ struct Mlp {
   Linear down;
 };
 
-using Block = std::variant<AttentionBlock, GatedMlp, Mlp>;
+// A mixture of experts: a router gives each token to `chosen` of `experts` gated mlps, and their
+// outputs are added, weighted by the router's probabilities, which are divided by the sum of those
+// chosen where `normalize` says so. An expert's linears have no biases and are called
+// "MODULE.3.gate_proj"; in memory those of all experts are one tensor (models/expert_names.h).
+struct ExpertsBlock {
+  Linear router;  // (experts, hidden)
+  int64_t experts = 0;
+  int64_t chosen = 0;
+  bool normalize = true;
+  std::string module;  // "mlp.experts"
+  std::string gate, up, down;
+  int64_t inner = 0;  // columns of what gate and up give
+};
+
+using Block = std::variant<AttentionBlock, GatedMlp, Mlp, ExpertsBlock>;
 
 struct Branch {
   std::optional<Norm> norm_before;

@@ -48,8 +48,15 @@ struct ModelConfig {
   bool parallel_residual = false;  // blocks of a layer stand side by side, where a family has both
   int64_t parallel_norms = 1;      // and read so many norms, where a family has one or two
   bool gelu_tanh = false;          // gelu in its tanh form, likewise
-  double query_scalar = 0;         // query_pre_attn_scalar
-  float attention_softcap = 0.0F;  // 0: no cap
+  // Mixtures of experts, where a family has them.
+  int64_t num_experts = 0;
+  int64_t chosen_experts = 0;         // that each token is given to
+  int64_t expert_size = 0;            // intermediate_size of an expert
+  bool normalize_experts = true;      // their weights sum to one
+  std::vector<int64_t> dense_layers;  // that have one mlp instead, ascending
+  double router_loss = 0;             // the coefficient of the auxiliary loss; 0: there is none
+  double query_scalar = 0;            // query_pre_attn_scalar
+  float attention_softcap = 0.0F;     // 0: no cap
   float logit_softcap = 0.0F;
   bool tied_embeddings = false;
   double dropout = 0;  // the most that config.json asks for in training, which snug does not do

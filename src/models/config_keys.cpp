@@ -51,7 +51,8 @@ void refuse_unbuilt(const JsonObject& json, const ModelConfig& config, const Def
                           config.head_dim));
   refuse_activation(json, defaults);
   for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"})
-    if (json.has(key)) json.fail(key, "is present; mixtures of experts are not built");
+    if (!defaults.has_experts && json.has(key))
+      json.fail(key, "is present; this family has no mixtures of experts here");
 }
 
 int64_t widest_window(const ModelConfig& config) {

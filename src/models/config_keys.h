@@ -40,6 +40,7 @@ struct Defaults {
   // absent. Other keys of dropout must be 0.
   std::vector<std::string_view> dropout_keys{};
   double dropout = 0;
+  bool has_experts = false;  // the family is a mixture of experts, and reads its keys
 };
 
 // The shape, norm, embedding and initializer keys. Throws UserError for a missing or impossible
@@ -94,6 +95,7 @@ inline constexpr int64_t kMaxLayers = int64_t{1} << 10;
 inline constexpr int64_t kMaxHeads = int64_t{1} << 12;  // and elements of one
 inline constexpr int64_t kMaxHidden = int64_t{1} << 20;
 inline constexpr int64_t kMaxIntermediate = int64_t{1} << 22;
+inline constexpr int64_t kMaxExperts = int64_t{1} << 10;
 inline constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 inline constexpr int64_t kMaxPositions = int64_t{1} << 30;
 

@@ -50,11 +50,13 @@ extern const Family kGpt2;
 extern const Family kGptNeox;
 extern const Family kLlama;
 extern const Family kMistral;
+extern const Family kMixtral;
 extern const Family kOlmo2;
 extern const Family kPhi;
 extern const Family kPhi3;
 extern const Family kQwen2;
 extern const Family kQwen3;
+extern const Family kQwen3Moe;
 extern const Family kStablelm;
 
 // The network that the config's family makes of it.

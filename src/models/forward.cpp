@@ -237,6 +237,8 @@ class Forward : ForwardBuilder {
     return linear(activated, mlp.down, "mlp_output");
   }
 
+  TensorId output_of(const ExpertsBlock& mixture, TensorId x) { return experts(x, mixture); }
+
   static std::string name_of(const Block& block) {
     return std::holds_alternative<AttentionBlock>(block) ? "attention" : "mlp";
   }

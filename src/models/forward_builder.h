@@ -53,6 +53,9 @@ class ForwardBuilder {
   std::vector<TensorId> split(TensorId all, const Projections& projections,
                               const std::vector<const char*>& names);
 
+  // x (tokens, hidden) -> y (tokens, hidden). Rows of all tokens lie by expert in between.
+  TensorId experts(TensorId x, const ExpertsBlock& by);
+
   TensorId view(TensorId base, std::string_view name, const program::Shape& shape,
                 const program::View& of);
   // Columns [offset, offset + width) of a (tokens, columns) activation.

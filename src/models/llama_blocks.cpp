@@ -53,7 +53,7 @@ Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activ
   return {{names.up, inner, hidden, bias}, activation, {names.down, hidden, inner, bias}};
 }
 
-Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, GatedMlp mlp) {
+Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp) {
   return {{{rms_norm(config, "input_layernorm"), std::move(attention), {}},
            {rms_norm(config, "post_attention_layernorm"), std::move(mlp), {}}}};
 }

@@ -37,7 +37,7 @@ Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activ
 
 // Branches with a norm before each block: input_layernorm before attention,
 // post_attention_layernorm before the mlp.
-Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, GatedMlp mlp);
+Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp);
 
 // model.embed_tokens, no layers, model.norm and lm_head.
 Stack decoder_without_layers(const ModelConfig& config);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/last_part.h"
+#include "models/expert_names.h"
 #include "models/families.h"
 
 namespace snug::models {
@@ -64,6 +65,13 @@ class WeightList {
     (*this)(mlp.down);
   }
 
+  void operator()(const ExpertsBlock& experts) {
+    (*this)(experts.router);
+    weights_.back().is_router = true;
+    add(gate_up_name(experts), gate_up_shape(experts), Initializer::normal);
+    add(down_name(experts), down_shape(experts), Initializer::normal);
+  }
+
   void operator()(const Layer& layer) {
     for (size_t i = 0; i < layer.branches.size(); ++i) {
       const Branch& branch = layer.branches[i];
@@ -106,6 +114,18 @@ std::vector<Weight> weights_of(const Stack& stack) {
 }
 
 std::vector<Weight> weights_of(const ModelConfig& config) { return weights_of(stack_of(config)); }
+
+std::vector<Weight> file_weights_of(const Stack& stack) {
+  std::vector<Weight> in_files;
+  for (const Weight& weight : weights_of(stack))
+    for (FilePiece& piece : file_pieces(weight.name, weight.shape)) {
+      Weight& held = in_files.emplace_back(weight);
+      held.name = std::move(piece.name);
+      held.shape = piece.shape;
+      held.is_expert = is_stacked(weight.name);
+    }
+  return in_files;
+}
 
 int64_t parameter_count(const ModelConfig& config) {
   int64_t count = 0;

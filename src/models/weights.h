@@ -18,10 +18,13 @@ struct Weight {
   int32_t layer = -1;
   Initializer initializer = Initializer::normal;  // for init=random
   bool transposed = false;                        // a linear's, of shape (in, out)
+  // Parts of a mixture of experts, which stay as they are where linears are adapted or quantised.
+  bool is_router = false;
+  bool is_expert = false;  // of one expert, as files have it
 
-  // A linear of a layer, which can be stored in 4 bits; embeddings, norms, biases and the head are
-  // not.
-  bool is_linear() const { return layer >= 0 && shape.rank() == 2; }
+  // A linear of a layer, which can be stored in 4 bits; embeddings, norms, biases, the head,
+  // routers and the stacked matrices of experts are not.
+  bool is_linear() const { return layer >= 0 && shape.rank() == 2 && !is_router && !is_expert; }
   // (out, in) of a linear: what it is stored as in 4 bits.
   program::Shape shape_in_4_bits() const {
     return transposed ? program::Shape{shape[1], shape[0]} : shape;
@@ -31,6 +34,9 @@ struct Weight {
 // All weights, in the order of the forward pass. Tied embeddings have no separate head.
 std::vector<Weight> weights_of(const Stack& stack);
 std::vector<Weight> weights_of(const ModelConfig& config);
+
+// The same as files hold them: each matrix of an expert is a tensor of its own (expert_names.h).
+std::vector<Weight> file_weights_of(const Stack& stack);
 
 int64_t parameter_count(const ModelConfig& config);
 

@@ -55,7 +55,7 @@ class Planner : public Changes {
   std::optional<Change> cheapest(const Budget& budget) override {
     InferenceSpec spec = spec_;
     if (auto change = with_fewer_sequences(spec, {}, budget)) return change;
-    if (spec.quantization) return std::nullopt;
+    if (spec.quantization || spec.model.num_experts > 0) return std::nullopt;
     spec.quantization = passes::QuantizeOptions{.nested = recipe_.double_quant, .kept = {}};
     const Overrides in_4_bits{{"load_in_4bit", "true"}};
     if (auto change = with(spec, in_4_bits, budget)) return change;

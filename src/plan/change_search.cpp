@@ -193,8 +193,10 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
 
 std::vector<Method> ChangeSearch::adapter_methods() const {
   if (model_.stored || recipe_.method == Method::qlora) return {};
-  if (recipe_.method == Method::full) return {Method::lora, Method::qlora};
-  return {Method::qlora};
+  std::vector<Method> methods;
+  if (recipe_.method == Method::full) methods.push_back(Method::lora);
+  if (model_.num_experts == 0) methods.push_back(Method::qlora);
+  return methods;
 }
 
 std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {

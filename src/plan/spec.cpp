@@ -211,6 +211,10 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
     check_unused(recipe);
     return std::nullopt;
   }
+  if (model.num_experts > 0)
+    recipe.fail(recipe.load_in_4bit ? "load_in_4bit" : "method",
+                "asks for a base model in 4 bits; this one is a mixture of experts, whose matrices "
+                "snug does not multiply in 4 bits. Use method=lora or method=full");
   return passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
 }
 
@@ -260,6 +264,10 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
+  if (model.router_loss > 0)
+    recipe.fail("model",
+                "has output_router_logits true in its config.json, which asks for the routers' "
+                "auxiliary loss; training does not add it. Set output_router_logits to false");
   check_tokens(recipe);
   refuse_unused_keys(recipe);
   text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have

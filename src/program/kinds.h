@@ -11,8 +11,10 @@
 #include "program/kinds/cross_entropy.h"
 #include "program/kinds/elementwise.h"
 #include "program/kinds/embedding.h"
+#include "program/kinds/expert_rows.h"
 #include "program/kinds/gelu.h"
 #include "program/kinds/gelu_mul.h"
+#include "program/kinds/grouped_matmul.h"
 #include "program/kinds/layer_norm.h"
 #include "program/kinds/lion.h"
 #include "program/kinds/matmul.h"
@@ -21,6 +23,7 @@
 #include "program/kinds/relu.h"
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"
+#include "program/kinds/route.h"
 #include "program/kinds/silu_mul.h"
 #include "program/kinds/softcap.h"
 #include "program/kinds/storage.h"
@@ -54,6 +57,14 @@
   X(ReluGrad, relu_grad)                                 \
   X(Softcap, softcap)                                    \
   X(SoftcapGrad, softcap_grad)                           \
+  X(Route, route)                                        \
+  X(RouteGrad, route_grad)                               \
+  X(Permute, permute)                                    \
+  X(Combine, combine)                                    \
+  X(ScaleRows, scale_rows)                               \
+  X(ScaleRowsGrad, scale_rows_grad)                      \
+  X(GroupedMatmul, grouped_matmul)                       \
+  X(GroupedMatmulGrad, grouped_matmul_grad)              \
   X(Attention, attention)                                \
   X(AttentionGrad, attention_grad)                       \
   X(CacheWrite, cache_write)                             \

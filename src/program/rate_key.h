@@ -5,6 +5,7 @@
 //
 //   matmul            "matmul n t bf16 bf16 > bf16"        (m, n, k)                  FLOPs
 //                     "... by thin"              the same, of another algorithm than the library's
+//   grouped_matmul    that of a matmul: the product of an expert with the mean number of rows
 //   attention         "attention bf16 ..."                 (segment tokens, tokens x heads,
 //                                                          head_dim, heads / kv_heads) FLOPs
 //                     "... by library"           the same, of a library's kernels

@@ -98,7 +98,7 @@ void check_shape(const TensorIndex& index, const Weight& weight, const Stack& st
 
 void check_weights(const TensorIndex& index, const ModelConfig& config) {
   const Stack stack = models::stack_of(config);
-  const std::vector<Weight> weights = models::weights_of(stack);
+  const std::vector<Weight> weights = models::file_weights_of(stack);
   check_missing(index, stack, weights);
   check_surplus(index, stack, config, weights);
   for (const Weight& weight : weights) check_shape(index, weight, stack);

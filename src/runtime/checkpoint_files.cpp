@@ -62,7 +62,8 @@ std::unordered_set<std::string> names_saved(ProgramName program, FileSet files,
                                             const Executor& executor) {
   std::unordered_set<std::string> names;
   for (const program::Tensor& tensor : executor.job().find(program)->tensors)
-    if (tensor.lifetime == program::Lifetime::run) names.insert(name_in(files, tensor.name));
+    if (tensor.lifetime == program::Lifetime::run)
+      for (models::FilePiece& piece : pieces_in(files, tensor)) names.insert(std::move(piece.name));
   return names;
 }
 
@@ -100,24 +101,32 @@ CheckpointFiles::CheckpointFiles(const fs::path& folder, const formats::FolderCh
 
 std::vector<FilePart> CheckpointFiles::find(const program::Tensor& tensor) const {
   const FileSet files = files_in_checkpoint(tensor);
-  const std::string name = name_in(files, tensor.name);
-  if (manifest_) return find_parts(tensor, name);
-  const TensorIndex& index = indexes_[files == FileSet::optimizer ? kOptimizer : kResult];
-  const IndexedTensor* stored = index.find(name);
-  if (stored == nullptr) fail_missing(folder_, name);
-  return {{stored}};
+  const auto pieces = pieces_in(files, tensor);
+  std::vector<FilePart> parts;
+  for (const models::FilePiece& piece : pieces) {
+    if (manifest_) {
+      for (FilePart& part : find_parts(piece)) parts.push_back(std::move(part));
+      continue;
+    }
+    const TensorIndex& index = indexes_[files == FileSet::optimizer ? kOptimizer : kResult];
+    const IndexedTensor* stored = index.find(piece.name);
+    if (stored == nullptr) fail_missing(folder_, piece.name);
+    if (pieces.size() == 1) return {{stored}};
+    parts.push_back({stored, piece.first, piece.shape});
+  }
+  return parts;
 }
 
-std::vector<FilePart> CheckpointFiles::find_parts(const program::Tensor& tensor,
-                                                  const std::string& name) const {
+// Of a tensor that ranks have written in parts.
+std::vector<FilePart> CheckpointFiles::find_parts(const models::FilePiece& piece) const {
+  const std::string& name = piece.name;
   const auto found = manifest_->tensors.find(name);
   if (found == manifest_->tensors.end()) fail_missing(folder_, name);
   const std::string file = (folder_ / formats::kManifestName).string();
-  if (found->second.shape != dims_of(whole_shape(tensor)))
+  if (found->second.shape != dims_of(piece.shape))
     base::throw_user_error(
         "{}: tensor '{}' has shape {}; expected {}, as the recipe and the base model say", file,
-        name, formats::shape_text(found->second.shape),
-        formats::shape_text(dims_of(whole_shape(tensor))));
+        name, formats::shape_text(found->second.shape), formats::shape_text(dims_of(piece.shape)));
   std::vector<FilePart> parts;
   for (const formats::ManifestPart& part : found->second.parts) {
     const auto index = std::find_if(indexes_.begin(), indexes_.end(), [&](const auto& each) {
@@ -129,7 +138,7 @@ std::vector<FilePart> CheckpointFiles::find_parts(const program::Tensor& tensor,
           fmt::format("{}: '{}' does not have {} elements of '{}', so this checkpoint is damaged; "
                       "resume from an earlier one",
                       file, part.file, part.count, name));
-    parts.push_back({stored, part.first});
+    parts.push_back({stored, piece.first + part.first});
   }
   return parts;
 }

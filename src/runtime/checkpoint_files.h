@@ -36,7 +36,7 @@ class CheckpointFiles {
   ReadReport read(std::span<const Transfer> restored) const;
 
  private:
-  std::vector<FilePart> find_parts(const program::Tensor& tensor, const std::string& name) const;
+  std::vector<FilePart> find_parts(const models::FilePiece& piece) const;
   void check_names() const;
   const formats::TensorIndex& index_of(const formats::IndexedTensor& tensor) const;
   std::vector<Transfer> verified(size_t index, std::span<const Transfer> restored) const;

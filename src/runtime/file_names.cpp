@@ -28,6 +28,12 @@ std::string name_in(FileSet files, std::string_view tensor) {
   return is_a ? formats::lora_a_key(module) : formats::lora_b_key(module);
 }
 
+std::vector<models::FilePiece> pieces_in(FileSet files, const program::Tensor& tensor) {
+  std::string name = name_in(files, tensor.name);
+  if (files == FileSet::model) return models::file_pieces(name, program::whole_shape(tensor));
+  return {{std::move(name), program::whole_shape(tensor), 0}};
+}
+
 FileSet files_in_checkpoint(const program::Tensor& tensor) {
   switch (tensor.role) {
     case program::Role::weight:

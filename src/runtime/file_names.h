@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "models/expert_names.h"
 #include "program/tensor.h"
 
 namespace snug::runtime {
@@ -18,6 +20,9 @@ enum class FileSet : uint8_t { model, adapter, optimizer };
 std::string stem_of(FileSet files);
 // The tensor's name there.
 std::string name_in(FileSet files, std::string_view tensor);
+// What they hold of it: one tensor of that name, or the matrices of experts that are stacked in
+// memory. What an optimizer keeps of those is one tensor in files too.
+std::vector<models::FilePiece> pieces_in(FileSet files, const program::Tensor& tensor);
 // Where a checkpoint holds a tensor that it puts back.
 FileSet files_in_checkpoint(const program::Tensor& tensor);
 

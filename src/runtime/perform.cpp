@@ -36,7 +36,12 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
                    Executor& executor) {
   return {.model = model,
           .find = [&index, files](const Tensor& tensor) -> std::vector<FilePart> {
-            return {{&index.at(name_in(files, tensor.name))}};
+            const auto pieces = pieces_in(files, tensor);
+            if (pieces.size() == 1) return {{&index.at(pieces.front().name)}};
+            std::vector<FilePart> parts;
+            for (const models::FilePiece& piece : pieces)
+              parts.push_back({&index.at(piece.name), piece.first, piece.shape});
+            return parts;
           },
           .check = [&index, reason = std::move(reason)](
                        const Transfer& transfer) { check_transfer(index, transfer, reason); },
@@ -101,7 +106,8 @@ void Performance::queue_part(const FilePart& part, const Tensor& tensor, const B
   if (part.first || tensor.is_sharded()) {
     const int64_t part_first = part.first.value_or(0);
     const int64_t part_elements = part.source->info->elements();
-    transfer.whole = part.first ? program::Shape{part_elements} : whole_shape(tensor);
+    const program::Shape flat{part_elements};
+    transfer.whole = part.first ? part.shape.value_or(flat) : whole_shape(tensor);
     const int64_t begin = std::max(held.first, part_first);
     const int64_t end = std::min(held.first + held.elements(), part_first + part_elements);
     transfer.destination = slice(held, begin - held.first, std::max<int64_t>(0, end - begin));

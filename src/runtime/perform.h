@@ -33,7 +33,8 @@ namespace snug::runtime {
 // Where files hold a tensor, or a range of its elements.
 struct FilePart {
   const formats::IndexedTensor* source = nullptr;
-  std::optional<int64_t> first{};  // of the range, whose elements lie flat; nothing: it all
+  std::optional<int64_t> first{};         // of the range, whose elements lie flat; nothing: it all
+  std::optional<program::Shape> shape{};  // of a range that is a tensor of its own in the file
 };
 
 // What the operations of a program take their values from, next to their attributes.

@@ -78,7 +78,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
                                      const FolderQuantizeOptions& options) {
   const models::Stack stack = models::stack_of(config);
   std::unordered_map<std::string, Weight> weights;
-  for (Weight& weight : models::weights_of(stack)) {
+  for (Weight& weight : models::file_weights_of(stack)) {
     index.at(weight.name);  // or say that it is missing
     std::string name = weight.name;
     weights.emplace(std::move(name), std::move(weight));
@@ -190,7 +190,13 @@ class FolderQuantizer::Impl {
  private:
   models::ModelConfig checked_config() const {
     check_unquantised(folder_, folder_.weights());
-    return models::find_model(folder_.path().string()).config;
+    models::ModelConfig config = models::find_model(folder_.path().string()).config;
+    if (config.num_experts > 0)
+      base::throw_user_error(
+          "{}: the model is a mixture of experts, whose matrices snug does not multiply in 4 bits; "
+          "train it in 16 bits, with method=lora or method=full",
+          folder_.path().string());
+    return config;
   }
 
   std::string name_of(size_t file) const { return index_.files()[file].path().filename().string(); }

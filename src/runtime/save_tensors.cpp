@@ -89,17 +89,16 @@ void check_finite(const SavedTensor& tensor, const backends::Buffer& values, int
 template <typename F>
 void save_each(Saved& saved, Executor& executor, F&& f) {
   HostWindow window(executor, saved.program, 0);
-  std::vector<int64_t> bytes;
-  for (size_t i = 0; i < saved.tensors.size(); ++i) {
-    const SavedTensor& tensor = saved.tensors[i];
-    backends::Trace& trace = saved.traces[i];
-    ++trace.runs;
+  std::vector<int64_t> bytes(saved.traces.size(), 0);
+  for (backends::Trace& trace : saved.traces) ++trace.runs;
+  for (const SavedTensor& tensor : saved.tensors) {
+    backends::Trace& trace = saved.traces[tensor.operation];
     read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece, int64_t first) {
       check_finite(tensor, piece, first);
       f(tensor, piece, first * base::size_of(piece.dtype));
       trace.bytes += piece.bytes();
     });
-    bytes.push_back(tensor.buffer.bytes());
+    bytes[tensor.operation] += tensor.buffer.bytes();
   }
   check_performed(*executor.job().find(saved.program), saved.traces, bytes);
 }
@@ -115,6 +114,21 @@ formats::TensorSpec flat_spec(const SavedTensor& tensor) {
   return {tensor.name, tensor.buffer.dtype, {tensor.elements()}};
 }
 
+// What of a piece's elements lie in the buffer; `first` counts in the piece.
+backends::Buffer part_of(const backends::Buffer& buffer, const models::FilePiece& piece) {
+  const int64_t begin = std::max(buffer.first, piece.first);
+  const int64_t end =
+      std::min(buffer.first + buffer.elements(), piece.first + piece.shape.elements());
+  if (end <= begin) {
+    backends::Buffer nothing = slice(buffer, 0, 0);
+    nothing.first = 0;
+    return nothing;
+  }
+  backends::Buffer part = slice(buffer, begin - buffer.first, end - begin);
+  part.first = begin - piece.first;
+  return part;
+}
+
 }  // namespace
 
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor) {
@@ -123,9 +137,11 @@ Saved saved_by(program::ProgramName program, FileSet files, const Executor& exec
   for (const program::Operation& operation : operations.operations) {
     const program::TensorId id = id_of(operation, program::Write::kTensor);
     const program::Tensor& tensor = operations.tensor(id);
-    saved.tensors.push_back({name_in(files, tensor.name),
-                             written_part(tensor, executor.tensor(program, id), executor.mesh()),
-                             whole_shape(tensor)});
+    const auto written = written_part(tensor, executor.tensor(program, id), executor.mesh());
+    const auto pieces = pieces_in(files, tensor);
+    for (const models::FilePiece& piece : pieces)
+      saved.tensors.push_back({piece.name, pieces.size() == 1 ? written : part_of(written, piece),
+                               piece.shape, saved.traces.size()});
     backends::Trace trace;
     trace.kind = operation.kind();
     trace.channel = program::Channel::storage;

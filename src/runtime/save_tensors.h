@@ -22,6 +22,7 @@ struct SavedTensor {
   std::string name;         // in the file
   backends::Buffer buffer;  // contiguous; what this rank writes of it, from element `first` on
   program::Shape shape;     // of it all
+  size_t operation = 0;     // that writes it
   int64_t elements() const { return buffer.elements(); }
   bool is_all() const { return buffer.elements() == shape.elements(); }
 };
@@ -29,8 +30,8 @@ struct SavedTensor {
 // What a program writes, and what was done of it.
 struct Saved {
   program::ProgramName program{};
-  std::vector<SavedTensor> tensors;     // one for each operation
-  std::vector<backends::Trace> traces;  // likewise
+  std::vector<SavedTensor> tensors;  // in the order of operations, of which one may write several
+  std::vector<backends::Trace> traces;  // one for each operation
 };
 // Of a program of `write` operations. Where several ranks hold a replica's tensors each writes its
 // part of what is sharded or padded, and the first of them the others (tensor_part.h).

@@ -121,6 +121,7 @@ struct CaseTable {
 CaseTable attention_cases();
 CaseTable cache_cases();
 CaseTable elementwise_cases();
+CaseTable expert_cases();
 CaseTable layer_cases();
 CaseTable loss_cases();
 CaseTable matmul_cases();

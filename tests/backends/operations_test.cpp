@@ -18,7 +18,8 @@ using BackendAndKind = std::tuple<std::string, program::Kind>;
 bool multiplies_matrices(program::Kind kind) {
   using program::Kind;
   return kind == Kind::matmul || kind == Kind::linear_cross_entropy ||
-         kind == Kind::linear_cross_entropy_train;
+         kind == Kind::linear_cross_entropy_train || kind == Kind::grouped_matmul ||
+         kind == Kind::grouped_matmul_grad;
 }
 
 // The declared table of the cpu backend: everything, but matrix products of bf16 only where the

@@ -31,6 +31,8 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "bloom",
                                           "falcon",
                                           "falcon_grouped",
-                                          "falcon_rw"};
+                                          "falcon_rw",
+                                          "mixtral",
+                                          "qwen3_moe"};
 
 }  // namespace snug::test

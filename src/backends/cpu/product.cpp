@@ -128,6 +128,7 @@ bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuC
       return context.isa >= Isa::v4;
     case ProductAlgorithm::loops:
     case ProductAlgorithm::few_rows_tensor_cores:
+    case ProductAlgorithm::blocked_tensor_cores:
     case ProductAlgorithm::timed:
       return false;
   }

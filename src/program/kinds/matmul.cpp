@@ -160,6 +160,7 @@ std::string suffix_of(ProductAlgorithm algorithm) {
     case ProductAlgorithm::few_rows:
     case ProductAlgorithm::few_rows_tensor_cores:
     case ProductAlgorithm::blocked:
+    case ProductAlgorithm::blocked_tensor_cores:
     case ProductAlgorithm::thin:
     case ProductAlgorithm::wide:
       break;

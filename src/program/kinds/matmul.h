@@ -19,6 +19,7 @@ enum class ProductAlgorithm : uint8_t {
   few_rows,               // an own kernel that reads b once for all rows of a, which are few
   few_rows_tensor_cores,  // the same on tensor cores
   blocked,                // an own kernel in f32 that works in tiles
+  blocked_tensor_cores,   // an own kernel on tensor cores that works in tiles
   thin,                   // an own kernel for products with one small dimension
   wide,                   // an own kernel on the processor's matrix tiles
   library,                // the vendor's library
@@ -30,6 +31,7 @@ constexpr auto words_of(ProductAlgorithm /*type*/) {
        {ProductAlgorithm::few_rows, "few_rows"},
        {ProductAlgorithm::few_rows_tensor_cores, "few_rows_tensor_cores"},
        {ProductAlgorithm::blocked, "blocked"},
+       {ProductAlgorithm::blocked_tensor_cores, "blocked_tensor_cores"},
        {ProductAlgorithm::thin, "thin"},
        {ProductAlgorithm::wide, "wide"},
        {ProductAlgorithm::library, "library"},

@@ -30,6 +30,16 @@ constexpr int64_t top_k_bytes(int64_t rows, int64_t columns, int64_t k) {
   return rows * top_k_blocks(columns) * k * int64_t{sizeof(uint64_t)};
 }
 
+// Products of rows by expert (grouped_product.h): the tile of a block on tensor cores, the depth of
+// a step, the steps that are copied ahead, and the tile of the plain kernel. Shared memory is that
+// of the form that takes most, both factors with the depth within a line.
+inline constexpr int kGroupedTile = 128;
+inline constexpr int kGroupedDepth = 32;
+inline constexpr int kGroupedStages = 4;
+inline constexpr int kGroupedPlainTile = 16;
+inline constexpr int32_t kGroupedSharedBytes =
+    kGroupedStages * 2 * kGroupedTile * (kGroupedDepth + 8) * int32_t{sizeof(uint16_t)};
+
 // Products with a thin side (thin_product.h): of a block, and of one step of its sum.
 inline constexpr int kMaxThin = 64;
 inline constexpr int kThinWide = 64;

@@ -1,0 +1,44 @@
+// Products of the rows that each expert has and its own matrix. How many rows those are is read on
+// the device: the grid is what any bounds need, and blocks without rows end at once.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "backends/cuda/kernels/operand.h"
+
+namespace snug::backends::cuda {
+
+// c[r] = a[r] op(b[e]) of the expert e that has row r. On tensor cores a and b are bf16, k and n
+// multiples of 8, and rows begin at multiples of 16 bytes.
+struct GroupedRun {
+  int64_t rows = 0;
+  int64_t experts = 0;
+  int64_t k = 0;
+  int64_t n = 0;
+  Operand a;  // (rows, k)
+  Operand b;  // (experts, k, n), or (experts, n, k) if `transpose_b`
+  Operand c;  // (rows, n), f32 or bf16
+  bool transpose_b = false;
+  const int32_t* bounds = nullptr;  // (experts, 2)
+  bool tensor_cores = false;
+};
+void multiply_grouped(const GroupedRun& run, cudaStream_t stream);
+
+// c[e] = [c[e] +] the transpose of the rows of a that expert e has, times its rows of b. On tensor
+// cores the same of m and n.
+struct GroupedGradRun {
+  int64_t experts = 0;
+  int64_t m = 0;
+  int64_t n = 0;
+  Operand a;  // (rows, m)
+  Operand b;  // (rows, n)
+  Operand c;  // (experts, m, n), f32 or bf16
+  bool accumulate = false;
+  const int32_t* bounds = nullptr;
+  bool tensor_cores = false;
+};
+void multiply_grouped_grad(const GroupedGradRun& run, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

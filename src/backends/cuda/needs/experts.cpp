@@ -1,0 +1,69 @@
+// Kinds of mixtures of experts. Rows of experts are bounds on the device: kernels read them there,
+// so that the host waits for nothing and a recording holds for any bounds.
+#include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/kind_needs.h"
+#include "backends/cuda/needs/row_stride.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::GroupedMatmul;
+using program::GroupedMatmulGrad;
+using program::ProductAlgorithm;
+using program::Route;
+using program::Tensor;
+
+// A tensor whose rows kernels read in vectors of bf16; its bytes begin at a multiple of 16.
+bool is_read_in_vectors(const Tensor& tensor) {
+  const int64_t stride = tensor.shape.rank() == 2 ? row_stride(tensor) : tensor.shape.columns();
+  return tensor.dtype == base::DType::bf16 && tensor.shape.columns() % kVectorElements == 0 &&
+         stride % kVectorElements == 0 && tensor.view.offset % kVectorElements == 0;
+}
+
+ProductAlgorithm grouped_algorithm(const Tensor& a, const Tensor& b, const Card& card) {
+  const bool has_cores = card.compute_capability >= 80 && card.shared_bytes >= kGroupedSharedBytes;
+  return has_cores && is_read_in_vectors(a) && is_read_in_vectors(b)
+             ? ProductAlgorithm::blocked_tensor_cores
+             : ProductAlgorithm::blocked;
+}
+
+bool is_within_grid(int64_t columns) { return columns / kGroupedPlainTile < kMaxGridY; }
+
+bool supports(const GroupedMatmul&, const OperationView& view, const Card&) {
+  return is_within_grid(view[GroupedMatmul::kC].shape[1]);
+}
+
+bool supports(const GroupedMatmulGrad&, const OperationView& view, const Card&) {
+  const program::Shape& c = view[GroupedMatmulGrad::kC].shape;
+  return c[0] <= kMaxGridY && is_within_grid(c[1]);
+}
+
+GroupedMatmul decide(const GroupedMatmul& grouped, const OperationView& view, const Card& card) {
+  GroupedMatmul decided = grouped;
+  decided.algorithm = grouped_algorithm(view[GroupedMatmul::kA], view[GroupedMatmul::kB], card);
+  return decided;
+}
+
+GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const OperationView& view,
+                         const Card& card) {
+  GroupedMatmulGrad decided = grad;
+  decided.algorithm =
+      grouped_algorithm(view[GroupedMatmulGrad::kA], view[GroupedMatmulGrad::kB], card);
+  return decided;
+}
+
+// One chooses, one places.
+int32_t launches(const Route&, const OperationView&) { return 2; }
+
+}  // namespace
+
+SNUG_CARD_NEEDS(Route, .launches = launches);
+SNUG_CARD_NEEDS(RouteGrad);
+SNUG_CARD_NEEDS(Permute);
+SNUG_CARD_NEEDS(Combine);
+SNUG_CARD_NEEDS(ScaleRows);
+SNUG_CARD_NEEDS(ScaleRowsGrad);
+SNUG_CARD_NEEDS(GroupedMatmul, .supports = supports, .decide = decide);
+SNUG_CARD_NEEDS(GroupedMatmulGrad, .supports = supports, .decide = decide);
+
+}  // namespace snug::backends::cuda

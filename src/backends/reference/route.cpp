@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "backends/reference/elements.h"
+#include "backends/reference/kinds.h"
+
+namespace snug::backends::reference {
+namespace {
+
+using program::Route;
+using program::RouteGrad;
+
+template <typename T>
+std::vector<T> probabilities(const Floats<T>& logits, int64_t row) {
+  std::vector<T> result;
+  for (int64_t expert = 0; expert < logits.columns(); ++expert)
+    result.push_back(logits.at(row, expert));
+  const T most = *std::max_element(result.begin(), result.end());
+  T sum = 0;
+  for (T& value : result) sum += value = std::exp(value - most);
+  for (T& value : result) value /= sum;
+  return result;
+}
+
+// Experts by their logits, of equal ones the smaller first.
+template <typename T>
+std::vector<int32_t> ranked(const Floats<T>& logits, int64_t row) {
+  std::vector<int32_t> experts(static_cast<size_t>(logits.columns()));
+  std::iota(experts.begin(), experts.end(), 0);
+  std::ranges::stable_sort(
+      experts, [&](int32_t a, int32_t b) { return logits.at(row, a) > logits.at(row, b); });
+  return experts;
+}
+
+template <typename T>
+void run(const Route& route, const Invocation& invocation) {
+  const Floats<T> logits(invocation[Route::kLogits]);
+  const Floats<T> weights(invocation[Route::kWeights]);
+  auto* ids = invocation[Route::kIds].as<int32_t>();
+  auto* places = invocation[Route::kPlaces].as<int32_t>();
+  auto* bounds = invocation[Route::kBounds].as<int32_t>();
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    const std::vector<T> likely = probabilities(logits, row);
+    const std::vector<int32_t> experts = ranked(logits, row);
+    T sum = 0;
+    for (int64_t i = 0; i < route.k; ++i)
+      sum += likely[static_cast<size_t>(experts[static_cast<size_t>(i)])];
+    for (int64_t i = 0; i < route.k; ++i) {
+      const int32_t expert = experts[static_cast<size_t>(i)];
+      ids[row * route.k + i] = expert;
+      const T weight = likely[static_cast<size_t>(expert)];
+      weights.set(row, i, route.normalize ? weight / sum : weight);
+    }
+  }
+  int32_t place = 0;
+  for (int32_t expert = 0; expert < logits.columns(); ++expert) {
+    bounds[2 * expert] = place;
+    for (int64_t i = 0; i < logits.rows() * route.k; ++i)
+      if (ids[i] == expert) places[i] = place++;
+    bounds[2 * expert + 1] = place;
+  }
+}
+
+template <typename T>
+void run(const RouteGrad& grad, const Invocation& invocation) {
+  const Floats<T> dweights(invocation[RouteGrad::kDWeights]);
+  const Floats<T> logits(invocation[RouteGrad::kLogits]);
+  const Integers ids(invocation[RouteGrad::kIds]);
+  const Floats<T> dlogits(invocation[RouteGrad::kDLogits]);
+  const int64_t k = dweights.columns();
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    const std::vector<T> likely = probabilities(logits, row);
+    T sum = 0;  // of the probabilities that count
+    T dot = 0;  // of those and their gradients
+    std::vector<T> gradient(likely.size(), 0);
+    std::vector<bool> counts(likely.size(), !grad.normalize);
+    for (int64_t i = 0; i < k; ++i) {
+      const auto expert = static_cast<size_t>(ids[row * k + i]);
+      gradient[expert] = dweights.at(row, i);
+      counts[expert] = true;
+      dot += likely[expert] * gradient[expert];
+      sum += likely[expert];
+    }
+    if (!grad.normalize) sum = 1;
+    for (size_t expert = 0; expert < likely.size(); ++expert)
+      dlogits.set(row, static_cast<int64_t>(expert),
+                  counts[expert] ? likely[expert] / sum * (gradient[expert] - dot / sum) : T{0});
+  }
+}
+
+}  // namespace
+
+SNUG_REFERENCE_KIND(Route);
+SNUG_REFERENCE_KIND(RouteGrad);
+
+}  // namespace snug::backends::reference

@@ -1,0 +1,135 @@
+#include "program/kinds/grouped_matmul.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "program/kinds/functions.h"
+#include "program/kinds/rate_names.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+#include "program/tape.h"
+
+namespace snug::program {
+namespace {
+
+// The size of an axis, or 0 of a tensor without it, which the rule refuses by its rank.
+int64_t size_of(const Tensor& tensor, int axis) {
+  return axis < tensor.shape.rank() ? tensor.shape[axis] : 0;
+}
+
+std::string shape_error(const GroupedMatmul& grouped, const OperationView& view) {
+  ShapeRule rule;
+  const Tensor& a = view[GroupedMatmul::kA];
+  const Tensor& b = view[GroupedMatmul::kB];
+  const Tensor& c = view[GroupedMatmul::kC];
+  rule.require(grouped.block_rows >= 0, "has a negative block_rows");
+  rule.rank({"a", a}, 2);
+  rule.rank({"b", b}, 3);
+  rule.rank({"c", c}, 2);
+  const int64_t experts = size_of(b, 0);
+  const int64_t k = size_of(a, 1);
+  const int64_t n = size_of(c, 1);
+  rule.shape({"b", b}, grouped.transpose_b ? Shape{experts, n, k} : Shape{experts, k, n});
+  rule.shape({"c", c}, Shape{size_of(a, 0), n});
+  rule.index({"bounds", view[GroupedMatmul::kBounds]}, Shape{experts, 2});
+  rule.mixed_types({{"a", a}, {"b", b}, {"c", c}});
+  return rule.error();
+}
+
+std::string shape_error(const GroupedMatmulGrad& grad, const OperationView& view) {
+  ShapeRule rule;
+  const Tensor& a = view[GroupedMatmulGrad::kA];
+  const Tensor& b = view[GroupedMatmulGrad::kB];
+  const Tensor& c = view[GroupedMatmulGrad::kC];
+  rule.require(grad.block_rows >= 0, "has a negative block_rows");
+  rule.rank({"a", a}, 2);
+  rule.rank({"b", b}, 2);
+  rule.rank({"c", c}, 3);
+  const int64_t experts = size_of(c, 0);
+  rule.shape({"b", b}, Shape{size_of(a, 0), size_of(b, 1)});
+  rule.shape({"c", c}, Shape{experts, size_of(a, 1), size_of(b, 1)});
+  rule.index({"bounds", view[GroupedMatmulGrad::kBounds]}, Shape{experts, 2});
+  rule.mixed_types({{"a", a}, {"b", b}, {"c", c}});
+  return rule.error();
+}
+
+// Rows that an expert has in the mean of those that have any: no more experts than rows can.
+double mean_rows(int64_t rows, int64_t experts) {
+  return rate_size(rows) / rate_size(std::min(rows, experts));
+}
+
+// Matrices of experts without rows are not read.
+Cost cost(const GroupedMatmul&, const OperationView& view, const Extent&) {
+  const Tensor& a = view[GroupedMatmul::kA];
+  const Tensor& b = view[GroupedMatmul::kB];
+  const Tensor& c = view[GroupedMatmul::kC];
+  const auto rows = static_cast<double>(a.shape[0]);
+  const auto experts = static_cast<double>(b.shape[0]);
+  const double unread =
+      static_cast<double>(b.bytes()) * std::max(0.0, 1.0 - rows / std::max(1.0, experts));
+  return {2.0 * rows * static_cast<double>(a.shape[1]) * static_cast<double>(c.shape[1]),
+          operand_bytes(view) - unread};
+}
+
+// A fresh gradient is written whole, also where experts have no rows.
+Cost cost(const GroupedMatmulGrad&, const OperationView& view, const Extent&) {
+  const Tensor& a = view[GroupedMatmulGrad::kA];
+  return {2.0 * static_cast<double>(a.shape.elements()) *
+              static_cast<double>(view[GroupedMatmulGrad::kB].shape[1]),
+          operand_bytes(view)};
+}
+
+void differentiate(const GroupedMatmul& grouped, const Operation& operation, Tape& tape) {
+  const TensorId dc = tape.gradient(id_of(operation, GroupedMatmul::kC));
+  if (dc == kNone) return;
+  const TensorId a = id_of(operation, GroupedMatmul::kA);
+  const TensorId b = id_of(operation, GroupedMatmul::kB);
+  const TensorId bounds = id_of(operation, GroupedMatmul::kBounds);
+  if (tape.wants(a))
+    tape.emit(GroupedMatmul{.transpose_b = !grouped.transpose_b}, {dc, b, bounds},
+              {tape.contribute(a)});
+  if (!tape.wants(b)) return;
+  const TensorId db = tape.contribute(b);
+  if (grouped.transpose_b)
+    tape.emit(GroupedMatmulGrad{}, {dc, a, bounds}, {db});
+  else
+    tape.emit(GroupedMatmulGrad{}, {a, dc, bounds}, {db});
+}
+
+// That of the product of an expert with the mean number of rows: experts are multiplied one after
+// the other, or side by side at the rate of such products.
+RateKey key_of_products(const OperationView& view, std::string_view kind, std::string_view form,
+                        ProductAlgorithm algorithm) {
+  RateKey key;
+  key.name = typed_name(view);
+  key.name.replace(0, kind.size(), "matmul" + std::string(form));
+  key.name += suffix_of(algorithm);
+  key.unit = Work::flops;
+  return key;
+}
+
+RateKey rate_key(const GroupedMatmul& grouped, const OperationView& view, const Extent&) {
+  const Tensor& a = view[GroupedMatmul::kA];
+  RateKey key = key_of_products(view, "grouped_matmul", grouped.transpose_b ? " n t" : " n n",
+                                grouped.algorithm);
+  key.shape = {mean_rows(a.shape[0], view[GroupedMatmul::kB].shape[0]),
+               rate_size(view[GroupedMatmul::kC].shape[1]), rate_size(a.shape[1])};
+  key.multiplies = a.dtype;
+  return key;
+}
+
+RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const Extent&) {
+  const Tensor& a = view[GroupedMatmulGrad::kA];
+  RateKey key = key_of_products(view, "grouped_matmul_grad", " t n", grad.algorithm);
+  key.shape = {rate_size(a.shape[1]), rate_size(view[GroupedMatmulGrad::kB].shape[1]),
+               mean_rows(a.shape[0], view[GroupedMatmulGrad::kC].shape[0])};
+  key.multiplies = a.dtype;
+  return key;
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .rate_key = rate_key);
+SNUG_DEFINE_KIND(GroupedMatmulGrad, .rate_key = rate_key);
+
+}  // namespace snug::program

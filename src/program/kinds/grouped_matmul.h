@@ -1,0 +1,69 @@
+// grouped_matmul: a product for each expert, of the rows that it has (route.h) and its own matrix.
+//
+// How many rows an expert has stands in `bounds`, a tensor that the program itself makes, so no
+// host knows it when the operation is queued. All experts together have exactly the rows that
+// shapes say, whoever has them: the work is that of shapes, and there is no extent. Bounds cover
+// all rows, in order: [0, b), [b, c), ...; an expert without rows has an empty range.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "program/kinds/field.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/traits.h"
+
+namespace snug::program {
+
+// reads: a (rows, k); b (experts, k, n), or (experts, n, k) with transpose_b; bounds (experts, 2)
+// i32. writes: c (rows, n): a row of a times op(b) of the expert that has it.
+struct GroupedMatmul {
+  bool transpose_b = false;
+  // Rows that are multiplied at once, decided by the target; 0: the rows of an expert. What is left
+  // of an expert's rows is cut into halves, fourths, ... of it. `algorithm` computes the pieces
+  // that it can, `rest_algorithm` the others.
+  int64_t block_rows = 0;
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  bool operator==(const GroupedMatmul&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
+                 Field{"block_rows", &GroupedMatmul::block_rows},
+                 Field{"algorithm", &GroupedMatmul::algorithm},
+                 Field{"rest_algorithm", &GroupedMatmul::rest_algorithm}};
+  static constexpr auto kA = read<GroupedMatmul>(0, "a");
+  static constexpr auto kB = read<GroupedMatmul>(1, "b");
+  static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
+  static constexpr auto kC = write<GroupedMatmul>(3, "c");
+  static constexpr std::array kOperands{kA, kB, kBounds, kC};
+  static constexpr Traits kTraits{.is_product = true,
+                                  .decisions = {"block_rows", "algorithm", "rest_algorithm"}};
+};
+
+// reads: a (rows, m), b (rows, n), bounds (experts, 2) i32. writes: c (experts, m, n), for each
+// expert the transpose of its rows of a times its rows of b, zero where it has none; with
+// `accumulate` updates c: c += ...
+struct GroupedMatmulGrad {
+  bool accumulate = false;
+  // As in GroupedMatmul: of the rows, over which the products sum.
+  int64_t block_rows = 0;
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  bool operator==(const GroupedMatmulGrad&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
+                 Field{"block_rows", &GroupedMatmulGrad::block_rows},
+                 Field{"algorithm", &GroupedMatmulGrad::algorithm},
+                 Field{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm}};
+  static constexpr auto kA = read<GroupedMatmulGrad>(0, "a");
+  static constexpr auto kB = read<GroupedMatmulGrad>(1, "b");
+  static constexpr auto kBounds = read<GroupedMatmulGrad>(2, "bounds");
+  static constexpr auto kC =
+      write_or_update<GroupedMatmulGrad>(3, "c", &GroupedMatmulGrad::accumulate);
+  static constexpr std::array kOperands{kA, kB, kBounds, kC};
+  static constexpr Traits kTraits{.is_product = true,
+                                  .decisions = {"block_rows", "algorithm", "rest_algorithm"}};
+};
+
+}  // namespace snug::program

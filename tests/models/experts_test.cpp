@@ -1,0 +1,122 @@
+// Mixtures of experts: the names of stacked tensors and of what files hold of them, and what of
+// config.json is refused.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "models/expert_names.h"
+#include "models/families.h"
+#include "models/weights.h"
+
+namespace snug::models {
+namespace {
+
+ExpertsBlock three_experts() {
+  ExpertsBlock experts;
+  experts.router = {"mlp.gate", 3, 5};
+  experts.experts = 3;
+  experts.chosen = 2;
+  experts.module = "mlp.experts";
+  experts.gate = "gate_proj";
+  experts.up = "up_proj";
+  experts.down = "down_proj";
+  experts.inner = 4;
+  return experts;
+}
+
+TEST(ExpertNames, StackedTensorsAreThoseOfFilesOneAfterTheOther) {
+  const ExpertsBlock experts = three_experts();
+  EXPECT_EQ(gate_up_name(experts), "mlp.experts.*.gate_proj+up_proj.weight");
+  EXPECT_EQ(down_name(experts), "mlp.experts.*.down_proj.weight");
+  const auto pieces = file_pieces("model.layers.7." + gate_up_name(experts), {3, 8, 5});
+  ASSERT_EQ(pieces.size(), 6U);
+  EXPECT_EQ(pieces[0].name, "model.layers.7.mlp.experts.0.gate_proj.weight");
+  EXPECT_EQ(pieces[1].name, "model.layers.7.mlp.experts.0.up_proj.weight");
+  EXPECT_EQ(pieces[5].name, "model.layers.7.mlp.experts.2.up_proj.weight");
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    EXPECT_EQ(pieces[i].shape, (program::Shape{4, 5}));
+    EXPECT_EQ(pieces[i].first, static_cast<int64_t>(i) * 20);
+  }
+  EXPECT_EQ(file_pieces("a." + down_name(experts), down_shape(experts))[1].name,
+            "a.mlp.experts.1.down_proj.weight");
+}
+
+TEST(ExpertNames, OtherTensorsAreOneOfTheirOwn) {
+  const auto pieces = file_pieces("model.norm.weight", {5});
+  ASSERT_EQ(pieces.size(), 1U);
+  EXPECT_EQ(pieces[0].name, "model.norm.weight");
+  EXPECT_EQ(pieces[0].shape, (program::Shape{5}));
+  EXPECT_FALSE(is_stacked("model.norm.weight"));
+}
+
+constexpr const char* kSmall =
+    R"({"model_type": "mixtral", "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48,
+        "vocab_size": 100)";
+
+std::string small(const std::string& more) { return kSmall + more + "}"; }
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_config(text, "config.json");
+  } catch (const base::UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ExpertWeights, HaveTheElementsThatFilesHave) {
+  const Stack stack = stack_of(parse_config(small(""), "config.json"));
+  int64_t in_memory = 0;
+  int64_t in_files = 0;
+  for (const Weight& weight : weights_of(stack)) in_memory += weight.shape.elements();
+  std::set<std::string> names;
+  for (const Weight& weight : file_weights_of(stack)) {
+    in_files += weight.shape.elements();
+    EXPECT_TRUE(names.insert(weight.name).second) << weight.name;
+    const bool is_of_experts = weight.name.find("block_sparse_moe") != std::string::npos;
+    EXPECT_EQ(weight.is_linear(), !is_of_experts && weight.name.find("_proj") != std::string::npos)
+        << weight.name;
+  }
+  EXPECT_EQ(in_memory, in_files);
+  EXPECT_TRUE(names.contains("model.layers.1.block_sparse_moe.experts.7.w2.weight"));
+  EXPECT_TRUE(names.contains("model.layers.0.block_sparse_moe.gate.weight"));
+}
+
+TEST(ExpertConfig, DefaultsAreHuggingFaces) {
+  const ModelConfig config = parse_config(small(""), "config.json");
+  EXPECT_EQ(config.num_experts, 8);
+  EXPECT_EQ(config.chosen_experts, 2);
+  EXPECT_EQ(config.expert_size, 48);
+  EXPECT_EQ(config.rope.theta, 1e6);
+  EXPECT_EQ(config.router_loss, 0);
+  const ModelConfig with_loss =
+      parse_config(small(R"(, "output_router_logits": true)"), "config.json");
+  EXPECT_EQ(with_loss.router_loss, 0.001);
+}
+
+TEST(ExpertConfig, LayersWithOneMlpAreNamedOrCounted) {
+  const std::string text =
+      R"({"model_type": "qwen3_moe", "hidden_size": 32, "num_hidden_layers": 6,
+          "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 100,
+          "decoder_sparse_step": 2, "mlp_only_layers": [3]})";
+  EXPECT_EQ(parse_config(text, "config.json").dense_layers, (std::vector<int64_t>{0, 2, 3, 4}));
+}
+
+TEST(ExpertConfig, WhatIsNotBuiltIsRefusedByName) {
+  EXPECT_NE(error_of(small(R"(, "num_experts_per_tok": 9)")).find("num_experts_per_tok"),
+            std::string::npos);
+  EXPECT_NE(error_of(small(R"(, "router_jitter_noise": 0.1)")).find("router_jitter_noise"),
+            std::string::npos);
+  EXPECT_NE(error_of(small(R"(, "router_aux_loss_coef": -1)")).find("router_aux_loss_coef"),
+            std::string::npos);
+  EXPECT_NE(error_of(small(R"(, "quantization_config": {"quant_method": "bitsandbytes",
+                          "load_in_4bit": true, "bnb_4bit_quant_type": "nf4"})"))
+                .find("quantization_config"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace snug::models
