@@ -165,10 +165,15 @@ def planning_jobs(quick: bool) -> list[Job]:
 
 
 def step_jobs(quick: bool) -> list[Job]:
-    def job(name: str, model: str, length: int, method: str) -> Job:
-        return Job(f"{method} step of {name}, 1 x {length}",
-                   f"bench step {model} init=random max_length={length} method={method} backend=cpu --json")
+    """A small job of each method, then shapes that wide products, long inner dimensions and large vocabularies decide."""
+    def job(method: str, name: str, rows: int, length: int, model: str = "") -> Job:
+        return Job(f"{method} step of {name}, {rows} x {length}",
+                   f"bench step {model or f'model={name}'} init=random max_length={length} per_device_train_batch_size={rows} "
+                   f"method={method} backend=cpu --json")
 
     if quick:
-        return [job("basic", word_of("model", model_folder("basic")), 64, "lora")]
-    return [job("smollm2-135m", "model=smollm2-135m", 256, method) for method in ("lora", "qlora", "full")]
+        return [job("lora", "basic", 1, 64, word_of("model", model_folder("basic")))]
+    return [*(job(method, "smollm2-135m", 1, 256) for method in ("lora", "qlora", "full")),
+            job("lora", "smollm2-135m", 2, 1024), job("lora", "qwen3-0.6b", 1, 1024), job("qlora", "qwen3-0.6b", 1, 1024),
+            job("lora", "llama-3.2-1b", 1, 512), job("lora", "llama-3.2-1b", 4, 512), job("lora", "tinyllama-1.1b", 1, 2048),
+            job("full", "qwen2.5-0.5b", 2, 512)]
