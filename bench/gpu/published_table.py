@@ -6,6 +6,8 @@
 Each row of published.csv, the figures as their authors printed them, is planned in its own setting; each job of these rows that is affordable also in the
 best setting that `snug search` finds. Rows that cannot be planned say why. Nothing is fitted to them.
 
+The ranges and rows that the page's prose names are held against its tables (published_prose.py) with --check and after --write.
+
 `--rows 1,2,3` plans these rows alone, and `--check` with it compares their lines. `--searches N`: jobs are searched whose cards times billions of
 parameters are at most N; 0 leaves the searches out.
 """
@@ -25,6 +27,7 @@ sys.path += [str(HERE), str(HERE.parent / "peer")]
 
 import planned_pages  # noqa: E402
 import processes  # noqa: E402
+import published_prose  # noqa: E402
 from planned_pages import GIB  # noqa: E402
 from report import table  # noqa: E402
 
@@ -272,6 +275,13 @@ def tables(snug: pathlib.Path, only: list[int], searches: float) -> list[str]:
     return [*texts, table(LEFT_HEAD, not_planned(rows, reasons))]
 
 
+def check_prose(page: str) -> int:
+    missing = published_prose.missing(pathlib.Path(page).read_text(), AFFORDABLE)
+    for claim in missing:
+        print(f"the prose of {page} does not say what its tables do: {claim}")
+    return 1 if missing else 0
+
+
 def main() -> int:
     parser = planned_pages.parser(__doc__)
     parser.add_argument("--rows", default="", help="numbers of rows that are planned alone, with commas")
@@ -279,8 +289,10 @@ def main() -> int:
     arguments = parser.parse_args()
     only = [int(number) for number in arguments.rows.split(",") if number]
     try:
-        return planned_pages.show_or_check("published_table.py", arguments,
-                                           functools.partial(tables, only=only, searches=arguments.searches))
+        result = planned_pages.show_or_check("published_table.py", arguments,
+                                             functools.partial(tables, only=only, searches=arguments.searches))
+        page = arguments.check or arguments.write
+        return max(result, check_prose(page)) if page else result
     except processes.Failure as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -70,7 +70,8 @@ constexpr std::array kInputs{
     InputKey{"resume_from_checkpoint", &Recipe::resume_from_checkpoint, is_checkpoint_word,
              is_nothing_else, is_there, no_advice},
     InputKey{"calibration", &Recipe::calibration, is_nothing_else, is_nothing_else, is_there,
-             no_advice}};
+             no_advice},
+    InputKey{"hardware", &Recipe::hardware, is_nothing_else, is_nothing_else, is_there, no_advice}};
 
 bool holds(std::span<const std::string_view> keys, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();

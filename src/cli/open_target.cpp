@@ -29,23 +29,32 @@ std::unique_ptr<program::Target> planned_card(const formats::Recipe& recipe) {
   if (recipe.is_given("backend") && recipe.backend != formats::BackendName::cuda)
     recipe.fail("device", fmt::format("is {}, a card, but backend is {}; leave one of them out",
                                       recipe.device, base::word_of(recipe.backend)));
-  using backends::cuda::HardwareTable;
-  const HardwareTable& table = HardwareTable::built_in();
-  const backends::cuda::HardwareRow* row = table.find(recipe.device);
-  const auto nearest = table.nearest(recipe.device);
-  if (row == nullptr)
-    recipe.fail(
-        "device",
-        fmt::format("is {}, which the hardware table does not have{} It has {}", recipe.device,
-                    nearest ? fmt::format("; did you mean {}?", *nearest) : ".", table.names()));
-  require_plannable(recipe, *row);
-  return std::make_unique<backends::cuda::PlannedCard>(*row, recipe.device_memory);
+  const auto table = backends::cuda::HardwareTable::with_file(recipe.hardware);
+  const backends::cuda::HardwareRow& row = require_row(recipe.device, recipe, table);
+  require_plannable(recipe, row);
+  return std::make_unique<backends::cuda::PlannedCard>(row, recipe.device_memory);
 }
 
 }  // namespace
 
+const backends::cuda::HardwareRow& require_row(const std::string& device,
+                                               const formats::Recipe& recipe,
+                                               const backends::cuda::HardwareTable& table) {
+  if (const backends::cuda::HardwareRow* row = table.find(device)) return *row;
+  const auto nearest = table.nearest(device);
+  recipe.fail(
+      "device",
+      fmt::format("is {}, which the hardware table does not have{} It has {}", device,
+                  nearest ? fmt::format("; did you mean {}?", *nearest) : ".", table.names()));
+}
+
 std::unique_ptr<program::Target> open_target(const formats::Recipe& recipe) {
   if (!recipe.device.empty()) return planned_card(recipe);
+  if (!recipe.hardware.empty())
+    recipe.fail("hardware",
+                fmt::format("is {}, a table of cards to plan for, but none of them is named; give "
+                            "its name as device, or leave hardware out",
+                            recipe.hardware));
   if (recipe.backend == formats::BackendName::cuda && !backends::has_cuda_device())
     recipe.fail("backend",
                 fmt::format("is cuda, and there is no card here that this build can open; name the "

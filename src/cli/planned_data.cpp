@@ -45,12 +45,13 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
 
 }  // namespace
 
-PlanningSession::PlanningSession(const Request& request) : recipe_(read_recipe(request)) {
+PlanningSession::PlanningSession(const Request& request, AutoRows rows)
+    : recipe_(read_recipe(request)) {
   model_ = models::find_model(recipe_.model);
   recipe_ = plan::resolve(std::move(recipe_), model_.config);
   target_ = open_target(recipe_);
   data_ = read_data(recipe_, model_, *target_);
-  if (recipe_.per_device_train_batch_size > 0) return;
+  if (recipe_.per_device_train_batch_size > 0 || rows == AutoRows::leave) return;
   recipe_ = plan::with_chosen_rows(
       inputs(), [&](const plan::Job& job) { return runtime::rehearse(job, *target_); });
   base::say("per_device_train_batch_size=auto: {}", plan::rows_text(recipe_));

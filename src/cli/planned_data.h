@@ -12,13 +12,16 @@
 
 namespace snug::cli {
 
+// Whether per_device_train_batch_size=auto becomes numbers, or is left to whoever plans with each.
+enum class AutoRows : uint8_t { choose, leave };
+
 // What a plan is made of. Does not move: plans refer to it.
 class PlanningSession {
  public:
   // Reads the recipe and what it names. A plan may be made before its data is: there are none then,
   // which is said on stderr where a file is not there or nothing tokenizes it. Throws UserError,
   // also for data that is broken.
-  explicit PlanningSession(const Request& request);
+  explicit PlanningSession(const Request& request, AutoRows rows = AutoRows::choose);
   PlanningSession(const PlanningSession&) = delete;
   PlanningSession& operator=(const PlanningSession&) = delete;
 

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "backends/cuda/hardware_table.h"
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/input_paths.h"
+#include "cli/open_target.h"
 #include "cli/planned_data.h"
 #include "cli/search_report.h"
 #include "cli/verbs.h"
@@ -53,10 +57,10 @@ void set_price(SearchedMachine& searched, const SearchOptions& options, const Ha
   }
 }
 
-void search_in(const Request& request, const SearchOptions& options, SearchedMachine& searched) {
-  const PlanningSession session(request);
+void search_in(const Request& request, const SearchOptions& options, const HardwareTable& table,
+               SearchedMachine& searched) {
+  const PlanningSession session(request, AutoRows::leave);
   const formats::Recipe& recipe = session.recipe();
-  const HardwareTable& table = HardwareTable::built_in();
   set_price(searched, options, table.find(recipe.device));
   searched.cards = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
   searched.method = base::word_of(recipe.method);
@@ -71,23 +75,45 @@ void search_in(const Request& request, const SearchOptions& options, SearchedMac
       inputs, [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });
 }
 
-// What a machine or a method cannot do does not end the search of others, but a machine that nobody
-// knows does.
+// What a machine or a method cannot do does not end the search of others.
 SearchedMachine search_one(const Request& request, const SearchOptions& options,
-                           const SearchMachine& machine, formats::Method method) {
+                           const HardwareTable& table, const SearchMachine& machine,
+                           formats::Method method) {
   SearchedMachine searched;
   searched.machine = machine.device.empty() ? "" : machine.text();
   searched.method = base::word_of(method);
   try {
-    search_in(request, options, searched);
+    search_in(request, options, table, searched);
   } catch (const base::UserError& error) {
-    if (!machine.device.empty() && HardwareTable::built_in().find(machine.device) == nullptr) throw;
     searched.refusal = error.what();
   }
   return searched;
 }
 
-// Before a search that takes seconds.
+// The built-in table with what the recipe's own file of hardware says.
+HardwareTable table_of(formats::Recipe recipe) {
+  constexpr std::array<std::string_view, 1> kKeys{"hardware"};
+  find_inputs(recipe, kKeys, {});
+  return HardwareTable::with_file(recipe.hardware);
+}
+
+// What is wrong with the machines, before a search that takes seconds: one that nobody knows, or
+// none that has a price where that is what ranks.
+void check_machines(const std::vector<SearchMachine>& machines, const SearchOptions& options,
+                    const formats::Recipe& recipe, const HardwareTable& table) {
+  for (const SearchMachine& machine : machines)
+    if (!machine.device.empty()) require_row(machine.device, recipe, table);
+  if (options.rank_by != RankBy::cost || options.price_per_hour) return;
+  const auto has_price = [&](const SearchMachine& machine) {
+    const HardwareRow* row = table.find(machine.device.empty() ? recipe.device : machine.device);
+    return row != nullptr && row->price;
+  };
+  if (std::ranges::none_of(machines, has_price))
+    base::throw_user_error(
+        "rank_by=cost needs a price, and none of these machines has one in the hardware table; "
+        "give price_per_hour, or a table of your own with prices as hardware");
+}
+
 void check_recipe_out(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
@@ -124,32 +150,24 @@ int search(const Request& request) {
   const SearchOptions options = take_search_options(plain);
   const formats::Recipe recipe = formats::load_recipe(
       plain.recipe_file, plain.overrides);  // read again, with its notes, for each machine
-  const HardwareTable& table = HardwareTable::built_in();
+  const HardwareTable table = table_of(recipe);
   std::vector<SearchMachine> wanted = options.machines;
   if (wanted.empty()) wanted.push_back({});
   std::vector<formats::Method> methods = options.methods;
   if (methods.empty()) methods.push_back(recipe.method);
   if (!options.recipe_out.empty()) check_recipe_out(options.recipe_out);
+  check_machines(wanted, options, recipe, table);
   std::vector<SearchedMachine> machines;
   for (const SearchMachine& machine : wanted)
     for (const formats::Method method : methods) {
       const std::string word = options.methods.empty() ? "" : std::string(base::word_of(method));
       machines.push_back(
           search_one(request_for(plain, machine, word, table.find(machine.device), recipe), options,
-                     machine, method));
+                     table, machine, method));
     }
   if (std::ranges::none_of(machines, [](const auto& each) { return each.refusal.empty(); }))
     base::throw_user_error("{}", machines.front().refusal);
   const std::vector<RankedPlan> plans = ranked(machines, options.rank_by);
-  if (options.rank_by == RankBy::hours && !plans.empty() && !plans.front().hours())
-    base::throw_user_error(
-        "rank_by=hours needs to know how long the job is; give its data, or job_tokens");
-  if (options.rank_by == RankBy::cost && !plans.empty() &&
-      !plans.front().dollars_per_million_tokens())
-    base::throw_user_error(
-        "rank_by=cost needs a price, and none of these machines has one in the hardware table; "
-        "give "
-        "price_per_hour");
   base::print("{}", request.json ? report_json(machines, plans) : report_text(machines, plans));
   base::flush_output();
   if (plans.empty()) refuse(machines);

@@ -24,11 +24,11 @@ struct SearchMachine {
   bool operator==(const SearchMachine&) const = default;
 };
 
-enum class RankBy : uint8_t { tokens_per_second, hours, cost };
+// The hours that a job takes rank as tokens_per_second does: all machines have the same job.
+enum class RankBy : uint8_t { tokens_per_second, cost };
 constexpr auto words_of(RankBy /*type*/) {
-  return base::words<RankBy>({{RankBy::tokens_per_second, "tokens_per_second"},
-                              {RankBy::hours, "hours"},
-                              {RankBy::cost, "cost"}});
+  return base::words<RankBy>(
+      {{RankBy::tokens_per_second, "tokens_per_second"}, {RankBy::cost, "cost"}});
 }
 
 struct SearchOptions {
@@ -36,7 +36,7 @@ struct SearchOptions {
   std::vector<formats::Method> methods;  // empty: that of the recipe
   RankBy rank_by = RankBy::tokens_per_second;
   std::optional<double> price_per_hour;  // of a card; nothing: the hardware table's
-  std::optional<double> job_tokens;      // nothing: the data's
+  std::optional<double> job_tokens;      // for the hours that are shown; nothing: the data's
   std::string recipe_out;                // a file for the best recipe; empty: none
 };
 

@@ -162,7 +162,6 @@ std::vector<RankedPlan> ranked(const std::vector<SearchedMachine>& machines, Ran
   constexpr double kUnknown = std::numeric_limits<double>::infinity();
   const auto rank = [&](const RankedPlan& plan) {
     if (rank_by == RankBy::cost) return plan.dollars_per_million_tokens().value_or(kUnknown);
-    if (rank_by == RankBy::hours) return plan.hours().value_or(kUnknown);
     return -plan.tokens_per_second();
   };
   std::ranges::stable_sort(plans, {}, rank);

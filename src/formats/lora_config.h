@@ -14,8 +14,8 @@ struct LoraConfig {
   double alpha = 0;
   double dropout = 0;
   bool use_rslora = false;
-  // The base model's linears are stored (in, out). PEFT sees that for itself, and so does Snug:
-  // read it says nothing.
+  // Whether the base model stores its linears as (in, out), as GPT-2 does. It is written for PEFT.
+  // It is ignored when an adapter is read: the model's family says how its linears are stored.
   bool fan_in_fan_out = false;
   // {"all-linear"} stands for every linear layer but the head. Where the file narrows them by
   // layers_to_transform, exclude_modules or a pattern: the full names of those that have tensors.

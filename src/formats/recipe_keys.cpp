@@ -197,6 +197,12 @@ void add_machine_keys(KeyTable& table) {
       .computed("the card that is here")
       .verbs(bit(Verb::plan));
   table
+      .add<&Recipe::hardware>("hardware", "",
+                              "a file of cards of your own for device, in the form that "
+                              "docs/search.md describes; a card of a known name gets its figures")
+      .computed("the built-in table alone")
+      .verbs(bit(Verb::plan));
+  table
       .add<&Recipe::compute_dtype>(
           "compute_dtype", ComputeDtype::automatic,
           "of activations and products; auto: bf16 where the processor multiplies it")

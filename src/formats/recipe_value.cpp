@@ -32,13 +32,25 @@ std::string range_text(const Range& range) {
   return text;
 }
 
+// ", or auto": the words that stand for numbers.
+std::string or_words(const RecipeKey& key, std::string_view name) {
+  std::string text;
+  for (const Translation& translation : key.translations) {
+    const bool is_word = !translation.from.empty() &&
+                         std::isalpha(static_cast<unsigned char>(translation.from.front())) != 0;
+    if (is_word && (translation.name.empty() || translation.name == name))
+      text += fmt::format(", or {}", translation.from);
+  }
+  return text;
+}
+
 // "a whole number of 1 or more"
 std::string expectation(const RecipeKey& key, std::string_view name) {
   switch (key.field.type) {
     case ValueType::text:
       return "one text";
     case ValueType::integer:
-      return "a whole number" + range_text(key.range);
+      return "a whole number" + range_text(key.range) + or_words(key, name);
     case ValueType::number:
       return "a number" + range_text(key.range);
     case ValueType::boolean:

@@ -35,12 +35,6 @@ ModelConfig parse_config_object(const base::JsonObject& json) {
     json.fail("model_type",
               fmt::format("is \"{}\", which is not built; snug has {}", type, family_names()));
   ModelConfig config = family->parse(json);
-  const bool is_rotary = config.positions == Positions::rotary;
-  if (is_rotary && (config.rotary_width() < 2 || config.rotary_width() % 2 != 0))
-    json.fail("partial_rotary_factor",
-              fmt::format("is {}, which rotates {} of the {} elements of a head; expected an even "
-                          "number of at least 2",
-                          config.partial_rotary_factor, config.rotary_width(), config.head_dim));
   if (const auto quantised = formats::parse_quantization_config(json.value(), json.file()))
     config.stored = StoredNf4{quantised->double_quant, {}};
   config.file_width = file_width(json.value());

@@ -59,7 +59,7 @@ struct ModelConfig {
 
   int64_t rotary_width() const {
     if (positions != Positions::rotary) return 0;
-    return static_cast<int64_t>(static_cast<double>(head_dim) * partial_rotary_factor);
+    return rotated_elements(head_dim, partial_rotary_factor);
   }
   int64_t window_of(int64_t layer) const {
     return windows.empty() ? 0 : windows[static_cast<size_t>(layer)];

@@ -41,11 +41,14 @@ double parse_dropout(const JsonObject& json, const Defaults& defaults) {
 // Refuses what a file may ask for and no family does.
 void refuse_unbuilt(const JsonObject& json, const ModelConfig& config, const Defaults& defaults) {
   if (config.num_heads % config.num_kv_heads != 0)
-    json.fail("num_key_value_heads", fmt::format("is {}; {} attention heads cannot share that many",
-                                                 config.num_kv_heads, config.num_heads));
+    json.fail("num_key_value_heads",
+              fmt::format("is {}{}; {} attention heads cannot share that many",
+                          json.has("num_key_value_heads") ? "" : "absent and stands for ",
+                          config.num_kv_heads, config.num_heads));
   if (config.positions == Positions::rotary && config.head_dim % 2 != 0)
-    json.fail("head_dim",
-              fmt::format("is {}; rotary embeddings need an even number", config.head_dim));
+    json.fail(json.has("head_dim") ? "head_dim" : defaults.keys.heads,
+              fmt::format("leaves heads of {} elements; rotary embeddings need an even number",
+                          config.head_dim));
   refuse_activation(json, defaults);
   for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"})
     if (json.has(key)) json.fail(key, "is present; mixtures of experts are not built");
@@ -154,7 +157,8 @@ void describe_window(const ModelConfig& config, nlohmann::json& json) {
   if (const int64_t widest = widest_window(config); widest > 0) json["sliding_window"] = widest;
 }
 
-std::vector<int64_t> parse_layer_types(const JsonObject& json, int64_t num_layers, int64_t window) {
+std::vector<int64_t> parse_layer_types(const JsonObject& json, int64_t num_layers, int64_t window,
+                                       std::string_view window_keys) {
   const std::vector<std::string> types = json.texts("layer_types");
   std::vector<int64_t> windows(static_cast<size_t>(num_layers), 0);
   if (types.size() != windows.size())
@@ -165,8 +169,8 @@ std::vector<int64_t> parse_layer_types(const JsonObject& json, int64_t num_layer
     if (types[layer] != "sliding_attention" || window == 0)
       json.fail("layer_types",
                 fmt::format("asks for \"{}\" in layer {}; snug has full_attention, and "
-                            "sliding_attention with use_sliding_window and sliding_window",
-                            types[layer], layer));
+                            "sliding_attention where the file sets {}",
+                            types[layer], layer, window_keys));
     windows[layer] = window;
   }
   return windows;
@@ -180,7 +184,8 @@ void describe_layer_types(const ModelConfig& config, nlohmann::json& json) {
 std::vector<int64_t> parse_layer_windows(const JsonObject& json, int64_t num_layers) {
   const bool used = json.boolean_or("use_sliding_window", false);
   const int64_t window = used ? parse_window(json, 4096) : 0;
-  if (json.has("layer_types")) return parse_layer_types(json, num_layers, window);
+  if (json.has("layer_types"))
+    return parse_layer_types(json, num_layers, window, "use_sliding_window and sliding_window");
   std::vector<int64_t> windows(static_cast<size_t>(num_layers), 0);
   if (window == 0) return windows;
   const int64_t full = json.integer_or("max_window_layers", 28);

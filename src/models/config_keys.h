@@ -11,7 +11,8 @@
 
 namespace snug::models {
 
-// What families call the sizes that all of them have.
+// The keys of config.json under which a family's files give the sizes that every model has. These
+// are Llama's, which most families share; GPT-2's files say n_embd for hidden_size, for example.
 struct SizeKeys {
   std::string_view hidden = "hidden_size";
   std::string_view layers = "num_hidden_layers";
@@ -53,10 +54,13 @@ std::string_view key_present(const base::JsonObject& json,
 // The double whose decimal form is the shortest that gives this float: 1e-05, not 9.99999975e-06.
 double as_written(float value);
 
-// Grouped heads, and heads of another width than hidden_size / heads, of a family without them.
+// Throws UserError where the file gives several query heads one key head (grouped heads), or heads
+// of another width than hidden_size / heads. For families in whose transformers code both are
+// fixed, so that a file that says otherwise describes another model.
 void require_plain_heads(const base::JsonObject& json, const ModelConfig& config);
 
-// use_bidirectional_attention, which is not built.
+// Throws UserError where the file sets use_bidirectional_attention: then a token would see those
+// that follow it too, and snug has causal attention only.
 void refuse_bidirectional(const base::JsonObject& json);
 
 // The same keys, written.
@@ -70,9 +74,13 @@ int64_t parse_window(const base::JsonObject& json, int64_t absent);
 void set_window(ModelConfig& config, int64_t window);
 void describe_window(const ModelConfig& config, nlohmann::json& json);
 
-// layer_types: "sliding_attention" with this window, or "full_attention", for each layer.
+// The window of each layer, by the key layer_types, which has a word for each: a layer of
+// "sliding_attention" has `window`, one of "full_attention" has 0, which is none. Throws UserError
+// for another word, for another number of words than layers, and for a sliding layer where `window`
+// is 0, that is, where the file gives none; `window_keys` says in the message which keys would.
 std::vector<int64_t> parse_layer_types(const base::JsonObject& json, int64_t num_layers,
-                                       int64_t window);
+                                       int64_t window,
+                                       std::string_view window_keys = "sliding_window");
 void describe_layer_types(const ModelConfig& config, nlohmann::json& json);
 
 // Qwen's form of sliding windows, a layer each: use_sliding_window, max_window_layers, layer_types.

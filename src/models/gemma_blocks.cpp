@@ -22,10 +22,16 @@ GatedMlp gelu_mlp(const ModelConfig& config) {
   return mlp;
 }
 
+namespace {
+
+float score_scale(double query_scalar) { return static_cast<float>(1.0 / std::sqrt(query_scalar)); }
+
+}  // namespace
+
 AttentionBlock scaled_attention(const ModelConfig& config, int64_t layer) {
   const bool bias = config.attention_bias;
   AttentionBlock scaled = attention(config, layer, {bias, bias});
-  scaled.scale = static_cast<float>(1.0 / std::sqrt(config.query_scalar));
+  scaled.scale = score_scale(config.query_scalar);
   scaled.softcap = config.attention_softcap;
   return scaled;
 }
@@ -48,9 +54,11 @@ ModelConfig parse_gemma_shape(const base::JsonObject& json, int64_t max_position
                                           .activations = {"gelu_pytorch_tanh"}});
   config.attention_bias = json.boolean_or("attention_bias", false);
   config.query_scalar = json.number_or("query_pre_attn_scalar", 256.0);
-  if (!(config.query_scalar > 0))
+  if (!(config.query_scalar > 0) || !std::isnormal(score_scale(config.query_scalar)))
     json.fail("query_pre_attn_scalar",
-              fmt::format("is {}; expected a number above 0", config.query_scalar));
+              fmt::format("is {}; expected a number above 0 whose inverse root, the scale of the "
+                          "scores, fp32 can hold",
+                          config.query_scalar));
   refuse_bidirectional(json);
   return config;
 }

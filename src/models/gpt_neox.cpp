@@ -1,8 +1,6 @@
 // The gpt_neox family (GPT-NeoX, Pythia, Dolly 2, StableLM-Base-Alpha, RedPajama-INCITE): queries,
 // keys and values in one tensor, head by head; attention and a plain mlp, each with a layer norm of
 // its own, side by side or one after the other; a quarter of each head rotated.
-#include <fmt/format.h>
-
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -44,13 +42,6 @@ Stack stack(const ModelConfig& config) {
   return stack;
 }
 
-double parse_theta(const JsonObject& json, double theta) {
-  const double base = json.number_or("rotary_emb_base", theta);
-  if (!(base > 0))
-    json.fail("rotary_emb_base", fmt::format("is {}; expected a number above 0", base));
-  return base;
-}
-
 // The tanh form of gelu has three names.
 ModelConfig parse(const JsonObject& json) {
   ModelConfig config =
@@ -58,9 +49,8 @@ ModelConfig parse(const JsonObject& json) {
                          .norm_epsilon_key = "layer_norm_eps",
                          .activations = {"gelu", "gelu_fast", "gelu_new", "gelu_pytorch_tanh"}});
   config.gelu_tanh = json.text_or("hidden_act", "gelu") != "gelu";
-  config.partial_rotary_factor = parse_partial_rotary(json, 0.25, "rotary_pct");
-  config.rope = parse_rope(json, true);
-  if (!json.has("rope_parameters")) config.rope.theta = parse_theta(json, config.rope.theta);
+  config.partial_rotary_factor = parse_partial_rotary(json, config.head_dim, 0.25, "rotary_pct");
+  config.rope = parse_rope(json, {.partial = true, .theta = "rotary_emb_base"});
   config.parallel_residual = json.boolean_or("use_parallel_residual", true);
   config.attention_bias = json.boolean_or("attention_bias", true);
   require_plain_heads(json, config);

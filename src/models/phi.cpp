@@ -38,8 +38,8 @@ ModelConfig parse(const JsonObject& json) {
                                           .norm_epsilon_key = "layer_norm_eps",
                                           .activations = {"gelu_new", "gelu_pytorch_tanh"},
                                           .dropout_keys = {"resid_pdrop", "embd_pdrop"}});
-  config.partial_rotary_factor = parse_partial_rotary(json, 0.5);
-  config.rope = parse_rope(json, true);
+  config.partial_rotary_factor = parse_partial_rotary(json, config.head_dim, 0.5);
+  config.rope = parse_rope(json, {.partial = true});
   if (json.boolean_or("qk_layernorm", false))
     json.fail("qk_layernorm", "is true, which is not built for phi");
   return config;

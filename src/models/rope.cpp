@@ -15,12 +15,15 @@ namespace {
 
 using base::JsonObject;
 
+constexpr const char* kThetaKey = "rope_theta";
+constexpr const char* kPartialKey = "partial_rotary_factor";
+
 void refuse_partial(const JsonObject& json) {
-  if (json.number_or("partial_rotary_factor", 1.0) != 1.0)
-    json.fail("partial_rotary_factor", "is not 1; snug rotates whole heads only");
+  if (json.number_or(kPartialKey, 1.0) != 1.0)
+    json.fail(kPartialKey, "is not 1; this family rotates whole heads");
 }
 
-double parse_theta(const JsonObject& json, double fallback, const char* key = "rope_theta") {
+double parse_theta(const JsonObject& json, double fallback, const char* key = kThetaKey) {
   const double theta = json.number_or(key, fallback);
   if (!(theta > 0)) json.fail(key, fmt::format("is {}; expected a number above 0", theta));
   return theta;
@@ -45,9 +48,28 @@ double yarn_attention_factor(double factor, double scale = 1.0) {
 // Larger ones are faults: published models have 1 to 2.
 constexpr double kMaxAttentionFactor = 1000;
 
+// Names the key that the file has: where it gives no factor, its mscale made it.
+[[noreturn]] void fail_attention_factor(const JsonObject& scaling, double factor) {
+  constexpr const char* kKey = "attention_factor";
+  const std::string expected =
+      fmt::format("expected a number above 0 and below {}", kMaxAttentionFactor);
+  if (scaling.has(kKey)) scaling.fail(kKey, fmt::format("is {}; {}", factor, expected));
+  scaling.fail("mscale", fmt::format("and mscale_all_dim make an attention factor of {}; {}",
+                                     factor, expected));
+}
+
+// The form of scaling, and the key that says it: earlier files call it type.
+struct ScalingType {
+  const char* key;
+  std::string name;
+};
+ScalingType parse_scaling_type(const JsonObject& scaling) {
+  const char* key = key_present(scaling, {"rope_type", "type"}).data();
+  return {key, scaling.text_or(key, "default")};
+}
+
 void parse_yarn(const JsonObject& scaling, RopeConfig& rope) {
   rope.scaling = RopeScaling::yarn;
-  if (!(rope.theta > 1)) scaling.fail("rope_theta", "must be above 1 for yarn");
   rope.beta_fast = scaling.number_or("beta_fast", 32.0);
   rope.beta_slow = scaling.number_or("beta_slow", 1.0);
   if (!(rope.beta_slow > 0)) scaling.fail("beta_slow", "must be above 0");
@@ -61,27 +83,33 @@ void parse_yarn(const JsonObject& scaling, RopeConfig& rope) {
         yarn_attention_factor(rope.factor, scale) / yarn_attention_factor(rope.factor, of_all);
   rope.attention_factor = scaling.number_or("attention_factor", rope.attention_factor);
   if (!(rope.attention_factor > 0 && rope.attention_factor < kMaxAttentionFactor))
-    scaling.fail("attention_factor",
-                 fmt::format("is {}, as given or by mscale and mscale_all_dim; expected a number "
-                             "above 0 and below {}",
-                             rope.attention_factor, kMaxAttentionFactor));
+    fail_attention_factor(scaling, rope.attention_factor);
 }
 
-void parse_scaling(const JsonObject& json, const JsonObject& scaling, RopeConfig& rope) {
+// `theta_key` is what the file calls theta next to the scaling, which may hold its own.
+void parse_scaling(const JsonObject& json, const char* theta_key, const JsonObject& scaling,
+                   RopeConfig& rope) {
   rope.theta = parse_theta(scaling, rope.theta);
-  const std::string type = scaling.text_or("rope_type", scaling.text_or("type", "default"));
+  const auto [type_key, type] = parse_scaling_type(scaling);
   if (type == "default") return;
-  if (type != "linear" && type != "llama3" && type != "yarn")
-    scaling.fail("rope_type",
+  if (type != "linear" && type != "llama3" && type != "yarn" && type != "dynamic")
+    scaling.fail(type_key,
                  fmt::format("is \"{}\", which is not built for this family; it has default, "
-                             "linear, llama3 and yarn",
+                             "linear, dynamic, llama3 and yarn",
                              type));
   rope.factor = scaling.number("factor");
   if (!(rope.factor >= 1.0)) scaling.fail("factor", "must be at least 1");
-  rope.scaling = RopeScaling::linear;
-  if (type == "linear") return;
+  rope.scaling = type == "dynamic" ? RopeScaling::dynamic : RopeScaling::linear;
+  if (type == "linear" || type == "dynamic") return;
   rope.original_max_position = parse_original_positions(json, scaling);
-  if (type == "yarn") return parse_yarn(scaling, rope);
+  if (type == "yarn") {
+    const bool within = scaling.has(kThetaKey);
+    if (!(rope.theta > 1))
+      (within ? scaling : json)
+          .fail(within ? kThetaKey : theta_key,
+                fmt::format("is {}; yarn needs more than 1", rope.theta));
+    return parse_yarn(scaling, rope);
+  }
   rope.scaling = RopeScaling::llama3;
   rope.low_freq_factor = scaling.number("low_freq_factor");
   rope.high_freq_factor = scaling.number("high_freq_factor");
@@ -101,18 +129,18 @@ double llama3_frequency(double frequency, const RopeConfig& rope) {
 }
 
 // As transformers computes it (modeling_rope_utils, "yarn"): frequency i is kept below the ramp,
-// which runs over the frequencies that turn beta_fast to beta_slow times within the original
+// which runs over the frequencies that make beta_fast to beta_slow rotations within the original
 // positions.
 double yarn_frequency(double frequency, int64_t index, const Rotary& rotary) {
   const RopeConfig& rope = rotary.rope;
   const auto width = static_cast<double>(rotary.width);
-  const auto turning = [&](double rotations) {
+  const auto frequency_with = [&](double rotations) {
     const double length = static_cast<double>(rope.original_max_position);
     return width * std::log(length / (rotations * 2.0 * std::numbers::pi)) /
            (2.0 * std::log(rope.theta));
   };
-  double low = turning(rope.beta_fast);
-  double high = turning(rope.beta_slow);
+  double low = frequency_with(rope.beta_fast);
+  double high = frequency_with(rope.beta_slow);
   if (rope.truncate) {
     low = std::floor(low);
     high = std::ceil(high);
@@ -136,11 +164,11 @@ std::vector<double> parse_factors(const JsonObject& scaling, const char* key, in
 
 void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, RopeConfig& rope) {
   rope.theta = parse_theta(scaling, rope.theta);
-  const std::string type = scaling.text_or("rope_type", scaling.text_or("type", "default"));
+  const auto [type_key, type] = parse_scaling_type(scaling);
   if (type == "default") return;
   if (type != "longrope" && type != "su" && type != "yarn")
     scaling.fail(
-        "rope_type",
+        type_key,
         fmt::format("is \"{}\", which is not built for this family; it has default and longrope",
                     type));
   rope.scaling = RopeScaling::longrope;
@@ -172,14 +200,14 @@ void describe_yarn(const RopeConfig& rope, nlohmann::json& scaling) {
 
 }  // namespace
 
-RopeConfig parse_rope(const JsonObject& json, bool partial) {
+RopeConfig parse_rope(const JsonObject& json, const RopeKeys& keys) {
   RopeConfig rope;
-  rope.theta = parse_theta(json, rope.theta);
-  if (!partial) refuse_partial(json);
+  rope.theta = parse_theta(json, rope.theta, keys.theta);
+  if (!keys.partial) refuse_partial(json);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json.has(key)) continue;
-    if (!partial) refuse_partial(json.object(key));
-    parse_scaling(json, json.object(key), rope);
+    if (!keys.partial) refuse_partial(json.object(key));
+    parse_scaling(json, keys.theta, json.object(key), rope);
   }
   return rope;
 }
@@ -190,27 +218,37 @@ LayerRopes parse_layer_ropes(const JsonObject& json, double full_theta, double l
   refuse_partial(json);
   ropes.full.theta = parse_theta(json, full_theta);
   ropes.local.theta = parse_theta(json, local_theta, "rope_local_base_freq");
-  if (json.has("rope_scaling")) parse_scaling(json, json.object("rope_scaling"), ropes.full);
+  if (json.has("rope_scaling"))
+    parse_scaling(json, kThetaKey, json.object("rope_scaling"), ropes.full);
   if (!json.has(kParameters)) return ropes;
   const JsonObject parameters = json.object(kParameters);
   for (const auto& [type, rope] :
        {std::pair{"full_attention", &ropes.full}, std::pair{"sliding_attention", &ropes.local}}) {
     if (!parameters.has(type)) json.fail(kParameters, fmt::format("says nothing of {}", type));
     refuse_partial(parameters.object(type));
-    parse_scaling(json, parameters.object(type), *rope);
+    parse_scaling(json, kThetaKey, parameters.object(type), *rope);
   }
   if (ropes.local.scaling != RopeScaling::none)
     json.fail(kParameters, "scales the rotation of sliding_attention, which is not built");
   return ropes;
 }
 
-double parse_partial_rotary(const JsonObject& json, double absent, const char* key) {
-  double factor = json.number_or(key, absent);
-  if (json.has("rope_parameters"))
-    factor = json.object("rope_parameters").number_or("partial_rotary_factor", factor);
+double parse_partial_rotary(const JsonObject& json, int64_t head_dim, double absent,
+                            const char* key) {
+  constexpr const char* kParameters = "rope_parameters";
+  const bool within = json.has(kParameters) && json.object(kParameters).has(kPartialKey);
+  const JsonObject holder = within ? json.object(kParameters) : json;
+  if (within) key = kPartialKey;
+  const double factor = holder.number_or(key, absent);
   if (!(factor > 0 && factor <= 1))
-    json.fail(key, fmt::format("is {}; expected above 0, at most 1", factor));
-  return factor;
+    holder.fail(key, fmt::format("is {}; expected a number above 0, at most 1", factor));
+  const int64_t rotated = rotated_elements(head_dim, factor);
+  if (rotated >= 2 && rotated % 2 == 0) return factor;
+  const bool given = holder.has(key);
+  holder.fail(key,
+              fmt::format("is {}{}, which rotates {} of the {} elements of a head; expected an "
+                          "even number of at least 2",
+                          given ? "" : "absent and stands for ", factor, rotated, head_dim));
 }
 
 double longrope_attention_factor(double factor, int64_t original_max_position) {
@@ -238,11 +276,12 @@ void describe_rope(const RopeConfig& rope, nlohmann::json& json) {
   if (rope.scaling == RopeScaling::none) return;
   if (rope.scaling == RopeScaling::longrope) return describe_longrope(rope, json);
   nlohmann::json& scaling = json["rope_scaling"];
-  scaling["rope_type"] = rope.scaling == RopeScaling::linear ? "linear"
-                         : rope.scaling == RopeScaling::yarn ? "yarn"
-                                                             : "llama3";
+  scaling["rope_type"] = rope.scaling == RopeScaling::linear    ? "linear"
+                         : rope.scaling == RopeScaling::dynamic ? "dynamic"
+                         : rope.scaling == RopeScaling::yarn    ? "yarn"
+                                                                : "llama3";
   scaling["factor"] = rope.factor;
-  if (rope.scaling == RopeScaling::linear) return;
+  if (rope.scaling == RopeScaling::linear || rope.scaling == RopeScaling::dynamic) return;
   if (rope.scaling == RopeScaling::yarn) return describe_yarn(rope, scaling);
   scaling["low_freq_factor"] = rope.low_freq_factor;
   scaling["high_freq_factor"] = rope.high_freq_factor;
@@ -256,6 +295,7 @@ std::string frequencies_name(const Rotary& rotary, int64_t sequence_tokens) {
                                                         : "inverse_frequencies";
 }
 
+// Dynamic scaling leaves them as they are: no sequence is longer than max_position_embeddings.
 std::vector<float> inverse_frequencies(const Rotary& rotary, int64_t sequence_tokens) {
   std::vector<float> result;
   const RopeConfig& rope = rotary.rope;

@@ -12,14 +12,24 @@
 
 namespace snug::models {
 
-// Reads rope_theta with rope_scaling (transformers 4) or rope_parameters (transformers 5). Throws
-// UserError for a form of scaling that is not built, naming those that are: default, linear,
-// llama3, yarn. `partial`: the family may rotate a part of each head; others refuse it.
-RopeConfig parse_rope(const base::JsonObject& json, bool partial = false);
+// In what families differ that say their rotation in the same keys.
+struct RopeKeys {
+  bool partial = false;              // the family may rotate a part of each head; others refuse it
+  const char* theta = "rope_theta";  // what transformers 4 calls theta
+};
 
-// partial_rotary_factor, from where either version has it; `key` is what version 4 calls it. Of a
-// head of so many elements an even number must be rotated.
-double parse_partial_rotary(const base::JsonObject& json, double absent,
+// Reads theta with rope_scaling (transformers 4) or rope_parameters (transformers 5), whose own
+// rope_theta counts where both are given. Throws UserError for a form of scaling that is not built,
+// naming those that are: default, linear, dynamic, llama3, yarn.
+RopeConfig parse_rope(const base::JsonObject& json, const RopeKeys& keys = {});
+
+// Reads which part of a head is rotated: a number above 0 and at most 1, of which the head's
+// rotated elements follow (rotated_elements). transformers 5 writes it as partial_rotary_factor
+// within rope_parameters, which counts where it is there; transformers 4 writes it at the top of
+// the file, under `key`. `absent` is what a file means that has neither. Throws UserError, naming
+// the key that the file has, unless an even number of at least 2 of the `head_dim` elements is
+// rotated: they are rotated in pairs.
+double parse_partial_rotary(const base::JsonObject& json, int64_t head_dim, double absent,
                             const char* key = "partial_rotary_factor");
 
 // Of a family whose layers with a window rotate otherwise than those without: their theta is

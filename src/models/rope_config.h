@@ -13,6 +13,8 @@ enum class RopeScaling : uint8_t {
   llama3,    // low frequencies divided, high ones kept, smooth in between (Llama 3.1, 3.2)
   yarn,      // fast frequencies kept, slow ones divided, a ramp between (Peng et al. 2023)
   longrope,  // each frequency divided by a factor of its own (Phi-3's 128k form)
+  dynamic,   // theta grows with a sequence that is longer than max_position_embeddings, and only
+             // then
 };
 
 struct RopeConfig {
@@ -37,5 +39,10 @@ struct RopeConfig {
     return scaling == RopeScaling::longrope && sequence_tokens > original_max_position;
   }
 };
+
+// How many elements of a head are rotated, where this part of it is.
+inline int64_t rotated_elements(int64_t head_dim, double factor) {
+  return static_cast<int64_t>(static_cast<double>(head_dim) * factor);
+}
 
 }  // namespace snug::models

@@ -33,8 +33,8 @@ ModelConfig parse(const JsonObject& json) {
                                           .max_position = 4096,
                                           .norm_epsilon = 1e-5,
                                           .norm_epsilon_key = "layer_norm_eps"});
-  config.partial_rotary_factor = parse_partial_rotary(json, 0.25);
-  config.rope = parse_rope(json, true);
+  config.partial_rotary_factor = parse_partial_rotary(json, config.head_dim, 0.25);
+  config.rope = parse_rope(json, {.partial = true});
   config.attention_bias = json.boolean_or("use_qkv_bias", false);
   // StableLM 2 12B has both.
   for (const char* key : {"qk_layernorm", "use_parallel_residual"})

@@ -80,11 +80,6 @@ class Recompute {
     }
   }
 
-  // Nothing of a layer is kept but what becomes a checkpoint.
-  static bool keeps_checkpoints(RecomputeMode mode) {
-    return mode == RecomputeMode::all_but_attention || mode == RecomputeMode::layer;
-  }
-
   // The input of a layer that keeps little else, whatever the layer before it keeps.
   void mark_checkpoints(const Operation& operation) {
     for (const TensorId id : operation.writes) {

@@ -9,6 +9,7 @@
 //            %gradient.v = matmul(%d.y, %n.again) {transpose_a}             backward
 #pragma once
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,18 @@
 namespace snug::passes {
 
 using RecomputeMode = formats::Recompute;
+
+// The modes that a layer may have, falling by what it keeps.
+inline constexpr std::array kRecomputeModes{
+    RecomputeMode::keep_all,          RecomputeMode::none,
+    RecomputeMode::gate_up,           RecomputeMode::attention,
+    RecomputeMode::all_but_attention, RecomputeMode::layer};
+
+// Whether layers of this mode keep checkpoints alone: their input, or that and what attention
+// writes. These may wait on the host (activation_offloading).
+constexpr bool keeps_checkpoints(RecomputeMode mode) {
+  return mode == RecomputeMode::all_but_attention || mode == RecomputeMode::layer;
+}
 
 // What each layer computes again. The modes have no `automatic`: by now it is chosen.
 class RecomputeModes {

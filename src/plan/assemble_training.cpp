@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "passes/recompute.h"
 #include "plan/assembly.h"
 #include "plan/calibration_file.h"
 #include "plan/choose_recompute.h"
@@ -118,11 +119,8 @@ int64_t host_budget(const TrainingInputs& inputs, Job job, const MeasureProcess&
 }
 
 bool has_checkpoints(const TrainingSpec& spec) {
-  using formats::Recompute;
   for (int32_t layer = 0; layer < spec.model.num_layers; ++layer)
-    if (const Recompute mode = spec.recompute.of_layer(layer);
-        mode == Recompute::layer || mode == Recompute::all_but_attention)
-      return true;
+    if (passes::keeps_checkpoints(spec.recompute.of_layer(layer))) return true;
   return false;
 }
 

@@ -20,22 +20,15 @@
 namespace snug::plan {
 namespace {
 
+using passes::keeps_checkpoints;
+using passes::kRecomputeModes;
 using passes::RecomputeMode;
 using passes::RecomputeModes;
 using program::Space;
 
-// Falling by what they keep.
-constexpr std::array kModes{RecomputeMode::keep_all,          RecomputeMode::none,
-                            RecomputeMode::gate_up,           RecomputeMode::attention,
-                            RecomputeMode::all_but_attention, RecomputeMode::layer};
 constexpr int kMaxPlans = 12;
 
-using Counts = std::array<int64_t, kModes.size()>;  // layers of each mode
-
-// Layers of these keep a checkpoint, which may wait on the host.
-constexpr bool keeps_checkpoints(RecomputeMode mode) {
-  return mode == RecomputeMode::all_but_attention || mode == RecomputeMode::layer;
-}
+using Counts = std::array<int64_t, kRecomputeModes.size()>;  // layers of each mode
 
 // A mixture, as uniform jobs predict it.
 struct Candidate {
@@ -51,7 +44,7 @@ struct Uniform {
   double bytes = 0;
   double seconds = 0;
 };
-using UniformJobs = std::array<Uniform, kModes.size()>;
+using UniformJobs = std::array<Uniform, kRecomputeModes.size()>;
 
 struct Form {
   const TrainingSpec& spec;
@@ -63,9 +56,9 @@ struct Form {
 // So many layers of each mode: two modes, and of a third one at most.
 std::vector<Counts> mixtures(int64_t layers) {
   std::set<Counts> all;
-  for (size_t first = 0; first < kModes.size(); ++first)
-    for (size_t second = 0; second < kModes.size(); ++second)
-      for (size_t single = 0; single < kModes.size(); ++single)
+  for (size_t first = 0; first < kRecomputeModes.size(); ++first)
+    for (size_t second = 0; second < kRecomputeModes.size(); ++second)
+      for (size_t single = 0; single < kRecomputeModes.size(); ++single)
         for (int64_t count = 0; count < layers; ++count) {
           Counts counts{};
           counts[first] += count;
@@ -86,16 +79,16 @@ void lay_out(RecomputeChoice& choice, const ChoiceInputs& inputs) {
 }
 
 bool has_checkpoints(const Counts& counts) {
-  for (size_t mode = 0; mode < kModes.size(); ++mode)
-    if (counts[mode] > 0 && keeps_checkpoints(kModes[mode])) return true;
+  for (size_t mode = 0; mode < kRecomputeModes.size(); ++mode)
+    if (counts[mode] > 0 && keeps_checkpoints(kRecomputeModes[mode])) return true;
   return false;
 }
 
 // The last layers keep most.
 RecomputeModes modes_of(const Counts& counts) {
   std::vector<RecomputeMode> layers;
-  for (size_t mode = kModes.size(); mode-- > 0;)
-    layers.insert(layers.end(), static_cast<size_t>(counts[mode]), kModes[mode]);
+  for (size_t mode = kRecomputeModes.size(); mode-- > 0;)
+    layers.insert(layers.end(), static_cast<size_t>(counts[mode]), kRecomputeModes[mode]);
   return RecomputeModes(std::move(layers));
 }
 
@@ -150,10 +143,10 @@ class Search {
   // Without checkpoints, forms are the same jobs: those of the first.
   void add_form(size_t index) {
     Form& form = forms_[index];
-    for (size_t i = 0; i < kModes.size(); ++i)
-      form.uniform[i] = index > 0 && !keeps_checkpoints(kModes[i])
+    for (size_t i = 0; i < kRecomputeModes.size(); ++i)
+      form.uniform[i] = index > 0 && !keeps_checkpoints(kRecomputeModes[i])
                             ? forms_.front().uniform[i]
-                            : uniform_job(form.spec, kModes[i]);
+                            : uniform_job(form.spec, kRecomputeModes[i]);
     for (const Counts& counts : mixtures(form.spec.model.num_layers))
       if (index == 0 || has_checkpoints(counts)) candidates_.push_back(predicted(index, counts));
   }

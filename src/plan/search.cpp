@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "passes/recompute.h"
 #include "plan/fit.h"
 #include "plan/spec.h"
 
@@ -64,12 +65,9 @@ class Searcher {
     size_the_fastest();
     result_.judging_seconds = seconds_since(start);
     const auto planning = std::chrono::steady_clock::now();
-    std::ranges::stable_sort(result_.judged, [&](const JudgedSetting& a, const JudgedSetting& b) {
-      const bool a_fits = a.judgement == Judgement::fits;
-      const bool b_fits = b.judgement == Judgement::fits;
-      return a_fits != b_fits ? a_fits : seconds(a) < seconds(b);
-    });
+    sort_judged();
     plan_the_best();
+    sort_judged();  // those that were planned have other figures now
     result_.planning_seconds = seconds_since(planning);
     result_.sized = figures_.sized_count();
     return std::move(result_);
@@ -84,6 +82,14 @@ class Searcher {
                              ? judged.figures.least_seconds / judged.figures.step_seconds
                              : 0;
     return share * seconds(judged);
+  }
+
+  void sort_judged() {
+    std::ranges::stable_sort(result_.judged, [&](const JudgedSetting& a, const JudgedSetting& b) {
+      const bool a_fits = a.judgement == Judgement::fits;
+      const bool b_fits = b.judgement == Judgement::fits;
+      return a_fits != b_fits ? a_fits : seconds(a) < seconds(b);
+    });
   }
 
   // Of a lower bound of what it takes, `off` times which is the least that it can be.
@@ -102,9 +108,13 @@ class Searcher {
       judged.figures = figures_of(judged.setting);
       judge(judged, off);
     } catch (const base::UserError& error) {
-      judged.judgement = Judgement::refused;
-      judged.refusal = error.what();
+      refuse(judged, error);
     }
+  }
+
+  static void refuse(JudgedSetting& judged, const base::UserError& error) {
+    judged.judgement = Judgement::refused;
+    judged.refusal = error.what();
   }
 
   void predict_all() {
@@ -145,8 +155,9 @@ class Searcher {
   // same without offloading where no layer has checkpoints that could be offloaded.
   bool repeats(const JudgedSetting& open) const {
     if (open.setting.recompute != formats::Recompute::automatic) return false;
-    if (open.setting.offloads_activations && !has_checkpoints(open.figures.few) &&
-        !has_checkpoints(open.figures.more) && !inputs_.recipe.is_given("activation_offloading"))
+    if (open.setting.offloads_activations && !passes::keeps_checkpoints(open.figures.few) &&
+        !passes::keeps_checkpoints(open.figures.more) &&
+        !inputs_.recipe.is_given("activation_offloading"))
       return true;
     if (open.figures.few != open.figures.more) return false;
     Setting same = open.setting;
@@ -163,7 +174,12 @@ class Searcher {
               static_cast<double>(ranks()))
         break;
       if (repeats(judged)) continue;
-      plan_whole(judged);
+      // What ends one plan does not end the search.
+      try {
+        plan_whole(judged);
+      } catch (const base::UserError& error) {
+        refuse(judged, error);
+      }
     }
     if (result_.best.size() > kBestPlans) result_.best.resize(kBestPlans);
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "passes/recompute.h"
 #include "plan/change.h"
 #include "plan/rank_grid.h"
 
@@ -39,7 +40,7 @@ bool shards_weights(Strategy strategy) {
 }
 
 bool may_have_checkpoints(Recompute mode) {
-  return has_checkpoints(mode) || mode == Recompute::automatic;
+  return passes::keeps_checkpoints(mode) || mode == Recompute::automatic;
 }
 
 struct Grouping {
@@ -114,8 +115,9 @@ std::vector<Batch> batches(const Recipe& recipe) {
   std::vector<Batch> all;
   if (recipe.is_given("per_device_train_batch_size") ||
       recipe.is_given("gradient_accumulation_steps")) {
-    const int64_t step_rows =
-        recipe.per_device_train_batch_size * recipe.gradient_accumulation_steps;
+    // A recipe of auto has the rows of a step as gradient_accumulation_steps.
+    const int64_t step_rows = std::max<int64_t>(1, recipe.per_device_train_batch_size) *
+                              recipe.gradient_accumulation_steps;
     if (recipe.optim_in_backward) return {{step_rows, 1}};
     for (const int64_t rows : micro_batches(step_rows)) all.push_back({rows, step_rows / rows});
     return all;
@@ -127,10 +129,6 @@ std::vector<Batch> batches(const Recipe& recipe) {
 }
 
 }  // namespace
-
-bool has_checkpoints(Recompute mode) {
-  return mode == Recompute::layer || mode == Recompute::all_but_attention;
-}
 
 Overrides overrides_of(const Setting& setting, const Recipe& recipe,
                        const program::Target& target) {

@@ -24,10 +24,6 @@ struct Setting {
   auto operator<=>(const Setting&) const = default;
 };
 
-// Whether layers keep no more than their inputs, or these and attention's outputs, which may lie on
-// the host.
-bool has_checkpoints(formats::Recompute mode);
-
 // The keys that make a recipe have this setting, in the order in which they are shown. With several
 // devices they name the strategy; on a processor, nothing about offloading.
 Overrides overrides_of(const Setting& setting, const formats::Recipe& recipe,

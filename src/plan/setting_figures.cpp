@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "passes/recompute.h"
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
 #include "plan/spec.h"
@@ -19,10 +20,6 @@ using program::Space;
 
 // Copies of two tensors of a layer, and of six that begin ahead.
 constexpr int64_t kStreamedTensors = 8;
-
-constexpr std::array kUniformModes{Recompute::keep_all,          Recompute::none,
-                                   Recompute::gate_up,           Recompute::attention,
-                                   Recompute::all_but_attention, Recompute::layer};
 
 double device_of(const JobSize::Bytes& bytes) {
   return static_cast<double>(bytes[static_cast<size_t>(Space::device)]);
@@ -85,7 +82,7 @@ int64_t SettingFigures::window_of(const Setting& setting, const TrainingSpec& sp
 const JobSize& SettingFigures::size_of(Key key) {
   // Three micro-batches have all programs that more have.
   key.setting.accumulation = std::min<int64_t>(key.setting.accumulation, key.alone ? 2 : 3);
-  if (!has_checkpoints(key.setting.recompute)) key.setting.offloads_activations = false;
+  if (!passes::keeps_checkpoints(key.setting.recompute)) key.setting.offloads_activations = false;
   const auto known = sizes_.find(key);
   if (known != sizes_.end()) return known->second;
   TrainingSpec spec = training_spec(recipe_with(key.setting), inputs_.model.config, inputs_.target,
@@ -104,7 +101,8 @@ SettingFigures::Work SettingFigures::work_at(const Setting& setting, int64_t row
   alone.strategy = inputs_.recipe.strategy;
   alone.prefetch = inputs_.recipe.prefetch;
   alone.recompute = setting.recompute;
-  alone.offloads_activations = setting.offloads_activations && has_checkpoints(setting.recompute);
+  alone.offloads_activations =
+      setting.offloads_activations && passes::keeps_checkpoints(setting.recompute);
   alone.rows = rows;
   alone.accumulation = accumulates_ ? 2 : 1;
   const auto known = works_.find({alone, true});
@@ -230,7 +228,7 @@ Figures SettingFigures::mixed(const Setting& setting, const Budget& budget,
 
 Figures SettingFigures::predicted(const Setting& setting, const Budget& budget) {
   if (setting.recompute != Recompute::automatic) return predicted_uniform(setting);
-  return mixed(setting, budget, kUniformModes,
+  return mixed(setting, budget, passes::kRecomputeModes,
                [&](const Setting& each) { return predicted_uniform(each); });
 }
 

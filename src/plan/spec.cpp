@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "formats/lora_config.h"
+#include "passes/recompute.h"
 #include "plan/frozen_weights.h"
 #include "plan/rank_grid.h"
 #include "plan/unused_keys.h"
@@ -112,8 +113,7 @@ bool may_update_in_backward(const Recipe& recipe) {
 }
 
 void check_offloading(const Recipe& recipe) {
-  if (recipe.recompute != formats::Recompute::layer &&
-      recipe.recompute != formats::Recompute::all_but_attention &&
+  if (!passes::keeps_checkpoints(recipe.recompute) &&
       recipe.recompute != formats::Recompute::automatic)
     recipe.fail("activation_offloading",
                 "moves what is kept of recomputed layers to the host; set recompute=layer (or "

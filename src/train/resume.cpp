@@ -64,11 +64,15 @@ std::optional<int64_t> earlier_rows(const RunFolder& folder, const formats::Reci
 }  // namespace
 
 formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
-                                  const plan::MeasureProcess& measure) {
+                                  const plan::MeasureProcess& measure,
+                                  const runtime::Ranks& ranks) {
   if (inputs.recipe.per_device_train_batch_size > 0) return inputs.recipe;
   const std::optional<int64_t> earlier = earlier_rows(folder, inputs.recipe);
-  formats::Recipe recipe =
-      earlier ? plan::with_rows(inputs.recipe, *earlier) : plan::with_chosen_rows(inputs, measure);
+  int64_t rows = 0;
+  if (ranks.is_first())
+    rows = earlier ? *earlier : plan::with_chosen_rows(inputs, measure).per_device_train_batch_size;
+  rows = std::stoll(ranks.of_first(std::to_string(rows)));
+  formats::Recipe recipe = plan::with_rows(inputs.recipe, rows);
   base::say("per_device_train_batch_size=auto: {}{}", plan::rows_text(recipe),
             earlier ? ", as the run began" : "");
   return recipe;

@@ -6,6 +6,7 @@
 #include "models/config.h"
 #include "plan/assembly.h"
 #include "runtime/executor.h"
+#include "runtime/job_ranks.h"
 #include "runtime/trainer_state.h"
 #include "text/row_source.h"
 #include "train/run_folder.h"
@@ -20,9 +21,10 @@ void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
 
 // The recipe with numbers in place of per_device_train_batch_size=auto, and tells which: those that
 // the run of folder.checkpoint had, so that it goes on to the same bits, else those that are
-// chosen.
+// chosen. Of several ranks the first chooses for all: by their own calibrations they might choose
+// otherwise. All must call it; what the first throws ends the others.
 formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
-                                  const plan::MeasureProcess& measure);
+                                  const plan::MeasureProcess& measure, const runtime::Ranks& ranks);
 
 // Restores folder.checkpoint, after the model was loaded and `now` is complete. One that is damaged
 // is named on standard error and the next older one is taken, and is what `folder` names then,

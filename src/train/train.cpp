@@ -98,7 +98,7 @@ class Session {
     const int64_t capacity = ranks_.least(backend_->capacity_bytes(program::Space::device));
     const plan::TrainingInputs inputs{recipe_, model_, *backend_, data_.facts(), false, capacity};
     const auto measure = [&](const plan::Job& job) { return runtime::rehearse(job, *backend_); };
-    recipe_ = with_settled_rows(folder_, inputs, measure);
+    recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
     planned_.emplace(plan::assemble_training(inputs, measure));
     refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())

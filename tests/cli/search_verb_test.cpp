@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "binary_run.h"
 
@@ -94,9 +96,13 @@ TEST(SearchVerb, SaysWhatIsWrong) {
   expect({"machines=h100", "method=lora,"}, 2, "'' is no method");
   expect({"machines=h100", "recipe_out=/nowhere/x.yaml"}, 2, "there is no folder /nowhere");
   expect({"machines=h100", "recipe_out="}, 2, "'recipe_out' is empty");
-  expect({"device=h100", "rank_by=speed"}, 2, "it is one of tokens_per_second, hours, cost");
-  expect({"device=h100", "rank_by=hours"}, 2, "give its data, or job_tokens");
-  expect({"device=rtx-5090", "rank_by=cost"}, 2, "give price_per_hour");
+  // Hours follow from the speed, and rank as it does.
+  expect({"device=h100", "rank_by=hours"}, 2, "it is one of tokens_per_second, cost");
+  expect({"device=h100", "hardware=/nowhere/cards.yaml"}, 2, "/nowhere/cards.yaml");
+  expect({"hardware=examples/cards.yaml"}, 2, "give its name as device");
+  // Before anything is searched: nothing would fit.
+  for (const char* machine : {"device=rtx-5090", "machines=rtx-5090"})
+    expect({machine, "rank_by=cost", "device_memory=20MiB"}, 2, "give price_per_hour");
   expect({"device=h100", "price_per_hour=-1"}, 2, "'price_per_hour' is '-1'");
   expect({"device=h100", "device_memory=20MiB"}, 3,
          "no setting of the job fits; the nearest on h100");
@@ -115,6 +121,63 @@ TEST(SearchVerb, AMachineReplacesThatOfTheRecipe) {
   EXPECT_TRUE(std::any_of(settings.begin(), settings.end(), [](const json& setting) {
     return setting["setting"].get<std::string>().find("256 rows") != std::string::npos;
   }));
+}
+
+// Its rows of a step are those of gradient_accumulation_steps, and no number is chosen beforehand.
+TEST(SearchVerb, OfAutomaticRowsSearchesAll) {
+  const BinaryRun run = run_snug(
+      words_of("search --json model=smollm2-135m max_length=256 device=h100 recompute=layer "
+               "offload_params=false activation_offloading=false per_device_train_batch_size=auto "
+               "gradient_accumulation_steps=4"));
+  EXPECT_EQ(run.err.find("auto:"), std::string::npos) << run.err;
+  const json found = result_of(run);
+  std::set<std::string> batches;
+  for (const json& setting : found["machines"][0]["settings"]) {
+    const std::string text = setting["setting"];
+    batches.insert(text.substr(text.rfind(", ") + 2));
+  }
+  EXPECT_EQ(batches, (std::set<std::string>{"1 row x 4", "2 rows x 2", "4 rows"}));
+  EXPECT_NE(found["plans"][0]["recipe"].get<std::string>().find("per_device_train_batch_size: "),
+            std::string::npos);
+}
+
+// A user's own table: a new card, and another price of a known one.
+TEST(SearchVerb, TakesCardsOfTheUsersOwn) {
+  const testing::TemporaryFolder folder;
+  folder.write("cards.yaml",
+               "devices:\n"
+               "  rtx-4090: {price: {low: 0.01, high: 0.02, date: 2026-11}}\n"
+               "  my-card:\n"
+               "    compute_capability: 89\n"
+               "    multiprocessors: 100\n"
+               "    memory_gib: 12.5\n"
+               "    bf16_flops_per_second: 200e12\n"
+               "    f32_flops_per_second: 50e12\n"
+               "    bytes_per_second: 1e12\n"
+               "    link_bytes_per_second: 32e9\n"
+               "    interconnect_bytes_per_second: 10e9\n");
+  folder.write("recipe.yaml",
+               "hardware: cards.yaml\nmodel: smollm2-135m\nmax_length: 256\nrecompute: layer\n"
+               "per_device_train_batch_size: 4\noffload_params: false\n"
+               "activation_offloading: false\n");
+  const std::string recipe = (folder / "recipe.yaml").string();
+  const json found = result_of(
+      run_snug({"search", "--json", recipe, "rank_by=cost", "machines=2x my-card, rtx-4090"}));
+  EXPECT_EQ(found["plans"][0]["machine"], "rtx-4090");
+  EXPECT_EQ(found["machines"][1]["price"]["low"], 0.01);
+  EXPECT_FALSE(found["machines"][0].contains("price"));
+  EXPECT_LT(found["machines"][0]["device_bytes"], int64_t{12} << 30);
+  EXPECT_GT(found["machines"][0]["device_bytes"], int64_t{11} << 30);
+  const json planned = result_of(run_snug({"plan", "--json", recipe, "device=my-card"}));
+  EXPECT_EQ(planned["card"]["name"], "my-card");
+  const std::string typed = run_snug({"plan", recipe, "device=my-cart"}).err;
+  EXPECT_NE(typed.find("did you mean my-card?"), std::string::npos) << typed;
+  folder.write("cards.yaml", "devices:\n  my-card: {memory_gib: 12}\n");
+  const std::string broken = run_snug({"plan", recipe, "device=my-card"}).err;
+  EXPECT_NE(broken.find("cards.yaml:2:12: 'my-card' is not in the built-in table, so it needs "
+                        "compute_capability"),
+            std::string::npos)
+      << broken;
 }
 
 // A machine that cannot do it does not end the search of others.

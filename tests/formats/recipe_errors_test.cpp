@@ -76,6 +76,9 @@ constexpr BadRecipe kBadRecipes[] = {
     {"alpha_zero", "lora_alpha: 0", "'lora_alpha' is '0'; expected a number above 0"},
     {"dropout_one", "lora_dropout: 1", "expected a number of 0 or more and less than 1"},
     {"batch_negative", "micro_batch_size: -1", "'micro_batch_size' is '-1'"},
+    {"batch_word", "per_device_train_batch_size: autos",
+     "'per_device_train_batch_size' is 'autos'; expected a whole number of 0 or more and at most "
+     "16777216, or auto"},
     {"accumulation_zero", "gradient_accumulation_steps: 0", "of 1 or more"},
     {"length_zero", "max_length: 0", "'max_length' is '0'; expected a whole number of 2 or more"},
     {"steps_negative", "max_steps: -2", "'max_steps' is '-2'"},

@@ -2,6 +2,9 @@
 #include "plan/processor_sharing.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include "base/threads.h"
 
 namespace snug::plan {
 namespace {
@@ -36,10 +39,24 @@ TEST(ProcessorSharing, FollowsFromThreadsAndProcessors) {
   }
 }
 
-TEST(ProcessorSharing, ThisMachineHasProcessors) {
-  const Processors here = processors_here();
-  EXPECT_GE(here.allowed, 1);
-  EXPECT_GE(here.online, 1);
+// As a launcher binds a rank: it may use that one, and the machine has as many as before.
+TEST(ProcessorSharing, ABoundProcessMayUseItsOwnProcessorsOfAllThatAreThere) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  const Processors unbound = processors_here();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int processor = 0; CPU_COUNT(&one) == 0; ++processor)
+    if (CPU_ISSET(processor, &before)) CPU_SET(processor, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  const Processors bound = processors_here();
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+  EXPECT_EQ(bound.allowed, 1);
+  EXPECT_EQ(bound.online, unbound.online);
+  if (!base::processor_quota()) {
+    EXPECT_EQ(unbound.allowed, CPU_COUNT(&before));
+    EXPECT_GE(unbound.online, unbound.allowed);
+  }
 }
 
 }  // namespace

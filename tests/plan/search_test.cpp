@@ -10,6 +10,7 @@
 #include <set>
 
 #include "backends/cuda/planned_card.h"
+#include "base/error.h"
 #include "formats/recipe.h"
 #include "plan/fit.h"
 
@@ -154,6 +155,45 @@ TEST(Search, PlansFewJobsOfManySettings) {
   EXPECT_LE(card.count(), 450);
 }
 
+// What fits first, the fastest first, by the figures that are reported.
+void expect_in_order(const SearchResult& result, int64_t row_tokens) {
+  const auto rank = [&](const JudgedSetting& judged) {
+    return std::pair(judged.judgement != Judgement::fits, judged.seconds_per_token(row_tokens));
+  };
+  EXPECT_TRUE(std::ranges::is_sorted(result.judged, {}, rank));
+}
+
+TEST(Search, WhatEndsOnePlanDoesNotEndTheOthers) {
+  const SearchedJob job(
+      with(kSmall, {"recompute=layer", "strategy=full_shard", "per_device_train_batch_size=4"}),
+      "rtx-4090");
+  int measured = 0;
+  const SearchResult result = search(job.inputs, [&](const Job& /*job*/) -> ProcessBytes {
+    if (++measured == 1) throw base::UserError("this one cannot be made ready");
+    return {};
+  });
+  EXPECT_EQ(result.best.size(), kBestPlans);
+  const auto refused =
+      std::ranges::find(result.judged, Judgement::refused, &JudgedSetting::judgement);
+  ASSERT_NE(refused, result.judged.end());
+  EXPECT_NE(reason(*refused, result.budget).find("cannot be made ready"), std::string::npos);
+  EXPECT_TRUE(std::ranges::none_of(
+      result.best, [&](const FoundPlan& plan) { return plan.setting == refused->setting; }));
+  expect_in_order(result, job.recipe.max_length);
+}
+
+TEST(Search, OfAutomaticRowsKeepsThoseOfAStep) {
+  const SearchedJob job(
+      with(kSmall, {"recompute=layer", "strategy=ddp", "offload_params=false",
+                    "activation_offloading=false", "per_device_train_batch_size=auto",
+                    "gradient_accumulation_steps=6"}),
+      "rtx-4090");
+  std::set<std::pair<int64_t, int64_t>> batches;
+  for (const Setting& setting : settings_of(job.recipe, job.target))
+    batches.emplace(setting.rows, setting.accumulation);
+  EXPECT_EQ(batches, (std::set<std::pair<int64_t, int64_t>>{{1, 6}, {2, 3}, {3, 2}, {6, 1}}));
+}
+
 TEST(Search, SaysWhyEachOtherSettingIsRejected) {
   const SearchedJob job(with(kShape, {"method=full", "device_memory=1GiB"}), "rtx-4090");
   const SearchResult result = search(job.inputs);
@@ -167,6 +207,7 @@ TEST(Search, SaysWhyEachOtherSettingIsRejected) {
     EXPECT_NE(why.find("of 1.00 GiB of the device"), std::string::npos) << why;
   }
   EXPECT_GT(rejected, 100U);
+  expect_in_order(result, job.recipe.max_length);
 }
 
 }  // namespace

@@ -182,6 +182,41 @@ TEST_F(MpiRuns, RanksOfDifferentFilesAreRefused) {
                     "do not agree on the files of the model: it is '");
 }
 
+// By one machine's times all operations take alike, so that few micro-batches are fastest; by the
+// other's large ones take out of proportion long, so that small ones are.
+TEST_F(MpiRuns, TheFirstChoosesTheRowsForAll) {
+  const std::string words =
+      "recompute=none strategy=ddp calibration=rates.json per_device_train_batch_size=auto "
+      "gradient_accumulation_steps=4 max_steps=2 timeout_seconds=60 ";
+  const fs::path measured = job_.path("measured.json");
+  ASSERT_EQ(cli::run_snug(
+                cli::words_of("bench calibrate-quickly threads=1 calibration=" + measured.string()))
+                .exit_code,
+            0);
+  const auto write = [&](const char* file, double (*seconds_of)(double work)) {
+    auto json = nlohmann::json::parse(cli::contents_of(measured));
+    for (auto& sample : json["samples"]) sample["seconds"] = seconds_of(sample["work"]);
+    job_.folder().write(file, json.dump());
+  };
+  write("a/rates.json", [](double /*work*/) { return 1e-3; });
+  write("b/rates.json", [](double work) { return 1e-15 * work * work; });
+  const auto said = [&](const char* rows) {
+    return fmt::format("per_device_train_batch_size=auto: {}", rows);
+  };
+  const std::string many = said("4 rows in a micro-batch, gradient_accumulation_steps=1");
+  const std::string one = said("1 row in a micro-batch, gradient_accumulation_steps=4");
+  for (const auto& [folders, expected] : {std::pair{"ab", many}, std::pair{"ba", one}}) {
+    const std::string output = fmt::format("run-{}", folders);
+    std::vector<App> apps;
+    for (const char* folder = folders; *folder != 0; ++folder)
+      apps.push_back({job_.path(std::string(1, *folder)), with_binary(job_.words(output, words))});
+    const cli::BinaryRun run = launch(apps);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(count_of(run.err, expected), 1) << run.err;
+    EXPECT_EQ(values_of(job_, output, "loss").size(), 2U);
+  }
+}
+
 // A folder of each machine's own disk, as a path of each rank's own folder is.
 TEST_F(MpiRuns, RanksOfDifferentFoldersAreRefused) {
   std::vector<App> apps;

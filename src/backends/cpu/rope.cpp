@@ -43,20 +43,20 @@ void run(const program::Rope& rope, const Invocation& invocation, CpuContext& co
   const Rows table = rows_of(invocation[program::Rope::kTable]);
   const Rows y = rows_of(invocation[program::Rope::kY]);
   const RopeKernels& kernels = *context.kernels.rope;
-  const auto turn = (rope.interleaved ? kernels.turn_neighbours : kernels.turn)[x.element];
+  const auto rotate = (rope.interleaved ? kernels.rotate_neighbours : kernels.rotate)[x.element];
   const int64_t heads = x.columns / rope.head_dim;
   const RopeForm form{.heads = rope.rotated_heads > 0 ? rope.rotated_heads : heads,
                       .head_dim = rope.head_dim,
                       .width = rotated_width(rope),
                       .direction = rope.inverse ? -1.0F : 1.0F};
-  const int64_t turned = form.heads * form.head_dim;
-  const auto passed_bytes = static_cast<size_t>((x.columns - turned) * x.element_bytes());
+  const int64_t rotated = form.heads * form.head_dim;
+  const auto passed_bytes = static_cast<size_t>((x.columns - rotated) * x.element_bytes());
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
   parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      turn(x.at(t), reinterpret_cast<const float*>(table.at(t)), y.at(t), form);
+      rotate(x.at(t), reinterpret_cast<const float*>(table.at(t)), y.at(t), form);
       if (passed_bytes > 0 && x.at(t) != y.at(t))
-        std::memcpy(y.at(t, turned), x.at(t, turned), passed_bytes);
+        std::memcpy(y.at(t, rotated), x.at(t, rotated), passed_bytes);
     }
   });
 }

@@ -30,7 +30,7 @@ void run(const Rope& rotation, const Invocation& invocation, CudaContext& contex
   const Matrix y = matrix_of(invocation[Rope::kY]);
   Walk walk = walk_rows({&x, &table, &y});
   const int64_t width = rotated_width(rotation);
-  walk.vectors = walk.vectors && can_turn_vectors(rotation.head_dim, width, rotation.interleaved);
+  walk.vectors = walk.vectors && can_rotate_vectors(rotation.head_dim, width, rotation.interleaved);
   const int64_t heads = x.columns / rotation.head_dim;
   rope({walk, x.operand, y.operand, table.operand, rotation.head_dim, width, rotation.interleaved,
         rotation.rotated_heads > 0 ? rotation.rotated_heads : heads, rotation.inverse},
@@ -89,7 +89,7 @@ class Rotations {
 
   void note_vectors(const Walk& walk, const RotationPart& part) {
     run_.vectors = run_.vectors && walk.vectors &&
-                   can_turn_vectors(part.head_dim, part.width, part.neighbours);
+                   can_rotate_vectors(part.head_dim, part.width, part.neighbours);
   }
 
   RotationsRun run_;

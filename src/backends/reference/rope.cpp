@@ -28,9 +28,9 @@ void run(const program::Rope& rope, const Invocation& invocation) {
   const Floats<T> y(invocation[program::Rope::kY]);
   const int64_t width = rotated_width(rope);
   const int64_t half = width / 2;
-  const int64_t turned = rope.rotated_heads > 0 ? rope.rotated_heads * rope.head_dim : x.columns();
+  const int64_t rotated = rope.rotated_heads > 0 ? rope.rotated_heads * rope.head_dim : x.columns();
   for (int64_t t = 0; t < x.rows(); ++t) {
-    for (int64_t head = 0; head < turned; head += rope.head_dim) {
+    for (int64_t head = 0; head < rotated; head += rope.head_dim) {
       for (int64_t i = 0; i < half; ++i) {
         const T cosine = table.at(t, i);
         const T sine = rope.inverse ? -table.at(t, half + i) : table.at(t, half + i);
@@ -43,7 +43,7 @@ void run(const program::Rope& rope, const Invocation& invocation) {
       }
       for (int64_t j = head + width; j < head + rope.head_dim; ++j) y.set(t, j, x.at(t, j));
     }
-    for (int64_t j = turned; j < x.columns(); ++j) y.set(t, j, x.at(t, j));
+    for (int64_t j = rotated; j < x.columns(); ++j) y.set(t, j, x.at(t, j));
   }
 }
 

@@ -35,7 +35,7 @@ std::string shape_error(const Rope& rope, const OperationView& view) {
   rule.require(rope.head_dim > 0 && x.shape[1] % rope.head_dim == 0,
                "has an x whose width is no multiple of head_dim");
   rule.require(rope.rotated_heads >= 0 && rope.rotated_heads * rope.head_dim <= x.shape[1],
-               "turns more heads than x has");
+               "rotates more heads than x has");
   rule.measure({"table", view[Rope::kTable]}, Shape{x.shape[0], rotated_width(rope)});
   rule.shape({"y", view[Rope::kY]}, x.shape);
   rule.mixed_types({{"x", x}, {"y", view[Rope::kY]}});

@@ -1,6 +1,6 @@
 // Rotary position embedding (Su et al. 2021) of the first `rotary_dim` elements of a head. In
-// Hugging Face's half-split layout element i turns with element i + rotary_dim / 2; `interleaved`,
-// as in GPT-J, element 2i turns with element 2i + 1.
+// Hugging Face's half-split layout element i is rotated with element i + rotary_dim / 2;
+// `interleaved`, as in GPT-J, element 2i is rotated with element 2i + 1.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct RotaryTable {
 };
 
 // reads: x (tokens, heads * head_dim), table (tokens, rotary_dim). writes: y like x, which may
-// share x's bytes. `inverse` turns back: the derivative. Only the first `rotated_heads` heads are
+// share x's bytes. `inverse` rotates back: the derivative. Only the first `rotated_heads` heads are
 // rotated and the others passed on, as the values in a row of queries, keys and values; 0: all are
 // rotated. What lies beyond rotary_dim in a head is passed on too; 0: the whole head is rotated.
 struct Rope {

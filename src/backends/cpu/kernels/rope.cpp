@@ -5,7 +5,7 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// What lies beyond the turned elements of a head.
+// What lies beyond the rotated elements of a head.
 template <typename X>
 SNUG_INLINE void copy_rest(const X* x, X* y, const RopeForm& form) {
   if (x == y) return;
@@ -15,7 +15,7 @@ SNUG_INLINE void copy_rest(const X* x, X* y, const RopeForm& form) {
 }
 
 template <typename X>
-void turn(const void* x_bytes, const float* table, void* y_bytes, const RopeForm& form) {
+void rotate(const void* x_bytes, const float* table, void* y_bytes, const RopeForm& form) {
   const int64_t half = form.width / 2;
   const float direction = form.direction;
   for (int64_t head = 0; head < form.heads; ++head) {
@@ -67,7 +67,8 @@ SNUG_INLINE void store_up_to(X* y, Float16Lanes value, int64_t count) {
 }
 
 template <typename X>
-void turn_neighbours(const void* x_bytes, const float* table, void* y_bytes, const RopeForm& form) {
+void rotate_neighbours(const void* x_bytes, const float* table, void* y_bytes,
+                       const RopeForm& form) {
   const int64_t half = form.width / 2;
   const float direction = form.direction;
   for (int64_t head = 0; head < form.heads; ++head) {
@@ -79,10 +80,10 @@ void turn_neighbours(const void* x_bytes, const float* table, void* y_bytes, con
       const int64_t count = 2 * (half - i);
       const Neighbours pairs =
           split(load_up_to(x + 2 * i, count), load_up_to(x + 2 * i + kLanes, count - kLanes));
-      const Neighbours turned =
+      const Neighbours rotated =
           join(pairs.even * cosine - pairs.odd * sine, pairs.odd * cosine + pairs.even * sine);
-      store_up_to(y + 2 * i, turned.even, count);
-      store_up_to(y + 2 * i + kLanes, turned.odd, count - kLanes);
+      store_up_to(y + 2 * i, rotated.even, count);
+      store_up_to(y + 2 * i + kLanes, rotated.odd, count - kLanes);
     });
     copy_rest(x, y, form);
   }
@@ -92,8 +93,8 @@ void turn_neighbours(const void* x_bytes, const float* table, void* y_bytes, con
 
 extern const RopeKernels kRopeKernels;
 const RopeKernels kRopeKernels = {
-    .turn = {turn<float>, turn<uint16_t>},
-    .turn_neighbours = {turn_neighbours<float>, turn_neighbours<uint16_t>},
+    .rotate = {rotate<float>, rotate<uint16_t>},
+    .rotate_neighbours = {rotate_neighbours<float>, rotate_neighbours<uint16_t>},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -10,16 +10,16 @@ namespace snug::backends::cpu {
 struct RopeForm {
   int64_t heads;
   int64_t head_dim;
-  int64_t width;    // elements of a head that are turned; the others are copied
-  float direction;  // 1, or -1 to turn back
+  int64_t width;    // elements of a head that are rotated; the others are copied
+  float direction;  // 1, or -1 to rotate back
 };
 
 struct RopeKernels {
   // x, y: (heads, head_dim); table: width / 2 cosines, then sines. y may be x. Pairs are halves of
   // the width, or neighbours.
-  void (*turn[kElements])(const void* x, const float* table, void* y, const RopeForm& form);
-  void (*turn_neighbours[kElements])(const void* x, const float* table, void* y,
-                                     const RopeForm& form);
+  void (*rotate[kElements])(const void* x, const float* table, void* y, const RopeForm& form);
+  void (*rotate_neighbours[kElements])(const void* x, const float* table, void* y,
+                                       const RopeForm& form);
 };
 
 }  // namespace snug::backends::cpu

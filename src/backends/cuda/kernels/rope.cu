@@ -57,7 +57,7 @@ struct Pairs {
       : low(load<kCount>(x, row * x.stride + place.column)),
         high(load<kCount>(x, row * x.stride + place.column + place.apart)) {}
 
-  __device__ void turn(const Operand& table, int64_t offset, int64_t half, bool inverse) {
+  __device__ void rotate(const Operand& table, int64_t offset, int64_t half, bool inverse) {
     const Elements<kCount> cosine = load<kCount>(table, offset);
     const Elements<kCount> sine = load<kCount>(table, offset + half);
     const Elements<kCount> before = low;
@@ -89,7 +89,7 @@ struct Rope {
     const PairPlace place(item, kCount, {run.head_dim, run.width, run.neighbours});
     Pairs<kCount> pairs(run.x, row, place);
     if (place.is_rotated && place.head < run.rotated_heads)
-      pairs.turn(run.table, row * run.table.stride + place.i, run.width / 2, run.inverse);
+      pairs.rotate(run.table, row * run.table.stride + place.i, run.width / 2, run.inverse);
     pairs.put(run.y, row, place);
   }
 };
@@ -105,7 +105,7 @@ struct Rotations {
     const PairPlace place(item, kCount, {part.head_dim, part.width, part.neighbours});
     Pairs<kCount> pairs(part.x, row, place);
     if (place.is_rotated && place.head < part.rotated_heads)
-      pairs.turn(run.table, row * run.table.stride + place.i, part.width / 2, false);
+      pairs.rotate(run.table, row * run.table.stride + place.i, part.width / 2, false);
     if (part.y.data != nullptr) {
       pairs.put(part.y, row, place);
       if (part.y.is_bf16) pairs.round();

@@ -19,7 +19,7 @@ struct RotaryTableRun {
 void rotary_table(const RotaryTableRun& run, cudaStream_t stream);
 
 struct RopeRun {
-  Walk walk;  // of x and y; vectors only if can_turn_vectors
+  Walk walk;  // of x and y; vectors only if can_rotate_vectors
   Operand x, y;
   Operand table;  // (tokens, width)
   int64_t head_dim = 0;
@@ -45,7 +45,7 @@ struct RotationPart {
 };
 struct RotationsRun {
   int64_t rows = 0;
-  bool vectors = false;  // all may be read kVectorElements at a time, and can_turn_vectors of all
+  bool vectors = false;  // all may be read kVectorElements at a time, and can_rotate_vectors of all
   Operand table;         // (rows, width)
   const int32_t* slots = nullptr;
   int32_t count = 0;
@@ -54,7 +54,7 @@ struct RotationsRun {
 void rotate_and_cache(const RotationsRun& run, cudaStream_t stream);
 
 // Whether the halves of what is rotated, and of what is not, have whole vectors.
-constexpr bool can_turn_vectors(int64_t head_dim, int64_t width, bool neighbours) {
+constexpr bool can_rotate_vectors(int64_t head_dim, int64_t width, bool neighbours) {
   return !neighbours && width / 2 % kVectorElements == 0 &&
          (head_dim - width) / 2 % kVectorElements == 0;
 }

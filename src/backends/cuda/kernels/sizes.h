@@ -80,7 +80,7 @@ constexpr int64_t norm_weight_grad_bytes(int64_t rows, int64_t columns) {
 }
 constexpr int64_t norm_shared_bytes(int64_t columns) { return columns * int64_t{sizeof(float)}; }
 
-// Tensors that a launch turns or writes to a cache (rope.h), each of them once.
+// Tensors that a launch rotates or writes to a cache (rope.h), each of them once.
 inline constexpr int kRotationParts = 4;
 
 // A sum of squares (optimizer.h) is made of the sums of so many elements of a row each.
