@@ -12,6 +12,7 @@
 
 #include "base/console.h"
 #include "base/error.h"
+#include "comm/launcher_words.h"
 #include "comm/transport.h"
 
 namespace snug::comm {
@@ -26,11 +27,18 @@ constexpr auto kStart = std::chrono::seconds(10);
 constexpr auto kLookAtStart = std::chrono::milliseconds(2);
 constexpr auto kLook = std::chrono::milliseconds(200);
 
-sigset_t watched_signals() {
+template <typename Signals>
+sigset_t set_of(const Signals& signals) {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : kPassedOn) ::sigaddset(&set, signal);
+  for (const int signal : signals) ::sigaddset(&set, signal);
   return set;
+}
+
+// One that waits; -1: there is none.
+int take_signal(const sigset_t& set) {
+  constexpr timespec kNow{0, 0};
+  return ::sigtimedwait(&set, nullptr, &kNow);
 }
 
 // In a process group of its own mpirun is not sent what a terminal or "timeout" sends to this
@@ -68,14 +76,16 @@ int LaunchSupervisor::run() {
     if (ended == launcher_) break;
   }
   const int code = exit_code(status);
+  hear_guards();
   // mpirun does not always say which rank it was.
-  if (code > 128 && signal_ == 0 && !killed_)
+  if (code > 128 && signal_ == 0 && !killed_ && !guard_spoke_)
     base::say("snug: error: {}; mpirun ended with exit code {}", who_is_gone(ranks), code);
   return code;
 }
 
 void LaunchSupervisor::start() {
-  const sigset_t watched = watched_signals();
+  sigset_t watched = set_of(kPassedOn);
+  ::sigaddset(&watched, guard_signal());
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &watched, &before);
   std::vector<char*> words;
@@ -89,22 +99,26 @@ void LaunchSupervisor::start() {
 }
 
 void LaunchSupervisor::pass_on_signals() {
-  const sigset_t watched = watched_signals();
-  constexpr timespec kNow{0, 0};
-  while (true) {
-    const int signal = ::sigtimedwait(&watched, nullptr, &kNow);
-    if (signal < 0) return;
+  const sigset_t passed_on = set_of(kPassedOn);
+  for (int signal = take_signal(passed_on); signal > 0; signal = take_signal(passed_on)) {
     if (signal_ == 0) signal_ = signal;
     ::kill(launcher_, signal);
   }
 }
 
+void LaunchSupervisor::hear_guards() {
+  const sigset_t said = set_of(std::array{guard_signal()});
+  while (take_signal(said) > 0) guard_spoke_ = true;
+}
+
 void LaunchSupervisor::look_after(LaunchedRanks& ranks) {
   ranks.look();
+  hear_guards();
   const auto& ended = ranks.first_ended();
   if (killed_ || !ended || Clock::now() - ended->seen < patience_) return;
-  base::say("snug: error: {}, and mpirun did not end the job within {} s; all ranks are ended now",
-            who_is_gone(ranks), patience_.count());
+  // A guard has ended a rank of which it said that it waits for others.
+  base::say("snug: error: {}mpirun did not end the job within {} s; all ranks are ended now",
+            guard_spoke_ ? "" : who_is_gone(ranks) + ", and ", patience_.count());
   ranks.kill_all();
   killed_ = true;
 }

@@ -157,10 +157,12 @@ void LaunchedRanks::kill_all() const {
   ::kill(launcher_, SIGKILL);
 }
 
+pid_t parent_of(pid_t process) { return state_of(process).parent; }
+
 pid_t launcher_of_this_rank() {
   if (!rank_of(::getpid())) return 0;
   pid_t process = ::getppid();
-  while (process > 1 && rank_of(process)) process = state_of(process).parent;
+  while (process > 1 && rank_of(process)) process = parent_of(process);
   return process > 1 ? process : 0;
 }
 

@@ -78,4 +78,7 @@ class LaunchedRanks {
 // itself, since a shell or a tool may stand between the two. 0 where no Open MPI did.
 pid_t launcher_of_this_rank();
 
+// 0 of a process that is not there.
+pid_t parent_of(pid_t process);
+
 }  // namespace snug::comm

@@ -11,13 +11,12 @@
 #include "base/error.h"
 #include "comm/launch_supervisor.h"
 #include "comm/launched_ranks.h"
+#include "comm/launcher_words.h"
 
 namespace snug::comm {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kLaunched = "SNUG_LAUNCHED";
 
 // Seconds that a rank has to end after mpirun asked it to.
 constexpr int kKillSeconds = 3;
@@ -39,11 +38,11 @@ std::string find_launcher(const Variables& variables) {
 }
 
 void check_not_launched(const Variables& variables) {
-  if (!variables.contains(kLaunched) && read_launch(variables).launcher == Launcher::none) return;
+  if (!variables.contains(kSupervisor) && read_launch(variables).launcher == Launcher::none) return;
   base::throw_user_error(
       "This process is started as one rank of a job already, and starts no further ones. If it is "
       "not, unset {} and the variables of the launcher.",
-      kLaunched);
+      kSupervisor);
 }
 
 // What mpirun may take to end the job where a rank has ended, and a second.
@@ -71,7 +70,7 @@ LaunchCommand launch_command(int ranks, const std::string& program,
                        "none",
                        program};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
-  command.added.emplace(kLaunched, "1");
+  command.added.emplace(kSupervisor, std::to_string(::getpid()));
   // Ranks that are asked to end write a checkpoint first. By itself mpirun kills them after 1 s. It
   // waits twice as long where a rank died and the others must end.
   if (!variables.contains(kLauncherKillTime))
@@ -83,7 +82,7 @@ LaunchCommand launch_command(int ranks, const std::string& program,
   return command;
 }
 
-bool is_self_launched(const Variables& variables) { return variables.contains(kLaunched); }
+bool is_self_launched(const Variables& variables) { return variables.contains(kSupervisor); }
 
 void launch_ranks(int ranks, const std::vector<std::string>& arguments) {
   const std::string program = fs::read_symlink("/proc/self/exe").string();

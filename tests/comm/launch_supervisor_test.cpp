@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "../base/temporary_folder.h"
+#include "comm/launcher_words.h"
 
 namespace snug::comm {
 namespace {
@@ -84,6 +85,23 @@ TEST(LaunchSupervisor, EndsRanksThatTheLauncherLeaves) {
   std::ifstream stream(state);
   const std::string line{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   EXPECT_TRUE(line.empty() || line.find(") Z ") != std::string::npos) << line;
+}
+
+// A guard ends a rank of which it has said that it waits for others: that one is not to blame.
+TEST(LaunchSupervisor, LeavesToAGuardWhatAGuardHasSaid) {
+  const std::string guard_speaks = "kill -" + std::to_string(guard_signal()) + " $PPID; ";
+  const std::string rank_ends = "OMPI_COMM_WORLD_RANK=0 sh -c 'sleep 0.3; kill -KILL $$' & ";
+  const Supervised ends("OMPI_COMM_WORLD_RANK=1 sleep 60 & other=$!; " + rank_ends + guard_speaks +
+                        "wait $!; kill $other; sleep 0.3; exit 137");
+  EXPECT_EQ(ends.exit_code(), 137);
+  EXPECT_EQ(ends.text_of("errors").find("snug: error"), std::string::npos)
+      << ends.text_of("errors");
+  const Supervised hangs("OMPI_COMM_WORLD_RANK=1 sleep 60 & " + rank_ends + guard_speaks +
+                         "kill -STOP $$");
+  EXPECT_EQ(hangs.exit_code(), 128 + SIGKILL);
+  const std::string errors = hangs.text_of("errors");
+  EXPECT_NE(errors.find("error: mpirun did not end the job within 1 s"), std::string::npos)
+      << errors;
 }
 
 // mpirun ends the others, and does not always say whose end it was. It ends itself a moment later.

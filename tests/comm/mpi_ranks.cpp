@@ -1,13 +1,25 @@
 // What each rank of tests/comm/mpi_test does, started by mpirun:
 //   mpi_ranks MPI_FOLDER check | late RANK | abort RANK | throw RANK | measure MIB
 // Or, without MPI, what a rank does that waits in MPI's beginning, with a guard, for others:
-//   mpi_ranks - guarded SECONDS | killed | stopped
+//   mpi_ranks - guarded SECONDS | guarded_without_descriptors SECONDS | killed | stopped
+// Or a supervisor, as `snug devices=2` is, of mpirun with two such ranks:
+//   mpi_ranks - supervise MPIRUN
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 
@@ -15,6 +27,8 @@
 #include "checked_sums.h"
 #include "collective_checks.h"
 #include "comm/launch.h"
+#include "comm/launch_supervisor.h"
+#include "comm/launcher_words.h"
 #include "comm/mpi/guard_process.h"
 
 namespace snug::comm {
@@ -99,9 +113,33 @@ int measure(Communicator& communicator, int64_t mebibytes) {
   return 0;
 }
 
+// As where rules of the system keep a process from the descriptors of others: pidfd_getfd fails.
+void go_without_descriptors() {
+  struct sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_getfd, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  struct sock_fprog filter = {std::size(program), program};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    throw std::runtime_error("no system call can be refused");
+}
+
+int supervise(const std::string& launcher) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  ::setenv(kSupervisor, std::to_string(::getpid()).c_str(), 1);
+  return LaunchSupervisor({launcher, "--oversubscribe", "--bind-to", "none", "-n", "1", self, "-",
+                           "guarded", "0.6", ":", "-n", "1", self, "-", "stopped"},
+                          2, std::chrono::seconds(7))
+      .run();
+}
+
 // All end within a minute whatever happens.
 int wait_in_vain(const std::string& how, const std::string& seconds) {
-  if (how == "guarded") {
+  if (how == "supervise") return supervise(seconds);
+  if (how == "guarded_without_descriptors") go_without_descriptors();
+  if (how.starts_with("guarded")) {
     const GuardProcess guard(std::stod(seconds), std::chrono::milliseconds(500));
     std::this_thread::sleep_for(std::chrono::minutes(1));
   }

@@ -1,6 +1,5 @@
 #include "comm/mpi/guard_process.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "comm/launched_ranks.h"
+#include "comm/launcher_words.h"
 #include "comm/transport.h"
 
 namespace snug::comm {
@@ -79,6 +79,7 @@ class Guard {
     say("rank " + std::to_string(rank_) + ": MPI did not " +
         (phase_ == Phase::begins ? "begin" : "end") + " within " + seconds + " s" + why);
     ::kill(rank_process_, SIGKILL);
+    timed_out_ = true;
     phase_ = Phase::gone;
   }
 
@@ -87,21 +88,20 @@ class Guard {
     if (phase_ == Phase::gone && was_running_ && !ranks_.all_ended()) return;
     const auto& ended = ranks_.first_ended();
     if (!ended || Clock::now() - ended->seen < patience_ || !ranks_.launcher_is_there()) return;
-    say("rank " + std::to_string(ended->rank) + " is gone: its process " +
-        std::to_string(ended->process) +
-        " ended, and the launcher did not end the job; all ranks of this machine are ended now");
+    // After its time was up this guard has ended a rank itself.
+    const std::string who = timed_out_
+                                ? ""
+                                : "rank " + std::to_string(ended->rank) + " is gone: its process " +
+                                      std::to_string(ended->process) + " ended, and ";
+    say(who + "the launcher did not end the job; all ranks of this machine are ended now");
     ranks_.kill_all();
     phase_ = Phase::done;
   }
 
   // The rank's own standard error leads to the launcher, which may read it no more.
   void say(const std::string& what) const {
-    const std::string path = "/proc/" + std::to_string(launcher_) + "/fd/2";
-    const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
-    if (file < 0) return;
-    const std::string line = "snug: error: " + what + "\n";
-    [[maybe_unused]] const ssize_t written = ::write(file, line.data(), line.size());
-    ::close(file);
+    say_for_launcher(launcher_, rank_process_, "snug: error: " + what + "\n");
+    tell_supervisor(launcher_);
   }
 
   const pid_t launcher_;
@@ -112,6 +112,7 @@ class Guard {
   const std::chrono::milliseconds patience_;
   Phase phase_ = Phase::begins;
   bool was_running_ = false;
+  bool timed_out_ = false;
   Clock::time_point since_ = Clock::now();
 };
 
