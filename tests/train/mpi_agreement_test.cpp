@@ -138,6 +138,26 @@ TEST_F(MpiAgreement, TheFirstChoosesWhatLayersComputeAgainForAll) {
   EXPECT_EQ(chosen.size(), 2U) << *chosen.begin();
 }
 
+// A build of the same version that is another program: the linker's identity of it is changed.
+TEST_F(MpiAgreement, RanksOfDifferentBuildsAreRefused) {
+  std::string binary = cli::contents_of(SNUG_BINARY);
+  const std::string note("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
+  const size_t found = binary.find(note);
+  ASSERT_NE(found, std::string::npos) << "the linker gives no build id";
+  binary[found + note.size()] ^= 1;
+  const fs::path other = job_.path("other");
+  job_.folder().write("other/snug", binary);
+  fs::permissions(other / "snug", fs::perms::owner_all);
+  for (const auto& entry : fs::directory_iterator(fs::path(SNUG_BINARY).parent_path()))
+    if (entry.path().extension() == ".so")
+      fs::create_symlink(entry.path(), other / entry.path().filename());
+  const auto app = [&](const std::string& program) {
+    return App{job_.path("."), cli::joined({program}, job_.words("run", kMpiCommon))};
+  };
+  expect_all_refuse(job_, launch({app(SNUG_BINARY), app((other / "snug").string())}),
+                    "do not agree on the build of snug: it is '");
+}
+
 // A folder of each machine's own disk, as a path of each rank's own folder is.
 TEST_F(MpiAgreement, RanksOfDifferentFoldersAreRefused) {
   std::vector<App> apps;
