@@ -108,6 +108,30 @@ std::vector<std::string> Collectives::all_gather_text(std::string_view text) {
   return texts;
 }
 
+// In two exchanges too.
+std::vector<std::string> Collectives::gather_text(std::string_view text) {
+  const int ranks = transport_.size();
+  const int64_t own_length = std::ssize(text);
+  if (transport_.rank() > 0) {
+    send(0, &own_length, sizeof own_length);
+    exchange();
+    send(0, text.data(), own_length);
+    if (!outgoing_.empty()) exchange();
+    return {};
+  }
+  std::vector<int64_t> lengths(ranks, own_length);
+  for (int from = 1; from < ranks; ++from) receive(from, &lengths[from], sizeof own_length);
+  if (ranks > 1) exchange();
+  std::vector<std::string> texts(ranks);
+  texts.front() = text;
+  for (int from = 1; from < ranks; ++from) {
+    texts[from].assign(lengths[from], '\0');
+    receive(from, texts[from].data(), lengths[from]);
+  }
+  if (!incoming_.empty()) exchange();
+  return texts;
+}
+
 void Collectives::reduce_scatter(std::span<const ReducePart> parts, std::span<std::byte> scratch) {
   const int ranks = transport_.size();
   for (const ReducePart& part : parts) check_in_place(part, transport_.rank());

@@ -26,6 +26,7 @@ class Collectives {
   // Sums are rounded once, to the narrower of the tensor's type and that in which they travel.
   void all_reduce(std::span<const SumPart> parts, std::span<std::byte> scratch);
   std::vector<std::string> all_gather_text(std::string_view text);
+  std::vector<std::string> gather_text(std::string_view text);
 
   // To other ranks; a text is preceded by 8 bytes that say its length.
   int64_t bytes_sent() const { return bytes_sent_; }

@@ -58,6 +58,12 @@ std::vector<std::string> HostCommunicator::all_gather_text(std::string_view text
   return texts;
 }
 
+std::vector<std::string> HostCommunicator::gather_text(std::string_view text) {
+  std::vector<std::string> texts;
+  wait(begin({Text{text, &texts, true}, "values of the ranks", {}, 0}));
+  return texts;
+}
+
 void HostCommunicator::barrier() {
   std::vector<std::string> texts;
   wait(begin({Text{"", &texts}, "barrier", {}, 0}));
@@ -126,7 +132,8 @@ std::optional<Failure> HostCommunicator::perform(const Task& task) {
                           },
                           [&](const Sum& sum) { collectives_.all_reduce(sum.parts, sum.scratch); },
                           [&](const Text& text) {
-                            *text.texts = collectives_.all_gather_text(text.text);
+                            *text.texts = text.to_first ? collectives_.gather_text(text.text)
+                                                        : collectives_.all_gather_text(text.text);
                           }},
                task.work);
   } catch (const Collectives::Failed& failed) {

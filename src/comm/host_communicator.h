@@ -42,6 +42,8 @@ class HostCommunicator : public Communicator {
   int64_t bytes_sent() const override { return collectives_.bytes_sent(); }
   void abort(std::string_view reason) override;
 
+  // See comm/gather_text.h.
+  std::vector<std::string> gather_text(std::string_view text);
   // See comm/split.h.
   std::unique_ptr<Communicator> split(int color, int key);
 
@@ -60,6 +62,7 @@ class HostCommunicator : public Communicator {
   struct Text {
     std::string_view text;
     std::vector<std::string>* texts;
+    bool to_first = false;  // alone
   };
   struct Task {
     std::variant<Gather, Reduce, Sum, Text> work;

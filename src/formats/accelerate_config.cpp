@@ -3,7 +3,10 @@
 #include "base/file.h"
 #include "formats/deepspeed_config.h"
 
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 namespace snug::formats {
@@ -53,6 +56,7 @@ Rows machines_and_numbers() {
       {"enable_cpu_affinity", "", {}, kLaunch},
       {"debug", "", {}, kTorch},
       {"dynamo_config.*", "", {}, kTorch},
+      {"dynamo_backend", "", {}, kTorch},  // of files from before dynamo_config
       {"ipex_config.*", "", {}, kTorch},
       {"downcast_bf16", "", {}, kNoTpu},
       {"tpu_*", "", {}, kNoTpu},
@@ -220,11 +224,38 @@ void add_deepspeed_file(ToolConfig& config, const std::vector<ToolSetting>& sett
   config.notes.insert(config.notes.end(), other.notes.begin(), other.notes.end());
 }
 
+// accelerate starts one process then, whatever else the file says, and reads nothing of these.
+std::vector<ToolSetting> take_what_no_says(std::vector<ToolSetting>& settings) {
+  const std::string* type = find_setting(settings, "distributed_type");
+  if (type == nullptr || *type != "NO") return {};
+  const auto is_of_several = [](const ToolSetting& setting) {
+    return setting.path.starts_with("fsdp_config.") ||
+           setting.path.starts_with("deepspeed_config.") || setting.path == "num_processes" ||
+           setting.path == "num_machines";
+  };
+  const auto taken = std::ranges::stable_partition(settings, std::not_fn(is_of_several));
+  std::vector<ToolSetting> idle(taken.begin(), taken.end());
+  settings.erase(taken.begin(), taken.end());
+  return idle;
+}
+
+void note_idle(ToolConfig& config, const std::vector<ToolSetting>& idle, const std::string& file) {
+  std::vector<std::string_view> paths;
+  for (const ToolSetting& setting : idle)
+    if (setting.text != "1") paths.push_back(setting.path);
+  if (!paths.empty())
+    config.notes.push_back(fmt::format("{}: {}: not used: distributed_type: NO is for one process",
+                                       file, fmt::join(paths, ", ")));
+}
+
 }  // namespace
 
 ToolConfig read_accelerate_config(const std::string& path) {
-  const std::vector<ToolSetting> settings = settings_in(read_yaml(path), path);
+  std::vector<ToolSetting> settings = settings_in(read_yaml(path), path);
+  (void)translate(settings, accelerate_keys(), path);  // what is wrong in any part is refused
+  const std::vector<ToolSetting> idle = take_what_no_says(settings);
   ToolConfig config = translate(settings, accelerate_keys(), path);
+  note_idle(config, idle, path);
   add_devices(config, settings, path);
   add_deepspeed_file(config, settings);
   require_strategy(config, settings, path);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/checksum.h"
 #include "base/file.h"
@@ -96,16 +98,34 @@ FolderChecksums checksums_of(const fs::path& folder, const TensorChecksums& tens
   return result;
 }
 
+std::string to_json(const FileChecksums& checksums) {
+  std::string text = fmt::format("{{\"bytes\": {}, \"pieces\": \"{}\"", checksums.bytes,
+                                 base::checksum_text(checksums.pieces));
+  const char* before = ", \"tensors\": {\n";
+  for (const auto& [name, pieces] : checksums.tensors)
+    fmt::format_to(std::back_inserter(text), "{}    {}: \"{}\"", std::exchange(before, ",\n"),
+                   json(name).dump(), base::checksum_text(pieces));
+  text += checksums.tensors.empty() ? "}" : "}}";
+  return text;
+}
+
 std::string to_json(const FolderChecksums& checksums) {
-  json files = json::object();
-  for (const auto& [name, file] : checksums.files) {
-    json& entry = files[name];
-    entry = {{"bytes", file.bytes}, {"pieces", base::checksum_text(file.pieces)}};
-    for (const auto& [tensor, pieces] : file.tensors)
-      entry["tensors"][tensor] = base::checksum_text(pieces);
-  }
-  return json{{"piece_bytes", base::kChecksumPieceBytes}, {"files", std::move(files)}}.dump(2) +
-         "\n";
+  std::map<std::string, std::string> files;
+  for (const auto& [name, file] : checksums.files) files.emplace(name, to_json(file));
+  return to_json(std::move(files));
+}
+
+std::string to_json(std::map<std::string, std::string> files) {
+  size_t bytes = 0;
+  for (const auto& [name, file] : files) bytes += name.size() + file.size() + 8;
+  std::string text = fmt::format("{{\"piece_bytes\": {}, \"files\": {{", base::kChecksumPieceBytes);
+  text.reserve(text.size() + bytes + 8);
+  for (const char* before = "\n"; !files.empty(); files.erase(files.begin()))
+    text.append(std::exchange(before, ",\n"))
+        .append("  " + json(files.begin()->first).dump() + ": ")
+        .append(files.begin()->second);
+  text += "}}\n";
+  return text;
 }
 
 FolderChecksums parse_checksums(std::string_view text, const std::string& file) {

@@ -47,7 +47,10 @@ FileChecksums checksums_of_file(const std::filesystem::path& path, const TensorC
 FolderChecksums checksums_of(const std::filesystem::path& folder, const TensorChecksums& tensors,
                              std::span<std::byte> buffer);
 
+std::string to_json(const FileChecksums& checksums);
 std::string to_json(const FolderChecksums& checksums);
+// The same of what to_json gave for each file, by name, of which nothing is left.
+std::string to_json(std::map<std::string, std::string> files);
 // Throws UserError naming `file` and the key.
 FolderChecksums parse_checksums(std::string_view text, const std::string& file);
 

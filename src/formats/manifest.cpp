@@ -1,9 +1,13 @@
 #include "formats/manifest.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -18,6 +22,8 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr int64_t kMaxElements = int64_t{1} << 53;
+// Written at a time.
+constexpr size_t kBlockBytes = size_t{1} << 18;
 constexpr std::string_view kRankPrefix = "rank-";
 
 int64_t amount(const JsonObject& object, std::string_view key) {
@@ -75,6 +81,26 @@ void check_whole(const ManifestTensor& tensor, const JsonObject& object) {
     object.fail("parts", fmt::format("end at element {} of {}", next, tensor.elements()));
 }
 
+// Calls sink(text) for the parts of the document, each of which is short.
+template <typename Sink>
+void write_json(const Manifest& manifest, const Sink& sink) {
+  sink(fmt::format("{{\"format_version\": {}, \"ranks\": {}, \"tensors\": {{",
+                   Manifest::kFormatVersion, manifest.ranks));
+  const char* before_tensor = "\n";
+  for (const auto& [name, tensor] : manifest.tensors) {
+    sink(fmt::format("{}  {}: {{\"dtype\": {}, \"shape\": [{}], \"parts\": [",
+                     std::exchange(before_tensor, ",\n"), json(name).dump(),
+                     json(tensor.dtype).dump(), fmt::join(tensor.shape, ", ")));
+    const char* before_part = "\n";
+    for (const ManifestPart& part : tensor.parts)
+      sink(fmt::format("{}    {{\"file\": {}, \"first\": {}, \"count\": {}}}",
+                       std::exchange(before_part, ",\n"), json(part.file).dump(), part.first,
+                       part.count));
+    sink("]}");
+  }
+  sink("}}\n");
+}
+
 bool is_rank_file(const fs::path& path) {
   return path.extension() == ".safetensors" && path.stem().string().starts_with(kRankPrefix);
 }
@@ -100,35 +126,60 @@ std::string rank_stem(int64_t rank, int64_t ranks) {
   return fmt::format("{}{:05}-of-{:05}", kRankPrefix, rank, ranks);
 }
 
-void merge(const Manifest& other, Manifest& into) {
-  SNUG_CHECK_EQ(other.ranks, into.ranks);
-  for (const auto& [name, tensor] : other.tensors) {
-    const auto [entry, is_new] = into.tensors.emplace(name, tensor);
-    if (is_new) continue;
-    ManifestTensor& known = entry->second;
-    SNUG_CHECK(known.dtype == tensor.dtype && known.shape == tensor.shape,
-               "ranks have {} in different forms", name);
-    known.parts.insert(known.parts.end(), tensor.parts.begin(), tensor.parts.end());
-    sort_parts(known);
+std::string to_lines(std::span<const TensorRange> ranges) {
+  std::string lines;
+  for (const TensorRange& range : ranges)
+    fmt::format_to(std::back_inserter(lines), "{} {} {}\n", range.first, range.count, range.name);
+  return lines;
+}
+
+void add_parts(std::string_view lines, const std::string& file, Manifest& manifest) {
+  while (!lines.empty()) {
+    const size_t end = lines.find('\n');
+    SNUG_CHECK(end != std::string_view::npos, "ranges of {} are cut short", file);
+    ManifestPart part{file, 0, 0};
+    const char* const stop = lines.data() + end;
+    const auto first = std::from_chars(lines.data(), stop, part.first);
+    const auto count = std::from_chars(std::min(first.ptr + 1, stop), stop, part.count);
+    SNUG_CHECK(count.ec == std::errc() && count.ptr < stop, "ranges of {}: {}", file,
+               lines.substr(0, end));
+    const std::string name(count.ptr + 1, stop);
+    const auto tensor = manifest.tensors.find(name);
+    SNUG_CHECK(tensor != manifest.tensors.end(), "{} has {}, which the first rank has not", file,
+               name);
+    tensor->second.parts.push_back(std::move(part));
+    lines.remove_prefix(end + 1);
   }
+}
+
+void sort_parts(Manifest& manifest) {
+  for (auto& [name, tensor] : manifest.tensors) sort_parts(tensor);
 }
 
 std::string to_json(const Manifest& manifest) {
-  json tensors = json::object();
-  for (const auto& [name, tensor] : manifest.tensors) {
-    json parts = json::array();
-    for (const ManifestPart& part : tensor.parts)
-      parts.push_back({{"file", part.file}, {"first", part.first}, {"count", part.count}});
-    tensors[name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"parts", std::move(parts)}};
-  }
-  return json{{"format_version", Manifest::kFormatVersion},
-              {"ranks", manifest.ranks},
-              {"tensors", std::move(tensors)}}
-             .dump(2) +
-         "\n";
+  std::string text;
+  write_json(manifest, [&](std::string_view piece) { text += piece; });
+  return text;
 }
 
-Manifest parse_manifest(std::string_view text, const std::string& file, bool is_whole) {
+void write_manifest(const fs::path& path, const Manifest& manifest) {
+  base::File file = base::File::create(path);
+  int64_t written = 0;
+  std::string block;
+  const auto flush = [&] {
+    file.write_at(written, block.data(), std::ssize(block));
+    written += std::ssize(block);
+    block.clear();
+  };
+  write_json(manifest, [&](std::string_view piece) {
+    block += piece;
+    if (block.size() >= kBlockBytes) flush();
+  });
+  flush();
+  file.sync();
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& file) {
   const json document = base::parse_json(text, file);
   const JsonObject object(document, file);
   if (const int64_t version = object.integer("format_version"); version != Manifest::kFormatVersion)
@@ -142,7 +193,7 @@ Manifest parse_manifest(std::string_view text, const std::string& file, bool is_
     const JsonObject entry = tensors.object(name);
     ManifestTensor tensor = parse_tensor(entry, file);
     sort_parts(tensor);
-    if (is_whole) check_whole(tensor, entry);
+    check_whole(tensor, entry);
     manifest.tensors.emplace(name, std::move(tensor));
   }
   return manifest;

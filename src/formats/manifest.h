@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,13 +47,26 @@ struct Manifest {
 // "rank-00000-of-00004", what the name of a rank's file begins with.
 std::string rank_stem(int64_t rank, int64_t ranks);
 
-// Adds what another rank has of the same checkpoint.
-void merge(const Manifest& other, Manifest& into);
+// A range of a tensor, by its name.
+struct TensorRange {
+  std::string_view name;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// What a rank tells of what its file has: a line for each range. The names have no line breaks.
+std::string to_lines(std::span<const TensorRange> ranges);
+// Adds them as parts in `file`, behind those that each tensor has: sort_parts() puts them in order.
+// The tensors are there already.
+void add_parts(std::string_view lines, const std::string& file, Manifest& manifest);
+void sort_parts(Manifest& manifest);
 
 std::string to_json(const Manifest& manifest);
-// Throws UserError naming `file` and the key. `is_whole`: also unless the parts of each tensor make
-// all of it, each element once.
-Manifest parse_manifest(std::string_view text, const std::string& file, bool is_whole = true);
+// The same into a file, a block at a time, since it may be long.
+void write_manifest(const std::filesystem::path& path, const Manifest& manifest);
+// Throws UserError naming `file` and the key, also unless the parts of each tensor make all of it,
+// each element once.
+Manifest parse_manifest(std::string_view text, const std::string& file);
 
 // Throws UserError where a folder that was given as a model or an adapter is a checkpoint of
 // several ranks: it says so, and what to give instead.

@@ -167,7 +167,7 @@ const RecipeKey& known_key(const Written& written) {
   const auto nearest = base::nearest_name(written.name, names);
   throw UserError(fmt::format("unknown key '{}'; {}", written.name,
                               nearest ? fmt::format("did you mean '{}'?", *nearest)
-                                      : "snug train --help lists them"),
+                                      : "snug VERB --help lists the keys"),
                   written.where);
 }
 
@@ -250,6 +250,19 @@ void check_together(const Recipe& recipe) {
                 "names 'all-linear' next to other modules; give one or the other");
 }
 
+// Under FSDP's name of offload_params all that lasts lies in the host's memory: of weights that
+// train the optimizer state too, unless the user says where that lies.
+void settle_offloading(Recipe& recipe, const WrittenByKey& given) {
+  constexpr std::string_view kFsdpName = "fsdp_offload_params";
+  const auto found = given.find("offload_params");
+  if (found == given.end() || found->second.name != kFsdpName) return;
+  if (!recipe.offload_params || recipe.method != Method::full ||
+      recipe.is_given("offload_optimizer"))
+    return;
+  recipe.offload_optimizer = OffloadOptimizer::automatic;
+  recipe.given.emplace("offload_optimizer", found->second.where);
+}
+
 Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides) {
   for (auto& [key, written] : by_key(read_overrides(overrides)))
     given.insert_or_assign(key, written);
@@ -257,6 +270,7 @@ Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides
   recipe.notes = add_config_files(given);
   fill_in(recipe, given);
   settle_method(recipe);
+  settle_offloading(recipe, given);
   compute_defaults(recipe);
   check_together(recipe);
   return recipe;

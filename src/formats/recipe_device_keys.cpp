@@ -63,7 +63,7 @@ void add_strategy_keys(KeyTable& table) {
           "devices, which are copies of each other. On one device all are the same")
       .aliases({"sharding_strategy", "fsdp_sharding_strategy", "zero_stage", "fsdp"})
       .translations(strategy_words())
-      .side_words({{"fsdp", "auto_wrap"}, {"fsdp", "offload", "offload_params", "true"}});
+      .side_words({{"fsdp", "auto_wrap"}, {"fsdp", "offload", "fsdp_offload_params", "true"}});
   table.add<&Recipe::devices>("devices", "0", "of a node; 0: as many as were launched, or 1")
       .range({.least = 0, .most = kMaxDevices});
   table.add<&Recipe::nodes>("nodes", "0", "machines; 0: as many as were launched, or 1")

@@ -203,6 +203,12 @@ class OpenChoices {
   StreamingChoice streaming_;
 };
 
+RecomputeChoice as_chosen(const TrainingSpec& spec, const Chosen& chosen, const ChoiceInputs& by) {
+  RecomputeChoice choice = planned_choice(with_chosen(spec, chosen), by);
+  choice.nothing_again_bytes = chosen.nothing_again_bytes;
+  return choice;
+}
+
 }  // namespace
 
 PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasureProcess& measure) {
@@ -217,9 +223,9 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
     if (!host_bytes) host_bytes = host_budget(inputs, job, measure);
     return *host_bytes;
   };
+  const ChoiceInputs by{room_on_device(inputs), budget, inputs.target, rates, expected};
   RecomputeChoice chosen =
-      OpenChoices(inputs, {room_on_device(inputs), budget, inputs.target, rates, expected}, spec)
-          .best();
+      inputs.chosen ? as_chosen(spec, *inputs.chosen, by) : OpenChoices(inputs, by, spec).best();
   spec = std::move(chosen.spec);
   Job job = std::move(chosen.job);
   lay_out(job, inputs.target);  // what does not fit may not be laid out yet
@@ -248,6 +254,8 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
 std::vector<TimedOperations> PlannedTraining::times() const {
   return step_times(job, spec.accumulation, rates, expected);
 }
+
+Chosen PlannedTraining::chosen() const { return chosen_of(spec, document.recompute_nothing_bytes); }
 
 std::vector<std::string> PlannedTraining::notices() const {
   std::vector<std::string> notices = keys_that_move_nothing(inputs.recipe, job);

@@ -15,6 +15,7 @@
 
 #include "formats/recipe.h"
 #include "models/config.h"
+#include "plan/chosen.h"
 #include "plan/document.h"
 #include "plan/fit.h"
 #include "plan/job.h"
@@ -56,6 +57,8 @@ struct TrainingInputs {
   bool verify = false;  // check every pass and the layout
   // Of several ranks: what the device of each can hold at least, so that all choose alike.
   std::optional<int64_t> least_capacity_bytes{};
+  // What is taken of what the recipe leaves open. Nothing: it is chosen.
+  std::optional<Chosen> chosen{};
 };
 
 struct PlannedTraining : PlannedJob {
@@ -69,6 +72,8 @@ struct PlannedTraining : PlannedJob {
   std::vector<std::string> notices() const;
   // Where the time of a step goes, slowest first.
   std::vector<TimedOperations> times() const;
+  // What another of several ranks is given, so that it plans the same job.
+  Chosen chosen() const;
   // Searches for the cheapest change only where the job does not fit.
   Verdict verdict() const;
 };

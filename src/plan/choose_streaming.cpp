@@ -3,8 +3,6 @@
 // where the one that is taken may be too large after all.
 #include "plan/choose_streaming.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -175,11 +173,6 @@ passes::StreamOptions choose_streaming(const TrainingSpec& spec, const Streaming
   }
   while (!best_of(tried).is_exact) chooser.make_exact(best_of(tried));
   return best_of(tried).options;
-}
-
-std::string streaming_text(const passes::StreamOptions& options) {
-  return fmt::format("{} bytes of copies, updates on the {}", options.window_bytes,
-                     options.update_on_host ? "host" : "device");
 }
 
 }  // namespace snug::plan

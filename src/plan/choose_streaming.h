@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
 #include "formats/recipe.h"
 #include "plan/job.h"
@@ -33,8 +32,5 @@ StreamingChoice streaming_choice(const formats::Recipe& recipe, const TrainingSp
 passes::StreamOptions choose_streaming(const TrainingSpec& spec, const StreamingChoice& choice,
                                        const program::Target& target, const Rates& rates,
                                        const program::ExpectedBounds& expected);
-
-// What of it was chosen, as one line: "65536 bytes of copies, updates on the host".
-std::string streaming_text(const passes::StreamOptions& options);
 
 }  // namespace snug::plan

@@ -38,7 +38,15 @@ GradientSharding gradients_of(Strategy strategy) {
 
 // Of how many ranks a group is that shares the tensors of a replica.
 int64_t shards_of(const Recipe& recipe, int64_t ranks) {
-  if (recipe.strategy == Strategy::ddp) return 1;
+  if (recipe.strategy == Strategy::ddp) {
+    // Where a search chooses the strategy, the key is for its hybrid ones.
+    if (recipe.shard_devices > 1 && recipe.is_given("strategy"))
+      recipe.fail("shard_devices",
+                  fmt::format("is {}, but strategy=ddp keeps all on every device; use "
+                              "strategy=hybrid_full_shard, or leave it out",
+                              recipe.shard_devices));
+    return 1;
+  }
   if (!is_hybrid(recipe.strategy)) {
     if (recipe.shard_devices > 0 && recipe.shard_devices != ranks)
       recipe.fail("shard_devices",

@@ -1,14 +1,18 @@
 #include "runtime/checkpoint.h"
 
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "comm/gather_text.h"
 #include "formats/checksums.h"
 #include "formats/directory_transaction.h"
 #include "formats/manifest.h"
@@ -30,6 +34,8 @@ using program::ProgramName;
 
 constexpr const char* kStateName = "trainer_state.json";
 constexpr const char* kChecksumsName = "checksums.json";
+constexpr const char* kSafetensors = ".safetensors";
+
 // Through which files pass that are not streamed to the arenas.
 std::span<std::byte> buffer_of(program::ProgramName program, Executor& executor) {
   const backends::Buffer& slot = executor.tensor(program, program::staging_slot_name(0));
@@ -82,12 +88,10 @@ void check_file(const fs::path& path, int64_t bytes) {
         path.string(), found, bytes);
 }
 
-// The list of a checkpoint's files, its state, and the end of the transaction.
+// The checksums of a checkpoint's files, its state, and the end of the transaction.
 void finish_checkpoint(const CheckpointOptions& options, const TrainerState& state,
-                       const formats::FolderChecksums& files,
-                       formats::DirectoryTransaction& transaction) {
+                       const std::string& checksums, formats::DirectoryTransaction& transaction) {
   const fs::path& folder = transaction.staging();
-  const std::string checksums = formats::to_json(files);
   base::write_file_atomically(folder / kChecksumsName, checksums);
   TrainerState complete = state;
   complete.checksums = base::checksum_text(base::checksum(checksums));
@@ -109,15 +113,38 @@ void save_by_one(const CheckpointOptions& options, const TrainerState& state, Ex
   tensors.merge(write_tensors(folder, stem_of(FileSet::optimizer), state_tensors, executor));
   finish_checkpoint(
       options, state,
-      formats::checksums_of(folder, tensors, buffer_of(ProgramName::save_state, executor)),
+      to_json(formats::checksums_of(folder, tensors, buffer_of(ProgramName::save_state, executor))),
       transaction);
 }
 
-// What a rank has written, as it tells the first one.
+// What a rank has written, as it tells the first one. Both texts are small next to what they are
+// about, but for the first rank they add up.
 struct RankFile {
-  formats::Manifest manifest;
-  formats::FolderChecksums checksums;
+  std::string ranges;          // formats::to_lines
+  std::string checksums;       // formats::to_json of its file's
+  formats::Manifest manifest;  // without parts: of which tensors each rank may have ranges
 };
+
+std::string ranges_text(std::span<Saved* const> all) {
+  std::vector<formats::TensorRange> ranges;
+  for (const Saved* saved : all)
+    for (const SavedTensor& tensor : saved->tensors)
+      if (tensor.elements() > 0)
+        ranges.push_back({tensor.name, tensor.buffer.first, tensor.elements()});
+  return formats::to_lines(ranges);
+}
+
+formats::Manifest manifest_without_parts(std::span<Saved* const> all, int ranks) {
+  formats::Manifest manifest;
+  manifest.ranks = ranks;
+  for (const Saved* saved : all)
+    for (const SavedTensor& tensor : saved->tensors)
+      manifest.tensors[tensor.name] = {
+          std::string(formats::safetensors_name_of(tensor.buffer.dtype)),
+          dims_of(tensor.shape),
+          {}};
+  return manifest;
+}
 
 RankFile write_rank_file(const fs::path& folder, Executor& executor) {
   const comm::Mesh& mesh = executor.mesh();
@@ -125,38 +152,35 @@ RankFile write_rank_file(const fs::path& folder, Executor& executor) {
   const std::string stem = formats::rank_stem(mesh.shard(), ranks);
   Saved result = saved_by(ProgramName::save, result_of(executor), executor);
   Saved optimizer = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
-  const formats::TensorChecksums checksums =
-      write_parts(folder, stem, std::array{&result, &optimizer}, executor);
+  const std::array all{&result, &optimizer};
+  const formats::TensorChecksums checksums = write_parts(folder, stem, all, executor);
   read_back(folder, stem, result, executor, true);
-  const std::string name = stem + ".safetensors";
-  RankFile file;
-  file.manifest.ranks = ranks;
-  for (const Saved* saved : {&result, &optimizer})
-    for (const SavedTensor& tensor : saved->tensors)
-      if (tensor.elements() > 0)
-        file.manifest.tensors[tensor.name] = {
-            std::string(formats::safetensors_name_of(tensor.buffer.dtype)),
-            dims_of(tensor.shape),
-            {{name, tensor.buffer.first, tensor.elements()}}};
-  file.checksums.files[name] = formats::checksums_of_file(
-      folder / name, checksums, buffer_of(ProgramName::save_state, executor));
+  RankFile file{ranges_text(all),
+                to_json(formats::checksums_of_file(folder / (stem + kSafetensors), checksums,
+                                                   buffer_of(ProgramName::save_state, executor))),
+                {}};
+  if (mesh.rank() == 0) file.manifest = manifest_without_parts(all, ranks);
   return file;
 }
 
-// What all have written, on the first rank.
-RankFile gather(const RankFile& own, bool is_writer, const comm::Mesh& mesh) {
-  const auto texts = [&](const std::string& text) {
-    return mesh.all->all_gather_text(is_writer ? text : std::string());
-  };
-  RankFile all;
-  all.manifest.ranks = comm::Mesh::size_of(mesh.shards);
-  for (const std::string& text : texts(to_json(own.manifest)))
-    if (!text.empty())
-      formats::merge(formats::parse_manifest(text, formats::kManifestName, false), all.manifest);
-  for (const std::string& text : texts(to_json(own.checksums)))
-    if (!text.empty())
-      all.checksums.files.merge(formats::parse_checksums(text, kChecksumsName).files);
-  return all;
+// The texts of the ranks that write, on the first rank, each by the name of its file. Nothing on
+// others, which need none of them.
+std::map<std::string, std::string> gather(const std::string& own, const comm::Mesh& mesh) {
+  std::map<std::string, std::string> by_file;
+  const int ranks = comm::Mesh::size_of(mesh.shards);
+  int rank = 0;  // the first replica, whose ranks write, is that of the first ranks
+  for (std::string& text : comm::gather_text(*mesh.all, is_writer(mesh) ? own : std::string()))
+    if (rank < ranks)
+      by_file.emplace(formats::rank_stem(rank++, ranks) + kSafetensors, std::move(text));
+  return by_file;
+}
+
+formats::Manifest whole_manifest(formats::Manifest manifest,
+                                 std::map<std::string, std::string> ranges) {
+  for (; !ranges.empty(); ranges.erase(ranges.begin()))
+    add_parts(ranges.begin()->second, ranges.begin()->first, manifest);
+  sort_parts(manifest);
+  return manifest;
 }
 
 void write_companions(const fs::path& folder, const CheckpointOptions& options,
@@ -168,8 +192,8 @@ void write_companions(const fs::path& folder, const CheckpointOptions& options,
 }
 
 // The files of other ranks may be on another machine's disk.
-void check_rank_files(const fs::path& folder, const formats::FolderChecksums& written) {
-  for (const auto& [name, unused] : written.files)
+void check_rank_files(const fs::path& folder, const std::map<std::string, std::string>& written) {
+  for (const auto& [name, unused] : written)
     if (!base::is_there(folder / name))
       base::throw_user_error(
           "{}: another rank wrote this file and it is not here; output_dir must lie on a file "
@@ -193,18 +217,23 @@ fs::path save_by_ranks(const CheckpointOptions& options, const TrainerState& sta
   on_all_ranks(mesh, [&] {
     if (is_writer(mesh)) own = write_rank_file(folder, executor);
   });
-  RankFile all = gather(own, is_writer(mesh), mesh);
+  auto ranges = gather(own.ranges, mesh);
   on_all_ranks(mesh, [&] {
     if (!transaction) return;
-    check_rank_files(folder, all.checksums);
+    check_rank_files(folder, ranges);
     write_companions(folder, options, executor);
-    base::write_file_atomically(folder / formats::kManifestName, to_json(all.manifest));
+    write_manifest(folder / formats::kManifestName,
+                   whole_manifest(std::move(own.manifest), std::move(ranges)));
+  });
+  auto checksums = gather(own.checksums, mesh);
+  on_all_ranks(mesh, [&] {
+    if (!transaction) return;
     for (const auto& entry : base::list_folder(folder))
       if (const std::string name = entry.path().filename().string();
-          entry.is_regular_file() && !all.checksums.files.contains(name))
-        all.checksums.files[name] = formats::checksums_of_file(
-            entry.path(), {}, buffer_of(ProgramName::save_state, executor));
-    finish_checkpoint(options, state, all.checksums, *transaction);
+          entry.is_regular_file() && !checksums.contains(name))
+        checksums[name] = to_json(formats::checksums_of_file(
+            entry.path(), {}, buffer_of(ProgramName::save_state, executor)));
+    finish_checkpoint(options, state, formats::to_json(std::move(checksums)), *transaction);
   });
   return target;
 }

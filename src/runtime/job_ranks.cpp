@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/build_id.h"
 #include "base/error.h"
 #include "comm/processor_share.h"
 #include "comm/self_launch.h"
@@ -40,7 +41,8 @@ void check_size(const formats::Recipe& recipe, const comm::Launch& launch) {
 // What every rank must have been given alike, key by key, so that an error names the one that
 // differs.
 std::vector<comm::NamedValue> given_values(const formats::Recipe& recipe) {
-  std::vector<comm::NamedValue> values{{"the version of snug", SNUG_VERSION}};
+  std::vector<comm::NamedValue> values{{"the version of snug", SNUG_VERSION},
+                                       {"the build of snug", base::build_id()}};
   for (const formats::RecipeKey& key : formats::recipe_keys())
     if (key.field.get != nullptr)
       values.push_back({std::string(key.name), formats::value_text(key, key.field.get(recipe))});

@@ -23,6 +23,7 @@ LoadReport load_weights(const std::filesystem::path& folder, const models::Model
               executor);
   LoadReport report;
   report.bytes_read = performed.bytes_read;
+  report.bytes_around = performed.bytes_around;
   report.digest = sum_of_shards(executor.mesh(), performed.digest);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -260,7 +260,8 @@ void Performance::operator()(const program::Write&) {
 void Performance::flush() {
   if (!transfers_.empty()) {
     const ReadReport report = sources_.read(transfers_);
-    performed_.bytes_read += report.bytes;
+    performed_.bytes_read += report.bytes + report.bytes_around;
+    performed_.bytes_around += report.bytes_around;
     performed_.digest += report.digest;
     transfers_.clear();
   }

@@ -56,7 +56,8 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
                    Executor& executor);
 
 struct Performed {
-  int64_t bytes_read = 0;  // by this rank
+  int64_t bytes_read = 0;    // by this rank
+  int64_t bytes_around = 0;  // of them: next to what was to be read
   // Of every number that was read; those of the ranks of a replica add up to it.
   uint64_t digest = 0;
   std::vector<backends::Trace> traces;  // one for each operation

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "plan/assembly.h"
-#include "plan/choose_streaming.h"
 #include "plan/measured.h"
 #include "report/run_page.h"
 #include "runtime/adapter.h"
@@ -29,6 +28,7 @@
 #include "train/adapter_config.h"
 #include "train/data.h"
 #include "train/files_fingerprint.h"
+#include "train/planned_as_first.h"
 #include "train/resume.h"
 #include "train/resume_metrics.h"
 #include "train/run_folder.h"
@@ -99,7 +99,7 @@ class Session {
     const plan::TrainingInputs inputs{recipe_, model_, *backend_, data_.facts(), false, capacity};
     const auto measure = [&](const plan::Job& job) { return runtime::rehearse(job, *backend_); };
     recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
-    planned_.emplace(plan::assemble_training(inputs, measure));
+    planned_.emplace(planned_as_first(inputs, measure, ranks_));
     refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())
       runtime::check_adapter(recipe_.adapter, planned_->spec.lora, planned_->job);
@@ -222,10 +222,6 @@ class Session {
       values.push_back({"the adapter", files_fingerprint(recipe_.adapter, "adapter_model")});
     if (data_.evaluation != nullptr)
       values.push_back({"the evaluation data", data_.evaluation->dataset.documents.fingerprint()});
-    values.push_back({"what layers compute again, which recompute=auto chooses by memory and rates",
-                      plan::layers_text(planned_->document)});
-    values.push_back({"what streams from the host, which is chosen by memory and rates",
-                      plan::streaming_text(planned_->spec.streaming)});
     for (const auto& [name, value] : state_.identity.fixed) values.push_back({name, value});
     for (const auto& [name, value] : state_.identity.free) values.push_back({name, value});
     return values;

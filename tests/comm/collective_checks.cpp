@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checked_sums.h"
+#include "comm/gather_text.h"
 #include "comm/split.h"
 
 namespace snug::comm {
@@ -228,6 +229,8 @@ void check_texts(Communicator& communicator) {
   ASSERT_EQ(std::ssize(texts), communicator.size());
   for (int other = 0; other < communicator.size(); ++other)
     EXPECT_EQ(texts[other], std::string(other * 1000, static_cast<char>('a' + other % 26)));
+  const auto gathered = gather_text(communicator, texts[static_cast<size_t>(rank)]);
+  EXPECT_EQ(gathered, rank == 0 ? texts : std::vector<std::string>());
 }
 
 // Two by two, in both directions of a mesh, each with work in its queue, then back in all.

@@ -1,6 +1,9 @@
 #include "formats/manifest.h"
 
+#include <utility>
+
 #include "../base/temporary_folder.h"
+#include "base/file.h"
 #include "formats/hf_folder.h"
 #include "formats/lora_config.h"
 #include "formats/peft_adapter.h"
@@ -47,22 +50,40 @@ TEST(Manifest, IsReadAsItWasWritten) {
   EXPECT_EQ(parse_manifest(to_json(two_ranks()), "manifest.json"), two_ranks());
 }
 
-TEST(Manifest, IsMergedOfWhatEachRankHas) {
+TEST(Manifest, IsMadeOfWhatEachRankTells) {
   const Manifest all = two_ranks();
-  std::vector<Manifest> own(2);
-  for (auto& [name, tensor] : all.tensors)
-    for (const ManifestPart& part : tensor.parts) {
-      Manifest& of_rank = own[part.file == kFirst ? 0 : 1];
-      of_rank.ranks = 2;
-      of_rank.tensors[name] = {tensor.dtype, tensor.shape, {part}};
-    }
-  // Whichever comes first.
-  for (const size_t first : {0, 1}) {
-    Manifest merged = parse_manifest(to_json(own[first]), "manifest.json", false);
-    merge(own[1 - first], merged);
-    EXPECT_EQ(merged, all);
+  Manifest empty = all;
+  std::map<std::string, std::vector<TensorRange>> ranges;
+  for (auto& [name, tensor] : empty.tensors) {
+    for (const ManifestPart& part : all.tensors.at(name).parts)
+      ranges[part.file].push_back({name, part.first, part.count});
+    tensor.parts.clear();
   }
-  EXPECT_TRUE(contains(error_of(to_json(own[0])), "end at element 768 of 1200"));
+  // Whichever comes first.
+  for (const auto& [first, second] : {std::pair{kFirst, kSecond}, std::pair{kSecond, kFirst}}) {
+    Manifest made = empty;
+    add_parts(to_lines(ranges[first]), first, made);
+    EXPECT_NE(error_of(to_json(made)), "(no error)");
+    add_parts(to_lines(ranges[second]), second, made);
+    sort_parts(made);
+    EXPECT_EQ(made, all);
+  }
+  Manifest odd;
+  odd.tensors["a 1 \"2\""] = {"F32", {3}, {}};
+  add_parts(to_lines(std::vector<TensorRange>{{"a 1 \"2\"", 0, 3}}), kFirst, odd);
+  EXPECT_EQ(parse_manifest(to_json(odd), "manifest.json"), odd);
+}
+
+TEST(Manifest, IsWrittenToAFileAsItsText) {
+  const TemporaryFolder folder;
+  Manifest many = two_ranks();
+  for (int i = 0; i < 5000; ++i) {
+    const std::string name = fmt::format("layers.{}.weight", i);
+    many.tensors[name] = {"F32", {300, 4}, {{kFirst, 0, 768}, {kSecond, 768, 432}}};
+  }
+  write_manifest(folder / "manifest.json", many);
+  EXPECT_EQ(base::read_text_file(folder / "manifest.json"), to_json(many));
+  EXPECT_EQ(parse_manifest(to_json(many), "manifest.json"), many);
 }
 
 TEST(Manifest, OfAnotherVersionIsNotRead) {

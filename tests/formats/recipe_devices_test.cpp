@@ -1,6 +1,7 @@
 // The keys of training on several devices, and what other tools call them.
 #include "../base/temporary_folder.h"
 #include "formats/recipe.h"
+#include "formats/recipe_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -88,10 +89,33 @@ TEST(DeviceKeys, FsdpMayAskForOffloading) {
   EXPECT_TRUE(recipe.offload_params);
   EXPECT_TRUE(parse("", {"fsdp=full_shard offload"}).offload_params);
   EXPECT_EQ(parse("fsdp: full_shard", {"fsdp="}).strategy, Strategy::ddp);
+}
+
+// Of weights that train FSDP keeps all that lasts on the host; offload_params alone names weights.
+TEST(DeviceKeys, OffloadOfFsdpIsOfAllThatLasts) {
+  const auto optimizer_of = [](const std::string& yaml) { return parse(yaml).offload_optimizer; };
+  for (const char* words : {"fsdp: full_shard offload", "fsdp_offload_params: true"}) {
+    const std::string yaml = std::string(words) + "\nmethod: full\n";
+    const Recipe recipe = parse(yaml);
+    EXPECT_TRUE(recipe.offload_params) << words;
+    EXPECT_EQ(recipe.offload_optimizer, OffloadOptimizer::automatic) << words;
+    EXPECT_EQ(parse(given_to_yaml(recipe)).offload_optimizer, OffloadOptimizer::automatic)
+        << given_to_yaml(recipe);
+    EXPECT_EQ(optimizer_of(yaml + "offload_optimizer: none\n"), OffloadOptimizer::none);
+    EXPECT_EQ(optimizer_of(std::string(words) + "\nmethod: lora\n"), OffloadOptimizer::none);
+  }
+  for (const char* words :
+       {"fsdp_offload_params: false", "fsdp: full_shard", "offload_params: true"})
+    EXPECT_EQ(optimizer_of(std::string(words) + "\nmethod: full\n"), OffloadOptimizer::none)
+        << words;
+}
+
+TEST(DeviceKeys, OffloadOfFsdpIsOneKey) {
   EXPECT_TRUE(contains(error_of("fsdp: offload auto_wrap"),
                        "r.yaml:1:1: 'fsdp' is 'offload auto_wrap', which does not say strategy"));
   EXPECT_TRUE(contains(error_of("offload_params: true\nfsdp: full_shard offload"),
-                       "r.yaml:2:1: 'offload_params' is given twice (first on line 1)"));
+                       "r.yaml:2:1: 'offload_params' and 'fsdp_offload_params' are names of the "
+                       "same key (first on line 1)"));
 }
 
 TEST(DeviceKeys, OthersHaveTheirAliasesToo) {

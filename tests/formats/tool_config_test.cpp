@@ -215,6 +215,8 @@ TEST_F(ToolConfigTest, AccelerateSetsTheKeysOfTheRecipe) {
   EXPECT_EQ(recipe.strategy, Strategy::hybrid_full_shard);
   EXPECT_EQ(recipe.prefetch, Prefetch::post);
   EXPECT_TRUE(recipe.offload_params);
+  EXPECT_EQ(recipe.offload_optimizer, OffloadOptimizer::none) << "an adapter trains";
+  EXPECT_EQ(accelerate(kFsdp, "method: full").offload_optimizer, OffloadOptimizer::automatic);
   EXPECT_EQ(recipe.recompute, Recompute::layer);
   EXPECT_EQ(recipe.compute_dtype, ComputeDtype::bf16);
   EXPECT_EQ(recipe.nodes, 2);
@@ -258,6 +260,29 @@ TEST_F(ToolConfigTest, AccelerateHasOtherFormsToo) {
                                    path.string()))
                 .strategy,
             Strategy::zero1);
+}
+
+// accelerate starts one process then, and reads nothing of what the file says of several.
+TEST_F(ToolConfigTest, AccelerateSharesNothingWhereItIsToldNo) {
+  const Recipe recipe = accelerate(
+      "distributed_type: 'NO'\nnum_machines: 1\nnum_processes: 2\nmixed_precision: bf16\n"
+      "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_offload_params: true\n"
+      "deepspeed_config:\n  zero_stage: 3\n");
+  EXPECT_EQ(recipe.strategy, Strategy::ddp);
+  EXPECT_EQ(recipe.devices, 0);
+  EXPECT_FALSE(recipe.offload_params);
+  EXPECT_EQ(recipe.compute_dtype, ComputeDtype::bf16);
+  EXPECT_TRUE(has_note(recipe, "fsdp_config.fsdp_offload_params"));
+  EXPECT_TRUE(has_note(recipe, "not used: distributed_type: NO is for one process"));
+  EXPECT_FALSE(has_note(recipe, "num_machines"));
+  EXPECT_TRUE(contains(accelerate_error("distributed_type: 'NO'\nfsdp_config:\n"
+                                        "  fsdp_sharding_strategi: FULL_SHARD\n"),
+                       "did you mean"));
+}
+
+TEST_F(ToolConfigTest, AccelerateOfBeforeDynamoConfig) {
+  const Recipe recipe = accelerate("distributed_type: MULTI_GPU\ndynamo_backend: 'NO'\n");
+  EXPECT_EQ(recipe.strategy, Strategy::ddp);
 }
 
 constexpr BadFile kBadAccelerate[] = {

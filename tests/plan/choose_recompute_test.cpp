@@ -202,6 +202,41 @@ TEST(ChooseRecompute, TakesTheMemoryThatAllRanksHaveAndOthersLeave) {
   EXPECT_EQ(agreed.device.report.peak_bytes, poorer.device.report.peak_bytes);
 }
 
+// As a rank plans what another one chose, whatever its own memory and rates would make it choose.
+TEST(ChooseRecompute, IsTakenAsAnotherChose) {
+  const formats::Recipe recipe =
+      formats::load_recipe("", Words{"model=smollm2-135m", "method=lora", "max_length=2048"});
+  const models::ModelSource model = models::find_model(recipe.model);
+  const NullTarget large(int64_t{1} << 40);
+  const TrainingInputs inputs{recipe, model, large};
+  const PlannedTraining own = assemble_training(inputs);
+  const NullTarget small(own.document.device.report.peak_bytes / 2);
+  const PlannedTraining other = assemble_training({recipe, model, small});
+  ASSERT_NE(layers_text(own.document), layers_text(other.document));
+  TrainingInputs told = inputs;
+  told.chosen = chosen_from_text(to_text(other.chosen()));
+  const PlannedTraining same = assemble_training(told);
+  EXPECT_EQ(layers_text(same.document), layers_text(other.document));
+  EXPECT_EQ(same.document.recompute_nothing_bytes, other.document.recompute_nothing_bytes);
+  ASSERT_EQ(same.job.programs.size(), other.job.programs.size());
+  for (size_t i = 0; i < same.job.programs.size(); ++i)
+    EXPECT_EQ(to_text(same.job.programs[i]), to_text(other.job.programs[i]));
+  EXPECT_THROW(chosen_from_text("none"), base::UserError);
+  EXPECT_THROW(chosen_from_text(R"({"recompute": ["often"]})"), base::UserError);
+}
+
+TEST(ChooseRecompute, TextOfAChoiceHoldsAllOfIt) {
+  const Chosen chosen{
+      passes::RecomputeModes({passes::RecomputeMode::layer, passes::RecomputeMode::keep_all}), true,
+      65536, true, 12};
+  const Chosen again = chosen_from_text(to_text(chosen));
+  EXPECT_EQ(again.recompute.layers(), chosen.recompute.layers());
+  EXPECT_TRUE(again.activation_offloading);
+  EXPECT_EQ(again.window_bytes, 65536);
+  EXPECT_TRUE(again.update_on_host);
+  EXPECT_EQ(again.nothing_again_bytes, 12);
+}
+
 // The first layers, from which others are sized, may have no adapter.
 TEST(ChooseRecompute, SizesJobsWhoseAdaptersAreInLaterLayers) {
   for (const char* targets : {"target_modules=.*layers\\.(1[0-9])\\..*(q|v)_proj",

@@ -47,6 +47,35 @@ TEST(Offloaded, NamesTheKeyOfWeightsThatAreTooSmallToMove) {
   EXPECT_NE(told.front().find("offload_threshold=1GiB"), std::string::npos) << told.front();
 }
 
+// Under FSDP's names all that lasts lies on the host, but for what is smaller than the threshold.
+TEST(Offloaded, FsdpLeavesNoStateOnTheDevice) {
+  const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("rtx-4090"), 0);
+  const auto planned = [&](const Words& more) {
+    Words words{"model=smollm2-135m", "method=full", "max_length=256", "recompute=layer",
+                "devices=2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const formats::Recipe recipe = formats::load_recipe("", words);
+    const models::ModelSource model = models::find_model(recipe.model);
+    return assemble_training({recipe, model, card}).document;
+  };
+  const auto bytes_of = [](const SpaceFigures& space, const char* role) {
+    const auto found = space.report.by_role.find(role);
+    return found == space.report.by_role.end() ? 0 : found->second;
+  };
+  const Words fsdp{"strategy=full_shard", "fsdp_offload_params=true"};
+  for (const Words& words : {fsdp, Words{"fsdp=full_shard offload"}}) {
+    const PlanDocument document = planned(words);
+    EXPECT_NE(document.offload_optimizer, "none");
+    for (const char* role : {"weight", "master", "moment"}) {
+      EXPECT_GT(bytes_of(document.host, role), int64_t{100} << 20) << role;
+      EXPECT_LT(bytes_of(document.device, role), bytes_of(document.host, role) / 4) << role;
+    }
+  }
+  const PlanDocument weights = planned({"strategy=full_shard", "offload_params=true"});
+  EXPECT_GT(bytes_of(weights.device, "moment"), int64_t{100} << 20);
+  EXPECT_EQ(bytes_of(weights.host, "moment"), 0);
+}
+
 TEST(Offloaded, NamesActivationsOfAModelOfOneLayer) {
   const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("rtx-4090"), 0);
   const formats::Recipe recipe =

@@ -59,6 +59,8 @@ TEST(RankGrid, RefusesWhatCannotBeDivided) {
   EXPECT_THROW(grid_of({"devices=4", "strategy=hybrid_full_shard", "shard_devices=3"}),
                base::UserError);
   EXPECT_THROW(grid_of({"devices=4", "strategy=full_shard", "shard_devices=2"}), base::UserError);
+  EXPECT_THROW(grid_of({"devices=4", "strategy=ddp", "shard_devices=2"}), base::UserError);
+  EXPECT_EQ(grid_of({"devices=4", "strategy=ddp", "shard_devices=1"}).replicas, 4);
 }
 
 Job plan_of(const std::vector<std::string>& words) {

@@ -1,5 +1,5 @@
 // Training by the binary on ranks that are processes of MPI: the curve of one rank, and what a user
-// is told when ranks disagree, hang or cannot start.
+// is told when ranks hang or cannot start.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "mpi_apps.h"
 #include "mpi_job.h"
 
 namespace snug::train {
@@ -110,128 +111,6 @@ TEST_F(MpiRuns, ARefusalByTheRanksIsThatOfTheJob) {
   EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_NE(run.err.find("absent.jsonl"), std::string::npos) << run.err;
   EXPECT_EQ(run.err.find("is gone"), std::string::npos) << run.err;
-}
-
-// A program for each rank: its words, run in its own folder.
-struct App {
-  fs::path folder;
-  std::vector<std::string> words;
-};
-
-cli::BinaryRun launch(const std::vector<App>& apps) {
-  std::vector<std::string> all{SNUG_MPIRUN, "--oversubscribe", "--bind-to", "none"};
-  for (const App& app : apps) {
-    if (&app != &apps.front()) all.push_back(":");
-    for (const std::string& word :
-         {std::string("-n"), std::string("1"), std::string("-wdir"), app.folder.string()})
-      all.push_back(word);
-    all.insert(all.end(), app.words.begin(), app.words.end());
-  }
-  return cli::run_program(all);
-}
-
-std::vector<std::string> with_binary(const std::vector<std::string>& words) {
-  return cli::joined({SNUG_BINARY}, words);
-}
-
-int count_of(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
-// Every rank says what is wrong, none trains, and the launcher fails.
-void expect_all_refuse(const TinyJob& job, const cli::BinaryRun& run, const std::string& what,
-                       int ranks = 2) {
-  EXPECT_NE(run.exit_code, 0);
-  EXPECT_EQ(count_of(run.err, what), ranks) << "\"" << what << "\" in: " << run.err;
-  EXPECT_FALSE(fs::exists(job.path("run") / "metrics.jsonl"));
-}
-
-TEST_F(MpiRuns, RanksOfDifferentRecipesAreRefused) {
-  const auto app = [&](const std::string& word) {
-    return App{job_.path("."), with_binary(job_.words("run", kMpiCommon + word))};
-  };
-  // Which part the ranks into groups in different ways.
-  expect_all_refuse(
-      job_, launch({app("strategy=full_shard"), app("strategy=hybrid_full_shard shard_devices=1")}),
-      "The ranks do not agree on strategy: it is 'full_shard' on rank 0 and 'hybrid_full_shard'");
-}
-
-// The same path may hold another file on another machine.
-TEST_F(MpiRuns, RanksOfDifferentFilesAreRefused) {
-  const auto apps = [&](const std::string& word) {
-    std::vector<App> all;
-    for (const char* folder : {"a", "b"}) {
-      const std::string more = std::string(kMpiCommon) + "method=lora " + word;
-      all.push_back({job_.path(folder), with_binary(job_.words("run", more))});
-    }
-    return all;
-  };
-  job_.folder().write("a/data.jsonl", cli::kTinyData);
-  job_.folder().write("b/data.jsonl", std::string(cli::kTinyData) + cli::kTinyData);
-  expect_all_refuse(job_, launch(apps("data=data.jsonl")), "do not agree on the data: it is '");
-  expect_all_refuse(job_, launch(apps("eval_data=data.jsonl")),
-                    "do not agree on the evaluation data: it is '");
-  for (const char* folder : {"a", "b"}) {
-    const std::string words =
-        fmt::format("{} method=full seed={} max_steps=1", kMpiCommon, folder[0] == 'a' ? 1 : 2);
-    ASSERT_EQ(job_.run(fmt::format("{}/run", folder), words).exit_code, 0);
-  }
-  expect_all_refuse(job_, launch(apps("model=run/model init=files")),
-                    "do not agree on the files of the model: it is '");
-}
-
-// By one machine's times all operations take alike, so that few micro-batches are fastest; by the
-// other's large ones take out of proportion long, so that small ones are.
-TEST_F(MpiRuns, TheFirstChoosesTheRowsForAll) {
-  const std::string words =
-      "recompute=none strategy=ddp calibration=rates.json per_device_train_batch_size=auto "
-      "gradient_accumulation_steps=4 max_steps=2 timeout_seconds=60 ";
-  const fs::path measured = job_.path("measured.json");
-  ASSERT_EQ(cli::run_snug(
-                cli::words_of("bench calibrate-quickly threads=1 calibration=" + measured.string()))
-                .exit_code,
-            0);
-  const auto write = [&](const char* file, double (*seconds_of)(double work)) {
-    auto json = nlohmann::json::parse(cli::contents_of(measured));
-    for (auto& sample : json["samples"]) sample["seconds"] = seconds_of(sample["work"]);
-    job_.folder().write(file, json.dump());
-  };
-  write("a/rates.json", [](double /*work*/) { return 1e-3; });
-  write("b/rates.json", [](double work) { return 1e-15 * work * work; });
-  const auto said = [&](const char* rows) {
-    return fmt::format("per_device_train_batch_size=auto: {}", rows);
-  };
-  const std::string many = said("4 rows in a micro-batch, gradient_accumulation_steps=1");
-  const std::string one = said("1 row in a micro-batch, gradient_accumulation_steps=4");
-  for (const auto& [folders, expected] : {std::pair{"ab", many}, std::pair{"ba", one}}) {
-    const std::string output = fmt::format("run-{}", folders);
-    std::vector<App> apps;
-    for (const char* folder = folders; *folder != 0; ++folder)
-      apps.push_back({job_.path(std::string(1, *folder)), with_binary(job_.words(output, words))});
-    const cli::BinaryRun run = launch(apps);
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    EXPECT_EQ(count_of(run.err, expected), 1) << run.err;
-    EXPECT_EQ(values_of(job_, output, "loss").size(), 2U);
-  }
-}
-
-// A folder of each machine's own disk, as a path of each rank's own folder is.
-TEST_F(MpiRuns, RanksOfDifferentFoldersAreRefused) {
-  std::vector<App> apps;
-  for (const char* folder : {"a", "b"}) {
-    fs::create_directory(job_.path(folder));
-    apps.push_back({job_.path(folder), with_binary(job_.words("run", kMpiCommon))});
-    std::replace_if(
-        apps.back().words.begin(), apps.back().words.end(),
-        [](const std::string& word) { return word.starts_with("output_dir="); }, "output_dir=run");
-  }
-  const cli::BinaryRun run = launch(apps);
-  expect_all_refuse(job_, run,
-                    "which is not the folder that rank 0 made, " + job_.path("a").string());
-  EXPECT_NE(run.err.find("output_dir of rank 1 is " + job_.path("b").string()), std::string::npos);
-  EXPECT_FALSE(fs::exists(job_.path("a/run/metrics.jsonl")));
 }
 
 // What a recipe's notes say, the launcher of devices=2 says, or the first of mpirun's ranks.

@@ -20,10 +20,19 @@ constexpr const char* kShape = R"({
   "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu",
   "initializer_range": 0.02, "bos_token_id": 0, "eos_token_id": 0})";
 
+// Hardly any weights, in so many tensors that lists of them count.
+constexpr const char* kManyLayers = R"({
+  "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32,
+  "intermediate_size": 64, "num_hidden_layers": 400, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "vocab_size": 4096, "max_position_embeddings": 512,
+  "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu",
+  "initializer_range": 0.02, "bos_token_id": 0, "eos_token_id": 0})";
+
 struct Job {
   std::string name;
   int ranks = 2;
   std::vector<std::string> words;
+  const char* shape = kShape;
 };
 
 std::ostream& operator<<(std::ostream& stream, const Job& job) { return stream << job.name; }
@@ -36,7 +45,7 @@ int64_t planned_bytes(const fs::path& output) {
 class RanksMemory : public ::testing::TestWithParam<Job> {
  protected:
   RanksMemory() {
-    folder_.write("model/config.json", kShape);
+    folder_.write("model/config.json", GetParam().shape);
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
       fs::copy(fs::path("examples/wordnet") / name, folder_ / "model");
   }
@@ -74,6 +83,11 @@ TEST_P(RanksMemory, IsWhatWasPlanned) {
 INSTANTIATE_TEST_SUITE_P(
     Jobs, RanksMemory,
     ::testing::Values(Job{"full_shard_full", 4, {"method=full", "strategy=full_shard"}},
+                      Job{"full_shard_of_many_tensors",
+                          8,
+                          {"method=full", "strategy=full_shard", "shard_threshold=100",
+                           "recompute=layer"},
+                          kManyLayers},
                       Job{"zero2_full", 2, {"method=full", "strategy=zero2"}},
                       Job{"ddp_lora", 2, {"method=lora", "strategy=ddp"}}),
     [](const auto& test) { return test.param.name; });

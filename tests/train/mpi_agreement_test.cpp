@@ -1,0 +1,179 @@
+// Ranks that find other things on their machines: what they must have alike is compared, and what
+// may differ the first decides for all.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "mpi_apps.h"
+#include "mpi_job.h"
+
+namespace snug::train {
+namespace {
+
+class MpiAgreement : public ::testing::Test {
+ protected:
+  MpiAgreement() { prepare_mpi(); }
+  TinyJob job_;
+};
+
+TEST_F(MpiAgreement, RanksOfDifferentRecipesAreRefused) {
+  const auto app = [&](const std::string& word) {
+    return App{job_.path("."), with_binary(job_.words("run", kMpiCommon + word))};
+  };
+  // Which part the ranks into groups in different ways.
+  expect_all_refuse(
+      job_, launch({app("strategy=full_shard"), app("strategy=hybrid_full_shard shard_devices=1")}),
+      "The ranks do not agree on strategy: it is 'full_shard' on rank 0 and 'hybrid_full_shard'");
+}
+
+// The same path may hold another file on another machine.
+TEST_F(MpiAgreement, RanksOfDifferentFilesAreRefused) {
+  const auto apps = [&](const std::string& word) {
+    std::vector<App> all;
+    for (const char* folder : {"a", "b"}) {
+      const std::string more = std::string(kMpiCommon) + "method=lora " + word;
+      all.push_back({job_.path(folder), with_binary(job_.words("run", more))});
+    }
+    return all;
+  };
+  job_.folder().write("a/data.jsonl", cli::kTinyData);
+  job_.folder().write("b/data.jsonl", std::string(cli::kTinyData) + cli::kTinyData);
+  expect_all_refuse(job_, launch(apps("data=data.jsonl")), "do not agree on the data: it is '");
+  expect_all_refuse(job_, launch(apps("eval_data=data.jsonl")),
+                    "do not agree on the evaluation data: it is '");
+  for (const char* folder : {"a", "b"}) {
+    const std::string words =
+        fmt::format("{} method=full seed={} max_steps=1", kMpiCommon, folder[0] == 'a' ? 1 : 2);
+    ASSERT_EQ(job_.run(fmt::format("{}/run", folder), words).exit_code, 0);
+  }
+  expect_all_refuse(job_, launch(apps("model=run/model init=files")),
+                    "do not agree on the files of the model: it is '");
+}
+
+// Two folders with a calibration of their own, rates.json. By the times of `a` all operations take
+// alike, so that few of them are fastest; by those of `b` large ones take out of proportion long.
+void write_two_calibrations(const TinyJob& job) {
+  const fs::path measured = job.path("measured.json");
+  ASSERT_EQ(cli::run_snug(
+                cli::words_of("bench calibrate-quickly threads=1 calibration=" + measured.string()))
+                .exit_code,
+            0);
+  const auto write = [&](const char* file, double (*seconds_of)(double work)) {
+    auto json = nlohmann::json::parse(cli::contents_of(measured));
+    for (auto& sample : json["samples"]) sample["seconds"] = seconds_of(sample["work"]);
+    job.folder().write(file, json.dump());
+  };
+  write("a/rates.json", [](double /*work*/) { return 1e-3; });
+  write("b/rates.json", [](double work) { return 1e-15 * work * work; });
+}
+
+TEST_F(MpiAgreement, TheFirstChoosesTheRowsForAll) {
+  const std::string words =
+      "recompute=none strategy=ddp calibration=rates.json per_device_train_batch_size=auto "
+      "gradient_accumulation_steps=4 max_steps=2 timeout_seconds=60 ";
+  ASSERT_NO_FATAL_FAILURE(write_two_calibrations(job_));
+  const auto said = [&](const char* rows) {
+    return fmt::format("per_device_train_batch_size=auto: {}", rows);
+  };
+  const std::string many = said("4 rows in a micro-batch, gradient_accumulation_steps=1");
+  const std::string one = said("1 row in a micro-batch, gradient_accumulation_steps=4");
+  for (const auto& [folders, expected] : {std::pair{"ab", many}, std::pair{"ba", one}}) {
+    const std::string output = fmt::format("run-{}", folders);
+    std::vector<App> apps;
+    for (const char* folder = folders; *folder != 0; ++folder)
+      apps.push_back({job_.path(std::string(1, *folder)), with_binary(job_.words(output, words))});
+    const cli::BinaryRun run = launch(apps);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(count_of(run.err, expected), 1) << run.err;
+    EXPECT_EQ(values_of(job_, output, "loss").size(), 2U);
+  }
+}
+
+nlohmann::json plan_of(const TinyJob& job, const std::string& words) {
+  std::vector<std::string> all = job.words("planned", words + "devices=2 --json");
+  all.front() = "plan";
+  return nlohmann::json::parse(cli::run_snug(all).out);
+}
+
+// A budget for which the two calibrations make a rank choose other modes; 0: there is none.
+int64_t budget_of_two_choices(const TinyJob& job, const std::string& words) {
+  const auto bytes = plan_of(job, words).at("device").at("peak_bytes").get<int64_t>();
+  constexpr int kSteps = 40;
+  for (int step = kSteps - 1; step > kSteps / 2; --step) {
+    const int64_t budget = bytes / kSteps * step;
+    std::set<std::string> chosen;
+    for (const char* folder : {"a", "b"}) {
+      const std::string more = fmt::format("device_memory={}B calibration={} ", budget,
+                                           (job.path(folder) / "rates.json").string());
+      chosen.insert(plan_of(job, words + more).at("recompute_layers").dump());
+    }
+    if (chosen.size() == 2) return budget;
+  }
+  return 0;
+}
+
+TEST_F(MpiAgreement, TheFirstChoosesWhatLayersComputeAgainForAll) {
+  std::string words = "strategy=ddp per_device_train_batch_size=4 ";
+  ASSERT_NO_FATAL_FAILURE(write_two_calibrations(job_));
+  const int64_t budget = budget_of_two_choices(job_, words);
+  ASSERT_GT(budget, 0);
+  words += fmt::format("max_steps=2 timeout_seconds=60 device_memory={}B calibration=rates.json ",
+                       budget);
+  std::set<std::string> chosen;
+  for (const char* folders : {"ab", "ba"}) {
+    const std::string output = fmt::format("run-{}", folders);
+    std::vector<App> apps;
+    for (const char* folder = folders; *folder != 0; ++folder)
+      apps.push_back({job_.path(std::string(1, *folder)), with_binary(job_.words(output, words))});
+    const cli::BinaryRun run = launch(apps);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(values_of(job_, output, "loss").size(), 2U);
+    const auto plan = nlohmann::json::parse(cli::contents_of(job_.path(output) / "plan.json"));
+    chosen.insert(plan.at("recompute_layers").dump());
+  }
+  EXPECT_EQ(chosen.size(), 2U) << *chosen.begin();
+}
+
+// A build of the same version that is another program: the linker's identity of it is changed.
+TEST_F(MpiAgreement, RanksOfDifferentBuildsAreRefused) {
+  std::string binary = cli::contents_of(SNUG_BINARY);
+  const std::string note("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
+  const size_t found = binary.find(note);
+  ASSERT_NE(found, std::string::npos) << "the linker gives no build id";
+  binary[found + note.size()] ^= 1;
+  const fs::path other = job_.path("other");
+  job_.folder().write("other/snug", binary);
+  fs::permissions(other / "snug", fs::perms::owner_all);
+  for (const auto& entry : fs::directory_iterator(fs::path(SNUG_BINARY).parent_path()))
+    if (entry.path().extension() == ".so")
+      fs::create_symlink(entry.path(), other / entry.path().filename());
+  const auto app = [&](const std::string& program) {
+    return App{job_.path("."), cli::joined({program}, job_.words("run", kMpiCommon))};
+  };
+  expect_all_refuse(job_, launch({app(SNUG_BINARY), app((other / "snug").string())}),
+                    "do not agree on the build of snug: it is '");
+}
+
+// A folder of each machine's own disk, as a path of each rank's own folder is.
+TEST_F(MpiAgreement, RanksOfDifferentFoldersAreRefused) {
+  std::vector<App> apps;
+  for (const char* folder : {"a", "b"}) {
+    fs::create_directory(job_.path(folder));
+    apps.push_back({job_.path(folder), with_binary(job_.words("run", kMpiCommon))});
+    std::replace_if(
+        apps.back().words.begin(), apps.back().words.end(),
+        [](const std::string& word) { return word.starts_with("output_dir="); }, "output_dir=run");
+  }
+  const cli::BinaryRun run = launch(apps);
+  expect_all_refuse(job_, run,
+                    "which is not the folder that rank 0 made, " + job_.path("a").string());
+  EXPECT_NE(run.err.find("output_dir of rank 1 is " + job_.path("b").string()), std::string::npos);
+  EXPECT_FALSE(fs::exists(job_.path("a/run/metrics.jsonl")));
+}
+
+}  // namespace
+}  // namespace snug::train
