@@ -36,7 +36,7 @@ TrainingSpec with_chosen(TrainingSpec spec, const Chosen& chosen) {
   return spec;
 }
 
-std::string to_text(const Chosen& chosen) {
+std::string chosen_text(const Chosen& chosen) {
   json modes = json::array();
   for (const RecomputeMode mode : chosen.recompute.layers()) modes.push_back(base::word_of(mode));
   if (modes.empty()) modes.push_back(base::word_of(chosen.recompute.of_layer(-1)));

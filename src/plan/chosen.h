@@ -25,8 +25,8 @@ Chosen chosen_of(const TrainingSpec& spec, int64_t nothing_again_bytes);
 // The spec with these choices.
 TrainingSpec with_chosen(TrainingSpec spec, const Chosen& chosen);
 
-// One line, and back. Throws UserError for a text that to_text does not make.
-std::string to_text(const Chosen& chosen);
+// One line, and back. Throws UserError for a text that chosen_text does not make.
+std::string chosen_text(const Chosen& chosen);
 Chosen chosen_from_text(std::string_view text);
 
 }  // namespace snug::plan

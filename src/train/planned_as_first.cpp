@@ -9,7 +9,7 @@ plan::PlannedTraining planned_as_first(const plan::TrainingInputs& inputs,
                                        const runtime::Ranks& ranks) {
   if (ranks.is_first()) {
     plan::PlannedTraining planned = plan::assemble_training(inputs, measure);
-    ranks.of_first(plan::to_text(planned.chosen()));
+    ranks.of_first(plan::chosen_text(planned.chosen()));
     return planned;
   }
   plan::TrainingInputs alike = inputs;

@@ -15,6 +15,7 @@
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
 #include "plan/spec.h"
+#include "program/text.h"
 
 namespace snug::plan {
 namespace {
@@ -214,7 +215,7 @@ TEST(ChooseRecompute, IsTakenAsAnotherChose) {
   const PlannedTraining other = assemble_training({recipe, model, small});
   ASSERT_NE(layers_text(own.document), layers_text(other.document));
   TrainingInputs told = inputs;
-  told.chosen = chosen_from_text(to_text(other.chosen()));
+  told.chosen = chosen_from_text(chosen_text(other.chosen()));
   const PlannedTraining same = assemble_training(told);
   EXPECT_EQ(layers_text(same.document), layers_text(other.document));
   EXPECT_EQ(same.document.recompute_nothing_bytes, other.document.recompute_nothing_bytes);
@@ -229,7 +230,7 @@ TEST(ChooseRecompute, TextOfAChoiceHoldsAllOfIt) {
   const Chosen chosen{
       passes::RecomputeModes({passes::RecomputeMode::layer, passes::RecomputeMode::keep_all}), true,
       65536, true, 12};
-  const Chosen again = chosen_from_text(to_text(chosen));
+  const Chosen again = chosen_from_text(chosen_text(chosen));
   EXPECT_EQ(again.recompute.layers(), chosen.recompute.layers());
   EXPECT_TRUE(again.activation_offloading);
   EXPECT_EQ(again.window_bytes, 65536);
