@@ -1,10 +1,13 @@
 #include "plan/chosen.h"
 
+#include <cstddef>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_parser.h"
 #include "base/words.h"
 
 namespace snug::plan {
@@ -50,7 +53,8 @@ std::string chosen_text(const Chosen& chosen) {
 
 Chosen chosen_from_text(std::string_view text) {
   try {
-    const json values = json::parse(text);
+    const json values = base::parse_json_value(
+        text, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
     return {modes_of(values.at("recompute")), values.at("activation_offloading").get<bool>(),
             values.at("window_bytes").get<int64_t>(), values.at("update_on_host").get<bool>(),
             values.at("nothing_again_bytes").get<int64_t>()};

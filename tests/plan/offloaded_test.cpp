@@ -47,7 +47,8 @@ TEST(Offloaded, NamesTheKeyOfWeightsThatAreTooSmallToMove) {
   EXPECT_NE(told.front().find("offload_threshold=1GiB"), std::string::npos) << told.front();
 }
 
-// Under FSDP's names all that lasts lies on the host, but for what is smaller than the threshold.
+// Under FSDP's names all that lasts lies on the host, except what is smaller than the threshold; of
+// weights the device has the places they are gathered in, too.
 TEST(Offloaded, FsdpLeavesNoStateOnTheDevice) {
   const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("rtx-4090"), 0);
   const auto planned = [&](const Words& more) {
@@ -68,7 +69,7 @@ TEST(Offloaded, FsdpLeavesNoStateOnTheDevice) {
     EXPECT_NE(document.offload_optimizer, "none");
     for (const char* role : {"weight", "master", "moment"}) {
       EXPECT_GT(bytes_of(document.host, role), int64_t{100} << 20) << role;
-      EXPECT_LT(bytes_of(document.device, role), bytes_of(document.host, role) / 4) << role;
+      EXPECT_LT(bytes_of(document.device, role), bytes_of(document.host, role) / 3) << role;
     }
   }
   const PlanDocument weights = planned({"strategy=full_shard", "offload_params=true"});

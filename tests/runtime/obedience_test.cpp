@@ -181,8 +181,11 @@ TEST(Traces, OtherDecisionsAreObeyed) {
     const int64_t trained = trained_of(spec.row_tokens);
     for (size_t i = 0; i < traces.size(); ++i) {
       if (traces[i].kind == program::Kind::linear_cross_entropy_train) {
+        const auto& loss =
+            std::get<program::LinearCrossEntropyTrain>(program.operations[i].attributes);
+        EXPECT_EQ(loss.chunk_rows, 2);
         EXPECT_EQ(traces[i].pieces,
-                  std::vector<int64_t>(static_cast<size_t>((trained + 1) / 2), 2));
+                  program::chunk_sizes(loss.algorithm, loss.chunk_rows, spec.row_tokens, trained));
         expect_other_products(program.operations[i], {program, program.operations[i]}, backend,
                               traces[i]);
       }

@@ -89,6 +89,8 @@ State trained(const Scenario& run, bool in_backward, float inverse_tokens) {
 }
 
 void expect_same(const Scenario& run) {
+  SCOPED_TRACE(std::string(run.backend) + (run.lora ? ", lora, " : ", full, ") +
+               std::string(base::word_of(run.optimizer)));
   constexpr float kInverseTokens = 1.0F / (kRows * kRowTokens);
   const State after = trained(run, false, kInverseTokens);
   const State within = trained(run, true, kInverseTokens);

@@ -40,12 +40,16 @@ State<T> step_element(const AdamW& adamw, const Step<T>& step, State<T> state, T
 
 template <typename T>
 void run(const program::GlobalNorm&, const Invocation& invocation) {
-  T squares = 0;
+  // In fp64: of many gradients one after the other, fp32 would lose the fifth digit.
+  double squares = 0;
   for (const Buffer& buffer : invocation.reads) {
     const Floats<T> gradient(buffer);
-    for (int64_t i = 0; i < gradient.count(); ++i) squares += gradient[i] * gradient[i];
+    for (int64_t i = 0; i < gradient.count(); ++i) {
+      const double value = gradient[i];
+      squares += value * value;
+    }
   }
-  Floats<T>(invocation[program::GlobalNorm::kNorm]).set(0, std::sqrt(squares));
+  Floats<T>(invocation[program::GlobalNorm::kNorm]).set(0, static_cast<T>(std::sqrt(squares)));
 }
 
 template <typename T>
