@@ -145,7 +145,7 @@ TEST_F(QuickCalibration, StepsThatTheDeviceDoesNotHoldAreLeftOut) {
     return run_snug(joined({"bench", "calibrate-quickly", "calibration=" + path},
                            words_of(std::string("max_steps=4 threads=1 device_memory=") + memory)));
   };
-  const BinaryRun some = calibrate("16MiB");
+  const BinaryRun some = calibrate("10MiB");
   ASSERT_EQ(some.exit_code, 0) << some.err;
   EXPECT_TRUE(contains(some.err, "1 of 4 steps are left out: the device's memory")) << some.err;
   const BinaryRun none = calibrate("1MiB");
