@@ -137,6 +137,7 @@ std::string preset_name(const std::string& repository) {
   for (const char* suffix : {"-hf", "-intermediate", " (base)", "-instruct"})
     if (const size_t at = name.find(suffix); at != std::string::npos) name.erase(at);
   if (name.starts_with("meta-")) name.erase(0, 5);
+  if (name == "mixtral-8x7b-v0.1") name.erase(name.find("-v0.1"));  // there is one version
   return name;
 }
 
