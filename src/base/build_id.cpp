@@ -18,7 +18,11 @@ namespace {
 
 constexpr size_t round_up(size_t bytes) { return (bytes + 3) / 4 * 4; }
 
-// Notes stand one behind the other: a header, a name and a description, each of whole words.
+using namespace std::string_view_literals;
+
+constexpr std::string_view kGnu = "GNU\0"sv;
+
+// Notes stand one after the other: a header, a name and a description, each of whole words.
 std::string id_in(std::string_view notes) {
   ElfW(Nhdr) header{};
   while (notes.size() >= sizeof header) {
@@ -27,7 +31,7 @@ std::string id_in(std::string_view notes) {
     const size_t description = name + round_up(header.n_namesz);
     const size_t end = description + round_up(header.n_descsz);
     if (end > notes.size()) break;
-    if (header.n_type == NT_GNU_BUILD_ID && notes.substr(name, 4) == std::string_view("GNU", 4)) {
+    if (header.n_type == NT_GNU_BUILD_ID && notes.substr(name, kGnu.size()) == kGnu) {
       std::string digits;
       for (const char byte : notes.substr(description, header.n_descsz))
         digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));

@@ -233,9 +233,10 @@ std::vector<ToolSetting> take_what_no_says(std::vector<ToolSetting>& settings) {
            setting.path.starts_with("deepspeed_config.") || setting.path == "num_processes" ||
            setting.path == "num_machines";
   };
-  const auto taken = std::ranges::stable_partition(settings, std::not_fn(is_of_several));
-  std::vector<ToolSetting> idle(taken.begin(), taken.end());
-  settings.erase(taken.begin(), taken.end());
+  const auto first_idle =
+      std::stable_partition(settings.begin(), settings.end(), std::not_fn(is_of_several));
+  std::vector<ToolSetting> idle(first_idle, settings.end());
+  settings.erase(first_idle, settings.end());
   return idle;
 }
 

@@ -39,6 +39,7 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
             const auto pieces = pieces_in(files, tensor);
             if (pieces.size() == 1) return {{&index.at(pieces.front().name)}};
             std::vector<FilePart> parts;
+            parts.reserve(pieces.size());
             for (const models::FilePiece& piece : pieces)
               parts.push_back({&index.at(piece.name), piece.first, piece.shape});
             return parts;
