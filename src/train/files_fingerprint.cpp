@@ -33,8 +33,7 @@ std::vector<int64_t> blocks_of(const formats::TensorInfo& tensor) {
     chosen.push_back(static_cast<int64_t>(word % static_cast<uint64_t>(blocks)));
   }
   std::ranges::sort(chosen);
-  const auto repeated = std::ranges::unique(chosen);
-  chosen.erase(repeated.begin(), repeated.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   for (int64_t& block : chosen) block *= kBlockBytes;
   return chosen;
 }
