@@ -210,8 +210,8 @@ def prompt_of(model: str) -> list[int]:
 
 
 def calibrate(setting: Setting, most_steps: int) -> dict:
-    """The card's rates, from which later plans of this run predict. 0 steps: the whole grid, as far as the time goes; on the emulated
-    device, which is ten thousand times slower than a card, what ends of the quick grid within a second."""
+    """The card's rates, from which later plans of this run predict. 0 steps: the whole grid, as far as the time goes. The emulated
+    device is ten thousand times slower than a card: there, those steps of the quick grid that end within a second."""
     start = time.monotonic()
     verb, seconds = ("calibrate-quickly", 1.0) if setting.models else ("calibrate", min(setting.limit_seconds - AROUND_CALIBRATING, MAX_CALIBRATION_SECONDS))
     outcome = processes.run([setting.snug, "bench", verb, f"backend={setting.backend}", f"calibration={setting.calibration}",

@@ -15,7 +15,8 @@ constexpr std::string_view kInBackwardAdvice =
     "this optimizer is not built; it frees gradients as it goes, which optim_in_backward: true "
     "does with optim: adamw_8bit and max_grad_norm: 0";
 constexpr std::string_view kOtherOptimizerAdvice =
-    "this optimizer is not built; AdamW is: adamw, or adamw_8bit where memory is short";
+    "this optimizer is not built; adamw, lion and adafactor are, and adamw_8bit where memory is "
+    "short";
 
 // Keys keep views of texts, so those that are made of the table of optimizers live here.
 const std::string& optim_help() {

@@ -1,5 +1,5 @@
-// The qwen3_moe family: qwen3's layers with many small experts in the place of the mlp, but for
-// layers that keep one.
+// The qwen3_moe family: qwen3's layers with many small experts in the place of the mlp, except
+// in layers that keep one.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

@@ -118,7 +118,7 @@ void save_by_one(const CheckpointOptions& options, const TrainerState& state, Ex
 }
 
 // What a rank has written, as it tells the first one. Both texts are small next to what they are
-// about, but for the first rank they add up.
+// about; at the first rank, which gets those of all, they add up.
 struct RankFile {
   std::string ranges;          // formats::to_lines
   std::string checksums;       // formats::to_json of its file's

@@ -48,7 +48,7 @@ class Divider {
     for (const Range& part : parts_) add(word, part);
   }
 
-  // All parts up to the last certain match are certain, but for one that what follows may join. Of
+  // All parts up to the last certain match are certain, except one that what follows may join. Of
   // what comes after that match no match takes the beginning, so that it stays open, and dividing
   // can begin again anywhere within it: matches do not look back (Regex::looks_back). Within a
   // match it cannot, so that no step after this one may divide an open word that holds one.

@@ -112,7 +112,7 @@ constexpr BadRecipe kBadRecipes[] = {
     {"decay_rate", "decay_rate: 0.8", "'decay_rate' is '0.8'"},
     {"clip_threshold", "clip_threshold: 0", "'clip_threshold' is '0'"},
     {"lomo", "optim: adalomo", "which optim_in_backward: true does"},
-    {"sgd", "optim: sgd", "this optimizer is not built; AdamW is"},
+    {"sgd", "optim: sgd", "this optimizer is not built; adamw, lion and adafactor are"},
     {"fp16", "fp16: true", "fp16 compute is not built"},
     {"tensorboard", "report_to: tensorboard", "reports to other tools are not built yet"},
     {"wandb_list", "report_to: [wandb]", "reports to other tools are not built yet"},

@@ -58,7 +58,7 @@ class Parser {
     }
   }
 
-  // The body of a tag that ends in `end`, which is passed but for its end.
+  // The body of a tag that ends in `end`, which is passed except for its end.
   Body body_up_to(std::string_view end) {
     stream_.expect(TokenKind::block_end);
     Body statements = body({end});

@@ -2,7 +2,7 @@
 //
 // Scopes are those of jinja2: a loop's iteration, a macro's call and the bodies of set, filter,
 // with, call and generation have their own; if has none. What is set in a scope is gone after it,
-// but for attributes of namespaces. A macro sees the scopes around the place where it is defined.
+// except attributes of namespaces. A macro sees the scopes around the place where it is defined.
 #pragma once
 
 #include <ctime>
