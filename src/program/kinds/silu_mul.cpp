@@ -1,37 +1,17 @@
 #include "program/kinds/silu_mul.h"
 
-#include "program/kinds/functions.h"
-#include "program/kinds/shape_rule.h"
+#include "program/kinds/gated.h"
 #include "program/kinds/traffic.h"
-#include "program/tape.h"
 
 namespace snug::program {
 namespace {
 
 std::string shape_error(const SiluMul&, const OperationView& view) {
-  ShapeRule rule;
-  const Tensor& gate = view[SiluMul::kGate];
-  rule.rank({"gate", gate}, 2);
-  rule.shape({"up", view[SiluMul::kUp]}, gate.shape);
-  rule.shape({"y", view[SiluMul::kY]}, gate.shape);
-  rule.mixed_types({{"gate", gate}, {"up", view[SiluMul::kUp]}, {"y", view[SiluMul::kY]}});
-  return rule.error();
+  return gated_shape_error<SiluMul>(view);
 }
 
 std::string shape_error(const SiluMulGrad&, const OperationView& view) {
-  ShapeRule rule;
-  const Tensor& gate = view[SiluMulGrad::kGate];
-  rule.rank({"gate", gate}, 2);
-  rule.shape({"dy", view[SiluMulGrad::kDY]}, gate.shape);
-  rule.shape({"up", view[SiluMulGrad::kUp]}, gate.shape);
-  rule.shape({"dgate", view[SiluMulGrad::kDGate]}, gate.shape);
-  rule.shape({"dup", view[SiluMulGrad::kDUp]}, gate.shape);
-  rule.mixed_types({{"gate", gate},
-                    {"dy", view[SiluMulGrad::kDY]},
-                    {"up", view[SiluMulGrad::kUp]},
-                    {"dgate", view[SiluMulGrad::kDGate]},
-                    {"dup", view[SiluMulGrad::kDUp]}});
-  return rule.error();
+  return gated_grad_shape_error<SiluMulGrad>(view);
 }
 
 // The sigmoid (3) and two products.
@@ -45,31 +25,12 @@ Cost cost(const SiluMulGrad&, const OperationView& view, const Extent&) {
 }
 
 void differentiate(const SiluMul&, const Operation& operation, Tape& tape) {
-  const TensorId dy = tape.gradient(id_of(operation, SiluMul::kY));
-  const TensorId gate = id_of(operation, SiluMul::kGate);
-  const TensorId up = id_of(operation, SiluMul::kUp);
-  if (dy == kNone || (!tape.wants(gate) && !tape.wants(up))) return;
-  // Copies: the table grows below.
-  const Shape shape = tape.program().tensor(gate).shape;
-  const DType gate_type = tape.program().tensor(gate).dtype;
-  const DType up_type = tape.program().tensor(up).dtype;
-  const TensorId dgate =
-      tape.wants(gate) ? tape.contribute(gate) : tape.temporary("dgate", shape, gate_type);
-  const TensorId dup = tape.wants(up) ? tape.contribute(up) : tape.temporary("dup", shape, up_type);
-  tape.emit(SiluMulGrad{}, {dy, gate, up}, {dgate, dup});
-}
-
-InPlacePairs in_place_pairs(const SiluMul& silu_mul) {
-  return in_place(silu_mul, {{SiluMul::kY, SiluMul::kGate}, {SiluMul::kY, SiluMul::kUp}});
-}
-InPlacePairs in_place_pairs(const SiluMulGrad& grad) {
-  return in_place(
-      grad, {{SiluMulGrad::kDGate, SiluMulGrad::kGate}, {SiluMulGrad::kDUp, SiluMulGrad::kUp}});
+  differentiate_gated<SiluMul>(SiluMulGrad{}, operation, tape);
 }
 
 }  // namespace
 
-SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
-SNUG_DEFINE_KIND(SiluMulGrad, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate, .in_place_pairs = gated_in_place_pairs);
+SNUG_DEFINE_KIND(SiluMulGrad, .in_place_pairs = gated_grad_in_place_pairs);
 
 }  // namespace snug::program
