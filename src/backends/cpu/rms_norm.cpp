@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
+#include "backends/cpu/norm_grad.h"
 #include "backends/cpu/rows.h"
 
 namespace snug::backends::cpu {
@@ -23,48 +24,29 @@ void run(const program::RmsNorm& norm, const Invocation& invocation, CpuContext&
 
 bool supports(const program::RmsNormGrad& grad, const program::OperationView& view,
               const CpuContext&) {
-  const base::DType dtype = view[program::RmsNormGrad::kDY].dtype;
-  return view[program::RmsNormGrad::kX].dtype == dtype &&
-         view[program::RmsNormGrad::kDX].dtype == dtype &&
-         (!grad.addend || view[program::RmsNormGrad::kAddend].dtype == dtype);
+  return supports_norm_grad(grad, view);
 }
 
 int64_t workspace_bytes(const program::RmsNormGrad& grad, const program::OperationView& view,
                         const CpuContext&) {
-  if (!grad.weight_gradient) return 0;
-  const program::Shape& dy = view[program::RmsNormGrad::kDY].shape;
-  return reduction_bytes(dy.rows(), dy.columns());
+  return norm_grad_workspace_bytes(grad, view);
 }
 
 void run(const program::RmsNormGrad& grad, const Invocation& invocation, CpuContext& context) {
-  const Rows dy = rows_of(invocation[program::RmsNormGrad::kDY]);
-  const Rows x = rows_of(invocation[program::RmsNormGrad::kX]);
-  const Rows w = flattened(rows_of(invocation[program::RmsNormGrad::kW]));
-  const Rows addend = grad.addend ? rows_of(invocation[program::RmsNormGrad::kAddend]) : Rows{};
-  const Rows dx = rows_of(invocation[program::RmsNormGrad::kDX]);
-  float* partials = grad.weight_gradient ? invocation.workspace.as<float>() : nullptr;
-  const auto backward = context.kernels.rms_norm->backward[x.element][w.element];
-  const int64_t block_rows = reduction_block_rows(x.rows);
-  parallel_ranges(x.rows, block_rows, [&](int64_t begin, int64_t end) {
-    float* dw = nullptr;
-    if (partials != nullptr) {
-      dw = partials + begin / block_rows * reduction_stride(x.columns);
-      std::fill(dw, dw + x.columns, 0.0F);
-    }
-    for (int64_t row = begin; row < end; ++row)
-      backward({.dy = dy.at(row),
-                .x = x.at(row),
-                .w = w.at(0),
-                .addend = grad.addend ? addend.at(row) : nullptr,
-                .dx = dx.at(row),
-                .dw = dw,
-                .d = x.columns,
+  run_norm_grad(grad, invocation, context, [&](Element x, Element w) {
+    const auto backward = context.kernels.rms_norm->backward[x][w];
+    return [&grad, backward](const NormGradRow& row) {
+      backward({.dy = row.dy,
+                .x = row.x,
+                .w = row.w,
+                .addend = row.addend,
+                .dx = row.dx,
+                .dw = row.dw,
+                .d = row.d,
                 .epsilon = grad.epsilon,
                 .offset = grad.offset});
+    };
   });
-  if (partials == nullptr) return;
-  const Rows dw = rows_of(invocation[program::RmsNormGrad::kDW]);
-  add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), dw, grad.accumulate);
 }
 
 }  // namespace
