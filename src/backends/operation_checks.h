@@ -22,6 +22,15 @@ inline bool has_known_types(const program::OperationView& view) {
   return known;
 }
 
+// Whether all tensors have this type, the workspace apart.
+inline bool is_all_of(const program::OperationView& view, base::DType dtype) {
+  bool same = true;
+  program::for_each_tensor(view.operation, [&](program::TensorId id) {
+    if (id != view.operation.workspace) same = same && view.program.tensor(id).dtype == dtype;
+  });
+  return same;
+}
+
 // Fails a CHECK, naming the libraries, when the operation asks for more than its planned workspace.
 inline void check_workspace(const program::OperationView& view, int64_t asked,
                             const std::string& libraries) {

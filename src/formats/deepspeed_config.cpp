@@ -20,8 +20,8 @@ constexpr std::string_view kNoFp16 =
 constexpr std::string_view kWholeLayers =
     "each device computes whole layers; use 1, and zero_optimization.stage to share memory";
 constexpr std::string_view kOptimizer =
-    "AdamW is the optimizer that is built, and Lion; adafactor is one of the recipe's";
-constexpr std::string_view kAdamW = "AdamW is the optimizer that is built";
+    "AdamW and Lion are built for DeepSpeed's files; a recipe may also say adafactor";
+constexpr std::string_view kAdamW = "AdamW is built in this form alone";
 constexpr std::string_view kRise = "the learning rate rises linearly from 0";
 
 const std::vector<ToolWord> kOff = {{"false"}};

@@ -3,12 +3,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/lower_case.h"
 #include "formats/adapter_modules.h"
 #include "formats/manifest.h"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -68,8 +68,7 @@ void refuse_what_is_not_honoured(const base::JsonObject& config) {
                             config.text("bias")));
   const json initialisation = config.value().value("init_lora_weights", json(true));
   if (!initialisation.is_string()) return;
-  std::string name = initialisation.get<std::string>();
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string name = base::lower_case(initialisation.get<std::string>());
   // These choose the adapter's own first values. Others, such as pissa, olora, corda, loftq and
   // lora_ga, change the base weights too.
   for (const std::string_view method : {"gaussian", "eva", "orthogonal"})

@@ -58,7 +58,6 @@ struct Optimizer {
   bool narrow_gradients = false;  // in the type of the products, where a recipe leaves it open
   bool steps_parts = true;        // a rank may step the part of a tensor that it holds
   bool steps_on_host = true;      // where state lies in host memory: with the bits of a card
-  bool steps_in_backward = true;  // one operation a tensor, which may follow its gradient
 };
 
 const Optimizer& optimizer_of(OptimizerKind kind);

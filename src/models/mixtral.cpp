@@ -35,8 +35,7 @@ Stack stack(const ModelConfig& config) {
 ModelConfig parse(const JsonObject& json) {
   ModelConfig config = parse_shape(
       json, {.kv_heads = 8, .max_position = 131072, .norm_epsilon = 1e-5, .has_experts = true});
-  config.rope = parse_rope(json);
-  if (!json.has("rope_theta") && !json.has("rope_parameters")) config.rope.theta = 1e6;
+  config.rope = parse_rope(json, {.absent_theta = 1e6});
   set_window(config, parse_window(json, 0));
   config.expert_size = config.intermediate_size;
   parse_router(json, {.experts = 8, .chosen = 2}, config);

@@ -2,6 +2,7 @@
 // in layers that keep one.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "models/config_keys.h"
@@ -47,7 +48,8 @@ void parse_dense_layers(const JsonObject& json, ModelConfig& config) {
   std::vector<double> named;
   if (json.has("mlp_only_layers")) named = json.numbers("mlp_only_layers");
   for (const double layer : named)
-    if (!(layer >= 0) || layer >= static_cast<double>(config.num_layers))
+    if (!(layer >= 0) || layer >= static_cast<double>(config.num_layers) ||
+        layer != std::floor(layer))
       json.fail("mlp_only_layers", "names a layer that the model does not have");
   for (int64_t layer = 0; layer < config.num_layers; ++layer)
     if ((layer + 1) % step != 0 ||

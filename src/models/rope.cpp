@@ -202,7 +202,7 @@ void describe_yarn(const RopeConfig& rope, nlohmann::json& scaling) {
 
 RopeConfig parse_rope(const JsonObject& json, const RopeKeys& keys) {
   RopeConfig rope;
-  rope.theta = parse_theta(json, rope.theta, keys.theta);
+  rope.theta = parse_theta(json, keys.absent_theta, keys.theta);
   if (!keys.partial) refuse_partial(json);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json.has(key)) continue;

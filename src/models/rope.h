@@ -16,6 +16,7 @@ namespace snug::models {
 struct RopeKeys {
   bool partial = false;              // the family may rotate a part of each head; others refuse it
   const char* theta = "rope_theta";  // what transformers 4 calls theta
+  double absent_theta = 10000.0;     // what a file means that gives none
 };
 
 // Reads theta with rope_scaling (transformers 4) or rope_parameters (transformers 5), whose own

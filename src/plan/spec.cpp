@@ -115,10 +115,6 @@ void check_optimizer(const Recipe& recipe, const TrainingSpec& spec,
   if (!may_step_on_host(recipe, target) &&
       recipe.offload_optimizer == formats::OffloadOptimizer::host)
     fail("steps weights on the device alone; use offload_optimizer=stream, or optim=adamw_8bit");
-  if (!optimizer.steps_in_backward && spec.update_in_backward)
-    fail(
-        "steps weights after the backward pass; leave optim_in_backward out, or use "
-        "optim=adamw_8bit");
 }
 
 void check_in_backward(const Recipe& recipe) {
@@ -138,8 +134,7 @@ void check_in_backward(const Recipe& recipe) {
 // Where nothing keeps an update from following its gradient, and nobody said that it should not.
 bool may_update_in_backward(const Recipe& recipe) {
   return !recipe.is_given("optim_in_backward") && recipe.max_grad_norm == 0 &&
-         recipe.gradient_accumulation_steps == 1 &&
-         methods::optimizer_of(recipe.optim).steps_in_backward;
+         recipe.gradient_accumulation_steps == 1;
 }
 
 void check_offloading(const Recipe& recipe) {

@@ -173,7 +173,7 @@ constexpr BadFile kBadDeepSpeed[] = {
     {R"({"zero_optimization": {"mics_shard_size": 4}})", "say strategy: hybrid_full_shard"},
     {R"({"fp16": {"enabled": true}})", "fp16.enabled: is 'true', but Snug takes false only: fp16"},
     {R"({"communication_data_type": "fp16"})", "is 'fp16', but Snug takes none or fp32 or bf16"},
-    {R"({"optimizer": {"type": "OneBitAdam"}})", "AdamW is the optimizer that is built"},
+    {R"({"optimizer": {"type": "OneBitAdam"}})", "AdamW and Lion are built for DeepSpeed's files"},
     {R"({"optimizer": {"type": "Lamb"}})", "optimizer.type: is 'Lamb'"},
     {R"({"optimizer": {"type": "Muon"}})", "takes Adam or AdamW or Lion"},
     {R"({"optimizer": {"params": {"adam_w_mode": false}}})", "takes true only"},

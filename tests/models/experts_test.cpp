@@ -1,5 +1,6 @@
 // Mixtures of experts: the names of stacked tensors and of what files hold of them, and what of
 // config.json is refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -91,6 +92,11 @@ TEST(ExpertConfig, DefaultsAreHuggingFaces) {
   EXPECT_EQ(config.chosen_experts, 2);
   EXPECT_EQ(config.expert_size, 48);
   EXPECT_EQ(config.rope.theta, 1e6);
+  const auto theta = [](const char* keys) {
+    return parse_config(small(keys), "config.json").rope.theta;
+  };
+  EXPECT_EQ(theta(R"(, "rope_parameters": {"rope_type": "default"})"), 1e6);
+  EXPECT_EQ(theta(R"(, "rope_scaling": {"rope_type": "default", "rope_theta": 500000.0})"), 5e5);
   EXPECT_EQ(config.router_loss, 0);
   const ModelConfig with_loss =
       parse_config(small(R"(, "output_router_logits": true)"), "config.json");
@@ -103,6 +109,17 @@ TEST(ExpertConfig, LayersWithOneMlpAreNamedOrCounted) {
           "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 100,
           "decoder_sparse_step": 2, "mlp_only_layers": [3]})";
   EXPECT_EQ(parse_config(text, "config.json").dense_layers, (std::vector<int64_t>{0, 2, 3, 4}));
+}
+
+TEST(ExpertConfig, LayersThatAreNotThereAreRefused) {
+  for (const char* layer : {"6", "-1", "2.5"}) {
+    const std::string text = fmt::format(
+        R"({{"model_type": "qwen3_moe", "hidden_size": 32, "num_hidden_layers": 6,
+             "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 100,
+             "mlp_only_layers": [{}]}})",
+        layer);
+    EXPECT_NE(error_of(text).find("mlp_only_layers"), std::string::npos) << layer;
+  }
 }
 
 TEST(ExpertConfig, WhatIsNotBuiltIsRefusedByName) {

@@ -1,21 +1,13 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
 
 namespace snug::backends::cpu {
 namespace {
 
 using program::GeluMul;
 using program::GeluMulGrad;
-
-// Whether all tensors have this type, the workspace apart.
-bool is_all_of(const program::OperationView& view, base::DType dtype) {
-  bool same = true;
-  program::for_each_tensor(view.operation, [&](program::TensorId id) {
-    if (id != view.operation.workspace) same = same && view.program.tensor(id).dtype == dtype;
-  });
-  return same;
-}
 
 bool supports(const GeluMul&, const program::OperationView& view, const CpuContext&) {
   return is_all_of(view, view[GeluMul::kY].dtype);

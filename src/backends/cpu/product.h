@@ -46,7 +46,6 @@ class Product {
   // Fails a CHECK where the algorithm does not compute this product.
   Product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context);
   const MatmulSpec& spec() const { return spec_; }
-  ProductAlgorithm algorithm() const { return algorithm_; }
   int64_t scratch_bytes() const;
   // Makes what multiply() needs; equal products share it.
   void create() const;

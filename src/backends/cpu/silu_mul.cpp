@@ -1,6 +1,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -8,17 +9,8 @@ namespace {
 using program::SiluMul;
 using program::SiluMulGrad;
 
-// Whether all tensors have this type, the workspace apart.
-bool of_type(const program::OperationView& view, base::DType dtype) {
-  bool same = true;
-  program::for_each_tensor(view.operation, [&](program::TensorId id) {
-    if (id != view.operation.workspace) same = same && view.program.tensor(id).dtype == dtype;
-  });
-  return same;
-}
-
 bool supports(const SiluMul&, const program::OperationView& view, const CpuContext&) {
-  return of_type(view, view[SiluMul::kY].dtype);
+  return is_all_of(view, view[SiluMul::kY].dtype);
 }
 
 void run(const SiluMul&, const Invocation& invocation, CpuContext& context) {
@@ -29,7 +21,7 @@ void run(const SiluMul&, const Invocation& invocation, CpuContext& context) {
 }
 
 bool supports(const SiluMulGrad&, const program::OperationView& view, const CpuContext&) {
-  return of_type(view, view[SiluMulGrad::kDY].dtype);
+  return is_all_of(view, view[SiluMulGrad::kDY].dtype);
 }
 
 void run(const SiluMulGrad&, const Invocation& invocation, CpuContext& context) {

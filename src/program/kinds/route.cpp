@@ -14,8 +14,8 @@ std::string shape_error(const Route& route, const OperationView& view) {
   const Tensor& weights = view[Route::kWeights];
   rule.rank({"logits", logits}, 2);
   const Shape& shape = logits.shape;
-  rule.require(route.k >= 1, "k is at least 1");
-  rule.require(route.k <= shape.columns(), "k is larger than the number of experts");
+  rule.require(route.k >= 1, "has a k below 1");
+  rule.require(route.k <= shape.columns(), "has a k above the number of experts");
   const Shape chosen{shape.rank() > 0 ? shape[0] : 0, route.k};
   rule.measure({"weights", weights}, chosen);
   rule.index({"ids", view[Route::kIds]}, chosen);

@@ -67,6 +67,11 @@ constexpr int stage_elements(bool by_depth) {
   return (by_depth ? kDepth : kTile) * line_stride(by_depth);
 }
 
+// What the form of a product is decided by, where no CUDA header is read.
+static_assert(kRingStages * 2 * stage_elements(false) * int32_t{sizeof(uint16_t)} ==
+              kGroupedSharedBytes);
+static_assert(stage_elements(true) <= stage_elements(false));
+
 template <bool kByDepth>
 __device__ void begin_factor(uint16_t* tile, const Factor& factor, int64_t side, int64_t depth) {
   constexpr int kLines = kByDepth ? kDepth : kTile;
