@@ -28,9 +28,9 @@ def fitting_plan(snug: pathlib.Path, words: list[str]) -> dict:
     return planned
 
 
-def parser(description: str) -> argparse.ArgumentParser:
+def parser(description: str, option: str = "--snug", binary: str = "build/release/snug") -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    result.add_argument("--snug", default="build/release/snug", help="the binary, of any build")
+    result.add_argument(option, dest="binary", default=binary, help="the binary, of any build")
     result.add_argument("--check", default="", help="a file that must contain the tables")
     result.add_argument("--write", default="", help="a file in which they replace the tables that have the same heading rows")
     return result
@@ -53,7 +53,7 @@ def with_tables(page: str, texts: list[str]) -> str:
 
 def show_or_check(script: str, arguments: argparse.Namespace, make_texts: Callable[[pathlib.Path], list[str]]) -> int:
     """Prints the tables, writes them to a page, or says which of them it does not have."""
-    texts = make_texts(pathlib.Path(arguments.snug).resolve())
+    texts = make_texts(pathlib.Path(arguments.binary).resolve())
     if arguments.write:
         page = pathlib.Path(arguments.write)
         page.write_text(with_tables(page.read_text(), texts))

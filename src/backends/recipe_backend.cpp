@@ -9,7 +9,7 @@ std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe, const comm:
                       {.threads = static_cast<int>(recipe.threads),
                        .device_memory_bytes = recipe.device_memory,
                        .chooses_by_timing = !recipe.deterministic,
-                       .node_ranks = std::max<int64_t>(1, recipe.devices),
+                       .node_ranks = recipe.devices_per_node(),
                        .mesh = mesh,
                        .timeout_seconds = static_cast<double>(recipe.timeout_seconds)});
 }

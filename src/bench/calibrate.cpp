@@ -16,6 +16,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/seconds_since.h"
 #include "bench/machine_rates.h"
 #include "bench/operation_timer.h"
 #include "bench/quick_calibration.h"
@@ -37,10 +38,6 @@ constexpr double kMoved = 1.4;
 
 // Of steps that others disturbed, enough to show in plans.
 bool many(int disturbed, int steps) { return disturbed * 4 > steps; }
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void print_summary(const plan::Calibration& calibration, const fs::path& path) {
   const plan::Roofline& roofline = plan::Rates(calibration.samples).roofline();
@@ -155,7 +152,7 @@ class Measurement {
         plan::step_seconds(job, step.spec.accumulation, plan::Rates(calibration_.samples),
                            program::full_rows(step.segment_tokens));
     const double timed = std::max(run * step.least_repeats, step.least_seconds);
-    return seconds_since(start_) + std::max(preparing_ / measured_, run) + run + timed <
+    return base::seconds_since(start_) + std::max(preparing_ / measured_, run) + run + timed <
            limit_.seconds;
   }
 
@@ -176,7 +173,7 @@ class Measurement {
     const auto start = Clock::now();
     const StepTiming timing = time_operations(step, backend_, times_);
     preparing_ +=
-        std::max(0.0, seconds_since(start) - (1 + timing.repeats) * timing.median_seconds);
+        std::max(0.0, base::seconds_since(start) - (1 + timing.repeats) * timing.median_seconds);
     if (measured_ == 0) {
       first_ = index;
       first_seconds_ = timing.least_seconds;
@@ -184,8 +181,8 @@ class Measurement {
     ++measured_;
     if (timing.is_disturbed) ++disturbed_;
     base::say("{:>3}/{} {:5.1f} s  {}: {:.1f} ms, {} repeats{}", index + 1, steps.size(),
-              seconds_since(start_), describe(step), timing.median_seconds * 1e3, timing.repeats,
-              timing.is_disturbed ? ", next to other programs" : "");
+              base::seconds_since(start_), describe(step), timing.median_seconds * 1e3,
+              timing.repeats, timing.is_disturbed ? ", next to other programs" : "");
     calibration_.samples = times_.samples();
     calibration_.busy = is_busy();
     if (!limit_.exists()) return;

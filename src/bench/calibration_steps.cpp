@@ -129,6 +129,15 @@ CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens,
   return step;
 }
 
+// Gradients of the factors in the type that is computed in, as with moments of 8 bits.
+CalibrationStep lora_8bit(const Sizes& sizes, int64_t tokens, DType compute,
+                          const LoraShape& shape) {
+  CalibrationStep step = lora(sizes, tokens, tokens, compute, shape);
+  step.spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
+  step.spec.update.gradient = compute;
+  return step;
+}
+
 // Biases, and a head with weights of its own.
 CalibrationStep biased(CalibrationStep step) {
   models::ModelConfig& model = step.spec.model;
@@ -153,6 +162,7 @@ void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(quantized(lora(kTiny, 256, 256, compute, {.r = 8}), nested));
   steps.push_back(biased(full(kTiny, 256, 64, compute)));
   steps.push_back(layers_again(full(kMinimal, 256, 64, compute)));
+  steps.push_back(lora_8bit(kMinimal, 256, compute, {.r = 4, .accumulation = 2}));
   add_optimizers(kMinimal, compute, steps);
 }
 
@@ -165,6 +175,8 @@ void add_shapes(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(full(kSmall, 256, 256, compute));
   steps.push_back(quantized(lora(kMedium, 256, 128, compute, {.r = 8}), false));
   steps.push_back(lora(kTiny, 4096, 1024, compute, {.r = 8}));
+  steps.push_back(lora(kTiny, 128, 128, compute, {.r = 16, .accumulation = 2}));
+  steps.push_back(lora_8bit(kTiny, 256, compute, {.r = 16, .accumulation = 2}));
   // Documents shorter than a tile of attention's kernels.
   steps.push_back(lora(kTiny, 512, 16, compute, {.r = 8}));
   steps.push_back(full(kMinimal, 256, 8, compute));
@@ -212,6 +224,21 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(full_8bit(sizes, 256, compute));
     steps.push_back(quantized(lora(sizes, 512, 512, compute, {.r = 16}), sizes.hidden < 512));
     steps.push_back(quantized(lora(sizes, 512, 512, compute, {.r = 16}), sizes.hidden >= 512));
+  }
+}
+
+// Rows shorter than those of the coarse grid, sums of several micro-batches, and gradients of
+// factors in both types.
+void add_short_rows(DType compute, std::vector<CalibrationStep>& steps) {
+  for (const int64_t tokens : {64, 128, 192, 384}) {
+    steps.push_back(lora(kTiny, tokens, tokens, compute, {.r = 16, .accumulation = 2}));
+    steps.push_back(lora(kWide, tokens, tokens, compute, {.r = 32, .accumulation = 2}));
+    steps.push_back(lora_8bit(kSmall, tokens, compute, {.r = 4, .accumulation = 2}));
+  }
+  for (const int64_t r : {8, 32}) {
+    steps.push_back(lora_8bit(kTiny, 512, compute, {.r = r, .accumulation = 2}));
+    steps.push_back(lora_8bit(kWide, 384, compute, {.r = r, .accumulation = 2}));
+    steps.push_back(lora_8bit(kMedium, 1024, compute, {.r = r, .accumulation = 2}));
   }
 }
 
@@ -293,6 +320,7 @@ std::vector<CalibrationStep> calibration_steps(const program::Target& target, Gr
   std::vector<CalibrationStep> steps;
   if (!bf16) {
     add_coarse(DType::f32, steps);
+    add_short_rows(DType::f32, steps);
     add_fine(DType::f32, steps);
     return steps;
   }
@@ -302,6 +330,7 @@ std::vector<CalibrationStep> calibration_steps(const program::Target& target, Gr
     add_large(steps);
   }
   add_coarse(DType::bf16, steps);
+  add_short_rows(DType::bf16, steps);
   add_fine(DType::bf16, steps);
   if (!target.device()) add_large(steps);
   add_coarse(DType::f32, steps);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/median.h"
+#include "base/seconds_since.h"
 #include "bench/memory_update.h"
 #include "passes/rank_operations.h"
 #include "program/builder.h"
@@ -81,7 +82,7 @@ class OneCollective {
     const auto start = Clock::now();
     for (size_t i = 0; i < program_.operations.size(); ++i) run(i);
     backend_.synchronise();
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return base::seconds_since(start);
   }
 
  private:
@@ -196,6 +197,9 @@ plan::RateSample measure(OneCollective& collective, comm::Communicator& all) {
 std::vector<plan::RateSample> link_rates(backends::Backend& backend, comm::Communicator& all,
                                          const LinkGrid& grid) {
   SNUG_CHECK(all.size() > 1, "links of one rank alone");
+  // The first messages of a job also make its connections, so their times do not count.
+  OneCollective first(Collective::all_gather, grid.least_bytes, all.size(), grid.nodes, backend);
+  measure(first, all);
   std::vector<plan::RateSample> samples;
   for (const auto kind :
        {Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce})
@@ -215,7 +219,7 @@ plan::RateSample rank_memory_rate(backends::Backend& backend, comm::Communicator
   const auto run = [&] {
     const auto start = Clock::now();
     update.run();
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return base::seconds_since(start);
   };
   run();
   const double bytes = update.bytes();

@@ -54,7 +54,7 @@ int measure(const formats::Recipe& recipe, const runtime::Ranks& ranks, bool jso
   // What is wrong with the file is said before anything is measured.
   std::optional<plan::CalibrationFile> file;
   if (ranks.is_first()) file = plan::find_calibration_file(recipe, *backend);
-  const int nodes = static_cast<int>(std::max<int64_t>(1, recipe.nodes));
+  const int nodes = static_cast<int>(recipe.node_count());
   base::say("measuring the links between {} ranks; on a busy machine this takes a minute",
             ranks.size());
   std::vector<plan::RateSample> samples =

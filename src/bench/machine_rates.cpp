@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/median.h"
+#include "base/seconds_since.h"
 #include "base/temporary_file.h"
 #include "bench/memory_update.h"
 
@@ -32,10 +34,9 @@ double median_seconds(const std::function<void()>& run) {
   for (int i = 0; i < kRuns; ++i) {
     const auto start = Clock::now();
     run();
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    seconds.push_back(base::seconds_since(start));
   }
-  std::ranges::nth_element(seconds, seconds.begin() + kRuns / 2);
-  return seconds[kRuns / 2];
+  return base::median(std::move(seconds));
 }
 
 plan::RateSample sample_of(std::string_view name, plan::Work unit, double bytes, double seconds) {

@@ -15,6 +15,7 @@
 #include "backends/cpu/product.h"
 #include "base/console.h"
 #include "base/error.h"
+#include "base/seconds_since.h"
 #include "plan/spec.h"
 
 namespace snug::bench {
@@ -74,7 +75,7 @@ double fastest(const MatmulSpec& spec, int64_t scratch_bytes, double least_secon
   for (int run = 0; run < kMinRuns || spent < least_seconds; ++run) {
     const auto start = Clock::now();
     multiply(operands, scratch.get());
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = base::seconds_since(start);
     best = std::min(best, seconds);
     spent += seconds;
   }

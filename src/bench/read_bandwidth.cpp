@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "base/console.h"
+#include "base/seconds_since.h"
 #include "base/threads.h"
 
 namespace snug::bench {
@@ -51,7 +52,7 @@ double read_bandwidth(int64_t bytes, int threads, int sweeps) {
     const auto start = Clock::now();
 #pragma omp parallel num_threads(threads) reduction(^ : sink)
     sink ^= read_all(words + omp_get_thread_num() * part, part);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = base::seconds_since(start);
     best = std::max(best, static_cast<double>(part * threads * 8) / seconds);
   }
   // The arena's pages were touched with zeros.

@@ -18,11 +18,14 @@ void require_plannable(const formats::Recipe& recipe, const backends::cuda::Hard
         fmt::format("is {}, a card of compute capability {}.{}, which has no bf16 products; "
                     "snug has kernels for 8.0 and later",
                     recipe.device, row.compute_capability / 10, row.compute_capability % 10));
-  if (recipe.devices * std::max<int64_t>(1, recipe.nodes) > 1 &&
-      row.rates.interconnect_bytes_per_second == 0)
-    recipe.fail("devices", fmt::format("is {}, but the hardware table does not say how fast cards "
-                                       "of {} reach each other",
-                                       recipe.devices, recipe.device));
+  if (recipe.rank_count() > 1 && row.rates.interconnect_bytes_per_second == 0) {
+    const bool on_one_node = recipe.devices_per_node() > 1;
+    recipe.fail(
+        on_one_node ? "devices" : "nodes",
+        fmt::format("is {}, but the hardware table does not say how fast cards of {} reach each "
+                    "other (interconnect_bytes_per_second)",
+                    on_one_node ? recipe.devices : recipe.nodes, recipe.device));
+  }
 }
 
 std::unique_ptr<program::Target> planned_card(const formats::Recipe& recipe) {

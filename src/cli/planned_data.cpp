@@ -8,6 +8,7 @@
 #include "base/console.h"
 #include "cli/open_target.h"
 #include "plan/choose_rows.h"
+#include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
 #include "runtime/rehearsal.h"
 
@@ -49,6 +50,7 @@ PlanningSession::PlanningSession(const Request& request, AutoRows rows)
     : recipe_(read_recipe(request)) {
   model_ = models::find_model(recipe_.model);
   recipe_ = plan::resolve(std::move(recipe_), model_.config);
+  plan::check_step_rows(recipe_);
   target_ = open_target(recipe_);
   data_ = read_data(recipe_, model_, *target_);
   if (recipe_.per_device_train_batch_size > 0 || rows == AutoRows::leave) return;

@@ -62,13 +62,12 @@ void search_in(const Request& request, const SearchOptions& options, const Hardw
   const PlanningSession session(request, AutoRows::leave);
   const formats::Recipe& recipe = session.recipe();
   set_price(searched, options, table.find(recipe.device));
-  searched.cards = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
+  searched.cards = recipe.rank_count();
   searched.method = base::word_of(recipe.method);
   if (searched.machine.empty())
-    searched.machine =
-        SearchMachine{std::max<int64_t>(1, recipe.nodes), std::max<int64_t>(1, recipe.devices),
-                      recipe.device.empty() ? "this machine" : recipe.device}
-            .text();
+    searched.machine = SearchMachine{recipe.node_count(), recipe.devices_per_node(),
+                                     recipe.device.empty() ? "this machine" : recipe.device}
+                           .text();
   searched.job_tokens = options.job_tokens ? options.job_tokens : session.job_tokens();
   const plan::TrainingInputs inputs = session.inputs();
   searched.result = plan::search(

@@ -41,7 +41,7 @@ struct SearchOptions {
 };
 
 // Takes the words of these keys out of the request, and leaves those of the recipe. Throws
-// UserError, also for machines next to device or devices.
+// UserError, also where machines are given together with device or devices.
 SearchOptions take_search_options(Request& request);
 
 // For `snug search --help`.

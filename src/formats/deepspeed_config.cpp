@@ -35,7 +35,7 @@ Rows batch_and_numbers() {
   return {
       {"train_micro_batch_size_per_gpu", "per_device_train_batch_size"},
       {"gradient_accumulation_steps", "gradient_accumulation_steps"},
-      {"train_batch_size"},
+      {"train_batch_size", "train_batch_size"},
       {"gradient_clipping", "max_grad_norm"},
       {"bf16.enabled", "bf16"},
       {"bfloat16.enabled", "bf16"},

@@ -49,6 +49,7 @@ struct Recipe {
   double num_train_epochs = 0;
   int64_t per_device_train_batch_size = 0;  // rows per micro-batch
   int64_t gradient_accumulation_steps = 0;  // micro-batches per step
+  int64_t train_batch_size = 0;             // rows per step of all devices; 0: what these make
   double learning_rate = 0;
   Schedule lr_scheduler_type = Schedule::cosine;
   double warmup_ratio = 0;
@@ -114,6 +115,10 @@ struct Recipe {
   std::vector<std::string> notes;
 
   bool is_given(std::string_view key) const { return given.contains(key); }
+  // Numbers that nobody gave count as one.
+  int64_t devices_per_node() const { return std::max<int64_t>(1, devices); }
+  int64_t node_count() const { return std::max<int64_t>(1, nodes); }
+  int64_t rank_count() const { return devices_per_node() * node_count(); }
   // Throws UserError: where the key was set, its name, and what is wrong with it.
   [[noreturn]] void fail(std::string_view key, const std::string& problem) const;
   // Throws UserError that shows how to set the key, when it has no value.

@@ -150,6 +150,10 @@ void add_length_keys(KeyTable& table) {
       .add<&Recipe::gradient_accumulation_steps>("gradient_accumulation_steps", "1",
                                                  "micro-batches in a step")
       .range({.least = 1, .most = kMaxMicroBatches});
+  table
+      .add<&Recipe::train_batch_size>("train_batch_size", "0",
+                                      "rows in a step of all devices, which must come out; 0: any")
+      .range({.least = 0, .most = kMaxCount});
   table.add<&Recipe::seed>("seed", "42", "of every random choice")
       .range(at_least(0))
       .verbs(kEverywhere);

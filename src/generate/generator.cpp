@@ -4,15 +4,12 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/seconds_since.h"
 
 namespace snug::generate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 int64_t size_of(const Ids& ids) { return static_cast<int64_t>(ids.size()); }
 
@@ -93,7 +90,7 @@ std::vector<Generation> Generator::run(std::span<const Ids> prompts,
     const Clock::time_point middle = Clock::now();
     decode(group);
     times_.prefill_seconds += std::chrono::duration<double>(middle - begin).count();
-    times_.decode_seconds += seconds_since(middle);
+    times_.decode_seconds += base::seconds_since(middle);
   }
   return results;
 }

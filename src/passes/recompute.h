@@ -37,7 +37,7 @@ class RecomputeModes {
  public:
   // One mode for all layers. NOLINTNEXTLINE: nearly every caller has one.
   RecomputeModes(RecomputeMode all) : all_(all) {}
-  // One for each layer, from the first to the last.
+  // One for each layer, from the first to the last; at least one.
   explicit RecomputeModes(std::vector<RecomputeMode> layers)
       : all_(layers.back()), layers_(std::move(layers)) {}
 

@@ -1,8 +1,8 @@
-// Stages: plan the job that computes nothing again, and take it if it fits the device (of the host
-// no other takes less); size each form of the
-// job with each mode in all layers, from few layers; list the mixtures of modes by their time, as
-// these sizes predict it; plan the fastest whose predicted bytes fit; correct the prediction of its
-// form by what was planned, and go on until no faster one is left that should fit.
+// Stages: plan the job that computes nothing again, and take it if it fits the device; the host
+// needs no check, since no other choice takes less of it. Otherwise size each form of the job with
+// each mode in all layers, from jobs of few layers; list the mixtures of modes by their predicted
+// time; plan the fastest whose predicted bytes fit; correct the prediction of its form by what was
+// planned; end when no faster mixture is left that should fit.
 #include "plan/choose_recompute.h"
 
 #include <algorithm>

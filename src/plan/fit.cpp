@@ -44,7 +44,7 @@ int64_t job_bytes(const PlanDocument& plan) {
 }
 
 // Ranks that share a machine's memory.
-int64_t node_ranks(const formats::Recipe& recipe) { return std::max<int64_t>(1, recipe.devices); }
+int64_t node_ranks(const formats::Recipe& recipe) { return recipe.devices_per_node(); }
 
 bool has_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes) {
   return recipe.host_memory <= 0 || reading_bytes * node_ranks(recipe) <= recipe.host_memory;

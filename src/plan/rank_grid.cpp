@@ -56,7 +56,7 @@ int64_t shards_of(const Recipe& recipe, int64_t ranks) {
     return ranks;
   }
   const int64_t shards =
-      recipe.shard_devices > 0 ? recipe.shard_devices : std::max<int64_t>(1, recipe.devices);
+      recipe.shard_devices > 0 ? recipe.shard_devices : recipe.devices_per_node();
   if (ranks % shards != 0)
     recipe.fail(
         "shard_devices",
@@ -72,20 +72,37 @@ bool is_hybrid(Strategy strategy) {
 
 ShardingOptions rank_grid(const Recipe& recipe) {
   ShardingOptions options;
-  const int64_t ranks = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
+  const int64_t ranks = recipe.rank_count();
   if (ranks > std::numeric_limits<int32_t>::max() / 2)
     recipe.fail("devices", fmt::format("makes {} ranks, which is more than can be counted", ranks));
   if (ranks == 1) return options;
   const int64_t shards = shards_of(recipe, ranks);
   options.shards = static_cast<int32_t>(shards);
   options.replicas = static_cast<int32_t>(ranks / shards);
-  options.node_ranks = static_cast<int32_t>(std::max<int64_t>(1, recipe.devices));
+  options.node_ranks = static_cast<int32_t>(recipe.devices_per_node());
   options.weights = weights_of(recipe.strategy);
   options.gradients = gradients_of(recipe.strategy);
   options.prefetch = recipe.prefetch;
   options.sent_bf16 = recipe.reduce_dtype == formats::ReduceDtype::bf16;
   options.threshold_elements = recipe.shard_threshold;
   return options;
+}
+
+void check_step_rows(const Recipe& recipe) {
+  const int64_t total = recipe.train_batch_size;
+  if (total == 0) return;
+  // Where rows are chosen, the micro-batches of a device say how many it has in a step.
+  const int64_t rows = std::max<int64_t>(1, recipe.per_device_train_batch_size);
+  const int64_t steps = recipe.gradient_accumulation_steps;
+  const int64_t ranks = recipe.rank_count();
+  if (total % rows == 0 && total / rows % steps == 0 && total / rows / steps == ranks) return;
+  recipe.fail("train_batch_size",
+              fmt::format("is {}, but {} device{}, per_device_train_batch_size {} and "
+                          "gradient_accumulation_steps {} make {:.0f} rows in a step; change one "
+                          "of them, or leave train_batch_size out",
+                          total, ranks, ranks == 1 ? "" : "s", rows, steps,
+                          static_cast<double>(rows) * static_cast<double>(steps) *
+                              static_cast<double>(ranks)));
 }
 
 }  // namespace snug::plan

@@ -13,4 +13,8 @@ bool is_hybrid(formats::Strategy strategy);
 // that are not built.
 passes::ShardingOptions rank_grid(const formats::Recipe& recipe);
 
+// Throws UserError where the recipe says how many rows a step of all devices has (train_batch_size)
+// and its other keys make another number.
+void check_step_rows(const formats::Recipe& recipe);
+
 }  // namespace snug::plan

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/seconds_since.h"
 #include "passes/recompute.h"
 #include "plan/fit.h"
 #include "plan/spec.h"
@@ -28,10 +29,6 @@ constexpr int64_t kMaxSizes = 160;
 constexpr int64_t kMaxWholePlans = 5;
 // Beyond the three that are returned, only what is predicted to be faster by more than this.
 constexpr double kWorthPlanning = 1.02;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // What the process holds outside the arenas is that of any job of the recipe.
 Budget budget_for(const TrainingInputs& inputs, const Setting& plainest, SettingFigures& figures,
@@ -63,12 +60,12 @@ class Searcher {
     result_.budget = budget_for(inputs_, settings_.front(), figures_, measure_);
     predict_all();
     size_the_fastest();
-    result_.judging_seconds = seconds_since(start);
+    result_.judging_seconds = base::seconds_since(start);
     const auto planning = std::chrono::steady_clock::now();
     sort_judged();
     plan_the_best();
     sort_judged();  // those that were planned have other figures now
-    result_.planning_seconds = seconds_since(planning);
+    result_.planning_seconds = base::seconds_since(planning);
     result_.sized = figures_.sized_count();
     return std::move(result_);
   }
@@ -92,7 +89,8 @@ class Searcher {
     });
   }
 
-  // Of a lower bound of what it takes, `off` times which is the least that it can be.
+  // `off`: a setting is rejected only for bytes above so many times the budget, as far as its
+  // figures may be too high.
   void judge(JudgedSetting& judged, double off) const {
     const Budget& budget = result_.budget;
     judged.judgement = Judgement::fits;
@@ -171,7 +169,7 @@ class Searcher {
       if (judged.judgement != Judgement::fits || result_.planned_whole >= kMaxWholePlans) break;
       if (result_.best.size() >= kBestPlans &&
           kWorthPlanning * seconds(judged) * result_.best[kBestPlans - 1].tokens_per_second >
-              static_cast<double>(ranks()))
+              static_cast<double>(inputs_.recipe.rank_count()))
         break;
       if (repeats(judged)) continue;
       // What ends one plan does not end the search.
@@ -182,11 +180,6 @@ class Searcher {
       }
     }
     if (result_.best.size() > kBestPlans) result_.best.resize(kBestPlans);
-  }
-
-  int64_t ranks() const {
-    return std::max<int64_t>(1, inputs_.recipe.devices) *
-           std::max<int64_t>(1, inputs_.recipe.nodes);
   }
 
   void plan_whole(JudgedSetting& judged) {

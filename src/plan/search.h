@@ -62,7 +62,7 @@ struct SearchResult {
   double planning_seconds = 0;  // what it took to plan the best whole
 };
 
-// How many plans are returned, if there are as many that fit.
+// The most plans that are returned; fewer where fewer fit.
 inline constexpr size_t kBestPlans = 3;
 
 // The inputs must outlive the call. `measure` as in assemble_training.

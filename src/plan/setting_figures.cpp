@@ -135,7 +135,7 @@ SettingFigures::Work SettingFigures::work_of(const Setting& setting) {
     work.lasting_bytes[i] = between(work.lasting_bytes[i], more.lasting_bytes[i], share);
     work.micro_bytes[i] = between(work.micro_bytes[i], more.micro_bytes[i], share);
   }
-  for (size_t i = 0; i < kChannels; ++i) {
+  for (size_t i = 0; i < program::kChannelCount; ++i) {
     work.first[i] = between(work.first[i], more.first[i], share);
     work.next[i] = between(work.next[i], more.next[i], share);
   }
@@ -168,7 +168,7 @@ Figures SettingFigures::predicted_uniform(const Setting& setting) {
     const Busy& more = program.name == ProgramName::micro_first ? work.first : work.next;
     const Busy& less = program.name == ProgramName::micro_first ? base.first : base.next;
     if (program.name != ProgramName::update)
-      for (size_t i = 0; i < kChannels; ++i) busy[i] += more[i] - less[i];
+      for (size_t i = 0; i < program::kChannelCount; ++i) busy[i] += more[i] - less[i];
     const double runs = runs_of(own, program.name, setting.accumulation);
     const double least = *std::ranges::max_element(busy);
     figures.least_seconds += runs * least;

@@ -50,8 +50,7 @@ class SettingFigures {
   formats::Recipe recipe_with(const Setting& setting) const;
 
  private:
-  static constexpr size_t kChannels = 6;
-  using Busy = std::array<double, kChannels>;
+  using Busy = std::array<double, program::kChannelCount>;
 
   // What a program of a micro-batch takes more than the simplest one.
   struct Work {

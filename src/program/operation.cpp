@@ -10,7 +10,7 @@ constexpr std::array<std::string_view, kKindCount> kKinds{
     SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
 };
-constexpr std::array<std::string_view, 6> kChannels{
+constexpr std::array<std::string_view, kChannelCount> kChannels{
     "compute", "host_to_device", "device_to_host", "interconnect", "storage", "host"};
 constexpr std::array<std::string_view, 4> kPhases{"forward", "recompute", "backward", "update"};
 

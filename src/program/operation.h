@@ -45,6 +45,7 @@ enum class Channel : uint8_t {
   storage,
   host,
 };
+inline constexpr size_t kChannelCount = static_cast<size_t>(Channel::host) + 1;
 
 enum class Phase : uint8_t { forward, recompute, backward, update };
 

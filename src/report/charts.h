@@ -22,7 +22,7 @@ struct Area {
 
 // Areas on top of each other, each height kept until the next x.
 struct AreaChart {
-  std::vector<double> x;  // rising
+  std::vector<double> x;  // rising, at least one
   double end = 0;         // of the last height
   std::vector<Area> areas;
   double limit = 0;          // a dashed line; 0: none
@@ -53,7 +53,7 @@ std::string lane_chart(const LaneChart& chart);
 
 struct LineChart {
   std::vector<double> x;
-  std::vector<double> y;  // what is not finite is left out
+  std::vector<double> y;  // one for each x; what is not finite is left out
   int colour = 0;
   TextOf text_of_x;
   TextOf text_of_y;

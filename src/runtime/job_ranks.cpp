@@ -30,7 +30,7 @@ formats::Recipe settled(formats::Recipe recipe, const comm::Launch& launch) {
 }
 
 void check_size(const formats::Recipe& recipe, const comm::Launch& launch) {
-  const int64_t planned = std::max<int64_t>(1, recipe.devices) * std::max<int64_t>(1, recipe.nodes);
+  const int64_t planned = recipe.rank_count();
   if (planned != launch.size)
     recipe.fail("devices",
                 fmt::format("and nodes make {} ranks, but the launcher started {}; start as many "
@@ -71,11 +71,14 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
                   fmt::format("is {}, but this process was started alone; start one process for "
                               "each device with mpirun or srun",
                               recipe.nodes));
-    plan::rank_grid(recipe);  // what cannot be is refused before anything is started
+    // What cannot be is refused before anything is started.
+    plan::rank_grid(recipe);
+    plan::check_step_rows(recipe);
     comm::launch_ranks(static_cast<int>(recipe.devices), own_arguments());
   }
   const formats::Recipe as_launched = settled(recipe, ranks.launch_);
   check_size(as_launched, ranks.launch_);
+  plan::check_step_rows(as_launched);
   const passes::ShardingOptions grid = plan::rank_grid(as_launched);
   if (ranks.launch_.size == 1) return ranks;
   ranks.world_ = comm::connect(

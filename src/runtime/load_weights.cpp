@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/seconds_since.h"
 #include "formats/tensor_index.h"
 #include "models/families.h"
 #include "models/open_weights.h"
@@ -25,7 +26,7 @@ LoadReport load_weights(const std::filesystem::path& folder, const models::Model
   report.bytes_read = performed.bytes_read;
   report.bytes_around = performed.bytes_around;
   report.digest = sum_of_shards(executor.mesh(), performed.digest);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = base::seconds_since(start);
   return report;
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
+#include "base/seconds_since.h"
 #include "formats/directory_transaction.h"
 #include "formats/hf_folder.h"
 #include "formats/quant_state.h"
@@ -184,7 +185,7 @@ class FolderQuantizer::Impl {
     formats::copy_companion_files(folder_.path(), transaction.staging());
     // Only an empty folder can be there, as was checked.
     transaction.commit(formats::DirectoryTransaction::IfExists::replace);
-    return {bytes, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+    return {bytes, base::seconds_since(start)};
   }
 
  private:

@@ -13,6 +13,8 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/seconds_since.h"
+#include "models/config.h"
 #include "plan/assembly.h"
 #include "plan/measured.h"
 #include "report/run_page.h"
@@ -174,7 +176,7 @@ class Session {
                     runtime::load_adapter(recipe_.adapter, planned_->spec.lora, *executor_));
     }
     backend_->synchronise();
-    load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    load_seconds_ = base::seconds_since(start);
     if (folder_.checkpoint) restore();
     executor_->run(program::ProgramName::prepare);
   }
@@ -382,6 +384,8 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
   if (!ranks.is_first()) base::leave_console_to_others();
   try {
     const formats::Recipe settled = ranks.settle(recipe);
+    // A model that is not there is reported before the machine is measured.
+    models::find_model(settled.model);
     if (measure && ranks.is_first()) measure(settled);
     ranks.wait_for_all();
     return Session(settled, ranks).run();

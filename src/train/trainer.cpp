@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/median.h"
+#include "base/seconds_since.h"
 #include "program/tensor_names.h"
 #include "runtime/process_memory.h"
 
@@ -26,10 +27,6 @@ constexpr size_t kWarmSteps = 2;
 using program::ProgramName;
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
@@ -201,7 +198,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
   metrics.tokens = begun.counts.tokens;
   metrics.trained_tokens = begun.counts.trained_tokens;
   // The device did not begin before it had finished the step before.
-  metrics.step_seconds = seconds_since(std::max(begun.start, finished_));
+  metrics.step_seconds = base::seconds_since(std::max(begun.start, finished_));
   finished_ = Clock::now();
   metrics.tokens_per_second = static_cast<double>(metrics.tokens) / metrics.step_seconds;
   metrics.resident_bytes = runtime::process_memory().resident_bytes;

@@ -64,10 +64,14 @@ std::vector<CalibrationStep> recipes(program::DType compute) {
         steps.push_back(step);
       }
       step.spec.adapted = true;
-      step.spec.update = {};
-      step.spec.lora.r = 8;
       step.spec.lora.dropout = varied ? 0.1 : 0.0;
-      steps.push_back(step);
+      for (const int64_t r : {4, 16, 32, 8}) {
+        step.spec.lora.r = r;
+        step.spec.update = {.optimizer = methods::OptimizerKind::adamw_8bit, .gradient = compute};
+        steps.push_back(step);
+        step.spec.update = {};
+        steps.push_back(step);
+      }
       step.spec.quantization = passes::QuantizeOptions{.nested = varied, .kept = {}};
       steps.push_back(step);
     }

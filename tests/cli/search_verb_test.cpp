@@ -100,6 +100,10 @@ TEST(SearchVerb, SaysWhatIsWrong) {
   expect({"device=h100", "rank_by=hours"}, 2, "it is one of tokens_per_second, cost");
   expect({"device=h100", "hardware=/nowhere/cards.yaml"}, 2, "/nowhere/cards.yaml");
   expect({"hardware=examples/cards.yaml"}, 2, "give its name as device");
+  expect({"device=my-card", "hardware=examples/cards.yaml", "nodes=2"}, 2,
+         "'nodes' is 2, but the hardware table does not say how fast cards of my-card");
+  expect({"device=my-card", "hardware=examples/cards.yaml", "devices=2", "nodes=2"}, 2,
+         "'devices' is 2, but the hardware table does not say how fast cards of my-card");
   // Before anything is searched: nothing would fit.
   for (const char* machine : {"device=rtx-5090", "machines=rtx-5090"})
     expect({machine, "rank_by=cost", "device_memory=20MiB"}, 2, "give price_per_hour");

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/seconds_since.h"
 #include "checked_sums.h"
 #include "ranks.h"
 
@@ -33,10 +34,6 @@ void expect_words(const std::string& error, const std::vector<std::string>& word
     EXPECT_NE(error.find(word), std::string::npos) << "'" << error << "' lacks '" << word << "'";
 }
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 TEST(LocalFailures, ATimeOutNamesRankCollectiveAndStep) {
   const auto errors = errors_of_ranks(4, {milliseconds(150), milliseconds(0), 0}, [](auto& ranks) {
     ranks.set_step(7);
@@ -61,7 +58,7 @@ TEST(LocalFailures, AnAbortReachesRanksThatWait) {
   });
   for (const int rank : {0, 2}) expect_words(errors[rank], {"rank 1 stopped: out of memory"});
   expect_words(errors[1], {"out of memory"});
-  EXPECT_LT(seconds_since(begin), 10);
+  EXPECT_LT(base::seconds_since(begin), 10);
 }
 
 TEST(LocalFailures, AnExceptionReachesRanksThatWait) {
@@ -119,11 +116,11 @@ TEST(LocalOverlap, CommunicationGoesOnNextToOtherWork) {
         std::vector<float> whole(2);
         const auto begin = Clock::now();
         const Ticket ticket = begin_gather(ranks, whole);
-        EXPECT_LT(seconds_since(begin), 0.1);
+        EXPECT_LT(base::seconds_since(begin), 0.1);
         std::this_thread::sleep_for(milliseconds(200));
         ranks.wait(ticket);
-        EXPECT_GE(seconds_since(begin), 0.2);
-        EXPECT_LT(seconds_since(begin), 0.35);
+        EXPECT_GE(base::seconds_since(begin), 0.2);
+        EXPECT_LT(base::seconds_since(begin), 0.35);
       });
   EXPECT_EQ(errors, (std::vector<std::string>{"", ""}));
 }
@@ -136,9 +133,9 @@ TEST(LocalOverlap, ALinkHasARate) {
     const Ticket first = ranks.begin_all_gather(parts, "first");
     const Ticket second = ranks.begin_all_gather(parts, "second");
     ranks.wait(first);
-    EXPECT_GE(seconds_since(begin), 0.05);
+    EXPECT_GE(base::seconds_since(begin), 0.05);
     ranks.wait(second);
-    EXPECT_GE(seconds_since(begin), 0.1);
+    EXPECT_GE(base::seconds_since(begin), 0.1);
   });
 }
 

@@ -24,6 +24,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/seconds_since.h"
 #include "checked_sums.h"
 #include "collective_checks.h"
 #include "comm/launch.h"
@@ -82,7 +83,7 @@ double seconds(Communicator& communicator, const Work& work) {
     communicator.barrier();
     const auto begin = Clock::now();
     work();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+    best = std::min(best, base::seconds_since(begin));
   }
   return best;
 }

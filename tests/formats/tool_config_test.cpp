@@ -61,6 +61,7 @@ TEST_F(ToolConfigTest, DeepSpeedSetsTheKeysOfTheRecipe) {
   EXPECT_TRUE(recipe.offload_params);
   EXPECT_EQ(recipe.per_device_train_batch_size, 2);
   EXPECT_EQ(recipe.gradient_accumulation_steps, 4);
+  EXPECT_EQ(recipe.train_batch_size, 64);
   EXPECT_EQ(recipe.max_grad_norm, 0.5);
   EXPECT_EQ(recipe.compute_dtype, ComputeDtype::bf16);
   EXPECT_EQ(recipe.optim, Optimizer::adamw);

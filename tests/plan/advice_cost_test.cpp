@@ -9,13 +9,13 @@
 #include "backends/cuda/planned_card.h"
 #include "formats/recipe.h"
 #include "plan/assembly.h"
+#include "words.h"
 
 namespace snug::plan {
 namespace {
 
 using backends::cuda::find_hardware;
 using backends::cuda::PlannedCard;
-using Words = std::vector<std::string>;
 
 class CountingCard : public PlannedCard {
  public:
@@ -53,11 +53,6 @@ Cost cost_of(Words words) {
 const Words kOffloaded{
     "model=llama-3.1-8b",     "method=full",    "max_length=8192", "offload_params=true",
     "offload_optimizer=auto", "max_segments=1", "recompute=none"};
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 // Neither what keeps the job from fitting, nor a window that the user gives, makes it dear.
 TEST(AdviceCost, IsThatOfAFewPlansWhereTheJobIsOffloaded) {

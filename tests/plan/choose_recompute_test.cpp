@@ -16,6 +16,7 @@
 #include "plan/clock.h"
 #include "plan/spec.h"
 #include "program/text.h"
+#include "words.h"
 
 namespace snug::plan {
 namespace {
@@ -24,11 +25,6 @@ using backends::cuda::find_hardware;
 using backends::cuda::PlannedCard;
 using passes::RecomputeMode;
 using passes::RecomputeModes;
-using Words = std::vector<std::string>;
-
-constexpr std::array kModes{RecomputeMode::keep_all,          RecomputeMode::none,
-                            RecomputeMode::gate_up,           RecomputeMode::attention,
-                            RecomputeMode::all_but_attention, RecomputeMode::layer};
 
 struct Point {
   int64_t bytes = 0;
@@ -38,11 +34,6 @@ struct Point {
 
 // Attention then takes next to nothing, so that other choices win.
 constexpr program::ExpectedBounds kShort{.mean_segment_tokens = 16, .trained_fraction = 0.5};
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 Point point_of(const TrainingSpec& spec, const program::Target& target, const Rates& rates) {
   const Job job = plan_training(spec, target);
@@ -59,11 +50,11 @@ std::vector<Point> all_choices(TrainingSpec spec, const program::Target& target,
   std::vector<size_t> choice(layers, 0);
   while (true) {
     std::vector<RecomputeMode> modes;
-    for (const size_t mode : choice) modes.push_back(kModes[mode]);
+    for (const size_t mode : choice) modes.push_back(passes::kRecomputeModes[mode]);
     spec.recompute = RecomputeModes(modes);
     points.push_back(point_of(spec, target, rates));
     size_t digit = 0;
-    while (digit < layers && ++choice[digit] == kModes.size()) choice[digit++] = 0;
+    while (digit < layers && ++choice[digit] == passes::kRecomputeModes.size()) choice[digit++] = 0;
     if (digit == layers) return points;
   }
 }

@@ -10,18 +10,13 @@
 #include "backends/cuda/planned_card.h"
 #include "plan/change.h"
 #include "plan/fit.h"
+#include "words.h"
 
 namespace snug::plan {
 namespace {
 
 using backends::cuda::find_hardware;
 using backends::cuda::PlannedCard;
-using Words = std::vector<std::string>;
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 const Words kJob{"model=smollm2-360m", "method=lora", "max_length=2048"};
 const std::string kSixRows = "gradient_accumulation_steps=6";

@@ -10,13 +10,13 @@
 #include "plan/assembly.h"
 #include "plan/clock.h"
 #include "plan/spec.h"
+#include "words.h"
 
 namespace snug::plan {
 namespace {
 
 using backends::cuda::find_hardware;
 using backends::cuda::PlannedCard;
-using Words = std::vector<std::string>;
 
 const Words kFull{"model=llama-3.1-8b",         "method=full",         "gradient_dtype=bf16",
                   "max_length=16384",           "max_segments=1",      "recompute=layer",
@@ -28,11 +28,6 @@ PlannedTraining planned(const Words& words, const program::Target& target) {
   const models::ModelSource model = models::find_model(recipe.model);
   const TrainingInputs inputs{recipe, model, target};
   return assemble_training(inputs);
-}
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
 }
 
 double waiting(const PlanDocument& document) {

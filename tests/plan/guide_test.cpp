@@ -132,7 +132,7 @@ TEST_P(Guide, EndsWithNothingFasterThanTheSearch) {
                            found.judged.size(), found.judging_seconds, found.sized,
                            found.planned_whole, found.planning_seconds)
             << "\n";
-  if (!guided) return;
+  ASSERT_TRUE(guided);
   ASSERT_FALSE(found.best.empty());
   EXPECT_GE(found.best.front().tokens_per_second, guided->tokens_per_second);
 }

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "null_target.h"
 #include "plan/job.h"
 #include "plan/spec.h"
+#include "words.h"
 
 namespace snug::plan {
 namespace {
@@ -63,17 +65,29 @@ TEST(RankGrid, RefusesWhatCannotBeDivided) {
   EXPECT_EQ(grid_of({"devices=4", "strategy=ddp", "shard_devices=1"}).replicas, 4);
 }
 
+TEST(RankGrid, ComparesTheRowsOfAStepOfAllDevices) {
+  const auto error_of = [](std::vector<std::string> words) {
+    words.emplace_back("model=smollm2-135m");
+    return snug::testing::user_error_of([&] { check_step_rows(formats::load_recipe("", words)); });
+  };
+  const std::vector<std::string> step{"per_device_train_batch_size=2",
+                                      "gradient_accumulation_steps=4", "train_batch_size=64"};
+  EXPECT_EQ(error_of(with(step, {"devices=4", "nodes=2"})), "(no error)");
+  EXPECT_TRUE(snug::testing::contains(error_of(with(step, {"devices=4"})),
+                                      "is 64, but 4 devices, per_device_train_batch_size 2 and "
+                                      "gradient_accumulation_steps 4 make 32 rows"));
+  EXPECT_TRUE(snug::testing::contains(error_of(step), "make 8 rows"));
+  // Rows that are chosen are those of gradient_accumulation_steps.
+  EXPECT_EQ(error_of({"per_device_train_batch_size=auto", "gradient_accumulation_steps=32",
+                      "train_batch_size=64", "devices=2"}),
+            "(no error)");
+}
+
 Job plan_of(const std::vector<std::string>& words) {
   const NullTarget target;
   const formats::Recipe recipe = formats::load_recipe("", words);
   const models::ModelSource model = models::find_model(recipe.model);
   return plan_training(training_spec(recipe, model.config, target), target);
-}
-
-std::vector<std::string> with(std::vector<std::string> words,
-                              std::initializer_list<const char*> more) {
-  for (const char* word : more) words.emplace_back(word);
-  return words;
 }
 
 const std::vector<std::string> kFull8B{"model=llama-3.1-8b", "method=full", "max_length=1024",

@@ -13,18 +13,13 @@
 #include "base/error.h"
 #include "formats/recipe.h"
 #include "plan/fit.h"
+#include "words.h"
 
 namespace snug::plan {
 namespace {
 
 using backends::cuda::find_hardware;
 using backends::cuda::PlannedCard;
-using Words = std::vector<std::string>;
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 models::ModelSource of_few_layers(const std::string& name) {
   models::ModelSource model = models::find_model(name);

@@ -17,6 +17,8 @@
 namespace snug::report {
 namespace {
 
+using snug::testing::contains;
+
 const std::vector<std::string> kWords{"model=smollm2-135m", "method=lora", "max_length=64"};
 
 // The first tag that is not closed where it should be; empty: all are.
@@ -41,10 +43,6 @@ std::string unclosed_tag(const std::string& html) {
 bool is_self_contained(const std::string& html) {
   static const std::regex kOutside(R"((src|href)=|url\(|@import|<script|<link)");
   return !std::regex_search(html, kOutside);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(Pages, AreWhole) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/seconds_since.h"
 #include "golden_files.h"
 #include "text/text_encoder.h"
 #include "text/tokenizer.h"
@@ -69,7 +70,7 @@ double seconds_of(const Tokenizer& tokenizer, const std::vector<std::string>& te
   for (int i = 1; i < threads; ++i) others.emplace_back(work);
   work();
   for (std::thread& other : others) other.join();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return base::seconds_since(start);
 }
 
 json answer_line(const json& request, std::string& path, std::optional<Tokenizer>& tokenizer) {

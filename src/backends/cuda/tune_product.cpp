@@ -8,6 +8,7 @@
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/stream.h"
 #include "base/error.h"
+#include "base/median.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -89,8 +90,7 @@ class Tuning {
       std::vector<double> seconds;
       for (size_t round = 0; round < kRounds; ++round)
         seconds.push_back(events.seconds(begin_of(round, i), begin_of(round, i) + 1));
-      std::nth_element(seconds.begin(), seconds.begin() + kRounds / 2, seconds.end());
-      medians.push_back(seconds[kRounds / 2]);
+      medians.push_back(base::median(std::move(seconds)));
     }
     return medians;
   }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/seconds_since.h"
 #include "comm/launched_ranks.h"
 #include "comm/launcher_words.h"
 #include "comm/transport.h"
@@ -70,7 +71,7 @@ class Guard {
   }
 
   void check_time() {
-    if (std::chrono::duration<double>(Clock::now() - since_).count() < timeout_seconds_) return;
+    if (base::seconds_since(since_) < timeout_seconds_) return;
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%g", timeout_seconds_);
     const std::vector<int> stopped = ranks_.stopped();

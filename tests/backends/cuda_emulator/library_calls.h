@@ -6,11 +6,11 @@
 
 namespace snug::cuda_emulator {
 
-// How often streams did what cuBLASLt and cuDNN were called for.
+// How many calls of cuBLASLt and cuDNN ran on streams.
 inline std::atomic<uint64_t> library_calls = 0;
 // Kernels that may begin while the one before them ends.
 inline std::atomic<uint64_t> early_launches = 0;
-// Programs, or stretches of them, that were made graphs.
+// Graphs made of programs or of partitions of them.
 inline std::atomic<uint64_t> graphs = 0;
 
 }  // namespace snug::cuda_emulator
