@@ -173,6 +173,7 @@ void add_shapes(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(lora(kSmall, 256, 256, compute, {.r = 16, .recompute = kLayer}));
   steps.push_back(lora(kWide, 512, 512, compute, {.r = 16, .dropout = true}));
   steps.push_back(full(kSmall, 256, 256, compute));
+  steps.push_back(full_8bit(kSmall, 256, compute));
   steps.push_back(quantized(lora(kMedium, 256, 128, compute, {.r = 8}), false));
   steps.push_back(lora(kTiny, 4096, 1024, compute, {.r = 8}));
   steps.push_back(lora(kTiny, 128, 128, compute, {.r = 16, .accumulation = 2}));
@@ -234,6 +235,13 @@ void add_short_rows(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kTiny, tokens, tokens, compute, {.r = 16, .accumulation = 2}));
     steps.push_back(lora(kWide, tokens, tokens, compute, {.r = 32, .accumulation = 2}));
     steps.push_back(lora_8bit(kSmall, tokens, compute, {.r = 4, .accumulation = 2}));
+  }
+  // Deep models keep more than caches hold even of short rows.
+  steps.push_back(deep(lora(kSmall, 128, 128, compute, {.r = 16})));
+  steps.push_back(deep(lora(kWide, 256, 256, compute, {.r = 16})));
+  for (const int64_t tokens : {64, 128}) {
+    steps.push_back(full(kTiny, tokens, tokens, compute));
+    steps.push_back(full(kWide, tokens, tokens, compute));
   }
   for (const int64_t r : {8, 32}) {
     steps.push_back(lora_8bit(kTiny, 512, compute, {.r = r, .accumulation = 2}));

@@ -18,9 +18,10 @@ namespace snug::formats {
 struct Recipe {
   std::string model;  // a folder or a preset
   Method method = Method::lora;
-  bool load_in_4bit = false;  // the base model's linears as NF4; always with qlora
-  bool double_quant = false;  // their scales in 8 bits too
-  std::string adapter;        // a PEFT folder to start from or to generate with; empty: none
+  bool load_in_4bit = false;       // the base model's linears as NF4; always with qlora
+  bool load_head_in_4bit = false;  // and the head
+  bool double_quant = false;       // their scales in 8 bits too
+  std::string adapter;             // a PEFT folder to start from or to generate with; empty: none
   Init init = Init::files;
   // Patterns of the weights that method=full trains, and of those that it does not;
   // models/weight_patterns.h. Empty: all, and none.

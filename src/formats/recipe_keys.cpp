@@ -12,10 +12,7 @@ namespace {
 constexpr double kMaxRank = 65536;
 constexpr double kMaxMicroBatches = 1'000'000;
 constexpr double kMaxThreads = 1024;
-constexpr double kMaxCount = 1e12;         // of steps and checkpoints
-constexpr double kMaxTokens = 0x1p30;      // of a row, as of a model's positions
-constexpr double kMaxIds = 0x1p31 - 1;     // of a vocabulary
-constexpr double kMaxSequences = 1 << 24;  // side by side
+constexpr double kMaxCount = 1e12;  // of steps and checkpoints
 constexpr double kMaxEpochs = 1e9;
 
 constexpr std::string_view kFp4Advice =
@@ -41,6 +38,10 @@ void add_model_keys(KeyTable& table) {
       .add<&Recipe::load_in_4bit>("load_in_4bit", "",
                                   "linear layers as NF4, quantised while they are read")
       .computed("true with qlora, and where the folder is quantised")
+      .verbs(kEverywhere);
+  table
+      .add<&Recipe::load_head_in_4bit>("load_head_in_4bit", "false",
+                                       "the head as NF4 too, where it has weights of its own")
       .verbs(kEverywhere);
   table
       .add<&Recipe::double_quant>(
@@ -304,35 +305,6 @@ void add_output_keys(KeyTable& table) {
           "logging_steps", "1",
           "a line in the log every so many steps; metrics.jsonl has every step")
       .range({.least = 1, .most = kMaxCount});
-}
-
-void add_generation_keys(KeyTable& table) {
-  table.group("Generating and scoring", kGenerate);
-  table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
-  table.add<&Recipe::prompt_format>("prompt_format", PromptFormat::raw,
-                                    "what is put around the prompt: nothing, the Alpaca form of an "
-                                    "instruction, or the chat template's form of a user's message");
-  table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
-      .range({.least = 0, .most = kMaxIds})
-      .verbs(kGenerate | kScore);
-  table.add<&Recipe::max_new_tokens>("max_new_tokens", "128", "tokens to generate, at most")
-      .range({.least = 1, .most = kMaxTokens})
-      .verbs(kGenerate | kEvaluate);
-  table.add<&Recipe::temperature>("temperature", "1", "of sampling; 0: always the likeliest token")
-      .range({.least = 0, .most = kMaxFloat});
-  table.add<&Recipe::top_k>("top_k", "0", "sample from so many likeliest tokens; 0: from all")
-      .range({.least = 0, .most = kMaxIds});
-  table
-      .add<&Recipe::top_p>("top_p", "1",
-                           "sample from the likeliest tokens that make up this probability")
-      .range({.least = 0, .most = 1, .least_excluded = true});
-  table.add<&Recipe::batch>("batch", "32", "questions that are answered side by side")
-      .range({.least = 1, .most = kMaxSequences})
-      .verbs(kEvaluate);
-  table
-      .add<&Recipe::logits_out>("logits_out", "",
-                                "a safetensors file for the logits, fp32 (tokens, vocab)")
-      .verbs(kScore);
 }
 
 // Keys of other tools for what Snug does not do yet: their users are told, and not just refused.

@@ -13,6 +13,11 @@
 
 namespace snug::formats {
 
+// What keys of several groups have at most.
+inline constexpr double kMaxTokens = 0x1p30;      // of a row, as of a model's positions
+inline constexpr double kMaxIds = 0x1p31 - 1;     // of a vocabulary
+inline constexpr double kMaxSequences = 1 << 24;  // side by side
+
 // Which verbs take a key, and what its number may be.
 constexpr uint8_t bit(Verb verb) { return static_cast<uint8_t>(1 << static_cast<int>(verb)); }
 inline constexpr uint8_t kTraining = bit(Verb::train) | bit(Verb::plan);
@@ -162,5 +167,6 @@ class KeyTable {
 // Groups with a file of their own.
 void add_optimizer_keys(KeyTable& table);
 void add_device_keys(KeyTable& table);
+void add_generation_keys(KeyTable& table);
 
 }  // namespace snug::formats

@@ -88,14 +88,8 @@ class Quantize {
   }
 
   void rewrite(const Operation& operation) {
-    if (operation.kind() != Kind::matmul || !stored_.contains(id_of(operation, Matmul::kB))) {
-      for_each_tensor(operation, [&](TensorId id) {
-        SNUG_CHECK(!stored_.contains(id), "{} is stored as NF4 and {} reads it",
-                   input_.tensor(id).name, name_of(operation.kind()));
-      });
-      result_.operations.push_back(operation);
-      return;
-    }
+    if (operation.kind() != Kind::matmul || !stored_.contains(id_of(operation, Matmul::kB)))
+      return read_values(operation);
     const Stored& weight = stored_.at(id_of(operation, Matmul::kB));
     Operation product = operation;
     if (weight.transposed) {
@@ -110,6 +104,19 @@ class Quantize {
       replace_operand(product, Matmul::kB.name, dequantize(operation, weight));
     }
     result_.operations.push_back(std::move(product));
+  }
+
+  // What is no product by a stored weight reads none but the head's, which the loss multiplies by.
+  void read_values(Operation operation) {
+    for_each_tensor(operation, [&](TensorId id) {
+      SNUG_CHECK(!stored_.contains(id) || input_.tensor(id).name == options_.head,
+                 "{} is stored as NF4 and {} reads it", input_.tensor(id).name,
+                 name_of(operation.kind()));
+    });
+    for (TensorId& id : operation.reads)
+      if (const auto stored = stored_.find(id); stored != stored_.end())
+        id = dequantize(operation, stored->second);
+    result_.operations.push_back(std::move(operation));
   }
 
   // Emits the weight's values for one operation.
@@ -142,8 +149,9 @@ class Quantize {
 }  // namespace
 
 bool is_quantized(const Tensor& tensor, const QuantizeOptions& options) {
-  return tensor.role == Role::weight && tensor.layer >= 0 && tensor.shape.rank() == 2 &&
-         std::find(options.kept.begin(), options.kept.end(), tensor.name) == options.kept.end();
+  if (tensor.role != Role::weight || tensor.shape.rank() != 2) return false;
+  if (tensor.layer < 0) return !options.head.empty() && tensor.name == options.head;
+  return std::find(options.kept.begin(), options.kept.end(), tensor.name) == options.kept.end();
 }
 
 Program quantize(const Program& program, const QuantizeOptions& options) {

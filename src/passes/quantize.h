@@ -24,14 +24,15 @@ namespace snug::passes {
 struct QuantizeOptions {
   bool nested = true;             // double quantised
   std::vector<std::string> kept;  // weights of linears that stay as they are
+  std::string head{};             // the head's weight, where that is stored too; else empty
 };
 
-// Whether a weight is stored as NF4: a matrix of a layer that is not kept. Embeddings, norms and
-// the head belong to no layer or are no matrices.
+// Whether a weight is stored as NF4: a matrix of a layer that is not kept, or the head that the
+// options name. Embeddings and norms belong to no layer or are no matrices.
 bool is_quantized(const program::Tensor& tensor, const QuantizeOptions& options);
 
 // Requires that nothing trains what is_quantized, and that only matmuls read it, as their second
-// factor.
+// factor; what reads the head reads its values.
 program::Program quantize(const program::Program& program, const QuantizeOptions& options);
 
 // Names of what is stored next to the codes, which keep the weight's own name.

@@ -12,6 +12,12 @@ namespace snug::passes {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
+void RankOperations::count_launches() {
+  for (Operation& operation : program_.operations)
+    if (!traits_of(operation).by_runtime)
+      operation.launches = target_.launches({program_, operation});
+}
+
 void RankOperations::give_scratch(Operation& operation) {
   const Workspace scratch = target_.workspace({program_, operation});
   operation.workspace = kNone;

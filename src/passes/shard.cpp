@@ -55,6 +55,7 @@ class Sharder {
       if (is_end) close(section, input_.operations[i]);
     }
     end();
+    collectives_.count_launches();
     return std::move(result_);
   }
 

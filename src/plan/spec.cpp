@@ -8,6 +8,8 @@
 
 #include "formats/lora_config.h"
 #include "methods/optimizer.h"
+#include "models/families.h"
+#include "models/weights.h"
 #include "passes/recompute.h"
 #include "plan/frozen_weights.h"
 #include "plan/rank_grid.h"
@@ -195,22 +197,41 @@ DType compute_type(const Recipe& recipe, const program::Target& target) {
   return DType::f32;
 }
 
+// The weight of the head that is stored in 4 bits; empty: it is not.
+std::string quantized_head(const Recipe& recipe, const models::ModelConfig& model) {
+  if (!recipe.load_head_in_4bit) return "";
+  if (model.tied_embeddings)
+    recipe.fail("load_head_in_4bit",
+                "is true, but the model's head is its embedding, which stays in 16 bits; leave it "
+                "out");
+  return models::head_weight(models::stack_of(model));
+}
+
 std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
                                                     const models::ModelConfig& model) {
   if (model.stored) {
     check_storage(recipe, *model.stored);
+    if (recipe.load_head_in_4bit)
+      recipe.fail("load_head_in_4bit",
+                  "is true, but the folder is stored in 4 bits already, its head as it is; use the "
+                  "model's folder in 16 bits, or leave it out");
     return passes::QuantizeOptions{.nested = model.stored->double_quant,
                                    .kept = model.stored->kept};
   }
   if (!recipe.load_in_4bit && recipe.method != formats::Method::qlora) {
     check_unused(recipe);
+    if (recipe.load_head_in_4bit)
+      recipe.fail("load_head_in_4bit",
+                  "is true, but linears are not stored in 4 bits; set load_in_4bit=true too (in "
+                  "training, method=qlora), or leave it out");
     return std::nullopt;
   }
   if (model.num_experts > 0)
     recipe.fail(recipe.load_in_4bit ? "load_in_4bit" : "method",
                 "asks for a base model in 4 bits; this one is a mixture of experts, whose matrices "
                 "snug does not multiply in 4 bits. Use method=lora or method=full");
-  return passes::QuantizeOptions{.nested = recipe.double_quant, .kept = {}};
+  return passes::QuantizeOptions{
+      .nested = recipe.double_quant, .kept = {}, .head = quantized_head(recipe, model)};
 }
 
 methods::LoraOptions lora_options(const Recipe& recipe) {

@@ -89,18 +89,19 @@ void check_finite(const SavedTensor& tensor, const backends::Buffer& values, int
 template <typename F>
 void save_each(Saved& saved, Executor& executor, F&& f) {
   HostWindow window(executor, saved.program, 0);
-  std::vector<int64_t> bytes(saved.traces.size(), 0);
-  for (backends::Trace& trace : saved.traces) ++trace.runs;
+  // An operation of which nothing is this rank's to write has run.
+  for (size_t i = 0; i < saved.traces.size(); ++i)
+    if (saved.asked[i] == 0) saved.traces[i].runs = 1;
   for (const SavedTensor& tensor : saved.tensors) {
     backends::Trace& trace = saved.traces[tensor.operation];
     read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece, int64_t first) {
       check_finite(tensor, piece, first);
       f(tensor, piece, first * base::size_of(piece.dtype));
+      trace.runs = 1;
       trace.bytes += piece.bytes();
     });
-    bytes[tensor.operation] += tensor.buffer.bytes();
   }
-  check_performed(*executor.job().find(saved.program), saved.traces, bytes);
+  check_performed(*executor.job().find(saved.program), saved.traces, saved.asked);
 }
 
 std::vector<formats::TensorSpec> specs_of(const Saved& saved) {
@@ -133,7 +134,7 @@ backends::Buffer part_of(const backends::Buffer& buffer, const models::FilePiece
 
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor) {
   const program::Program& operations = *executor.job().find(program);
-  Saved saved{.program = program, .tensors = {}, .traces = {}};
+  Saved saved{.program = program, .tensors = {}, .traces = {}, .asked = {}};
   for (const program::Operation& operation : operations.operations) {
     const program::TensorId id = id_of(operation, program::Write::kTensor);
     const program::Tensor& tensor = operations.tensor(id);
@@ -146,6 +147,7 @@ Saved saved_by(program::ProgramName program, FileSet files, const Executor& exec
     trace.kind = operation.kind();
     trace.channel = program::Channel::storage;
     saved.traces.push_back(std::move(trace));
+    saved.asked.push_back(written.bytes());
   }
   return saved;
 }

@@ -32,6 +32,7 @@ struct Saved {
   program::ProgramName program{};
   std::vector<SavedTensor> tensors;  // in the order of operations, of which one may write several
   std::vector<backends::Trace> traces;  // one for each operation
+  std::vector<int64_t> asked;           // for each operation: bytes that are this rank's to write
 };
 // Of a program of `write` operations. Where several ranks hold a replica's tensors each writes its
 // part of what is sharded or padded, and the first of them the others (tensor_part.h).

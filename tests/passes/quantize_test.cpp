@@ -83,6 +83,23 @@ TEST(Quantize, LeavesKeptWeightsAlone) {
   EXPECT_EQ(quantize(parse(kLinear), {.nested = true, .kept = {"w"}}), parse(kLinear));
 }
 
+TEST(Quantize, StoresTheHeadWhereItIsNamed) {
+  const Program program = parse(R"(program micro
+tensor x (8, 128) bf16 activation step
+tensor targets (8) i32 batch step
+tensor inverse_tokens (1) f32 scalar step
+tensor head (6, 128) bf16 weight run
+losses (8) f32, loss (1) f32 = linear_cross_entropy(x, head, targets, inverse_tokens)
+)");
+  const std::string text = print(quantize(program, {.nested = false, .kept = {}, .head = "head"}));
+  EXPECT_NE(text.find("tensor head (384, 1) u8 weight run"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find("head.values.1 (6, 128) bf16 = dequantize_nf4(codes=head, absmax=head.absmax"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("weight=head.values.1"), std::string::npos) << text;
+}
+
 TEST(Quantize, RefusesAWeightThatSomethingElseReads) {
   const Program program = parse(std::string(kLinear) + "sum (4, 128) bf16 = add(w, w) layer 0\n");
   EXPECT_TRUE(dies([&] { quantize(program, {.nested = false, .kept = {}}); }, "stored as NF4"));

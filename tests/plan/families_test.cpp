@@ -39,6 +39,29 @@ TEST(FusedProjections, TakeNoMoreMemoryThanApart) {
     }
 }
 
+TEST(HeadIn4Bits, SavesItsBytes) {
+  const std::vector<std::string> words{"method=qlora", "max_length=2048", "double_quant=false"};
+  std::vector<std::string> with_head = words;
+  with_head.emplace_back("load_head_in_4bit=true");
+  const auto state_bytes = [](const TrainingSpec& spec) {
+    const Job job = plan_training(spec, NullTarget());
+    int64_t bytes = 0;
+    for (const program::Tensor& tensor : job.find(program::ProgramName::micro_first)->tensors)
+      if (tensor.role == program::Role::weight || tensor.role == program::Role::quant_state)
+        bytes += tensor.bytes();
+    return bytes;
+  };
+  constexpr int64_t kElements = int64_t{128256} * 4096;
+  EXPECT_EQ(
+      state_bytes(spec_of("llama-3.1-8b", words)) - state_bytes(spec_of("llama-3.1-8b", with_head)),
+      2 * kElements - kElements / 2 - 4 * (kElements / 64));
+}
+
+TEST(HeadIn4Bits, IsRefusedWhereItIsTheEmbedding) {
+  EXPECT_THROW(spec_of("smollm2-135m", {"method=qlora", "load_head_in_4bit=true"}),
+               base::UserError);
+}
+
 // The rotated heads are made again from what went into their norms, so nothing more is kept.
 TEST(NormsOfHeads, KeepNothingMore) {
   for (const std::string& mode : kModes) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/cuda/planned_card.h"
 #include "models/config.h"
 #include "null_target.h"
 #include "plan/job.h"
@@ -98,6 +99,24 @@ TEST(Ranks, EveryStrategyMakesSoundPrograms) {
               const Job job = plan_training(spec, *target);
               EXPECT_GT(job.layout.spaces[0].arena_bytes, 0);
             }
+}
+
+// Sharded operands are fewer or more than those that were lowered.
+TEST(Ranks, LaunchesAreThoseOfTheOperandsThatARankHas) {
+  const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("h100"), 0);
+  for (const Strategy& strategy : kStrategies)
+    for (const Method& method : kMethods) {
+      TrainingSpec spec = small_spec(method);
+      spec.compute = program::DType::bf16;
+      spec.ranks = options_of(strategy, 3, 2);
+      const Job job = plan_training(spec, card);
+      for (const program::Program& program : job.programs)
+        for (const program::Operation& operation : program.operations) {
+          if (program::traits_of(operation).by_runtime) continue;
+          EXPECT_EQ(operation.launches, card.launches({program, operation}))
+              << strategy.name << " " << method.name << " " << name_of(operation.kind());
+        }
+    }
 }
 
 // What is sharded may lie in host memory too: a rank's part streams.

@@ -37,6 +37,7 @@ class Disobedient final : public backends::cpu::CpuBackend {
     no_few_queries,
     no_few_keys,
     shorter_segments,
+    smaller_pieces,
     skips,
     repeats
   };
@@ -51,6 +52,9 @@ class Disobedient final : public backends::cpu::CpuBackend {
     if (auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
         matmul != nullptr && fault_ == Fault::other_algorithm)
       matmul->algorithm = other_algorithm(matmul->algorithm);
+    if (auto* grouped = std::get_if<program::GroupedMatmul>(&operation.attributes);
+        grouped != nullptr && fault_ == Fault::smaller_pieces)
+      grouped->block_rows = 1;
     return CpuBackend::prepare({view.program, operation});
   }
   // Chunks of few rows, where the fault is about their logits.
@@ -121,6 +125,12 @@ class OtherDecisions final : public backends::cpu::CpuBackend {
 size_t differences_with(Disobedient::Fault fault) {
   Disobedient backend(fault);
   plan::TrainingSpec spec = testing::spec_of({});
+  if (fault == Disobedient::Fault::smaller_pieces) {
+    spec.model.model_type = "mixtral";
+    spec.model.num_experts = 4;
+    spec.model.chosen_experts = 2;
+    spec.model.expert_size = spec.model.intermediate_size;
+  }
   if (fault == Disobedient::Fault::other_algorithm) spec.row_tokens = 4;
   if (fault == Disobedient::Fault::no_few_queries) pack_rows(spec);
   if (fault == Disobedient::Fault::no_few_keys) pack_rows(spec);
@@ -141,6 +151,8 @@ TEST(Traces, ABackendThatDoesOtherwiseIsSeen) {
   EXPECT_EQ(differences_with(Fault::no_few_queries), 4U) << "the number, and what it was for";
   EXPECT_EQ(differences_with(Fault::no_few_keys), 4U);
   EXPECT_EQ(differences_with(Fault::shorter_segments), 4U) << "attention and its gradient, twice";
+  EXPECT_EQ(differences_with(Fault::smaller_pieces), 8U)
+      << "two products of two layers, and two for their gradients";
   EXPECT_GT(differences_with(Fault::skips), 0U);
   EXPECT_GT(differences_with(Fault::repeats), 0U);
 }

@@ -12,6 +12,7 @@
 #include "runtime/load_weights.h"
 #include "runtime/random_weights.h"
 #include "runtime/save_tensors.h"
+#include "runtime/tensor_part.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {
@@ -153,6 +154,22 @@ TEST(SaveTensors, ADamagedFileDoesNotReadBack) {
   const std::string text =
       user_error_of([&] { read_back(folder.path(), "model", tensors, run.executor()); });
   EXPECT_TRUE(contains(text, "model.safetensors: tensor 'lm_head.weight' does not read back"));
+}
+
+// A tensor, or a part of one, that the program writes and no file got.
+TEST(SaveTensors, NoticesWhatWasNotWritten) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  TemporaryFolder folder;
+  TinyRun run({.init_seed = 3});
+  random_weights(run.spec().model, run.executor());
+  Saved without = saved_by(program::ProgramName::save, FileSet::model, run.executor());
+  without.tensors.pop_back();
+  EXPECT_DEATH(write_tensors(folder.path(), "without", without, run.executor()), "CHECK failed");
+  Saved shorter = saved_by(program::ProgramName::save, FileSet::model, run.executor());
+  SavedTensor& last = shorter.tensors.back();
+  last.buffer = slice(last.buffer, 0, last.buffer.elements() - 1);
+  last.shape = last.buffer.shape;
+  EXPECT_DEATH(write_tensors(folder.path(), "shorter", shorter, run.executor()), "CHECK failed");
 }
 
 TEST(SaveTensors, SplitsIntoShards) {

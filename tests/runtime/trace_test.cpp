@@ -58,6 +58,16 @@ TinyOptions full(DType compute, methods::OptimizerKind optimizer,
   return options;
 }
 
+TinyOptions experts(DType compute) {
+  TinyOptions options = full(compute, methods::OptimizerKind::adamw);
+  models::ModelConfig& model = options.model;
+  model.model_type = "mixtral";
+  model.num_experts = 4;
+  model.chosen_experts = 2;
+  model.expert_size = model.intermediate_size;
+  return options;
+}
+
 const std::vector<std::string> kFirstLayer{"model.embed_tokens.weight",
                                            "model.layers.0.input_layernorm.weight",
                                            "model.layers.0.self_attn.q_proj.weight",
@@ -89,6 +99,10 @@ const std::vector<Case>& cases() {
        }},
       {"full, a frozen layer and embedding", full(DType::bf16, OptimizerKind::adamw, kFirstLayer)},
       {"full, a frozen head", full(DType::bf16, OptimizerKind::adamw, {"lm_head.weight"})},
+      {"experts f32, two micro-batches", experts(DType::f32),
+       [](TrainingSpec& spec) { spec.accumulation = 2; }},
+      {"experts bf16, layer", experts(DType::bf16),
+       [](TrainingSpec& spec) { spec.recompute = RecomputeMode::layer; }},
       {"full bf16, packed rows", full(DType::bf16, OptimizerKind::adamw), pack_rows},
       {"lora, packed rows", lora(), pack_rows},
       {"lora", lora()},

@@ -31,6 +31,24 @@ int64_t piece_rows(int64_t rows) {
   return piece;
 }
 
+// What computed the pieces of a product. Where none needed an algorithm, that is as decided.
+class Ran {
+ public:
+  void add(bool is_rest, ProductAlgorithm algorithm) {
+    (is_rest ? rest_algorithm_ : algorithm_) = algorithm;
+  }
+  template <typename Struct>
+  void note(const Struct& grouped, int64_t block_rows, const Invocation& invocation) const {
+    invocation.note_decision("block_rows", block_rows);
+    invocation.note_decision("algorithm", algorithm_.value_or(grouped.algorithm));
+    invocation.note_decision("rest_algorithm", rest_algorithm_.value_or(grouped.rest_algorithm));
+  }
+
+ private:
+  std::optional<ProductAlgorithm> algorithm_;
+  std::optional<ProductAlgorithm> rest_algorithm_;
+};
+
 // A product of pieces of each size, from the largest to a single row.
 class Pieces {
  public:
@@ -44,6 +62,7 @@ class Pieces {
       const MatmulSpec spec = spec_of_rows(rows);
       const bool runs = runs_product(spec, grouped.algorithm, context);
       sizes_.push_back(rows);
+      is_rest_.push_back(!runs);
       products_.emplace_back(spec, runs ? grouped.algorithm : grouped.rest_algorithm, context);
     }
   }
@@ -56,24 +75,20 @@ class Pieces {
     for (const Product& product : products_) bytes = std::max(bytes, product.scratch_bytes());
     return bytes;
   }
-  // Calls f(product, first row) for pieces that cover the rows.
+  int64_t largest() const { return sizes_.front(); }
+  // Calls f(product, first row), which multiplies, for pieces that cover the rows.
   template <typename F>
-  void for_each(int64_t begin, int64_t end, F&& f) const {
+  void for_each(int64_t begin, int64_t end, Ran& ran, F&& f) const {
     for (size_t i = 0; i < sizes_.size(); ++i)
-      for (; end - begin >= sizes_[i]; begin += sizes_[i]) f(products_[i], begin);
+      for (; end - begin >= sizes_[i]; begin += sizes_[i])
+        ran.add(is_rest_[i], f(products_[i], begin));
   }
 
  private:
   std::vector<int64_t> sizes_;
+  std::vector<bool> is_rest_;
   std::vector<Product> products_;
 };
-
-template <typename Struct>
-void note_grouped(const Struct& grouped, const Invocation& invocation) {
-  invocation.note_decision("block_rows", grouped.block_rows);
-  invocation.note_decision("algorithm", grouped.algorithm);
-  invocation.note_decision("rest_algorithm", grouped.rest_algorithm);
-}
 
 template <typename Struct>
 Struct decided(Struct grouped, const MatmulSpec& spec, int64_t rows, const CpuContext& context) {
@@ -131,14 +146,15 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CpuContext&
   const int32_t* bounds = integers_of(invocation[GroupedMatmul::kBounds]);
   const int64_t experts = b.shape[0];
   check_bounds(bounds, experts, a.rows);
+  Ran ran;
   for (int64_t expert = 0; expert < experts; ++expert)
     pieces.for_each(
-        bounds[2 * expert], bounds[2 * expert + 1], [&](const Product& product, int64_t row) {
+        bounds[2 * expert], bounds[2 * expert + 1], ran, [&](const Product& product, int64_t row) {
           const MatmulOperands operands{
               .a = a.at(row), .b = b.data + expert * (b.bytes() / experts), .c = c.at(row)};
-          product.multiply(operands, invocation.workspace.data, context);
+          return product.multiply(operands, invocation.workspace.data, context);
         });
-  note_grouped(grouped, invocation);
+  ran.note(grouped, pieces.largest(), invocation);
 }
 
 bool supports(const GroupedMatmul&, const program::OperationView& view, const CpuContext& context) {
@@ -250,6 +266,7 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CpuContext
   check_bounds(bounds, experts, a.rows);
   std::byte* const sums = invocation.workspace.data;
   std::byte* const scratch = sums + prepared.sum_bytes();
+  Ran ran;
   for (int64_t expert = 0; expert < experts; ++expert) {
     const int64_t begin = bounds[2 * expert];
     const int64_t end = bounds[2 * expert + 1];
@@ -257,14 +274,15 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CpuContext
     for (int64_t first = 0; first < a.columns; first += prepared.block()) {
       const int64_t rows = std::min(prepared.block(), a.columns - first);
       std::fill_n(reinterpret_cast<float*>(sums), rows * c.columns, 0.0F);
-      prepared.pieces(rows).for_each(begin, end, [&](const Product& product, int64_t row) {
-        product.multiply({.a = a.at(row, first), .b = b.at(row), .c = sums}, scratch, context);
+      prepared.pieces(rows).for_each(begin, end, ran, [&](const Product& product, int64_t row) {
+        return product.multiply({.a = a.at(row, first), .b = b.at(row), .c = sums}, scratch,
+                                context);
       });
       store_sums(reinterpret_cast<float*>(sums), c, expert * a.columns + first, rows,
                  grad.accumulate, *context.kernels.elementwise);
     }
   }
-  note_grouped(grad, invocation);
+  ran.note(grad, prepared.pieces(prepared.block()).largest(), invocation);
 }
 
 bool supports(const GroupedMatmulGrad&, const program::OperationView& view,

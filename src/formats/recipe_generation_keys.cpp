@@ -1,0 +1,34 @@
+#include "formats/recipe_table.h"
+
+namespace snug::formats {
+
+void add_generation_keys(KeyTable& table) {
+  table.group("Generating and scoring", kGenerate);
+  table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
+  table.add<&Recipe::prompt_format>("prompt_format", PromptFormat::raw,
+                                    "what is put around the prompt: nothing, the Alpaca form of an "
+                                    "instruction, or the chat template's form of a user's message");
+  table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
+      .range({.least = 0, .most = kMaxIds})
+      .verbs(kGenerate | kScore);
+  table.add<&Recipe::max_new_tokens>("max_new_tokens", "128", "tokens to generate, at most")
+      .range({.least = 1, .most = kMaxTokens})
+      .verbs(kGenerate | kEvaluate);
+  table.add<&Recipe::temperature>("temperature", "1", "of sampling; 0: always the likeliest token")
+      .range({.least = 0, .most = kMaxFloat});
+  table.add<&Recipe::top_k>("top_k", "0", "sample from so many likeliest tokens; 0: from all")
+      .range({.least = 0, .most = kMaxIds});
+  table
+      .add<&Recipe::top_p>("top_p", "1",
+                           "sample from the likeliest tokens that make up this probability")
+      .range({.least = 0, .most = 1, .least_excluded = true});
+  table.add<&Recipe::batch>("batch", "32", "questions that are answered side by side")
+      .range({.least = 1, .most = kMaxSequences})
+      .verbs(kEvaluate);
+  table
+      .add<&Recipe::logits_out>("logits_out", "",
+                                "a safetensors file for the logits, fp32 (tokens, vocab)")
+      .verbs(kScore);
+}
+
+}  // namespace snug::formats
