@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "backends/recipe_backend.h"
 #include "base/console.h"
@@ -16,6 +15,7 @@
 #include "base/seconds_since.h"
 #include "models/config.h"
 #include "plan/assembly.h"
+#include "plan/choose_length.h"
 #include "plan/measured.h"
 #include "report/run_page.h"
 #include "runtime/adapter.h"
@@ -57,7 +57,9 @@ class Session {
         model_(runtime::open_model(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
         backend_(backends::open_backend(recipe_, ranks.mesh())),
-        row_segments_(plan::training_spec(recipe_, model_.config, *backend_).row_segments) {}
+        row_segments_(plan::training_spec(plan::with_open_length(recipe_, model_.config),
+                                          model_.config, *backend_)
+                          .row_segments) {}
 
   int run() {
     read_data();
@@ -91,15 +93,17 @@ class Session {
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
-    length_ = run_length(recipe_, data_.training->rows);
     runtime::release_freed_memory();
   }
 
   void make_plan() {
     // Ranks that chose by memory of their own would not run the same program.
     const int64_t capacity = ranks_.least(backend_->capacity_bytes(program::Space::device));
-    const plan::TrainingInputs inputs{recipe_, model_, *backend_, data_.facts(), false, capacity};
     const auto measure = [&](const plan::Job& job) { return runtime::rehearse(job, *backend_); };
+    recipe_ = with_settled_length(folder_, {recipe_, model_, *backend_, {}, false, capacity}, data_,
+                                  measure, ranks_);
+    length_ = run_length(recipe_, data_.training->rows);
+    const plan::TrainingInputs inputs{recipe_, model_, *backend_, data_.facts(), false, capacity};
     recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
     planned_.emplace(planned_as_first(inputs, measure, ranks_));
     refuse_misfit();

@@ -93,6 +93,35 @@ TEST_F(MpiAgreement, TheFirstChoosesTheRowsForAll) {
   }
 }
 
+// By the times of `a` few large micro-batches are fastest, by those of `b` many small ones.
+TEST_F(MpiAgreement, TheFirstChoosesTheLengthForAll) {
+  ASSERT_NO_FATAL_FAILURE(write_two_calibrations(job_));
+  const std::string record = "{\"input_ids\": [5, 6, 7, 8, 9, 10, 11, 12]}\n";
+  job_.folder().write("ids.jsonl", record + record + record + record);
+  job_.folder().write("a/other.jsonl", record);
+  job_.folder().write("b/other.jsonl", "{\"input_ids\": [5, 6, 7, 8, 9, 10, 11, 12, 13]}\n");
+  const std::string words =
+      "recompute=none strategy=ddp calibration=rates.json max_length=auto "
+      "gradient_accumulation_steps=4 max_steps=2 timeout_seconds=60 data=";
+  const auto run = [&](const char* folders, const std::string& data) {
+    std::vector<App> apps;
+    for (const char* folder = folders; *folder != 0; ++folder)
+      apps.push_back({job_.path(std::string(1, *folder)),
+                      with_binary(job_.words(fmt::format("run-{}", folders), words + data))});
+    return launch(apps);
+  };
+  const std::string long_rows = "max_length=auto: 32 tokens, 4 times the longest document";
+  const std::string short_rows = "max_length=auto: 8 tokens, the longest document";
+  for (const auto& [folders, expected] :
+       {std::pair{"ab", long_rows}, std::pair{"ba", short_rows}}) {
+    const cli::BinaryRun done = run(folders, job_.path("ids.jsonl").string());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_EQ(count_of(done.err, expected), 1) << done.err;
+    EXPECT_EQ(values_of(job_, fmt::format("run-{}", folders), "loss").size(), 2U);
+  }
+  expect_all_refuse(job_, run("ab", "other.jsonl"), "do not agree on the data: it is '");
+}
+
 nlohmann::json plan_of(const TinyJob& job, const std::string& words) {
   std::vector<std::string> all = job.words("planned", words + "devices=2 --json");
   all.front() = "plan";
