@@ -70,7 +70,7 @@ void PlanningSession::settle_length(AutoRows rows, const plan::MeasureProcess& m
   if (rows == AutoRows::choose)
     times = plan::with_chosen_length(open, data_->lengths(), measure).max_length /
             data_->longest_document();
-  recipe_ = train::with_length(open, *data_, times);
+  recipe_ = train::with_length_of_data(open, *data_, times);
 }
 
 plan::TrainingInputs PlanningSession::inputs() const {

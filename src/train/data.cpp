@@ -169,8 +169,8 @@ void RunData::make_rows(const plan::TrainingSpec& spec) {
                             static_cast<int32_t>(spec.row_segments));
 }
 
-formats::Recipe with_length(const plan::TrainingInputs& inputs, RunData& data, int64_t times,
-                            std::string_view why) {
+formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,
+                                    int64_t times, std::string_view why) {
   const int64_t longest = data.longest_document();
   formats::Recipe recipe = plan::with_length(inputs.recipe, longest, times);
   data.make_rows(plan::training_spec(plan::with_fewest_rows(recipe), inputs.model.config,

@@ -47,14 +47,15 @@ struct RunData {
 // Reads recipe.data and recipe.eval_data, with the model's tokenizer unless their records are
 // tokens already. Throws UserError, also when the tokenizer or a record has ids that the model has
 // no row for, and, before they are read, when host_memory is less than that may take. Where the
-// recipe leaves max_length open, rows have plan::most_tokens until with_length makes them others.
+// recipe leaves max_length open, rows have plan::most_tokens until with_length_of_data makes them
+// others.
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
                   int64_t row_segments);
 
 // The recipe with rows of `times` the longest document in place of max_length=auto; makes the rows
 // of the data so, and tells of them, with `why` after it.
-formats::Recipe with_length(const plan::TrainingInputs& inputs, RunData& data, int64_t times,
-                            std::string_view why = "");
+formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,
+                                    int64_t times, std::string_view why = "");
 
 // Whether load_data could tokenize the recipe's files: false for a built-in shape with data of
 // another form than tokens. Throws UserError for files that are not there or whose first record is

@@ -102,7 +102,7 @@ formats::Recipe with_settled_length(const RunFolder& folder, const plan::Trainin
                 ? *earlier
                 : plan::with_chosen_length(inputs, data.lengths(), measure).max_length / longest;
   times = std::stoll(ranks.of_first(std::to_string(times)));
-  return with_length(inputs, data, times, earlier ? ", as the run began" : "");
+  return with_length_of_data(inputs, data, times, earlier ? ", as the run began" : "");
 }
 
 formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
