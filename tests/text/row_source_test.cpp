@@ -302,6 +302,7 @@ TEST(RowSource, MakesRowsOfAnotherSize) {
     changed.rows_until(5);
     changed.set_rows(length, segments);
     RowSource fresh(documents, options(length, segments));
+    EXPECT_EQ(changed.rows_until(1), fresh.rows_until(1));
     const int64_t rows = fresh.rows_until(3);
     EXPECT_EQ(changed.rows_until(3), rows);
     for (int64_t row = rows - 1; row >= 0; --row)
