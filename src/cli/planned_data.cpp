@@ -29,8 +29,8 @@ formats::Recipe read_recipe(const Request& request) {
 std::optional<train::RunData> read_data(const formats::Recipe& recipe,
                                         const models::ModelSource& model,
                                         const program::Target& target) {
-  const plan::TrainingSpec spec =
-      plan::training_spec(plan::with_open_length(recipe, model.config), model.config, target);
+  // What is wrong with the recipe is said before what the data lack.
+  plan::training_spec(plan::with_open_length(recipe, model.config), model.config, target);
   if (recipe.data.empty()) return std::nullopt;
   const auto without = [](const std::string& path, const char* reason) {
     base::say("planned without the tokens of data {}: {}", path, reason);
@@ -41,7 +41,7 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
       return without(path, "the file is not there");
   if (!train::has_tokenizer_for(recipe, model))
     return without(recipe.data, "a built-in shape has no tokenizer");
-  train::RunData data = train::load_data(recipe, model, spec.row_segments);
+  train::RunData data = train::load_data(recipe, model, target);
   runtime::release_freed_memory();
   return data;
 }

@@ -142,9 +142,11 @@ Recipe with_open_length(const Recipe& recipe, const models::ModelConfig& model) 
 
 Recipe with_length(const Recipe& recipe, int64_t longest, int64_t times) {
   Overrides overrides{{"max_length", std::to_string(times * longest)}};
-  if (times > 1)
-    overrides.emplace_back("gradient_accumulation_steps",
-                           std::to_string(recipe.gradient_accumulation_steps / times));
+  const auto divide = [&](const char* key, int64_t rows) {
+    overrides.emplace_back(key, std::to_string(rows / times));
+  };
+  if (times > 1) divide("gradient_accumulation_steps", recipe.gradient_accumulation_steps);
+  if (times > 1 && recipe.train_batch_size > 0) divide("train_batch_size", recipe.train_batch_size);
   return with_overrides(recipe, overrides);
 }
 

@@ -3,8 +3,8 @@
 // second by the plan.
 //
 // A step keeps its room for tokens: `times` as long, rows are `times` fewer, so that number divides
-// gradient_accumulation_steps, and is divided out of it. The rows of a micro-batch are those of the
-// recipe, or of auto those that are fastest at each length.
+// gradient_accumulation_steps, and is divided out of it and of train_batch_size. The rows of a
+// micro-batch are those of the recipe, or of auto those that are fastest at each length.
 #pragma once
 
 #include <cstdint>

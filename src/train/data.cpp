@@ -185,8 +185,9 @@ formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData&
 }
 
 RunData load_data(const formats::Recipe& given, const models::ModelSource& model,
-                  int64_t row_segments) {
+                  const program::Target& target) {
   const formats::Recipe recipe = plan::with_open_length(given, model.config);
+  const int64_t row_segments = plan::training_spec(recipe, model.config, target).row_segments;
   recipe.require("data");
   require_file(recipe, "data", recipe.data);
   if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);

@@ -50,7 +50,7 @@ struct RunData {
 // recipe leaves max_length open, rows have plan::most_tokens until with_length_of_data makes them
 // others.
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
-                  int64_t row_segments);
+                  const program::Target& target);
 
 // The recipe with rows of `times` the longest document in place of max_length=auto; makes the rows
 // of the data so, and tells of them, with `why` after it.

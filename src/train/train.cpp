@@ -15,7 +15,6 @@
 #include "base/seconds_since.h"
 #include "models/config.h"
 #include "plan/assembly.h"
-#include "plan/choose_length.h"
 #include "plan/measured.h"
 #include "report/run_page.h"
 #include "runtime/adapter.h"
@@ -56,10 +55,7 @@ class Session {
         folder_(open_run_folder(recipe, ranks)),
         model_(runtime::open_model(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
-        backend_(backends::open_backend(recipe_, ranks.mesh())),
-        row_segments_(plan::training_spec(plan::with_open_length(recipe_, model_.config),
-                                          model_.config, *backend_)
-                          .row_segments) {}
+        backend_(backends::open_backend(recipe_, ranks.mesh())) {}
 
   int run() {
     read_data();
@@ -89,7 +85,7 @@ class Session {
   bool is_adapted() const { return planned_->spec.adapted; }
 
   void read_data() {
-    data_ = load_data(recipe_, model_, row_segments_);
+    data_ = load_data(recipe_, model_, *backend_);
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
@@ -372,7 +368,6 @@ class Session {
   models::ModelSource model_;
   formats::Recipe recipe_;
   std::unique_ptr<backends::Backend> backend_;
-  int64_t row_segments_;  // before the data are known
   RunData data_;
   RunLength length_;
   std::optional<plan::PlannedTraining> planned_;

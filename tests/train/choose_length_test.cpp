@@ -15,6 +15,7 @@
 #include "plan/change.h"
 #include "plan/choose_rows.h"
 #include "plan/fit.h"
+#include "plan/rank_grid.h"
 #include "train/data.h"
 
 namespace snug::train {
@@ -61,8 +62,7 @@ class ChooseLength : public ::testing::Test {
 
   static RunData data_of(const Recipe& recipe, const models::ModelSource& model,
                          const program::Target& target) {
-    const Recipe open = plan::with_open_length(recipe, model.config);
-    return load_data(recipe, model, plan::training_spec(open, model.config, target).row_segments);
+    return load_data(recipe, model, target);
   }
 
   static Planned planned(const Recipe& recipe, const program::Target& target) {
@@ -177,6 +177,17 @@ TEST_F(ChooseLength, SaysSoWhereNoLengthFits) {
   const std::string error = error_of("per_device_train_batch_size=2", card_of(100));
   EXPECT_NE(error.find("a micro-batch of 2 rows of 700 tokens"), std::string::npos) << error;
   EXPECT_NE(error.find("no shorter rows fit either"), std::string::npos) << error;
+}
+
+// So that what was written as numbers is the job that was planned.
+TEST_F(ChooseLength, DividesAllThatCountsRowsOfAStep) {
+  const Recipe recipe = plan::with_length(
+      recipe_of("per_device_train_batch_size=2 gradient_accumulation_steps=6 train_batch_size=12 "
+                "max_length=auto"),
+      kLongest, 3);
+  EXPECT_EQ(recipe.max_length, 3 * kLongest);
+  EXPECT_EQ(recipe.gradient_accumulation_steps, 2);
+  EXPECT_NO_THROW(plan::check_step_rows(recipe));
 }
 
 }  // namespace
