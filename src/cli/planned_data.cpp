@@ -7,6 +7,7 @@
 
 #include "base/console.h"
 #include "cli/open_target.h"
+#include "plan/choose_length.h"
 #include "plan/choose_rows.h"
 #include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
@@ -28,7 +29,8 @@ formats::Recipe read_recipe(const Request& request) {
 std::optional<train::RunData> read_data(const formats::Recipe& recipe,
                                         const models::ModelSource& model,
                                         const program::Target& target) {
-  const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, target);
+  // What is wrong with the recipe is said before what the data lack.
+  plan::training_spec(plan::with_open_length(recipe, model.config), model.config, target);
   if (recipe.data.empty()) return std::nullopt;
   const auto without = [](const std::string& path, const char* reason) {
     base::say("planned without the tokens of data {}: {}", path, reason);
@@ -39,7 +41,7 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
       return without(path, "the file is not there");
   if (!train::has_tokenizer_for(recipe, model))
     return without(recipe.data, "a built-in shape has no tokenizer");
-  train::RunData data = train::load_data(recipe, model, spec.row_segments);
+  train::RunData data = train::load_data(recipe, model, target);
   runtime::release_freed_memory();
   return data;
 }
@@ -53,10 +55,22 @@ PlanningSession::PlanningSession(const Request& request, AutoRows rows)
   plan::check_step_rows(recipe_);
   target_ = open_target(recipe_);
   data_ = read_data(recipe_, model_, *target_);
+  const auto measure = [&](const plan::Job& job) { return runtime::rehearse(job, *target_); };
+  if (recipe_.max_length == 0) settle_length(rows, measure);
   if (recipe_.per_device_train_batch_size > 0 || rows == AutoRows::leave) return;
-  recipe_ = plan::with_chosen_rows(
-      inputs(), [&](const plan::Job& job) { return runtime::rehearse(job, *target_); });
+  recipe_ = plan::with_chosen_rows(inputs(), measure);
   base::say("per_device_train_batch_size=auto: {}", plan::rows_text(recipe_));
+}
+
+// The longest document alone is no choice that takes memory into account.
+void PlanningSession::settle_length(AutoRows rows, const plan::MeasureProcess& measure) {
+  if (!data_) plan::refuse_open_length(recipe_);
+  const plan::TrainingInputs open{.recipe = recipe_, .model = model_, .target = *target_};
+  int64_t times = 1;
+  if (rows == AutoRows::choose)
+    times = plan::with_chosen_length(open, data_->lengths(), measure).max_length /
+            data_->longest_document();
+  recipe_ = train::with_length_of_data(open, *data_, times);
 }
 
 plan::TrainingInputs PlanningSession::inputs() const {

@@ -13,6 +13,7 @@
 namespace snug::cli {
 
 // Whether per_device_train_batch_size=auto becomes numbers, or is left to whoever plans with each.
+// max_length=auto is the longest document's length then.
 enum class AutoRows : uint8_t { choose, leave };
 
 // What a plan is made of. Does not move: plans refer to it.
@@ -33,6 +34,8 @@ class PlanningSession {
   std::optional<double> job_tokens() const;
 
  private:
+  void settle_length(AutoRows rows, const plan::MeasureProcess& measure);
+
   models::ModelSource model_;
   formats::Recipe recipe_;
   std::unique_ptr<program::Target> target_;

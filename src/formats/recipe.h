@@ -32,7 +32,7 @@ struct Recipe {
   std::string eval_data;  // empty: no evaluation
   DataFormat data_format = DataFormat::automatic;
   std::string chat_template;  // empty: the model's own
-  int64_t max_length = 0;     // tokens per row
+  int64_t max_length = 0;     // tokens per row; 0: from the data
   int64_t max_segments = 0;   // documents per row; 0: chosen by the planner
   bool packing = false;
   bool train_on_prompt = false;

@@ -108,9 +108,13 @@ void add_data_keys(KeyTable& table) {
                                    "a chat template, by name or as a file, for messages")
       .computed("the model's own")
       .verbs(kEverywhere);
-  table.add<&Recipe::max_length>("max_length", "1024", "tokens in a row; longer documents are cut")
+  table
+      .add<&Recipe::max_length>("max_length", "1024",
+                                "tokens in a row; longer documents are cut; auto, or 0: from the "
+                                "data, so that none is")
       .aliases({"sequence_len", "cutoff_len", "max_seq_length", "max_seq_len", "context_length"})
-      .range({.least = 2, .most = kMaxTokens})
+      .range({.least = 2, .most = kMaxTokens, .or_zero = true})
+      .translations({{"auto", "0"}})
       .verbs(kEverywhere);
   table
       .add<&Recipe::max_segments>("max_segments", "0",

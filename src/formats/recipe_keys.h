@@ -31,6 +31,7 @@ struct Range {
   double most = std::numeric_limits<double>::max();
   bool least_excluded = false;
   bool most_excluded = false;
+  bool or_zero = false;  // 0 too, whatever is least
 };
 
 // `from` is read as `to`: under every name of the key, or only when it is written as the alias

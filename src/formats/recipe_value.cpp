@@ -79,6 +79,7 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
 }
 
 bool is_in(const Range& range, double value) {
+  if (range.or_zero && value == 0) return true;
   if (range.least_excluded ? !(value > range.least) : !(value >= range.least)) return false;
   return range.most_excluded ? value < range.most : value <= range.most;
 }

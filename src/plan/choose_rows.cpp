@@ -41,6 +41,16 @@ bool computes_nothing_again(const PlanDocument& document) {
   return document.recompute_nothing_bytes == document.device.report.peak_bytes;
 }
 
+// The ways to compute the rows of a step, with most of them at a time first.
+std::vector<Recipe> splits_of(const Recipe& recipe) {
+  if (recipe.per_device_train_batch_size > 0 || recipe.optim_in_backward)
+    return {with_fewest_rows(recipe)};
+  std::vector<Recipe> splits;
+  for (const int64_t rows : micro_batches(recipe.gradient_accumulation_steps))
+    splits.push_back(with_rows(recipe, rows));
+  return splits;
+}
+
 }  // namespace
 
 Recipe with_rows(const Recipe& recipe, int64_t rows) {
@@ -49,23 +59,24 @@ Recipe with_rows(const Recipe& recipe, int64_t rows) {
                                  {"gradient_accumulation_steps", std::to_string(steps)}});
 }
 
+Recipe with_fewest_rows(const Recipe& recipe) {
+  if (recipe.per_device_train_batch_size > 0) return recipe;
+  return with_rows(recipe, recipe.optim_in_backward ? recipe.gradient_accumulation_steps : 1);
+}
+
 std::string rows_text(const Recipe& recipe) {
   const int64_t rows = recipe.per_device_train_batch_size;
   return fmt::format("{} row{} in a micro-batch, gradient_accumulation_steps={}", rows,
                      rows == 1 ? "" : "s", recipe.gradient_accumulation_steps);
 }
 
-Recipe with_chosen_rows(const TrainingInputs& inputs, const MeasureProcess& measure) {
-  const Recipe& recipe = inputs.recipe;
-  if (recipe.per_device_train_batch_size > 0) return recipe;
-  if (recipe.optim_in_backward) return with_rows(recipe, recipe.gradient_accumulation_steps);
-  const Rates rates = rates_for(recipe, inputs.target);
+std::optional<FittingRows> fastest_rows(const TrainingInputs& inputs,
+                                        const MeasureProcess& measure) {
+  const Rates rates = rates_for(inputs.recipe, inputs.target);
   const int64_t capacity =
       inputs.least_capacity_bytes.value_or(inputs.target.capacity_bytes(program::Space::device));
-  Recipe best = with_rows(recipe, 1);
-  std::optional<double> best_seconds;
-  for (const int64_t rows : micro_batches(recipe.gradient_accumulation_steps)) {
-    const Recipe candidate = with_rows(recipe, rows);
+  std::optional<FittingRows> best;
+  for (const Recipe& candidate : splits_of(inputs.recipe)) {
     TrainingInputs changed{candidate,   inputs.model, inputs.target,
                            inputs.data, false,        inputs.least_capacity_bytes};
     const std::optional<int64_t> least_bytes = least_device_bytes(changed, rates);
@@ -73,13 +84,19 @@ Recipe with_chosen_rows(const TrainingInputs& inputs, const MeasureProcess& meas
     const PlanDocument document = assemble_training(changed, measure).document;
     const bool fits_all = capacity <= 0 || document.device.report.peak_bytes <= capacity;
     if (!fits_all || !fits(candidate, document, inputs.target)) continue;
-    if (!best_seconds || document.step_seconds < *best_seconds) {
-      best = candidate;
-      best_seconds = document.step_seconds;
-    }
+    if (!best || document.step_seconds < best->step_seconds)
+      best = FittingRows{candidate, document.step_seconds};
     if (computes_nothing_again(document)) break;
   }
   return best;
+}
+
+Recipe with_chosen_rows(const TrainingInputs& inputs, const MeasureProcess& measure) {
+  const Recipe& recipe = inputs.recipe;
+  if (recipe.per_device_train_batch_size > 0 || recipe.optim_in_backward)
+    return with_fewest_rows(recipe);
+  const std::optional<FittingRows> best = fastest_rows(inputs, measure);
+  return best ? best->recipe : with_fewest_rows(recipe);
 }
 
 }  // namespace snug::plan

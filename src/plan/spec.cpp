@@ -120,7 +120,8 @@ void check_optimizer(const Recipe& recipe, const TrainingSpec& spec,
 }
 
 void check_in_backward(const Recipe& recipe) {
-  if (recipe.gradient_accumulation_steps > 1)
+  const bool rows_are_open = recipe.per_device_train_batch_size == 0;  // all of a step, once chosen
+  if (!rows_are_open && recipe.gradient_accumulation_steps > 1)
     recipe.fail("optim_in_backward",
                 fmt::format("updates each weight within one micro-batch, but "
                             "gradient_accumulation_steps is {}; set it to 1, or leave "
@@ -275,8 +276,15 @@ Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   return recipe;
 }
 
+void refuse_open_length(const Recipe& recipe) {
+  recipe.fail("max_length",
+              "is auto, which the lengths of the data's documents decide, but there are none: give "
+              "data that is there and that the model's tokenizer reads, or a number");
+}
+
 TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target, const RowShape& shape) {
+  if (recipe.max_length == 0) refuse_open_length(recipe);
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));

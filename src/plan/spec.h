@@ -15,12 +15,16 @@ namespace snug::plan {
 using RowShape = std::function<void(TrainingSpec&)>;
 
 // Throws UserError, with the recipe's location, for combinations that cannot be: max_length beyond
-// the model's positions, a micro-batch of 2^31 tokens or more, bf16 compute where the target has
-// none, adamw_bf16 in fp32, offloading without recomputed layers; for modules to train or freeze
-// that the model does not have; and for a chat_template that is not known. With a `shape`, rows are
-// those of the data that it is of.
+// the model's positions or still auto, a micro-batch of 2^31 tokens or more, bf16 compute where the
+// target has none, adamw_bf16 in fp32, offloading without recomputed layers; for modules to train
+// or freeze that the model does not have; and for a chat_template that is not known. With a
+// `shape`, rows are those of the data that it is of.
 TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target, const RowShape& shape = {});
+
+// Throws UserError: max_length=auto becomes a number by the data (choose_length.h), and there are
+// none.
+[[noreturn]] void refuse_open_length(const formats::Recipe& recipe);
 
 // The recipe with the defaults that depend on the model: a max_length nobody gave is at most the
 // model's positions, a folder stored in 4 bits makes the method qlora, and an adapter that training

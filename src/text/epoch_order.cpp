@@ -26,12 +26,20 @@ uint32_t below(uint32_t bound, uint32_t index, int64_t epoch, uint64_t seed) {
 
 EpochOrder::EpochOrder(const DocumentStore& documents, const RowOptions& options)
     : documents_(documents), options_(options) {
-  SNUG_CHECK(documents.longest() <= options.max_length, "a document of {} tokens in rows of {}",
-             documents.longest(), options.max_length);
-  SNUG_CHECK(options.max_segments >= 1, "max_segments {}", options.max_segments);
+  set_rows(options.max_length, options.max_segments);
   order_.resize(documents.size());
   row_begin_.resize(documents.size() + 1);
   waiting_.reserve(kWaiting);
+}
+
+void EpochOrder::set_rows(int32_t max_length, int32_t max_segments) {
+  SNUG_CHECK(documents_.longest() <= max_length, "a document of {} tokens in rows of {}",
+             documents_.longest(), max_length);
+  SNUG_CHECK(max_segments >= 1, "max_segments {}", max_segments);
+  options_.max_length = max_length;
+  options_.max_segments = max_segments;
+  epoch_ = -1;
+  rows_ = 0;
 }
 
 void EpochOrder::make(int64_t epoch) {

@@ -23,6 +23,10 @@ class EpochOrder {
  public:
   EpochOrder(const DocumentStore& documents, const RowOptions& options);
 
+  // Rows of another size from here on; no epoch is made of them yet. Requires what the constructor
+  // does; allocates nothing.
+  void set_rows(int32_t max_length, int32_t max_segments);
+
   // Shuffles and packs. Packing is first fit over the shuffled order: a row takes the next
   // document that fits; one that does not waits, at most kWaiting of them, and goes first into the
   // next row. Nothing is left out and no document spans rows.

@@ -21,6 +21,16 @@ RowSource::RowSource(const DocumentStore& documents, const RowOptions& options)
   marks_.push_back(0);
 }
 
+void RowSource::set_rows(int32_t max_length, int32_t max_segments) {
+  options_.max_length = max_length;
+  options_.max_segments = max_segments;
+  for (EpochOrder& order : orders_) order.set_rows(max_length, max_segments);
+  begins_ = {};
+  first_rows_ = 0;
+  marks_.assign(1, 0);
+  stride_ = 1;
+}
+
 const EpochOrder& RowSource::order_of(const Start& start) {
   EpochOrder& order = orders_[start.epoch % 2];
   if (order.epoch() != start.epoch) order.make(start.epoch);

@@ -45,6 +45,10 @@ class RowSource {
   RowSource(const DocumentStore& documents, const RowOptions& options);
   RowSource(DocumentStore&&, const RowOptions&) = delete;
 
+  // The rows of another size, as if they had been made so. Requires what the constructor does;
+  // allocates nothing.
+  void set_rows(int32_t max_length, int32_t max_segments);
+
   // Writes row `row` of the run and says what it holds.
   RowCounts fill(int64_t row, const RowBuffers& buffers);
 

@@ -8,9 +8,11 @@
 #include <initializer_list>
 #include <map>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "plan/choose_rows.h"
 #include "plan/fit.h"
 #include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
@@ -84,6 +86,23 @@ int64_t reading_bytes_of(const formats::Recipe& recipe) {
   return bytes;
 }
 
+// Of documents, in a row of the first epoch.
+double mean_row_tokens(DataSource& source) {
+  return static_cast<double>(source.dataset.documents.tokens()) /
+         static_cast<double>(source.rows.rows_until(1));
+}
+
+// What no length that is chosen could hold.
+std::string cut_text(const RunData& data, const models::ModelConfig& model) {
+  int64_t cut = data.training->dataset.audit.truncated;
+  if (data.evaluation != nullptr) cut += data.evaluation->dataset.audit.truncated;
+  if (cut == 0) return "";
+  return fmt::format(
+      "; {} longer document{} cut: {} tokens are the most that {}", cut, cut == 1 ? " is" : "s are",
+      plan::most_tokens(model),
+      model.max_position <= plan::kMaxAutoLength ? "the model has positions for" : "auto takes");
+}
+
 }  // namespace
 
 int64_t RunData::host_bytes() const {
@@ -123,8 +142,52 @@ plan::DataFacts RunData::facts() const {
           .reading_bytes = reading_bytes};
 }
 
-RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
-                  int64_t row_segments) {
+plan::DocumentLengths RunData::lengths() {
+  const auto longer_than = [this](int64_t tokens) {
+    int64_t count = 0;
+    for (const DataSource* source : {training.get(), evaluation.get()})
+      for (int64_t i = 0; source != nullptr && i < source->dataset.documents.size(); ++i)
+        if (source->dataset.documents.length(i) > tokens) ++count;
+    return count;
+  };
+  const auto rows = [this](const plan::TrainingSpec& spec) {
+    make_rows(spec);
+    return plan::RowsOfLength{facts(), mean_row_tokens(*training)};
+  };
+  return {.longest = longest_document(),
+          .documents = longer_than(0),
+          .shape = shape(),
+          .reading_bytes = reading_bytes,
+          .longer_than = longer_than,
+          .rows = rows};
+}
+
+void RunData::make_rows(const plan::TrainingSpec& spec) {
+  for (DataSource* source : {training.get(), evaluation.get()})
+    if (source != nullptr)
+      source->rows.set_rows(static_cast<int32_t>(spec.row_tokens),
+                            static_cast<int32_t>(spec.row_segments));
+}
+
+formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,
+                                    int64_t times, std::string_view why) {
+  const int64_t longest = data.longest_document();
+  formats::Recipe recipe = plan::with_length(inputs.recipe, longest, times);
+  data.make_rows(plan::training_spec(plan::with_fewest_rows(recipe), inputs.model.config,
+                                     inputs.target, data.shape()));
+  const double fill = mean_row_tokens(*data.training) / static_cast<double>(recipe.max_length);
+  base::say(
+      "max_length=auto: {} tokens, {}the longest document, rows {:.1f} % full, "
+      "gradient_accumulation_steps={}{}{}",
+      recipe.max_length, times == 1 ? "" : fmt::format("{} times ", times), 100 * fill,
+      recipe.gradient_accumulation_steps, why, cut_text(data, inputs.model.config));
+  return recipe;
+}
+
+RunData load_data(const formats::Recipe& given, const models::ModelSource& model,
+                  const program::Target& target) {
+  const formats::Recipe recipe = plan::with_open_length(given, model.config);
+  const int64_t row_segments = plan::training_spec(recipe, model.config, target).row_segments;
   recipe.require("data");
   require_file(recipe, "data", recipe.data);
   if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);

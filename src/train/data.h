@@ -4,10 +4,13 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "formats/recipe.h"
 #include "models/config.h"
 #include "plan/assembly.h"
+#include "plan/choose_length.h"
 #include "text/dataset.h"
 #include "text/row_source.h"
 #include "text/tokenizer.h"
@@ -35,13 +38,24 @@ struct RunData {
   plan::RowShape shape() const;
   // All that a plan asks of them; reads the first rows.
   plan::DataFacts facts() const;
+  // What max_length=auto is chosen by. The data must outlive it.
+  plan::DocumentLengths lengths();
+  // Makes the rows anew: spec.row_tokens long, of spec.row_segments documents at most.
+  void make_rows(const plan::TrainingSpec& spec);
 };
 
 // Reads recipe.data and recipe.eval_data, with the model's tokenizer unless their records are
 // tokens already. Throws UserError, also when the tokenizer or a record has ids that the model has
-// no row for, and, before they are read, when host_memory is less than that may take.
+// no row for, and, before they are read, when host_memory is less than that may take. Where the
+// recipe leaves max_length open, rows have plan::most_tokens until with_length_of_data makes them
+// others.
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
-                  int64_t row_segments);
+                  const program::Target& target);
+
+// The recipe with rows of `times` the longest document in place of max_length=auto; makes the rows
+// of the data so, and tells of them, with `why` after it.
+formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,
+                                    int64_t times, std::string_view why = "");
 
 // Whether load_data could tokenize the recipe's files: false for a built-in shape with data of
 // another form than tokens. Throws UserError for files that are not there or whose first record is

@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/console.h"
 #include "base/error.h"
 #include "formats/checksums.h"
+#include "plan/choose_length.h"
 #include "plan/choose_rows.h"
 #include "runtime/checkpoint.h"
 #include "runtime/checkpoint_folders.h"
@@ -61,7 +63,47 @@ std::optional<int64_t> earlier_rows(const RunFolder& folder, const formats::Reci
   return rows;
 }
 
+// Rows of the run that made the checkpoint, in longest documents. Nothing where they are of no
+// length that this recipe could take.
+std::optional<int64_t> earlier_times(const RunFolder& folder, const plan::TrainingInputs& inputs,
+                                     int64_t longest) {
+  if (!folder.checkpoint) return std::nullopt;
+  const auto identity = runtime::read_checkpoint_state(*folder.checkpoint).identity.fixed;
+  const auto found = identity.find("max_length");
+  const int64_t tokens = found == identity.end() ? 0 : std::atoll(found->second.c_str());
+  const int64_t times = tokens / longest;
+  if (times < 1 || times * longest != tokens || tokens > plan::most_tokens(inputs.model.config) ||
+      inputs.recipe.gradient_accumulation_steps % times != 0)
+    return std::nullopt;
+  return times;
+}
+
+// Rows of other data would be of other lengths.
+void require_same_data(const RunData& data, const runtime::Ranks& ranks) {
+  std::vector<comm::NamedValue> values{
+      {"the data", data.training->dataset.documents.fingerprint()}};
+  if (data.evaluation != nullptr)
+    values.push_back({"the evaluation data", data.evaluation->dataset.documents.fingerprint()});
+  ranks.require_same(values);
+}
+
 }  // namespace
+
+formats::Recipe with_settled_length(const RunFolder& folder, const plan::TrainingInputs& inputs,
+                                    RunData& data, const plan::MeasureProcess& measure,
+                                    const runtime::Ranks& ranks) {
+  if (inputs.recipe.max_length > 0) return inputs.recipe;
+  require_same_data(data, ranks);
+  const int64_t longest = data.longest_document();
+  const std::optional<int64_t> earlier = earlier_times(folder, inputs, longest);
+  int64_t times = 0;
+  if (ranks.is_first())
+    times = earlier
+                ? *earlier
+                : plan::with_chosen_length(inputs, data.lengths(), measure).max_length / longest;
+  times = std::stoll(ranks.of_first(std::to_string(times)));
+  return with_length_of_data(inputs, data, times, earlier ? ", as the run began" : "");
+}
 
 formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
                                   const plan::MeasureProcess& measure,

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "backends/recipe_backend.h"
 #include "base/console.h"
@@ -56,8 +55,7 @@ class Session {
         folder_(open_run_folder(recipe, ranks)),
         model_(runtime::open_model(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
-        backend_(backends::open_backend(recipe_, ranks.mesh())),
-        row_segments_(plan::training_spec(recipe_, model_.config, *backend_).row_segments) {}
+        backend_(backends::open_backend(recipe_, ranks.mesh())) {}
 
   int run() {
     read_data();
@@ -87,19 +85,21 @@ class Session {
   bool is_adapted() const { return planned_->spec.adapted; }
 
   void read_data() {
-    data_ = load_data(recipe_, model_, row_segments_);
+    data_ = load_data(recipe_, model_, *backend_);
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
-    length_ = run_length(recipe_, data_.training->rows);
     runtime::release_freed_memory();
   }
 
   void make_plan() {
     // Ranks that chose by memory of their own would not run the same program.
     const int64_t capacity = ranks_.least(backend_->capacity_bytes(program::Space::device));
-    const plan::TrainingInputs inputs{recipe_, model_, *backend_, data_.facts(), false, capacity};
     const auto measure = [&](const plan::Job& job) { return runtime::rehearse(job, *backend_); };
+    recipe_ = with_settled_length(folder_, {recipe_, model_, *backend_, {}, false, capacity}, data_,
+                                  measure, ranks_);
+    length_ = run_length(recipe_, data_.training->rows);
+    const plan::TrainingInputs inputs{recipe_, model_, *backend_, data_.facts(), false, capacity};
     recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
     planned_.emplace(planned_as_first(inputs, measure, ranks_));
     refuse_misfit();
@@ -368,7 +368,6 @@ class Session {
   models::ModelSource model_;
   formats::Recipe recipe_;
   std::unique_ptr<backends::Backend> backend_;
-  int64_t row_segments_;  // before the data are known
   RunData data_;
   RunLength length_;
   std::optional<plan::PlannedTraining> planned_;

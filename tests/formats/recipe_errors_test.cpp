@@ -80,7 +80,8 @@ constexpr BadRecipe kBadRecipes[] = {
      "'per_device_train_batch_size' is 'autos'; expected a whole number of 0 or more and at most "
      "16777216, or auto"},
     {"accumulation_zero", "gradient_accumulation_steps: 0", "of 1 or more"},
-    {"length_zero", "max_length: 0", "'max_length' is '0'; expected a whole number of 2 or more"},
+    {"length_one", "max_length: 1",
+     "'max_length' is '1'; expected a whole number of 2 or more and at most 1073741824, or auto"},
     {"steps_negative", "max_steps: -2", "'max_steps' is '-2'"},
     {"epochs_zero", "num_train_epochs: 0", "expected a number above 0"},
     {"rate_huge", "learning_rate: 1e300", "of 0 or more and at most 1e+30"},

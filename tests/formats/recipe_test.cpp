@@ -71,6 +71,14 @@ TEST(Recipe, ReadsEveryType) {
   EXPECT_EQ(recipe.prompt, "# not a comment");
 }
 
+// Printed as the number that stands for it.
+TEST(Recipe, LengthAndRowsMayBeOpen) {
+  const Recipe open = parse("max_seq_length: auto\nper_device_train_batch_size: auto");
+  EXPECT_EQ(open.max_length, 0);
+  EXPECT_EQ(open.per_device_train_batch_size, 0);
+  EXPECT_EQ(to_yaml(parse(to_yaml(open))), to_yaml(open));
+}
+
 TEST(Recipe, AliasesAreOtherNames) {
   EXPECT_EQ(parse("micro_batch_size: 4").per_device_train_batch_size, 4);
   EXPECT_EQ(parse("batch_size: 4").per_device_train_batch_size, 4);

@@ -111,13 +111,16 @@ TEST(ChooseRows, AreSingleWhereNothingFits) {
   EXPECT_FALSE(single.fits);
 }
 
-// An update in the backward pass takes all rows of a step at once.
+// An update in the backward pass takes all rows of a step at once, and before they are chosen
+// nothing is wrong with the recipe.
 TEST(ChooseRows, AreAllWhereUpdatesAreInTheBackwardPass) {
   const PlannedCard card(*find_hardware("h100"), 0);
-  const Rows all =
-      chosen({"model=smollm2-135m", "method=full", "max_length=512",
-              "gradient_accumulation_steps=6", "optim_in_backward=true", "max_grad_norm=0"},
-             card);
+  const Words job{"model=smollm2-135m",     "method=full",    "max_length=512", kSixRows,
+                  "optim_in_backward=true", "max_grad_norm=0"};
+  const formats::Recipe open =
+      formats::load_recipe("", with(job, {"per_device_train_batch_size=auto"}));
+  EXPECT_NO_THROW(training_spec(open, models::find_model(open.model).config, card));
+  const Rows all = chosen(job, card);
   EXPECT_EQ(all.rows, 6);
   EXPECT_EQ(all.steps, 1);
 }

@@ -292,6 +292,25 @@ TEST(DocumentStore, ReadsWhatLiesInTheFile) {
   }
 }
 
+// Whatever was read before, and without more memory.
+TEST(RowSource, MakesRowsOfAnotherSize) {
+  const DocumentStore documents = random_documents(200, 30, 5);
+  RowSource changed(documents, options(64));
+  const int64_t bytes = changed.host_bytes();
+  for (const auto& [length, segments] : {std::pair{31, 8}, {300, 3}, {64, 8}}) {
+    SCOPED_TRACE(length);
+    changed.rows_until(5);
+    changed.set_rows(length, segments);
+    RowSource fresh(documents, options(length, segments));
+    EXPECT_EQ(changed.rows_until(1), fresh.rows_until(1));
+    const int64_t rows = fresh.rows_until(3);
+    EXPECT_EQ(changed.rows_until(3), rows);
+    for (int64_t row = rows - 1; row >= 0; --row)
+      ASSERT_EQ(read(changed, row), read(fresh, row)) << row;
+  }
+  EXPECT_EQ(changed.host_bytes(), bytes);
+}
+
 TEST(RowSource, KnowsItsBytes) {
   const DocumentStore documents = random_documents(100, 30, 9);
   RowSource source(documents, options(64));

@@ -31,7 +31,7 @@ class EmulatedRun {
         model_(models::find_model(recipe_.model)),
         backend_(backends::open_backend("cuda", {})),
         spec_(plan::training_spec(recipe_, model_.config, *backend_)),
-        data_(load_data(recipe_, model_, spec_.row_segments)),
+        data_(load_data(recipe_, model_, *backend_)),
         job_(plan_job()),
         executor_(job_, *backend_),
         options_{.total_steps = kSteps,

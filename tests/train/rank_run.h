@@ -86,7 +86,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   const auto backend =
       backends::open_backend(base::word_of(recipe.backend), {.threads = 1, .mesh = &mesh});
   plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
-  RunData data = load_data(recipe, model, spec.row_segments);
+  RunData data = load_data(recipe, model, *backend);
   data.shape()(spec);
   spec.verify = true;
   const plan::Job job = plan::plan_training(spec, *backend);

@@ -97,7 +97,7 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const auto model = models::find_model(recipe.model);
   const auto backend = backends::open_backend("cpu", {.threads = 2});
   auto spec = plan::training_spec(recipe, model.config, *backend);
-  const RunData data = load_data(recipe, model, spec.row_segments);
+  const RunData data = load_data(recipe, model, *backend);
   data.shape()(spec);
   const plan::Job job = plan::plan_training(spec, *backend);
   runtime::Executor executor(job, *backend);

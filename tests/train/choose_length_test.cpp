@@ -1,0 +1,194 @@
+// max_length=auto against every length that a step can be divided into.
+#include "plan/choose_length.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../base/temporary_folder.h"
+#include "backends/cuda/planned_card.h"
+#include "base/error.h"
+#include "plan/change.h"
+#include "plan/choose_rows.h"
+#include "plan/fit.h"
+#include "plan/rank_grid.h"
+#include "train/data.h"
+
+namespace snug::train {
+namespace {
+
+using backends::cuda::find_hardware;
+using backends::cuda::PlannedCard;
+using formats::Recipe;
+using Words = std::vector<std::string>;
+
+constexpr int64_t kLongest = 700;
+
+PlannedCard card_of(int64_t megabytes) { return {*find_hardware("h100"), megabytes << 20}; }
+
+struct Planned {
+  int64_t tokens = 0;  // of a row
+  int64_t rows = 0;
+  int64_t steps = 0;
+  double rate = 0;  // tokens of documents a second; 0: it does not fit
+};
+
+// One document of kLongest tokens and many of which one alone lies in a row of as many.
+class ChooseLength : public ::testing::Test {
+ protected:
+  ChooseLength() {
+    std::string lines = record(kLongest);
+    for (int i = 0; i < 90; ++i) lines += record(360 + 7 * (i % 5));
+    folder_.write("data.jsonl", lines);
+  }
+
+  static std::string record(int64_t tokens) {
+    std::string ids = "5";
+    for (int64_t i = 1; i < tokens; ++i) ids += fmt::format(",{}", 2 + i % 40);
+    return fmt::format("{{\"input_ids\": [{}]}}\n", ids);
+  }
+
+  Recipe recipe_of(const std::string& more) const {
+    Words words{"model=smollm2-360m", "method=lora",
+                "data=" + (folder_.path() / "data.jsonl").string()};
+    std::istringstream stream(more);
+    for (std::string word; stream >> word;) words.push_back(word);
+    return formats::load_recipe("", words);
+  }
+
+  static RunData data_of(const Recipe& recipe, const models::ModelSource& model,
+                         const program::Target& target) {
+    return load_data(recipe, model, target);
+  }
+
+  static Planned planned(const Recipe& recipe, const program::Target& target) {
+    const models::ModelSource model = models::find_model(recipe.model);
+    const RunData data = data_of(recipe, model, target);
+    text::RowSource& rows = data.training->rows;
+    const plan::PlanDocument document =
+        plan::assemble_training({recipe, model, target, data.facts()}).document;
+    const double tokens = static_cast<double>(data.training->dataset.documents.tokens()) /
+                          static_cast<double>(rows.rows_until(1));
+    Planned result{recipe.max_length, recipe.per_device_train_batch_size,
+                   recipe.gradient_accumulation_steps};
+    if (plan::fits(recipe, document, target))
+      result.rate =
+          tokens * static_cast<double>(result.rows * result.steps) / document.step_seconds;
+    return result;
+  }
+
+  Planned chosen(const std::string& words, const program::Target& target) const {
+    const Recipe open = recipe_of(words + " max_length=auto");
+    const models::ModelSource model = models::find_model(open.model);
+    RunData data = data_of(open, model, target);
+    const Recipe recipe = plan::with_chosen_length({open, model, target}, data.lengths());
+    return planned(
+        plan::with_chosen_rows({recipe, model, target, data_of(recipe, model, target).facts()}),
+        target);
+  }
+
+  Planned given(int64_t tokens, int64_t rows, int64_t steps, const program::Target& target) const {
+    return planned(recipe_of(fmt::format("max_length={} per_device_train_batch_size={} "
+                                         "gradient_accumulation_steps={}",
+                                         tokens, rows, steps)),
+                   target);
+  }
+
+  std::string error_of(const std::string& words, const program::Target& target) const {
+    try {
+      chosen(words, target);
+    } catch (const base::UserError& error) {
+      EXPECT_EQ(error.exit_code(), plan::kDoesNotFitExitCode);
+      return error.what();
+    }
+    return "";
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+// Of rows that are nearly full longer ones are not tried.
+constexpr double kNearly = 0.99;
+
+TEST_F(ChooseLength, TakesMostTokensASecondOfAllThatFit) {
+  std::set<int64_t> found;
+  for (const int64_t megabytes : {1020, 40000}) {
+    SCOPED_TRACE(megabytes);
+    const PlannedCard card = card_of(megabytes);
+    const Planned best =
+        chosen("per_device_train_batch_size=auto gradient_accumulation_steps=4", card);
+    EXPECT_GT(best.rate, 0);
+    EXPECT_EQ(best.tokens * best.rows * best.steps, 4 * kLongest);
+    for (const int64_t times : plan::micro_batches(4))
+      for (const int64_t rows : plan::micro_batches(4 / times)) {
+        const Planned other = given(times * kLongest, rows, 4 / times / rows, card);
+        EXPECT_GE(best.rate, kNearly * other.rate) << times << " times, " << rows << " rows";
+      }
+    found.insert(best.tokens);
+  }
+  EXPECT_GT(found.size(), 1U);
+}
+
+TEST_F(ChooseLength, KeepsTheRowsOfAMicroBatchThatAreGiven) {
+  std::set<int64_t> found;
+  for (const int64_t megabytes : {1200, 40000}) {
+    SCOPED_TRACE(megabytes);
+    const PlannedCard card = card_of(megabytes);
+    const Planned best =
+        chosen("per_device_train_batch_size=2 gradient_accumulation_steps=4", card);
+    EXPECT_GT(best.rate, 0);
+    EXPECT_EQ(best.rows, 2);
+    EXPECT_EQ(best.tokens * best.steps, 4 * kLongest);
+    for (const int64_t times : plan::micro_batches(4))
+      EXPECT_GE(best.rate, given(times * kLongest, 2, 4 / times, card).rate) << times;
+    found.insert(best.tokens);
+  }
+  EXPECT_GT(found.size(), 1U);
+}
+
+TEST_F(ChooseLength, IsTheLongestDocumentWhereRowsHoldOne) {
+  const PlannedCard card = card_of(40000);
+  for (const char* one : {"packing=false", "max_segments=1"}) {
+    const Planned best = chosen(fmt::format("{} gradient_accumulation_steps=4", one), card);
+    EXPECT_EQ(best.tokens, kLongest) << one;
+    EXPECT_EQ(best.steps, 4) << one;
+  }
+}
+
+TEST_F(ChooseLength, RefusesWhatWouldBeCutAndNamesTheLongestThatFits) {
+  const PlannedCard card = card_of(1000);
+  const std::string error = error_of("gradient_accumulation_steps=2", card);
+  const auto at = error.find("the longest that fits is max_length=");
+  ASSERT_NE(at, std::string::npos) << error;
+  const int64_t longest = std::stoll(error.substr(error.find('=', at) + 1));
+  EXPECT_GT(given(longest, 1, 2, card).rate, 0);
+  EXPECT_EQ(given(longest + 1, 1, 2, card).rate, 0);
+  int64_t cut = kLongest > longest ? 1 : 0;
+  for (int i = 0; i < 90; ++i) cut += 360 + 7 * (i % 5) > longest ? 1 : 0;
+  EXPECT_NE(error.find(fmt::format("cuts {} of the 91 documents", cut)), std::string::npos)
+      << error;
+}
+
+TEST_F(ChooseLength, SaysSoWhereNoLengthFits) {
+  const std::string error = error_of("per_device_train_batch_size=2", card_of(100));
+  EXPECT_NE(error.find("a micro-batch of 2 rows of 700 tokens"), std::string::npos) << error;
+  EXPECT_NE(error.find("no shorter rows fit either"), std::string::npos) << error;
+}
+
+// So that what was written as numbers is the job that was planned.
+TEST_F(ChooseLength, DividesAllThatCountsRowsOfAStep) {
+  const Recipe recipe = plan::with_length(
+      recipe_of("per_device_train_batch_size=2 gradient_accumulation_steps=6 train_batch_size=12 "
+                "max_length=auto"),
+      kLongest, 3);
+  EXPECT_EQ(recipe.max_length, 3 * kLongest);
+  EXPECT_EQ(recipe.gradient_accumulation_steps, 2);
+  EXPECT_NO_THROW(plan::check_step_rows(recipe));
+}
+
+}  // namespace
+}  // namespace snug::train
