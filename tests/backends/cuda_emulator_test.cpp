@@ -87,6 +87,10 @@ TEST(EmulatedDevice, shows_a_side_copy_that_is_not_awaited) {
   EXPECT_TRUE(dies([&] { cuda::record_graph(begin, stream.get()); }, "cudaStreamEndCapture"));
   EXPECT_TRUE(dies([&] { copies.await(&from, stream.get()); }, "was not begun"));
 }
+  EXPECT_TRUE(dies([&] { copies.await(&to, stream.get()); }, "was not begun"))
+      << "it was begun by an earlier run";
+  begin();
+  copies.await(&to, stream.get());
 
 // Of two copies under way, in one direction or in both, the one that is named is waited for.
 TEST(EmulatedDevice, awaits_the_copy_that_is_named) {

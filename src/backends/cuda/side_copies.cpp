@@ -12,7 +12,7 @@ SideCopies::SideCopies() {
 
 SideCopies::~SideCopies() {
   cudaEventDestroy(reached_);
-  for (const auto& [to, event] : finished_) cudaEventDestroy(event);
+  for (const auto& [to, finished] : finished_) cudaEventDestroy(finished.event);
 }
 
 cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
@@ -40,17 +40,21 @@ program::Channel SideCopies::begin(Channel channel, const Copy& copy, cudaStream
   }
   CUDA_CHECK(cudaMemcpyAsync(copy.to, copy.from, static_cast<size_t>(copy.bytes), cudaMemcpyDefault,
                              copies));
-  const auto [entry, is_new] = finished_.try_emplace(copy.to, nullptr);
-  if (is_new) CUDA_CHECK(cudaEventCreateWithFlags(&entry->second, cudaEventDisableTiming));
-  CUDA_CHECK(cudaEventRecord(entry->second, copies));
+  Finished& finished = finished_[copy.to];
+  if (finished.event == nullptr)
+    CUDA_CHECK(cudaEventCreateWithFlags(&finished.event, cudaEventDisableTiming));
+  CUDA_CHECK(cudaEventRecord(finished.event, copies));
+  finished.is_awaited = false;
   if (copies == work) return Channel::compute;
   return copies == to_device_.get() ? Channel::host_to_device : Channel::device_to_host;
 }
 
 void SideCopies::await(const void* to, cudaStream_t work) {
   const auto found = finished_.find(to);
-  SNUG_CHECK(found != finished_.end(), "a copy is awaited that was not begun");
-  CUDA_CHECK(cudaStreamWaitEvent(work, found->second, 0));
+  SNUG_CHECK(found != finished_.end() && !found->second.is_awaited,
+             "a copy is awaited that was not begun");
+  found->second.is_awaited = true;
+  CUDA_CHECK(cudaStreamWaitEvent(work, found->second.event, 0));
 }
 
 }  // namespace snug::backends::cuda

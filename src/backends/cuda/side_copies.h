@@ -1,6 +1,7 @@
 // Copies that run next to the kernels of a stream: each direction has a stream of its own, in which
 // copies run in the order in which they are begun, so both directions of the link are busy at once.
-// A wait is for one copy, named by the address that it writes. Of one thread. Can be recorded for a
+// A wait is for one copy, named by the address that it writes, and each copy is awaited once, so
+// that no wait is for what an earlier run began. Of one thread. Can be recorded for a
 // graph, if all that is begun is awaited in it.
 #pragma once
 
@@ -29,7 +30,7 @@ class SideCopies {
   // that `work` does. Host memory must be pinned. Returns the channel of the stream that copies.
   program::Channel begin(program::Channel channel, const Copy& copy, cudaStream_t work);
   // What `work` is given from here on waits for the copy to `to` that was begun last. Fails a CHECK
-  // where none was.
+  // where none was since the last wait for one.
   void await(const void* to, cudaStream_t work);
   // The stream that copies on a channel.
   cudaStream_t stream_of(program::Channel channel, cudaStream_t work) const;
@@ -37,8 +38,12 @@ class SideCopies {
  private:
   Stream to_device_;
   Stream to_host_;
-  cudaEvent_t reached_ = nullptr;                          // on `work`: a copy may begin
-  std::unordered_map<const void*, cudaEvent_t> finished_;  // by what the copy writes
+  struct Finished {
+    cudaEvent_t event = nullptr;  // used again by the next copy to the same place
+    bool is_awaited = true;
+  };
+  cudaEvent_t reached_ = nullptr;                       // on `work`: a copy may begin
+  std::unordered_map<const void*, Finished> finished_;  // by what the copy writes
 };
 
 }  // namespace snug::backends::cuda
