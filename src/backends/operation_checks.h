@@ -1,9 +1,11 @@
 // What every backend that plans its workspaces asks of an operation.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include "base/error.h"
+#include "program/operands.h"
 #include "program/program.h"
 #include "program/target.h"
 
@@ -29,6 +31,32 @@ inline bool is_all_of(const program::OperationView& view, base::DType dtype) {
     if (id != view.operation.workspace) same = same && view.program.tensor(id).dtype == dtype;
   });
   return same;
+}
+
+// Whether these operands are floats to compute in.
+template <typename Struct>
+bool are_floats(const program::OperationView& view,
+                std::initializer_list<program::Operand<Struct>> operands) {
+  for (const program::Operand<Struct>& operand : operands) {
+    const base::DType type = view[operand].dtype;
+    if (type != base::DType::f32 && type != base::DType::bf16) return false;
+  }
+  return true;
+}
+// The same of all that it reads.
+inline bool reads_floats(const program::OperationView& view) {
+  for (const program::TensorId id : view.operation.reads) {
+    const base::DType type = view.program.tensor(id).dtype;
+    if (type != base::DType::f32 && type != base::DType::bf16) return false;
+  }
+  return true;
+}
+
+// Fails a CHECK where the backend does not run the operation (Target::runs): it was lowered for
+// another.
+inline void check_runs(const program::OperationView& view, const program::Target& backend) {
+  SNUG_CHECK(backend.runs(view), "{} of such tensors or attributes, which {} does not run",
+             program::name_of(view.operation.kind()), backend.name());
 }
 
 // Fails a CHECK, naming the libraries, when the operation asks for more than its planned workspace.

@@ -18,6 +18,7 @@
 #include "operation_check.h"
 #include "program/graph_memory.h"
 #include "refusals.h"
+#include "refusals_check.h"
 #include "transfers_check.h"
 #include "weights_check.h"
 
@@ -86,11 +87,11 @@ TEST(EmulatedDevice, shows_a_side_copy_that_is_not_awaited) {
   EXPECT_EQ(to, 7);
   EXPECT_TRUE(dies([&] { cuda::record_graph(begin, stream.get()); }, "cudaStreamEndCapture"));
   EXPECT_TRUE(dies([&] { copies.await(&from, stream.get()); }, "was not begun"));
-}
   EXPECT_TRUE(dies([&] { copies.await(&to, stream.get()); }, "was not begun"))
       << "it was begun by an earlier run";
   begin();
   copies.await(&to, stream.get());
+}
 
 // Of two copies under way, in one direction or in both, the one that is named is waited for.
 TEST(EmulatedDevice, awaits_the_copy_that_is_named) {
@@ -136,6 +137,12 @@ TEST(EmulatedDevice, shows_a_side_copy_that_begins_too_early) {
 TEST(CudaBackend, copies_next_to_its_work_also_in_a_graph) {
   cuda::CudaBackend backend({});
   check_transfers(backend);
+}
+
+TEST(CudaBackend, refuses_what_it_does_not_do_before_anything_runs) {
+  cuda::CudaBackend backend({});
+  check_refused_types(backend);
+  check_refused_decisions(backend);
 }
 
 TEST(CudaGraph, is_an_error_where_the_device_has_no_memory_for_it) {

@@ -122,6 +122,7 @@ std::unique_ptr<Arena> CudaBackend::allocate(program::Space space, int64_t bytes
 
 std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& view) {
   if (view.operation.on_host) return context_->host_work.prepare(view);
+  check_runs(view, *this);
   check_workspace(view, workspace(view).bytes, library_versions());
   return ask<std::unique_ptr<Prepared>>(
       view.operation.attributes, [&](const auto& attributes, const auto& kind) {

@@ -8,9 +8,11 @@
 #include <type_traits>
 
 #include "backends/host_fill.h"
+#include "backends/operation_checks.h"
 #include "backends/reference/kinds.h"
 #include "base/error.h"
 #include "formats/nf4.h"
+#include "program/decisions.h"
 #include "program/dispatch.h"
 
 namespace snug::backends::reference {
@@ -96,6 +98,25 @@ program::Workspace ReferenceBackend::workspace(const program::OperationView& vie
 
 std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t bytes) {
   return std::make_unique<HeapArena>(space, bytes);
+}
+
+std::unique_ptr<Prepared> ReferenceBackend::prepare(const program::OperationView& view) {
+  check_runs(view, *this);
+  const program::Operation& operation = view.operation;
+  SNUG_CHECK(!operation.joined, "{} is joined to another operation, which the reference is not",
+             program::name_of(operation.kind()));
+  program::Operation plain;
+  program::dispatch_run<void>(operation.attributes,
+                              [&]<typename Struct>(const Struct&) { plain.attributes = Struct(); });
+  const auto decided = program::decisions_of(operation);
+  const auto own = program::decisions_of(plain);
+  for (size_t i = 0; i < decided.size(); ++i) {
+    const auto& [name, value] = decided[i];
+    SNUG_CHECK(value == own[i].second, "{} with {} {}, which the reference does not run",
+               program::name_of(operation.kind()), name,
+               program::decision_text(operation.kind(), name, value));
+  }
+  return nullptr;
 }
 
 void ReferenceBackend::run(const Invocation& given) {

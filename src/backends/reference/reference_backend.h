@@ -27,7 +27,9 @@ class ReferenceBackend : public Backend {
   // All at once: the scratch of the loss holds every logit.
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
-  std::unique_ptr<Prepared> prepare(const program::OperationView&) override { return nullptr; }
+  // Fails a CHECK where the operation is to be done in a way that was decided for another target:
+  // everything is done in the plainest way, which is what attributes say that nobody decided.
+  std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
   void run(const Invocation& invocation) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
   void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
