@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -263,6 +264,32 @@ TEST(PlannedCard, DecodesWithoutALibrary) {
       accumulating += matmul->accumulate ? 1 : 0;
     }
   EXPECT_EQ(accumulating, 2 * 32);
+}
+
+// A library's scratch is a bound, as each kind states it; own kernels need what they say.
+TEST(PlannedCard, SaysWhatWorkspacesRestOn) {
+  const PlannedCard h100 = card("h100");
+  const formats::Recipe recipe =
+      formats::load_recipe("", {"model=qwen2.5-0.5b", "method=lora", "max_length=1024"});
+  const models::ModelSource model = models::find_model(recipe.model);
+  const Job training = assemble_training({recipe, model, h100}).job;
+  InferenceSpec spec;
+  spec.model = model.config;
+  spec.compute = program::DType::bf16;
+  spec.capacity = 256;
+  spec.prefill_tokens = 128;
+  const Job inference = plan_inference(spec, h100);
+  std::map<program::WorkspaceBasis, std::set<program::Kind>> kinds;
+  for (const Job* job : {&training, &inference})
+    for (const program::Program& program : job->programs)
+      for (const program::Operation& operation : program.operations)
+        if (operation.workspace != program::kNone)
+          kinds[h100.workspace({program, operation}).basis].insert(operation.kind());
+  using program::Kind;
+  const std::set<Kind> by_library{Kind::matmul, Kind::linear_cross_entropy_train};
+  EXPECT_EQ(kinds[program::WorkspaceBasis::bound], by_library);
+  EXPECT_TRUE(kinds[program::WorkspaceBasis::computed].contains(Kind::attention));
+  EXPECT_TRUE(kinds[program::WorkspaceBasis::computed].contains(Kind::global_norm));
 }
 
 // As a card that is here says it: the host has so much left.

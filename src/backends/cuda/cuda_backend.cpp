@@ -153,7 +153,7 @@ bool CudaBackend::takes_extent(const program::OperationView& view) const {
 void CudaBackend::run(const Invocation& invocation) { run_list({&invocation, 1}); }
 
 int32_t CudaBackend::launches(const program::OperationView& view) const {
-  return cuda::launches(view);
+  return cuda::launches(view, context_->device.card);
 }
 
 size_t CudaBackend::launched_together(const program::Program& program, size_t first) const {

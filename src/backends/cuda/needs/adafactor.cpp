@@ -23,7 +23,7 @@ int64_t workspace_bytes(const Adafactor& adafactor, const OperationView& view, c
 }
 
 // The stages of kernels/adafactor.cu.
-int32_t launches(const Adafactor& adafactor, const OperationView&) {
+int32_t launches(const Adafactor& adafactor, const OperationView&, const Card&) {
   return adafactor.factored ? 7 : 4;
 }
 

@@ -70,7 +70,7 @@ bool supports(const RouteGrad&, const OperationView& view, const Card&) {
 }
 
 // One chooses, one places.
-int32_t launches(const Route&, const OperationView&) { return 2; }
+int32_t launches(const Route&, const OperationView&, const Card&) { return 2; }
 
 }  // namespace
 

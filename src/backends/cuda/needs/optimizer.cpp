@@ -89,7 +89,7 @@ int64_t workspace_bytes(const program::GlobalNorm&, const OperationView& view, c
 }
 
 // Sums of squares of as many tensors as fit into a launch, then one or two for the norm.
-int32_t launches(const program::GlobalNorm&, const OperationView& view) {
+int32_t launches(const program::GlobalNorm&, const OperationView& view, const Card&) {
   const auto tensors = static_cast<int64_t>(view.operation.reads.size());
   const int64_t sums = ceil_div(tensors, kTensorsPerNorm);
   return static_cast<int32_t>(sums + (norm_sums(most_partials(view)) == 0 ? 1 : 2));
