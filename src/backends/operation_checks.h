@@ -1,9 +1,11 @@
 // What every backend that plans its workspaces asks of an operation.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include "base/error.h"
+#include "program/operands.h"
 #include "program/program.h"
 #include "program/target.h"
 
@@ -31,6 +33,32 @@ inline bool is_all_of(const program::OperationView& view, base::DType dtype) {
   return same;
 }
 
+// Whether these operands are floats to compute in.
+template <typename Struct>
+bool are_floats(const program::OperationView& view,
+                std::initializer_list<program::Operand<Struct>> operands) {
+  for (const program::Operand<Struct>& operand : operands) {
+    const base::DType type = view[operand].dtype;
+    if (type != base::DType::f32 && type != base::DType::bf16) return false;
+  }
+  return true;
+}
+// The same of all that it reads.
+inline bool reads_floats(const program::OperationView& view) {
+  for (const program::TensorId id : view.operation.reads) {
+    const base::DType type = view.program.tensor(id).dtype;
+    if (type != base::DType::f32 && type != base::DType::bf16) return false;
+  }
+  return true;
+}
+
+// Fails a CHECK where the backend does not run the operation (Target::runs): it was lowered for
+// another.
+inline void check_runs(const program::OperationView& view, const program::Target& backend) {
+  SNUG_CHECK(backend.runs(view), "{} of such tensors or attributes, which {} does not run",
+             program::name_of(view.operation.kind()), backend.name());
+}
+
 // Fails a CHECK, naming the libraries, when the operation asks for more than its planned workspace.
 inline void check_workspace(const program::OperationView& view, int64_t asked,
                             const std::string& libraries) {
@@ -38,6 +66,14 @@ inline void check_workspace(const program::OperationView& view, int64_t asked,
   const int64_t planned = scratch == program::kNone ? 0 : view.program.tensor(scratch).bytes();
   SNUG_CHECK(asked <= planned, "{} now asks for {} bytes of workspace, planned were {}; {}",
              program::name_of(view.operation.kind()), asked, planned, libraries);
+}
+
+// Fails a CHECK when what may be chosen for the operation takes more launches than it states
+// (Operation::launches; 0: it states none).
+inline void check_launches(const program::OperationView& view, int32_t most) {
+  const int32_t planned = view.operation.launches;
+  SNUG_CHECK(planned == 0 || most <= planned, "{} takes up to {} launches here, planned were {}",
+             program::name_of(view.operation.kind()), most, planned);
 }
 
 }  // namespace snug::backends

@@ -77,14 +77,15 @@ ModelWriter::~ModelWriter() {
   }
 }
 
-void ModelWriter::write(std::string_view name, const void* source, int64_t bytes) {
+int64_t ModelWriter::write(std::string_view name, const void* source, int64_t bytes) {
   const auto found = shard_of_.find(std::string(name));
   SNUG_CHECK(found != shard_of_.end(), "tensor {} was not declared", name);
-  if (bytes == 0) return;  // an empty tensor may come after its shard is complete
+  if (bytes == 0) return 0;  // an empty tensor may come after its shard is complete
   open_if_needed(found->second);
   Shard& shard = shards_[found->second];
-  shard.writer->write(name, source, bytes);
+  const int64_t written = shard.writer->write(name, source, bytes);
   if (shard.writer->complete()) close(shard);
+  return written;
 }
 
 void ModelWriter::finish() {

@@ -39,7 +39,7 @@ class ModelWriter {
   ModelWriter& operator=(const ModelWriter&) = delete;
 
   // As SafetensorsWriter::write. A shard is opened by its first tensor and finished by its last.
-  void write(std::string_view name, const void* source, int64_t bytes);
+  int64_t write(std::string_view name, const void* source, int64_t bytes);
   void finish();
 
   int64_t total_bytes() const { return total_bytes_; }

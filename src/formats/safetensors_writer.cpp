@@ -74,7 +74,7 @@ SafetensorsWriter::~SafetensorsWriter() {
   if (!finished_) discard();
 }
 
-void SafetensorsWriter::write(std::string_view name, const void* source, int64_t bytes) {
+int64_t SafetensorsWriter::write(std::string_view name, const void* source, int64_t bytes) {
   const auto found = by_name_.find(name);
   SNUG_CHECK(found != by_name_.end() && found->second < first_late_, "tensor {} was not declared",
              name);
@@ -85,6 +85,7 @@ void SafetensorsWriter::write(std::string_view name, const void* source, int64_t
   file_.write_at(data_start_ + tensor.begin + progress, source, bytes);
   progress += bytes;
   written_bytes_ += bytes;
+  return bytes;
 }
 
 void SafetensorsWriter::write_late(std::string_view name, std::string_view bytes) {

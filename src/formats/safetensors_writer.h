@@ -48,8 +48,9 @@ class SafetensorsWriter {
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
   // Writes the next `bytes` bytes of the tensor, which may come in several pieces; tensors may come
-  // in any order. Unknown names and surplus bytes are bugs and CHECK.
-  void write(std::string_view name, const void* source, int64_t bytes);
+  // in any order. Unknown names and surplus bytes are bugs and CHECK. Returns how many bytes the
+  // file took.
+  int64_t write(std::string_view name, const void* source, int64_t bytes);
   // The whole of a late tensor. It is kept until finish().
   void write_late(std::string_view name, std::string_view bytes);
   // Every declared tensor must be complete. Syncs and renames.

@@ -43,8 +43,8 @@ void SharedModelWriter::open() {
   }
 }
 
-void SharedModelWriter::write(std::string_view name, int64_t offset, const void* source,
-                              int64_t bytes) {
+int64_t SharedModelWriter::write(std::string_view name, int64_t offset, const void* source,
+                                 int64_t bytes) {
   const auto found = places_.find(std::string(name));
   SNUG_CHECK(found != places_.end(), "tensor {} was not declared", name);
   const Place& place = found->second;
@@ -52,6 +52,7 @@ void SharedModelWriter::write(std::string_view name, int64_t offset, const void*
              "bytes {} to {} of tensor {}, which has {}", offset, offset + bytes, name,
              place.bytes);
   if (bytes > 0) files_[place.file].write_at(place.begin + offset, source, bytes);
+  return bytes;
 }
 
 void SharedModelWriter::sync() {

@@ -27,8 +27,8 @@ class SharedModelWriter {
   void create();
   // By the others, after that. Throws UserError where the files are not there.
   void open();
-  // Writes bytes of the tensor from its byte `offset` on.
-  void write(std::string_view name, int64_t offset, const void* source, int64_t bytes);
+  // Writes bytes of the tensor from its byte `offset` on. Returns how many the file took.
+  int64_t write(std::string_view name, int64_t offset, const void* source, int64_t bytes);
   // Returns when all that this process wrote is on the disk.
   void sync();
   // By the one that created them, once all have synced: writes the index.

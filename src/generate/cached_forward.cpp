@@ -13,8 +13,7 @@ CachedForward::CachedForward(Inference& inference)
     : inference_(inference),
       spec_(inference.spec()),
       prefill_(batch_of(ProgramName::prefill, spec_.prefill_tokens)),
-      lengths_(static_cast<size_t>(spec_.sequences)),
-      row_(static_cast<size_t>(spec_.model.vocab_size)) {
+      lengths_(static_cast<size_t>(spec_.sequences)) {
   if (!spec_.all_logits) decode_ = batch_of(ProgramName::decode, spec_.sequences);
 }
 
@@ -34,13 +33,12 @@ CachedForward::Batch CachedForward::batch_of(ProgramName program, int64_t tokens
   batch.query_bounds = host(program::kQueryBoundsName);
   batch.key_bounds = host(program::kKeyBoundsName);
   batch.output_rows = host(program::kOutputRowsName);
-  const backends::Buffer& logits =
-      executor.tensor(program, own_name(program, program::kLogitsName));
-  batch.outputs = logits.shape[0];
-  batch.logits = logits.data;
+  batch.outputs = executor.tensor(program, own_name(program, program::kLogitsName)).shape[0];
   if (has_candidates()) {
     batch.likeliest_logits = host_side(program::kLikeliestLogitsName).as<const float>();
     batch.likeliest_ids = host(program::kLikeliestIdsName);
+  } else {
+    batch.logits = host_side(program::kLogitsName).as<const float>();
   }
   return batch;
 }
@@ -106,12 +104,12 @@ void CachedForward::run(const Batch& batch) {
   last_ = &batch;
 }
 
-std::span<const float> CachedForward::logits(int64_t row) {
-  SNUG_CHECK(last_ != nullptr && row < last_->outputs, "no row {} of logits", row);
-  const auto bytes = static_cast<int64_t>(row_.size() * sizeof(float));
-  backends::Backend& backend = inference_.executor().backend();
-  backend.copy(row_.data(), last_->logits + row * bytes, bytes);
-  return row_;
+std::span<const float> CachedForward::logits(int64_t row) const {
+  SNUG_CHECK(last_ != nullptr && row < last_->outputs && !has_candidates(), "no row {} of logits",
+             row);
+  inference_.executor().await_results();
+  const auto count = static_cast<size_t>(spec_.model.vocab_size);
+  return {last_->logits + static_cast<size_t>(row) * count, count};
 }
 
 Likeliest CachedForward::likeliest(int64_t row) const {

@@ -41,8 +41,9 @@ class CachedForward {
   static constexpr int32_t kIdle = -1;
   void decode(std::span<const int32_t> ids);
 
-  // A row of logits (vocab) of the last run, copied to the host; valid until the next call.
-  std::span<const float> logits(int64_t row);
+  // A row of logits (vocab) of the last run, which the program has copied to the host where it
+  // looks for no likeliest tokens; valid until the next run.
+  std::span<const float> logits(int64_t row) const;
   // Whether the programs look for the likeliest tokens, and those of a row of the last run's
   // logits; valid until the next run.
   bool has_candidates() const { return spec_.candidates > 0; }
@@ -60,7 +61,7 @@ class CachedForward {
     int32_t* key_bounds = nullptr;    // (sequences, 2)
     int32_t* output_rows = nullptr;   // (outputs)
     int64_t outputs = 0;
-    const std::byte* logits = nullptr;        // (outputs, vocab) f32, on the device
+    const float* logits = nullptr;            // (outputs, vocab); null where there are candidates
     const float* likeliest_logits = nullptr;  // (outputs, candidates)
     const int32_t* likeliest_ids = nullptr;   // (outputs, candidates)
   };
@@ -75,7 +76,6 @@ class CachedForward {
   Batch decode_;
   const Batch* last_ = nullptr;
   std::vector<int64_t> lengths_;
-  std::vector<float> row_;
 };
 
 }  // namespace snug::generate

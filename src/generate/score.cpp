@@ -78,11 +78,15 @@ void check_output(const formats::Recipe& recipe) {
 
 }  // namespace
 
+// Logits of a chunk lie on the device and on the host: of so many tokens both together are half of
+// what those of plan::kPrefillTokens would be on one.
+constexpr int64_t kScoreTokens = plan::kPrefillTokens / 4;
+
 plan::InferenceShape score_shape(int64_t tokens) {
   constexpr int64_t kStep = plan::kMinPrefillTokens;
   return {.sequences = 1,
           .capacity = tokens,
-          .prefill_tokens = std::min(plan::kPrefillTokens, (tokens + kStep - 1) / kStep * kStep),
+          .prefill_tokens = std::min(kScoreTokens, (tokens + kStep - 1) / kStep * kStep),
           .all_logits = true};
 }
 

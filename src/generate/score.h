@@ -11,7 +11,7 @@
 
 namespace snug::generate {
 
-// Sizes for scoring one text of so many tokens.
+// Sizes for scoring one text of so many tokens, of which the host gets all logits by chunks.
 plan::InferenceShape score_shape(int64_t tokens);
 
 // Natural logarithms of the probability of ids[t] given ids[0] to ids[t - 1], for t >= 1: one less

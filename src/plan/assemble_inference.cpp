@@ -83,7 +83,7 @@ class Planner : public Changes {
     if (host_limit(recipe_, target_)) {
       if (!process_) process_ = measure_(job);
       set_outside(document, process_->outside_bytes);
-      document.reading_bytes = process_->resident_peak_bytes;
+      document.held_bytes = process_->resident_peak_bytes;
     }
     return {{std::move(job), std::move(document), process_.value_or(ProcessBytes{})}, spec};
   }

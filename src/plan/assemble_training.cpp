@@ -241,8 +241,10 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   if (measure) {
     process = measure(job);
     set_outside(document, process.outside_bytes);
-    if (inputs.data)
-      document.reading_bytes = std::max(inputs.data->reading_bytes, process.resident_peak_bytes);
+    if (inputs.data) {
+      document.reading_bytes = inputs.data->reading_bytes;
+      document.held_bytes = process.resident_peak_bytes;
+    }
   }
   return {{std::move(job), std::move(document), process},
           inputs,

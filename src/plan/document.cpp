@@ -54,7 +54,7 @@ Json to_json(const program::DeviceFacts& card, int64_t recorded_launches) {
 // Bytes of host memory in use in each phase, of so many ranks.
 Json phases_json(const PlanDocument& document, int64_t ranks) {
   Json json = Json::object();
-  if (document.reading_bytes > 0) json["reading"] = document.reading_bytes * ranks;
+  if (document.before_job_bytes() > 0) json["reading"] = document.before_job_bytes() * ranks;
   for (const PlanDocument::PhaseFigures& figures : document.phases)
     json[std::string(base::word_of(figures.phase))] = document.phase_bytes(figures) * ranks;
   return json;
@@ -168,7 +168,7 @@ std::string to_json(const PlanDocument& document) {
   json["outside"] = {{"bytes", document.outside_bytes},
                      {"process_bytes", document.process_bytes},
                      {"basis", base::word_of(document.outside_basis)}};
-  json["reading"] = {{"peak_bytes", document.reading_bytes}};
+  json["reading"] = {{"peak_bytes", document.reading_bytes}, {"held_bytes", document.held_bytes}};
   json["resident"] = {{"peak_bytes", document.resident_bytes()}};
   if (!document.phases.empty()) json["resident"]["phases"] = phases_json(document, 1);
   json["parameters"] = {{"total", document.parameters},

@@ -83,9 +83,12 @@ struct PlanDocument {
   int64_t outside_bytes = 0;
   int64_t process_bytes = 0;             // of them those of this process, measured
   Basis outside_basis = Basis::unknown;  // or assumed, or measured
-  // What the process holds at most before the job begins, while data are read and this is planned.
-  // 0: nothing was read.
+  // What the process holds at most before the job begins, while data are read, as planned. 0:
+  // nothing is read.
   int64_t reading_bytes = 0;
+  // What it had held at most when this was planned, with what opening a tokenizer takes, which
+  // nobody plans. 0: not measured.
+  int64_t held_bytes = 0;
   int64_t parameters = 0;
   int64_t trainable_parameters = 0;
   int64_t tokens_per_step = 0;  // the capacity: rows x row tokens x accumulation
@@ -100,10 +103,11 @@ struct PlanDocument {
   std::optional<RankFigures> ranks;  // nothing: one alone
 
   // The peak of host memory, which includes the device's arena where the device has no memory of
-  // its own: while data are read or while the job runs, whichever is more.
+  // its own: before the job or while it runs, whichever is more.
   int64_t resident_bytes() const {
-    return std::max(reading_bytes, arena_bytes_on_host() + outside_bytes);
+    return std::max(before_job_bytes(), arena_bytes_on_host() + outside_bytes);
   }
+  int64_t before_job_bytes() const { return std::max(reading_bytes, held_bytes); }
   // Host memory in use during a phase, with what lies outside the arenas.
   int64_t phase_bytes(const PhaseFigures& figures) const {
     return figures.arena_bytes + outside_bytes;

@@ -120,7 +120,7 @@ Budget budget_of(const formats::Recipe& recipe, const PlanDocument& plan,
 
 bool fits(const formats::Recipe& recipe, const PlanDocument& plan, const program::Target& target) {
   const Budget budget = budget_of(recipe, plan, target);
-  return has_room_to_read(recipe, plan.reading_bytes) &&
+  return has_room_to_read(recipe, plan.before_job_bytes()) &&
          plan.device.report.peak_bytes <= budget.device_bytes &&
          plan.host.report.peak_bytes <= budget.host_bytes;
 }
@@ -128,9 +128,9 @@ bool fits(const formats::Recipe& recipe, const PlanDocument& plan, const program
 Verdict misfit(const formats::Recipe& recipe, const PlanDocument& plan,
                const program::Target& target, Changes& changes) {
   Verdict verdict{.fits = false, .change = {}, .message = {}, .key = "host_memory"};
-  if (!has_room_to_read(recipe, plan.reading_bytes)) {
-    verdict.message =
-        reading_problem(recipe, plan.reading_bytes, std::max(plan.reading_bytes, job_bytes(plan)));
+  if (!has_room_to_read(recipe, plan.before_job_bytes())) {
+    verdict.message = reading_problem(recipe, plan.before_job_bytes(),
+                                      std::max(plan.before_job_bytes(), job_bytes(plan)));
     return verdict;
   }
   const Budget budget = budget_of(recipe, plan, target);

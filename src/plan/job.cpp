@@ -230,11 +230,12 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   Job job;
   const auto add = [&](ProgramName name, int64_t tokens) {
     const Program forward = inference_forward(spec, name, tokens, outputs);
-    std::vector<Tensor> results;
+    std::vector<std::string_view> read_by_host{program::kLogitsName};
     if (spec.candidates > 0)
-      for (const std::string_view result :
-           {program::kLikeliestLogitsName, program::kLikeliestIdsName})
-        results.push_back(tensor_of(forward, own_name(name, result)));
+      read_by_host = {program::kLikeliestLogitsName, program::kLikeliestIdsName};
+    std::vector<Tensor> results;
+    for (const std::string_view result : read_by_host)
+      results.push_back(tensor_of(forward, own_name(name, result)));
     job.programs.push_back(pipeline.plain(forward, results));
   };
   add(ProgramName::prefill, spec.prefill_tokens);

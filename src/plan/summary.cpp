@@ -86,7 +86,7 @@ std::string host_phases_text(const RankFigures& ranks, const PlanDocument& docum
   };
   std::string text =
       fmt::format("\n    {:<12} {:>12} {:>12}", "host memory", "a rank", "a machine");
-  if (document.reading_bytes > 0) text += row("reading", document.reading_bytes);
+  if (document.before_job_bytes() > 0) text += row("reading", document.before_job_bytes());
   for (const PlanDocument::PhaseFigures& figures : document.phases)
     text += row(base::word_of(figures.phase), document.phase_bytes(figures));
   return text + row("at most", document.resident_bytes());
@@ -166,6 +166,9 @@ std::string summary(const PlanDocument& document) {
   if (document.reading_bytes > 0)
     text += fmt::format("\n  reading      {:>12} at most, before, while the data are read",
                         readable_bytes(document.reading_bytes));
+  if (document.held_bytes > 0)
+    text += fmt::format("\n  held so far  {:>12} at most (measured)",
+                        readable_bytes(document.held_bytes));
   text += fmt::format("\n  in all       {:>12}{}", readable_bytes(document.resident_bytes()),
                       document.card ? " on the host" : "");
   if (document.ranks) text += ranks_text(*document.ranks, document);

@@ -182,6 +182,7 @@ std::optional<PlanDocument> planned_with(const PlannedTraining& planned,
     PlanDocument document = plan::assemble_training(inputs).document;
     document.outside_bytes = planned.document.outside_bytes;
     document.reading_bytes = planned.document.reading_bytes;
+    document.held_bytes = planned.document.held_bytes;
     return document;
   } catch (const base::UserError&) {
     return std::nullopt;

@@ -289,12 +289,12 @@ void Performance::gather_scales() {
 
 // Those of elements beyond the weight's end, and of what a scale is for each block.
 void Performance::zero_codes(const StoredWeight& weight) {
-  const Buffer all[] = {weight.codes, weight.absmax};
-  const std::span<const Buffer> tails(all, weight.nested() ? 1 : 2);
-  for (size_t i = 0; i < tails.size(); ++i) {
-    const program::Tensor& part = program_.tensor(operation_->writes[i]);
-    trace_->bytes += set_zero(padding(part, tails[i]), executor_.backend());
-  }
+  const auto zero_tail = [&](std::string_view operand, const Buffer& held) {
+    const Tensor& part = program_.tensor(program::find_operand(*operation_, operand));
+    trace_->bytes += set_zero(padding(part, held), executor_.backend());
+  };
+  zero_tail("codes", weight.codes);
+  if (!weight.nested()) zero_tail("absmax", weight.absmax);
 }
 
 Performed Performance::finish() {

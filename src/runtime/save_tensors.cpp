@@ -85,23 +85,11 @@ void check_finite(const SavedTensor& tensor, const backends::Buffer& values, int
       tensor.name, position_text(dims_of(tensor.shape), tensor.buffer.first + first + *found));
 }
 
-// Looks at what is saved, piece by piece, and hands it to f(tensor, piece, first byte).
-template <typename F>
-void save_each(Saved& saved, Executor& executor, F&& f) {
-  HostWindow window(executor, saved.program, 0);
-  // An operation of which nothing is this rank's to write has run.
-  for (size_t i = 0; i < saved.traces.size(); ++i)
-    if (saved.asked[i] == 0) saved.traces[i].runs = 1;
-  for (const SavedTensor& tensor : saved.tensors) {
-    backends::Trace& trace = saved.traces[tensor.operation];
-    read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece, int64_t first) {
-      check_finite(tensor, piece, first);
-      f(tensor, piece, first * base::size_of(piece.dtype));
-      trace.runs = 1;
-      trace.bytes += piece.bytes();
-    });
-  }
-  check_performed(*executor.job().find(saved.program), saved.traces, saved.asked);
+void note_written(backends::Trace& trace, int64_t bytes) {
+  if (bytes == 0) return;
+  trace.runs = 1;
+  trace.channel = program::Channel::storage;
+  trace.bytes += bytes;
 }
 
 std::vector<formats::TensorSpec> specs_of(const Saved& saved) {
@@ -132,6 +120,17 @@ backends::Buffer part_of(const backends::Buffer& buffer, const models::FilePiece
 
 }  // namespace
 
+void save_pieces(Saved& saved, Executor& executor, const PutPiece& put) {
+  HostWindow window(executor, saved.program, 0);
+  for (const SavedTensor& tensor : saved.tensors)
+    read_pieces(tensor.buffer, window, [&](const backends::Buffer& piece, int64_t first) {
+      check_finite(tensor, piece, first);
+      note_written(saved.traces[tensor.operation],
+                   put(tensor, piece, first * base::size_of(piece.dtype)));
+    });
+  check_performed(*executor.job().find(saved.program), saved.traces, saved.asked);
+}
+
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor) {
   const program::Program& operations = *executor.job().find(program);
   Saved saved{.program = program, .tensors = {}, .traces = {}, .asked = {}};
@@ -143,10 +142,8 @@ Saved saved_by(program::ProgramName program, FileSet files, const Executor& exec
     for (const models::FilePiece& piece : pieces)
       saved.tensors.push_back({piece.name, pieces.size() == 1 ? written : part_of(written, piece),
                                piece.shape, saved.traces.size()});
-    backends::Trace trace;
-    trace.kind = operation.kind();
-    trace.channel = program::Channel::storage;
-    saved.traces.push_back(std::move(trace));
+    saved.traces.emplace_back();
+    saved.traces.back().kind = operation.kind();
     saved.asked.push_back(written.bytes());
   }
   return saved;
@@ -159,11 +156,11 @@ formats::TensorChecksums write_tensors(const fs::path& folder, const std::string
   for (const SavedTensor& tensor : saved.tensors)
     checksums[tensor.name].reserve(
         static_cast<size_t>(base::checksum_pieces(tensor.buffer.bytes())));
-  save_each(saved, executor,
-            [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t /*first*/) {
-              checksums[tensor.name].push_back(base::checksum(piece.data, piece.bytes()));
-              writer.write(tensor.name, piece.data, piece.bytes());
-            });
+  save_pieces(saved, executor,
+              [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t /*first*/) {
+                checksums[tensor.name].push_back(base::checksum(piece.data, piece.bytes()));
+                return writer.write(tensor.name, piece.data, piece.bytes());
+              });
   writer.finish();
   return checksums;
 }
@@ -177,11 +174,11 @@ formats::TensorChecksums write_parts(const fs::path& folder, const std::string& 
   formats::SafetensorsWriter writer(folder / (stem + ".safetensors"), specs);
   formats::TensorChecksums checksums;
   for (Saved* each : saved)
-    save_each(*each, executor,
-              [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t /*first*/) {
-                checksums[tensor.name].push_back(base::checksum(piece.data, piece.bytes()));
-                writer.write(tensor.name, piece.data, piece.bytes());
-              });
+    save_pieces(*each, executor,
+                [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t /*first*/) {
+                  checksums[tensor.name].push_back(base::checksum(piece.data, piece.bytes()));
+                  return writer.write(tensor.name, piece.data, piece.bytes());
+                });
   writer.finish();
   return checksums;
 }
@@ -198,11 +195,11 @@ void write_together(const fs::path& folder, const std::string& stem, Saved& save
   on_all_ranks(mesh, [&] {
     if (!writes) return;
     if (!is_first) writer.open();
-    save_each(saved, executor,
-              [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t first) {
-                const int64_t begin = tensor.buffer.first * base::size_of(piece.dtype);
-                writer.write(tensor.name, begin + first, piece.data, piece.bytes());
-              });
+    save_pieces(saved, executor,
+                [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t first) {
+                  const int64_t begin = tensor.buffer.first * base::size_of(piece.dtype);
+                  return writer.write(tensor.name, begin + first, piece.data, piece.bytes());
+                });
     writer.sync();
   });
   on_all_ranks(mesh, [&] {

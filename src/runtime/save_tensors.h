@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,12 +32,21 @@ struct SavedTensor {
 struct Saved {
   program::ProgramName program{};
   std::vector<SavedTensor> tensors;  // in the order of operations, of which one may write several
-  std::vector<backends::Trace> traces;  // one for each operation
+  std::vector<backends::Trace> traces;  // one for each operation: what files took of it
   std::vector<int64_t> asked;           // for each operation: bytes that are this rank's to write
 };
 // Of a program of `write` operations. Where several ranks hold a replica's tensors each writes its
 // part of what is sharded or padded, and the first of them the others (tensor_part.h).
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor);
+
+// Puts a piece of a tensor into a file, `first_byte` counted in what this rank writes of it, and
+// returns how many bytes the file took.
+using PutPiece = std::function<int64_t(const SavedTensor& tensor, const backends::Buffer& piece,
+                                       int64_t first_byte)>;
+// Looks at what is saved, piece by piece, and hands it to `put`. Notes what files took, and fails a
+// CHECK where that is not what the program and this rank's part ask for. Throws UserError naming
+// the first tensor that holds an infinity or no number.
+void save_pieces(Saved& saved, Executor& executor, const PutPiece& put);
 
 // Performs a program that saves: writes FOLDER/STEM.safetensors, or shards with an index beyond
 // max_shard_bytes, and gives the checksums of what was written. Notes what was done, and fails a

@@ -28,7 +28,8 @@ std::vector<std::string> differences(const Planned& planned,
                                      std::span<const backends::Trace> traces);
 
 // Of a program that the runtime performs: fails a CHECK where there is such a sentence. `bytes`:
-// what of each operation is this rank's to do; empty: all that is planned.
+// what of each operation is this rank's to do, where that is nothing it must not have run; empty:
+// all that is planned.
 void check_performed(const program::Program& program, std::span<const backends::Trace> traces,
                      std::span<const int64_t> bytes = {});
 

@@ -18,6 +18,7 @@
 #include "operation_check.h"
 #include "program/graph_memory.h"
 #include "refusals.h"
+#include "refusals_check.h"
 #include "transfers_check.h"
 #include "weights_check.h"
 
@@ -132,6 +133,12 @@ TEST(EmulatedDevice, shows_a_side_copy_that_begins_too_early) {
 TEST(CudaBackend, copies_next_to_its_work_also_in_a_graph) {
   cuda::CudaBackend backend({});
   check_transfers(backend);
+}
+
+TEST(CudaBackend, refuses_what_it_does_not_do_before_anything_runs) {
+  cuda::CudaBackend backend({});
+  check_refused_types(backend);
+  check_refused_decisions(backend);
 }
 
 TEST(CudaGraph, is_an_error_where_the_device_has_no_memory_for_it) {

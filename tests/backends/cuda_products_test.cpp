@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "../base/captured_stream.h"
 #include "algorithms.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/kernels/sizes.h"
@@ -93,7 +94,7 @@ class OneProduct {
   std::vector<std::unique_ptr<Arena>> arenas_;
 };
 
-class CudaProducts : public testing::Test {
+class CudaProducts : public ::testing::Test {
  protected:
   CudaProducts() : whole_(bits_of(0)), in_parts_(bits_of(3)) {}
   ~CudaProducts() override { algorithms = usual_; }
@@ -214,6 +215,53 @@ TEST_F(CudaProducts, TakeTheOwnKernelForThinOnesWhereItIsTheFastest) {
       ++cases;
     }
   EXPECT_GE(cases, 60) << "of the table";
+}
+
+// a^T b in bf16 over so many rows: a sum that the own kernel makes in parts.
+program::Program long_sum(const CudaBackend& backend) {
+  program::Builder builder("test");
+  for (const Shape& shape : {Shape{2048, 64}, Shape{2048, 16}, Shape{64, 16}}) {
+    program::Tensor tensor;
+    tensor.name = fmt::format("t{}", builder.program().tensors.size());
+    tensor.dtype = program::DType::bf16;
+    tensor.shape = shape;
+    builder.add(tensor);
+  }
+  program::Matmul matmul;
+  matmul.transpose_a = true;
+  builder.emit(matmul, {0, 1}, {2});
+  program::Program program = builder.take();
+  program::Operation& operation = program.operations[0];
+  operation.attributes = backend.decide({program, operation});
+  operation.launches = backend.launches({program, operation});
+  program::Tensor workspace;
+  workspace.name = "workspace";
+  workspace.dtype = program::DType::u8;
+  workspace.shape = {backend.workspace({program, operation}).bytes};
+  operation.workspace = static_cast<program::TensorId>(program.tensors.size());
+  program.tensors.push_back(workspace);
+  return program;
+}
+
+TEST_F(CudaProducts, AreRefusedWhereTheirTimedOnesTakeMoreThanIsPlanned) {
+  CudaBackend backend({});
+  const program::Program planned = long_sum(backend);
+  EXPECT_EQ(planned.operations[0].launches, 2) << "parts, and their sum";
+  EXPECT_NE(backend.prepare({planned, planned.operations[0]}), nullptr);
+  program::Program fewer = planned;
+  fewer.operations[0].launches = 1;
+  EXPECT_TRUE(testing::dies(
+      [&] {
+        (void)backend.prepare({fewer, fewer.operations[0]});
+      },
+      "up to 2 launches"));
+  program::Program smaller = planned;
+  smaller.tensors.back().shape = {1024};
+  EXPECT_TRUE(testing::dies(
+      [&] {
+        (void)backend.prepare({smaller, smaller.operations[0]});
+      },
+      "bytes of workspace"));
 }
 
 TEST_F(CudaProducts, AreTimedForTheHeadsLossToo) {

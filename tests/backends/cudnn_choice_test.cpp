@@ -116,6 +116,23 @@ TEST(CudnnChoice, is_written_into_the_operation) {
   EXPECT_FALSE(is_by_library(1));
 }
 
+// A library's scratch is a bound; own kernels need what they say.
+TEST(CudnnChoice, says_what_workspaces_rest_on) {
+  for (const bool deterministic : {true, false}) {
+    Job job;
+    job.attention.deterministic = deterministic;
+    const Program program = program_of(job);
+    for (size_t i = 0; i < 2; ++i) {
+      program::Operation decided = program.operations[i];
+      decided.attributes = decide({program, decided}, job.card);
+      using program::WorkspaceBasis;
+      const bool is_by_library = i == 0 || !deterministic;
+      EXPECT_EQ(workspace({program, decided}, job.card).basis,
+                is_by_library ? WorkspaceBasis::bound : WorkspaceBasis::computed);
+    }
+  }
+}
+
 TEST(CudnnChoice, has_its_scratch_planned) {
   const Job job;
   Program program = program_of(job);

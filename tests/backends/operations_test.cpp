@@ -6,6 +6,7 @@
 
 #include "comparison.h"
 #include "operation_check.h"
+#include "refusals_check.h"
 #include "transfers_check.h"
 
 namespace snug::backends::test {
@@ -53,6 +54,12 @@ TEST_P(Operations, agree_with_fp64) {
   const auto backend = open_backend(name, {.threads = kThreads});
   const auto always = [](const OperationCase&) { return true; };
   check_kind(*backend, kind, name == "cpu" ? MustRun(cpu_must_run) : MustRun(always));
+}
+
+TEST(Refusals, come_before_anything_runs) {
+  const auto backend = open_backend("cpu", {.threads = kThreads});
+  check_refused_types(*backend);
+  check_refused_decisions(*backend);
 }
 
 TEST(Transfers, bring_what_was_there) {

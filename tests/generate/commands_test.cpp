@@ -162,7 +162,7 @@ TEST(Score, ChunksAgree) {
   const formats::Recipe recipe = golden_recipe("rope_llama3");
   const Ids ids = random_ids(600, 131, 5);
   plan::InferenceShape shape = generate::score_shape(600);
-  EXPECT_EQ(shape.prefill_tokens, plan::kPrefillTokens);
+  EXPECT_LT(shape.prefill_tokens, 600);
   generate::Inference chunks(recipe, runtime::open_model(recipe), shape);
   shape.prefill_tokens = 600;
   generate::Inference whole(recipe, runtime::open_model(recipe), shape);

@@ -10,6 +10,7 @@
 #include "models/families.h"
 #include "models/forward.h"
 #include "passes/pipeline.h"
+#include "program/tensor_names.h"
 #include "runtime/load_weights.h"
 
 namespace snug::testing {
@@ -91,6 +92,34 @@ TEST_P(Agreement, PrefillAndDecode) {
     }
     EXPECT_EQ(forward.length(0), 0);
     EXPECT_EQ(forward.length(1), kTokens);
+  }
+}
+
+// What the host reads is what an operation of the program has copied, in planned memory.
+TEST(Logits, AreCopiedToTheHostByTheProgram) {
+  const formats::Recipe recipe = golden_recipe("basic");
+  const models::ModelSource model = runtime::open_model(recipe);
+  const Ids ids = random_ids(8, model.config.vocab_size, 7);
+  for (const int64_t candidates : {int64_t{0}, int64_t{3}}) {
+    generate::Inference inference(recipe, model,
+                                  {.capacity = 8, .prefill_tokens = 8, .candidates = candidates});
+    for (const auto name : {program::ProgramName::prefill, program::ProgramName::decode}) {
+      const program::Program& program = *inference.executor().job().find(name);
+      const auto id = program.find(program::host_name(own_name(name, program::kLogitsName)));
+      ASSERT_EQ(id == program::kNone, candidates > 0);
+      if (candidates > 0) continue;
+      EXPECT_EQ(program.operations.back().writes, std::vector<program::TensorId>{id});
+      EXPECT_EQ(program.operations.back().kind(), program::Kind::copy);
+      EXPECT_EQ(program.tensor(id).space, program::Space::pinned_host);
+    }
+    if (candidates > 0) continue;
+    generate::CachedForward forward(inference);
+    const generate::SequencePart part{0, ids};
+    forward.prefill({&part, 1});
+    const auto name = program::ProgramName::prefill;
+    const backends::Buffer& copied =
+        inference.executor().tensor(name, program::host_name(own_name(name, program::kLogitsName)));
+    EXPECT_EQ(forward.logits(0).data(), copied.as<const float>());
   }
 }
 

@@ -147,6 +147,33 @@ TEST(Document, ReadingDataCountsWhereItIsMore) {
   EXPECT_EQ(nlohmann::json::parse(to_json(document))["reading"]["peak_bytes"], job + 1);
 }
 
+// What the process has held is measured: it changes the peak and no planned figure.
+TEST(Document, WhatWasHeldBeforeStandsNextToWhatReadingWasPlannedToTake) {
+  const formats::Recipe recipe = formats::load_recipe("", kWords);
+  const models::ModelSource model = models::find_model(recipe.model);
+  const NullTarget target(int64_t{80} << 30);
+  TrainingInputs inputs{recipe, model, target};
+  inputs.data =
+      DataFacts{.shape = {}, .expected = program::full_rows(512), .reading_bytes = 7 << 20};
+  const int64_t held = int64_t{9} << 30;
+  const PlanDocument document = assemble_training(inputs, [&](const Job&) {
+                                  return ProcessBytes{50 << 20, held};
+                                }).document;
+  EXPECT_EQ(document.reading_bytes, 7 << 20);
+  EXPECT_EQ(document.held_bytes, held);
+  EXPECT_EQ(document.resident_bytes(), held);
+  const auto json = nlohmann::json::parse(to_json(document));
+  EXPECT_EQ(json["reading"]["peak_bytes"], 7 << 20);
+  EXPECT_EQ(json["reading"]["held_bytes"], held);
+  EXPECT_NE(summary(document).find("held so far      9.00 GiB at most (measured)"),
+            std::string::npos)
+      << summary(document);
+  Measured measured;
+  measured.reading_bytes = held;
+  EXPECT_NE(comparison(document, measured).find("7.0 MiB      9.00 GiB"), std::string::npos)
+      << comparison(document, measured);
+}
+
 // In each space the most of all phases is the arena.
 void expect_phases(const PlannedTraining& planned, int64_t alignment) {
   const MemoryReport memory = read_memory(planned.job);

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "algorithms.h"
 #include "backends/cuda/cuda_backend.h"
 #include "block_fibers.h"
 #include "library_calls.h"
@@ -154,7 +155,7 @@ TEST(CudaLaunches, DecodingDoesALayerInFew) {
 // Counts what the device is given for each operation, and for those that are joined to it.
 class Counting final : public backends::cuda::CudaBackend {
  public:
-  Counting() : CudaBackend({.chooses_by_timing = false}) {}
+  explicit Counting(bool times) : CudaBackend({.chooses_by_timing = times}) {}
 
   void run_list(std::span<const backends::Invocation> invocations) override {
     while (!invocations.empty()) {
@@ -173,8 +174,10 @@ class Counting final : public backends::cuda::CudaBackend {
   std::map<const program::Operation*, uint64_t> counts;
 };
 
-void expect_planned_launches(const plan::TrainingSpec& spec) {
-  Counting backend;
+// Returns how many products were given more than one.
+int expect_planned_launches(const plan::TrainingSpec& spec, bool times = false) {
+  Counting backend(times);
+  int in_parts = 0;
   const plan::Job job = plan::plan_training(spec, backend);
   Executor executor(job, backend);
   for (const program::Program& program : job.programs) {
@@ -187,8 +190,11 @@ void expect_planned_launches(const plan::TrainingSpec& spec) {
       const program::Cost cost = program::cost({program, operation}, executor.bounds(name));
       EXPECT_EQ(static_cast<double>(backend.counts[&operation]), cost.launches)
           << name_of(operation.kind()) << " of " << program.name;
+      const auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
+      if (matmul != nullptr && !matmul->augmented && cost.launches > 1) ++in_parts;
     }
   }
+  return in_parts;
 }
 
 // What is planned, and priced, is what the device is given.
@@ -216,6 +222,25 @@ TEST(CudaLaunches, AreThoseOfThePlan) {
     spec.evaluate = true;
     expect_planned_launches(spec);
   }
+}
+
+// Where timing takes the own kernel for thin products, whose sums over long rows are made in parts
+// and then added.
+TEST(CudaLaunches, AreThoseOfThePlanForProductsThatAreTimed) {
+  const auto usual = cuda_emulator::algorithms;
+  for (auto& algorithm : cuda_emulator::algorithms) algorithm.extra = std::chrono::seconds(100);
+  testing::TinyOptions options{
+      .method = formats::Method::lora, .compute = base::DType::bf16, .lora_r = 8};
+  options.model.hidden_size = 64;
+  options.model.num_heads = 2;
+  options.model.head_dim = 32;
+  options.model.intermediate_size = 128;
+  options.model.num_layers = 1;
+  plan::TrainingSpec spec = testing::spec_of(options);
+  spec.rows = 1;
+  spec.row_tokens = 272;
+  EXPECT_GT(expect_planned_launches(spec, true), 0);
+  cuda_emulator::algorithms = usual;
 }
 
 }  // namespace

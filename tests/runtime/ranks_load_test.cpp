@@ -14,6 +14,7 @@
 #include "runtime/quantize_folder.h"
 #include "runtime/read_tensors.h"
 #include "runtime/save_model.h"
+#include "runtime/stored_weight.h"
 
 namespace snug::runtime {
 namespace {
@@ -117,6 +118,28 @@ TEST_F(Ranks, MakeTheSameRandomValues) {
       random_weights(options.model, run.executor());
       const std::lock_guard lock(mutex_);
       expect_parts_of(one, run, ProgramName::load);
+    }));
+  }
+}
+
+// What loading sends is what docs/many_devices.md says: the scales in fp32 of what is sharded and
+// double quantised here, to each other rank once.
+TEST_F(Ranks, SendTheScalesOfDoubleQuantisedWeightsAlone) {
+  constexpr int kRanks = 3;
+  for (const bool nested : {false, true}) {
+    TinyOptions options = qlora(nested);
+    options.init_seed = 9;
+    expect_no_errors(on_ranks(options, full_shard(kRanks), [&](TinyRun& run, int) {
+      const comm::Communicator& shards = *run.executor().mesh().shards;
+      const int64_t before = shards.bytes_sent();
+      random_weights(options.model, run.executor());
+      int64_t scales = 0;
+      for (const models::Weight& weight : models::weights_of(options.model))
+        if (is_stored_as_nf4(run.executor(), weight.name))
+          scales += stored_weight(run.executor(), weight.name).absmax.elements();
+      EXPECT_GT(scales, 0);
+      const int64_t each = nested ? scales * int64_t{sizeof(float)} : 0;
+      EXPECT_EQ(shards.bytes_sent() - before, (kRanks - 1) * each);
     }));
   }
 }

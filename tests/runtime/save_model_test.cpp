@@ -175,6 +175,28 @@ TEST(SaveTensors, NoticesWhatWasNotWritten) {
       [&] { write_tensors(folder.path(), "shorter", shorter, run.executor()); }, "bytes[i] ("));
 }
 
+// What the files took is what counts, whatever was handed on to be written.
+TEST(SaveTensors, NoticesWhatNoFileTook) {
+  TinyRun run({.init_seed = 3});
+  random_weights(run.spec().model, run.executor());
+  const auto save_without = [&](size_t at, int64_t missing_bytes) {
+    Saved saved = saved_by(program::ProgramName::save, FileSet::model, run.executor());
+    const SavedTensor* left_out = at < saved.tensors.size() ? &saved.tensors[at] : nullptr;
+    save_pieces(saved, run.executor(),
+                [&](const SavedTensor& tensor, const backends::Buffer& piece, int64_t) {
+                  return piece.bytes() - (&tensor == left_out ? missing_bytes : 0);
+                });
+  };
+  const Saved whole = saved_by(program::ProgramName::save, FileSet::model, run.executor());
+  const size_t last = whole.tensors.size() - 1;
+  save_without(last + 1, 0);
+  for (const size_t at : {size_t{0}, last}) {
+    EXPECT_TRUE(
+        testing::dies([&] { save_without(at, whole.tensors[at].buffer.bytes()); }, "bytes"));
+    EXPECT_TRUE(testing::dies([&] { save_without(at, 1); }, "bytes"));
+  }
+}
+
 TEST(SaveTensors, SplitsIntoShards) {
   TemporaryFolder folder;
   TinyRun run({.init_seed = 3});

@@ -7,6 +7,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "backends/decayed_share.h"
+#include "backends/operation_checks.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -194,7 +195,8 @@ bool supports(const Adafactor& adafactor, const program::OperationView& view, co
   const auto is_f32 = [&](const program::Operand<Adafactor>& operand) {
     return view[operand].dtype == base::DType::f32;
   };
-  return is_f32(Adafactor::kRows) && (!adafactor.factored || is_f32(Adafactor::kColumns)) &&
+  return are_floats<Adafactor>(view, {Adafactor::kGradient, Adafactor::kWeight}) &&
+         is_f32(Adafactor::kRows) && (!adafactor.factored || is_f32(Adafactor::kColumns)) &&
          is_f32(adafactor.has_master ? Adafactor::kMaster : Adafactor::kWeight);
 }
 

@@ -11,6 +11,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/product.h"
 #include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -289,7 +290,7 @@ bool supports(const GroupedMatmulGrad&, const program::OperationView& view,
               const CpuContext& context) {
   return supports_product(view[GroupedMatmulGrad::kA].dtype, view[GroupedMatmulGrad::kB].dtype,
                           base::DType::f32, context) &&
-         view[GroupedMatmulGrad::kC].dtype != base::DType::f64;
+         are_floats<GroupedMatmulGrad>(view, {GroupedMatmulGrad::kC});
 }
 
 GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::OperationView& view,

@@ -5,6 +5,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "backends/decayed_share.h"
+#include "backends/operation_checks.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -21,7 +22,8 @@ LionStep step_of(const Lion& lion, const Invocation& invocation) {
 }
 
 bool supports(const Lion& lion, const program::OperationView& view, const CpuContext&) {
-  return view[Lion::kMomentum].dtype == base::DType::f32 &&
+  return are_floats<Lion>(view, {Lion::kGradient, Lion::kWeight}) &&
+         view[Lion::kMomentum].dtype == base::DType::f32 &&
          view[lion.has_master ? Lion::kMaster : Lion::kWeight].dtype == base::DType::f32;
 }
 

@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
 #include "backends/random_bits.h"
 #include "base/error.h"
 
@@ -79,7 +80,12 @@ void run(const program::ClipFactor& clip, const Invocation& invocation, CpuConte
   *invocation[program::ClipFactor::kFactor].as<float>() = factor;
 }
 
+bool supports(const program::GlobalNorm&, const program::OperationView& view, const CpuContext&) {
+  return reads_floats(view);
+}
+
 bool supports(const AdamW& adamw, const program::OperationView& view, const CpuContext&) {
+  if (!are_floats<AdamW>(view, {AdamW::kGradient, AdamW::kWeight})) return false;
   const auto type = [&](const program::Operand<AdamW>& operand) { return view[operand].dtype; };
   const base::DType moments = adamw.stochastic ? base::DType::bf16 : base::DType::f32;
   if (type(AdamW::kFirstMoment) != moments || type(AdamW::kSecondMoment) != moments) return false;
@@ -110,7 +116,7 @@ void run(const AdamW& adamw, const Invocation& invocation, CpuContext& context) 
 
 }  // namespace
 
-SNUG_CPU_KIND(GlobalNorm, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(GlobalNorm, .supports = supports, .workspace_bytes = workspace_bytes);
 SNUG_CPU_KIND(ClipFactor);
 SNUG_CPU_KIND(AdamW, .supports = supports);
 

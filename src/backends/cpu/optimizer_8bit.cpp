@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
 #include "backends/random_bits.h"
 #include "base/dynamic_map.h"
 #include "base/error.h"
@@ -73,7 +74,8 @@ AdamW8bitStep step_of(const AdamW8bit& adamw, const Invocation& invocation) {
 bool supports(const AdamW8bit&, const program::OperationView& view, const CpuContext&) {
   const program::Tensor& first_scale = view[AdamW8bit::kFirstScale];
   const program::Tensor& second_scale = view[AdamW8bit::kSecondScale];
-  return first_scale.dtype == base::DType::f32 && second_scale.dtype == base::DType::f32 &&
+  return are_floats<AdamW8bit>(view, {AdamW8bit::kGradient, AdamW8bit::kWeight}) &&
+         first_scale.dtype == base::DType::f32 && second_scale.dtype == base::DType::f32 &&
          !view[AdamW8bit::kFirstMoment].is_view() && !view[AdamW8bit::kSecondMoment].is_view() &&
          !first_scale.is_view() && !second_scale.is_view();
 }

@@ -6,6 +6,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -99,7 +100,12 @@ void place(const int32_t* ids, int64_t rows, int64_t experts, int32_t* places, i
 
 bool supports(const Route&, const program::OperationView& view, const CpuContext&) {
   return view[Route::kWeights].dtype == base::DType::f32 &&
-         view[Route::kLogits].dtype != base::DType::f64;
+         are_floats<Route>(view, {Route::kLogits});
+}
+
+bool supports(const RouteGrad&, const program::OperationView& view, const CpuContext&) {
+  return view[RouteGrad::kDWeights].dtype == base::DType::f32 &&
+         are_floats<RouteGrad>(view, {RouteGrad::kLogits, RouteGrad::kDLogits});
 }
 
 void run(const Route& route, const Invocation& invocation, CpuContext&) {
@@ -145,6 +151,6 @@ void run(const RouteGrad& grad, const Invocation& invocation, CpuContext&) {
 }  // namespace
 
 SNUG_CPU_KIND(Route, .supports = supports);
-SNUG_CPU_KIND(RouteGrad);
+SNUG_CPU_KIND(RouteGrad, .supports = supports);
 
 }  // namespace snug::backends::cpu

@@ -122,6 +122,7 @@ std::unique_ptr<Arena> CudaBackend::allocate(program::Space space, int64_t bytes
 
 std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& view) {
   if (view.operation.on_host) return context_->host_work.prepare(view);
+  check_runs(view, *this);
   check_workspace(view, workspace(view).bytes, library_versions());
   return ask<std::unique_ptr<Prepared>>(
       view.operation.attributes, [&](const auto& attributes, const auto& kind) {
@@ -152,7 +153,7 @@ bool CudaBackend::takes_extent(const program::OperationView& view) const {
 void CudaBackend::run(const Invocation& invocation) { run_list({&invocation, 1}); }
 
 int32_t CudaBackend::launches(const program::OperationView& view) const {
-  return cuda::launches(view);
+  return cuda::launches(view, context_->device.card);
 }
 
 size_t CudaBackend::launched_together(const program::Program& program, size_t first) const {

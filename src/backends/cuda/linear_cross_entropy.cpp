@@ -36,11 +36,15 @@ struct ChunkProducts {
 
 class LossPlan : public Prepared {
  public:
-  LossPlan(const LossTensors& form, CublasLt& library)
+  LossPlan(const LossTensors& form, int32_t planned_launches, CublasLt& library)
       : layout(form), whole(products(form, layout.chunk_rows, library)) {
     SNUG_CHECK(form.algorithm == program::LossAlgorithm::chunks,
                "a linear cross-entropy by algorithm {}, which a card does not run",
                base::word_of(form.algorithm));
+    const int32_t most = chunk_launches(form, library.multiprocessors(), library.workspace_bytes());
+    SNUG_CHECK(most <= planned_launches,
+               "a chunk of a loss takes up to {} launches here, planned were {}", most,
+               planned_launches);
     if (const int64_t rest = layout.tokens % layout.chunk_rows; rest > 0)
       last = products(form, rest, library);
   }
@@ -234,11 +238,11 @@ class LossRun {
 
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const OperationView& view,
                                   CudaContext& context) {
-  return std::make_unique<LossPlan>(form_of(loss, view), context.cublas_lt);
+  return std::make_unique<LossPlan>(form_of(loss, view), loss.chunk_launches, context.cublas_lt);
 }
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropyTrain& loss, const OperationView& view,
                                   CudaContext& context) {
-  return std::make_unique<LossPlan>(form_of(loss, view), context.cublas_lt);
+  return std::make_unique<LossPlan>(form_of(loss, view), loss.chunk_launches, context.cublas_lt);
 }
 
 void tune(const LinearCrossEntropy& loss, const Invocation& invocation, CudaContext& context) {

@@ -5,6 +5,7 @@
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/tune_product.h"
+#include "backends/operation_checks.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -22,6 +23,9 @@ class PreparedMatmul : public Prepared {
     if (matmul.augmented) low_ = library.product(low_shape(matmul, view));
     check(matmul.algorithm, main_->algorithm());
     if (low_ != nullptr) check(matmul.low_algorithm, low_->algorithm());
+    const int32_t of_low = low_ != nullptr ? low_->most_launches() : 0;
+    check_launches(view, main_->most_launches() + of_low + (matmul.stochastic ? 1 : 0));
+    check_workspace(view, product_bytes_ + main_->workspace_bytes(), "cuBLASLt");
   }
 
   // Calls each(product, addresses, the library's scratch) in the order in which they run.

@@ -29,7 +29,7 @@ program::Workspace PlannedCard::workspace(const program::OperationView& view) co
 }
 
 int32_t PlannedCard::launches(const program::OperationView& view) const {
-  return cuda::launches(view);
+  return cuda::launches(view, card_);
 }
 
 size_t PlannedCard::launched_together(const program::Program& program, size_t first) const {

@@ -94,6 +94,10 @@ void Product::find_offers() {
              base::name_of(shape_.c.dtype), functions.status_string(status));
 }
 
+int32_t Product::most_launches() const {
+  return cuda::most_launches(shape_, library_.multiprocessors(), library_.workspace_bytes());
+}
+
 bool Product::fits(const cublasLtMatmulHeuristicResult_t& result) const {
   return result.workspaceSize <= static_cast<size_t>(library_.workspace_bytes());
 }

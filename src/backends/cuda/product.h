@@ -45,6 +45,9 @@ class Product {
   // What there is to choose from: at least one and at most eight of the library, the best by its
   // own guess first, and the own kernel where it makes this product.
   const std::vector<Algorithm>& offers() const { return offers_; }
+  // Of whichever is chosen (product_shape.h), and the scratch that it may use.
+  int32_t most_launches() const;
+  int64_t workspace_bytes() const { return library_.workspace_bytes(); }
   // Whether it can run here, for this shape and in the workspace.
   bool allows(const Algorithm& algorithm) const;
   void choose(const Algorithm& algorithm);

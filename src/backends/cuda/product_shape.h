@@ -40,4 +40,9 @@ StoredMatrix dense_matrix(base::DType dtype, int64_t rows, int64_t columns);
 bool is_thin_product(const ProductShape& shape);
 bool is_result_by_thin(const ProductShape& shape);
 
+// The most kernels and calls of the library that make this product, whichever is the fastest on a
+// card of so many multiprocessors and in so much scratch: the own kernel adds the parts of a sum in
+// a second launch.
+int32_t most_launches(const ProductShape& shape, int64_t multiprocessors, int64_t workspace_bytes);
+
 }  // namespace snug::backends::cuda

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "backends/host_fill.h"
+#include "backends/operation_checks.h"
 #include "backends/reference/kinds.h"
 #include "base/error.h"
 #include "formats/nf4.h"
@@ -96,6 +97,14 @@ program::Workspace ReferenceBackend::workspace(const program::OperationView& vie
 
 std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t bytes) {
   return std::make_unique<HeapArena>(space, bytes);
+}
+
+std::unique_ptr<Prepared> ReferenceBackend::prepare(const program::OperationView& view) {
+  check_runs(view, *this);
+  const program::Operation& operation = view.operation;
+  SNUG_CHECK(!operation.joined, "{} is joined to another operation, which the reference is not",
+             program::name_of(operation.kind()));
+  return nullptr;
 }
 
 void ReferenceBackend::run(const Invocation& given) {

@@ -27,7 +27,9 @@ class ReferenceBackend : public Backend {
   // All at once: the scratch of the loss holds every logit.
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
-  std::unique_ptr<Prepared> prepare(const program::OperationView&) override { return nullptr; }
+  // Fails a CHECK for what it does not run, and for operations that one launch is to do together.
+  // What was decided of an operation changes no result, so it runs what any target decided.
+  std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
   void run(const Invocation& invocation) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
   void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;

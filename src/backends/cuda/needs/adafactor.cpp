@@ -1,5 +1,6 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
+#include "backends/operation_checks.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -10,7 +11,8 @@ bool supports(const Adafactor& adafactor, const OperationView& view, const Card&
   const auto is_f32 = [&](const program::Operand<Adafactor>& operand) {
     return view[operand].dtype == base::DType::f32;
   };
-  return is_f32(Adafactor::kRows) && (!adafactor.factored || is_f32(Adafactor::kColumns)) &&
+  return are_floats<Adafactor>(view, {Adafactor::kGradient, Adafactor::kWeight}) &&
+         is_f32(Adafactor::kRows) && (!adafactor.factored || is_f32(Adafactor::kColumns)) &&
          is_f32(adafactor.has_master ? Adafactor::kMaster : Adafactor::kWeight);
 }
 
@@ -21,7 +23,7 @@ int64_t workspace_bytes(const Adafactor& adafactor, const OperationView& view, c
 }
 
 // The stages of kernels/adafactor.cu.
-int32_t launches(const Adafactor& adafactor, const OperationView&) {
+int32_t launches(const Adafactor& adafactor, const OperationView&, const Card&) {
   return adafactor.factored ? 7 : 4;
 }
 

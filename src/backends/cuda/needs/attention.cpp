@@ -218,15 +218,20 @@ int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, co
          grad.heads * q_tokens * int64_t{sizeof(float)};
 }
 
+template <typename Struct>
+bool by_library(const Struct& attention, const OperationView&) {
+  return attention.by_library;
+}
+
 // In parts: those and their sum. By the library: its tables, its call, the other order of lse, and
 // zeros outside segments. Else: ranges of keys, and the kernel itself.
-int32_t launches(const Attention& attention, const OperationView&) {
+int32_t launches(const Attention& attention, const OperationView&, const Card&) {
   return attention.by_library ? 4 : 2;
 }
 
 // By the library: the same, and copies of what it writes without gaps. Else: ranges, delta, and a
 // kernel for queries and one for keys.
-int32_t launches(const AttentionGrad& grad, const OperationView& view) {
+int32_t launches(const AttentionGrad& grad, const OperationView& view, const Card&) {
   if (!grad.by_library) return 4;
   const std::array<bool, 3> dense = are_made_dense(grad, view);
   return 4 + static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
@@ -235,9 +240,11 @@ int32_t launches(const AttentionGrad& grad, const OperationView& view) {
 }  // namespace
 
 SNUG_CARD_NEEDS(Attention, .supports = supports, .decide = decide,
-                .workspace_bytes = workspace_bytes, .launches = launches);
+                .workspace_bytes = workspace_bytes, .by_library = by_library<Attention>,
+                .launches = launches);
 SNUG_CARD_NEEDS(AttentionGrad, .supports = supports, .decide = decide,
-                .workspace_bytes = workspace_bytes, .launches = launches);
+                .workspace_bytes = workspace_bytes, .by_library = by_library<AttentionGrad>,
+                .launches = launches);
 SNUG_CARD_NEEDS(CacheWrite, .launched_together = rotations_together);
 
 }  // namespace snug::backends::cuda

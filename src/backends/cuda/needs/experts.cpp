@@ -4,6 +4,7 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/needs/row_stride.h"
+#include "backends/operation_checks.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -12,6 +13,7 @@ using program::GroupedMatmul;
 using program::GroupedMatmulGrad;
 using program::ProductAlgorithm;
 using program::Route;
+using program::RouteGrad;
 using program::Tensor;
 
 // A tensor whose rows kernels read in vectors of bf16; its bytes begin at a multiple of 16.
@@ -31,12 +33,16 @@ ProductAlgorithm grouped_algorithm(const Tensor& a, const Tensor& b, const Card&
 bool is_within_grid(int64_t columns) { return columns / kGroupedPlainTile < kMaxGridY; }
 
 bool supports(const GroupedMatmul&, const OperationView& view, const Card&) {
-  return is_within_grid(view[GroupedMatmul::kC].shape[1]);
+  return are_floats<GroupedMatmul>(view,
+                                   {GroupedMatmul::kA, GroupedMatmul::kB, GroupedMatmul::kC}) &&
+         is_within_grid(view[GroupedMatmul::kC].shape[1]);
 }
 
 bool supports(const GroupedMatmulGrad&, const OperationView& view, const Card&) {
   const program::Shape& c = view[GroupedMatmulGrad::kC].shape;
-  return c[0] <= kMaxGridY && is_within_grid(c[1]);
+  return are_floats<GroupedMatmulGrad>(
+             view, {GroupedMatmulGrad::kA, GroupedMatmulGrad::kB, GroupedMatmulGrad::kC}) &&
+         c[0] <= kMaxGridY && is_within_grid(c[1]);
 }
 
 GroupedMatmul decide(const GroupedMatmul& grouped, const OperationView& view, const Card& card) {
@@ -53,13 +59,23 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const OperationView& vie
   return decided;
 }
 
+bool supports(const Route&, const OperationView& view, const Card&) {
+  return view[Route::kWeights].dtype == base::DType::f32 &&
+         are_floats<Route>(view, {Route::kLogits});
+}
+
+bool supports(const RouteGrad&, const OperationView& view, const Card&) {
+  return view[RouteGrad::kDWeights].dtype == base::DType::f32 &&
+         are_floats<RouteGrad>(view, {RouteGrad::kLogits, RouteGrad::kDLogits});
+}
+
 // One chooses, one places.
-int32_t launches(const Route&, const OperationView&) { return 2; }
+int32_t launches(const Route&, const OperationView&, const Card&) { return 2; }
 
 }  // namespace
 
-SNUG_CARD_NEEDS(Route, .launches = launches);
-SNUG_CARD_NEEDS(RouteGrad);
+SNUG_CARD_NEEDS(Route, .supports = supports, .launches = launches);
+SNUG_CARD_NEEDS(RouteGrad, .supports = supports);
 SNUG_CARD_NEEDS(Permute);
 SNUG_CARD_NEEDS(Combine);
 SNUG_CARD_NEEDS(ScaleRows);

@@ -1,7 +1,5 @@
 #include "backends/cuda/needs/kind_needs.h"
 
-#include "backends/cuda/needs/attention.h"
-#include "backends/cuda/needs/matmul.h"
 #include "backends/operation_checks.h"
 #include "program/dispatch.h"
 #include "program/kind.h"
@@ -38,12 +36,12 @@ program::Attributes decide(const OperationView& view, const Card& card) {
   });
 }
 
-int32_t launches(const OperationView& view) {
+int32_t launches(const OperationView& view, const Card& card) {
   const program::Traits& traits = program::traits_of(view.operation);
   if (traits.begins_copy || traits.ends_copy || traits.is_host_copy || traits.is_collective)
     return 0;
   return ask<int32_t>(view, [&](const auto& attributes, const auto& kind) {
-    return kind.launches != nullptr ? kind.launches(attributes, view) : 1;
+    return kind.launches != nullptr ? kind.launches(attributes, view, card) : 1;
   });
 }
 
@@ -54,11 +52,11 @@ size_t launched_together(const program::Program& program, size_t first) {
       });
 }
 
-// Own kernels need what they say. What cuDNN asks for is bounded by a table, and products of
-// cuBLASLt may use less than they are given.
 program::Workspace workspace(const OperationView& view, const Card& card) {
   using program::WorkspaceBasis;
-  const bool is_bound = is_by_cudnn(view) || is_by_cublas(view);
+  const bool is_bound = ask<bool>(view, [&](const auto& attributes, const auto& kind) {
+    return kind.by_library != nullptr && kind.by_library(attributes, view);
+  });
   return {.bytes = workspace_bytes(view, card),
           .basis = is_bound ? WorkspaceBasis::bound : WorkspaceBasis::computed};
 }

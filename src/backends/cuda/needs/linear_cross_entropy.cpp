@@ -25,13 +25,12 @@ int64_t loss_bytes(const LossTensors& form, const Card& card) {
   return LossLayout(form).library() + card.product_workspace_bytes;
 }
 
-// Rows are gathered, multiplied, given a bias where there is one, and turned into losses; for
-// gradients there are a product and a scatter, another product for the weight's, and two stages of
-// sums for the bias's.
-int32_t chunk_launches(const LossTensors& form) {
-  const int32_t of_losses = form.bias == nullptr ? 3 : 4;
+// Besides products: rows are gathered, given a bias where there is one, and turned into losses; for
+// gradients there are a scatter, and two stages of sums for the bias's.
+int32_t own_launches(const LossTensors& form) {
+  const int32_t of_losses = form.bias == nullptr ? 2 : 3;
   if (form.dhidden == nullptr) return of_losses;
-  return of_losses + 2 + (form.dweight == nullptr ? 0 : 1) + (form.dbias == nullptr ? 0 : 2);
+  return of_losses + 1 + (form.dbias == nullptr ? 0 : 2);
 }
 
 // How many rows a chunk has decides nothing: what the own kernel computes depends on the columns of
@@ -45,10 +44,11 @@ LossAlgorithms product_algorithms(const LossTensors& form) {
 }
 
 template <typename Loss>
-Loss decide_chunk(Loss loss, const OperationView& view) {
+Loss decide_chunk(Loss loss, const OperationView& view, const Card& card) {
   if (loss.chunk_rows == 0) loss.chunk_rows = loss_chunk_rows(view[Loss::kHidden].shape[0]);
   loss.algorithm = program::LossAlgorithm::chunks;
-  loss.chunk_launches = chunk_launches(form_of(loss, view));
+  loss.chunk_launches =
+      chunk_launches(form_of(loss, view), card.multiprocessors, card.product_workspace_bytes);
   set_algorithms(product_algorithms(form_of(loss, view)), {}, loss);
   return loss;
 }
@@ -112,6 +112,22 @@ ProductShape dweight_shape(const LossTensors& form, int64_t rows) {
           .transpose_a = true};
 }
 
+int32_t chunk_launches(const LossTensors& form, int64_t multiprocessors, int64_t workspace_bytes) {
+  const auto most = [&](const ProductShape& shape) {
+    return most_launches(shape, multiprocessors, workspace_bytes);
+  };
+  const auto of_rows = [&](int64_t rows) {
+    int32_t launches = most(logits_shape(form, rows));
+    if (form.dhidden != nullptr) launches += most(dhidden_shape(form, rows));
+    if (form.dweight != nullptr) launches += most(dweight_shape(form, rows));
+    return launches;
+  };
+  const LossLayout layout(form);
+  const int64_t rest = layout.tokens % layout.chunk_rows;
+  const int32_t of_rest = rest > 0 ? of_rows(rest) : 0;
+  return own_launches(form) + std::max(of_rows(layout.chunk_rows), of_rest);
+}
+
 namespace {
 
 bool supports(const LinearCrossEntropy& loss, const OperationView& view, const Card&) {
@@ -131,24 +147,31 @@ int64_t workspace_bytes(const LinearCrossEntropyTrain& loss, const OperationView
 }
 
 program::LinearCrossEntropy decide(const program::LinearCrossEntropy& loss,
-                                   const OperationView& view, const Card&) {
-  return decide_chunk(loss, view);
+                                   const OperationView& view, const Card& card) {
+  return decide_chunk(loss, view, card);
 }
 
 program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain& loss,
-                                        const OperationView& view, const Card&) {
-  return decide_chunk(loss, view);
+                                        const OperationView& view, const Card& card) {
+  return decide_chunk(loss, view, card);
+}
+
+template <typename Loss>
+bool by_library(const Loss&, const OperationView&) {
+  return true;
 }
 
 // Besides chunks: which rows carry loss, zeros for the gradient of the others, and the sum.
-int32_t launches(const LinearCrossEntropy&, const OperationView&) { return 2; }
-int32_t launches(const LinearCrossEntropyTrain&, const OperationView&) { return 3; }
+int32_t launches(const LinearCrossEntropy&, const OperationView&, const Card&) { return 2; }
+int32_t launches(const LinearCrossEntropyTrain&, const OperationView&, const Card&) { return 3; }
 
 }  // namespace
 
 SNUG_CARD_NEEDS(LinearCrossEntropy, .supports = supports, .decide = decide,
-                .workspace_bytes = workspace_bytes, .launches = launches);
+                .workspace_bytes = workspace_bytes, .by_library = by_library<LinearCrossEntropy>,
+                .launches = launches);
 SNUG_CARD_NEEDS(LinearCrossEntropyTrain, .supports = supports, .decide = decide,
-                .workspace_bytes = workspace_bytes, .launches = launches);
+                .workspace_bytes = workspace_bytes,
+                .by_library = by_library<LinearCrossEntropyTrain>, .launches = launches);
 
 }  // namespace snug::backends::cuda

@@ -53,4 +53,8 @@ ProductShape logits_shape(const LossForm<program::Tensor>& form, int64_t rows);
 ProductShape dhidden_shape(const LossForm<program::Tensor>& form, int64_t rows);
 ProductShape dweight_shape(const LossForm<program::Tensor>& form, int64_t rows);
 
+// The most launches of a chunk: those of its products (most_launches) and of own kernels.
+int32_t chunk_launches(const LossForm<program::Tensor>& form, int64_t multiprocessors,
+                       int64_t workspace_bytes);
+
 }  // namespace snug::backends::cuda

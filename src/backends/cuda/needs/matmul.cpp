@@ -21,14 +21,6 @@ bool has_few_rows(const Matmul& matmul, const OperationView& view) {
          view[Matmul::kA].shape[0] <= kFewRows;
 }
 
-bool is_by_cublas(const OperationView& view) {
-  const auto& attributes = view.operation.attributes;
-  if (const auto* matmul = std::get_if<Matmul>(&attributes))
-    return !is_of_few_rows(matmul->algorithm);
-  return std::holds_alternative<program::LinearCrossEntropy>(attributes) ||
-         std::holds_alternative<program::LinearCrossEntropyTrain>(attributes);
-}
-
 namespace {
 
 StoredMatrix result_matrix(const Matmul& matmul, const OperationView& view) {
@@ -108,14 +100,25 @@ int64_t workspace_bytes(const Matmul& matmul, const OperationView& view, const C
   return product_bytes(matmul, view) + card.product_workspace_bytes;
 }
 
+bool by_library(const Matmul& matmul, const OperationView&) {
+  return !is_of_few_rows(matmul.algorithm);
+}
+
 // A stochastic sum is added by a kernel of its own.
-int32_t launches(const Matmul& matmul, const OperationView&) {
-  return matmul.products + (matmul.stochastic ? 1 : 0);
+int32_t launches(const Matmul& matmul, const OperationView& view, const Card& card) {
+  const int32_t of_sum = matmul.stochastic ? 1 : 0;
+  if (is_of_few_rows(matmul.algorithm)) return matmul.products + of_sum;
+  const auto most = [&](const ProductShape& shape) {
+    return most_launches(shape, card.multiprocessors, card.product_workspace_bytes);
+  };
+  const int32_t of_low = matmul.augmented ? most(low_shape(matmul, view)) : 0;
+  return most(main_shape(matmul, view)) + of_low + of_sum;
 }
 
 }  // namespace
 
 SNUG_CARD_NEEDS(Matmul, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
-                .launches = launches, .launched_together = few_rows_together);
+                .by_library = by_library, .launches = launches,
+                .launched_together = few_rows_together);
 
 }  // namespace snug::backends::cuda

@@ -15,9 +15,6 @@ bool supports_product(base::DType a, base::DType b, base::DType c);
 // adapter's product first.
 bool has_few_rows(const program::Matmul& matmul, const program::OperationView& view);
 
-// Whether cuBLASLt makes the products of this operation, in scratch that it may not use up.
-bool is_by_cublas(const program::OperationView& view);
-
 // What cuBLASLt is asked for: the product of a and b, and that of low rank, which comes before it.
 ProductShape main_shape(const program::Matmul& matmul, const program::OperationView& view);
 ProductShape low_shape(const program::Matmul& matmul, const program::OperationView& view);

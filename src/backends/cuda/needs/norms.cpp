@@ -28,7 +28,7 @@ int64_t workspace_bytes(const Grad& grad, const OperationView& view, const Card&
 
 // The weight's gradient is summed over rows, in two more.
 template <NormGrad Grad>
-int32_t launches(const Grad& grad, const OperationView&) {
+int32_t launches(const Grad& grad, const OperationView&, const Card&) {
   return grad.weight_gradient ? 3 : 1;
 }
 

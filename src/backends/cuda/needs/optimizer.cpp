@@ -5,6 +5,7 @@
 
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
+#include "backends/operation_checks.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -88,13 +89,18 @@ int64_t workspace_bytes(const program::GlobalNorm&, const OperationView& view, c
 }
 
 // Sums of squares of as many tensors as fit into a launch, then one or two for the norm.
-int32_t launches(const program::GlobalNorm&, const OperationView& view) {
+int32_t launches(const program::GlobalNorm&, const OperationView& view, const Card&) {
   const auto tensors = static_cast<int64_t>(view.operation.reads.size());
   const int64_t sums = ceil_div(tensors, kTensorsPerNorm);
   return static_cast<int32_t>(sums + (norm_sums(most_partials(view)) == 0 ? 1 : 2));
 }
 
+bool supports(const program::GlobalNorm&, const OperationView& view, const Card&) {
+  return reads_floats(view);
+}
+
 bool supports(const AdamW& adamw, const OperationView& view, const Card&) {
+  if (!are_floats<AdamW>(view, {AdamW::kGradient, AdamW::kWeight})) return false;
   const base::DType moments = adamw.stochastic ? base::DType::bf16 : base::DType::f32;
   if (view[AdamW::kFirstMoment].dtype != moments || view[AdamW::kSecondMoment].dtype != moments)
     return false;
@@ -103,18 +109,21 @@ bool supports(const AdamW& adamw, const OperationView& view, const Card&) {
 }
 
 bool supports(const AdamW8bit&, const OperationView& view, const Card&) {
-  return view[AdamW8bit::kFirstScale].dtype == base::DType::f32 &&
+  return are_floats<AdamW8bit>(view, {AdamW8bit::kGradient, AdamW8bit::kWeight}) &&
+         view[AdamW8bit::kFirstScale].dtype == base::DType::f32 &&
          view[AdamW8bit::kSecondScale].dtype == base::DType::f32;
 }
 
 bool supports(const Lion& lion, const OperationView& view, const Card&) {
-  return view[Lion::kMomentum].dtype == base::DType::f32 &&
+  return are_floats<Lion>(view, {Lion::kGradient, Lion::kWeight}) &&
+         view[Lion::kMomentum].dtype == base::DType::f32 &&
          view[lion.has_master ? Lion::kMaster : Lion::kWeight].dtype == base::DType::f32;
 }
 
 }  // namespace
 
-SNUG_CARD_NEEDS(GlobalNorm, .workspace_bytes = workspace_bytes, .launches = launches);
+SNUG_CARD_NEEDS(GlobalNorm, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
 SNUG_CARD_NEEDS(AdamW, .supports = supports, .launched_together = steps_together<AdamW>);
 SNUG_CARD_NEEDS(AdamW8bit, .supports = supports, .launched_together = steps_together<AdamW8bit>);
 SNUG_CARD_NEEDS(Lion, .supports = supports, .launched_together = steps_together<Lion>);

@@ -19,15 +19,15 @@ requires(program::traits_of<Struct>().is_collective) int64_t
 }
 
 // The table is cleared first.
-int32_t launches(const program::EmbeddingGrad& grad, const OperationView&) {
+int32_t launches(const program::EmbeddingGrad& grad, const OperationView&, const Card&) {
   return grad.accumulate ? 1 : 2;
 }
 
 // Sums of blocks of rows, then of blocks.
-int32_t launches(const program::SumRows&, const OperationView&) { return 2; }
+int32_t launches(const program::SumRows&, const OperationView&, const Card&) { return 2; }
 
 // Losses of rows, then their sum.
-int32_t launches(const program::CrossEntropy&, const OperationView&) { return 2; }
+int32_t launches(const program::CrossEntropy&, const OperationView&, const Card&) { return 2; }
 
 }  // namespace
 

@@ -44,4 +44,14 @@ bool is_thin_product(const ProductShape& shape) {
   return is_thin(is_result_by_thin(shape) ? shape.c.rows : shape.c.columns);
 }
 
+int32_t most_launches(const ProductShape& shape, int64_t multiprocessors, int64_t workspace_bytes) {
+  if (!is_thin_product(shape)) return 1;
+  const bool by_thin = is_result_by_thin(shape);
+  const int64_t wide = by_thin ? shape.c.columns : shape.c.rows;
+  const int64_t thin = by_thin ? shape.c.rows : shape.c.columns;
+  const int64_t depth = shape.transpose_a ? shape.a.rows : shape.a.columns;
+  if (wide == 0) return 1;
+  return thin_parts(wide, depth, thin, multiprocessors, workspace_bytes) > 1 ? 2 : 1;
+}
+
 }  // namespace snug::backends::cuda

@@ -18,7 +18,7 @@ int64_t workspace_bytes(const TopK& top, const OperationView& view, const Card&)
 }
 
 // The largest of parts of rows, then of rows.
-int32_t launches(const TopK&, const OperationView&) { return 2; }
+int32_t launches(const TopK&, const OperationView&, const Card&) { return 2; }
 
 }  // namespace
 
