@@ -162,7 +162,7 @@ void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
     steps.push_back(quantized(lora(kTiny, 256, 256, compute, {.r = 8}), nested));
   steps.push_back(biased(full(kTiny, 256, 64, compute)));
   steps.push_back(layers_again(full(kMinimal, 256, 64, compute)));
-  steps.push_back(lora_8bit(kMinimal, 256, compute, {.r = 4, .accumulation = 2}));
+  steps.push_back(lora_8bit(kTiny, 512, compute, {.r = 4, .accumulation = 2}));
   add_optimizers(kMinimal, compute, steps);
 }
 

@@ -234,6 +234,7 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
     if (spec.candidates > 0)
       read_by_host = {program::kLikeliestLogitsName, program::kLikeliestIdsName};
     std::vector<Tensor> results;
+    results.reserve(read_by_host.size());
     for (const std::string_view result : read_by_host)
       results.push_back(tensor_of(forward, own_name(name, result)));
     job.programs.push_back(pipeline.plain(forward, results));
