@@ -1,7 +1,5 @@
 #include "backends/recipe_backend.h"
 
-#include <algorithm>
-
 namespace snug::backends {
 
 std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe, const comm::Mesh* mesh) {

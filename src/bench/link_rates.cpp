@@ -197,9 +197,6 @@ plan::RateSample measure(OneCollective& collective, comm::Communicator& all) {
 std::vector<plan::RateSample> link_rates(backends::Backend& backend, comm::Communicator& all,
                                          const LinkGrid& grid) {
   SNUG_CHECK(all.size() > 1, "links of one rank alone");
-  // The first messages of a job also make its connections, so their times do not count.
-  OneCollective first(Collective::all_gather, grid.least_bytes, all.size(), grid.nodes, backend);
-  measure(first, all);
   std::vector<plan::RateSample> samples;
   for (const auto kind :
        {Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce})

@@ -1,6 +1,5 @@
 #include "bench/machine_rates.h"
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>

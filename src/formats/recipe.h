@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "formats/choices.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>

@@ -1,6 +1,5 @@
 #include "backends/cuda/tune_product.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "backends/cuda/kernels/elementwise.h"
