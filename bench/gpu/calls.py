@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The check on a card as four calls of at most ten minutes each, for a machine that is rented by the minute and starts bare.
 
-A: what is here, cuDNN with unused segments, graphs, kernels that begin early, parity, 15 steps of 8B LoRA, decoding, the card's rates.
-B: goldens, curves, LoRA, QLoRA and full with profiles, decoding again, four kernels under ncu. C: lean jobs, Phi-3, full fine-tuning
+A: what is here, cuDNN with unused segments, graphs, kernels that begin early, parity, goldens, 15 steps of 8B LoRA, decoding, the card's rates.
+B: curves, LoRA, QLoRA and full with profiles, decoding again, four kernels under ncu. C: lean jobs, Phi-3, full fine-tuning
 from host memory, own kernels under compute-sanitizer. D: one peer, the longest row. What a later stage depends on is decided by earlier
 ones of the same call, and said. B, C and D plan with the rates that an earlier call left in the folder of results, or measure them
 first. That folder holds gpu.json, gpu.md, calls.json, the card's calibration and the logs of each call; several calls may share it, and
@@ -296,6 +296,7 @@ def call_a(session: Session, machine: Machine) -> None:
     capture(session, machine)
     early_kernels(session, machine)
     parity(session, machine)
+    goldens(session, machine)
     measure(session, machine, "lora", "training", [LORA], 130)
     measure(session, machine, "decoding", "decoding", DECODING, 120)
     rates(session, machine, 150)
@@ -304,7 +305,6 @@ def call_a(session: Session, machine: Machine) -> None:
 def call_b(session: Session, machine: Machine) -> None:
     begin(session, machine)
     capture(session, machine)
-    goldens(session, machine)
     curves(session, machine)
     rates(session, machine, 90)
     measure(session, machine, "training", "training,profile", [LORA, QLORA, f"{FULL} checkpoints"], 300)
