@@ -67,6 +67,18 @@ TEST(Generator, ThroughAnAdapter) {
   EXPECT_NE(adapted, generate_all(golden_recipe(kModel), prompts, greedy(), 1).front().ids);
 }
 
+// A kernel may read such tensors while the one before it still runs.
+TEST(Generator, DecodesWithWeightsThatNothingWrites) {
+  Inference inference(golden_recipe(kModel), runtime::open_model(golden_recipe(kModel)),
+                      generate::shape_for(prompts_of({5}), greedy(), 1));
+  const auto is_constant = [&](std::string_view name) {
+    return inference.executor().tensor(program::ProgramName::decode, name).is_constant;
+  };
+  EXPECT_TRUE(is_constant("model.layers.0.self_attn.q_proj.weight"));
+  EXPECT_TRUE(is_constant("model.layers.1.mlp.down_proj.weight"));
+  for (const char* written : {"layers.0.key_cache", "tokens"}) EXPECT_FALSE(is_constant(written));
+}
+
 TEST(Generator, PromptsAtTheBoundariesOfChunks) {
   const formats::Recipe recipe = golden_recipe(kModel);
   constexpr int64_t kChunk = 8;

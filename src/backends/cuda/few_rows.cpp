@@ -90,23 +90,23 @@ void run_list(std::span<const Invocation> list, CudaContext& context) {
     launch.rows = product.x.rows;
     launch.columns = product.x.columns;
     launch.x = product.x.operand;
-    launch.add(part_of(product));
+    launch.add(part_of(product), product.weight_is_constant);
     note_tensor_cores(std::get<Struct>(*invocation.attributes), invocation);
   }
-  multiply_few_rows(launch, context.stream.get());
+  multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
 }
 
 }  // namespace
 
 ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorithm algorithm,
                                    CudaContext& context) {
-  const auto& [x, weight, addend, y, alpha] = product;
+  const auto& [x, weight, addend, y, alpha, is_constant] = product;
   if (y.columns == 0) return algorithm;
   if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
     SNUG_CHECK(suits_tensor_cores(product), "a product on tensor cores is not in vectors");
     auto launch = launch_of<Bf16Weight>(x);
-    launch.add(part_of(product));
-    multiply_few_rows(launch, context.stream.get());
+    launch.add(part_of(product), is_constant);
+    multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
     return ProductAlgorithm::few_rows_tensor_cores;
   }
   multiply_few_rows(FewRowsRun{.inputs = walk_rows({&x, &weight}),
@@ -122,13 +122,13 @@ ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorit
 
 ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgorithm algorithm,
                                    CudaContext& context) {
-  const auto& [x, weight, addend, y] = product;
+  const auto& [x, weight, addend, y, is_constant] = product;
   if (y.columns == 0) return algorithm;
   if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
     SNUG_CHECK(suits_tensor_cores(product), "a product on tensor cores is not in vectors");
     auto launch = launch_of<Nf4Weight>(x);
-    launch.add(part_of(product));
-    multiply_few_rows(launch, context.stream.get());
+    launch.add(part_of(product), is_constant);
+    multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
     return ProductAlgorithm::few_rows_tensor_cores;
   }
   multiply_few_rows_nf4({.inputs = walk_rows({&x}),
@@ -146,7 +146,8 @@ FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
                          .weight = matrix_of(invocation[Matmul::kB]),
                          .addend = {},
                          .y = matrix_of(invocation[Matmul::kC]),
-                         .alpha = matmul.alpha};
+                         .alpha = matmul.alpha,
+                         .weight_is_constant = invocation[Matmul::kB].is_constant};
   if (matmul.addend) product.addend = matrix_of(invocation[Matmul::kAddend]).operand;
   return product;
 }
@@ -155,7 +156,8 @@ FewRowsNf4Product product_of(const MatmulNf4& matmul, const Invocation& invocati
   FewRowsNf4Product product{.x = matrix_of(invocation[MatmulNf4::kX]),
                             .weight = nf4_weight(matmul, invocation),
                             .addend = {},
-                            .y = matrix_of(invocation[MatmulNf4::kY])};
+                            .y = matrix_of(invocation[MatmulNf4::kY]),
+                            .weight_is_constant = invocation[MatmulNf4::kCodes].is_constant};
   if (matmul.addend) product.addend = matrix_of(invocation[MatmulNf4::kAddend]).operand;
   return product;
 }

@@ -18,6 +18,7 @@ struct FewRowsProduct {
   Operand addend;  // data == nullptr without one
   Matrix y;
   float alpha = 1.0F;
+  bool weight_is_constant = false;
 };
 // By one of the algorithms for few rows, whose operands must allow it. Returns what computed it,
 // for traces.
@@ -30,6 +31,7 @@ struct FewRowsNf4Product {
   Nf4Weight weight;
   Operand addend;  // data == nullptr without one
   Matrix y;
+  bool weight_is_constant = false;
 };
 
 // Of an operation.

@@ -85,10 +85,9 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
         matmul.low_algorithm, context);
     addend = y.operand;
   }
-  const ProductAlgorithm algorithm =
-      multiply_few_rows(FewRowsProduct{matrix_of(invocation[Matmul::kA]),
-                                       matrix_of(invocation[Matmul::kB]), addend, y, matmul.alpha},
-                        matmul.algorithm, context);
+  FewRowsProduct product = product_of(matmul, invocation);
+  product.addend = addend;
+  const ProductAlgorithm algorithm = multiply_few_rows(product, matmul.algorithm, context);
   note(invocation, matmul.augmented ? 2 : 1, algorithm, low_algorithm);
 }
 

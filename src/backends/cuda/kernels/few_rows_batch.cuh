@@ -1,6 +1,7 @@
 // What a lane has in flight of a weight (few_rows_matrix.cu), and its products: a batch of steps,
-// each of two reads of 16 bytes. The order of inputs within a product of the tensor cores is free
-// as long as both factors have the same, so each lane takes neighbours.
+// each of two reads of 16 bytes. As soon as a step is multiplied, its place is read into again, so
+// that reads never pause. The order of inputs within a product of the tensor cores is free as long
+// as both factors have the same, so each lane takes neighbours.
 #pragma once
 
 #include "backends/cuda/kernels/element.cuh"
@@ -55,31 +56,24 @@ class Bf16Batch {
     }
   };
 
-  __device__ void load(const Rows& rows, int32_t first, int32_t end) {
+  __device__ void load(const Rows& rows, int step, int32_t first, int32_t end) {
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step)
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        weight_[step][i] = {};
-        if (column(first, step) < end)
-          weight_[step][i] = load_vector(rows.at[i] + column(first, 0) + step * kStepColumns);
-      }
+    for (int i = 0; i < 2; ++i) {
+      weight_[step][i] = {};
+      if (column(first, step) < end)
+        weight_[step][i] = load_vector(rows.at[i] + column(first, 0) + step * kStepColumns);
+    }
   }
 
-  __device__ void multiply(const Rows&, const Inputs& x, const uint32_t*, int32_t first,
+  __device__ void multiply(const Rows&, const Inputs& x, const uint32_t*, int step, int32_t first,
                            int32_t end, LaneSums& sums) const {
-    Vector16 inputs[kSteps];
+    const Vector16 inputs = x.read(lane_group(), column(first, step), end);
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step)
-      inputs[step] = x.read(lane_group(), column(first, step), end);
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step)
-#pragma unroll
-      for (int word = 0; word < 4; word += 2) {
-        const uint32_t a[4] = {weight_[step][0].word[word], weight_[step][1].word[word],
-                               weight_[step][0].word[word + 1], weight_[step][1].word[word + 1]};
-        multiply_add(sums, a, inputs[step].word[word], inputs[step].word[word + 1]);
-      }
+    for (int word = 0; word < 4; word += 2) {
+      const uint32_t a[4] = {weight_[step][0].word[word], weight_[step][1].word[word],
+                             weight_[step][0].word[word + 1], weight_[step][1].word[word + 1]};
+      multiply_add(sums, a, inputs.word[word], inputs.word[word + 1]);
+    }
   }
 
   __device__ static void finish(LaneSums&) {}
@@ -146,67 +140,59 @@ class Nf4Batch {
 
   // Where a lane's rows begin, in elements of the weight.
   struct Rows {
-    Nf4Weight weight;
+    const Nf4Weight* weight;
     uint64_t at[2];
 
     __device__ Rows(const Nf4Weight& stored, int64_t first_output, int64_t outputs, int64_t columns)
-        : weight(stored) {
+        : weight(&stored) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
         at[i] = static_cast<uint64_t>(row_of_lane(first_output, outputs, i) * columns);
     }
   };
 
-  __device__ void load(const Rows& rows, int32_t first, int32_t end) {
+  __device__ void load(const Rows& rows, int step, int32_t first, int32_t end) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
+      codes_[step][i] = {};
+      scales_[step][i] = {};
+      if (column(first, step) >= end) continue;
       const uint64_t element = rows.at[i] + static_cast<uint32_t>(column(first, 0));
-      const uint8_t* codes = rows.weight.codes + element / 2;
-      const uint64_t block = element / 64;
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        codes_[step][i] = {};
-        scales_[step][i] = {};
-        if (column(first, step) >= end) continue;
-        codes_[step][i] = load_vector(codes + step * kStepColumns / 2);
-        scales_[step][i].load(rows.weight, block + step * kStepColumns / 64);
-      }
+      codes_[step][i] = load_vector(rows.weight->codes + element / 2 + step * kStepColumns / 2);
+      scales_[step][i].load(*rows.weight, element / 64 + step * kStepColumns / 64);
     }
   }
 
-  __device__ void multiply(const Rows& rows, const Inputs& x, const uint32_t* pairs, int32_t first,
-                           int32_t end, LaneSums& sums) const {
+  __device__ void multiply(const Rows& rows, const Inputs& x, const uint32_t* pairs, int step,
+                           int32_t first, int32_t end, LaneSums& sums) const {
     const int row = lane_group() % kFewRows;
     const bool is_mine = (lane_group() < kFewRows) == (lane_place() < 2);
     const auto* mine = reinterpret_cast<const char*>(pairs + threadIdx.x % kLanes);
     // Bytes from a pair to the next: a number of the launch and no constant, because an address
     // then takes one instruction (multiply and add); of a constant it is made of shifts.
     const uint32_t apart = blockDim.x / kBatchWarps * 4;
+    LaneSums products = {};
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      LaneSums products = {};
+    for (int word = 0; word < 4; ++word) {
+      const Vector16 inputs =
+          x.read(row, column(first, step) + word * kVectorElements, is_mine ? end : 0);
 #pragma unroll
-      for (int word = 0; word < 4; ++word) {
-        const Vector16 inputs =
-            x.read(row, column(first, step) + word * kVectorElements, is_mine ? end : 0);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          // A byte of the codes, with zeros above it.
-          const auto pair = [&](int i, uint32_t byte) {
-            const uint32_t place = 0x4440U + static_cast<uint32_t>(2 * half) + byte;
-            const uint32_t code = __byte_perm(codes_[step][i].word[word], 0, place);
-            return *reinterpret_cast<const uint32_t*>(mine + code * apart);
-          };
-          const uint32_t a[4] = {pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)};
-          multiply_add(products, a, inputs.word[2 * half], inputs.word[2 * half + 1]);
-        }
+      for (int half = 0; half < 2; ++half) {
+        // A byte of the codes, with zeros above it.
+        const auto pair = [&](int i, uint32_t byte) {
+          const uint32_t place = 0x4440U + static_cast<uint32_t>(2 * half) + byte;
+          const uint32_t code = __byte_perm(codes_[step][i].word[word], 0, place);
+          return *reinterpret_cast<const uint32_t*>(mine + code * apart);
+        };
+        const uint32_t a[4] = {pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)};
+        multiply_add(products, a, inputs.word[2 * half], inputs.word[2 * half + 1]);
       }
+    }
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float scale = scales_[step][i].get(rows.weight);
-        sums[2 * i] += scale * products[2 * i];
-        sums[2 * i + 1] += scale * products[2 * i + 1];
-      }
+    for (int i = 0; i < 2; ++i) {
+      const float scale = scales_[step][i].get(*rows.weight);
+      sums[2 * i] += scale * products[2 * i];
+      sums[2 * i + 1] += scale * products[2 * i + 1];
     }
   }
 

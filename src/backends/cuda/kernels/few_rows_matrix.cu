@@ -41,9 +41,9 @@ __device__ void share_rows(const Operand& x, int64_t rows, int64_t columns, uint
 }
 
 // The same rows, normed: the bits of rms_norm, whose block has a thread for each of `threads` here.
+// `partial`: shared memory of a float for each of its warps.
 __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t columns,
-                                  uint16_t* shared) {
-  __shared__ float partial[kMaxRowThreads / kLanes];
+                                  float* partial, uint16_t* shared) {
   const uint32_t threads = row_threads(columns / kVectorElements);
   for (int64_t row = 0; row < rows; ++row) {
     for (uint32_t thread = threadIdx.x; thread < threads; thread += kThreads) {
@@ -72,25 +72,38 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
   }
 }
 
-// The part to which the block belongs.
-template <typename Weight>
-__device__ int part_of_block(const FewRowsLaunch<Weight>& run) {
+// A tile of outputs: the part of the launch that it belongs to, and the first of them. Of gated
+// outputs a tile stands for both parts.
+struct Tile {
   int part = 0;
-  while (run.gated.data == nullptr && part + 1 < run.count &&
-         blockIdx.x >= run.parts[part + 1].first_block)
-    ++part;
-  return part;
-}
+  int64_t first_output = 0;
 
-// Leaves a warp's sums of a tile of outputs; `batch` holds what comes first.
+  template <typename Weight>
+  __device__ Tile(const FewRowsLaunch<Weight>& run, uint32_t index) {
+    while (run.gated.data == nullptr && part + 1 < run.count &&
+           index >= run.parts[part + 1].first_tile)
+      ++part;
+    first_output = int64_t{index - run.parts[part].first_tile} * kFewRowsOutputs;
+  }
+};
+
+// Leaves a warp's sums of a tile of outputs. `batch` holds what comes first, and then what comes
+// first of the tile after it, where there is one.
 template <typename Batch>
-__device__ void multiply_tile(Batch& batch, const typename Batch::Rows& rows, const Inputs& x,
+__device__ void multiply_tile(Batch& batch, const typename Batch::Rows& rows,
+                              const typename Batch::Rows& next_rows, bool has_next, const Inputs& x,
                               const uint32_t* pairs, const Share& share, WarpSums& warp_sums) {
   constexpr int32_t kColumns = Batch::kSteps * Batch::kStepColumns;
   LaneSums sums = {};
   for (int32_t first = share.begin; first < share.end; first += kColumns) {
-    if (first > share.begin) batch.load(rows, first, share.end);
-    batch.multiply(rows, x, pairs, first, share.end, sums);
+    const bool is_last = first + kColumns >= share.end;
+    const typename Batch::Rows from = is_last ? next_rows : rows;
+    const int32_t next = !is_last ? first + kColumns : has_next ? share.begin : share.end;
+#pragma unroll
+    for (int step = 0; step < Batch::kSteps; ++step) {
+      batch.multiply(rows, x, pairs, step, first, share.end, sums);
+      batch.load(from, step, next, share.end);
+    }
   }
   Batch::finish(sums);
   const int row = 2 * lane_place();
@@ -115,62 +128,87 @@ __device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& 
   return part.y.is_bf16 ? bf16_to_float(float_to_bf16(sum)) : sum;
 }
 
-// kShared: x is copied to shared memory first, next to the first reads of the weight.
+// A thread's output of a tile, of both parts where they are gated.
+template <typename Weight>
+__device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
+                            const WarpSums (&sums)[2]) {
+  const FewRowsPart<Weight>* part = run.parts + tile.part;
+  const int64_t row = threadIdx.x / kFewRowsOutputs;
+  const int64_t output = tile.first_output + threadIdx.x % kFewRowsOutputs;
+  if (row >= run.rows || output >= part->outputs) return;
+  const float y = finish_output(part[0], sums[0], row, output);
+  if (run.gated.data == nullptr) return;
+  const float up = finish_output(part[1], sums[1], row, output);
+  store_one(run.gated, row * run.gated.stride + output, silu_mul_of(y, up));
+}
+
+// A block makes every gridDim.x-th tile. kShared: x is copied to shared memory first, next to the
+// first reads of the weight.
 template <typename Batch, bool kShared>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
                            const __grid_constant__ Nf4Values values) {
   constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
+  using Rows = typename Batch::Rows;
   let_next_kernel_begin();
-  // The weight, too, may be what a kernel before has just made (dequantize_nf4).
-  wait_for_kernels_before();
-  __shared__ WarpSums sums[2];
+  // A kernel before may just have made the weight (dequantize_nf4).
+  if (!run.weights_are_constant) wait_for_kernels_before();
+  // Of two tiles in turn: the sums of one are added up while those of the next are made.
+  __shared__ WarpSums sums[2][2];
   auto* const pairs = shared_memory<uint32_t>();
   auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kPairTableBytes / 2 : 0);
-  const int first_part = part_of_block(run);
-  const auto* part = run.parts + first_part;
-  const int64_t first_output = int64_t{blockIdx.x - part->first_block} * kFewRowsOutputs;
-  const int tiles = run.gated.data != nullptr ? 2 : 1;
+  const int parts = run.gated.data != nullptr ? 2 : 1;
+  const auto rows_of = [&](const Tile& tile, int part) {
+    const auto& of = run.parts[tile.part + part];
+    return Rows(of.weight, tile.first_output, of.outputs, run.columns);
+  };
   const auto rows_of_x = static_cast<int32_t>(run.rows);
   const Inputs x = kShared
                        ? Inputs{shared_x, few_rows_stride(run.columns), rows_of_x}
                        : Inputs{static_cast<const uint16_t*>(run.x.data), run.x.stride, rows_of_x};
   const Share share(static_cast<int32_t>(run.columns), Batch::kStepColumns);
+  Tile tile(run, blockIdx.x);
+  Rows rows = rows_of(tile, 0);
   Batch batch;
-  for (int tile = 0; tile < tiles; ++tile) {
-    const typename Batch::Rows rows(part[tile].weight, first_output, part->outputs, run.columns);
-    batch.load(rows, share.begin, share.end);
-    if (tile == 0) {
-      if constexpr (kShared) {
-        if (run.norm.y.data != nullptr)
-          share_normed_rows(run.norm, run.rows, run.columns, shared_x);
-        else
-          share_rows(run.x, run.rows, run.columns, shared_x);
-      }
-      if constexpr (kCodes) share_pairs(values, pairs);
-      if constexpr (kShared || kCodes) __syncthreads();
-    }
-    multiply_tile(batch, rows, x, pairs, share, sums[tile]);
+#pragma unroll
+  for (int step = 0; step < Batch::kSteps; ++step) batch.load(rows, step, share.begin, share.end);
+  if constexpr (kCodes) share_pairs(values, pairs);
+  if (run.weights_are_constant) wait_for_kernels_before();
+  if constexpr (kShared) {
+    if (run.norm.y.data != nullptr)
+      share_normed_rows(run.norm, run.rows, run.columns, &sums[0][0][0][0][0], shared_x);
+    else
+      share_rows(run.x, run.rows, run.columns, shared_x);
   }
-  __syncthreads();
-  const int64_t row = threadIdx.x / kFewRowsOutputs;
-  const int64_t output = first_output + threadIdx.x % kFewRowsOutputs;
-  if (row >= run.rows || output >= part->outputs) return;
-  const float y = finish_output(part[0], sums[0], row, output);
-  if (tiles == 1) return;
-  const float up = finish_output(part[1], sums[1], row, output);
-  store_one(run.gated, row * run.gated.stride + output, silu_mul_of(y, up));
+  if constexpr (kShared || kCodes) __syncthreads();
+  int turn = 0;
+  for (uint32_t index = blockIdx.x; index < run.tiles; index += gridDim.x, turn = 1 - turn) {
+    const uint32_t next_index = index + gridDim.x;
+    const Tile next(run, next_index < run.tiles ? next_index : index);
+    for (int part = 0; part < parts; ++part) {
+      const bool is_last = part + 1 == parts;
+      const Rows next_rows = is_last ? rows_of(next, 0) : rows_of(tile, part + 1);
+      multiply_tile(batch, rows, next_rows, !is_last || next_index < run.tiles, x, pairs, share,
+                    sums[turn][part]);
+      rows = next_rows;
+    }
+    __syncthreads();
+    finish_tile(run, tile, sums[turn]);
+    tile = next;
+  }
 }
 
 template <typename Batch>
-void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, cudaStream_t stream) {
-  if (run.blocks == 0 || run.rows == 0) return;
+void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, int64_t multiprocessors,
+                     cudaStream_t stream) {
+  if (run.tiles == 0 || run.rows == 0) return;
   constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
   const int64_t x_bytes = few_rows_shared_bytes(run.rows, run.columns);
-  // Without codes and a norm x is read where it lies, next to the weight.
-  const bool shares = run.norm.y.data != nullptr || (kCodes && x_bytes <= kFewRowsSharedBytes);
+  const bool shares = x_bytes <= kFewRowsSharedBytes;
   LaunchShape shape;
-  shape.grid.x = run.blocks;
+  // No more than there are at a time, and each of as many tiles.
+  const int64_t turns = ceil_div(run.tiles, kBlocks * multiprocessors);
+  shape.grid.x = static_cast<uint32_t>(ceil_div(run.tiles, turns));
   shape.block.x = kThreads;
   shape.shared_bytes =
       static_cast<int32_t>((kCodes ? kPairTableBytes : 0) + (shares ? x_bytes : 0));
@@ -181,15 +219,17 @@ void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, cudaStrea
 
 }  // namespace
 
-void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, cudaStream_t stream) {
-  launch_few_rows<Bf16Batch>(run, stream);
+void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, int64_t multiprocessors,
+                       cudaStream_t stream) {
+  launch_few_rows<Bf16Batch>(run, multiprocessors, stream);
 }
 
-void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, cudaStream_t stream) {
+void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
+                       cudaStream_t stream) {
   if (run.parts[0].weight.absmax == nullptr)
-    launch_few_rows<Nf4Batch<true>>(run, stream);
+    launch_few_rows<Nf4Batch<true>>(run, multiprocessors, stream);
   else
-    launch_few_rows<Nf4Batch<false>>(run, stream);
+    launch_few_rows<Nf4Batch<false>>(run, multiprocessors, stream);
 }
 
 }  // namespace snug::backends::cuda

@@ -1,7 +1,8 @@
-// Products of a few bf16 rows with weights (out, in) on the tensor cores, for decoding. A block
-// makes 16 outputs of all rows: its warps share the inputs out and read each weight once, 16 bytes
-// a lane, eight such reads before the first is used; the warps' sums are added up in their order.
-// Bits depend on shapes alone, so a product that shares its launch has those that it has by itself.
+// Products of a few bf16 rows with weights (out, in) on the tensor cores, for decoding. A tile is
+// 16 outputs of all rows: the warps of a block share its inputs out and read each weight once, 16
+// bytes a lane, eight (NF4: four) such reads ahead; the warps' sums are added up in their order. A
+// block makes one tile after the other and reads the next one's weights while it ends one. Bits
+// depend on shapes alone, so a product that shares its launch has those that it has by itself.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -26,7 +27,7 @@ struct FewRowsPart {
   Operand y;
   int64_t outputs = 0;
   float alpha = 1.0F;
-  uint32_t first_block = 0;
+  uint32_t first_tile = 0;
 };
 
 // x = x / root(mean of squares + epsilon) * (weight + offset), which is also left in y. All may be
@@ -46,22 +47,28 @@ struct FewRowsLaunch {
   FewRowsNorm norm;     // where there is one, rows fit into kFewRowsSharedBytes
   // silu(y of part 0) * (y of part 1), of as many outputs each; data == nullptr: not made.
   Operand gated;
+  // No kernel that may still be running writes the weights: they are read before it has ended.
+  bool weights_are_constant = true;
   int32_t count = 0;
-  uint32_t blocks = 0;
+  uint32_t tiles = 0;
   FewRowsPart<Weight> parts[kFewRowsParts];
 
-  // `gated` is known before. A block then makes its outputs of both parts.
-  void add(FewRowsPart<Weight> part) {
-    part.first_block = blocks;
+  // `gated` is known before. A tile then has outputs of both parts.
+  void add(FewRowsPart<Weight> part, bool is_constant) {
+    weights_are_constant = weights_are_constant && is_constant;
+    part.first_tile = tiles;
     if (count == 0 || gated.data == nullptr)
-      blocks += static_cast<uint32_t>(few_rows_blocks(part.outputs));
+      tiles += static_cast<uint32_t>(few_rows_tiles(part.outputs));
     parts[count++] = part;
   }
 };
 
-void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, cudaStream_t stream);
+// `multiprocessors`: of the card; no bit depends on it.
+void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, int64_t multiprocessors,
+                       cudaStream_t stream);
 // The values that codes stand for are rounded to bf16, scales are not: as near as a weight that is
 // dequantised to bf16.
-void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, cudaStream_t stream);
+void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
+                       cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

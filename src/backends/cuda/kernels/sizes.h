@@ -10,12 +10,12 @@ namespace snug::backends::cuda {
 
 // Rows of a product that is decoding (few_rows.h).
 inline constexpr int kFewRows = 4;
-// Of products on the tensor cores (few_rows_matrix.h): outputs of a block, products of a launch,
-// and the bytes of x that a block keeps.
+// Of products on the tensor cores (few_rows_matrix.h): outputs of a tile, products of a launch, and
+// the bytes of x that a block keeps.
 inline constexpr int kFewRowsOutputs = 16;
 inline constexpr int kFewRowsParts = 3;
 inline constexpr int64_t kFewRowsSharedBytes = 64 << 10;
-constexpr int64_t few_rows_blocks(int64_t outputs) { return ceil_div(outputs, kFewRowsOutputs); }
+constexpr int64_t few_rows_tiles(int64_t outputs) { return ceil_div(outputs, kFewRowsOutputs); }
 // Elements from one row that a block keeps to the next: 64 bytes more than it has, so that four
 // rows that are read together lie in different banks.
 constexpr int64_t few_rows_stride(int64_t columns) { return columns + 32; }

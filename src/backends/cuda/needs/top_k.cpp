@@ -6,10 +6,11 @@ namespace {
 
 using program::TopK;
 
-// Of whole tensors of f32, whose rows are an axis of the grid.
-bool supports(const TopK&, const OperationView& view, const Card&) {
+// Of whole tensors of f32, whose rows are an axis of the grid; what is kept leaves room for more.
+bool supports(const TopK& top, const OperationView& view, const Card&) {
   const program::Tensor& x = view[TopK::kX];
-  return !x.is_view() && x.dtype == base::DType::f32 && x.shape[0] <= kMaxGridY;
+  return !x.is_view() && x.dtype == base::DType::f32 && x.shape[0] <= kMaxGridY &&
+         top.k <= kTopKElements / 2;
 }
 
 int64_t workspace_bytes(const TopK& top, const OperationView& view, const Card&) {
