@@ -42,6 +42,8 @@ constexpr double kAssumedJoin = 10e-6;
 constexpr double kSameShape = 1e-6;
 // Beyond a factor of eight from every sample nothing was measured.
 constexpr double kFar = 3.0;
+// Times a launch: what took less says how long launches take, not how fast the work is done.
+constexpr double kShort = 4.0;
 // Pulls slopes to zero, in units of the samples' weight: only directions in which samples do not
 // differ feel it.
 constexpr double kFlattening = 0.02;
@@ -321,6 +323,11 @@ double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& k
   double nearest = 0;
   const double rate = std::exp2(interpolate(points, at, &nearest));
   if (nearest <= kFar) return key.work / rate;
+  // Of operations that took little more than a launch nothing follows for larger ones.
+  const bool are_launches = std::all_of(points.begin(), points.end(), [&](const Point& point) {
+    return point.seconds < kShort * roofline_.launch_seconds && point.work < key.work;
+  });
+  if (are_launches) return bound(key, cost);
   return std::max(key.work / rate, cost.bytes / roofline_.bytes_per_second) +
          roofline_.launch_seconds;
 }

@@ -55,8 +55,8 @@ HostCopies host_copies_of(const Program& program, const Partition& partition) {
   return copies;
 }
 
-// Which tensors nothing writes while the program runs, nor what ran before it and may not have ended:
-// a program that begins with a copy from the host begins when all before it has ended.
+// Which tensors nothing writes while the program runs, nor what ran before it and may not have
+// ended: a program that begins with a copy from the host begins when all before it has ended.
 std::vector<bool> constants_of(const Program& program) {
   const auto& operations = program.operations;
   const bool begins_with_copy =
@@ -64,7 +64,9 @@ std::vector<bool> constants_of(const Program& program) {
       program.tensor(find_operand(operations.front(), "x")).space != Space::device;
   std::vector<bool> owners(program.tensors.size(), begins_with_copy);
   for (const program::Operation& operation : operations) {
-    const auto change = [&](TensorId id) { owners[static_cast<size_t>(program.owner(id))] = false; };
+    const auto change = [&](TensorId id) {
+      owners[static_cast<size_t>(program.owner(id))] = false;
+    };
     std::for_each(operation.writes.begin(), operation.writes.end(), change);
     std::for_each(operation.updates.begin(), operation.updates.end(), change);
   }
@@ -175,10 +177,9 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
       std::byte* base = bases[static_cast<size_t>(tensor.space)];
       const int64_t shard = backend.shard_rank();
       const int64_t apart = shard * tensor.view.rank_step * base::size_of(tensor.dtype);
-      loaded->tensors.push_back({base + job.layout.offsets[p][id] + apart, tensor.dtype,
-                                 tensor.shape, strides_of(tensor),
-                                 shard * std::max(tensor.rank_step, tensor.view.rank_step),
-                                 constants[id]});
+      loaded->tensors.push_back(
+          {base + job.layout.offsets[p][id] + apart, tensor.dtype, tensor.shape, strides_of(tensor),
+           shard * std::max(tensor.rank_step, tensor.view.rank_step), constants[id]});
       loaded->by_name.emplace(tensor.name, id);
     }
     loaded->by_runtime = is_by_runtime(program);

@@ -164,6 +164,14 @@ std::vector<Weights> weights_by_step(const std::string& backend, const Part& par
   return found;
 }
 
+size_t changed_bytes(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  size_t changed = a.size() == b.size() ? 0 : std::max(a.size(), b.size());
+  for (size_t i = 0; changed == 0 && i < a.size(); ++i)
+    if (a[i] != b[i])
+      for (size_t j = i; j < a.size(); ++j) changed += a[j] != b[j] ? 1 : 0;
+  return changed;
+}
+
 void expect_bits(const std::string& backend, const Part& part, const Form& form) {
   SCOPED_TRACE(fmt::format("{} {}, {}", part.model, part.words.front(), form.name));
   std::vector<std::string> words{"method=full", "model=" + golden_folder(part.model) + "/model"};
@@ -179,7 +187,7 @@ void expect_bits(const std::string& backend, const Part& part, const Form& form)
     if (is_frozen.contains(name)) {
       EXPECT_TRUE(some[1].at(name) == start && some[2].at(name) == start);
     } else {
-      EXPECT_TRUE(some[1].at(name) == all[1].at(name));
+      EXPECT_EQ(changed_bytes(some[1].at(name), all[1].at(name)), 0U) << "of " << start.size();
       EXPECT_FALSE(some[2].at(name) == start);
     }
     EXPECT_FALSE(all[1].at(name) == start) << "nothing trained";

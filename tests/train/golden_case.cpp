@@ -78,8 +78,8 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
     spec_.adapter_in_files = true;
   }
   // Two runs of a deterministic job take the same algorithms.
-  backend_ = backends::open_backend(
-      backend, {.threads = 1, .chooses_by_timing = !spec_.deterministic});
+  backend_ =
+      backends::open_backend(backend, {.threads = 1, .chooses_by_timing = !spec_.deterministic});
   job_ = plan::plan_training(spec_, *backend_);
   executor_ = std::make_unique<runtime::Executor>(job_, *backend_);
   runtime::load_weights(source.folder, source.config, *executor_);

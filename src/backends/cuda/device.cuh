@@ -57,6 +57,17 @@ __device__ T* shared_memory() {
   return reinterpret_cast<T*>(snug_shared_memory);
 }
 
+// Where something lies in the block's shared memory, and a word there: an address of 32 bits takes
+// sums of bytes in one instruction.
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+__device__ inline uint32_t load_shared_word(uint32_t address) {
+  uint32_t word = 0;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address));
+  return word;
+}
+
 struct alignas(16) Vector16 {
   uint32_t word[4];
 };
@@ -65,6 +76,15 @@ struct alignas(16) Vector16 {
 __device__ inline Vector16 load_vector(const void* address) {
   const uint4 bits = *static_cast<const uint4*>(address);
   return {{bits.x, bits.y, bits.z, bits.w}};
+}
+// The same of what is read once and not written meanwhile: it pushes nothing out of the nearest
+// cache, and what lies next to it is fetched too.
+__device__ inline Vector16 load_passing_vector(const void* address) {
+  Vector16 read;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(read.word[0]), "=r"(read.word[1]), "=r"(read.word[2]), "=r"(read.word[3])
+               : "l"(address));
+  return read;
 }
 __device__ inline void store_vector(void* address, const Vector16& vector) {
   *static_cast<uint4*>(address) =

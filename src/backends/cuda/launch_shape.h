@@ -25,7 +25,7 @@ struct LaunchShape {
 bool kernels_begin_early();
 
 // A bound on the shared memory that a kernel declares next to what its launch gives it.
-inline constexpr int32_t kDeclaredSharedBytes = 8 << 10;
+inline constexpr int32_t kDeclaredSharedBytes = 9 << 10;
 inline constexpr uint32_t kMaxGridY = 65535;
 inline constexpr int32_t kLanes = 32;  // of a warp
 

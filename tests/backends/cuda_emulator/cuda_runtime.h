@@ -65,6 +65,13 @@ inline void __syncwarp() {
   snug::cuda_emulator::exchange(snug::cuda_emulator::Exchange::barrier, 0);
 }
 
+// The products of bytes, added up.
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+  for (unsigned byte = 0; byte < 4; ++byte)
+    sum += (a >> (8 * byte) & 0xffU) * (b >> (8 * byte) & 0xffU);
+  return sum;
+}
+
 // Four bytes of b and a, each the one that a hexadecimal digit of `places` says.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned places) {
   const uint64_t bytes = uint64_t{b} << 32 | a;

@@ -25,17 +25,44 @@ __device__ inline int64_t row_of_lane(int64_t first_output, int64_t outputs, int
   return output < outputs ? output : outputs - 1;
 }
 
-// Rows of x, in shared memory or where they lie.
-struct Inputs {
-  const uint16_t* data;
-  int64_t stride;
-  int32_t rows;
+// Of a step a lane has inputs of each of its two outputs from `column` on, and those of one row of
+// x, or zeros. Rows of x in shared memory, with zeros behind each and behind all.
+class SharedInputs {
+ public:
+  // `row`: at least `rows` where the lane has zeros.
+  __device__ SharedInputs(const uint16_t* shared, int64_t columns, int rows, int row,
+                          int32_t column)
+      : apart_(row < rows ? 1 : 0),
+        at_(shared + (row < rows ? row : rows) * few_rows_stride(columns) + apart_ * column) {}
 
-  // Eight from `column` on; zeros of what is not there.
-  __device__ Vector16 read(int row, int32_t column, int32_t end) const {
-    if (row >= rows || column >= end) return {};
-    return load_vector(data + row * stride + column);
+  // Eight of the lane's inputs of a batch that begins at `first`, from `offset` of the lane's
+  // first.
+  __device__ Vector16 read(int32_t first, int32_t offset, int32_t) const {
+    return load_vector(at_ + first * apart_ + offset);
   }
+
+ private:
+  int32_t apart_;
+  const uint16_t* at_;
+};
+
+// Where they lie.
+class GlobalInputs {
+ public:
+  __device__ GlobalInputs(const Operand& x, int rows, int row, int32_t column)
+      : at_(static_cast<const uint16_t*>(x.data) + row * x.stride + column),
+        column_(column),
+        is_there_(row < rows) {}
+
+  __device__ Vector16 read(int32_t first, int32_t offset, int32_t end) const {
+    if (!is_there_ || column_ + first + offset >= end) return {};
+    return load_vector(at_ + first + offset);
+  }
+
+ private:
+  const uint16_t* at_;
+  int32_t column_;
+  bool is_there_;
 };
 
 // Of a step a lane has eight inputs of each of its two outputs, and those of row g of x.
@@ -52,22 +79,26 @@ class Bf16Batch {
     __device__ Rows(const Bf16Weight& weight, int64_t first_output, int64_t outputs, int64_t) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        at[i] = weight.data + row_of_lane(first_output, outputs, i) * weight.stride;
+        at[i] = weight.data + row_of_lane(first_output, outputs, i) * weight.stride + lane_column();
     }
   };
 
-  __device__ void load(const Rows& rows, int step, int32_t first, int32_t end) {
+  __device__ static int lane_row() { return lane_group(); }
+  __device__ static int32_t lane_column() { return lane_place() * kVectorElements; }
+
+  __device__ void load(const Rows& rows, const Bf16Weight&, int step, int32_t first, int32_t end) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       weight_[step][i] = {};
-      if (column(first, step) < end)
-        weight_[step][i] = load_vector(rows.at[i] + column(first, 0) + step * kStepColumns);
+      if (first + step * kStepColumns + lane_column() < end)
+        weight_[step][i] = load_passing_vector(rows.at[i] + first + step * kStepColumns);
     }
   }
 
-  __device__ void multiply(const Rows&, const Inputs& x, const uint32_t*, int step, int32_t first,
-                           int32_t end, LaneSums& sums) const {
-    const Vector16 inputs = x.read(lane_group(), column(first, step), end);
+  template <typename Inputs>
+  __device__ void multiply(const Bf16Weight&, const Inputs& x, const uint32_t*, int step,
+                           int32_t first, int32_t end, LaneSums& sums) const {
+    const Vector16 inputs = x.read(first, step * kStepColumns, end);
 #pragma unroll
     for (int word = 0; word < 4; word += 2) {
       const uint32_t a[4] = {weight_[step][0].word[word], weight_[step][1].word[word],
@@ -79,17 +110,14 @@ class Bf16Batch {
   __device__ static void finish(LaneSums&) {}
 
  private:
-  __device__ static int32_t column(int32_t first, int step) {
-    return first + step * kStepColumns + lane_place() * kVectorElements;
-  }
-
   Vector16 weight_[kSteps][2];
 };
 
 // What each byte of codes stands for, a pair of bf16: once for each lane, so that none waits for
 // another. All threads of the block call it.
 inline constexpr int kCodePairs = 256;
-inline constexpr int64_t kPairTableBytes = int64_t{kCodePairs} * kLanes * 4;
+inline constexpr uint32_t kPairBytes = uint32_t{kLanes} * 4;
+inline constexpr int64_t kPairTableBytes = int64_t{kCodePairs} * kPairBytes;
 
 __device__ inline void share_pairs(const Nf4Values& values, uint32_t* table) {
   constexpr int kVectors = kLanes / 4;  // of a byte's copies
@@ -108,7 +136,7 @@ __device__ inline void share_pairs(const Nf4Values& values, uint32_t* table) {
 template <bool kNested>
 class Scale {
  public:
-  __device__ void load(const Nf4Weight& from, uint64_t block) {
+  __device__ void load(const Nf4Weight& from, uint32_t block) {
     if constexpr (kNested) {
       code_ = from.absmax_codes[block];
       value_ = from.nested_absmax[block / 256];
@@ -138,51 +166,59 @@ class Nf4Batch {
   static constexpr int32_t kStepColumns = 128;
   static constexpr int kSteps = 2;  // of more, three blocks' registers do not fit
 
-  // Where a lane's rows begin, in elements of the weight.
+  // Where a lane's rows begin: their codes, and the block of 64 of the first.
   struct Rows {
-    const Nf4Weight* weight;
-    uint64_t at[2];
+    const uint8_t* codes[2];
+    uint32_t block[2];
 
-    __device__ Rows(const Nf4Weight& stored, int64_t first_output, int64_t outputs, int64_t columns)
-        : weight(&stored) {
+    __device__ Rows(const Nf4Weight& weight, int64_t first_output, int64_t outputs,
+                    int64_t columns) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i)
-        at[i] = static_cast<uint64_t>(row_of_lane(first_output, outputs, i) * columns);
+      for (int i = 0; i < 2; ++i) {
+        const int64_t element = row_of_lane(first_output, outputs, i) * columns + lane_column();
+        codes[i] = weight.codes + element / 2;
+        block[i] = static_cast<uint32_t>(element / 64);
+      }
     }
   };
 
-  __device__ void load(const Rows& rows, int step, int32_t first, int32_t end) {
+  // Zeros, beyond all rows, where the other four groups have the lane's block.
+  __device__ static int lane_row() {
+    const bool is_mine = (lane_group() < kFewRows) == (lane_place() < 2);
+    return is_mine ? lane_group() % kFewRows : kFewRows;
+  }
+  __device__ static int32_t lane_column() { return lane_place() * kLaneColumns; }
+
+  __device__ void load(const Rows& rows, const Nf4Weight& weight, int step, int32_t first,
+                       int32_t end) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       codes_[step][i] = {};
       scales_[step][i] = {};
-      if (column(first, step) >= end) continue;
-      const uint64_t element = rows.at[i] + static_cast<uint32_t>(column(first, 0));
-      codes_[step][i] = load_vector(rows.weight->codes + element / 2 + step * kStepColumns / 2);
-      scales_[step][i].load(*rows.weight, element / 64 + step * kStepColumns / 64);
+      if (first + step * kStepColumns + lane_column() >= end) continue;
+      codes_[step][i] = load_passing_vector(rows.codes[i] + first / 2 + step * kStepColumns / 2);
+      scales_[step][i].load(
+          weight, rows.block[i] + static_cast<uint32_t>(first / 64 + step * kStepColumns / 64));
     }
   }
 
-  __device__ void multiply(const Rows& rows, const Inputs& x, const uint32_t* pairs, int step,
-                           int32_t first, int32_t end, LaneSums& sums) const {
-    const int row = lane_group() % kFewRows;
-    const bool is_mine = (lane_group() < kFewRows) == (lane_place() < 2);
-    const auto* mine = reinterpret_cast<const char*>(pairs + threadIdx.x % kLanes);
-    // Bytes from a pair to the next: a number of the launch and no constant, because an address
-    // then takes one instruction (multiply and add); of a constant it is made of shifts.
-    const uint32_t apart = blockDim.x / kBatchWarps * 4;
+  template <typename Inputs>
+  __device__ void multiply(const Nf4Weight& weight, const Inputs& x, const uint32_t* pairs,
+                           int step, int32_t first, int32_t end, LaneSums& sums) const {
+    // The lane's copy of a pair lies kPairBytes times its byte further than that of byte 0.
+    const uint32_t mine = shared_address(pairs) + threadIdx.x % kLanes * 4;
+    float scales[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) scales[i] = scales_[step][i].get(weight);
     LaneSums products = {};
 #pragma unroll
     for (int word = 0; word < 4; ++word) {
-      const Vector16 inputs =
-          x.read(row, column(first, step) + word * kVectorElements, is_mine ? end : 0);
+      const Vector16 inputs = x.read(first, step * kStepColumns + word * kVectorElements, end);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        // A byte of the codes, with zeros above it.
-        const auto pair = [&](int i, uint32_t byte) {
-          const uint32_t place = 0x4440U + static_cast<uint32_t>(2 * half) + byte;
-          const uint32_t code = __byte_perm(codes_[step][i].word[word], 0, place);
-          return *reinterpret_cast<const uint32_t*>(mine + code * apart);
+        const auto pair = [&](int i, int byte) {
+          return load_shared_word(
+              __dp4a(codes_[step][i].word[word], kPairBytes << (16 * half + 8 * byte), mine));
         };
         const uint32_t a[4] = {pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)};
         multiply_add(products, a, inputs.word[2 * half], inputs.word[2 * half + 1]);
@@ -190,9 +226,8 @@ class Nf4Batch {
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const float scale = scales_[step][i].get(*rows.weight);
-      sums[2 * i] += scale * products[2 * i];
-      sums[2 * i + 1] += scale * products[2 * i + 1];
+      sums[2 * i] += scales[i] * products[2 * i];
+      sums[2 * i + 1] += scales[i] * products[2 * i + 1];
     }
   }
 
@@ -203,10 +238,6 @@ class Nf4Batch {
 
  private:
   static constexpr int32_t kLaneColumns = 32;
-
-  __device__ static int32_t column(int32_t first, int step) {
-    return first + step * kStepColumns + lane_place() * kLaneColumns;
-  }
 
   Vector16 codes_[kSteps][2];
   Scale<kNested> scales_[kSteps][2];

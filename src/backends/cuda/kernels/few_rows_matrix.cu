@@ -29,15 +29,24 @@ struct Share {
   }
 };
 
+// Zeros behind each row that the block keeps, and behind all.
+__device__ void share_zeros(int64_t rows, int64_t columns, uint16_t* shared) {
+  for (int64_t row = 0; row <= rows; ++row) {
+    uint16_t* zeros = shared + row * few_rows_stride(columns) + (row < rows ? columns : 0);
+    const int64_t count = row < rows ? kFewRowsPadding : kFewRowsZeros;
+    for (int64_t i = int64_t{threadIdx.x} * kVectorElements; i < count;
+         i += int64_t{kThreads} * kVectorElements)
+      store_vector(zeros + i, {});
+  }
+}
+
 // Copies the rows of x that the block is to multiply.
 __device__ void share_rows(const Operand& x, int64_t rows, int64_t columns, uint16_t* shared) {
-  const int64_t vectors = columns / kVectorElements;
-  for (int64_t i = threadIdx.x; i < rows * vectors; i += kThreads) {
-    const int64_t row = i / vectors;
-    const int64_t column = i % vectors * kVectorElements;
-    store_vector(shared + row * few_rows_stride(columns) + column,
-                 load_vector(static_cast<const uint16_t*>(x.data) + row * x.stride + column));
-  }
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = int64_t{threadIdx.x} * kVectorElements; column < columns;
+         column += int64_t{kThreads} * kVectorElements)
+      store_vector(shared + row * few_rows_stride(columns) + column,
+                   load_vector(static_cast<const uint16_t*>(x.data) + row * x.stride + column));
 }
 
 // The same rows, normed: the bits of rms_norm, whose block has a thread for each of `threads` here.
@@ -72,38 +81,82 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
   }
 }
 
-// A tile of outputs: the part of the launch that it belongs to, and the first of them. Of gated
-// outputs a tile stands for both parts.
+// A tile of outputs of one part of the launch.
 struct Tile {
-  int part = 0;
-  int64_t first_output = 0;
+  uint32_t index;  // in the launch; of gated outputs both parts have the same
+  int part;
+  int64_t first_output;
 
   template <typename Weight>
-  __device__ Tile(const FewRowsLaunch<Weight>& run, uint32_t index) {
+  __device__ Tile(const FewRowsLaunch<Weight>& run, uint32_t of_launch)
+      : index(of_launch), part(0) {
     while (run.gated.data == nullptr && part + 1 < run.count &&
            index >= run.parts[part + 1].first_tile)
       ++part;
     first_output = int64_t{index - run.parts[part].first_tile} * kFewRowsOutputs;
   }
+
+  // The block's next: the other part of what is gated, or every gridDim.x-th.
+  template <typename Weight>
+  __device__ Tile next(const FewRowsLaunch<Weight>& run) const {
+    if (run.gated.data != nullptr && part == 0) {
+      Tile other = *this;
+      other.part = 1;
+      return other;
+    }
+    return Tile(run, index + gridDim.x);
+  }
 };
 
-// Leaves a warp's sums of a tile of outputs. `batch` holds what comes first, and then what comes
-// first of the tile after it, where there is one.
+// What a warp reads next of the weights: a batch ahead of what it multiplies.
 template <typename Batch>
-__device__ void multiply_tile(Batch& batch, const typename Batch::Rows& rows,
-                              const typename Batch::Rows& next_rows, bool has_next, const Inputs& x,
-                              const uint32_t* pairs, const Share& share, WarpSums& warp_sums) {
+class Cursor {
+ public:
+  using Launch = FewRowsLaunch<typename Batch::Weight>;
+
+  __device__ Cursor(const Launch& run, const Share& share)
+      : tile_(run, blockIdx.x), first_(share.begin), rows_(rows_of(run, tile_)) {}
+
+  __device__ void load(const Launch& run, int step, const Share& share, Batch& batch) const {
+    batch.load(rows_, run.parts[tile_.part].weight, step, first_, share.end);
+  }
+
+  __device__ void advance(const Launch& run, const Share& share) {
+    first_ += Batch::kSteps * Batch::kStepColumns;
+    if (first_ < share.end) return;
+    tile_ = tile_.next(run);
+    if (tile_.index >= run.tiles) return;  // there is nothing more to read
+    first_ = share.begin;
+    rows_ = rows_of(run, tile_);
+  }
+
+ private:
+  __device__ static typename Batch::Rows rows_of(const Launch& run, const Tile& tile) {
+    const auto& part = run.parts[tile.part];
+    return {part.weight, tile.first_output, part.outputs, run.columns};
+  }
+
+  Tile tile_;
+  int32_t first_;
+  typename Batch::Rows rows_;
+};
+
+// Leaves a warp's sums of a tile. `batch` holds what comes first, and then what comes first of the
+// tile after it.
+template <typename Batch, typename Inputs>
+__device__ void multiply_tile(const FewRowsLaunch<typename Batch::Weight>& run, const Tile& tile,
+                              const Inputs& x, const uint32_t* pairs, const Share& share,
+                              Batch& batch, Cursor<Batch>& cursor, WarpSums& warp_sums) {
   constexpr int32_t kColumns = Batch::kSteps * Batch::kStepColumns;
   LaneSums sums = {};
   for (int32_t first = share.begin; first < share.end; first += kColumns) {
-    const bool is_last = first + kColumns >= share.end;
-    const typename Batch::Rows from = is_last ? next_rows : rows;
-    const int32_t next = !is_last ? first + kColumns : has_next ? share.begin : share.end;
 #pragma unroll
     for (int step = 0; step < Batch::kSteps; ++step) {
-      batch.multiply(rows, x, pairs, step, first, share.end, sums);
-      batch.load(from, step, next, share.end);
+      if (first + step * Batch::kStepColumns < share.end)
+        batch.multiply(run.parts[tile.part].weight, x, pairs, step, first, share.end, sums);
+      cursor.load(run, step, share, batch);
     }
+    cursor.advance(run, share);
   }
   Batch::finish(sums);
   const int row = 2 * lane_place();
@@ -128,73 +181,75 @@ __device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& 
   return part.y.is_bf16 ? bf16_to_float(float_to_bf16(sum)) : sum;
 }
 
-// A thread's output of a tile, of both parts where they are gated.
+// A thread's output of a tile that ends with this part, of both parts where they are gated.
 template <typename Weight>
 __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
                             const WarpSums (&sums)[2]) {
-  const FewRowsPart<Weight>* part = run.parts + tile.part;
+  const bool is_gated = run.gated.data != nullptr;
+  const FewRowsPart<Weight>* part = run.parts + (is_gated ? 0 : tile.part);
   const int64_t row = threadIdx.x / kFewRowsOutputs;
   const int64_t output = tile.first_output + threadIdx.x % kFewRowsOutputs;
   if (row >= run.rows || output >= part->outputs) return;
   const float y = finish_output(part[0], sums[0], row, output);
-  if (run.gated.data == nullptr) return;
+  if (!is_gated) return;
   const float up = finish_output(part[1], sums[1], row, output);
   store_one(run.gated, row * run.gated.stride + output, silu_mul_of(y, up));
 }
 
-// A block makes every gridDim.x-th tile. kShared: x is copied to shared memory first, next to the
-// first reads of the weight.
+// The block's tiles, every gridDim.x-th.
+template <typename Batch, typename Inputs>
+__device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run, const Inputs& x,
+                               const uint32_t* pairs, const Share& share, Batch& batch,
+                               Cursor<Batch>& cursor) {
+  // Of two tiles in turn: the sums of one are added up while those of the next are made.
+  __shared__ WarpSums sums[2][2];
+  const bool is_gated = run.gated.data != nullptr;
+  int turn = 0;
+  for (Tile tile(run, blockIdx.x); run.tiles > tile.index; tile = tile.next(run)) {
+    const int side = is_gated ? tile.part : 0;
+    multiply_tile(run, tile, x, pairs, share, batch, cursor, sums[turn][side]);
+    if (is_gated && side == 0) continue;
+    __syncthreads();
+    finish_tile(run, tile, sums[turn]);
+    turn = 1 - turn;
+  }
+}
+
+// kShared: x is copied to shared memory first, next to the first reads of the weight.
 template <typename Batch, bool kShared>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
                            const __grid_constant__ Nf4Values values) {
   constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
-  using Rows = typename Batch::Rows;
+  __shared__ float partial[kMaxRowThreads / kLanes];
   let_next_kernel_begin();
   // A kernel before may just have made the weight (dequantize_nf4).
   if (!run.weights_are_constant) wait_for_kernels_before();
-  // Of two tiles in turn: the sums of one are added up while those of the next are made.
-  __shared__ WarpSums sums[2][2];
   auto* const pairs = shared_memory<uint32_t>();
   auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kPairTableBytes / 2 : 0);
-  const int parts = run.gated.data != nullptr ? 2 : 1;
-  const auto rows_of = [&](const Tile& tile, int part) {
-    const auto& of = run.parts[tile.part + part];
-    return Rows(of.weight, tile.first_output, of.outputs, run.columns);
-  };
-  const auto rows_of_x = static_cast<int32_t>(run.rows);
-  const Inputs x = kShared
-                       ? Inputs{shared_x, few_rows_stride(run.columns), rows_of_x}
-                       : Inputs{static_cast<const uint16_t*>(run.x.data), run.x.stride, rows_of_x};
   const Share share(static_cast<int32_t>(run.columns), Batch::kStepColumns);
-  Tile tile(run, blockIdx.x);
-  Rows rows = rows_of(tile, 0);
   Batch batch;
+  Cursor<Batch> cursor(run, share);
 #pragma unroll
-  for (int step = 0; step < Batch::kSteps; ++step) batch.load(rows, step, share.begin, share.end);
+  for (int step = 0; step < Batch::kSteps; ++step) cursor.load(run, step, share, batch);
+  cursor.advance(run, share);
   if constexpr (kCodes) share_pairs(values, pairs);
+  if constexpr (kShared) share_zeros(run.rows, run.columns, shared_x);
   if (run.weights_are_constant) wait_for_kernels_before();
   if constexpr (kShared) {
     if (run.norm.y.data != nullptr)
-      share_normed_rows(run.norm, run.rows, run.columns, &sums[0][0][0][0][0], shared_x);
+      share_normed_rows(run.norm, run.rows, run.columns, partial, shared_x);
     else
       share_rows(run.x, run.rows, run.columns, shared_x);
   }
   if constexpr (kShared || kCodes) __syncthreads();
-  int turn = 0;
-  for (uint32_t index = blockIdx.x; index < run.tiles; index += gridDim.x, turn = 1 - turn) {
-    const uint32_t next_index = index + gridDim.x;
-    const Tile next(run, next_index < run.tiles ? next_index : index);
-    for (int part = 0; part < parts; ++part) {
-      const bool is_last = part + 1 == parts;
-      const Rows next_rows = is_last ? rows_of(next, 0) : rows_of(tile, part + 1);
-      multiply_tile(batch, rows, next_rows, !is_last || next_index < run.tiles, x, pairs, share,
-                    sums[turn][part]);
-      rows = next_rows;
-    }
-    __syncthreads();
-    finish_tile(run, tile, sums[turn]);
-    tile = next;
+  const auto rows = static_cast<int>(run.rows);
+  if constexpr (kShared) {
+    const SharedInputs x(shared_x, run.columns, rows, Batch::lane_row(), Batch::lane_column());
+    multiply_tiles(run, x, pairs, share, batch, cursor);
+  } else {
+    const GlobalInputs x(run.x, rows, Batch::lane_row(), Batch::lane_column());
+    multiply_tiles(run, x, pairs, share, batch, cursor);
   }
 }
 
@@ -206,9 +261,10 @@ void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, int64_t m
   const int64_t x_bytes = few_rows_shared_bytes(run.rows, run.columns);
   const bool shares = x_bytes <= kFewRowsSharedBytes;
   LaunchShape shape;
-  // No more than there are at a time, and each of as many tiles.
-  const int64_t turns = ceil_div(run.tiles, kBlocks * multiprocessors);
-  shape.grid.x = static_cast<uint32_t>(ceil_div(run.tiles, turns));
+  // No more than there are at a time. Blocks that have one tile more than others then lie on
+  // different multiprocessors, which begin with one block each.
+  const int64_t at_a_time = kBlocks * multiprocessors;
+  shape.grid.x = run.tiles < at_a_time ? run.tiles : static_cast<uint32_t>(at_a_time);
   shape.block.x = kThreads;
   shape.shared_bytes =
       static_cast<int32_t>((kCodes ? kPairTableBytes : 0) + (shares ? x_bytes : 0));

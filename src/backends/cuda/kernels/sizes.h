@@ -16,11 +16,15 @@ inline constexpr int kFewRowsOutputs = 16;
 inline constexpr int kFewRowsParts = 3;
 inline constexpr int64_t kFewRowsSharedBytes = 64 << 10;
 constexpr int64_t few_rows_tiles(int64_t outputs) { return ceil_div(outputs, kFewRowsOutputs); }
-// Elements from one row that a block keeps to the next: 64 bytes more than it has, so that four
-// rows that are read together lie in different banks.
-constexpr int64_t few_rows_stride(int64_t columns) { return columns + 32; }
+// Elements of zeros behind each row that a block keeps, and behind all rows: what a step reads that
+// a row does not have.
+inline constexpr int64_t kFewRowsPadding = 64;
+inline constexpr int64_t kFewRowsZeros = 256;
+// Elements from one such row to the next: so that four rows that are read together lie in different
+// banks.
+constexpr int64_t few_rows_stride(int64_t columns) { return columns + kFewRowsPadding + 32; }
 constexpr int64_t few_rows_shared_bytes(int64_t rows, int64_t columns) {
-  return rows * few_rows_stride(columns) * int64_t{sizeof(uint16_t)};
+  return (rows * few_rows_stride(columns) + kFewRowsZeros) * int64_t{sizeof(uint16_t)};
 }
 
 // The largest elements of a row (top_k.h): what a block looks at, and what all blocks keep.

@@ -29,7 +29,7 @@ __device__ void sort_keys(uint64_t* keys, int32_t count) {
     for (int32_t apart = size / 2; apart > 0; apart /= 2) {
       __syncthreads();
       for (auto i = static_cast<int32_t>(threadIdx.x); i < count / 2; i += int32_t{kThreads}) {
-        const int32_t low = i / apart * 2 * apart + i % apart;
+        const int32_t low = 2 * i - (i & (apart - 1));
         const uint64_t a = keys[low];
         const uint64_t b = keys[low + apart];
         const bool falls = (low & size) == 0;
@@ -68,9 +68,8 @@ __global__ void __launch_bounds__(kThreads) keep_largest_kernel(TopKRun run) {
   const int64_t begin = int64_t{blockIdx.x} * kTopKElements;
   const int64_t left = run.columns - begin;
   const float* x = run.x + row * run.columns + begin;
-  const uint64_t* keys =
-      take_largest(left < kTopKElements ? left : kTopKElements, run.k,
-                   [&](int64_t i) { return key_of(x[i], begin + i); });
+  const uint64_t* keys = take_largest(left < kTopKElements ? left : kTopKElements, run.k,
+                                      [&](int64_t i) { return key_of(x[i], begin + i); });
   uint64_t* kept = run.kept + (row * gridDim.x + blockIdx.x) * run.k;
   for (int64_t i = threadIdx.x; i < run.k; i += kThreads) kept[i] = keys[i];
 }

@@ -35,6 +35,16 @@ T* shared_memory() {
   return reinterpret_cast<T*>(cuda_emulator::shared_memory());
 }
 
+inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(static_cast<const std::byte*>(pointer) - shared_memory<std::byte>());
+}
+
+inline uint32_t load_shared_word(uint32_t address) {
+  uint32_t word = 0;
+  std::memcpy(&word, shared_memory<std::byte>() + address, sizeof word);
+  return word;
+}
+
 struct alignas(16) Vector16 {
   uint32_t word[4];
 };
@@ -46,6 +56,8 @@ inline Vector16 load_vector(const void* address) {
   std::memcpy(&vector, address, sizeof vector);
   return vector;
 }
+
+inline Vector16 load_passing_vector(const void* address) { return load_vector(address); }
 
 inline void store_vector(void* address, const Vector16& vector) {
   if (reinterpret_cast<uintptr_t>(address) % sizeof(Vector16) != 0)
