@@ -195,9 +195,10 @@ void add_schedule_keys(KeyTable& table) {
 void add_machine_keys(KeyTable& table) {
   table.group("Machine and memory", kTraining);
   table
-      .add<&Recipe::backend>("backend", BackendName::cpu,
-                             "reference is the slow, readable meaning of every operation; cuda has "
-                             "never run on a card yet")
+      .add<&Recipe::backend>(
+          "backend", BackendName::cpu,
+          "reference is the slow, readable meaning of every operation; cuda runs on an "
+          "NVIDIA card")
       .verbs(kEverywhere);
   table
       .add<&Recipe::device>("device", "",

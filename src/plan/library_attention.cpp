@@ -2,7 +2,7 @@
 // is taken to be slow: a segment below the first length takes as long a token as one of that
 // length, one above the last is no faster, and a smaller head takes as long a score as one of 128.
 // (Of heads of 64, FlashAttention-3's forward pass is public: 371 TFLOP/s at 2048, 473 at 16,384;
-// here they are given 242 and 337.)
+// here they are given 194 and 269.)
 #include "plan/library_attention.h"
 
 #include <algorithm>
@@ -19,8 +19,13 @@ struct MeasuredRates {
 };
 
 // TFLOP/s of cuDNN 9.19 on an H200 (peak 989): bf16, causal, 64 heads of 128 on 8 of keys
-// (benchmarks of NVIDIA/cudnn-frontend). Other cards are taken to reach the same shares.
+// (benchmarks of NVIDIA/cudnn-frontend). Other cards are taken to reach the same shares. Within
+// whole steps of 8B on an H100, whose power is then all taken, cuDNN 9.14 reached 0.80 of that
+// forward and 0.78 in the gradient (515 and 421 TFLOP/s at 8192, means of three profiles;
+// bench/results/gpu.md).
 constexpr double kPeak = 989;
+constexpr double kForwardInSteps = 0.80;
+constexpr double kGradientInSteps = 0.78;
 constexpr double kHeadDim = 128;
 constexpr std::array<MeasuredRates, 4> kMeasured{{
     {2048, 484, 370},
@@ -30,7 +35,7 @@ constexpr std::array<MeasuredRates, 4> kMeasured{{
 }};
 
 double rate(const MeasuredRates& measured, bool is_gradient) {
-  return is_gradient ? measured.gradient : measured.forward;
+  return is_gradient ? kGradientInSteps * measured.gradient : kForwardInSteps * measured.forward;
 }
 
 double rate_at(double segment_tokens, bool is_gradient) {

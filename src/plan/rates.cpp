@@ -140,15 +140,20 @@ Rates Rates::assumed(int threads) {
   return rates;
 }
 
-// Own attention kernels (mma.sync) are not yet measured: 30 % of the peak is what tiled kernels
-// like them are built to reach; attention that a library does has shares of its own
-// (library_attention.h). Instructions are started as fast as f32 multiply-adds, of which the peak
-// counts two operations each, at 1.75 of the 1.98 GHz that peaks are stated for (a Hopper card
-// under load). Cards with half as many f32 lanes (A100) may start up to twice as many.
+// Own attention kernels (mma.sync) reached 213 of 989 TFLOP/s forward and 146 in the gradient on an
+// H100 (heads of 128, long segments; bench/results); attention that a library does has shares of
+// its own (library_attention.h). Instructions could be started as fast as f32 multiply-adds, of
+// which the peak counts two operations each, at 1.75 of the 1.98 GHz that peaks are stated for (a
+// Hopper card under load); AdamW with 8-bit moments started 47 % of them there. Cards with half as
+// many f32 lanes (A100) may start up to twice as many.
+constexpr double kOwnAttention = 0.215;
+constexpr double kOwnGradient = 0.148 / kOwnAttention;  // of that
+
 void Rates::set_kernels(const program::DataSheetRates& peaks) {
-  constexpr double kAttention = 0.30;
+  constexpr double kAttention = kOwnAttention;
+  constexpr double kStarted = 0.47;
   constexpr double kClock = 1.75 / 1.98;
-  roofline_.instructions_per_second = kClock * peaks.f32_flops_per_second / 2;
+  roofline_.instructions_per_second = kStarted * kClock * peaks.f32_flops_per_second / 2;
   roofline_.attention_flops_per_second = kAttention * peaks.bf16_flops_per_second;
   roofline_.library_attention_peak = peaks.bf16_flops_per_second;
 }
@@ -361,7 +366,8 @@ double Rates::instruction_seconds(const RateKey& key) const {
 
 // Where the table is so careful that own kernels would be faster, it is too careful.
 double Rates::attention_flops_per_second(const program::AttentionRate& attention) const {
-  const double own = roofline_.attention_flops_per_second;
+  const double own =
+      roofline_.attention_flops_per_second * (attention.is_gradient ? kOwnGradient : 1.0);
   if (!attention.by_library)
     return attention.tensor_cores
                ? own / adjusted_attention_factor(attention)
