@@ -105,6 +105,19 @@ def unused_segments(session: Session, machine: Machine) -> None:
         session.decide("empty_segments", "right" if right else "wrong", "attention with SNUG_CUDNN_EMPTY_SEGMENTS=on against fp64")
 
 
+def all_heads(session: Session, machine: Machine) -> None:
+    """cuDNN's gradient with heads other than 64 and 128, which own kernels do until this is right next to memory that holds NaN."""
+    tests = sharded.tests_of(machine.parity, machine.library_tests)
+    results, seconds = timed(session, lambda: sharded.run_tests(machine.parity, tests, machine.workers, lambda: min(60.0, session.left()),
+                                                                {"SNUG_CUDNN_ALL_HEADS": "on"}))
+    session.log("all heads", sharded.log_of(results))
+    verdicts = {result.verdict for result in results}
+    complete = bool(results) and verdicts <= {sharded.PASSED, sharded.FAILED}
+    session.note("all heads", complete, sharded.summary(results), seconds)
+    if complete:
+        session.decide("all_heads", "right" if verdicts == {sharded.PASSED} else "wrong", "attention with SNUG_CUDNN_ALL_HEADS=on against fp64")
+
+
 def capture(session: Session, machine: Machine) -> None:
     """Attention by cuDNN inside CUDA graphs; where that fails, once more without kernels that begin early, to see which of the two is wrong."""
     def captured(name: str, variables: dict[str, str]) -> tuple[bool, str]:
@@ -169,8 +182,9 @@ def curves(session: Session, machine: Machine) -> None:
     """The example's curves next to the processor's, which were made before and brought along."""
     kept = HERE / "processor_losses.json"
     known = ["--processor-losses", kept] if kept.exists() else []
+    verdicts = re.compile(r"^(lora|qlora|full): .*?([^:]*)$", re.MULTILINE)
     session.stage("curves", 150, [sys.executable, "-B", HERE / "example_curves.py", "--snug", machine.snug, *known, *machine.curve_words],
-                  detail=lambda ran: "; ".join(line.split(":")[0] + ":" + line.rsplit(":", 1)[-1] for line in ran.text.splitlines()))
+                  detail=lambda ran: "; ".join(f"{method}:{verdict}" for method, verdict in verdicts.findall(ran.text)))
 
 
 def nccl(session: Session, machine: Machine) -> None:
@@ -293,6 +307,7 @@ def call_a(session: Session, machine: Machine) -> None:
     nccl(session, machine)
     collectives(session, machine)
     unused_segments(session, machine)
+    all_heads(session, machine)
     capture(session, machine)
     early_kernels(session, machine)
     parity(session, machine)
