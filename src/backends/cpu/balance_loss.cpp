@@ -1,0 +1,78 @@
+// A few thousand numbers: one thread adds them up.
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+using program::BalanceLoss;
+using program::BalanceLossTrain;
+
+// Over all layers: how many tokens chose an expert, and the sum of its probabilities.
+struct Balance {
+  explicit Balance(const Invocation& of)
+      : invocation(of), experts(invocation.reads[1].elements()) {}
+
+  int64_t count(int64_t expert) const {
+    int64_t count = 0;
+    for (size_t i = 1; i < invocation.reads.size(); i += 2)
+      count += integers_of(invocation.reads[i])[expert];
+    return count;
+  }
+  float sum(int64_t expert) const {
+    float sum = 0;
+    for (size_t i = 2; i < invocation.reads.size(); i += 2)
+      sum += invocation.reads[i].as<const float>()[expert];
+    return sum;
+  }
+
+  const Invocation& invocation;
+  int64_t experts;
+};
+
+// Writes the loss. Returns what a count is multiplied by for the gradient of a sum.
+template <typename Struct>
+float write_loss(const Struct& loss, const Balance& balance) {
+  int64_t choices = 0;
+  double products = 0;
+  for (int64_t expert = 0; expert < balance.experts; ++expert) {
+    const int64_t count = balance.count(expert);
+    choices += count;
+    products += static_cast<double>(count) * balance.sum(expert);
+  }
+  const Invocation& invocation = balance.invocation;
+  const auto layers = static_cast<double>(program::balanced_layers(invocation.reads.size()));
+  const double tokens = static_cast<double>(choices) / static_cast<double>(loss.k);
+  const double inverse = *invocation[Struct::kInverseTokens].template as<const float>();
+  const double scale = choices == 0 ? 0.0
+                                    : double{loss.factor} * static_cast<double>(balance.experts) *
+                                          inverse / (layers * tokens);
+  *invocation[Struct::kLoss].template as<float>() = static_cast<float>(scale * products);
+  return static_cast<float>(scale);
+}
+
+// Sums of other types than f32 are the reference's alone.
+template <typename Struct>
+bool supports(const Struct&, const program::OperationView& view, const CpuContext&) {
+  return view[Struct::kLoss].dtype == base::DType::f32;
+}
+
+void run(const BalanceLoss& loss, const Invocation& invocation, CpuContext&) {
+  write_loss(loss, Balance(invocation));
+}
+
+void run(const BalanceLossTrain& loss, const Invocation& invocation, CpuContext&) {
+  const Balance balance(invocation);
+  const float scale = write_loss(loss, balance);
+  auto* const dsums = invocation[BalanceLossTrain::kDSums].as<float>();
+  for (int64_t expert = 0; expert < balance.experts; ++expert)
+    dsums[expert] = scale * static_cast<float>(balance.count(expert));
+}
+
+}  // namespace
+
+SNUG_CPU_KIND(BalanceLoss, .supports = supports);
+SNUG_CPU_KIND(BalanceLossTrain, .supports = supports);
+
+}  // namespace snug::backends::cpu
