@@ -52,10 +52,9 @@ float write_loss(const Struct& loss, const Balance& balance) {
   return static_cast<float>(scale);
 }
 
-// Sums of other types than f32 are the reference's alone.
 template <typename Struct>
 bool supports(const Struct&, const program::OperationView& view, const CpuContext&) {
-  return view[Struct::kLoss].dtype == base::DType::f32;
+  return is_of_f32_and_indices(view);
 }
 
 void run(const BalanceLoss& loss, const Invocation& invocation, CpuContext&) {

@@ -160,12 +160,12 @@ int64_t workspace_bytes(const Route& route, const program::OperationView& view, 
 }
 
 bool supports(const Route&, const program::OperationView& view, const CpuContext&) {
-  return view[Route::kWeights].dtype == base::DType::f32 &&
+  return are_f32<Route>(view, {Route::kWeights, Route::kSums}) &&
          are_floats<Route>(view, {Route::kLogits});
 }
 
 bool supports(const RouteGrad&, const program::OperationView& view, const CpuContext&) {
-  return view[RouteGrad::kDWeights].dtype == base::DType::f32 &&
+  return are_f32<RouteGrad>(view, {RouteGrad::kDWeights, RouteGrad::kDSums}) &&
          are_floats<RouteGrad>(view, {RouteGrad::kLogits, RouteGrad::kDLogits});
 }
 

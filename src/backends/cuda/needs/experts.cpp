@@ -64,7 +64,7 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const OperationView& vie
 
 // A block keeps what each expert gets, where experts are balanced.
 bool supports(const Route& route, const OperationView& view, const Card& card) {
-  return view[Route::kWeights].dtype == base::DType::f32 &&
+  return are_f32<Route>(view, {Route::kWeights, Route::kSums}) &&
          are_floats<Route>(view, {Route::kLogits}) &&
          (!route.balance ||
           route_shared_bytes(view[Route::kLogits].shape[1]) + kDeclaredSharedBytes <=
@@ -77,21 +77,20 @@ int64_t workspace_bytes(const Route& route, const OperationView& view, const Car
 }
 
 bool supports(const RouteGrad&, const OperationView& view, const Card&) {
-  return view[RouteGrad::kDWeights].dtype == base::DType::f32 &&
+  return are_f32<RouteGrad>(view, {RouteGrad::kDWeights, RouteGrad::kDSums}) &&
          are_floats<RouteGrad>(view, {RouteGrad::kLogits, RouteGrad::kDLogits});
 }
 
 // One chooses, one places.
 int32_t launches(const Route&, const OperationView&, const Card&) { return 2; }
 
-// Sums and losses of other types than f32 are the reference's alone.
 template <typename Struct>
 concept Balance =
     std::is_same_v<Struct, BalanceLoss> || std::is_same_v<Struct, program::BalanceLossTrain>;
 
 template <Balance Loss>
 bool supports(const Loss&, const OperationView& view, const Card&) {
-  return view[Loss::kLoss].dtype == base::DType::f32;
+  return is_of_f32_and_indices(view);
 }
 
 template <Balance Loss>
