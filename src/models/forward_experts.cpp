@@ -1,7 +1,7 @@
 // A mixture of experts: route, permute to rows by expert, the gated mlp of each expert on its rows,
 // and the sum of what a token's experts give. Rows are scaled by the router's weights before the
-// last product, where that needs no output of it in the backward pass. And the loss that all layers'
-// routes together give where experts are balanced.
+// last product, where that needs no output of it in the backward pass. And the loss that all
+// layers' routes together give where experts are balanced.
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,8 +72,7 @@ void ForwardBuilder::balance_experts() {
   const auto number = [&](std::string_view name, program::Role role) {
     return declare(std::string(name), {1}, DType::f32, role, program::Lifetime::step);
   };
-  std::vector<TensorId> reads{
-      number(program::kInverseDocumentTokensName, program::Role::batch)};
+  std::vector<TensorId> reads{number(program::kInverseDocumentTokensName, program::Role::batch)};
   reads.insert(reads.end(), balanced_.begin(), balanced_.end());
   builder_.emit(program::BalanceLoss{.k = balanced_choices_,
                                      .factor = static_cast<float>(options_.router_loss)},

@@ -101,20 +101,21 @@ class TrainingPlanner {
   void add(Program program) { job_.programs.push_back(std::move(program)); }
 
   Program base_forward(ProgramName name) const {
-    return models::forward(stack_, {.program = name,
-                                    .own_inputs = false,
-                                    .compute = spec_.compute,
-                                    .tokens = spec_.rows * spec_.row_tokens,
-                                    .segments = spec_.rows * spec_.row_segments,
-                                    .segment_tokens = spec_.sequence_tokens(),
-                                    .no_empty_segments = spec_.row_segments == 1,
-                                    .deterministic = spec_.deterministic,
-                                    .sequence_tokens = spec_.sequence_tokens(),
-                                    .head = models::Head::loss,
-                                    .router_loss =
-                                        name == ProgramName::evaluate ? 0 : spec_.model.router_loss_factor(),
-                                    .outputs = 0,
-                                    .cache_capacity = 0});
+    return models::forward(
+        stack_,
+        {.program = name,
+         .own_inputs = false,
+         .compute = spec_.compute,
+         .tokens = spec_.rows * spec_.row_tokens,
+         .segments = spec_.rows * spec_.row_segments,
+         .segment_tokens = spec_.sequence_tokens(),
+         .no_empty_segments = spec_.row_segments == 1,
+         .deterministic = spec_.deterministic,
+         .sequence_tokens = spec_.sequence_tokens(),
+         .head = models::Head::loss,
+         .router_loss = name == ProgramName::evaluate ? 0 : spec_.model.router_loss_factor(),
+         .outputs = 0,
+         .cache_capacity = 0});
   }
 
   Program training_forward(ProgramName name) const {

@@ -48,12 +48,11 @@ void Progress::show(const StepMetrics& metrics) const {
             .out;
   if (metrics.aux_loss)
     out = fmt::format_to_n(out, end - out, "aux_loss {:.4f} ", *metrics.aux_loss).out;
-  out =
-      fmt::format_to_n(out, end - out,
-                       "grad_norm {:.3f} lr {:.2e} {:.0f} tokens/s {:.0f} MiB ETA {}:{:02}",
-                       metrics.grad_norm, metrics.learning_rate, metrics.tokens_per_second,
-                       static_cast<double>(metrics.resident_bytes) / (1 << 20), eta / 60, eta % 60)
-          .out;
+  out = fmt::format_to_n(
+            out, end - out, "grad_norm {:.3f} lr {:.2e} {:.0f} tokens/s {:.0f} MiB ETA {}:{:02}",
+            metrics.grad_norm, metrics.learning_rate, metrics.tokens_per_second,
+            static_cast<double>(metrics.resident_bytes) / (1 << 20), eta / 60, eta % 60)
+            .out;
   if (!terminal_ || metrics.step == total_steps_) *out++ = '\n';
   base::write_to_console({line.data(), static_cast<size_t>(out - line.data())});
 }

@@ -242,8 +242,8 @@ constexpr BalanceSize kBalanceSizes[]{{1, 1, 1, 3},    {2, 5, 2, 17},    {3, 7, 
 
 void add_balances(CaseList& list, const BalanceSize& size) {
   const auto& [layers, experts, k, tokens] = size;
-  const std::string name = fmt::format("{} layers, {} of {} experts, {} tokens", layers, k, experts,
-                                       tokens);
+  const std::string name =
+      fmt::format("{} layers, {} of {} experts, {} tokens", layers, k, experts, tokens);
   for (const bool trains : {false, true}) {
     CaseBuilder builder = list.builder();
     std::vector<TensorId> reads{builder.measure({1}, {0.4 / std::max(tokens, 1.0)})};

@@ -179,8 +179,7 @@ class BalancedGoldens : public ::testing::TestWithParam<std::tuple<std::string, 
                        1.0F / static_cast<float>(lengths[0] + lengths[1]));
     executor.run(program::ProgramName::micro_first);
     const double balance = values_of(executor, "router_loss")[0];
-    EXPECT_NEAR(balance / spec.model.router_coefficient, floats(golden, "aux_loss")[0],
-                loss_bound);
+    EXPECT_NEAR(balance / spec.model.router_coefficient, floats(golden, "aux_loss")[0], loss_bound);
     EXPECT_NEAR(values_of(executor, "loss")[0] + balance, floats(golden, "loss")[0], loss_bound);
     int compared = 0;
     for (const auto& tensor : golden.tensors()) {

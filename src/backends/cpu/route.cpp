@@ -1,6 +1,6 @@
 // Tokens are independent until rows are placed; that is one pass over all choices in order, which
-// takes a few bytes of each. What balances experts is added up by each task for its tokens, and then
-// over tasks, in order.
+// takes a few bytes of each. What balances experts is added up by each task for its tokens, and
+// then over tasks, in order.
 #include <algorithm>
 #include <bitset>
 #include <cmath>
@@ -115,8 +115,7 @@ void add_up(const Route& route, const Invocation& invocation, const Rows& logits
             int64_t end) {
   const Counted counted(invocation[Route::kSegments], begin, end);
   const int32_t* const ids = integers_of(invocation[Route::kIds]);
-  Load* const loads =
-      invocation.workspace.as<Load>() + begin / kTokensPerTask * logits.columns;
+  Load* const loads = invocation.workspace.as<Load>() + begin / kTokensPerTask * logits.columns;
   std::fill_n(loads, logits.columns, Load{});
   for (int64_t row = begin; row < end; ++row) {
     if (!counted[row]) continue;

@@ -9,9 +9,7 @@ namespace {
 using program::Route;
 using program::RouteGrad;
 
-SegmentList segments_of(const Buffer& bounds) {
-  return {integers_of(bounds), bounds.shape.rows()};
-}
+SegmentList segments_of(const Buffer& bounds) { return {integers_of(bounds), bounds.shape.rows()}; }
 
 void run(const Route& kind, const Invocation& invocation, CudaContext& context) {
   const Matrix logits = matrix_of(invocation[Route::kLogits]);

@@ -1,15 +1,15 @@
 // balance_loss: what it costs that routers give some experts more tokens than others (Fedus et al.
 // 2021, equations 4 to 6, over all layers as transformers has it).
 //
-// With C(e) the choices of an expert and P(e) the sum of its probabilities, both over all layers and
-// all tokens in segments, and N = sum(C) / k the tokens, each counted in every layer,
+// With C(e) the choices of an expert and P(e) the sum of its probabilities, both over all layers
+// and all tokens in segments, and N = sum(C) / k the tokens, each counted in every layer,
 //
 //   loss = factor * experts * sum over e of (C(e) / N) * (P(e) / N)
 //
-// which is `factor` * k where all experts are alike. C is constant to the derivative. A micro-batch's
-// loss counts by its share of the step's tokens, N / layers * inverse_document_tokens, so that the
-// losses of a step's micro-batches, on any number of ranks, add up to their mean. One without tokens
-// has none.
+// which is `factor` * k where all experts are alike. C is constant to the derivative. A
+// micro-batch's loss counts by its share of the step's tokens, N / layers *
+// inverse_document_tokens, so that the losses of a step's micro-batches, on any number of ranks,
+// add up to their mean. One without tokens has none.
 #pragma once
 
 #include <array>
@@ -37,7 +37,8 @@ struct BalanceLoss {
 };
 
 // Training form: the same, and writes dsums (experts), the loss's gradient in the sums of every
-// layer, which is one for all. It stands in the forward pass, so that nothing of the layers is kept.
+// layer, which is one for all. It stands in the forward pass, so that nothing of the layers is
+// kept.
 struct BalanceLossTrain {
   int64_t k = 1;
   float factor = 1.0F;

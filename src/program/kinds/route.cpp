@@ -59,9 +59,9 @@ std::string shape_error(const RouteGrad& grad, const OperationView& view) {
   return rule.error();
 }
 
-// A logit is compared once for each expert that is chosen, and its exponential counts as 3, which is
-// made again where its share of the sum is added up. On a device one launch chooses and another one
-// sorts.
+// A logit is compared once for each expert that is chosen, and its exponential counts as 3, which
+// is made again where its share of the sum is added up. On a device one launch chooses and another
+// one sorts.
 Cost cost(const Route& route, const OperationView& view, const Extent&) {
   const int64_t logits = view[Route::kLogits].shape.elements();
   const double of_balance = route.balance ? 5 : 0;

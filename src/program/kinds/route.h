@@ -53,8 +53,8 @@ struct RouteGrad {
   bool normalize = true;
   bool balance = false;
   bool operator==(const RouteGrad&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"normalize", &RouteGrad::normalize},
-                                             Field{"balance", &RouteGrad::balance}};
+  static constexpr auto kFields =
+      std::tuple{Field{"normalize", &RouteGrad::normalize}, Field{"balance", &RouteGrad::balance}};
   static constexpr auto kDWeights = read<RouteGrad>(0, "dweights");
   static constexpr auto kLogits = read<RouteGrad>(1, "logits");
   static constexpr auto kIds = read<RouteGrad>(2, "ids");

@@ -1,5 +1,5 @@
-// The choice of experts for every token, the rows that it gives them, what it gives to the loss that
-// balances experts, and the choice's gradient.
+// The choice of experts for every token, the rows that it gives them, what it gives to the loss
+// that balances experts, and the choice's gradient.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,12 +30,12 @@ struct RouteRun {
   int32_t* ids = nullptr;     // (tokens, k)
   int32_t* places = nullptr;  // (tokens, k)
   int32_t* bounds = nullptr;  // (experts, 2)
-  // Of the tokens in segments, how many chose each expert, and the sum of their probabilities of it.
-  // Without counts nothing is added up.
+  // Of the tokens in segments, how many chose each expert, and the sum of their probabilities of
+  // it. Without counts nothing is added up.
   SegmentList segments;
-  int32_t* counts = nullptr;    // (experts)
-  float* sums = nullptr;        // (experts)
-  RouteLoad* loads = nullptr;   // route_load_bytes: those of each block of tokens
+  int32_t* counts = nullptr;   // (experts)
+  float* sums = nullptr;       // (experts)
+  RouteLoad* loads = nullptr;  // route_load_bytes: those of each block of tokens
 };
 void route(const RouteRun& run, cudaStream_t stream);
 
