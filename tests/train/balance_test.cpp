@@ -96,6 +96,43 @@ TEST(Balance, IsShownWithoutItsCoefficient) {
   }
 }
 
+// The loss of all layers is made in the forward pass, so that nothing of them is kept or made again
+// for it; a layer leaves a few bytes for each expert.
+TEST(Balance, KeepsAFewBytesOfALayer) {
+  const BalanceJob job;
+  const auto backend = backends::open_backend("cpu", {.threads = 1});
+  const auto planned = [&](const char* word, const char* recompute) {
+    const formats::Recipe recipe = formats::load_recipe(
+        "", cli::words_of(fmt::format("model={} data={} init=random method=full max_length=256 "
+                                      "recompute={} {}",
+                                      job.path("shape").string(), job.path("data.jsonl").string(),
+                                      recompute, word)));
+    const models::ModelSource model = models::find_model(recipe.model);
+    return plan::plan_training(plan::training_spec(recipe, model.config, *backend), *backend);
+  };
+  for (const char* recompute : {"none", "layer"}) {
+    const plan::Job with = planned(kOn, recompute);
+    const plan::Job without = planned("", recompute);
+    const auto bytes = [](const plan::Job& of) {
+      return of.layout.spaces[static_cast<size_t>(program::Space::device)].arena_bytes;
+    };
+    EXPECT_LE(bytes(with) - bytes(without), 4096) << recompute;
+    const program::Program& micro = *with.find(program::ProgramName::micro_first);
+    int losses = 0;
+    int gradients = 0;
+    for (const program::Operation& operation : micro.operations) {
+      if (operation.kind() == program::Kind::balance_loss_train) {
+        ++losses;
+        EXPECT_EQ(operation.phase, program::Phase::forward);
+      } else if (operation.kind() == program::Kind::route_grad) {
+        gradients += std::get<program::RouteGrad>(operation.attributes).balance ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(losses, 1);
+    EXPECT_EQ(gradients, 2) << "of two layers";
+  }
+}
+
 // As the peer's Trainer has it.
 TEST(Balance, IsOnWhereTheConfigSaysSoAndARecipeMayTurnItOff) {
   const BalanceJob job({{"output_router_logits", true}, {"router_aux_loss_coef", 0.125}});

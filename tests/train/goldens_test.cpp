@@ -199,6 +199,38 @@ TEST_P(BalancedGoldens, LossAndEveryGradient) {
     expect_golden(program::DType::f32, mode, 1e-5, 1e-4);
 }
 
+// Of a step's micro-batches each counts by its share of the tokens.
+TEST_P(BalancedGoldens, MicroBatchesCountByTheirTokens) {
+  const formats::SafetensorsFile golden(golden_folder("balanced_" + model()) +
+                                        "/golden.safetensors");
+  auto spec = golden_spec(program::DType::f32);
+  spec.rows = 1;
+  spec.accumulation = 2;
+  spec.model.router_loss = true;
+  spec.model.router_coefficient = 1;
+  LoadedCase loaded(backend(), golden_folder(model() + "/model"), "", spec);
+  runtime::Executor& executor = loaded.executor();
+  const auto ids = integers(golden, "ids");
+  const auto targets = integers(golden, "targets");
+  executor.set_input("inverse_tokens", 1.0F);
+  const auto run = [&](program::ProgramName program, int64_t row, int32_t tokens, float inverse) {
+    const auto row_of = [&](const std::vector<int32_t>& all) {
+      return std::vector<int32_t>(all.begin() + row * 33, all.begin() + (row + 1) * 33);
+    };
+    loaded.put_batch(program, row_of(ids), row_of(targets), {0, tokens});
+    executor.set_input("inverse_document_tokens", inverse);
+    executor.run(program);
+    return values_of(executor, "router_loss")[0];
+  };
+  using program::ProgramName;
+  const float first = run(ProgramName::micro_first, 0, 33, 1.0F / 33);
+  const float second = run(ProgramName::micro_first, 1, 10, 1.0F / 10);
+  EXPECT_GT(std::abs(first - second), 1e-3);
+  run(ProgramName::micro_first, 0, 33, 1.0F / 43);
+  const float both = run(ProgramName::micro_next, 1, 10, 1.0F / 43);
+  EXPECT_NEAR(both, (33 * first + 10 * second) / 43, 1e-5);
+}
+
 TEST_P(BalancedGoldens, Bf16) {
   if (backend() == "reference") GTEST_SKIP() << "the reference computes in f32";
   if (backend() == "cpu" && !backends::test::cpu_must_multiply_bf16())

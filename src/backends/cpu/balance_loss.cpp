@@ -11,25 +11,29 @@ using program::BalanceLossTrain;
 
 // Over all layers: how many tokens chose an expert, and the sum of its probabilities.
 struct Balance {
-  explicit Balance(const Invocation& of)
-      : invocation(of), experts(invocation.reads[1].elements()) {}
-
   int64_t count(int64_t expert) const {
     int64_t count = 0;
-    for (size_t i = 1; i < invocation.reads.size(); i += 2)
-      count += integers_of(invocation.reads[i])[expert];
+    for (int64_t layer = 0; layer < layers; ++layer)
+      count += integers_of(invocation.reads[program::counts_read(layer)])[expert];
     return count;
   }
   float sum(int64_t expert) const {
     float sum = 0;
-    for (size_t i = 2; i < invocation.reads.size(); i += 2)
-      sum += invocation.reads[i].as<const float>()[expert];
+    for (int64_t layer = 0; layer < layers; ++layer)
+      sum += invocation.reads[program::sums_read(layer)].as<const float>()[expert];
     return sum;
   }
 
   const Invocation& invocation;
   int64_t experts;
+  int64_t layers;
 };
+
+template <typename Struct>
+Balance balance_of(const Invocation& invocation) {
+  return {invocation, invocation[Struct::kLayers].elements(),
+          program::balanced_layers(invocation.reads.size())};
+}
 
 // Writes the loss. Returns what a count is multiplied by for the gradient of a sum.
 template <typename Struct>
@@ -42,12 +46,11 @@ float write_loss(const Struct& loss, const Balance& balance) {
     products += static_cast<double>(count) * balance.sum(expert);
   }
   const Invocation& invocation = balance.invocation;
-  const auto layers = static_cast<double>(program::balanced_layers(invocation.reads.size()));
   const double tokens = static_cast<double>(choices) / static_cast<double>(loss.k);
   const double inverse = *invocation[Struct::kInverseTokens].template as<const float>();
   const double scale = choices == 0 ? 0.0
                                     : double{loss.factor} * static_cast<double>(balance.experts) *
-                                          inverse / (layers * tokens);
+                                          inverse / (static_cast<double>(balance.layers) * tokens);
   *invocation[Struct::kLoss].template as<float>() = static_cast<float>(scale * products);
   return static_cast<float>(scale);
 }
@@ -58,11 +61,11 @@ bool supports(const Struct&, const program::OperationView& view, const CpuContex
 }
 
 void run(const BalanceLoss& loss, const Invocation& invocation, CpuContext&) {
-  write_loss(loss, Balance(invocation));
+  write_loss(loss, balance_of<BalanceLoss>(invocation));
 }
 
 void run(const BalanceLossTrain& loss, const Invocation& invocation, CpuContext&) {
-  const Balance balance(invocation);
+  const auto balance = balance_of<BalanceLossTrain>(invocation);
   const float scale = write_loss(loss, balance);
   auto* const dsums = invocation[BalanceLossTrain::kDSums].as<float>();
   for (int64_t expert = 0; expert < balance.experts; ++expert)

@@ -16,7 +16,7 @@ void run_layers(const Struct& loss, const Invocation& invocation, float* dsums,
   const int64_t layers = program::balanced_layers(invocation.reads.size());
   BalanceRun run;
   run.all_layers = static_cast<int32_t>(layers);
-  run.experts = static_cast<int32_t>(invocation.reads[1].elements());
+  run.experts = static_cast<int32_t>(invocation[Struct::kLayers].elements());
   run.k = static_cast<int32_t>(loss.k);
   run.factor = loss.factor;
   run.inverse_tokens = floats_of(invocation[Struct::kInverseTokens]);
@@ -24,9 +24,8 @@ void run_layers(const Struct& loss, const Invocation& invocation, float* dsums,
   run.loss = floats_of(invocation[Struct::kLoss]);
   run.dsums = dsums;
   for (int64_t layer = 0; layer < layers; ++layer) {
-    const auto read = static_cast<size_t>(1 + 2 * layer);
-    run.layers[run.count++] = {integers_of(invocation.reads[read]),
-                               floats_of(invocation.reads[read + 1])};
+    run.layers[run.count++] = {integers_of(invocation.reads[program::counts_read(layer)]),
+                               floats_of(invocation.reads[program::sums_read(layer)])};
     run.is_last = layer + 1 == layers;
     if (run.count < kBalanceLayers && !run.is_last) continue;
     balance_loss(run, context.stream.get());

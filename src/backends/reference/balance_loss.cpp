@@ -18,12 +18,13 @@ struct Balance {
 
 template <typename T, typename Struct>
 Balance<T> balance_of(const Struct& loss, const Invocation& invocation) {
-  const auto experts = static_cast<size_t>(invocation.reads[1].elements());
+  const auto experts = static_cast<size_t>(invocation[Struct::kLayers].elements());
+  const int64_t layers = program::balanced_layers(invocation.reads.size());
   Balance<T> balance{std::vector<T>(experts, 0), std::vector<T>(experts, 0), 0};
   T choices = 0;
-  for (size_t layer = 1; layer < invocation.reads.size(); layer += 2) {
-    const Integers counts(invocation.reads[layer]);
-    const Floats<T> sums(invocation.reads[layer + 1]);
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const Integers counts(invocation.reads[program::counts_read(layer)]);
+    const Floats<T> sums(invocation.reads[program::sums_read(layer)]);
     for (size_t expert = 0; expert < experts; ++expert) {
       balance.counts[expert] += static_cast<T>(counts[static_cast<int64_t>(expert)]);
       balance.sums[expert] += sums[static_cast<int64_t>(expert)];
@@ -31,11 +32,10 @@ Balance<T> balance_of(const Struct& loss, const Invocation& invocation) {
     }
   }
   if (choices == 0) return balance;
-  const auto layers = static_cast<T>(program::balanced_layers(invocation.reads.size()));
   const T tokens = choices / static_cast<T>(loss.k);
   const T inverse = Floats<T>(invocation[Struct::kInverseTokens])[0];
-  balance.scale =
-      static_cast<T>(loss.factor) * static_cast<T>(experts) * inverse / (layers * tokens);
+  balance.scale = static_cast<T>(loss.factor) * static_cast<T>(experts) * inverse /
+                  (static_cast<T>(layers) * tokens);
   return balance;
 }
 

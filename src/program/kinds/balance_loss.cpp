@@ -19,11 +19,11 @@ void check_layers(const Struct& loss, const OperationView& view, ShapeRule& rule
   rule.require(std::isfinite(loss.factor), "has a factor that is not finite");
   const Tensor& inverse = view[Struct::kInverseTokens];
   rule.measure({"inverse_tokens", inverse}, Shape{1});
-  const Shape experts{view.program.tensor(reads[1]).shape.elements()};
+  const Shape experts{view[Struct::kLayers].shape.elements()};
   rule.require(loss.k >= 1 && loss.k <= experts[0], "has a k that the experts do not allow");
-  for (size_t i = 1; i + 1 < reads.size(); i += 2) {
-    const Tensor& sums = view.program.tensor(reads[i + 1]);
-    rule.index({"counts", view.program.tensor(reads[i])}, experts);
+  for (int64_t layer = 0; layer < balanced_layers(reads.size()); ++layer) {
+    const Tensor& sums = view.program.tensor(reads[sums_read(layer)]);
+    rule.index({"counts", view.program.tensor(reads[counts_read(layer)])}, experts);
     rule.measure({"sums", sums}, experts);
     rule.mixed_types({{"inverse_tokens", inverse}, {"sums", sums}});
   }
@@ -41,33 +41,36 @@ std::string shape_error(const BalanceLossTrain& loss, const OperationView& view)
   ShapeRule rule;
   check_layers(loss, view, rule);
   const Tensor& dsums = view[BalanceLossTrain::kDSums];
-  rule.measure({"dsums", dsums}, view.program.tensor(view.operation.reads[1]).shape);
+  rule.measure({"dsums", dsums}, view[BalanceLossTrain::kLayers].shape);
   rule.mixed_types({{"inverse_tokens", view[BalanceLossTrain::kInverseTokens]}, {"dsums", dsums}});
   return rule.error();
 }
 
 // Two sums over layers, and few operations with what they give.
+template <typename Struct>
 Cost cost_of_sums(const OperationView& view) {
-  const Shape& experts = view.program.tensor(view.operation.reads[1]).shape;
-  return streaming_cost(view, experts.elements() * balanced_layers(view.operation.reads.size()), 2);
+  const int64_t experts = view[Struct::kLayers].shape.elements();
+  return streaming_cost(view, experts * balanced_layers(view.operation.reads.size()), 2);
 }
 
 Cost cost(const BalanceLoss&, const OperationView& view, const Extent&) {
-  return cost_of_sums(view);
+  return cost_of_sums<BalanceLoss>(view);
 }
 
 Cost cost(const BalanceLossTrain&, const OperationView& view, const Extent&) {
-  return cost_of_sums(view);
+  return cost_of_sums<BalanceLossTrain>(view);
 }
 
 // The gradient of one layer's sums is that of all: it passes through to each.
 void differentiate(const BalanceLoss& loss, const Operation& operation, Tape& tape) {
-  const Tensor like = tape.program().tensor(operation.reads[2]);  // a copy: the table grows
+  // A copy: the table grows.
+  const Tensor like = tape.program().tensor(operation.reads[sums_read(0)]);
   const TensorId dsums = tape.temporary("expert_sums", like.shape, like.dtype);
   tape.emit(BalanceLossTrain{.k = loss.k, .factor = loss.factor}, operation.reads,
             {id_of(operation, BalanceLoss::kLoss), dsums});
-  for (size_t i = 2; i < operation.reads.size(); i += 2)
-    if (tape.wants(operation.reads[i])) tape.pass_through(operation.reads[i], dsums);
+  for (int64_t layer = 0; layer < balanced_layers(operation.reads.size()); ++layer)
+    if (const TensorId sums = operation.reads[sums_read(layer)]; tape.wants(sums))
+      tape.pass_through(sums, dsums);
 }
 
 }  // namespace

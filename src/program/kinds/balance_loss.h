@@ -53,7 +53,9 @@ struct BalanceLossTrain {
   static constexpr Traits kTraits{.is_loss = true};
 };
 
-// Of an operation that runs: how many layers it reads.
-inline int64_t balanced_layers(size_t reads) { return (static_cast<int64_t>(reads) - 1) / 2; }
+// Of an operation with so many reads: how many layers there are, and where a layer's tensors stand.
+constexpr int64_t balanced_layers(size_t reads) { return (static_cast<int64_t>(reads) - 1) / 2; }
+constexpr size_t counts_read(int64_t layer) { return static_cast<size_t>(1 + 2 * layer); }
+constexpr size_t sums_read(int64_t layer) { return counts_read(layer) + 1; }
 
 }  // namespace snug::program

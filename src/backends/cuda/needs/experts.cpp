@@ -95,7 +95,7 @@ bool supports(const Loss&, const OperationView& view, const Card&) {
 
 template <Balance Loss>
 int64_t workspace_bytes(const Loss&, const OperationView& view, const Card&) {
-  return view.program.tensor(view.operation.reads[1]).shape.elements() * int64_t{sizeof(RouteLoad)};
+  return view[Loss::kLayers].shape.elements() * int64_t{sizeof(RouteLoad)};
 }
 
 template <Balance Loss>
