@@ -45,7 +45,12 @@ class Differentiator final : public Tape {
       else
         result_.operations.push_back(operation);
     }
-    if (options_.accumulate) accumulate_loss();
+    if (options_.accumulate) {
+      SNUG_CHECK(result_.find(kLossName) != kNone, "no tensor named {} in {}", kLossName,
+                 result_.name);
+      for (const std::string_view loss : {kLossName, kRouterLossName})
+        if (const TensorId id = result_.find(loss); id != kNone) accumulate_loss(id);
+    }
     phase_ = Phase::backward;
     for (auto it = forward_.operations.rbegin(); it != forward_.operations.rend(); ++it)
       if (!traits_of(*it).has_training_form && reached(*it)) derive(*it);
@@ -246,12 +251,10 @@ class Differentiator final : public Tape {
     push(std::move(operation));
   }
 
-  // Redirects what writes `loss` to a part, and adds the part.
-  void accumulate_loss() {
-    const TensorId loss = result_.find(kLossName);
-    SNUG_CHECK(loss != kNone, "no tensor named {} in {}", kLossName, result_.name);
+  // Redirects what writes a loss to a part, and adds the part.
+  void accumulate_loss(TensorId loss) {
     Tensor part = result_.tensor(loss);
-    part.name = fmt::format("{}.part", kLossName);
+    part.name += ".part";
     part.lifetime = Lifetime::program;
     const TensorId part_id = add(std::move(part));
     for (Operation& operation : result_.operations)

@@ -35,6 +35,14 @@ const Tensor& tensor_of(const Program& program, std::string_view name) {
   return program.tensor(program.find(name));
 }
 
+// What a step's micro-batches add up for the host.
+std::vector<Tensor> losses_of(const Program& forward) {
+  std::vector<Tensor> losses{tensor_of(forward, program::kLossName)};
+  if (const TensorId router = forward.find(program::kRouterLossName); router != program::kNone)
+    losses.push_back(forward.tensor(router));
+  return losses;
+}
+
 int64_t elements(const std::vector<Tensor>& tensors) {
   int64_t sum = 0;
   for (const Tensor& tensor : tensors) sum += tensor.shape.elements();
@@ -73,9 +81,10 @@ class TrainingPlanner {
     pipeline_.shard_over(
         passes::Sharding(stored(forward), job_.trainables, job_.states, spec_.ranks), spec_.ranks);
     add_micros(forward, trainable, spec_.update_in_backward ? &update : nullptr);
-    const Tensor& loss = tensor_of(forward, program::kLossName);
-    add(pipeline_.plain(update, std::array{loss, tensor_of(update, program::kGradientNormName)},
-                        std::array{loss}));
+    const std::vector<Tensor> losses = losses_of(forward);
+    std::vector<Tensor> results = losses;
+    results.push_back(tensor_of(update, program::kGradientNormName));
+    add(pipeline_.plain(update, results, losses));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
     add_storage_programs();
@@ -92,18 +101,21 @@ class TrainingPlanner {
   void add(Program program) { job_.programs.push_back(std::move(program)); }
 
   Program base_forward(ProgramName name) const {
-    return models::forward(stack_, {.program = name,
-                                    .own_inputs = false,
-                                    .compute = spec_.compute,
-                                    .tokens = spec_.rows * spec_.row_tokens,
-                                    .segments = spec_.rows * spec_.row_segments,
-                                    .segment_tokens = spec_.sequence_tokens(),
-                                    .no_empty_segments = spec_.row_segments == 1,
-                                    .deterministic = spec_.deterministic,
-                                    .sequence_tokens = spec_.sequence_tokens(),
-                                    .head = models::Head::loss,
-                                    .outputs = 0,
-                                    .cache_capacity = 0});
+    return models::forward(
+        stack_,
+        {.program = name,
+         .own_inputs = false,
+         .compute = spec_.compute,
+         .tokens = spec_.rows * spec_.row_tokens,
+         .segments = spec_.rows * spec_.row_segments,
+         .segment_tokens = spec_.sequence_tokens(),
+         .no_empty_segments = spec_.row_segments == 1,
+         .deterministic = spec_.deterministic,
+         .sequence_tokens = spec_.sequence_tokens(),
+         .head = models::Head::loss,
+         .router_loss = name == ProgramName::evaluate ? 0 : spec_.model.router_loss_factor(),
+         .outputs = 0,
+         .cache_capacity = 0});
   }
 
   Program training_forward(ProgramName name) const {

@@ -19,12 +19,14 @@ inline constexpr std::string_view kOutputRowsName = "output_rows";
 
 // What else the host sets.
 inline constexpr std::string_view kInverseTokensName = "inverse_tokens";
+inline constexpr std::string_view kInverseDocumentTokensName = "inverse_document_tokens";
 inline constexpr std::string_view kLearningRateName = "learning_rate";
 inline constexpr std::string_view kStepName = "step";
 inline constexpr std::string_view kRandomName = "random";
 
 // Results.
 inline constexpr std::string_view kLossName = "loss";
+inline constexpr std::string_view kRouterLossName = "router_loss";
 inline constexpr std::string_view kLogitsName = "logits";
 inline constexpr std::string_view kLikeliestLogitsName = "likeliest.logits";
 inline constexpr std::string_view kLikeliestIdsName = "likeliest.ids";

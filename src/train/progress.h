@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace snug::train {
@@ -13,6 +14,8 @@ struct StepMetrics {
   int64_t step = 0;
   double epoch = 0;
   double loss = 0;
+  std::optional<double>
+      aux_loss{};  // that balances experts, without its factor; `loss` has it with
   double grad_norm = 0;
   double learning_rate = 0;
   int64_t tokens = 0;          // of documents, without padding

@@ -172,6 +172,9 @@ bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState&
                                   const std::atomic<int>& stop_signal) {
   executor_.set_input(program::kInverseTokensName,
                       1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.trained_tokens)));
+  if (executor_.has(program::kInverseDocumentTokensName))
+    executor_.set_input(program::kInverseDocumentTokensName,
+                        1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.tokens)));
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
     if (stop_signal != 0 && ranks() == 1) return false;
     const ProgramName program = plan::micro_program(executor_.job(), micro, options_.accumulation);
@@ -193,6 +196,11 @@ void Trainer::finish_step(runtime::TrainerState& state) {
   StepMetrics metrics;
   metrics.step = begun.step;
   metrics.loss = executor_.result<float>(program::kLossName);
+  if (executor_.has(program::kRouterLossName)) {
+    const double router_loss = executor_.result<float>(program::kRouterLossName);
+    metrics.loss += router_loss;
+    metrics.aux_loss = router_loss / options_.router_loss_factor;
+  }
   metrics.grad_norm = executor_.result<float>(program::kGradientNormName);
   metrics.learning_rate = begun.learning_rate;
   metrics.tokens = begun.counts.tokens;

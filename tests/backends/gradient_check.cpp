@@ -79,7 +79,9 @@ class OneOperationTape : public program::Tape {
 }  // namespace
 
 bool is_loss(program::Kind kind) {
-  return kind == program::Kind::cross_entropy || kind == program::Kind::linear_cross_entropy;
+  using program::Kind;
+  return kind == Kind::cross_entropy || kind == Kind::linear_cross_entropy ||
+         kind == Kind::balance_loss;
 }
 
 std::vector<program::Kind> differentiable_kinds() {
