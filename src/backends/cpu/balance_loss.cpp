@@ -1,4 +1,6 @@
 // A few thousand numbers: one thread adds them up.
+#include <type_traits>
+
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "backends/operation_checks.h"
@@ -56,6 +58,10 @@ float write_loss(const Struct& loss, const Balance& balance) {
 }
 
 template <typename Struct>
+concept BalanceKind =
+    std::is_same_v<Struct, BalanceLoss> || std::is_same_v<Struct, BalanceLossTrain>;
+
+template <BalanceKind Struct>
 bool supports(const Struct&, const program::OperationView& view, const CpuContext&) {
   return is_of_f32_and_indices(view);
 }
