@@ -14,8 +14,8 @@ struct StepMetrics {
   int64_t step = 0;
   double epoch = 0;
   double loss = 0;
-  std::optional<double>
-      aux_loss{};  // that balances experts, without its factor; `loss` has it with
+  // That balances experts, without its factor, with which `loss` has it.
+  std::optional<double> aux_loss{};
   double grad_norm = 0;
   double learning_rate = 0;
   int64_t tokens = 0;          // of documents, without padding

@@ -146,8 +146,8 @@ TEST(Search, PlansFewJobsOfManySettings) {
   EXPECT_GE(result.judged.size(), 1440U);
   ASSERT_EQ(result.best.size(), 3U);
   EXPECT_LE(result.planned_whole, 5);
-  EXPECT_LE(result.sized, 210);
-  EXPECT_LE(card.count(), 470);
+  EXPECT_LE(result.sized, 200);
+  EXPECT_LE(card.count(), 450);
 }
 
 // What fits first, the fastest first, by the figures that are reported.

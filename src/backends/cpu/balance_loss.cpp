@@ -1,6 +1,4 @@
 // A few thousand numbers: one thread adds them up.
-#include <type_traits>
-
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "backends/operation_checks.h"
@@ -57,11 +55,7 @@ float write_loss(const Struct& loss, const Balance& balance) {
   return static_cast<float>(scale);
 }
 
-template <typename Struct>
-concept BalanceKind =
-    std::is_same_v<Struct, BalanceLoss> || std::is_same_v<Struct, BalanceLossTrain>;
-
-template <BalanceKind Struct>
+template <program::BalanceKind Struct>
 bool supports(const Struct&, const program::OperationView& view, const CpuContext&) {
   return is_of_f32_and_indices(view);
 }

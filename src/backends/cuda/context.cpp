@@ -13,6 +13,7 @@ namespace {
 
 // The library is to be taken for segments without tokens whatever its version.
 constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
+// And for its gradient with heads that no card has shown right.
 constexpr const char* kAllHeads = "SNUG_CUDNN_ALL_HEADS";
 
 // Of the device that is in use.

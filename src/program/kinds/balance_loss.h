@@ -14,6 +14,8 @@
 
 #include <array>
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
 
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
@@ -52,6 +54,10 @@ struct BalanceLossTrain {
   static constexpr std::array kOperands{kInverseTokens, kLayers, kLoss, kDSums};
   static constexpr Traits kTraits{.is_loss = true};
 };
+
+template <typename Struct>
+concept BalanceKind =
+    std::is_same_v<Struct, BalanceLoss> || std::is_same_v<Struct, BalanceLossTrain>;
 
 // Of an operation with so many reads: how many layers there are, and where a layer's tensors stand.
 constexpr int64_t balanced_layers(size_t reads) { return (static_cast<int64_t>(reads) - 1) / 2; }

@@ -1,7 +1,5 @@
 // Kinds of mixtures of experts. Rows of experts are bounds on the device: kernels read them there,
 // so that the host waits for nothing and a recording holds for any bounds.
-#include <type_traits>
-
 #include "backends/cuda/kernels/operand.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
@@ -84,21 +82,17 @@ bool supports(const RouteGrad&, const OperationView& view, const Card&) {
 // One chooses, one places.
 int32_t launches(const Route&, const OperationView&, const Card&) { return 2; }
 
-template <typename Struct>
-concept Balance =
-    std::is_same_v<Struct, BalanceLoss> || std::is_same_v<Struct, program::BalanceLossTrain>;
-
-template <Balance Loss>
+template <program::BalanceKind Loss>
 bool supports(const Loss&, const OperationView& view, const Card&) {
   return is_of_f32_and_indices(view);
 }
 
-template <Balance Loss>
+template <program::BalanceKind Loss>
 int64_t workspace_bytes(const Loss&, const OperationView& view, const Card&) {
   return view[Loss::kLayers].shape.elements() * int64_t{sizeof(RouteLoad)};
 }
 
-template <Balance Loss>
+template <program::BalanceKind Loss>
 int32_t launches(const Loss&, const OperationView& view, const Card&) {
   return static_cast<int32_t>(
       balance_launches(program::balanced_layers(view.operation.reads.size())));
