@@ -38,7 +38,7 @@ TOOLS = {
                          '"$binary" "$filter" || exit; case "$tool $filter" in "racecheck "*silu_mul) echo "ERROR SUMMARY: 1"; exit 9;; esac',
 }
 STAGES = {
-    "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "all heads", "capture", "early kernels", "parity", "goldens", "lora", "decoding",
+    "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "capture", "early kernels", "parity", "goldens", "lora", "decoding",
           "calibration"],
     "B": ["environment", "libraries", "capture", "curves", "calibration", "training", "decoding", *(f"ncu {kernel}" for kernel in calls.NCU_KERNELS)],
     "C": ["environment", "libraries", "capture", "early kernels", "lean", "phi-3", "memory", "offloaded", "offloaded profile", "memcheck", "racecheck"],
