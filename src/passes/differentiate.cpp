@@ -40,15 +40,20 @@ class Differentiator final : public Tape {
     propagate_wants();
     phase_ = Phase::forward;
     for (const Operation& operation : forward_.operations) {
+      operation_ = &operation;
       if (traits_of(operation).has_training_form)
         derive(operation);
       else
         result_.operations.push_back(operation);
     }
-    if (options_.accumulate) accumulate_loss();
+    if (options_.accumulate) accumulate_results();
     phase_ = Phase::backward;
-    for (auto it = forward_.operations.rbegin(); it != forward_.operations.rend(); ++it)
-      if (!traits_of(*it).has_training_form && reached(*it)) derive(*it);
+    for (auto it = forward_.operations.rbegin(); it != forward_.operations.rend(); ++it) {
+      if (const auto found = later_.find(&*it); found != later_.end())
+        derive_later(*it, found->second);
+      else if (!traits_of(*it).has_training_form && reached(*it))
+        derive(*it);
+    }
     return std::move(result_);
   }
 
@@ -77,6 +82,18 @@ class Differentiator final : public Tape {
     SNUG_CHECK(!trainable_[index(input)] && !result_.tensor(input).is_view(),
                "a trainable tensor or a view needs a gradient of its own");
     pending_.emplace_back(input, gradient);
+  }
+
+  bool is_read(TensorId id) const override {
+    return std::any_of(forward_.operations.begin(), forward_.operations.end(),
+                       [&](const Operation& operation) {
+                         return std::count(operation.reads.begin(), operation.reads.end(), id) > 0;
+                       });
+  }
+
+  void later(std::function<void()> emit) override {
+    SNUG_CHECK(later_.emplace(operation_, std::move(emit)).second, "two parts of {} come later",
+               program::name_of(operation_->kind()));
   }
 
   void emit(Attributes attributes, std::vector<TensorId> reads,
@@ -127,6 +144,12 @@ class Differentiator final : public Tape {
   void derive(const Operation& operation) {
     layer_ = operation.layer;
     program::differentiate(operation, *this);
+    sum_contributions();
+  }
+
+  void derive_later(const Operation& operation, const std::function<void()>& emit_part) {
+    layer_ = operation.layer;
+    emit_part();
     sum_contributions();
   }
 
@@ -246,21 +269,28 @@ class Differentiator final : public Tape {
     push(std::move(operation));
   }
 
-  // Redirects what writes `loss` to a part, and adds the part.
-  void accumulate_loss() {
+  // What micro-batches add up: the loss, and what an objective measures next to it.
+  void accumulate_results() {
     const TensorId loss = result_.find(kLossName);
     SNUG_CHECK(loss != kNone, "no tensor named {} in {}", kLossName, result_.name);
-    Tensor part = result_.tensor(loss);
-    part.name = fmt::format("{}.part", kLossName);
+    accumulate_result(loss);
+    if (const TensorId measures = result_.find(kMeasuresName); measures != kNone)
+      accumulate_result(measures);
+  }
+
+  // Redirects what writes a result to a part, and adds the part.
+  void accumulate_result(TensorId result) {
+    Tensor part = result_.tensor(result);
+    part.name = fmt::format("{}.part", part.name);
     part.lifetime = Lifetime::program;
     const TensorId part_id = add(std::move(part));
     for (Operation& operation : result_.operations)
-      std::replace(operation.writes.begin(), operation.writes.end(), loss, part_id);
+      std::replace(operation.writes.begin(), operation.writes.end(), result, part_id);
     layer_ = -1;
     Operation operation;
     operation.attributes = Accumulate{};
     operation.reads = {part_id};
-    operation.updates = {loss};
+    operation.updates = {result};
     push(std::move(operation));
   }
 
@@ -273,6 +303,8 @@ class Differentiator final : public Tape {
   std::unordered_map<TensorId, std::vector<TensorId>> parts_;  // of an owner: its views with one
   std::vector<std::pair<TensorId, TensorId>> pending_;         // input, contribution
   std::unordered_map<std::string, int> used_;
+  const Operation* operation_ = nullptr;  // of the forward list, the one at hand
+  std::unordered_map<const Operation*, std::function<void()>> later_;
   Phase phase_ = Phase::forward;
   int32_t layer_ = -1;
   int32_t next_site_ = 1 << 20;  // apart from the sites of dropout and of the optimizer

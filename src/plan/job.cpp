@@ -73,12 +73,15 @@ class TrainingPlanner {
     pipeline_.shard_over(
         passes::Sharding(stored(forward), job_.trainables, job_.states, spec_.ranks), spec_.ranks);
     add_micros(forward, trainable, spec_.update_in_backward ? &update : nullptr);
-    const Tensor& loss = tensor_of(forward, program::kLossName);
-    add(pipeline_.plain(update, std::array{loss, tensor_of(update, program::kGradientNormName)},
-                        std::array{loss}));
+    if (spec_.objective.reference != methods::Reference::none) add_reference();
+    const std::vector<Tensor> sums = results_of(forward);
+    std::vector<Tensor> results = sums;
+    results.push_back(tensor_of(update, program::kGradientNormName));
+    add(pipeline_.plain(update, results, sums));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
     add_storage_programs();
+    job_.objective = spec_.objective;
     job_.compute = spec_.compute;
     job_.trainable_parameters = elements(job_.trainables);
     job_.parameters =
@@ -106,9 +109,33 @@ class TrainingPlanner {
                                     .cache_capacity = 0});
   }
 
+  const methods::Objective& objective() const {
+    return methods::objective_of(spec_.objective.kind);
+  }
+
   Program training_forward(ProgramName name) const {
     const Program forward = base_forward(name);
-    return spec_.adapted ? adapted(forward, spec_.lora, true) : forward;
+    return objective().finish(spec_.adapted ? adapted(forward, spec_.lora, true) : forward,
+                              spec_.objective);
+  }
+
+  // What a forward program leaves of a micro-batch, to which every rank adds its share.
+  static std::vector<Tensor> results_of(const Program& forward) {
+    std::vector<Tensor> results{tensor_of(forward, program::kLossName)};
+    if (const TensorId measures = forward.find(program::kMeasuresName); measures != program::kNone)
+      results.push_back(forward.tensor(measures));
+    return results;
+  }
+
+  // The log-probabilities that the objective compares with. What is kept is of the model as
+  // training begins; else the micro-batch that follows reads them.
+  void add_reference() {
+    const Program forward = base_forward(ProgramName::reference);
+    if (spec_.objective.reference == methods::Reference::adapter_off)
+      return add(pipeline_.plain(methods::log_probabilities(forward, program::kReferenceName)));
+    const Program kept = methods::log_probabilities(
+        spec_.adapted ? adapted(forward, spec_.lora, false) : forward, program::kKeptReferenceName);
+    add(pipeline_.plain(kept, std::array{tensor_of(kept, program::kKeptReferenceName)}));
   }
 
   Program stored(const Program& forward) const {
@@ -168,8 +195,9 @@ class TrainingPlanner {
   void add_evaluate() {
     Program forward = base_forward(ProgramName::evaluate);
     if (spec_.adapted) forward = adapted(forward, spec_.lora, false);
-    const std::array loss{tensor_of(forward, program::kLossName)};
-    add(pipeline_.plain(forward, loss, loss));
+    forward = objective().finish(forward, spec_.objective);
+    const std::vector<Tensor> results = results_of(forward);
+    add(pipeline_.plain(forward, results, results));
   }
 
   const TrainingSpec& spec_;
@@ -281,6 +309,8 @@ std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation) {
       programs.push_back({name, program, runs});
   };
   const bool has_last = job.find(ProgramName::micro_last) != nullptr;
+  if (job.objective.reference == methods::Reference::adapter_off)
+    add(ProgramName::reference, accumulation);
   add(ProgramName::micro_first, 1);
   add(ProgramName::micro_next, accumulation - (has_last ? 2 : 1));
   add(ProgramName::micro_last, has_last ? 1 : 0);

@@ -36,6 +36,7 @@ BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
     const text::RowCounts of_row = source_.counts(row);
     counts.tokens += of_row.tokens;
     counts.trained_tokens += of_row.targets;
+    counts.groups += of_row.segments / source_.options().group;
   }
   return counts;
 }

@@ -13,6 +13,7 @@ namespace snug::train {
 struct BatchCounts {
   int64_t tokens = 0;          // of documents, without padding
   int64_t trained_tokens = 0;  // that carry loss
+  int64_t groups = 0;          // of documents that belong together: pairs
 };
 
 class BatchLoader {

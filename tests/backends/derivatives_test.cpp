@@ -63,6 +63,9 @@ class RecordingTape : public program::Tape {
     return temporaries.back();
   }
 
+  bool is_read(TensorId) const override { return reads_losses; }
+  void later(std::function<void()> emit) override { postponed.push_back(std::move(emit)); }
+
   TensorId add(std::string name, const Shape& shape, DType dtype) {
     Tensor tensor;
     tensor.name = std::move(name) + std::to_string(program_.tensors.size());
@@ -77,6 +80,8 @@ class RecordingTape : public program::Tape {
   std::vector<TensorId> passed_through;
   std::vector<TensorId> temporaries;
   std::vector<Operation> emitted;
+  std::vector<std::function<void()>> postponed;
+  bool reads_losses = false;  // something follows the operation
 
  private:
   Program program_;
