@@ -82,7 +82,8 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   if (inputs.recipe.host_memory > 0) document.host.capacity_bytes = inputs.recipe.host_memory;
   document.model = inputs.recipe.model;
   document.method = base::word_of(method_of(spec));
-  document.objective = base::word_of(spec.objective.kind);
+  if (spec.objective.kind != methods::ObjectiveKind::next_token)
+    document.objective = base::word_of(spec.objective.kind);
   document.base = base_name(spec);
   document.compute_dtype = type_name(spec.compute);
   document.recompute = base::word_of(inputs.recipe.recompute);

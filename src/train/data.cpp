@@ -117,7 +117,8 @@ int64_t RunData::host_bytes() const {
   int64_t bytes = 0;
   for (const DataSource* source : {training.get(), evaluation.get()})
     if (source != nullptr)
-      bytes += source->dataset.documents.host_bytes() + source->rows.host_bytes();
+      bytes += source->dataset.documents.host_bytes() + source->rows.host_bytes() +
+               static_cast<int64_t>(source->reference.size() * sizeof(float));
   return bytes;
 }
 
@@ -137,8 +138,9 @@ plan::RowShape RunData::shape() const {
              plan::TrainingSpec& spec) mutable {
     const auto [segments, is_new] = most.try_emplace(spec.row_tokens);
     if (is_new)
-      segments->second = row_segments_of(
-          {&training->dataset, evaluation ? &evaluation->dataset : nullptr}, spec.row_tokens, group);
+      segments->second =
+          row_segments_of({&training->dataset, evaluation ? &evaluation->dataset : nullptr},
+                          spec.row_tokens, group);
     spec.longest_document = std::min(longest, spec.row_tokens);
     spec.row_segments = std::min(spec.row_segments, segments->second);
   };
@@ -237,6 +239,10 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   rows.shuffle = false;
   if (!recipe.eval_data.empty())
     data.evaluation = std::make_unique<DataSource>(std::move(evaluation), rows);
+  if (recipe.precompute_ref_log_probs)
+    for (DataSource* source : {data.training.get(), data.evaluation.get()})
+      if (source != nullptr)
+        source->reference.resize(static_cast<size_t>(source->dataset.documents.size()));
   data.reading_bytes = reading + data.host_bytes();
   return data;
 }

@@ -58,8 +58,8 @@ void add_weighed(CaseList& list, const Layout& layout, bool views) {
   const TensorId x = builder.activation(shape);
   const TensorId weights =
       builder.measure({layout.tokens}, normal(list.random, layout.tokens, 0.0, 0.1));
-  list.add(builder.finish(fmt::format("{} x {}", layout.tokens, layout.width),
-                          program::WeighRows{}, {x, weights}, {builder.output_activation(shape)}));
+  list.add(builder.finish(fmt::format("{} x {}", layout.tokens, layout.width), program::WeighRows{},
+                          {x, weights}, {builder.output_activation(shape)}));
 }
 
 // `spread`: of the log-probabilities, whose differences make small or steep margins.
@@ -83,8 +83,7 @@ void add_pairs(CaseList& list, const Layout& layout, float beta, double spread) 
   }
   CaseBuilder builder = list.builder();
   const auto reads = add_reads(builder);
-  list.add(
-      builder.finish(name, program::DpoGrad{beta}, reads, {builder.output_measure(segments)}));
+  list.add(builder.finish(name, program::DpoGrad{beta}, reads, {builder.output_measure(segments)}));
 }
 
 void add_cases(CaseList& list) {
