@@ -1,6 +1,5 @@
 #include "methods/objective.h"
 
-#include <array>
 #include <string>
 #include <utility>
 

@@ -1,5 +1,6 @@
 #include "train/stop_signal.h"
 
+#include <fmt/format.h>
 #include <time.h>
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "golden_files.h"
+#include "tiny_tokenizer.h"
 #include "text/dataset.h"
 #include "text/row_source.h"
 
@@ -175,7 +175,9 @@ TEST(PairRows, hold_whole_pairs_side_by_side) {
         for (int32_t s = 0; s < counts.segments; ++s) {
           const auto at = static_cast<size_t>(s);
           EXPECT_EQ(held[at] % 2, s % 2) << "what was chosen comes first";
-          if (s % 2 == 1) EXPECT_EQ(held[at], held[at - 1] + 1);
+          if (s % 2 == 1) {
+            EXPECT_EQ(held[at], held[at - 1] + 1);
+          }
           EXPECT_EQ(ids[static_cast<size_t>(segments[at].begin)], 1000 * held[at]);
           EXPECT_TRUE(seen.insert(held[at]).second);
         }
