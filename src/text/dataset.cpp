@@ -222,6 +222,8 @@ class Loader {
     try {
       PreferencePair pair = tokenize_pair(record, *tokenizer_, template_ ? &*template_ : nullptr);
       item.first_target = pair.prompt_tokens;
+      item.tokens =
+          static_cast<int64_t>(std::max(pair.chosen.ids.size(), pair.rejected.ids.size()));
       item.document = std::move(pair.chosen);
       item.rejected = std::move(pair.rejected);
     } catch (const base::UserError& error) {
@@ -258,13 +260,10 @@ class Loader {
   void store(Item& item) {
     if (item.error) std::rethrow_exception(item.error);
     check_form(item.form, item.raw);
-    if (*form_ == RecordForm::preference) {
-      store_pair(item);
-      item = {};
-      return;
-    }
     count(item.document.ids.empty() ? 0 : item.tokens);
-    if (*form_ == RecordForm::text)
+    if (*form_ == RecordForm::preference)
+      store_pair(item);
+    else if (*form_ == RecordForm::text)
       store_windows(item.document);
     else
       store_cut(item);
@@ -343,15 +342,12 @@ class Loader {
   }
 
   void store_pair(const Item& item) {
-    const auto chosen = static_cast<int64_t>(item.document.ids.size());
-    const auto rejected = static_cast<int64_t>(item.rejected.ids.size());
-    count(std::max(chosen, rejected));
     if (item.first_target >= options_.max_length) {
       ++audit_.left_out;
       return;
     }
-    add_beginning(item.document, chosen);
-    add_beginning(item.rejected, rejected);
+    for (const Document* document : {&item.document, &item.rejected})
+      add_beginning(*document, static_cast<int64_t>(document->ids.size()));
   }
 
   const std::string& path_;
