@@ -319,6 +319,11 @@ std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
 
 std::string no_form_message(const std::string& keys, std::optional<RecordForm> wanted) {
   if (!wanted) return fmt::format("{}; found: {}", kExpected, keys);
+  if (*wanted == RecordForm::preference)
+    return fmt::format(
+        "expected the fields chosen and rejected, and where there is one prompt: pairs of answers, "
+        "which objective=dpo learns from; found: {}",
+        keys);
   return fmt::format("expected the fields of the form {}, as data_format says; found: {}",
                      name_of(*wanted), keys);
 }

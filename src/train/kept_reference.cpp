@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/console.h"
 #include "base/error.h"
 #include "base/seconds_since.h"
@@ -29,24 +31,39 @@ std::vector<NamedSource> sources_of(const RunData& data) {
   return sources;
 }
 
-// What says of which documents the numbers are.
-std::string documents_key(const NamedSource& named) { return fmt::format("{}_data", named.name); }
+int64_t bytes_of(const std::vector<float>& values) {
+  return static_cast<int64_t>(values.size() * sizeof(float));
+}
+
+// What says of which documents the numbers are, and that they are as they were written.
+std::string description_of(const NamedSource& named) {
+  const std::vector<float>& values = named.source->reference;
+  return fmt::format("documents {} numbers {}", named.source->dataset.documents.fingerprint(),
+                     base::checksum_text(base::checksum(values.data(), bytes_of(values))));
+}
+
+bool read_source(const formats::SafetensorsFile& file, const NamedSource& named) {
+  const formats::TensorInfo* tensor = file.find(named.name);
+  const auto written = file.metadata().find(named.name);
+  if (tensor == nullptr || written == file.metadata().end() ||
+      tensor->bytes() != bytes_of(named.source->reference))
+    return false;
+  file.read(*tensor, named.source->reference.data());
+  return written->second == description_of(named);
+}
 
 bool read_reference(const std::filesystem::path& path, const RunData& data) {
   if (path.empty() || !std::filesystem::exists(path)) return false;
-  const formats::SafetensorsFile file(path);
-  const std::vector<NamedSource> sources = sources_of(data);
-  for (const NamedSource& named : sources) {
-    const formats::TensorInfo* tensor = file.find(named.name);
-    const auto written = file.metadata().find(documents_key(named));
-    const auto bytes = static_cast<int64_t>(named.source->reference.size() * sizeof(float));
-    if (tensor == nullptr || written == file.metadata().end() || tensor->bytes() != bytes ||
-        written->second != named.source->dataset.documents.fingerprint())
-      return false;
+  try {
+    const formats::SafetensorsFile file(path);
+    const std::vector<NamedSource> sources = sources_of(data);
+    if (std::ranges::all_of(sources, [&](const auto& named) { return read_source(file, named); }))
+      return true;
+    base::say("{} is of other data or damaged, so that its numbers are made anew", path.string());
+  } catch (const base::UserError& error) {
+    base::say("{}, so that its numbers are made anew", error.what());
   }
-  for (const NamedSource& named : sources)
-    file.read(file.at(named.name), named.source->reference.data());
-  return true;
+  return false;
 }
 
 // Every document is in one row of an epoch.
@@ -70,7 +87,7 @@ void make_reference(const RunFolder& folder, const plan::TrainingSpec& spec, Run
                     runtime::Executor& executor) {
   const std::filesystem::path earlier =
       folder.checkpoint ? folder.checkpoint->parent_path() / RunFolder::kReference : "";
-  if (read_reference(earlier, data)) {
+  if (executor.mesh().size() == 1 && read_reference(earlier, data)) {
     base::say("reference log-probabilities are those of {}", earlier.string());
     return;
   }
@@ -92,12 +109,11 @@ void save_reference(const std::filesystem::path& path, const RunData& data) {
   for (const NamedSource& named : sources_of(data)) {
     tensors.push_back(
         {named.name, base::DType::f32, {static_cast<int64_t>(named.source->reference.size())}});
-    metadata[documents_key(named)] = named.source->dataset.documents.fingerprint();
+    metadata[named.name] = description_of(named);
   }
   formats::SafetensorsWriter writer(path, tensors, metadata);
   for (const NamedSource& named : sources_of(data))
-    writer.write(named.name, named.source->reference.data(),
-                 static_cast<int64_t>(named.source->reference.size() * sizeof(float)));
+    writer.write(named.name, named.source->reference.data(), bytes_of(named.source->reference));
   writer.finish();
 }
 

@@ -12,9 +12,10 @@
 namespace snug::train {
 
 // Fills DataSource::reference of all data: from the file of the run that `folder` has a checkpoint
-// to resume from, if it is there and of these data, else by the program `reference`, in
-// micro-batches of `spec`. The executor has the model as training begins. Every rank does so by
-// itself, and comes to the same numbers.
+// to resume from, if it is there, whole and of these data, else by the program `reference`, in
+// micro-batches of `spec`. The executor has the model as training begins. Several ranks do not read
+// the file, since one might find another than the others; each makes all numbers, and comes to the
+// same.
 void make_reference(const RunFolder& folder, const plan::TrainingSpec& spec, RunData& data,
                     runtime::Executor& executor);
 

@@ -114,7 +114,7 @@ TEST_F(PreferenceData, cuts_answers_and_leaves_out_pairs_without_one) {
 }
 
 TEST_F(PreferenceData, refuses_what_is_no_pair) {
-  EXPECT_NE(error_of(R"({"prompt": "a", "chosen": "b"})").find("preference"), std::string::npos);
+  EXPECT_NE(error_of(R"({"prompt": "a", "chosen": "b"})").find("chosen and rejected"), std::string::npos);
   EXPECT_NE(error_of(R"({"prompt": "a", "chosen": "b", "rejected": [{"role": "user"}]})")
                 .find("three strings"),
             std::string::npos);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../cli/binary_run.h"
+#include "base/file.h"
 
 namespace snug::cli {
 namespace {
@@ -106,6 +107,20 @@ TEST_F(PreferenceRuns, resume_with_the_same_bits) {
   }
 }
 
+TEST_F(PreferenceRuns, notice_damage_of_what_was_kept) {
+  const std::string more = "precompute_ref_log_probs=true lr_scheduler_type=constant ";
+  ASSERT_EQ(run("whole", more).exit_code, 0);
+  ASSERT_EQ(run("parts", more + "max_steps=3").exit_code, 0);
+  const fs::path file = folder_ / "parts/reference_log_probabilities.safetensors";
+  std::string bytes = contents_of(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  base::write_file_atomically(file, bytes);
+  const BinaryRun rest = run("parts", more + "resume_from_checkpoint=auto");
+  ASSERT_EQ(rest.exit_code, 0) << rest.output();
+  EXPECT_NE(rest.output().find("damaged"), std::string::npos) << rest.output();
+  EXPECT_EQ(adapter("parts"), adapter("whole"));
+}
+
 TEST_F(PreferenceRuns, evaluate_pairs) {
   for (const std::string more : {"", "precompute_ref_log_probs=true"}) {
     const std::string name = more.empty() ? "off" : "kept";
@@ -144,7 +159,7 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   EXPECT_NE(refusal("lora_dropout=0.1").find("lora_dropout=0"), std::string::npos);
   EXPECT_NE(refusal("train_on_prompt=true").find("compares answers"), std::string::npos);
   EXPECT_NE(refusal("data_format=alpaca").find("chosen and rejected"), std::string::npos);
-  EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("preference"), std::string::npos);
+  EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("objective=dpo learns from"), std::string::npos);
   EXPECT_NE(refusal("max_length=auto").find("max_length=1024"), std::string::npos);
   EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
   EXPECT_NE(refusal("loss_type=ipo").find("loss_type: sigmoid"), std::string::npos);
