@@ -2,7 +2,7 @@
 //
 //   before   %losses, %loss = linear_cross_entropy(%hidden, %head, %targets, %inverse_tokens)
 //   after    %losses, %token_loss = linear_cross_entropy(%hidden, %head, %targets, %inverse_tokens)
-//            %policy.log_probabilities = sum_segments(%losses, %query_bounds) {scale = -1}
+//            %policy.log_probabilities = sum_segments(%losses, %query_bounds) {scale -1}
 //            %measures, %loss = dpo(%policy.log_probabilities, %reference.log_probabilities,
 //                                   %query_bounds, %inverse_pairs) {beta}
 //

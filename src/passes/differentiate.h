@@ -32,13 +32,13 @@ struct DifferentiateOptions {
 // once, and the backward pass begins with what each row's loss counts.
 //
 //   before   %losses, %token_loss = linear_cross_entropy(%y, %head, %targets, %inverse_tokens)
-//            %policy = sum_segments(%losses, %bounds) {scale = -1}
+//            %policy = sum_segments(%losses, %bounds) {scale -1}
 //            %measures, %loss = dpo(%policy, %reference, %bounds, %inverse_pairs)
 //   after    %losses, %token_loss, %d.hidden = linear_cross_entropy_train(...)
-//            %policy = sum_segments(%losses, %bounds) {scale = -1}
+//            %policy = sum_segments(%losses, %bounds) {scale -1}
 //            %measures, %loss = dpo(%policy, %reference, %bounds, %inverse_pairs)
 //            %d.policy = dpo_grad(%policy, %reference, %bounds, %inverse_pairs) phase backward
-//            %d.losses = spread_segments(%d.policy, %bounds) {scale = -1} phase backward
+//            %d.losses = spread_segments(%d.policy, %bounds) {scale -1} phase backward
 //            %d.y = weigh_rows(%d.hidden, %d.losses) phase backward
 //
 // Where views cut up a tensor that an operation writes whole (fused projections, heads of a row),

@@ -25,7 +25,7 @@ tensor measures (6) f32 scalar step
 tensor loss (1) f32 scalar step
 y (8, 4) f32 = matmul(x, a) {transpose_b}
 losses (8) f32, token_loss (1) f32 = linear_cross_entropy(y, head, targets, inverse_tokens)
-policy (2) f32 = sum_segments(losses, bounds) {scale = -1}
+policy (2) f32 = sum_segments(losses, bounds) {scale -1}
 measures, loss = dpo(policy, reference, bounds, inverse_pairs)
 )";
 
