@@ -63,7 +63,7 @@ TEST_F(PreferenceRuns, learn_which_of_two_answers_is_preferred) {
         lines[i]["rewards/chosen"].get<double>() - lines[i]["rewards/rejected"].get<double>(),
         1e-3);
   }
-  EXPECT_GT(margin, 0.5);
+  EXPECT_GT(margin, 0.1);
   EXPECT_GT(accuracy, 0.8);
 }
 
