@@ -38,7 +38,7 @@ TOOLS = {
                          '"$binary" "$filter" || exit; case "$tool $filter" in "racecheck "*silu_mul) echo "ERROR SUMMARY: 1"; exit 9;; esac',
 }
 STAGES = {
-    "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "capture", "early kernels", "parity", "goldens", "lora", "decoding",
+    "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "all heads", "capture", "early kernels", "parity", "goldens", "lora", "decoding",
           "calibration"],
     "B": ["environment", "libraries", "capture", "curves", "calibration", "training", "decoding", *(f"ncu {kernel}" for kernel in calls.NCU_KERNELS)],
     "C": ["environment", "libraries", "capture", "early kernels", "lean", "phi-3", "memory", "offloaded", "offloaded profile", "memcheck", "racecheck"],
@@ -281,7 +281,7 @@ def check_call(call: str, ran: session.Ran, folder: pathlib.Path) -> None:
     check_rates(call, entry, rows, folder)
     if call == "A":
         require(set(rows["training"][0]["outside"]) == {"tuning", "two steps"}, rows["training"][0])
-        require(entry["decisions"] == {"training": "measured", "empty_segments": "right", "graphs": "on", "early_kernels": "on", "rates": "measured"},
+        require(entry["decisions"] == {"training": "measured", "unused_segments": "right", "all_heads": "right", "graphs": "on", "early_kernels": "on", "rates": "measured"},
                 entry["decisions"])
     if call == "C":
         check_streamed(rows)

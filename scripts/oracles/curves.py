@@ -8,6 +8,7 @@ import pathlib
 import torch
 from transformers import get_cosine_schedule_with_warmup
 
+import balance
 import cases
 import golden_io
 import lora
@@ -30,6 +31,8 @@ class Curve:
     frozen: tuple[str, ...] = ()  # modules of a full run that do not train
     optimizer: str = "adamw"
     batches_of: str = ""  # the curve whose golden holds the batches; empty: its own
+    rows: int = ROWS  # of a micro-batch
+    balance: float = 0.0  # the coefficient of the loss that balances experts
 
 
 CURVES = {
@@ -47,33 +50,75 @@ CURVES |= {
     "curve_full_lion": Curve("biases", False, 1, 1e-3, 2.7, 4003, optimizer="lion", batches_of="curve_full"),
     "curve_full_adafactor": Curve("biases", False, 1, 1e-2, 2.7, 4003, optimizer="adafactor", batches_of="curve_full"),
 }
-ADAPTER = dict(r=4, lora_alpha=8, target_modules="all-linear")
+
+# Of each family of decoders, on batches that fit the smallest vocabulary; with the norms of full runs and of LoRA.
+FAMILY_BATCHES = "curve_gpt2_full"
+FAMILIES = {
+    "gpt2": (0.64, 0.21), "gemma": (1.8, 0.72), "gemma2": (2.4, 1.1), "gemma3": (2.5, 1.4), "phi": (1.4, 0.55),
+    "gpt_neox": (1.3, 0.41), "stablelm": (1.8, 0.73), "falcon": (1.2, 0.56), "bloom": (1.0, 0.3), "mixtral": (1.1, None),
+    "qwen3_moe": (1.7, None),
+}
+
+
+def family_curves() -> dict:
+    found = {}
+    for model, (full_norm, lora_norm) in FAMILIES.items():
+        name = f"curve_{model}_full"
+        batches_of = "" if name == FAMILY_BATCHES else FAMILY_BATCHES
+        found[name] = Curve(model, False, 1, 5e-3, full_norm, 4008, batches_of=batches_of)
+        if lora_norm is not None:
+            found[f"curve_{model}_lora"] = Curve(model, True, 1, 2e-2, lora_norm, 4008, batches_of=FAMILY_BATCHES)
+    return found
+
+
+CURVES |= family_curves()
+# Mixtures with the loss that balances experts: of a micro-batch it counts by the share of the step's tokens.
+CURVES |= {
+    "curve_mixtral_balanced": Curve("mixtral", False, 2, 5e-3, 1.1, 4008, batches_of=FAMILY_BATCHES, rows=1, balance=0.3),
+    "curve_qwen3_moe_balanced": Curve("qwen3_moe", False, 1, 5e-3, 1.8, 4008, batches_of=FAMILY_BATCHES, balance=0.3),
+}
 ADAPTER_SEED = 4100
 
 
-def batches(curve: Curve, vocab: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """ids and labels (steps, accumulation, rows, length).
+def adapter_options(model: str) -> dict:
+    rank = 4 if model == "grouped_tied" else 2
+    return dict(r=rank, lora_alpha=2 * rank, target_modules="all-linear") | ({"fan_in_fan_out": True} if model == "gpt2" else {})
+
+
+def adapter_folder(model: str) -> str:
+    """Where the curves of a model's LoRA start from."""
+    return "curve_adapter" if model == "grouped_tied" else f"curve_adapter_{model}"
+
+
+def batches(curve: Curve) -> tuple[torch.Tensor, torch.Tensor]:
+    """ids and labels (steps, accumulation, rows, length), its own or those of another curve.
 
     The text is counting modulo a small number, so that the loss and the gradient norm fall during the run. Prefixes of
     different lengths carry no loss, so micro-batches differ in their number of trained tokens.
     """
+    counts = (STEPS, curve.accumulation, curve.rows, LENGTH)
+    curve = CURVES[curve.batches_of] if curve.batches_of else curve
+    vocab = tiny_models.MODELS[curve.model].fields["vocab_size"]
     generator = torch.Generator().manual_seed(curve.seed)
-    shape = (STEPS, curve.accumulation, ROWS)
+    shape = (STEPS, curve.accumulation, curve.rows)
     start = torch.randint(0, 13, (*shape, 1), generator=generator)
     stride = torch.randint(1, 3, (*shape, 1), generator=generator)
-    ids = (start + stride * torch.arange(LENGTH)) % 13 + vocab // 2
+    ids = (start + stride * torch.arange(LENGTH)) % 13 + min(vocab // 2, vocab - 13)
     noisy = torch.rand(ids.shape, generator=generator) < 0.05
     ids = torch.where(noisy, torch.randint(0, vocab, ids.shape, generator=generator), ids)
     prefix = torch.randint(0, LENGTH - 4, (*shape, 1), generator=generator)
     labels = ids.masked_fill(torch.arange(LENGTH) < prefix, golden_io.IGNORED)
-    return ids, labels
+    return ids.reshape(counts), labels.reshape(counts)
 
 
 def parameter_groups(model) -> list:
     """No decay on norms and biases, as transformers' Trainer has it."""
+    def is_plain(name: str) -> bool:
+        return name.endswith("bias") or "norm" in name or ".ln_" in name
+
     named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
-    plain = [weight for name, weight in named if name.endswith("bias") or "norm" in name]
-    decayed = [weight for name, weight in named if not (name.endswith("bias") or "norm" in name)]
+    plain = [weight for name, weight in named if is_plain(name)]
+    decayed = [weight for name, weight in named if not is_plain(name)]
     return [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
 
 
@@ -83,16 +128,21 @@ def train(model, curve: Curve, ids, targets) -> dict:
     schedule = get_cosine_schedule_with_warmup(optimizer, WARMUP, STEPS)
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     initial = {name: weight.detach().double().clone() for name, weight in trained.items()}
-    found = {"loss": [], "grad_norm": [], "learning_rate": []}
+    found = {"loss": [], "grad_norm": [], "learning_rate": []} | ({"aux_loss": []} if curve.balance else {})
     for step in range(STEPS):
         total = golden_io.trained_tokens(targets[step])
-        loss = 0.0
+        loss, aux_loss = 0.0, 0.0
         for micro in range(curve.accumulation):
-            logits = model(input_ids=ids[step, micro], use_cache=False).logits
-            part = golden_io.summed_loss(logits, targets[step, micro]) / total
+            outputs = model(input_ids=ids[step, micro], use_cache=False)
+            part = golden_io.summed_loss(outputs.logits, targets[step, micro]) / total
+            if curve.balance:
+                aux_loss += float(outputs.aux_loss.detach()) / curve.accumulation  # all rows are full
+                part = part + curve.balance * outputs.aux_loss / curve.accumulation
             part.backward()
             loss += float(part.detach())
         found["loss"].append(loss)
+        if curve.balance:
+            found["aux_loss"].append(aux_loss)
         found["learning_rate"].append(optimizer.param_groups[0]["lr"])
         found["grad_norm"].append(float(torch.nn.utils.clip_grad_norm_(trained.values(), curve.max_grad_norm)))
         optimizer.step()
@@ -112,32 +162,47 @@ def trainee(curve: Curve):
     model = tiny_models.build(curve.model)
     for name in curve.frozen:
         model.get_submodule(name).requires_grad_(False)
-    return lora.attach(model, curve.model, ADAPTER, ADAPTER_SEED, random_b=False) if curve.adapter else model
+    if curve.balance:
+        balance.turn_on(model, curve.balance)
+    if not curve.adapter:
+        return model
+    return lora.attach(model, curve.model, adapter_options(curve.model), ADAPTER_SEED, random_b=False)
 
 
 def settings(curve: Curve) -> dict:
     return {
         "model": f"tests/goldens/{curve.model}/model", "method": "lora" if curve.adapter else "full",
         "max_steps": STEPS, "warmup_steps": WARMUP, "lr_scheduler_type": "cosine", "max_length": LENGTH,
-        "per_device_train_batch_size": ROWS, "gradient_accumulation_steps": curve.accumulation,
+        "per_device_train_batch_size": curve.rows, "gradient_accumulation_steps": curve.accumulation,
         "learning_rate": curve.learning_rate, "weight_decay": WEIGHT_DECAY, "max_grad_norm": curve.max_grad_norm,
         **({"optim": curve.optimizer} if curve.batches_of else {}), **peer_optimizers.SETTINGS[curve.optimizer],
         **({"batches": f"tests/goldens/{curve.batches_of}"} if curve.batches_of else {}),
         **({"freeze_modules": curve.frozen} if curve.frozen else {}),
-        **({"adapter": "tests/goldens/curve_adapter", "lora_r": 4, "lora_alpha": 8} if curve.adapter else {}),
+        **({"output_router_logits": True, "router_aux_loss_coef": curve.balance} if curve.balance else {}),
+        **(adapter_settings(curve.model) if curve.adapter else {}),
     }
 
 
-def make_adapter(root: pathlib.Path) -> str:
-    """The adapter that both LoRA curves start from."""
-    lora.save(trainee(CURVES["curve_lora"]), root / "curve_adapter")
-    return "curve_adapter: saved"
+def adapter_settings(model: str) -> dict:
+    options = adapter_options(model)
+    return {"adapter": f"tests/goldens/{adapter_folder(model)}", "lora_r": options["r"], "lora_alpha": options["lora_alpha"]}
+
+
+def adapters() -> dict:
+    """Folder to model of what the curves of LoRA start from."""
+    return {adapter_folder(curve.model): curve.model for curve in CURVES.values() if curve.adapter}
+
+
+def make_adapter(folder: str, root: pathlib.Path) -> str:
+    curve = next(curve for curve in CURVES.values() if curve.adapter and adapter_folder(curve.model) == folder)
+    lora.save(trainee(curve), root / folder)
+    return f"{folder}: saved"
 
 
 def make(name: str, root: pathlib.Path) -> str:
     curve = CURVES[name]
     model = trainee(curve)
-    ids, labels = batches(curve, model.config.vocab_size)
+    ids, labels = batches(curve)
     targets = golden_io.shifted(labels.flatten(0, 2)).reshape(labels.shape)
     double = cases.in_fp64(model)
     found, exact = train(model, curve, ids, targets), train(double, curve, ids, targets)

@@ -22,6 +22,7 @@ if os.environ.get("PYTHONHASHSEED") != "0":
 import torch  # noqa: E402  (after the hash seed is fixed)
 import transformers  # noqa: E402
 
+import balance  # noqa: E402
 import cases  # noqa: E402
 import curves  # noqa: E402
 import lora  # noqa: E402
@@ -36,9 +37,10 @@ import tiny_models  # noqa: E402
 def makers() -> dict:
     """Name to the function that makes it, in order."""
     found = {name: functools.partial(cases.make, name) for name in tiny_models.MODELS}
+    found |= {f"balanced_{name}": functools.partial(balance.make, name) for name in balance.LENGTHS}
     found["packing"] = packing.make
     found |= {name: functools.partial(lora.make, name) for name in lora.ADAPTERS}
-    found["curve_adapter"] = curves.make_adapter
+    found |= {folder: functools.partial(curves.make_adapter, folder) for folder in curves.adapters()}
     found |= {name: functools.partial(curves.make, name) for name in curves.CURVES}
     found |= {name: functools.partial(qlora.make, name) for name in qlora.STORED}
     found["curve_qlora"] = qlora.make_curve

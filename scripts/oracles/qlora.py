@@ -50,7 +50,7 @@ def make(name: str, root: pathlib.Path) -> str:
 def make_curve(root: pathlib.Path) -> str:
     """Twenty steps from curve_adapter, as curve_lora, on the double quantised base."""
     model = adapted(quantised(root, True), root / "curve_adapter")
-    ids, labels = curves.batches(CURVE, model.config.vocab_size)
+    ids, labels = curves.batches(CURVE)
     targets = golden_io.shifted(labels.flatten(0, 2)).reshape(labels.shape)
     found = curves.train(model, CURVE, ids, targets)
     golden_io.write(root / "curve_qlora" / "golden.safetensors", {

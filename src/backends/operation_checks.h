@@ -33,6 +33,27 @@ inline bool is_all_of(const program::OperationView& view, base::DType dtype) {
   return same;
 }
 
+// Whether these operands are f32, of those that the operation has.
+template <typename Struct>
+bool are_f32(const program::OperationView& view,
+             std::initializer_list<program::Operand<Struct>> operands) {
+  for (const program::Operand<Struct>& operand : operands) {
+    const program::TensorId id = program::id_of(view.operation, operand);
+    if (id != program::kNone && view.program.tensor(id).dtype != base::DType::f32) return false;
+  }
+  return true;
+}
+// Whether all its tensors are f32 or indices, except the workspace.
+inline bool is_of_f32_and_indices(const program::OperationView& view) {
+  bool known = true;
+  program::for_each_tensor(view.operation, [&](program::TensorId id) {
+    const base::DType type = view.program.tensor(id).dtype;
+    known = known && (id == view.operation.workspace || type == base::DType::f32 ||
+                      type == base::DType::i32);
+  });
+  return known;
+}
+
 // Whether these operands are floats to compute in.
 template <typename Struct>
 bool are_floats(const program::OperationView& view,

@@ -81,6 +81,8 @@ void fill_batch(const CalibrationStep& step, ProgramName program, runtime::Execu
 void set_inputs(const CalibrationStep& step, runtime::Executor& executor) {
   const auto tokens = static_cast<float>(step.spec.rows * step.spec.row_tokens);
   executor.set_input(program::kInverseTokensName, 1.0F / tokens);
+  if (executor.has(program::kInverseDocumentTokensName))
+    executor.set_input(program::kInverseDocumentTokensName, 1.0F / tokens);
   // So small that weights stay what they are, whatever the gradients.
   executor.set_input(program::kLearningRateName, 1e-12F);
   if (executor.has(program::kStepName)) executor.set_input(program::kStepName, int32_t{1});

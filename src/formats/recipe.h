@@ -80,6 +80,10 @@ struct Recipe {
   std::vector<std::string> target_modules;  // {"all-linear"} or module names
   bool use_rslora = false;
 
+  // Of mixtures of experts; what nobody gave is as config.json says.
+  bool output_router_logits = false;  // training adds the loss that balances experts
+  double router_aux_loss_coef = 0;
+
   BackendName backend = BackendName::cpu;
   std::string device;  // a card of the hardware table to plan for; empty: the one that is here
   ComputeDtype compute_dtype = ComputeDtype::automatic;

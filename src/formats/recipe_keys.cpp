@@ -88,6 +88,16 @@ void add_model_keys(KeyTable& table) {
           "names, or all-linear (all but the head)")
       .aliases({"lora_target_modules", "lora_target"});
   table.add<&Recipe::use_rslora>("use_rslora", "false", "scale LoRA by lora_alpha / sqrt(lora_r)");
+  table
+      .add<&Recipe::output_router_logits>(
+          "output_router_logits", "",
+          "mixtures of experts: train with the loss that balances the use of experts too")
+      .computed("as the model's config.json says");
+  table
+      .add<&Recipe::router_aux_loss_coef>("router_aux_loss_coef", "",
+                                          "what that loss is multiplied by")
+      .computed("as the model's config.json says")
+      .range({.least = 0, .most = kMaxFloat});
 }
 
 void add_data_keys(KeyTable& table) {

@@ -54,7 +54,8 @@ struct ModelConfig {
   int64_t expert_size = 0;            // intermediate_size of an expert
   bool normalize_experts = true;      // their weights sum to one
   std::vector<int64_t> dense_layers;  // that have one mlp instead, ascending
-  double router_loss = 0;             // the coefficient of the auxiliary loss; 0: there is none
+  bool router_loss = false;           // output_router_logits: training balances them
+  double router_coefficient = 0;      // router_aux_loss_coef, of the loss that does
   double query_scalar = 0;            // query_pre_attn_scalar
   float attention_softcap = 0.0F;     // 0: no cap
   float logit_softcap = 0.0F;
@@ -64,6 +65,8 @@ struct ModelConfig {
   std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits
   int64_t file_width = 2;  // bytes of a weight in its files that is not stored so, as it says
 
+  // Of the loss that balances experts in training; 0: there is none.
+  double router_loss_factor() const { return router_loss ? router_coefficient : 0.0; }
   int64_t rotary_width() const {
     if (positions != Positions::rotary) return 0;
     return rotated_elements(head_dim, partial_rotary_factor);

@@ -37,6 +37,7 @@ class Forward : ForwardBuilder {
       hidden = add_branches(hidden);
     }
     builder_.set_layer(-1);
+    balance_experts();
     head(norm(hidden, stack_.final_norm, "final.norm"));
     return builder_.take();
   }
@@ -307,7 +308,7 @@ class Forward : ForwardBuilder {
                   {found(kLikeliestLogitsName, DType::f32), found(kLikeliestIdsName, DType::i32)});
   }
 
-  TensorId tokens_ = kNone, positions_ = kNone, query_bounds_ = kNone, key_bounds_ = kNone;
+  TensorId tokens_ = kNone, positions_ = kNone, key_bounds_ = kNone;
   TensorId slots_ = kNone, frequencies_ = kNone, rotary_ = kNone;
   TensorId local_frequencies_ = kNone, local_rotary_ = kNone;
 };

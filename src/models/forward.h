@@ -29,6 +29,7 @@ struct ForwardOptions {
   bool deterministic = true;       // the gradient of attention has the same bits on every run
   int64_t sequence_tokens = 0;  // the longest sequence there may be: longrope's factors follow it
   Head head = Head::loss;
+  double router_loss = 0;  // the factor of the loss that balances experts; 0: there is none
   int64_t outputs = 0;     // rows of logits, for Head::logits
   int64_t candidates = 0;  // 0: none are looked for
   int64_t cache_capacity =
@@ -37,9 +38,11 @@ struct ForwardOptions {
 
 // Reads tensors named as the weights, and of lifetime step: `tokens` and, where the network asks
 // for them, `positions` (tokens) i32, `query_bounds`, `key_bounds` (segments, 2) i32; for a loss
-// `targets` (tokens) i32 and `inverse_tokens` (1) f32; for logits `output_rows` (outputs) i32; with
-// a cache `slots` (tokens) i32 and the caches `layers.N.key_cache`, `layers.N.value_cache`
-// (capacity, kv_heads * head_dim) of lifetime run. Without a cache, key_bounds is query_bounds.
+// `targets` (tokens) i32 and `inverse_tokens` (1) f32, and `inverse_document_tokens` (1) f32 where
+// experts are balanced (kinds/balance_loss.h), which gives `router_loss` (1); for logits
+// `output_rows` (outputs) i32; with a cache `slots` (tokens) i32 and the caches
+// `layers.N.key_cache`, `layers.N.value_cache` (capacity, kv_heads * head_dim) of lifetime run.
+// Without a cache, key_bounds is query_bounds.
 program::Program forward(const Stack& stack, const ForwardOptions& options);
 
 }  // namespace snug::models

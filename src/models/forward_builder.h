@@ -55,6 +55,8 @@ class ForwardBuilder {
 
   // x (tokens, hidden) -> y (tokens, hidden). Rows of all tokens lie by expert in between.
   TensorId experts(TensorId x, const ExpertsBlock& by);
+  // `router_loss` (1), of all layers with experts, where the options ask for it and there are any.
+  void balance_experts();
 
   TensorId view(TensorId base, std::string_view name, const program::Shape& shape,
                 const program::View& of);
@@ -67,9 +69,12 @@ class ForwardBuilder {
   const ForwardOptions& options_;
   program::Builder builder_;
   int64_t layer_ = 0;
+  TensorId query_bounds_ = program::kNone;
 
  private:
   std::unordered_map<std::string, TensorId> weights_;
+  std::vector<TensorId> balanced_;  // counts and sums of each layer with experts
+  int64_t balanced_choices_ = 0;    // experts that each of them chooses
 };
 
 }  // namespace snug::models

@@ -1,10 +1,15 @@
 // A mixture of experts: route, permute to rows by expert, the gated mlp of each expert on its rows,
 // and the sum of what a token's experts give. Rows are scaled by the router's weights before the
-// last product, where that needs no output of it in the backward pass.
+// last product, where that needs no output of it in the backward pass. And the loss that all
+// layers' routes together give where experts are balanced.
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/error.h"
 #include "models/expert_names.h"
 #include "models/forward_builder.h"
+#include "program/tensor_names.h"
 
 namespace snug::models {
 
@@ -26,8 +31,20 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
   const TensorId ids = make("expert_ids", chosen, DType::i32);
   const TensorId places = make("expert_places", chosen, DType::i32);
   const TensorId bounds = make("expert_bounds", {by.experts, 2}, DType::i32);
-  builder_.emit(program::Route{.k = by.chosen, .normalize = by.normalize},
-                {linear(x, by.router, "router")}, {weights, ids, places, bounds});
+  std::vector<TensorId> reads{linear(x, by.router, "router")};
+  std::vector<TensorId> writes{weights, ids, places, bounds};
+  const bool balances = options_.router_loss > 0;
+  if (balances) {
+    SNUG_CHECK(balanced_choices_ == 0 || balanced_choices_ == by.chosen,
+               "layers that choose {} and {} experts", balanced_choices_, by.chosen);
+    balanced_choices_ = by.chosen;
+    reads.push_back(query_bounds_);
+    writes.push_back(make("expert_counts", {by.experts}, DType::i32));
+    writes.push_back(make("expert_sums", {by.experts}, DType::f32));
+    balanced_.insert(balanced_.end(), writes.end() - 2, writes.end());
+  }
+  builder_.emit(program::Route{.k = by.chosen, .normalize = by.normalize, .balance = balances},
+                std::move(reads), std::move(writes));
   const TensorId permuted = make_rows("expert_rows", hidden);
   builder_.emit(program::Permute{}, {x, places}, {permuted});
   const TensorId gate_up = make_rows("gate_up", 2 * by.inner);
@@ -48,6 +65,18 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
   const TensorId y = activation("mlp_output", hidden);
   builder_.emit(program::Combine{}, {outputs, places}, {y});
   return y;
+}
+
+void ForwardBuilder::balance_experts() {
+  if (balanced_.empty()) return;
+  const auto number = [&](std::string_view name, program::Role role) {
+    return declare(std::string(name), {1}, DType::f32, role, program::Lifetime::step);
+  };
+  std::vector<TensorId> reads{number(program::kInverseDocumentTokensName, program::Role::batch)};
+  reads.insert(reads.end(), balanced_.begin(), balanced_.end());
+  builder_.emit(program::BalanceLoss{.k = balanced_choices_,
+                                     .factor = static_cast<float>(options_.router_loss)},
+                std::move(reads), {number(program::kRouterLossName, program::Role::scalar)});
 }
 
 }  // namespace snug::models

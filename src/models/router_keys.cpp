@@ -21,13 +21,14 @@ void parse_router(const base::JsonObject& json, const RouterDefaults& defaults,
   if (!(coefficient >= 0) || !std::isfinite(coefficient))
     json.fail("router_aux_loss_coef",
               fmt::format("is {}; expected a number of at least 0", coefficient));
-  if (json.boolean_or("output_router_logits", false)) config.router_loss = coefficient;
+  config.router_loss = json.boolean_or("output_router_logits", false);
+  config.router_coefficient = coefficient;
 }
 
 void describe_router(const ModelConfig& config, nlohmann::json& json) {
   json["num_experts_per_tok"] = config.chosen_experts;
-  json["output_router_logits"] = config.router_loss > 0;
-  json["router_aux_loss_coef"] = config.router_loss > 0 ? config.router_loss : 0.001;
+  json["output_router_logits"] = config.router_loss;
+  json["router_aux_loss_coef"] = config.router_coefficient;
 }
 
 }  // namespace snug::models

@@ -14,8 +14,9 @@ struct RouterDefaults {
   int64_t chosen = 0;
 };
 
-// num_experts or num_local_experts, num_experts_per_tok, and router_aux_loss_coef where
-// output_router_logits asks for that loss. Throws UserError for impossible values.
+// num_experts or num_local_experts, num_experts_per_tok, and the loss that balances experts:
+// router_aux_loss_coef, and whether training adds it (output_router_logits). Throws UserError for
+// impossible values.
 void parse_router(const base::JsonObject& json, const RouterDefaults& defaults,
                   ModelConfig& config);
 

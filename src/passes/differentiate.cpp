@@ -46,7 +46,12 @@ class Differentiator final : public Tape {
       else
         result_.operations.push_back(operation);
     }
-    if (options_.accumulate) accumulate_results();
+    if (options_.accumulate) {
+      SNUG_CHECK(result_.find(kLossName) != kNone, "no tensor named {} in {}", kLossName,
+                 result_.name);
+      for (const std::string_view name : {kLossName, kRouterLossName, kMeasuresName})
+        if (const TensorId id = result_.find(name); id != kNone) accumulate_result(id);
+    }
     phase_ = Phase::backward;
     for (auto it = forward_.operations.rbegin(); it != forward_.operations.rend(); ++it) {
       if (const auto found = later_.find(&*it); found != later_.end())
@@ -269,19 +274,10 @@ class Differentiator final : public Tape {
     push(std::move(operation));
   }
 
-  // What micro-batches add up: the loss, and what an objective measures next to it.
-  void accumulate_results() {
-    const TensorId loss = result_.find(kLossName);
-    SNUG_CHECK(loss != kNone, "no tensor named {} in {}", kLossName, result_.name);
-    accumulate_result(loss);
-    if (const TensorId measures = result_.find(kMeasuresName); measures != kNone)
-      accumulate_result(measures);
-  }
-
   // Redirects what writes a result to a part, and adds the part.
   void accumulate_result(TensorId result) {
     Tensor part = result_.tensor(result);
-    part.name = fmt::format("{}.part", part.name);
+    part.name += ".part";
     part.lifetime = Lifetime::program;
     const TensorId part_id = add(std::move(part));
     for (Operation& operation : result_.operations)

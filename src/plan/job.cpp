@@ -35,6 +35,16 @@ const Tensor& tensor_of(const Program& program, std::string_view name) {
   return program.tensor(program.find(name));
 }
 
+// What a step's micro-batches add up for the host, and every rank its share of.
+std::vector<Tensor> results_of(const Program& forward) {
+  std::vector<Tensor> results;
+  for (const std::string_view name :
+       {program::kLossName, program::kRouterLossName, program::kMeasuresName})
+    if (const TensorId id = forward.find(name); id != program::kNone)
+      results.push_back(forward.tensor(id));
+  return results;
+}
+
 int64_t elements(const std::vector<Tensor>& tensors) {
   int64_t sum = 0;
   for (const Tensor& tensor : tensors) sum += tensor.shape.elements();
@@ -94,19 +104,23 @@ class TrainingPlanner {
  private:
   void add(Program program) { job_.programs.push_back(std::move(program)); }
 
-  Program base_forward(ProgramName name) const {
-    return models::forward(stack_, {.program = name,
-                                    .own_inputs = false,
-                                    .compute = spec_.compute,
-                                    .tokens = spec_.rows * spec_.row_tokens,
-                                    .segments = spec_.rows * spec_.row_segments,
-                                    .segment_tokens = spec_.sequence_tokens(),
-                                    .no_empty_segments = spec_.row_segments == 1,
-                                    .deterministic = spec_.deterministic,
-                                    .sequence_tokens = spec_.sequence_tokens(),
-                                    .head = models::Head::loss,
-                                    .outputs = 0,
-                                    .cache_capacity = 0});
+  // Experts are balanced where something trains.
+  Program base_forward(ProgramName name, double router_loss = 0) const {
+    return models::forward(
+        stack_,
+        {.program = name,
+         .own_inputs = false,
+         .compute = spec_.compute,
+         .tokens = spec_.rows * spec_.row_tokens,
+         .segments = spec_.rows * spec_.row_segments,
+         .segment_tokens = spec_.sequence_tokens(),
+         .no_empty_segments = spec_.row_segments == 1,
+         .deterministic = spec_.deterministic,
+         .sequence_tokens = spec_.sequence_tokens(),
+         .head = models::Head::loss,
+         .router_loss = router_loss,
+         .outputs = 0,
+         .cache_capacity = 0});
   }
 
   const methods::Objective& objective() const {
@@ -114,17 +128,9 @@ class TrainingPlanner {
   }
 
   Program training_forward(ProgramName name) const {
-    const Program forward = base_forward(name);
+    const Program forward = base_forward(name, spec_.model.router_loss_factor());
     return objective().finish(spec_.adapted ? adapted(forward, spec_.lora, true) : forward,
                               spec_.objective);
-  }
-
-  // What a forward program leaves of a micro-batch, to which every rank adds its share.
-  static std::vector<Tensor> results_of(const Program& forward) {
-    std::vector<Tensor> results{tensor_of(forward, program::kLossName)};
-    if (const TensorId measures = forward.find(program::kMeasuresName); measures != program::kNone)
-      results.push_back(forward.tensor(measures));
-    return results;
   }
 
   // The log-probabilities that the objective compares with. What is kept is of the model as

@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "plan/kernel_instructions.h"
-#include "plan/library_attention.h"
 
 namespace snug::plan {
 namespace {
@@ -138,24 +137,6 @@ Rates Rates::assumed(int threads) {
                      .network_bytes_per_second = 1e9,
                      .message_seconds = 50e-6};
   return rates;
-}
-
-// Own attention kernels (mma.sync) reached 213 of 989 TFLOP/s forward and 146 in the gradient on an
-// H100 (heads of 128, long segments; bench/results); attention that a library does has shares of
-// its own (library_attention.h). Instructions could be started as fast as f32 multiply-adds, of
-// which the peak counts two operations each, at 1.75 of the 1.98 GHz that peaks are stated for (a
-// Hopper card under load); AdamW with 8-bit moments started 47 % of them there. Cards with half as
-// many f32 lanes (A100) may start up to twice as many.
-constexpr double kOwnAttention = 0.215;
-constexpr double kOwnGradient = 0.148 / kOwnAttention;  // of that
-
-void Rates::set_kernels(const program::DataSheetRates& peaks) {
-  constexpr double kAttention = kOwnAttention;
-  constexpr double kStarted = 0.47;
-  constexpr double kClock = 1.75 / 1.98;
-  roofline_.instructions_per_second = kStarted * kClock * peaks.f32_flops_per_second / 2;
-  roofline_.attention_flops_per_second = kAttention * peaks.bf16_flops_per_second;
-  roofline_.library_attention_peak = peaks.bf16_flops_per_second;
 }
 
 // Shares of a peak. Large bf16 products of a Hopper card sustain 730 of 989 TFLOP/s by public
@@ -357,25 +338,6 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
   const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
   return std::max({work, moved, instruction_seconds(key)}) +
          cost.serial_bytes / roofline_.bytes_per_second + cost.launches * roofline_.launch_seconds;
-}
-
-double Rates::instruction_seconds(const RateKey& key) const {
-  if (roofline_.instructions_per_second == 0) return 0;
-  return kernel_instructions(key) / roofline_.instructions_per_second;
-}
-
-// Where the table is so careful that own kernels would be faster, it is too careful.
-double Rates::attention_flops_per_second(const program::AttentionRate& attention) const {
-  const double own =
-      roofline_.attention_flops_per_second * (attention.is_gradient ? kOwnGradient : 1.0);
-  if (!attention.by_library)
-    return attention.tensor_cores
-               ? own / adjusted_attention_factor(attention)
-               : own * roofline_.f32_flops_per_second / roofline_.flops_per_second;
-  const LibraryAttention library{.is_gradient = attention.is_gradient,
-                                 .segment_tokens = attention.segment_tokens,
-                                 .head_dim = attention.head_dim};
-  return std::max(own, roofline_.library_attention_peak * share_of_peak(library));
 }
 
 double Rates::interpolate(const std::vector<Point>& points, const std::vector<double>& at,

@@ -25,7 +25,7 @@ constexpr double kSecondsOff = 1.10;
 // So many settings that fit are sized before slower ones are left alone, and so many jobs of few
 // layers are planned at most.
 constexpr size_t kSizedThatFit = 6;
-constexpr int64_t kMaxSizes = 160;
+constexpr int64_t kMaxSizes = 150;
 constexpr int64_t kMaxWholePlans = 5;
 // Beyond the three that are returned, only what is predicted to be faster by more than this.
 constexpr double kWorthPlanning = 1.02;

@@ -14,6 +14,7 @@
 #include "plan/frozen_weights.h"
 #include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
+#include "plan/router_loss.h"
 #include "plan/unused_keys.h"
 #include "program/builder.h"
 #include "text/chat_template.h"
@@ -270,6 +271,7 @@ Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
   settle_objective(recipe);
+  settle_router_loss(recipe, model);
   return recipe;
 }
 
@@ -285,15 +287,11 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
-  if (model.router_loss > 0)
-    recipe.fail("model",
-                "has output_router_logits true in its config.json, which asks for the routers' "
-                "auxiliary loss; training does not add it. Set output_router_logits to false");
   check_tokens(recipe);
   refuse_unused_keys(recipe);
   text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
-  spec.model = model;
+  spec.model = with_router_loss(recipe, model);
   spec.adapted = recipe.method != formats::Method::full;
   spec.quantization = quantization(recipe, model);
   spec.lora = lora_options(recipe);

@@ -7,6 +7,7 @@
 
 #include "program/kinds/adafactor.h"
 #include "program/kinds/attention.h"
+#include "program/kinds/balance_loss.h"
 #include "program/kinds/collective.h"
 #include "program/kinds/cross_entropy.h"
 #include "program/kinds/dpo.h"
@@ -61,6 +62,8 @@
   X(SoftcapGrad, softcap_grad)                           \
   X(Route, route)                                        \
   X(RouteGrad, route_grad)                               \
+  X(BalanceLoss, balance_loss)                           \
+  X(BalanceLossTrain, balance_loss_train)                \
   X(Permute, permute)                                    \
   X(Combine, combine)                                    \
   X(ScaleRows, scale_rows)                               \

@@ -24,9 +24,9 @@ struct Expected {
   std::string names;
 
   std::string error(size_t found) const {
-    if (repeated ? found > 0 : found == count) return "";
+    if (repeated ? found >= count : found == count) return "";
     return fmt::format("has {}, expected {}{}", plural(found, what),
-                       repeated ? "at least 1" : std::to_string(count),
+                       repeated ? fmt::format("at least {}", count) : std::to_string(count),
                        names.empty() ? "" : " (" + names + ")");
   }
 };

@@ -45,14 +45,16 @@ void Progress::show(const StepMetrics& metrics) const {
                            kBarWidth - filled)
               .out;
   }
-  out =
-      fmt::format_to_n(out, end - out,
-                       "step {}/{} loss {:.4f} grad_norm {:.3f} lr {:.2e} {:.0f} tokens/s "
-                       "{:.0f} MiB ETA {}:{:02}",
-                       metrics.step, total_steps_, metrics.loss, metrics.grad_norm,
-                       metrics.learning_rate, metrics.tokens_per_second,
-                       static_cast<double>(metrics.resident_bytes) / (1 << 20), eta / 60, eta % 60)
-          .out;
+  out = fmt::format_to_n(out, end - out, "step {}/{} loss {:.4f} ", metrics.step, total_steps_,
+                         metrics.loss)
+            .out;
+  if (metrics.aux_loss)
+    out = fmt::format_to_n(out, end - out, "aux_loss {:.4f} ", *metrics.aux_loss).out;
+  out = fmt::format_to_n(
+            out, end - out, "grad_norm {:.3f} lr {:.2e} {:.0f} tokens/s {:.0f} MiB ETA {}:{:02}",
+            metrics.grad_norm, metrics.learning_rate, metrics.tokens_per_second,
+            static_cast<double>(metrics.resident_bytes) / (1 << 20), eta / 60, eta % 60)
+            .out;
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)
     if (metrics.measure_names[i].starts_with(kShownMeasures))
       out = fmt::format_to_n(out, end - out, " {} {:.4f}", metrics.measure_names[i],
@@ -78,6 +80,7 @@ std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size)
   out = fmt::format_to_n(out, end - out, "{{\"step\":{}", metrics.step).out;
   field("epoch", metrics.epoch);
   field("loss", metrics.loss);
+  if (metrics.aux_loss) field("aux_loss", *metrics.aux_loss);
   field("grad_norm", metrics.grad_norm);
   field("learning_rate", metrics.learning_rate);
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -15,6 +16,8 @@ struct StepMetrics {
   int64_t step = 0;
   double epoch = 0;
   double loss = 0;
+  // That balances experts, without its factor, with which `loss` has it.
+  std::optional<double> aux_loss{};
   double grad_norm = 0;
   double learning_rate = 0;
   int64_t tokens = 0;          // of documents, without padding

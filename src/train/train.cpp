@@ -262,6 +262,7 @@ class Session {
                                  .rows = planned_->spec.rows,
                                  .accumulation = planned_->spec.accumulation,
                                  .update_in_backward = planned_->spec.update_in_backward,
+                                 .router_loss_factor = planned_->spec.model.router_loss_factor(),
                                  .logging_steps = recipe_.logging_steps,
                                  .eval_steps = recipe_.eval_steps,
                                  .save_steps = recipe_.save_steps,

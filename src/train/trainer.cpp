@@ -172,6 +172,9 @@ int64_t Trainer::rows_of_step(int64_t step, int64_t first_row) const {
 bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                                   const std::atomic<int>& stop_signal) {
   set_scales(begun.counts.trained_tokens, begun.counts.groups);
+  if (executor_.has(program::kInverseDocumentTokensName))
+    executor_.set_input(program::kInverseDocumentTokensName,
+                        1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.tokens)));
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
     if (stop_signal != 0 && ranks() == 1) return false;
     const ProgramName program = plan::micro_program(executor_.job(), micro, options_.accumulation);
@@ -218,6 +221,11 @@ void Trainer::finish_step(runtime::TrainerState& state) {
   StepMetrics metrics;
   metrics.step = begun.step;
   metrics.loss = executor_.result<float>(program::kLossName);
+  if (executor_.has(program::kRouterLossName)) {
+    const double router_loss = executor_.result<float>(program::kRouterLossName);
+    metrics.loss += router_loss;
+    metrics.aux_loss = router_loss / options_.router_loss_factor;
+  }
   metrics.grad_norm = executor_.result<float>(program::kGradientNormName);
   metrics.measure_names = objective_.measures;
   read_measures(metrics.measures);

@@ -36,6 +36,7 @@ struct TrainerOptions {
   int64_t rows = 1;                         // a micro-batch of a rank
   int64_t accumulation = 1;                 // micro-batches per step
   bool update_in_backward = false;
+  double router_loss_factor = 0;  // of the loss that balances experts, where the job has it
   int64_t logging_steps = 1;
   int64_t eval_steps = 0;  // 0: only at the end
   int64_t save_steps = 0;  // 0: only at the end

@@ -37,6 +37,19 @@ Bounds chunk(int64_t queries, int64_t past, int64_t capacity) {
           {0, static_cast<double>(past + queries)}};
 }
 
+// Segments of these lengths, one after the other.
+Bounds rows_of(const std::vector<int64_t>& lengths) {
+  Bounds bounds{fmt::format("segments of {}", fmt::join(lengths, ", ")), 0, 0, {}, {}};
+  for (const int64_t length : lengths) {
+    bounds.queries.push_back(static_cast<double>(bounds.q_tokens));
+    bounds.q_tokens += length;
+    bounds.queries.push_back(static_cast<double>(bounds.q_tokens));
+  }
+  bounds.k_tokens = bounds.q_tokens;
+  bounds.keys = bounds.queries;
+  return bounds;
+}
+
 // Random segments with gaps that none covers, then unused slots.
 Bounds packed(Random& random, int64_t tokens) {
   Bounds bounds{fmt::format("segments in {}", tokens), tokens, tokens, {}, {}};
@@ -88,6 +101,7 @@ struct Variant {
   int64_t left = 3;  // columns next to a view
   int64_t right = 2;
   bool knows_segments = false;  // their greatest length
+  bool none_is_empty = false;
 };
 
 constexpr Form kForms[]{{1, 1, 4},          {4, 2, 16},           {3, 1, 5},           {2, 2, 64},
@@ -111,6 +125,7 @@ Attention attention_of(const Form& form, const Bounds& bounds, const Variant& va
           .softcap = form.softcap,
           .alibi_scale = form.alibi_scale,
           .segment_tokens = variant.knows_segments ? longest_of(bounds) : 0,
+          .no_empty_segments = variant.none_is_empty,
           .deterministic = form.deterministic};
 }
 
@@ -120,7 +135,9 @@ std::string name_of(const Form& form, const Bounds& bounds, const Variant& varia
                      form.window > 0 ? fmt::format(", window {}", form.window) : "",
                      form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
                      form.alibi_scale != 0 ? ", ALiBi" : "",
-                     variant.knows_segments ? ", segments known" : "",
+                     !variant.knows_segments ? ""
+                     : variant.none_is_empty ? ", segments known, none empty"
+                                             : ", segments known",
                      form.deterministic ? "" : ", in any order");
 }
 
@@ -197,6 +214,7 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
                            .softcap = form.softcap,
                            .alibi_scale = form.alibi_scale,
                            .segment_tokens = attention.segment_tokens,
+                           .no_empty_segments = attention.no_empty_segments,
                            .deterministic = form.deterministic};
   OperationCase result = builder.finish(name_of(form, bounds, variant), grad,
                                         {d_o, q, k, v, o, lse, q_bounds, k_bounds}, {dq, dk, dv});
@@ -234,6 +252,18 @@ void add_segment_cases(CaseList& list) {
              {.views = true, .left = 8, .right = 1024, .knows_segments = true});
   add_case(list, kSegmentForms[0], packed(list.random, 70),
            {.views = true, .knows_segments = true});
+  // Rows of one document each, as jobs have them whose library takes no empty segments.
+  constexpr Form kWhole[]{{2, 2, 64, true, 0, false},
+                          {4, 2, 96, true, 0, false},
+                          {2, 1, 128, true, 0, false},
+                          {3, 3, 96, true, 0, false}};
+  for (const Form& form : kWhole) {
+    for (const Bounds& bounds : {whole(200), rows_of({128, 128}), rows_of({65, 130, 7})})
+      add_case(list, form, bounds, {.knows_segments = true, .none_is_empty = true});
+    add_case(
+        list, form, rows_of({128, 128}),
+        {.views = true, .left = 8, .right = 16, .knows_segments = true, .none_is_empty = true});
+  }
 }
 
 // Caches that backends may spread over several workers: full, hardly begun, of several sequences.

@@ -13,33 +13,74 @@ using program::TensorId;
 
 struct Routing {
   int64_t tokens, experts, k;
-  bool ties = false;  // of logits, many of which are equal
+  bool ties = false;     // of logits, many of which are equal
+  bool balance = false;  // what the layer gives to the loss of all is added up
 };
 
-constexpr Routing kRoutings[]{{1, 1, 1},   {3, 2, 2},  {9, 4, 1},          {17, 5, 2},
-                              {65, 33, 8}, {33, 8, 8}, {300, 24, 3, true}, {700, 128, 8, true}};
+constexpr Routing kRoutings[]{{1, 1, 1},
+                              {3, 2, 2},
+                              {9, 4, 1},
+                              {17, 5, 2},
+                              {65, 33, 8},
+                              {33, 8, 8},
+                              {300, 24, 3, true},
+                              {700, 128, 8, true},
+                              {5, 3, 1, false, true},
+                              {9, 4, 1, false, true},
+                              {17, 5, 2, false, true},
+                              {65, 33, 8, false, true},
+                              {300, 24, 3, true, true},
+                              {700, 128, 8, true, true}};
+
+// Segments with gaps between them, at both ends too where there is room; some are empty.
+Values segments_of(CaseList& list, int64_t tokens) {
+  Values bounds;
+  for (int64_t begin = 0; begin < tokens;) {
+    std::uniform_int_distribution<int64_t> length(0, std::max<int64_t>(1, tokens / 3));
+    begin = std::min(tokens, begin + length(list.random) / 4);
+    const int64_t end = std::min(tokens, begin + length(list.random));
+    bounds.insert(bounds.end(), {static_cast<double>(begin), static_cast<double>(end)});
+    if (end == begin) bounds.insert(bounds.end(), {0, 0});
+    begin = std::max(end, begin + 1);
+  }
+  return bounds;
+}
+
+void add_route(CaseList& list, const std::string& name, const Routing& routing, bool normalize,
+               const Values& logits, const Values& segments) {
+  const auto& [tokens, experts, k, ties, balance] = routing;
+  const Shape chosen{tokens, k};
+  CaseBuilder builder = list.builder();
+  const auto integers = [&](const Shape& shape) {
+    return builder.output(shape, program::DType::i32);
+  };
+  std::vector<TensorId> reads{builder.input({tokens, experts}, list.types.activation, logits)};
+  std::vector<TensorId> writes{builder.output_measure(chosen), integers(chosen), integers(chosen),
+                               integers({experts, 2})};
+  if (balance) {
+    reads.push_back(builder.index({static_cast<int64_t>(segments.size()) / 2, 2}, segments));
+    writes.push_back(integers({experts}));
+    writes.push_back(builder.output_measure({experts}));
+  }
+  list.add(builder.finish(name, program::Route{k, normalize, balance}, reads, writes));
+}
 
 void add_routes(CaseList& list) {
-  for (const auto& [tokens, experts, k, ties] : kRoutings)
+  for (const Routing& routing : kRoutings)
     for (const bool normalize : {false, true}) {
+      const auto& [tokens, experts, k, ties, balance] = routing;
       // One weight that is divided by itself has no gradient but rounding.
       if (normalize && k == 1 && experts > 1) continue;
-      const std::string name = fmt::format("{} tokens, {} of {} experts{}{}", tokens, k, experts,
-                                           ties ? " ties" : "", normalize ? " normalize" : "");
+      const std::string name =
+          fmt::format("{} tokens, {} of {} experts{}{}{}", tokens, k, experts, ties ? " ties" : "",
+                      normalize ? " normalize" : "", balance ? " balance" : "");
       const Shape shape{tokens, experts};
       const Shape chosen{tokens, k};
       Values logits = normal(list.random, shape.elements(), 0.0, 2.0);
       if (ties)
         for (double& logit : logits) logit = std::round(logit);
-      {
-        CaseBuilder builder = list.builder();
-        const TensorId x = builder.input(shape, list.types.activation, logits);
-        list.add(builder.finish(
-            name, program::Route{k, normalize}, {x},
-            {builder.output_measure(chosen), builder.output(chosen, program::DType::i32),
-             builder.output(chosen, program::DType::i32),
-             builder.output({experts, 2}, program::DType::i32)}));
-      }
+      const Values segments = balance ? segments_of(list, tokens) : Values();
+      add_route(list, name, routing, normalize, logits, segments);
       CaseBuilder builder = list.builder();
       Values ids;
       for (int64_t token = 0; token < tokens; ++token) {
@@ -48,10 +89,14 @@ void add_routes(CaseList& list) {
         std::shuffle(all.begin(), all.end(), list.random);
         ids.insert(ids.end(), all.begin(), all.begin() + k);
       }
-      const TensorId dweights = builder.measure(chosen, normal(list.random, tokens * k));
-      const TensorId x = builder.input(shape, list.types.activation, logits);
-      const TensorId where = builder.index(chosen, ids);
-      list.add(builder.finish(name, program::RouteGrad{normalize}, {dweights, x, where},
+      std::vector<TensorId> reads{builder.measure(chosen, normal(list.random, tokens * k)),
+                                  builder.input(shape, list.types.activation, logits),
+                                  builder.index(chosen, ids)};
+      if (balance) {
+        reads.push_back(builder.measure({experts}, normal(list.random, experts)));
+        reads.push_back(builder.index({static_cast<int64_t>(segments.size()) / 2, 2}, segments));
+      }
+      list.add(builder.finish(name, program::RouteGrad{normalize, balance}, reads,
                               {builder.output_activation(shape)}));
     }
 }
@@ -186,8 +231,43 @@ void add_products(CaseList& list, const GroupedSize& size, Share share, bool vie
   }
 }
 
+struct BalanceSize {
+  int64_t layers, experts, k;
+  double tokens;  // of a layer
+};
+
+// One without tokens, as of a micro-batch of padding; one of more layers than a launch takes.
+constexpr BalanceSize kBalanceSizes[]{{1, 1, 1, 3},    {2, 5, 2, 17},    {3, 7, 3, 0},
+                                      {5, 33, 8, 400}, {48, 128, 8, 70}, {243, 4, 2, 9}};
+
+void add_balances(CaseList& list, const BalanceSize& size) {
+  const auto& [layers, experts, k, tokens] = size;
+  const std::string name =
+      fmt::format("{} layers, {} of {} experts, {} tokens", layers, k, experts, tokens);
+  for (const bool trains : {false, true}) {
+    CaseBuilder builder = list.builder();
+    std::vector<TensorId> reads{builder.measure({1}, {0.4 / std::max(tokens, 1.0)})};
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      Values counts(static_cast<size_t>(experts), 0.0);
+      for (double choice = 0; choice < tokens * static_cast<double>(k); ++choice)
+        ++counts[static_cast<size_t>(integers(list.random, 1, 0, experts - 1)[0])];
+      Values sums = normal(list.random, experts, tokens / static_cast<double>(experts),
+                           tokens / (4.0 * static_cast<double>(experts)));
+      reads.push_back(builder.index({experts}, counts));
+      reads.push_back(builder.measure({experts}, sums));
+    }
+    const TensorId loss = builder.output_measure({1});
+    if (!trains)
+      list.add(builder.finish(name, program::BalanceLoss{k, 0.25F}, reads, {loss}));
+    else
+      list.add(builder.finish(name, program::BalanceLossTrain{k, 0.25F}, reads,
+                              {loss, builder.output_measure({experts})}));
+  }
+}
+
 void add_cases(CaseList& list) {
   add_routes(list);
+  for (const BalanceSize& size : kBalanceSizes) add_balances(list, size);
   for (const RowSize& size : kRowSizes)
     for (const bool views : {false, true}) add_rows(list, size, views);
   for (const GroupedSize& size : kGroupedSizes)
@@ -201,8 +281,9 @@ void add_cases(CaseList& list) {
 
 CaseTable expert_cases() {
   using program::Kind;
-  return {{Kind::route, Kind::route_grad, Kind::permute, Kind::combine, Kind::scale_rows,
-           Kind::scale_rows_grad, Kind::grouped_matmul, Kind::grouped_matmul_grad},
+  return {{Kind::route, Kind::route_grad, Kind::balance_loss, Kind::balance_loss_train,
+           Kind::permute, Kind::combine, Kind::scale_rows, Kind::scale_rows_grad,
+           Kind::grouped_matmul, Kind::grouped_matmul_grad},
           add_cases};
 }
 

@@ -20,9 +20,10 @@ constexpr Size kThinSizes[]{{16, 1031, 192}, {192, 1031, 16}, {130, 600, 24}, {1
                             {515, 300, 16},  {33, 513, 145},  {150, 257, 9},  {24, 1096, 72},
                             {200, 1096, 16}, {72, 520, 40}};
 
-// A few rows of whole vectors, as decoding has them; inputs of several rounds, and outputs that end
-// within a tile.
-constexpr Size kFewRowsSizes[]{{1, 1096, 35}, {4, 3080, 24}, {3, 40, 130}, {2, 264, 16}};
+// A few rows of whole vectors, as decoding has them; inputs of several rounds, outputs that end
+// within a tile, more tiles than blocks, and rows that no block keeps.
+constexpr Size kFewRowsSizes[]{{1, 1096, 35}, {4, 3080, 24}, {3, 40, 130},
+                               {2, 264, 16},  {1, 72, 260},  {4, 8328, 20}};
 
 constexpr Matmul kForms[]{
     {},

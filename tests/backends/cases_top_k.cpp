@@ -38,6 +38,16 @@ void add_cases(CaseList& list) {
             program::TopK{k}, {x},
             {builder.output_measure(kept), builder.output(kept, program::DType::i32)}));
       }
+  // What the pieces of a row leave is more than one piece.
+  const Shape long_row{1, 90001};
+  for (const Row row : {Row::numbers, Row::ties}) {
+    CaseBuilder builder = list.builder();
+    const auto x = builder.measure(long_row, row_values(list, long_row.elements(), row));
+    list.add(builder.finish(
+        fmt::format("{} k 200 {}", program::to_string(long_row), kNames[static_cast<size_t>(row)]),
+        program::TopK{200}, {x},
+        {builder.output_measure({1, 200}), builder.output({1, 200}, program::DType::i32)}));
+  }
 }
 
 }  // namespace

@@ -11,7 +11,9 @@ namespace snug::backends::test {
 
 inline constexpr int64_t kGuardBytes = 256;
 inline constexpr int64_t kAlignment = 256;  // the largest that a backend asks for
-inline constexpr std::byte kGuard{0xA5};
+// NaN in every float type: what is read beyond a tensor shows in what is made of it, even times
+// zero.
+inline constexpr std::byte kGuard{0xFF};
 inline constexpr std::byte kPoison{0xFF};
 
 // The bytes of one tensor that is no view: guard, tensor, guard, aligned. Of scratch, which may be

@@ -27,13 +27,18 @@ constexpr std::string_view kMatrix =
     "tensor b (8, 64) u8\ntensor d (8, 64) u8\ntensor p (2) f32\ntensor q (2) f32\n"
     "tensor k (8, 2) i32\ntensor bounds (4, 2) i32\ntensor e (4, 64, 32) f32\n"
     "tensor i (8, 2) i32\ntensor x (8, 2) f32\ntensor logits (8, 4) f32\n"
-    "tensor y (8, 32) f32\ntensor targets (8) i32\n";
+    "tensor y (8, 32) f32\ntensor targets (8) i32\ntensor n (4) i32\ntensor u (4) f32\n";
 constexpr std::string_view kAdamW = "adamw(g, f, l, s) updates (w, m, v)";
 constexpr std::string_view kAdamW8bit = "adamw_8bit(g, f, l, s) updates (w, b, d, p, q)";
 constexpr std::string_view kLion = "lion(g, f, l) updates (w, m)";
 constexpr std::string_view kAdafactor = "adafactor(g, f, l, s) updates (w, r, c) {factored}";
 constexpr std::string_view kRoute = "x, i, k, bounds = route(logits) {k 2}";
 constexpr std::string_view kRouteGrad = "dlogits (8, 4) f32 = route_grad(x, logits, i)";
+constexpr std::string_view kBalancedRoute =
+    "x, i, k, bounds, n, u = route(logits, bounds) {k 2, balance}";
+constexpr std::string_view kBalancedGrad =
+    "dlogits (8, 4) f32 = route_grad(x, logits, i, u, bounds) {balance}";
+constexpr std::string_view kBalanceLoss = "l, u = balance_loss_train(f, n, u) {k 2}";
 constexpr std::string_view kGrouped = "y = grouped_matmul(g, e, bounds)";
 constexpr std::string_view kGroupedGrad = "e = grouped_matmul_grad(g, y, bounds)";
 
@@ -50,6 +55,10 @@ constexpr WrongType kWrongTypes[]{{kAdamW, "gradient", DType::i32},
                                   {kRoute, "weights", DType::bf16},
                                   {kRouteGrad, "dweights", DType::bf16},
                                   {kRouteGrad, "dlogits", DType::i32},
+                                  {kBalancedRoute, "sums", DType::bf16},
+                                  {kBalancedGrad, "dsums", DType::bf16},
+                                  {kBalanceLoss, "loss", DType::bf16},
+                                  {kBalanceLoss, "dsums", DType::bf16},
                                   {kGrouped, "b", DType::i32},
                                   {kGroupedGrad, "c", DType::u8}};
 

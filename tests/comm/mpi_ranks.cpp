@@ -153,7 +153,8 @@ int run(const std::string& folder, const std::string& what, const std::string& a
   if (folder == "-") return wait_in_vain(what, argument);
   ConnectOptions options;
   options.mpi_folder = folder;
-  options.timeout = std::chrono::milliseconds(what == "late" ? 500 : 60000);
+  // Within it MPI begins, too, on a loaded machine.
+  options.timeout = std::chrono::milliseconds(what == "late" ? 3000 : 60000);
   const auto communicator = connect(read_launch(environment()), options);
   if (what == "check") return check(*communicator);
   if (what == "measure") return measure(*communicator, std::stoi(argument));

@@ -97,10 +97,12 @@ TEST(ExpertConfig, DefaultsAreHuggingFaces) {
   };
   EXPECT_EQ(theta(R"(, "rope_parameters": {"rope_type": "default"})"), 1e6);
   EXPECT_EQ(theta(R"(, "rope_scaling": {"rope_type": "default", "rope_theta": 500000.0})"), 5e5);
-  EXPECT_EQ(config.router_loss, 0);
+  EXPECT_FALSE(config.router_loss);
+  EXPECT_EQ(config.router_coefficient, 0.001);
   const ModelConfig with_loss =
       parse_config(small(R"(, "output_router_logits": true)"), "config.json");
-  EXPECT_EQ(with_loss.router_loss, 0.001);
+  EXPECT_TRUE(with_loss.router_loss);
+  EXPECT_EQ(with_loss.router_loss_factor(), 0.001);
 }
 
 TEST(ExpertConfig, LayersWithOneMlpAreNamedOrCounted) {

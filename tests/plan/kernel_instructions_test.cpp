@@ -10,16 +10,16 @@
 namespace snug::plan {
 namespace {
 
-constexpr double kInstructionsPerSecond = 67e12 / 2 * 1.75 / 1.98;
+constexpr double kInstructionsPerSecond = 0.47 * 67e12 / 2 * 1.75 / 1.98;
 
 // The kernels that cap scores or add a bias take more instructions for as many products.
 TEST(Rates, OfADataSheetPriceAttentionThatAdjustsScores) {
   const std::string capped = ", tensor_cores, softcap 50";
   const std::string biased = ", tensor_cores, alibi_scale 1";
   for (const std::string& form : {capped, biased}) {
-    EXPECT_NEAR(planned_rate(attention(128, form.c_str()), 2048), 0.3 * 989 * 24.6 / 51.7, 1e-6);
+    EXPECT_NEAR(planned_rate(attention(128, form.c_str()), 2048), 0.215 * 989 * 24.6 / 51.7, 1e-6);
     EXPECT_NEAR(planned_rate(attention_grad(64, form.c_str()), 2048),
-                0.3 * 989 * (22.3 + 34.2) / (48.2 + 62.9), 1e-6);
+                0.148 * 989 * (22.3 + 34.2) / (48.2 + 62.9), 1e-6);
     const RateKey key = key_of(attention(128, form.c_str()));
     EXPECT_EQ(key.name, key_of(attention(128, ", tensor_cores")).name + " adjusted");
   }

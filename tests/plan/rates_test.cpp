@@ -124,6 +124,24 @@ TEST(Rates, FarFromSamplesBandwidthBounds) {
   EXPECT_GE(far, bytes / rates.roofline().bytes_per_second);
 }
 
+// What took little more than a launch says nothing of far larger products.
+TEST(Rates, OfLaunchesAloneNothingFollowsForLargeWork) {
+  const auto other_product = [](int size) {
+    return fmt::format(
+        "tensor x ({0}, {0}) bf16\ntensor w ({0}, {0}) bf16\ny ({0}, {0}) bf16 = matmul(x, w)",
+        size);
+  };
+  RateSample launch = sample_of("tensor a (100000, 10) f32\ny (100000, 10) f32 = add(a, a)", 1e9);
+  launch.seconds = 5e-6;
+  RateSample tiny = sample_of(other_product(64), 1e9);
+  tiny.seconds = 7e-6;
+  std::vector<RateSample> samples{launch, tiny};
+  for (const int size : {1024, 2048, 4096, 8192})
+    samples.push_back(sample_of(product(size, size, size), 40e12));
+  EXPECT_NEAR(seconds_of(Rates(samples), other_product(4096)) / (2 * std::pow(4096.0, 3) / 40e12),
+              1, 0.01);
+}
+
 TEST(Rates, UnknownNamesAreBoundByTheRoofline) {
   const Rates rates({sample_of(product(256, 256, 256), 1e9)});
   const std::string add = "tensor a (1000, 10) f32\ny (1000, 10) f32 = add(a, a)";
@@ -155,11 +173,11 @@ TEST(Rates, TakeTheLinkAndTheHostsMemoryFromSamplesOfTheMachine) {
 }
 
 // TFLOP/s that a card with a peak of 989 is planned to reach.
-TEST(Rates, OfADataSheetHaveOneShareForOwnAttention) {
+TEST(Rates, OfADataSheetHaveOneShareForOwnAttentionAndOneForItsGradient) {
   for (const double length : {256.0, 2048.0, 8192.0, 16384.0}) {
-    EXPECT_NEAR(planned_rate(attention(128, ", tensor_cores"), length), 0.3 * 989, 1e-6);
-    EXPECT_NEAR(planned_rate(attention_grad(64, ", tensor_cores"), length), 0.3 * 989, 1e-6);
-    EXPECT_NEAR(planned_rate(attention(128, ""), length), 0.3 * 67, 1e-6);
+    EXPECT_NEAR(planned_rate(attention(128, ", tensor_cores"), length), 0.215 * 989, 1e-6);
+    EXPECT_NEAR(planned_rate(attention_grad(64, ", tensor_cores"), length), 0.148 * 989, 1e-6);
+    EXPECT_NEAR(planned_rate(attention(128, ""), length), 0.215 * 67, 1e-6);
   }
 }
 
@@ -169,20 +187,22 @@ TEST(Rates, OfADataSheetHaveALibrarysAttentionByLength) {
   struct Row {
     double segment_tokens, forward, gradient;
   };
-  // As measured; between two lengths; short, where own kernels' share is the least; very long.
-  for (const Row& row :
-       {Row{2048, 484, 370}, Row{4096, 591, 474}, Row{8192, 644, 541}, Row{16384, 673, 579},
-        Row{3072, 537.5, 422}, Row{1536, 363, 296.7}, Row{512, 296.7, 296.7}}) {
-    EXPECT_NEAR(planned_rate(forward, row.segment_tokens), row.forward, 1e-6);
-    EXPECT_NEAR(planned_rate(gradient, row.segment_tokens), row.gradient, 1e-6);
+  // As measured, less what a whole step's power leaves; between two lengths; short, where own
+  // kernels' share is the least; very long.
+  for (const Row& row : {Row{2048, 484, 370}, Row{4096, 591, 474}, Row{8192, 644, 541},
+                         Row{16384, 673, 579}, Row{3072, 537.5, 422}, Row{1536, 363, 277.5}}) {
+    EXPECT_NEAR(planned_rate(forward, row.segment_tokens), 0.80 * row.forward, 1e-6);
+    EXPECT_NEAR(planned_rate(gradient, row.segment_tokens), 0.78 * row.gradient, 1e-6);
   }
+  EXPECT_NEAR(planned_rate(forward, 512), 0.215 * 989, 1e-6);
+  EXPECT_NEAR(planned_rate(gradient, 512), 0.148 * 989, 1e-6);
 }
 
 // Heads of 64 stay below what is public of them, wide ones at what 128 reaches.
 TEST(Rates, OfADataSheetAreCarefulWithOtherHeads) {
-  EXPECT_NEAR(planned_rate(attention(64, ", by_library"), 16384), 336.5, 1e-6);
-  EXPECT_NEAR(planned_rate(attention(32, ", by_library"), 16384), 296.7, 1e-6);
-  EXPECT_NEAR(planned_rate(attention(256, ", by_library"), 16384), 673, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(64, ", by_library"), 16384), 0.80 * 336.5, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(32, ", by_library"), 16384), 0.215 * 989, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(256, ", by_library"), 16384), 0.80 * 673, 1e-6);
 }
 
 // A sample of the one says nothing of the other.
@@ -204,7 +224,7 @@ TEST(Rates, AttentionThatWasNotMeasuredHasTheDataSheetsShare) {
               key_of(attention(128, algorithm)).work / (0.7 * 989e12));
   EXPECT_NEAR(key_of(attention(128, ", tensor_cores")).work /
                   seconds_of(rates, attention(128, ", tensor_cores")),
-              0.3 * 989e12, 10e12);  // its launch takes some of the time
+              0.215 * 989e12, 10e12);  // its launch takes some of the time
 }
 
 // Copies between spaces go over the link, whatever else the machine does.

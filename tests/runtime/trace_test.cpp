@@ -58,9 +58,11 @@ TinyOptions full(DType compute, methods::OptimizerKind optimizer,
   return options;
 }
 
-TinyOptions experts(DType compute) {
+TinyOptions experts(DType compute, bool are_balanced = false) {
   TinyOptions options = full(compute, methods::OptimizerKind::adamw);
   models::ModelConfig& model = options.model;
+  model.router_loss = are_balanced;
+  model.router_coefficient = 0.01;
   model.model_type = "mixtral";
   model.num_experts = 4;
   model.chosen_experts = 2;
@@ -103,6 +105,13 @@ const std::vector<Case>& cases() {
        [](TrainingSpec& spec) { spec.accumulation = 2; }},
       {"experts bf16, layer", experts(DType::bf16),
        [](TrainingSpec& spec) { spec.recompute = RecomputeMode::layer; }},
+      {"balanced experts f32, two micro-batches", experts(DType::f32, true),
+       [](TrainingSpec& spec) { spec.accumulation = 2; }},
+      {"balanced experts bf16, layer, packed rows", experts(DType::bf16, true),
+       [](TrainingSpec& spec) {
+         spec.recompute = RecomputeMode::layer;
+         pack_rows(spec);
+       }},
       {"full bf16, packed rows", full(DType::bf16, OptimizerKind::adamw), pack_rows},
       {"lora, packed rows", lora(), pack_rows},
       {"lora", lora()},

@@ -1,6 +1,7 @@
 // Twenty steps of LoRA and of all weights or some, with AdamW, Lion and Adafactor, against PEFT,
 // PyTorch, transformers and bitsandbytes, loss and gradient norm within 1e-3; and learning rates
 // against transformers' schedules.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,6 +34,8 @@ plan::TrainingSpec curve_spec(const Json& settings) {
   spec.compute = program::DType::f32;
   spec.frozen = frozen_weights(settings);
   if (settings["method"] == "qlora") spec.quantization.emplace();
+  spec.model.router_loss = settings.value("output_router_logits", false);
+  spec.model.router_coefficient = settings.value("router_aux_loss_coef", 0.0);
   spec.rows = settings["per_device_train_batch_size"];
   spec.row_tokens = settings["max_length"];
   spec.accumulation = settings["gradient_accumulation_steps"];
@@ -80,6 +83,10 @@ void follow(const std::string& backend, const std::string& name) {
   const auto rates = doubles(golden, "learning_rate");
   const int64_t micro_tokens = spec.rows * spec.row_tokens;
   auto& executor = loaded.executor();
+  const double balance = spec.model.router_loss_factor();
+  if (balance > 0)
+    executor.set_input("inverse_document_tokens",
+                       1.0F / static_cast<float>(micro_tokens * spec.accumulation));
   for (int64_t step = 0; step < 20; ++step) {
     const auto of_step = slice(targets, step, micro_tokens * spec.accumulation);
     executor.set_input("inverse_tokens", 1.0F / static_cast<float>(count_trained(of_step)));
@@ -96,7 +103,14 @@ void follow(const std::string& backend, const std::string& name) {
     executor.set_input("learning_rate", static_cast<float>(schedule.at(step + 1)));
     if (executor.has("step")) executor.set_input("step", static_cast<int32_t>(step + 1));
     executor.run(program::ProgramName::update);
-    EXPECT_NEAR(executor.result<float>("loss"), losses[at], 1e-3 * losses[at]) << "step " << step;
+    double loss = executor.result<float>("loss");
+    if (balance > 0) {
+      const double of_balance = executor.result<float>("router_loss");
+      const double expected = balance * doubles(golden, "aux_loss")[at];
+      EXPECT_NEAR(of_balance, expected, 1e-3 * expected) << "step " << step;
+      loss += of_balance;
+    }
+    EXPECT_NEAR(loss, losses[at], 1e-3 * losses[at]) << "step " << step;
     EXPECT_NEAR(executor.result<float>("gradient_norm"), norms[at], 1e-3 * norms[at])
         << "step " << step;
   }
@@ -110,14 +124,34 @@ TEST_P(Curves, FollowThePeer) {
   follow(backend, name);
 }
 
+std::string name_of(const testing::TestParamInfo<std::tuple<std::string, std::string>>& test) {
+  return std::get<1>(test.param) + "_" + std::get<0>(test.param);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, Curves,
     testing::Combine(testing::ValuesIn(golden_backends()),
                      testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
                                      "curve_full", "curve_full_accumulated", "curve_full_frozen",
                                      "curve_lora_lion", "curve_lora_adafactor", "curve_full_lion",
-                                     "curve_full_adafactor")),
-    [](const auto& test) { return std::get<1>(test.param) + "_" + std::get<0>(test.param); });
+                                     "curve_full_adafactor", "curve_mixtral_balanced",
+                                     "curve_qwen3_moe_balanced")),
+    name_of);
+
+// All weights and LoRA of each; of mixtures all weights alone.
+std::vector<std::string> family_curves() {
+  std::vector<std::string> names{"curve_mixtral_full", "curve_qwen3_moe_full"};
+  for (const char* family :
+       {"gpt2", "gemma", "gemma2", "gemma3", "phi", "gpt_neox", "stablelm", "falcon", "bloom"})
+    for (const char* method : {"full", "lora"})
+      names.push_back(fmt::format("curve_{}_{}", family, method));
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Curves,
+                         testing::Combine(testing::ValuesIn(golden_backends()),
+                                          testing::ValuesIn(family_curves())),
+                         name_of);
 
 TEST(Schedules, EqualTransformers) {
   const Json tables = read_json("tests/goldens/schedules.json");

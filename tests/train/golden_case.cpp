@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "backends/open_cuda.h"
 #include "formats/lora_config.h"
@@ -66,7 +67,11 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
                        const std::string& adapter, plan::TrainingSpec spec)
     : spec_(std::move(spec)) {
   const auto source = models::find_model(model_folder);
-  spec_.model = source.config;
+  const models::ModelConfig given = std::exchange(spec_.model, source.config);
+  if (given.router_loss) {
+    spec_.model.router_loss = true;
+    spec_.model.router_coefficient = given.router_coefficient;
+  }
   spec_.verify = true;
   if (!adapter.empty()) {
     const auto config = formats::read_lora_config(adapter);

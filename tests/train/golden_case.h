@@ -34,7 +34,8 @@ double relative_error(const std::vector<float>& a, const std::vector<float>& b);
 // A model folder, planned and loaded.
 class LoadedCase {
  public:
-  // `adapter` empty: none. The spec's model is filled in here.
+  // `adapter` empty: none. The spec's model is filled in here, except for the loss that balances
+  // experts.
   LoadedCase(const std::string& backend, const std::string& model_folder,
              const std::string& adapter, plan::TrainingSpec spec);
 

@@ -150,6 +150,101 @@ INSTANTIATE_TEST_SUITE_P(All, Goldens, ::testing::ValuesIn(cases_in(program::DTy
 INSTANTIATE_TEST_SUITE_P(All, Bf16Goldens, ::testing::ValuesIn(cases_in(program::DType::bf16)),
                          name_of);
 
+// With the loss that balances experts. Padding counts for nothing in it.
+class BalancedGoldens : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  const std::string& backend() const { return std::get<0>(GetParam()); }
+  const std::string& model() const { return std::get<1>(GetParam()); }
+
+  void SetUp() override {
+    if (!has_device(backend())) GTEST_SKIP() << "skipped: no CUDA device";
+  }
+
+  void expect_golden(program::DType compute, passes::RecomputeMode mode, double loss_bound,
+                     double gradient_bound) const {
+    const formats::SafetensorsFile golden(golden_folder("balanced_" + model()) +
+                                          "/golden.safetensors");
+    auto spec = golden_spec(compute);
+    spec.recompute = mode;
+    spec.model.router_loss = true;
+    spec.model.router_coefficient = floats(golden, "coefficient")[0];
+    LoadedCase loaded(backend(), golden_folder(model() + "/model"), "", spec);
+    runtime::Executor& executor = loaded.executor();
+    const auto targets = integers(golden, "targets");
+    const auto lengths = integers(golden, "lengths");
+    loaded.put_batch(program::ProgramName::micro_first, integers(golden, "ids"), targets,
+                     {0, lengths[0], 33, 33 + lengths[1]});
+    executor.set_input("inverse_tokens", 1.0F / static_cast<float>(count_trained(targets)));
+    executor.set_input("inverse_document_tokens",
+                       1.0F / static_cast<float>(lengths[0] + lengths[1]));
+    executor.run(program::ProgramName::micro_first);
+    const double balance = values_of(executor, "router_loss")[0];
+    EXPECT_NEAR(balance / spec.model.router_coefficient, floats(golden, "aux_loss")[0], loss_bound);
+    EXPECT_NEAR(values_of(executor, "loss")[0] + balance, floats(golden, "loss")[0], loss_bound);
+    int compared = 0;
+    for (const auto& tensor : golden.tensors()) {
+      if (!tensor.name.starts_with("grad.")) continue;
+      const auto gradient = values_of(executor, gradient_of(tensor.name));
+      EXPECT_LT(relative_error(gradient, floats(golden, tensor.name)), gradient_bound)
+          << tensor.name;
+      ++compared;
+    }
+    EXPECT_GT(compared, 5);
+  }
+};
+
+TEST_P(BalancedGoldens, LossAndEveryGradient) {
+  for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::gate_up,
+                          passes::RecomputeMode::all_but_attention, passes::RecomputeMode::layer})
+    expect_golden(program::DType::f32, mode, 1e-5, 1e-4);
+}
+
+// Of a step's micro-batches each counts by its share of the tokens.
+TEST_P(BalancedGoldens, MicroBatchesCountByTheirTokens) {
+  const formats::SafetensorsFile golden(golden_folder("balanced_" + model()) +
+                                        "/golden.safetensors");
+  auto spec = golden_spec(program::DType::f32);
+  spec.rows = 1;
+  spec.accumulation = 2;
+  spec.model.router_loss = true;
+  spec.model.router_coefficient = 1;
+  LoadedCase loaded(backend(), golden_folder(model() + "/model"), "", spec);
+  runtime::Executor& executor = loaded.executor();
+  const auto ids = integers(golden, "ids");
+  const auto targets = integers(golden, "targets");
+  executor.set_input("inverse_tokens", 1.0F);
+  const auto run = [&](program::ProgramName program, int64_t row, int32_t tokens, float inverse) {
+    const auto row_of = [&](const std::vector<int32_t>& all) {
+      return std::vector<int32_t>(all.begin() + row * 33, all.begin() + (row + 1) * 33);
+    };
+    loaded.put_batch(program, row_of(ids), row_of(targets), {0, tokens});
+    executor.set_input("inverse_document_tokens", inverse);
+    executor.run(program);
+    return values_of(executor, "router_loss")[0];
+  };
+  using program::ProgramName;
+  const float first = run(ProgramName::micro_first, 0, 33, 1.0F / 33);
+  const float second = run(ProgramName::micro_first, 1, 10, 1.0F / 10);
+  EXPECT_GT(std::abs(first - second), 1e-3);
+  run(ProgramName::micro_first, 0, 33, 1.0F / 43);
+  const float both = run(ProgramName::micro_next, 1, 10, 1.0F / 43);
+  EXPECT_NEAR(both, (33 * first + 10 * second) / 43, 1e-5);
+}
+
+TEST_P(BalancedGoldens, Bf16) {
+  if (backend() == "reference") GTEST_SKIP() << "the reference computes in f32";
+  if (backend() == "cpu" && !backends::test::cpu_must_multiply_bf16())
+    GTEST_SKIP() << "the processor does not multiply bf16";
+  expect_golden(program::DType::bf16, passes::RecomputeMode::none, 5e-3, 6e-2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BalancedGoldens,
+                         ::testing::Combine(::testing::ValuesIn(golden_backends()),
+                                            ::testing::Values("mixtral", "qwen3_moe")),
+                         [](const auto& test) {
+                           return std::get<1>(test.param) + "_" + std::get<0>(test.param);
+                         });
+
 TEST(Packing, PackedRowsEqualDocumentsAlone) {
   const formats::SafetensorsFile golden(golden_folder("packing") + "/golden.safetensors");
   const auto documents = integers(golden, "documents");  // (6, 3): row, start, length

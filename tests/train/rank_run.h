@@ -28,7 +28,8 @@
 namespace snug::train {
 
 struct RankRun {
-  std::vector<double> losses;  // of each step
+  std::vector<double> losses;         // of each step
+  std::vector<double> router_losses;  // likewise, where experts are balanced
   std::vector<double> norms;
   int64_t device_bytes = 0;                           // of the arena on the device
   std::map<std::string, std::vector<float>> weights;  // what was trained, whole
@@ -101,6 +102,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
                                .rows = spec.rows,
                                .accumulation = spec.accumulation,
                                .update_in_backward = spec.update_in_backward,
+                               .router_loss_factor = spec.model.router_loss_factor(),
                                .schedule = {.kind = recipe.lr_scheduler_type,
                                             .learning_rate = recipe.learning_rate,
                                             .total_steps = steps},
@@ -117,6 +119,8 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
     trainer.finish_step(state);
     if (mesh.rank() != 0) continue;
     run.losses.push_back(executor.result<float>(program::kLossName));
+    if (executor.has(program::kRouterLossName))
+      run.router_losses.push_back(executor.result<float>(program::kRouterLossName));
     run.norms.push_back(executor.result<float>(program::kGradientNormName));
   }
   backend->synchronise();

@@ -1,7 +1,10 @@
 // Tokens are independent until rows are placed; that is one pass over all choices in order, which
-// takes a few bytes of each.
+// takes a few bytes of each. What balances experts is added up by each task for its tokens, and
+// then over tasks, in order.
 #include <algorithm>
+#include <bitset>
 #include <cmath>
+#include <optional>
 
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/parallel.h"
@@ -85,6 +88,57 @@ void choose(const Route& route, const Rows& logits, int64_t row, const Choice& c
   for (int64_t i = 0; i < route.k; ++i) choice.weights[i] /= sum;
 }
 
+// Of a task's tokens those that are in segments.
+class Counted {
+ public:
+  Counted(const Buffer& segments, int64_t begin, int64_t end) : begin_(begin) {
+    const int32_t* const bounds = integers_of(segments);
+    for (int64_t segment = 0; segment < segments.shape.rows(); ++segment)
+      for (int64_t token = std::max<int64_t>(begin, bounds[2 * segment]);
+           token < std::min<int64_t>(end, bounds[2 * segment + 1]); ++token)
+        is_counted_[static_cast<size_t>(token - begin)] = true;
+  }
+  bool operator[](int64_t token) const { return is_counted_[static_cast<size_t>(token - begin_)]; }
+
+ private:
+  std::bitset<kTokensPerTask> is_counted_;
+  int64_t begin_;
+};
+
+// What an expert gets of a task's tokens, or of all.
+struct Load {
+  int32_t count;
+  float sum;
+};
+
+void add_up(const Route& route, const Invocation& invocation, const Rows& logits, int64_t begin,
+            int64_t end) {
+  const Counted counted(invocation[Route::kSegments], begin, end);
+  const int32_t* const ids = integers_of(invocation[Route::kIds]);
+  Load* const loads = invocation.workspace.as<Load>() + begin / kTokensPerTask * logits.columns;
+  std::fill_n(loads, logits.columns, Load{});
+  for (int64_t row = begin; row < end; ++row) {
+    if (!counted[row]) continue;
+    const Probabilities probabilities(logits, row);
+    for (int64_t expert = 0; expert < logits.columns; ++expert)
+      loads[expert].sum += probabilities.of(expert);
+    for (int64_t i = row * route.k; i < (row + 1) * route.k; ++i) ++loads[ids[i]].count;
+  }
+}
+
+void add_tasks(const Invocation& invocation, const Rows& logits) {
+  auto* const counts = invocation[Route::kCounts].as<int32_t>();
+  auto* const sums = invocation[Route::kSums].as<float>();
+  std::fill_n(counts, logits.columns, 0);
+  std::fill_n(sums, logits.columns, 0.0F);
+  const Load* load = invocation.workspace.as<const Load>();
+  for (int64_t task = 0; task < ceil_div(logits.rows, kTokensPerTask); ++task)
+    for (int64_t expert = 0; expert < logits.columns; ++expert, ++load) {
+      counts[expert] += load->count;
+      sums[expert] += load->sum;
+    }
+}
+
 // The end of each expert's rows counts up as they are placed.
 void place(const int32_t* ids, int64_t rows, int64_t experts, int32_t* places, int32_t* bounds) {
   std::fill_n(bounds, 2 * experts, 0);
@@ -98,13 +152,19 @@ void place(const int32_t* ids, int64_t rows, int64_t experts, int32_t* places, i
   for (int64_t i = 0; i < rows; ++i) places[i] = bounds[2 * ids[i] + 1]++;
 }
 
+int64_t workspace_bytes(const Route& route, const program::OperationView& view, const CpuContext&) {
+  if (!route.balance) return 0;
+  const program::Shape& logits = view[Route::kLogits].shape;
+  return ceil_div(logits[0], kTokensPerTask) * logits[1] * int64_t{sizeof(Load)};
+}
+
 bool supports(const Route&, const program::OperationView& view, const CpuContext&) {
-  return view[Route::kWeights].dtype == base::DType::f32 &&
+  return are_f32<Route>(view, {Route::kWeights, Route::kSums}) &&
          are_floats<Route>(view, {Route::kLogits});
 }
 
 bool supports(const RouteGrad&, const program::OperationView& view, const CpuContext&) {
-  return view[RouteGrad::kDWeights].dtype == base::DType::f32 &&
+  return are_f32<RouteGrad>(view, {RouteGrad::kDWeights, RouteGrad::kDSums}) &&
          are_floats<RouteGrad>(view, {RouteGrad::kLogits, RouteGrad::kDLogits});
 }
 
@@ -115,13 +175,34 @@ void run(const Route& route, const Invocation& invocation, CpuContext&) {
   parallel_ranges(logits.rows, kTokensPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       choose(route, logits, row, {weights + row * route.k, ids + row * route.k});
+    if (route.balance) add_up(route, invocation, logits, begin, end);
   });
+  if (route.balance) add_tasks(invocation, logits);
   place(ids, logits.rows * route.k, logits.columns, invocation[Route::kPlaces].as<int32_t>(),
         invocation[Route::kBounds].as<int32_t>());
 }
 
+// What the gradient of the sums gives to a token's logits: p (dsums - sum(p dsums)).
+class ThroughSums {
+ public:
+  // Nothing without `dsums`.
+  ThroughSums(const Probabilities& probabilities, const float* dsums, int64_t experts)
+      : dsums_(dsums) {
+    if (dsums == nullptr) return;
+    for (int64_t expert = 0; expert < experts; ++expert)
+      mean_ += probabilities.of(expert) * dsums[expert];
+  }
+  float of(int64_t expert, float likely) const {
+    return dsums_ == nullptr ? 0.0F : likely * (dsums_[expert] - mean_);
+  }
+
+ private:
+  const float* dsums_;
+  float mean_ = 0;
+};
+
 // With the probabilities p of what counts (all, or those chosen, of which they are then shares),
-// dlogits = p (dweights - sum(p dweights)).
+// dlogits = p (dweights - sum(p dweights)), and what the balance adds.
 void run(const RouteGrad& grad, const Invocation& invocation, CpuContext&) {
   const Rows logits = rows_of(invocation[RouteGrad::kLogits]);
   const Rows dlogits = rows_of(invocation[RouteGrad::kDLogits]);
@@ -129,9 +210,15 @@ void run(const RouteGrad& grad, const Invocation& invocation, CpuContext&) {
   const auto* dweights = given.as<const float>();
   const int32_t* ids = integers_of(invocation[RouteGrad::kIds]);
   const int64_t k = given.shape.columns();
+  const float* const dsums =
+      grad.balance ? invocation[RouteGrad::kDSums].as<const float>() : nullptr;
   parallel_ranges(logits.rows, kTokensPerTask, [&](int64_t begin, int64_t end) {
+    std::optional<Counted> counted;
+    if (grad.balance) counted.emplace(invocation[RouteGrad::kSegments], begin, end);
     for (int64_t row = begin; row < end; ++row) {
       const Probabilities probabilities(logits, row);
+      const ThroughSums balance(probabilities, counted && (*counted)[row] ? dsums : nullptr,
+                                logits.columns);
       float sum = 0;
       float dot = 0;
       for (int64_t i = row * k; i < (row + 1) * k; ++i) {
@@ -140,17 +227,23 @@ void run(const RouteGrad& grad, const Invocation& invocation, CpuContext&) {
         dot += likely * dweights[i];
       }
       if (!grad.normalize) sum = 1.0F;
-      for (int64_t expert = 0; expert < logits.columns; ++expert)
-        set_value(dlogits, row, expert, grad.normalize ? 0.0F : -probabilities.of(expert) * dot);
-      for (int64_t i = row * k; i < (row + 1) * k; ++i)
-        set_value(dlogits, row, ids[i], probabilities.of(ids[i]) / sum * (dweights[i] - dot / sum));
+      for (int64_t expert = 0; expert < logits.columns; ++expert) {
+        const float likely = grad.normalize && !grad.balance ? 0.0F : probabilities.of(expert);
+        const float of_weights = grad.normalize ? 0.0F : -likely * dot;
+        set_value(dlogits, row, expert, of_weights + balance.of(expert, likely));
+      }
+      for (int64_t i = row * k; i < (row + 1) * k; ++i) {
+        const float likely = probabilities.of(ids[i]);
+        const float of_weights = likely / sum * (dweights[i] - dot / sum);
+        set_value(dlogits, row, ids[i], of_weights + balance.of(ids[i], likely));
+      }
     }
   });
 }
 
 }  // namespace
 
-SNUG_CPU_KIND(Route, .supports = supports);
+SNUG_CPU_KIND(Route, .supports = supports, .workspace_bytes = workspace_bytes);
 SNUG_CPU_KIND(RouteGrad, .supports = supports);
 
 }  // namespace snug::backends::cpu

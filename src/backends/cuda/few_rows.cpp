@@ -152,12 +152,21 @@ FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
   return product;
 }
 
+// Everything that the stored weight is made of.
+bool is_constant(const MatmulNf4& matmul, const Invocation& invocation) {
+  if (!invocation[MatmulNf4::kCodes].is_constant || !invocation[MatmulNf4::kAbsmax].is_constant)
+    return false;
+  return !matmul.nested || (invocation[MatmulNf4::kNestedAbsmax].is_constant &&
+                            invocation[MatmulNf4::kNestedMap].is_constant &&
+                            invocation[MatmulNf4::kNestedOffset].is_constant);
+}
+
 FewRowsNf4Product product_of(const MatmulNf4& matmul, const Invocation& invocation) {
   FewRowsNf4Product product{.x = matrix_of(invocation[MatmulNf4::kX]),
                             .weight = nf4_weight(matmul, invocation),
                             .addend = {},
                             .y = matrix_of(invocation[MatmulNf4::kY]),
-                            .weight_is_constant = invocation[MatmulNf4::kCodes].is_constant};
+                            .weight_is_constant = is_constant(matmul, invocation)};
   if (matmul.addend) product.addend = matrix_of(invocation[MatmulNf4::kAddend]).operand;
   return product;
 }

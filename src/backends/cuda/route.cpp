@@ -9,32 +9,46 @@ namespace {
 using program::Route;
 using program::RouteGrad;
 
+SegmentList segments_of(const Buffer& bounds) { return {integers_of(bounds), bounds.shape.rows()}; }
+
 void run(const Route& kind, const Invocation& invocation, CudaContext& context) {
   const Matrix logits = matrix_of(invocation[Route::kLogits]);
-  route({.tokens = logits.rows,
-         .experts = logits.columns,
-         .k = kind.k,
-         .normalize = kind.normalize,
-         .logits = logits.operand,
-         .weights = floats_of(invocation[Route::kWeights]),
-         .ids = invocation[Route::kIds].as<int32_t>(),
-         .places = invocation[Route::kPlaces].as<int32_t>(),
-         .bounds = invocation[Route::kBounds].as<int32_t>()},
-        context.stream.get());
+  RouteRun run;
+  run.tokens = logits.rows;
+  run.experts = logits.columns;
+  run.k = kind.k;
+  run.normalize = kind.normalize;
+  run.logits = logits.operand;
+  run.weights = floats_of(invocation[Route::kWeights]);
+  run.ids = invocation[Route::kIds].as<int32_t>();
+  run.places = invocation[Route::kPlaces].as<int32_t>();
+  run.bounds = invocation[Route::kBounds].as<int32_t>();
+  if (kind.balance) {
+    run.segments = segments_of(invocation[Route::kSegments]);
+    run.counts = invocation[Route::kCounts].as<int32_t>();
+    run.sums = floats_of(invocation[Route::kSums]);
+    run.loads = invocation.workspace.as<RouteLoad>();
+  }
+  route(run, context.stream.get());
 }
 
 void run(const RouteGrad& grad, const Invocation& invocation, CudaContext& context) {
   const Matrix logits = matrix_of(invocation[RouteGrad::kLogits]);
   const Buffer& dweights = invocation[RouteGrad::kDWeights];
-  route_grad({.tokens = logits.rows,
-              .experts = logits.columns,
-              .k = dweights.shape.columns(),
-              .normalize = grad.normalize,
-              .dweights = floats_of(dweights),
-              .logits = logits.operand,
-              .dlogits = matrix_of(invocation[RouteGrad::kDLogits]).operand,
-              .ids = integers_of(invocation[RouteGrad::kIds])},
-             context.stream.get());
+  RouteGradRun run;
+  run.tokens = logits.rows;
+  run.experts = logits.columns;
+  run.k = dweights.shape.columns();
+  run.normalize = grad.normalize;
+  run.dweights = floats_of(dweights);
+  run.logits = logits.operand;
+  run.dlogits = matrix_of(invocation[RouteGrad::kDLogits]).operand;
+  run.ids = integers_of(invocation[RouteGrad::kIds]);
+  if (grad.balance) {
+    run.segments = segments_of(invocation[RouteGrad::kSegments]);
+    run.dsums = floats_of(invocation[RouteGrad::kDSums]);
+  }
+  route_grad(run, context.stream.get());
 }
 
 }  // namespace

@@ -34,6 +34,35 @@ std::vector<int32_t> ranked(const Floats<T>& logits, int64_t row) {
   return experts;
 }
 
+// Of each token whether a segment has it.
+std::vector<bool> in_segments(const Buffer& segments, int64_t tokens) {
+  std::vector<bool> result(static_cast<size_t>(tokens), false);
+  const Integers bounds(segments);
+  for (int64_t segment = 0; segment < segments.shape.rows(); ++segment)
+    for (int64_t token = bounds[2 * segment]; token < bounds[2 * segment + 1]; ++token)
+      result[static_cast<size_t>(token)] = true;
+  return result;
+}
+
+// What the layer gives to the loss that balances experts, when all have chosen.
+template <typename T>
+void add_up(const Route& route, const Invocation& invocation) {
+  const Floats<T> logits(invocation[Route::kLogits]);
+  const Integers ids(invocation[Route::kIds]);
+  auto* counts = invocation[Route::kCounts].as<int32_t>();
+  std::vector<T> sums(static_cast<size_t>(logits.columns()), 0);
+  std::fill_n(counts, logits.columns(), 0);
+  const std::vector<bool> counted = in_segments(invocation[Route::kSegments], logits.rows());
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    if (!counted[static_cast<size_t>(row)]) continue;
+    const std::vector<T> likely = probabilities(logits, row);
+    for (size_t expert = 0; expert < likely.size(); ++expert) sums[expert] += likely[expert];
+    for (int64_t i = 0; i < route.k; ++i) ++counts[ids[row * route.k + i]];
+  }
+  for (int64_t expert = 0; expert < logits.columns(); ++expert)
+    Floats<T>(invocation[Route::kSums]).set(expert, sums[static_cast<size_t>(expert)]);
+}
+
 template <typename T>
 void run(const Route& route, const Invocation& invocation) {
   const Floats<T> logits(invocation[Route::kLogits]);
@@ -61,6 +90,19 @@ void run(const Route& route, const Invocation& invocation) {
       if (ids[i] == expert) places[i] = place++;
     bounds[2 * expert + 1] = place;
   }
+  if (route.balance) add_up<T>(route, invocation);
+}
+
+// What the gradient of the sums gives to a token's logits.
+template <typename T>
+std::vector<T> through_sums(const std::vector<T>& likely, const Floats<T>& dsums) {
+  T mean = 0;
+  for (size_t expert = 0; expert < likely.size(); ++expert)
+    mean += likely[expert] * dsums[static_cast<int64_t>(expert)];
+  std::vector<T> result;
+  for (size_t expert = 0; expert < likely.size(); ++expert)
+    result.push_back(likely[expert] * (dsums[static_cast<int64_t>(expert)] - mean));
+  return result;
 }
 
 template <typename T>
@@ -70,6 +112,8 @@ void run(const RouteGrad& grad, const Invocation& invocation) {
   const Integers ids(invocation[RouteGrad::kIds]);
   const Floats<T> dlogits(invocation[RouteGrad::kDLogits]);
   const int64_t k = dweights.columns();
+  std::vector<bool> counted(static_cast<size_t>(logits.rows()), false);
+  if (grad.balance) counted = in_segments(invocation[RouteGrad::kSegments], logits.rows());
   for (int64_t row = 0; row < logits.rows(); ++row) {
     const std::vector<T> likely = probabilities(logits, row);
     T sum = 0;  // of the probabilities that count
@@ -84,9 +128,14 @@ void run(const RouteGrad& grad, const Invocation& invocation) {
       sum += likely[expert];
     }
     if (!grad.normalize) sum = 1;
-    for (size_t expert = 0; expert < likely.size(); ++expert)
-      dlogits.set(row, static_cast<int64_t>(expert),
-                  counts[expert] ? likely[expert] / sum * (gradient[expert] - dot / sum) : T{0});
+    std::vector<T> of_balance(likely.size(), 0);
+    if (counted[static_cast<size_t>(row)])
+      of_balance = through_sums(likely, Floats<T>(invocation[RouteGrad::kDSums]));
+    for (size_t expert = 0; expert < likely.size(); ++expert) {
+      const T of_weights =
+          counts[expert] ? likely[expert] / sum * (gradient[expert] - dot / sum) : T{0};
+      dlogits.set(row, static_cast<int64_t>(expert), of_weights + of_balance[expert]);
+    }
   }
 }
 

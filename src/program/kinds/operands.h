@@ -22,7 +22,7 @@ struct Operand {
   Access access = Access::read;
   bool Struct::*present = nullptr;  // the operand is there where this holds; null: always
   bool Struct::*updated = nullptr;  // an output is updated where this holds, and written elsewhere
-  bool repeated = false;            // any number of tensors; the only operand of its access
+  bool repeated = false;            // any number of tensors, at least one; the last of its access
   bool Struct::*absent = nullptr;   // the operand is not there where this holds; null: it is
 };
 

@@ -1,5 +1,8 @@
 #include "program/kinds/route.h"
 
+#include <utility>
+
+#include "base/error.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
@@ -7,6 +10,11 @@
 
 namespace snug::program {
 namespace {
+
+void check_segments(const Tensor& segments, ShapeRule& rule) {
+  rule.rank({"segments", segments}, 2);
+  rule.index({"segments", segments}, Shape{segments.shape.rows(), 2});
+}
 
 std::string shape_error(const Route& route, const OperationView& view) {
   ShapeRule rule;
@@ -22,10 +30,16 @@ std::string shape_error(const Route& route, const OperationView& view) {
   rule.index({"places", view[Route::kPlaces]}, chosen);
   rule.index({"bounds", view[Route::kBounds]}, Shape{shape.columns(), 2});
   rule.mixed_types({{"logits", logits}, {"weights", weights}});
+  if (!route.balance) return rule.error();
+  const Tensor& sums = view[Route::kSums];
+  check_segments(view[Route::kSegments], rule);
+  rule.index({"counts", view[Route::kCounts]}, Shape{shape.columns()});
+  rule.measure({"sums", sums}, Shape{shape.columns()});
+  rule.mixed_types({{"logits", logits}, {"sums", sums}});
   return rule.error();
 }
 
-std::string shape_error(const RouteGrad&, const OperationView& view) {
+std::string shape_error(const RouteGrad& grad, const OperationView& view) {
   ShapeRule rule;
   const Tensor& logits = view[RouteGrad::kLogits];
   const Tensor& dweights = view[RouteGrad::kDWeights];
@@ -37,29 +51,43 @@ std::string shape_error(const RouteGrad&, const OperationView& view) {
   rule.index({"ids", view[RouteGrad::kIds]}, chosen);
   rule.shape({"dlogits", dlogits}, logits.shape);
   rule.mixed_types({{"logits", logits}, {"dweights", dweights}, {"dlogits", dlogits}});
+  if (!grad.balance) return rule.error();
+  const Tensor& dsums = view[RouteGrad::kDSums];
+  check_segments(view[RouteGrad::kSegments], rule);
+  rule.measure({"dsums", dsums}, Shape{logits.shape.columns()});
+  rule.mixed_types({{"logits", logits}, {"dsums", dsums}});
   return rule.error();
 }
 
-// A logit is compared once for each expert that is chosen, and its exponential counts as 3. On a
-// device one launch chooses and another one sorts.
+// A logit is compared once for each expert that is chosen, and its exponential counts as 3, which
+// is made again where its share of the sum is added up. On a device one launch chooses and another
+// one sorts.
 Cost cost(const Route& route, const OperationView& view, const Extent&) {
   const int64_t logits = view[Route::kLogits].shape.elements();
-  Cost cost = streaming_cost(view, logits, 4 + static_cast<double>(route.k));
+  const double of_balance = route.balance ? 5 : 0;
+  Cost cost = streaming_cost(view, logits, 4 + static_cast<double>(route.k) + of_balance);
   cost.launches = 2;
   return cost;
 }
 
-// The exponential (3), its share of the sum and two products.
-Cost cost(const RouteGrad&, const OperationView& view, const Extent&) {
-  return streaming_cost(view, view[RouteGrad::kLogits].shape.elements(), 7);
+// The exponential (3), its share of the sum and two products. For the balance the same again, of
+// which one product goes into a sum.
+Cost cost(const RouteGrad& grad, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[RouteGrad::kLogits].shape.elements(), grad.balance ? 15 : 7);
 }
 
 void differentiate(const Route& route, const Operation& operation, Tape& tape) {
   const TensorId dweights = tape.gradient(id_of(operation, Route::kWeights));
+  const TensorId dsums = route.balance ? tape.gradient(id_of(operation, Route::kSums)) : kNone;
   const TensorId logits = id_of(operation, Route::kLogits);
   const TensorId ids = id_of(operation, Route::kIds);
+  // Whoever looks at the sums of all tokens also uses what each token's experts give.
+  SNUG_CHECK(dweights != kNone || dsums == kNone, "a route whose weights nothing reads");
   if (dweights == kNone || !tape.wants(logits)) return;
-  tape.emit(RouteGrad{route.normalize}, {dweights, logits, ids}, {tape.contribute(logits)});
+  std::vector<TensorId> reads{dweights, logits, ids};
+  if (dsums != kNone) reads.insert(reads.end(), {dsums, id_of(operation, Route::kSegments)});
+  tape.emit(RouteGrad{.normalize = route.normalize, .balance = dsums != kNone}, std::move(reads),
+            {tape.contribute(logits)});
 }
 
 }  // namespace

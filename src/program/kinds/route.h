@@ -5,6 +5,11 @@
 // the router decides. They lie in the order of experts, and of tokens within one: row
 // places[token, i] is the token's copy for its i-th expert, and expert e has the rows
 // [bounds[e, 0], bounds[e, 1]). No expert has a capacity, and no token is dropped.
+//
+// With `balance` it also gives what the loss that balances experts needs of the layer
+// (kinds/balance_loss.h), in the same pass: of the tokens in segments, how many chose each expert,
+// and the sum of their probabilities of it. Padding, which lies outside all segments, counts for
+// nothing there.
 #pragma once
 
 #include <array>
@@ -15,35 +20,48 @@
 
 namespace snug::program {
 
-// reads: logits (tokens, experts). writes: weights (tokens, k), the k largest probabilities of the
+// reads: logits (tokens, experts); with `balance` segments (any number, 2) i32, [begin, end) in
+// tokens, of which none overlap. writes: weights (tokens, k), the k largest probabilities of the
 // softmax over all experts, divided by their sum with `normalize`; ids (tokens, k) i32, their
 // experts, the likeliest first and of equal ones the smaller first; places (tokens, k) i32; bounds
-// (experts, 2) i32. Probabilities are made in f32 of whatever logits are, in f64 of f64.
+// (experts, 2) i32; with `balance` counts (experts) i32 and sums (experts), of the tokens in
+// segments. Probabilities are made in f32 of whatever logits are, in f64 of f64.
 struct Route {
   int64_t k = 1;
   bool normalize = true;
+  bool balance = false;
   bool operator==(const Route&) const = default;
   static constexpr auto kFields =
-      std::tuple{Field{"k", &Route::k}, Field{"normalize", &Route::normalize}};
+      std::tuple{Field{"k", &Route::k}, Field{"normalize", &Route::normalize},
+                 Field{"balance", &Route::balance}};
   static constexpr auto kLogits = read<Route>(0, "logits");
-  static constexpr auto kWeights = write<Route>(1, "weights");
-  static constexpr auto kIds = write<Route>(2, "ids");
-  static constexpr auto kPlaces = write<Route>(3, "places");
-  static constexpr auto kBounds = write<Route>(4, "bounds");
-  static constexpr std::array kOperands{kLogits, kWeights, kIds, kPlaces, kBounds};
+  static constexpr auto kSegments = read<Route>(1, "segments", &Route::balance);
+  static constexpr auto kWeights = write<Route>(2, "weights");
+  static constexpr auto kIds = write<Route>(3, "ids");
+  static constexpr auto kPlaces = write<Route>(4, "places");
+  static constexpr auto kBounds = write<Route>(5, "bounds");
+  static constexpr auto kCounts = write<Route>(6, "counts", &Route::balance);
+  static constexpr auto kSums = write<Route>(7, "sums", &Route::balance);
+  static constexpr std::array kOperands{kLogits, kSegments, kWeights, kIds,
+                                        kPlaces, kBounds,   kCounts,  kSums};
 };
 
-// reads: dweights (tokens, k), logits (tokens, experts), ids (tokens, k). writes: dlogits (tokens,
-// experts), where the choice of experts counts as constant.
+// reads: dweights (tokens, k), logits (tokens, experts), ids (tokens, k); with `balance` dsums
+// (experts), the gradient of the sums, and segments as above. writes: dlogits (tokens, experts),
+// where the choice of experts counts as constant.
 struct RouteGrad {
   bool normalize = true;
+  bool balance = false;
   bool operator==(const RouteGrad&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"normalize", &RouteGrad::normalize}};
+  static constexpr auto kFields =
+      std::tuple{Field{"normalize", &RouteGrad::normalize}, Field{"balance", &RouteGrad::balance}};
   static constexpr auto kDWeights = read<RouteGrad>(0, "dweights");
   static constexpr auto kLogits = read<RouteGrad>(1, "logits");
   static constexpr auto kIds = read<RouteGrad>(2, "ids");
-  static constexpr auto kDLogits = write<RouteGrad>(3, "dlogits");
-  static constexpr std::array kOperands{kDWeights, kLogits, kIds, kDLogits};
+  static constexpr auto kDSums = read<RouteGrad>(3, "dsums", &RouteGrad::balance);
+  static constexpr auto kSegments = read<RouteGrad>(4, "segments", &RouteGrad::balance);
+  static constexpr auto kDLogits = write<RouteGrad>(5, "dlogits");
+  static constexpr std::array kOperands{kDWeights, kLogits, kIds, kDSums, kSegments, kDLogits};
 };
 
 }  // namespace snug::program

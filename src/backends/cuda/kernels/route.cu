@@ -1,6 +1,10 @@
 // A warp chooses for a token; a block places the rows of one expert: it counts what goes to experts
 // before it and to it, then goes through all choices again, in order, and numbers its own. Choices
 // are few bytes that all blocks read from the cache, and nothing depends on the order of blocks.
+//
+// Where experts are balanced, a warp chooses for several tokens, one after the other, and adds up
+// what they give to each expert; a block leaves the sums of its warps, and the block that places an
+// expert's rows adds those of all blocks, each time in the same order.
 #include "backends/cuda/kernels/route.h"
 
 #include "backends/cuda/kernels/element.cuh"
@@ -11,6 +15,7 @@ namespace {
 
 constexpr uint32_t kTokenThreads = 128;
 constexpr uint32_t kTokenWarps = kTokenThreads / kLanes;
+static_assert(kTokenWarps == kRouteBlockWarps);
 constexpr uint32_t kPlaceThreads = 256;
 constexpr uint32_t kPlaceWarps = kPlaceThreads / kLanes;
 
@@ -68,12 +73,17 @@ __device__ bool is_taken(const int32_t* ids, int64_t count, int64_t expert) {
   return false;
 }
 
-__global__ void __launch_bounds__(kTokenThreads) choose_kernel(RouteRun run) {
-  wait_for_kernels_before();
-  const int64_t token = token_of_warp();
-  if (token >= run.tokens) return;
+// Whether a segment has the token. All lanes take part.
+__device__ bool is_counted(const SegmentList& segments, int64_t token) {
+  bool is_here = false;
+  for (int64_t i = threadIdx.x % kLanes; i < segments.count; i += kLanes)
+    is_here |= segments.bounds[2 * i] <= token && token < segments.bounds[2 * i + 1];
+  return __ballot_sync(kWholeWarp, is_here) != 0;
+}
+
+// The warp's choice for a token; all lanes may read its ids then.
+__device__ void choose(const RouteRun& run, int64_t token, const TokenSoftmax& softmax) {
   const int lane = static_cast<int>(threadIdx.x % kLanes);
-  const TokenSoftmax softmax = softmax_of(run.logits, token, run.experts);
   int32_t* const ids = run.ids + token * run.k;
   float* const weights = run.weights + token * run.k;
   float sum = 0.0F;
@@ -92,6 +102,45 @@ __global__ void __launch_bounds__(kTokenThreads) choose_kernel(RouteRun run) {
   }
   if (!run.normalize || lane != 0) return;
   for (int64_t i = 0; i < run.k; ++i) weights[i] /= sum;
+}
+
+__global__ void __launch_bounds__(kTokenThreads) choose_kernel(RouteRun run) {
+  wait_for_kernels_before();
+  const int64_t token = token_of_warp();
+  if (token >= run.tokens) return;
+  choose(run, token, softmax_of(run.logits, token, run.experts));
+}
+
+__global__ void __launch_bounds__(kTokenThreads) choose_and_add_kernel(RouteRun run) {
+  wait_for_kernels_before();
+  RouteLoad* const of_warps = shared_memory<RouteLoad>();
+  const auto lane = static_cast<int64_t>(threadIdx.x % kLanes);
+  RouteLoad* const mine = of_warps + threadIdx.x / kLanes * run.experts;
+  // A lane has every 32nd expert, here and below.
+  for (int64_t e = lane; e < run.experts; e += kLanes) mine[e] = {0, 0.0F};
+  for (int64_t i = threadIdx.x / kLanes; i < kRouteBlockTokens; i += kTokenWarps) {
+    const int64_t token = int64_t{blockIdx.x} * kRouteBlockTokens + i;
+    if (token >= run.tokens) break;
+    const TokenSoftmax softmax = softmax_of(run.logits, token, run.experts);
+    choose(run, token, softmax);
+    if (!is_counted(run.segments, token)) continue;
+    for (int64_t e = lane; e < run.experts; e += kLanes)
+      mine[e].sum += softmax.of(load_one(run.logits, token * run.logits.stride + e));
+    for (int64_t choice = 0; choice < run.k; ++choice) {
+      const int64_t expert = run.ids[token * run.k + choice];
+      if (expert % kLanes == lane) ++mine[expert].count;
+    }
+  }
+  __syncthreads();
+  RouteLoad* const loads = run.loads + int64_t{blockIdx.x} * run.experts;
+  for (int64_t e = threadIdx.x; e < run.experts; e += kTokenThreads) {
+    RouteLoad all{0, 0.0F};
+    for (uint32_t warp = 0; warp < kTokenWarps; ++warp) {
+      all.count += of_warps[warp * run.experts + e].count;
+      all.sum += of_warps[warp * run.experts + e].sum;
+    }
+    loads[e] = all;
+  }
 }
 
 // How many threads of warps before this one say so, and of lanes before this one; `all`: of the
@@ -133,13 +182,27 @@ __global__ void __launch_bounds__(kPlaceThreads) place_kernel(RouteRun run) {
     if (is_own) run.places[i] = end + before;
     end += all;
   }
+  // Counts are exact: as floats too below 2^24 tokens.
+  float load[2] = {0.0F, 0.0F};
+  if (run.counts != nullptr) {
+    for (int64_t i = threadIdx.x; i < ceil_div(run.tokens, kRouteBlockTokens); i += kPlaceThreads) {
+      const RouteLoad of_block = run.loads[i * run.experts + expert];
+      load[0] += static_cast<float>(of_block.count);
+      load[1] += of_block.sum;
+    }
+    block_sums(load);
+  }
   if (threadIdx.x != 0) return;
   run.bounds[2 * expert] = begin;
   run.bounds[2 * expert + 1] = end;
+  if (run.counts == nullptr) return;
+  run.counts[expert] = static_cast<int32_t>(load[0]);
+  run.sums[expert] = load[1];
 }
 
 // With the probabilities p of what counts (all, or those chosen, of which they are then shares),
-// dlogits = p (dweights - sum(p dweights)).
+// dlogits = p (dweights - sum(p dweights)). In segments the gradient of the sums adds
+// p (dsums - sum(p dsums)), where p are those of all.
 __global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun run) {
   wait_for_kernels_before();
   const int64_t token = token_of_warp();
@@ -158,6 +221,12 @@ __global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun 
     dot += likely(ids[i]) * dweights[i];
   }
   if (!run.normalize) sum = 1.0F;
+  const bool balances = run.dsums != nullptr && is_counted(run.segments, token);
+  float mean = 0.0F;
+  if (balances) {
+    for (int64_t e = lane; e < run.experts; e += kLanes) mean += likely(e) * run.dsums[e];
+    mean = warp_sum(mean);
+  }
   for (int64_t e = lane; e < run.experts; e += kLanes) {
     float dweight = 0.0F;
     bool is_chosen = false;
@@ -166,24 +235,31 @@ __global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun 
         dweight = dweights[i];
         is_chosen = true;
       }
-    const float gradient =
-        is_chosen || !run.normalize ? likely(e) / sum * (dweight - dot / sum) : 0.0F;
+    float gradient = is_chosen || !run.normalize ? likely(e) / sum * (dweight - dot / sum) : 0.0F;
+    if (balances) gradient += likely(e) * (run.dsums[e] - mean);
     store_one(run.dlogits, token * run.dlogits.stride + e, gradient);
   }
 }
 
-LaunchShape token_shape(int64_t tokens) {
+LaunchShape token_shape(int64_t tokens, int64_t tokens_a_block = kTokenWarps) {
   LaunchShape shape;
   shape.block.x = kTokenThreads;
-  shape.grid.x = static_cast<uint32_t>(ceil_div(tokens, kTokenWarps));
+  shape.grid.x = static_cast<uint32_t>(ceil_div(tokens, tokens_a_block));
   shape.begins_early = true;
   return shape;
+}
+
+void choose_for_all(const RouteRun& run, cudaStream_t stream) {
+  if (run.counts == nullptr) return launch(choose_kernel, token_shape(run.tokens), stream, run);
+  LaunchShape shape = token_shape(run.tokens, kRouteBlockTokens);
+  shape.shared_bytes = static_cast<int32_t>(route_shared_bytes(run.experts));
+  launch(choose_and_add_kernel, shape, stream, run);
 }
 
 }  // namespace
 
 void route(const RouteRun& run, cudaStream_t stream) {
-  if (run.tokens > 0) launch(choose_kernel, token_shape(run.tokens), stream, run);
+  if (run.tokens > 0) choose_for_all(run, stream);
   LaunchShape shape;
   shape.block.x = kPlaceThreads;
   shape.grid.x = static_cast<uint32_t>(run.experts);

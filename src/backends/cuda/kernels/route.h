@@ -1,4 +1,5 @@
-// The choice of experts for every token, the rows that it gives them, and the choice's gradient.
+// The choice of experts for every token, the rows that it gives them, what it gives to the loss
+// that balances experts, and the choice's gradient.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -6,8 +7,15 @@
 #include <cstdint>
 
 #include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
+
+// Bounds (count, 2) of tokens.
+struct SegmentList {
+  const int32_t* bounds = nullptr;
+  int64_t count = 0;
+};
 
 // Of each token the k largest of its logits, of equal ones the first, and their probabilities,
 // divided by their sum with `normalize`. Then, of all choices in order, those of each expert get
@@ -22,6 +30,12 @@ struct RouteRun {
   int32_t* ids = nullptr;     // (tokens, k)
   int32_t* places = nullptr;  // (tokens, k)
   int32_t* bounds = nullptr;  // (experts, 2)
+  // Of the tokens in segments, how many chose each expert, and the sum of their probabilities of
+  // it. Without counts nothing is added up.
+  SegmentList segments;
+  int32_t* counts = nullptr;   // (experts)
+  float* sums = nullptr;       // (experts)
+  RouteLoad* loads = nullptr;  // route_load_bytes: those of each block of tokens
 };
 void route(const RouteRun& run, cudaStream_t stream);
 
@@ -33,6 +47,8 @@ struct RouteGradRun {
   const float* dweights = nullptr;  // (tokens, k)
   Operand logits, dlogits;          // (tokens, experts)
   const int32_t* ids = nullptr;     // (tokens, k)
+  SegmentList segments;
+  const float* dsums = nullptr;  // (experts); null: none
 };
 void route_grad(const RouteGradRun& run, cudaStream_t stream);
 

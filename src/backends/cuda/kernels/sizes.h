@@ -44,6 +44,25 @@ inline constexpr int kGroupedPlainTile = 16;
 inline constexpr int32_t kGroupedSharedBytes =
     kGroupedStages * 2 * kGroupedTile * (kGroupedDepth + 8) * int32_t{sizeof(uint16_t)};
 
+// What a router gives to the loss that balances experts (route.h): blocks of so many tokens leave
+// what each expert gets of theirs, and keep it for each of their four warps meanwhile.
+struct RouteLoad {
+  int32_t count;
+  float sum;
+};
+inline constexpr int64_t kRouteBlockTokens = 64;
+inline constexpr int kRouteBlockWarps = 4;
+constexpr int64_t route_load_bytes(int64_t tokens, int64_t experts) {
+  return ceil_div(tokens, kRouteBlockTokens) * experts * int64_t{sizeof(RouteLoad)};
+}
+constexpr int64_t route_shared_bytes(int64_t experts) {
+  return kRouteBlockWarps * experts * int64_t{sizeof(RouteLoad)};
+}
+
+// Layers whose loads one launch adds up (balance_loss.h): what fits into a kernel's arguments.
+inline constexpr int kBalanceLayers = 240;
+constexpr int64_t balance_launches(int64_t layers) { return ceil_div(layers, kBalanceLayers); }
+
 // Products with a thin side (thin_product.h): of a block, and of one step of its sum.
 inline constexpr int kMaxThin = 64;
 inline constexpr int kThinWide = 64;

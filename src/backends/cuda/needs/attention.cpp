@@ -140,7 +140,8 @@ bool suits_cudnn(const Attention& attention, const OperationView& view, const Ca
 // Its gradient has been right on a card with heads of 64 and 128. With heads of 96 (Phi-3, QLoRA, 2
 // x 8192 tokens, an H100, cuDNN 9.14) the first gradient was NaN, and why is not known yet.
 bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Card& card) {
-  if (grad.head_dim != 64 && grad.head_dim != 128) return false;
+  const bool is_known = grad.head_dim == 64 || grad.head_dim == 128;
+  if (!is_known && !card.cudnn_takes_all_heads) return false;
   using Grad = AttentionGrad;
   return !grad.deterministic &&
          all_suit_cudnn(grad, view,

@@ -9,6 +9,7 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::BalanceLoss;
 using program::GroupedMatmul;
 using program::GroupedMatmulGrad;
 using program::ProductAlgorithm;
@@ -59,22 +60,52 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const OperationView& vie
   return decided;
 }
 
-bool supports(const Route&, const OperationView& view, const Card&) {
-  return view[Route::kWeights].dtype == base::DType::f32 &&
-         are_floats<Route>(view, {Route::kLogits});
+// A block keeps what each expert gets, where experts are balanced.
+bool supports(const Route& route, const OperationView& view, const Card& card) {
+  return are_f32<Route>(view, {Route::kWeights, Route::kSums}) &&
+         are_floats<Route>(view, {Route::kLogits}) &&
+         (!route.balance ||
+          route_shared_bytes(view[Route::kLogits].shape[1]) + kDeclaredSharedBytes <=
+              card.shared_bytes);
+}
+
+int64_t workspace_bytes(const Route& route, const OperationView& view, const Card&) {
+  const program::Shape& logits = view[Route::kLogits].shape;
+  return route.balance ? route_load_bytes(logits[0], logits[1]) : 0;
 }
 
 bool supports(const RouteGrad&, const OperationView& view, const Card&) {
-  return view[RouteGrad::kDWeights].dtype == base::DType::f32 &&
+  return are_f32<RouteGrad>(view, {RouteGrad::kDWeights, RouteGrad::kDSums}) &&
          are_floats<RouteGrad>(view, {RouteGrad::kLogits, RouteGrad::kDLogits});
 }
 
 // One chooses, one places.
 int32_t launches(const Route&, const OperationView&, const Card&) { return 2; }
 
+template <program::BalanceKind Loss>
+bool supports(const Loss&, const OperationView& view, const Card&) {
+  return is_of_f32_and_indices(view);
+}
+
+template <program::BalanceKind Loss>
+int64_t workspace_bytes(const Loss&, const OperationView& view, const Card&) {
+  return view[Loss::kLayers].shape.elements() * int64_t{sizeof(RouteLoad)};
+}
+
+template <program::BalanceKind Loss>
+int32_t launches(const Loss&, const OperationView& view, const Card&) {
+  return static_cast<int32_t>(
+      balance_launches(program::balanced_layers(view.operation.reads.size())));
+}
+
 }  // namespace
 
-SNUG_CARD_NEEDS(Route, .supports = supports, .launches = launches);
+SNUG_CARD_NEEDS(Route, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
+SNUG_CARD_NEEDS(BalanceLoss, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
+SNUG_CARD_NEEDS(BalanceLossTrain, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
 SNUG_CARD_NEEDS(RouteGrad, .supports = supports);
 SNUG_CARD_NEEDS(Permute);
 SNUG_CARD_NEEDS(Combine);
