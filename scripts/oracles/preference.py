@@ -14,9 +14,11 @@ from trl import DPOConfig, DPOTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 import golden_io
+import lora
 import tiny_models
 
-MODEL, ADAPTER = "grouped_tied", "lora_all_linear"
+ADAPTER = "lora_gpt2"
+MODEL, OPTIONS = lora.ADAPTERS[ADAPTER]
 TOKENIZER = "examples/wordnet"
 MEASURES = ("rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected")
 BETA, LENGTH, DATA_LENGTH = 0.25, 23, 40
@@ -56,7 +58,7 @@ def trainer_of(folder: str, records: list, tokenizer, length: int) -> DPOTrainer
     """A trainer of the tiny model with the adapter of another golden, whose reference is the model without it."""
     model = tiny_models.build(MODEL)
     model.config._name_or_path = model.name_or_path = f"tests/goldens/{MODEL}/model"
-    options = LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", r=4, lora_alpha=8, target_modules="all-linear")
+    options = LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **OPTIONS)
     config = DPOConfig(output_dir=folder, beta=BETA, max_length=length, bf16=False, use_cpu=True, report_to="none",
                        gradient_checkpointing=False, disable_tqdm=True)
     trainer = DPOTrainer(model, args=config, train_dataset=Dataset.from_list(records), processing_class=tokenizer,
