@@ -50,6 +50,16 @@ void check_rows(const Recipe& recipe, const Objective& objective) {
                             base::word_of(recipe.data_format), word));
 }
 
+// That loss is of all tokens of a step, and an objective's of groups of documents.
+void check_balance(const Recipe& recipe, const TrainingSpec& spec) {
+  if (spec.model.router_loss_factor() == 0) return;
+  recipe.fail("output_router_logits",
+              fmt::format("is true{}, but with objective={} the use of experts is not balanced "
+                          "yet; set output_router_logits=false",
+                          recipe.is_given("output_router_logits") ? "" : " in the model's config",
+                          base::word_of(recipe.objective)));
+}
+
 // A head's gradient is a sum over rows, whose weights are known when all losses are.
 void check_head(const Recipe& recipe, const TrainingSpec& spec) {
   const models::Stack stack = models::stack_of(spec.model);
@@ -105,6 +115,7 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
     return {.kind = recipe.objective};
   }
   check_rows(recipe, objective);
+  check_balance(recipe, spec);
   if (spec.lora.dropout > 0)
     recipe.fail("lora_dropout",
                 fmt::format("is {}, but objective={} compares log-probabilities, which are made "

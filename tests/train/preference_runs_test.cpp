@@ -141,6 +141,39 @@ TEST_F(PreferenceRuns, evaluate_pairs) {
   }
 }
 
+#ifdef SNUG_WITH_MPI
+// Two ranks learn, evaluate and keep what one does, and go on from a checkpoint.
+TEST_F(PreferenceRuns, on_two_ranks_are_those_of_one) {
+  for (const std::string more : {"", "precompute_ref_log_probs=true "}) {
+    const std::string name = more.empty() ? "off" : "kept";
+    const std::string start = more +
+                              "eval_data=examples/wordnet/preferences.jsonl eval_steps=2 "
+                              "lr_scheduler_type=constant save_steps=2 max_steps=4 ";
+    ASSERT_EQ(run(name + "-one", start + "per_device_train_batch_size=4").exit_code, 0);
+    const std::string two = start + "per_device_train_batch_size=2 devices=2 strategy=full_shard ";
+    const BinaryRun whole = run(name + "-two", two);
+    ASSERT_EQ(whole.exit_code, 0) << whole.output();
+    ASSERT_EQ(run(name + "-parts", two + "max_steps=2").exit_code, 0);
+    const BinaryRun rest = run(name + "-parts", two + "resume_from_checkpoint=auto");
+    ASSERT_EQ(rest.exit_code, 0) << rest.output();
+    EXPECT_NE(rest.output().find("resumed from"), std::string::npos);
+    EXPECT_EQ(adapter(name + "-parts"), adapter(name + "-two"));
+    const auto of_one = metrics_of(folder_ / (name + "-one"));
+    const auto of_two = metrics_of(folder_ / (name + "-two"));
+    ASSERT_EQ(of_one.size(), 6U);  // four steps and two evaluations
+    ASSERT_EQ(of_two.size(), 6U);
+    for (size_t i = 0; i < of_one.size(); ++i)
+      for (const char* key : {"loss", "eval_loss", "rewards/margins", "eval_rewards/margins",
+                              "eval_rewards/accuracies"}) {
+        ASSERT_EQ(of_one[i].contains(key), of_two[i].contains(key)) << key;
+        if (of_one[i].contains(key))
+          EXPECT_NEAR(of_one[i][key].get<double>(), of_two[i][key].get<double>(), 2e-4)
+              << key << " of line " << i;
+      }
+  }
+}
+#endif
+
 TEST_F(PreferenceRuns, train_an_adapter_on_4_bits_and_go_on_from_an_adapter) {
   ASSERT_EQ(run("first", "method=qlora").exit_code, 0);
   const std::string start = "adapter=" + (folder_ / "first/adapter").string();
@@ -164,6 +197,9 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
   EXPECT_NE(refusal("loss_type=ipo").find("loss_type: sigmoid"), std::string::npos);
   EXPECT_NE(refusal("truncation_mode=keep_end").find("keep_start"), std::string::npos);
+  EXPECT_NE(refusal("model=tests/goldens/mixtral/model output_router_logits=true")
+                .find("output_router_logits=false"),
+            std::string::npos);
   EXPECT_NE(refusal("beta=0").find("beta"), std::string::npos);
   // The command line takes the objective back, and with it the file's keys of it.
   EXPECT_NE(refusal("objective=next_token").find("objective=dpo"), std::string::npos);
