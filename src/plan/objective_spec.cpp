@@ -71,8 +71,9 @@ void check_head(const Recipe& recipe, const TrainingSpec& spec) {
   if (is_frozen(head) && (!stack.head_bias || is_frozen(models::bias_name(stack.head)))) return;
   recipe.fail("objective",
               fmt::format("is {}, which does not train the head ({}) yet; use method=lora, or "
-                          "method=full with freeze_modules={}",
-                          base::word_of(recipe.objective), head, head));
+                          "method=full with freeze_modules={}{}",
+                          base::word_of(recipe.objective), head, head,
+                          recipe.precompute_ref_log_probs ? "" : " precompute_ref_log_probs=true"));
 }
 
 Reference reference_of(const Recipe& recipe, const TrainingSpec& spec) {

@@ -151,8 +151,7 @@ class Session {
   static void say_timed_anew(const std::string& reason) {
     base::say(
         "{}. Algorithms are timed again, so the last bits of numbers may differ from a run that "
-        "was "
-        "not interrupted",
+        "was not interrupted",
         reason);
   }
 

@@ -236,20 +236,8 @@ void differentiate(const CrossEntropy&, const Operation& operation, Tape& tape) 
   tape.emit(CrossEntropyGrad{}, operation.reads, {tape.contribute(logits)});
 }
 
-// Where what follows reads the losses of rows, a row's gradient is that of its own loss times what
-// the loss counts, which is known only then: both are numbers of the row, so that no product of
-// the head is made again. A gradient of the head itself would sum rows before that.
-TensorId emit_weighed(const Operation& operation, const Tensor& hidden, Tape& tape) {
-  const TensorId unweighed = tape.temporary("hidden", hidden.shape, hidden.dtype);
-  tape.later([&tape, &operation, unweighed] {
-    const TensorId dlosses = tape.gradient(id_of(operation, LinearCrossEntropy::kLosses));
-    if (dlosses == kNone) return;
-    tape.emit(WeighRows{}, {unweighed, dlosses},
-              {tape.contribute(id_of(operation, LinearCrossEntropy::kHidden))});
-  });
-  return unweighed;
-}
-
+// Where what follows reads the losses of rows, it decides what each of them counts, and rows are
+// weighed once that is known. A gradient of the head itself would sum rows before that.
 void differentiate(const LinearCrossEntropy& loss, const Operation& operation, Tape& tape) {
   const TensorId hidden = id_of(operation, LinearCrossEntropy::kHidden);
   const TensorId weight = id_of(operation, LinearCrossEntropy::kWeight);
@@ -263,13 +251,14 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
   train.weight_gradient = tape.wants(weight);
   train.bias_gradient = loss.bias && tape.wants(id_of(operation, LinearCrossEntropy::kBias));
   std::vector<TensorId> writes = operation.writes;  // losses, loss
-  const bool is_weighed = tape.is_read(id_of(operation, LinearCrossEntropy::kLosses));
+  const TensorId losses = id_of(operation, LinearCrossEntropy::kLosses);
+  const bool is_weighed = tape.is_read(losses);
   SNUG_CHECK(!is_weighed || !(train.weight_gradient || train.bias_gradient),
              "a head that trains, whose rows are weighed once their losses are known");
   if (!tape.wants(hidden))
     writes.push_back(tape.temporary("dhidden", input.shape, input.dtype));
   else
-    writes.push_back(is_weighed ? emit_weighed(operation, input, tape) : tape.contribute(hidden));
+    writes.push_back(is_weighed ? weigh_rows_later(hidden, losses, tape) : tape.contribute(hidden));
   if (train.weight_gradient) writes.push_back(tape.contribute(weight));
   if (train.bias_gradient)
     writes.push_back(tape.contribute(id_of(operation, LinearCrossEntropy::kBias)));

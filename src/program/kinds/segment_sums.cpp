@@ -72,6 +72,17 @@ InPlacePairs in_place_pairs(const WeighRows& weigh) {
 
 }  // namespace
 
+TensorId weigh_rows_later(TensorId x, TensorId losses, Tape& tape) {
+  const Tensor rows = tape.program().tensor(x);  // a copy: the table grows
+  const TensorId unweighed = tape.temporary("hidden", rows.shape, rows.dtype);
+  tape.later([&tape, x, losses, unweighed] {
+    const TensorId dlosses = tape.gradient(losses);
+    if (dlosses == kNone) return;
+    tape.emit(WeighRows{}, {unweighed, dlosses}, {tape.contribute(x)});
+  });
+  return unweighed;
+}
+
 SNUG_DEFINE_KIND(SumSegments, .differentiate = differentiate);
 SNUG_DEFINE_KIND(SpreadSegments);
 SNUG_DEFINE_KIND(WeighRows, .in_place_pairs = in_place_pairs);

@@ -8,8 +8,11 @@
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
+#include "program/tensor.h"
 
 namespace snug::program {
+
+class Tape;
 
 // reads: values (tokens), bounds (segments, 2) i32, [begin, end) of each. writes: sums (segments):
 // `scale` times the sum of a segment's values; 0 for an empty one.
@@ -47,5 +50,11 @@ struct WeighRows {
   static constexpr std::array kOperands{kX, kWeights, kY};
   static constexpr Traits kTraits{.is_cheap = true};
 };
+
+// For a derivative that makes the gradient of `x` (rows, d) before it is known what each row's own
+// loss counts. Returns the tensor to write it to, as if each counted once. When the backward pass
+// has the gradient of `losses` (rows), it weighs the rows by that: both are numbers of a row, so
+// that nothing is made again.
+TensorId weigh_rows_later(TensorId x, TensorId losses, Tape& tape);
 
 }  // namespace snug::program
