@@ -29,9 +29,7 @@ struct PreferencePair {
   T reference_rejected;
 
   constexpr T chosen_reward(T beta) const { return beta * (chosen - reference_chosen); }
-  constexpr T rejected_reward(T beta) const {
-    return beta * (rejected - reference_rejected);
-  }
+  constexpr T rejected_reward(T beta) const { return beta * (rejected - reference_rejected); }
   constexpr T margin(T beta) const {
     return beta * ((chosen - reference_chosen) - (rejected - reference_rejected));
   }

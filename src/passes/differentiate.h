@@ -27,9 +27,9 @@ struct DifferentiateOptions {
   int64_t seed = 0;
 };
 
-// Where something follows the loss of tokens in the forward list (a loss of pairs of sequences, made
-// of it), that is the root: the training form makes the gradient of each row as if its loss counted
-// once, and the backward pass begins with what each row's loss counts.
+// Where something follows the loss of tokens in the forward list (a loss of pairs of sequences,
+// made of it), that is the root: the training form makes the gradient of each row as if its loss
+// counted once, and the backward pass begins with what each row's loss counts.
 //
 //   before   %losses, %token_loss = linear_cross_entropy(%y, %head, %targets, %inverse_tokens)
 //            %policy = sum_segments(%losses, %bounds) {scale -1}

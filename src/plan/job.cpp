@@ -106,21 +106,19 @@ class TrainingPlanner {
 
   // Experts are balanced where something trains.
   Program base_forward(ProgramName name, double router_loss = 0) const {
-    return models::forward(
-        stack_,
-        {.program = name,
-         .own_inputs = false,
-         .compute = spec_.compute,
-         .tokens = spec_.rows * spec_.row_tokens,
-         .segments = spec_.rows * spec_.row_segments,
-         .segment_tokens = spec_.sequence_tokens(),
-         .no_empty_segments = spec_.row_segments == 1,
-         .deterministic = spec_.deterministic,
-         .sequence_tokens = spec_.sequence_tokens(),
-         .head = models::Head::loss,
-         .router_loss = router_loss,
-         .outputs = 0,
-         .cache_capacity = 0});
+    return models::forward(stack_, {.program = name,
+                                    .own_inputs = false,
+                                    .compute = spec_.compute,
+                                    .tokens = spec_.rows * spec_.row_tokens,
+                                    .segments = spec_.rows * spec_.row_segments,
+                                    .segment_tokens = spec_.sequence_tokens(),
+                                    .no_empty_segments = spec_.row_segments == 1,
+                                    .deterministic = spec_.deterministic,
+                                    .sequence_tokens = spec_.sequence_tokens(),
+                                    .head = models::Head::loss,
+                                    .router_loss = router_loss,
+                                    .outputs = 0,
+                                    .cache_capacity = 0});
   }
 
   const methods::Objective& objective() const {

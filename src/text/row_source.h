@@ -27,10 +27,10 @@ struct Segment {
 
 // Where a row is written; sizes are those of RowOptions.
 struct RowBuffers {
-  std::span<int32_t> ids;        // (max_length), padding_id in the tail
-  std::span<int32_t> targets;    // (max_length), the next token of the same document; -1: no loss
-  std::span<int32_t> positions;  // (max_length), from 0 in each document; 0 in the tail; or empty
-  std::span<Segment> segments;   // (max_segments), unused ones are [max_length, max_length)
+  std::span<int32_t> ids;          // (max_length), padding_id in the tail
+  std::span<int32_t> targets;      // (max_length), the next token of the same document; -1: no loss
+  std::span<int32_t> positions;    // (max_length), from 0 in each document; 0 in the tail; or empty
+  std::span<Segment> segments;     // (max_segments), unused ones are [max_length, max_length)
   std::span<int32_t> documents{};  // (max_segments), of each segment, -1 of an unused one; or empty
 };
 

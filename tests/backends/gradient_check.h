@@ -21,8 +21,8 @@ struct GradientCase {
 bool is_loss(program::Kind kind);
 // Of all kinds.
 std::vector<program::Kind> differentiable_kinds();
-// Inputs that the case's kind is differentiable in: float ones, but no table of angles, no scale and
-// no numbers of a model that is only compared with.
+// Inputs that the case's kind is differentiable in: float ones, but no table of angles, no scale
+// and no numbers of a model that is only compared with.
 std::vector<program::TensorId> differentiable_inputs(const OperationCase& operation_case);
 
 // The derivatives in those elements, by central differences.

@@ -8,9 +8,9 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "tiny_tokenizer.h"
 #include "text/dataset.h"
 #include "text/row_source.h"
+#include "tiny_tokenizer.h"
 
 namespace snug::text {
 namespace {
@@ -114,7 +114,8 @@ TEST_F(PreferenceData, cuts_answers_and_leaves_out_pairs_without_one) {
 }
 
 TEST_F(PreferenceData, refuses_what_is_no_pair) {
-  EXPECT_NE(error_of(R"({"prompt": "a", "chosen": "b"})").find("chosen and rejected"), std::string::npos);
+  EXPECT_NE(error_of(R"({"prompt": "a", "chosen": "b"})").find("chosen and rejected"),
+            std::string::npos);
   EXPECT_NE(error_of(R"({"prompt": "a", "chosen": "b", "rejected": [{"role": "user"}]})")
                 .find("three strings"),
             std::string::npos);

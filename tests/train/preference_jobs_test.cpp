@@ -2,7 +2,9 @@
 // recomputing, offloading and updates in the backward pass change no bit of it.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "../cli/tiny_model.h"
@@ -47,8 +49,8 @@ Distance distance(const RankRun& a, const RankRun& b) {
   }
   for (const auto& [name, values] : a.weights)
     for (size_t i = 0; i < values.size(); ++i)
-      most.weight =
-          std::max(most.weight, static_cast<double>(std::abs(values[i] - b.weights.at(name).at(i))));
+      most.weight = std::max(most.weight,
+                             static_cast<double>(std::abs(values[i] - b.weights.at(name).at(i))));
   return most;
 }
 
@@ -57,16 +59,22 @@ class PreferenceJobs : public ::testing::Test {
   PreferenceJobs() {
     cli::write_tiny_shape(folder_, "shape");
     folder_.write("pairs.jsonl", kPairs);
+    auto config = nlohmann::json::parse(cli::kTinyConfig);
+    config.update(
+        {{"model_type", "mixtral"}, {"num_local_experts", 5}, {"num_experts_per_tok", 2}});
+    folder_.write("experts/config.json", config.dump());
+    for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+      std::filesystem::copy_file(folder_ / "shape" / file, folder_ / "experts" / file);
   }
+  std::string experts() const { return "method=lora model=" + (folder_ / "experts").string(); }
 
   // Of two words for one key the last counts.
   std::vector<std::string> words(const std::string& more) const {
-    std::istringstream text(
-        fmt::format("model={} data={} init=random objective=dpo beta=0.5 max_length=40 "
-                    "packing=false compute_dtype=fp32 lr_scheduler_type=constant learning_rate={} "
-                    "shard_threshold=100 per_device_train_batch_size=1 {}",
-                    (folder_ / "shape").string(), (folder_ / "pairs.jsonl").string(), kLearningRate,
-                    more));
+    std::istringstream text(fmt::format(
+        "model={} data={} init=random objective=dpo beta=0.5 max_length=40 "
+        "packing=false compute_dtype=fp32 lr_scheduler_type=constant learning_rate={} "
+        "shard_threshold=100 per_device_train_batch_size=1 {}",
+        (folder_ / "shape").string(), (folder_ / "pairs.jsonl").string(), kLearningRate, more));
     std::map<std::string, std::string> by_key;
     for (std::string word; text >> word;) by_key[word.substr(0, word.find('='))] = word;
     std::vector<std::string> words;
@@ -101,17 +109,16 @@ void expect_near(const RankRun& one, const RankRun& many) {
 
 TEST_F(PreferenceJobs, SeveralRanksLearnWhatOneDoes) {
   const std::string kept = "precompute_ref_log_probs=true";
-  for (const std::string& method :
-       {std::string("method=lora"), "method=lora " + kept, "method=qlora " + kept,
-        std::string(kFrozenHead)}) {
+  for (const std::string& method : {std::string("method=lora"), "method=lora " + kept,
+                                    "method=qlora " + kept, std::string(kFrozenHead), experts()}) {
     const RankRun one = run(method + " gradient_accumulation_steps=4");
     expect_movement(one);
     for (const auto& [ranks, strategy] :
          {std::pair{2, "ddp"}, {2, "full_shard"}, {2, "zero1"}, {4, "zero2"}}) {
       SCOPED_TRACE(fmt::format("{}, {} ranks, {}", method, ranks, strategy));
-      const RankRun many = run(fmt::format("{} gradient_accumulation_steps={} strategy={}", method,
-                                           4 / ranks, strategy),
-                               ranks);
+      const RankRun many = run(
+          fmt::format("{} gradient_accumulation_steps={} strategy={}", method, 4 / ranks, strategy),
+          ranks);
       expect_near(one, many);
       EXPECT_GT(many.planned_bytes, 0);
       for (const int64_t sent : many.sent_bytes) EXPECT_EQ(sent, many.planned_bytes);
@@ -143,7 +150,9 @@ TEST_F(PreferenceJobs, FormsOfTheJobGiveTheSameBits) {
       "offload_params=true offload_optimizer=stream offload_threshold=100B recompute=layer "
       "activation_offloading=true",
       "offload_optimizer=host offload_threshold=100B"};
-  for (const std::string method : {"method=lora", "method=qlora double_quant=true", kFrozenHead}) {
+  for (const std::string& method :
+       {std::string("method=lora"), std::string("method=qlora double_quant=true"),
+        std::string(kFrozenHead), experts()}) {
     const std::string start = method + " gradient_accumulation_steps=2 ";
     const RankRun plain = run(start + "recompute=keep_all");
     expect_movement(plain);
@@ -175,13 +184,13 @@ TEST_F(PreferenceJobs, UpdatesInTheBackwardPassGiveTheSameBits) {
 
 // Of 4 bits too: the model without its adapter, made in every step or once.
 TEST_F(PreferenceJobs, BothReferencesAreAlike) {
-  for (const std::string method : {"method=lora", "method=qlora", "method=qlora double_quant=true"}) {
+  for (const std::string method :
+       {"method=lora", "method=qlora", "method=qlora double_quant=true"}) {
     SCOPED_TRACE(method);
     for (const std::string rows :
          {"per_device_train_batch_size=2",
           "per_device_train_batch_size=2 packing=true max_segments=4 max_length=64"})
-      expect_near(run(method + " " + rows),
-                  run(method + " precompute_ref_log_probs=true " + rows));
+      expect_near(run(method + " " + rows), run(method + " precompute_ref_log_probs=true " + rows));
   }
 }
 

@@ -200,7 +200,8 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   EXPECT_NE(refusal("lora_dropout=0.1").find("lora_dropout=0"), std::string::npos);
   EXPECT_NE(refusal("train_on_prompt=true").find("compares answers"), std::string::npos);
   EXPECT_NE(refusal("data_format=alpaca").find("chosen and rejected"), std::string::npos);
-  EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("objective=dpo learns from"), std::string::npos);
+  EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("objective=dpo learns from"),
+            std::string::npos);
   EXPECT_NE(refusal("max_length=auto").find("max_length=1024"), std::string::npos);
   EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
   EXPECT_NE(refusal("loss_type=ipo").find("loss_type: sigmoid"), std::string::npos);

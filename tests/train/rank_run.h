@@ -33,7 +33,7 @@ struct RankRun {
   std::vector<double> router_losses;  // likewise, where experts are balanced
   std::vector<double> norms;
   std::vector<std::vector<float>> measures;  // of each step, where an objective measures something
-  int64_t device_bytes = 0;                           // of the arena on the device
+  int64_t device_bytes = 0;                  // of the arena on the device
   std::map<std::string, std::vector<float>> weights;  // what was trained, whole
   std::vector<int64_t> sent_bytes;                    // by rank, in all steps
   int64_t planned_bytes = 0;                          // that a rank sends in all steps

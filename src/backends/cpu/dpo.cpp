@@ -33,8 +33,12 @@ void run(const Dpo& dpo, const Invocation& invocation, CpuContext&) {
     const double margin = pair.margin(beta);
     loss += minus_log_sigmoid(margin);
     const std::array<double, program::kPreferenceMeasures.size()> measures{
-        pair.chosen_reward(beta), pair.rejected_reward(beta), margin > 0 ? 1.0 : 0.0,
-        margin,                   pair.chosen,                pair.rejected};
+        pair.chosen_reward(beta),
+        pair.rejected_reward(beta),
+        margin > 0 ? 1.0 : 0.0,
+        margin,
+        pair.chosen,
+        pair.rejected};
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += measures[i];
   });
   const auto inverse_pairs = static_cast<double>(*invocation[Dpo::kInversePairs].as<const float>());

@@ -12,10 +12,10 @@ using program::WeighRows;
 
 void run(const SumSegments& sum, const Invocation& invocation, CudaContext& context) {
   const Buffer& sums = invocation[SumSegments::kSums];
-  sum_segments({floats_of(invocation[SumSegments::kValues]),
-                integers_of(invocation[SumSegments::kBounds]), floats_of(sums), sums.elements(),
-                sum.scale},
-               context.stream.get());
+  sum_segments(
+      {floats_of(invocation[SumSegments::kValues]), integers_of(invocation[SumSegments::kBounds]),
+       floats_of(sums), sums.elements(), sum.scale},
+      context.stream.get());
 }
 
 void run(const SpreadSegments& spread, const Invocation& invocation, CudaContext& context) {

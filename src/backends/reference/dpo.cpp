@@ -43,9 +43,12 @@ void run(const Dpo& dpo, const Invocation& invocation) {
     const PreferencePair<T> pair = pairs.at(p);
     const T margin = pair.margin(beta);
     loss += minus_log_sigmoid(margin);
-    const std::array<T, program::kPreferenceMeasures.size()> measures{
-        pair.chosen_reward(beta), pair.rejected_reward(beta), margin > 0 ? T{1} : T{0},
-        margin,                   pair.chosen,                pair.rejected};
+    const std::array<T, program::kPreferenceMeasures.size()> measures{pair.chosen_reward(beta),
+                                                                      pair.rejected_reward(beta),
+                                                                      margin > 0 ? T{1} : T{0},
+                                                                      margin,
+                                                                      pair.chosen,
+                                                                      pair.rejected};
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += measures[i];
   }
   const T inverse_pairs = Floats<T>(invocation[Dpo::kInversePairs])[0];

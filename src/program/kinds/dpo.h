@@ -36,8 +36,8 @@ struct Dpo {
   static constexpr auto kInversePairs = read<Dpo>(3, "inverse_pairs");
   static constexpr auto kMeasures = write<Dpo>(4, "measures");
   static constexpr auto kLoss = write<Dpo>(5, "loss");
-  static constexpr std::array kOperands{kPolicy, kReference, kBounds,
-                                        kInversePairs, kMeasures, kLoss};
+  static constexpr std::array kOperands{kPolicy,       kReference, kBounds,
+                                        kInversePairs, kMeasures,  kLoss};
   static constexpr Traits kTraits{.is_loss = true};
 };
 

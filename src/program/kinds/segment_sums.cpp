@@ -23,8 +23,8 @@ void require_segments(const Tensor& values, const Tensor& sums, const Tensor& bo
 
 std::string shape_error(const SumSegments& sum, const OperationView& view) {
   ShapeRule rule;
-  require_segments(view[SumSegments::kValues], view[SumSegments::kSums],
-                   view[SumSegments::kBounds], sum.scale, rule);
+  require_segments(view[SumSegments::kValues], view[SumSegments::kSums], view[SumSegments::kBounds],
+                   sum.scale, rule);
   return rule.error();
 }
 
@@ -41,8 +41,7 @@ std::string shape_error(const WeighRows&, const OperationView& view) {
   rule.rank({"x", x}, 2);
   rule.measure({"weights", view[WeighRows::kWeights]}, Shape{x.shape.rows()});
   rule.shape({"y", view[WeighRows::kY]}, x.shape);
-  rule.mixed_types(
-      {{"x", x}, {"weights", view[WeighRows::kWeights]}, {"y", view[WeighRows::kY]}});
+  rule.mixed_types({{"x", x}, {"weights", view[WeighRows::kWeights]}, {"y", view[WeighRows::kY]}});
   return rule.error();
 }
 
