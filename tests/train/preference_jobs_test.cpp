@@ -78,6 +78,7 @@ class PreferenceJobs : public ::testing::Test {
     std::map<std::string, std::string> by_key;
     for (std::string word; text >> word;) by_key[word.substr(0, word.find('='))] = word;
     std::vector<std::string> words;
+    words.reserve(by_key.size());
     for (const auto& [key, word] : by_key) words.push_back(word);
     return words;
   }
@@ -135,6 +136,11 @@ TEST_F(PreferenceJobs, ARankWithoutPairsChangesNothing) {
     const RankRun one = run(method + " per_device_train_batch_size=2", 1, length);
     expect_near(one, run(method + " strategy=ddp", 2, length));
     expect_near(one, run(method + " strategy=full_shard", 2, length));
+    // And as if there had been no other row or rank.
+    const RunLength single{.steps = 1, .end_row = 1};
+    const RankRun alone = run(method, 1, single);
+    expect_near(alone, run(method + " per_device_train_batch_size=2", 1, single));
+    expect_near(alone, run(method + " strategy=full_shard", 2, single));
   }
 }
 
