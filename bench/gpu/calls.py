@@ -91,28 +91,18 @@ def libraries(session: Session, machine: Machine) -> None:
     session.decide("training", "measured" if has_cudnn else "left out", "cuDNN is here" if has_cudnn else "own kernels alone would be measured")
 
 
-def library_attention(session: Session, machine: Machine, name: str, variable: str) -> None:
-    """Attention against fp64 where the environment gives the library what it is not given by default."""
-    tests = sharded.tests_of(machine.parity, machine.library_tests)
-    results, seconds = timed(session, lambda: sharded.run_tests(machine.parity, tests, machine.workers, lambda: min(100.0, session.left()),
-                                                                {variable: "on"}))
-    session.log(name, sharded.log_of(results))
-    verdicts = {result.verdict for result in results}
-    complete = bool(results) and verdicts <= {sharded.PASSED, sharded.FAILED}
-    session.note(name, complete, sharded.summary(results), seconds)
-    if complete:
-        right = verdicts == {sharded.PASSED}
-        session.decide(name.replace(" ", "_"), "right" if right else "wrong", f"attention with {variable}=on against fp64")
-
-
 def unused_segments(session: Session, machine: Machine) -> None:
     """cuDNN with segments that have no tokens, whatever its version: it is known to be wrong before 9.25."""
-    library_attention(session, machine, "unused segments", "SNUG_CUDNN_EMPTY_SEGMENTS")
-
-
-def all_heads(session: Session, machine: Machine) -> None:
-    """cuDNN's gradient with heads other than 64 and 128, which own kernels do until this is right next to memory that holds NaN."""
-    library_attention(session, machine, "all heads", "SNUG_CUDNN_ALL_HEADS")
+    tests = sharded.tests_of(machine.parity, machine.library_tests)
+    results, seconds = timed(session, lambda: sharded.run_tests(machine.parity, tests, machine.workers, lambda: min(100.0, session.left()),
+                                                                {"SNUG_CUDNN_EMPTY_SEGMENTS": "on"}))
+    session.log("unused segments", sharded.log_of(results))
+    verdicts = {result.verdict for result in results}
+    complete = bool(results) and verdicts <= {sharded.PASSED, sharded.FAILED}
+    session.note("unused segments", complete, sharded.summary(results), seconds)
+    if complete:
+        right = verdicts == {sharded.PASSED}
+        session.decide("unused_segments", "right" if right else "wrong", "attention with SNUG_CUDNN_EMPTY_SEGMENTS=on against fp64")
 
 
 def capture(session: Session, machine: Machine) -> None:
@@ -304,7 +294,6 @@ def call_a(session: Session, machine: Machine) -> None:
     nccl(session, machine)
     collectives(session, machine)
     unused_segments(session, machine)
-    all_heads(session, machine)
     capture(session, machine)
     early_kernels(session, machine)
     parity(session, machine)

@@ -281,7 +281,7 @@ def check_call(call: str, ran: session.Ran, folder: pathlib.Path) -> None:
     check_rates(call, entry, rows, folder)
     if call == "A":
         require(set(rows["training"][0]["outside"]) == {"tuning", "two steps"}, rows["training"][0])
-        require(entry["decisions"] == {"training": "measured", "unused_segments": "right", "all_heads": "right", "graphs": "on", "early_kernels": "on", "rates": "measured"},
+        require(entry["decisions"] == {"training": "measured", "unused_segments": "right", "graphs": "on", "early_kernels": "on", "rates": "measured"},
                 entry["decisions"])
     if call == "C":
         check_streamed(rows)

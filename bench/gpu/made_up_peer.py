@@ -13,7 +13,7 @@ def main() -> None:
         print(json.dumps({"tokens_per_second": 20.0 if job["compile"] else 10.0, "prefill_seconds": 0.5}))
         return
     seconds = 0.5 if job["compile"] and job["checkpointing"] else 1.0
-    print(json.dumps({"step_seconds": [9.0] * job["warmup"] + [seconds] * job["steps"], "optimizer": "AdamW", "losses": []}))
+    print(json.dumps({"step_seconds": [9.0] * job["warmup"] + [seconds] * job["steps"], "optimizer": "AdamW", "losses": [], "versions": {}}))
 
 
 if __name__ == "__main__":

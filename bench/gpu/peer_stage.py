@@ -69,7 +69,7 @@ def train(peer: Peer, job: Job, known: list[dict]) -> dict:
                      warmup=jobs.PEER_WARMUP, steps=jobs.PEER_STEPS, data=str(stages.make_rows(setting, job)), **variants[name])
         answer = run(setting, peer.train_script, words, left)
         seconds = statistics.median(answer["step_seconds"][jobs.PEER_WARMUP:])
-        return {"step_seconds": seconds, "tokens_per_second": job.tokens / seconds, "optimizer": answer["optimizer"],
+        return {"step_seconds": seconds, "tokens_per_second": job.tokens / seconds, "optimizer": answer["optimizer"], "versions": answer["versions"],
                 "measured_peak_bytes": answer["measured_peak_bytes"]}
 
     return {"model": job.model, "method": job.method, "trials": try_all(setting, order, attempt)}

@@ -2,9 +2,11 @@
 
 A plain loop: forward, backward, clip, fused AdamW. Weights are random, in bf16; the adapter's are fp32 under autocast.
 Full fine-tuning keeps weights, gradients and moments in bf16, or 8-bit moments where bitsandbytes is installed.
-job["device"] is for trying it without a card.
+Compiled: each layer by itself, as accelerate's compile_regions does it, and the loss; the whole model takes minutes to
+compile and runs no other kernels. job["device"] is for trying it without a card.
 """
 
+import importlib.metadata
 import json
 import sys
 import time
@@ -55,6 +57,26 @@ def make_optimizer(trained: list, method: str):
     return torch.optim.AdamW(trained, lr=1e-4, fused=True)
 
 
+def compile_parts(model) -> None:
+    """One compilation serves all layers, which differ in weights alone."""
+    from transformers.modeling_layers import GradientCheckpointingLayer
+    for module in model.modules():
+        if isinstance(module, GradientCheckpointingLayer):
+            module.compile()
+    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    causal.loss_function = torch.compile(causal.loss_function)
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for name in ("torch", "transformers", "peft", "bitsandbytes"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return found
+
+
 def wait(device: str) -> None:
     if device == "cuda":
         torch.cuda.synchronize()
@@ -67,7 +89,8 @@ def run(job: dict) -> dict:
     model = make_model(job)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = make_optimizer(trained, job["method"])
-    forward = torch.compile(model) if job["compile"] else model
+    if job["compile"]:
+        compile_parts(model)
     losses, seconds = [], []
     for step in range(job["warmup"] + job["steps"]):
         begin = step * job["rows"]
@@ -75,7 +98,7 @@ def run(job: dict) -> dict:
         wait(device)
         start = time.perf_counter()
         with torch.autocast(device, torch.bfloat16):
-            loss = forward(input_ids=ids, labels=ids).loss
+            loss = model(input_ids=ids, labels=ids).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
@@ -83,7 +106,7 @@ def run(job: dict) -> dict:
         losses.append(float(loss.detach()))
         wait(device)
         seconds.append(time.perf_counter() - start)
-    return {"losses": losses, "step_seconds": seconds, "optimizer": type(optimizer).__name__}
+    return {"losses": losses, "step_seconds": seconds, "optimizer": type(optimizer).__name__, "versions": versions()}
 
 
 if __name__ == "__main__":

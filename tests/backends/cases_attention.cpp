@@ -98,7 +98,8 @@ struct Form {
 // How a case lies in memory, and what its operation is told.
 struct Variant {
   bool views = false;
-  int64_t left = 3;  // columns next to a view
+  bool fused = false;  // of views only q, k, v and their gradients are some
+  int64_t left = 3;    // columns next to a view
   int64_t right = 2;
   bool knows_segments = false;  // their greatest length
   bool none_is_empty = false;
@@ -130,11 +131,11 @@ Attention attention_of(const Form& form, const Bounds& bounds, const Variant& va
 }
 
 std::string name_of(const Form& form, const Bounds& bounds, const Variant& variant) {
-  return fmt::format("{}, {} heads on {} of {}{}{}{}{}{}{}", bounds.name, form.heads, form.kv_heads,
-                     form.head_dim, form.causal ? "" : ", not causal",
+  return fmt::format("{}, {} heads on {} of {}{}{}{}{}{}{}{}", bounds.name, form.heads,
+                     form.kv_heads, form.head_dim, form.causal ? "" : ", not causal",
                      form.window > 0 ? fmt::format(", window {}", form.window) : "",
                      form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
-                     form.alibi_scale != 0 ? ", ALiBi" : "",
+                     form.alibi_scale != 0 ? ", ALiBi" : "", variant.fused ? ", fused" : "",
                      !variant.knows_segments ? ""
                      : variant.none_is_empty ? ", segments known, none empty"
                                              : ", segments known",
@@ -167,6 +168,7 @@ OperationCase forward_case(CaseList& list, const Form& form, const Bounds& bound
   const auto q_bounds = builder.index({bounds.segments(), 2}, bounds.queries);
   const auto k_bounds =
       variant.knows_segments ? q_bounds : builder.index({bounds.segments(), 2}, bounds.keys);
+  if (variant.fused) builder.use_whole_tensors();
   const auto o = builder.output_activation({bounds.q_tokens, q_width});
   const auto lse = builder.output_measure({form.heads, bounds.q_tokens});
   OperationCase result =
@@ -188,15 +190,19 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
   const auto& in = forward.operation().reads;
   const auto& out = forward.operation().writes;
   CaseBuilder builder = list.builder();
-  if (variant.views) builder.use_views(variant.left, variant.right);
+  if (variant.views && !variant.fused) builder.use_views(variant.left, variant.right);
   const DType type = list.types.activation;
   const Shape q_shape{bounds.q_tokens, form.heads * form.head_dim};
   const Shape k_shape{bounds.k_tokens, form.kv_heads * form.head_dim};
   const auto d_o = builder.activation(q_shape);
-  const auto q = builder.input(q_shape, type, forward.inputs.at(in[0]));
-  const auto k = builder.input(k_shape, type, forward.inputs.at(in[1]));
-  const auto v = builder.input(k_shape, type, forward.inputs.at(in[2]));
   const auto o = builder.input(q_shape, type, outputs.values.at(out[0]));
+  if (variant.fused) builder.use_views(variant.left, variant.right);
+  const auto known = [&](const Shape& shape, const Values& values) {
+    return variant.fused ? builder.activation(shape, values) : builder.input(shape, type, values);
+  };
+  const auto q = known(q_shape, forward.inputs.at(in[0]));
+  const auto k = known(k_shape, forward.inputs.at(in[1]));
+  const auto v = known(k_shape, forward.inputs.at(in[2]));
   const auto lse = builder.measure({form.heads, bounds.q_tokens}, outputs.values.at(out[1]));
   const auto q_bounds = builder.index({bounds.segments(), 2}, bounds.queries);
   const auto k_bounds =
@@ -254,15 +260,21 @@ void add_segment_cases(CaseList& list) {
            {.views = true, .knows_segments = true});
   // Rows of one document each, as jobs have them whose library takes no empty segments.
   constexpr Form kWhole[]{{2, 2, 64, true, 0, false},
+                          {4, 2, 32, true, 0, false},
                           {4, 2, 96, true, 0, false},
                           {2, 1, 128, true, 0, false},
                           {3, 3, 96, true, 0, false}};
   for (const Form& form : kWhole) {
     for (const Bounds& bounds : {whole(200), rows_of({128, 128}), rows_of({65, 130, 7})})
       add_case(list, form, bounds, {.knows_segments = true, .none_is_empty = true});
-    add_case(
-        list, form, rows_of({128, 128}),
-        {.views = true, .left = 8, .right = 16, .knows_segments = true, .none_is_empty = true});
+    for (const bool fused : {false, true})
+      add_case(list, form, rows_of({128, 128}),
+               {.views = true,
+                .fused = fused,
+                .left = 8,
+                .right = 16,
+                .knows_segments = true,
+                .none_is_empty = true});
   }
 }
 

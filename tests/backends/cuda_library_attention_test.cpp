@@ -22,13 +22,6 @@ constexpr const Types& kBf16 = kAllTypes[1];
 constexpr Kind kKinds[]{Kind::attention, Kind::attention_grad};
 constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
 
-// As the environment has the backend see it.
-cuda::Card card_at_hand() {
-  cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
-  card.cudnn_takes_all_heads = std::getenv("SNUG_CUDNN_ALL_HEADS") != nullptr;
-  return card;
-}
-
 bool suits(const OperationCase& made, const cuda::Card& card) {
   const program::OperationView view = made.view();
   const auto& attributes = view.operation.attributes;
@@ -83,7 +76,7 @@ class LibraryAttention : public ::testing::Test {
 // suits the library has its scratch planned, and a kernel.
 TEST_F(LibraryAttention, takes_all_that_suits_it) {
   cuda::CudaBackend backend({});
-  const cuda::Card card = card_at_hand();
+  const cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
   const snug::testing::CapturedStream said(stderr);
   for (const Kind kind : kKinds) {
     int given = 0;
@@ -99,7 +92,7 @@ TEST_F(LibraryAttention, takes_all_that_suits_it) {
 TEST_F(LibraryAttention, keeps_empty_segments_from_an_old_version) {
   cuda_emulator::attention_version = cuda::kCudnnWithEmptySegments - 1;
   cuda::CudaBackend backend({});
-  const cuda::Card card = card_at_hand();
+  const cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
   const snug::testing::CapturedStream said(stderr);
   int with_empty = 0;
   for (const Kind kind : kKinds) {
@@ -122,7 +115,7 @@ TEST_F(LibraryAttention, gives_empty_segments_to_an_old_version_where_that_is_as
   cuda_emulator::attention_version = cuda::kCudnnWithEmptySegments - 1;
   setenv(kEmptySegments, "on", 1);
   cuda::CudaBackend backend({});
-  const cuda::Card card = card_at_hand();
+  const cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
   for (const Kind kind : kKinds)
     for (const OperationCase& made : cases_of(kind, kBf16))
       EXPECT_EQ(is_given(backend, made), suits(made, card)) << made.name;

@@ -86,12 +86,10 @@ TEST(CudnnChoice, leaves_a_deterministic_gradient_to_own_kernels) {
   EXPECT_EQ(choice_of(job), (Choice{true, false}));
 }
 
-TEST(CudnnChoice, leaves_a_gradient_of_heads_that_no_card_has_shown_right) {
+TEST(CudnnChoice, takes_heads_of_all_widths_that_the_library_has) {
   for (const int64_t dims : {32, 64, 96, 128}) {
     Job job;
     job.attention.head_dim = dims;
-    EXPECT_EQ(choice_of(job), (Choice{true, dims == 64 || dims == 128})) << dims;
-    job.card.cudnn_takes_all_heads = true;
     EXPECT_EQ(choice_of(job), (Choice{true, true})) << dims;
   }
 }

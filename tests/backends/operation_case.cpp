@@ -83,6 +83,12 @@ TensorId CaseBuilder::activation(const Shape& shape, double mean, double deviati
   return random_input(shape, types_.activation, mean, deviation, true);
 }
 
+TensorId CaseBuilder::activation(const Shape& shape, Values values) {
+  const TensorId id = add(shape, types_.activation, true);
+  inputs_[id] = rounded(values, types_.activation);
+  return id;
+}
+
 TensorId CaseBuilder::weight(const Shape& shape, double mean, double deviation) {
   return random_input(shape, types_.weight, mean, deviation);
 }

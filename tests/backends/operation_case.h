@@ -63,6 +63,7 @@ class CaseBuilder {
   TensorId activation(const Shape& shape, double mean = 0.0, double deviation = 1.0);
   TensorId weight(const Shape& shape, double mean = 0.0, double deviation = 1.0);
   TensorId gradient(const Shape& shape, double mean = 0.0, double deviation = 1.0);
+  TensorId activation(const Shape& shape, Values values);
   TensorId input(const Shape& shape, program::DType type, Values values);
   TensorId index(const Shape& shape, Values values);
   TensorId measure(const Shape& shape, Values values);
@@ -79,6 +80,7 @@ class CaseBuilder {
     left_ = left;
     right_ = right;
   }
+  void use_whole_tensors() { views_ = false; }
   // Rounded as the tensor holds them.
   const Values& values(TensorId id) const { return inputs_.at(id); }
 

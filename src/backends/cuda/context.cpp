@@ -13,8 +13,6 @@ namespace {
 
 // The library is to be taken for segments without tokens whatever its version.
 constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
-// And for its gradient with heads that no card has shown right.
-constexpr const char* kAllHeads = "SNUG_CUDNN_ALL_HEADS";
 
 // Of the device that is in use.
 int attribute(cudaDeviceAttr which) {
@@ -96,7 +94,6 @@ CudaContext::CudaContext(const BackendOptions& options)
   device.card.cudnn_takes_empty_segments =
       cudnn != nullptr && (cudnn->version_number() >= kCudnnWithEmptySegments ||
                            (std::getenv(kEmptySegments) != nullptr && is_on(kEmptySegments)));
-  device.card.cudnn_takes_all_heads = std::getenv(kAllHeads) != nullptr && is_on(kAllHeads);
 }
 
 void CudaContext::note_empty_segments() {

@@ -45,7 +45,8 @@ __global__ void layer_norm_kernel(LayerNormRun run) {
 }
 
 // Of a row, with r the root, n = r (x - mean) and g = dy w: dx = r (g - mean(g) - n mean(g n)) +
-// addend, and the row's share dy n of the weight's gradient.
+// addend, and the row's share dy n of the weight's gradient. What is fused is written out, as in
+// rms_norm.cu.
 template <int kCount>
 __device__ void row_gradient(const LayerNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {
@@ -57,9 +58,9 @@ __device__ void row_gradient(const LayerNormGradRun& run, int64_t row,
     const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
     const Elements<kCount> weight = load<kCount>(run.weight, column);
     for (int i = 0; i < kCount; ++i) {
-      const float g = dy.at[i] * weight.at[i];
+      const float g = __fmul_rn(dy.at[i], weight.at[i]);
       sums[0] += g;
-      sums[1] += g * ((x.at[i] - statistics.mean) * statistics.root);
+      sums[1] = __fmaf_rn(g, (x.at[i] - statistics.mean) * statistics.root, sums[1]);
     }
   });
   block_sums(sums);
@@ -73,7 +74,9 @@ __device__ void row_gradient(const LayerNormGradRun& run, int64_t row,
     if (run.addend.data != nullptr) dx = load<kCount>(run.addend, row * run.addend.stride + column);
     for (int i = 0; i < kCount; ++i) {
       const float normalised = (x.at[i] - statistics.mean) * statistics.root;
-      dx.at[i] += statistics.root * (dy.at[i] * weight.at[i] - mean - normalised * mean_product);
+      const float direct = __fmul_rn(dy.at[i], weight.at[i]) - mean;
+      const float slope = __fmaf_rn(-normalised, mean_product, direct);
+      dx.at[i] = __fmaf_rn(statistics.root, slope, dx.at[i]);
       if (weight_sums.sums != nullptr) weight_sums.at(column, i) += dy.at[i] * normalised;
     }
     store(run.dx, row * run.dx.stride + column, dx);

@@ -29,7 +29,9 @@ __global__ void rms_norm_kernel(RmsNormRun run) {
 }
 
 // Of a row, with r the root and w the weight plus its offset: dx = r (dy w - x r^2 mean(dy w x)) +
-// addend, and the row's share dy x r of the weight's gradient.
+// addend, and the row's share dy x r of the weight's gradient. Two kernels have it, so what is fused
+// is written out: the compiler might choose differently in each, and dx has the same bits whether
+// the weight trains or not.
 template <int kCount>
 __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {
@@ -40,8 +42,8 @@ __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
     const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
     const Elements<kCount> weight = load<kCount>(run.weight, column);
     for (int i = 0; i < kCount; ++i) {
-      sums[0] += x.at[i] * x.at[i];
-      sums[1] += dy.at[i] * (weight.at[i] + run.offset) * x.at[i];
+      sums[0] = __fmaf_rn(x.at[i], x.at[i], sums[0]);
+      sums[1] = __fmaf_rn(dy.at[i] * (weight.at[i] + run.offset), x.at[i], sums[1]);
     }
   });
   block_sums(sums);
@@ -54,7 +56,8 @@ __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
     Elements<kCount> dx{};
     if (run.addend.data != nullptr) dx = load<kCount>(run.addend, row * run.addend.stride + column);
     for (int i = 0; i < kCount; ++i) {
-      dx.at[i] += root * (dy.at[i] * (weight.at[i] + run.offset) - x.at[i] * slope);
+      const float direct = __fmul_rn(dy.at[i], weight.at[i] + run.offset);
+      dx.at[i] = __fmaf_rn(root, __fmaf_rn(-x.at[i], slope, direct), dx.at[i]);
       if (weight_sums.sums != nullptr) weight_sums.at(column, i) += dy.at[i] * x.at[i] * root;
     }
     store(run.dx, row * run.dx.stride + column, dx);

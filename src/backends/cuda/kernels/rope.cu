@@ -57,14 +57,15 @@ struct Pairs {
       : low(load<kCount>(x, row * x.stride + place.column)),
         high(load<kCount>(x, row * x.stride + place.column + place.apart)) {}
 
+  // What is fused is written out: kernels that rotate and write to a cache give the same bits.
   __device__ void rotate(const Operand& table, int64_t offset, int64_t half, bool inverse) {
     const Elements<kCount> cosine = load<kCount>(table, offset);
     const Elements<kCount> sine = load<kCount>(table, offset + half);
     const Elements<kCount> before = low;
     for (int k = 0; k < kCount; ++k) {
       const float s = inverse ? -sine.at[k] : sine.at[k];
-      low.at[k] = before.at[k] * cosine.at[k] - high.at[k] * s;
-      high.at[k] = high.at[k] * cosine.at[k] + before.at[k] * s;
+      low.at[k] = __fmaf_rn(before.at[k], cosine.at[k], -__fmul_rn(high.at[k], s));
+      high.at[k] = __fmaf_rn(high.at[k], cosine.at[k], __fmul_rn(before.at[k], s));
     }
   }
 

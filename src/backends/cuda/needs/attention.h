@@ -29,8 +29,8 @@ struct SegmentScratch {
   int64_t lse = 0;
   // Of dq, dk and dv: where the library writes them without gaps between rows, to be copied from
   // there. The library's sums in f32 are spread as its outputs are, so that columns of a wider
-  // matrix (fused q, k and v) would make each sum as large as that matrix. kInPlace: it writes the
-  // tensor itself.
+  // matrix (fused q, k and v) would make each sum as large as that matrix; and it finds dk and dv
+  // by dq's table where no heads share keys. kInPlace: it writes the tensor itself.
   std::array<int64_t, 3> dense{kInPlace, kInPlace, kInPlace};
   int64_t library = 0;  // its own workspace
   int64_t library_bytes = 0;
@@ -43,7 +43,7 @@ SegmentScratch segment_scratch(const program::AttentionGrad& grad,
 
 // A bound on the workspace that cuDNN asks for, of 9.19 and 9.26 on compute capabilities 9.0 and
 // 10.0: in the gradient, dq in f32, dk and dv of each query head in f32 where heads share keys, the
-// dot products of d_o and o, and tables. dq is dense, and so are dk and dv where heads share keys.
+// dot products of d_o and o, and tables. dq, dk and dv are dense.
 int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
                               int64_t kv_heads, int64_t head_dim);
 

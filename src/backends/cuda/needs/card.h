@@ -22,7 +22,6 @@ struct Card {
   int64_t product_workspace_bytes = kProductWorkspaceBytes;
   bool cudnn = true;  // is at hand; a plan for a card that is not here takes it to be
   bool cudnn_takes_empty_segments = true;  // likewise: the version that is at hand may not
-  bool cudnn_takes_all_heads = false;      // in the gradient too: where the environment says so
 };
 
 // A chunk of logits is f32: 2048 rows of a vocabulary of 128,256 are 1 GiB, and its products run at
