@@ -80,7 +80,8 @@ void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t 
 
 void BatchLoader::load_reference(program::ProgramName program) const {
   const std::string name = program::host_name(program::kReferenceName);
-  if (reference_.empty() || !executor_.has(program, name)) return;
+  if (!executor_.has(program, name)) return;
+  SNUG_CHECK(!reference_.empty(), "{} is not given", name);
   const backends::Buffer& values = executor_.tensor(program, name);
   SNUG_CHECK_EQ(values.elements(), static_cast<int64_t>(documents_.size()));
   for (size_t i = 0; i < documents_.size(); ++i)

@@ -43,6 +43,15 @@ class PreferenceRuns : public ::testing::Test {
     return refused.last_line();
   }
 
+  // A file of the example's last pairs, whose numbers there are others than here.
+  std::string last_pairs(size_t count) const {
+    const std::string all = contents_of("examples/wordnet/preferences.jsonl");
+    size_t begin = all.size() - 1;
+    for (size_t i = 0; i < count; ++i) begin = all.rfind('\n', begin - 1);
+    folder_.write("last.jsonl", all.substr(begin + 1));
+    return (folder_ / "last.jsonl").string();
+  }
+
   testing::TemporaryFolder folder_;
 };
 
@@ -125,14 +134,15 @@ TEST_F(PreferenceRuns, notice_damage_of_what_was_kept) {
 TEST_F(PreferenceRuns, evaluate_pairs) {
   for (const std::string more : {"", "precompute_ref_log_probs=true"}) {
     const std::string name = more.empty() ? "off" : "kept";
-    const BinaryRun result =
-        run(name, more + " eval_data=examples/wordnet/preferences.jsonl eval_steps=3");
+    const BinaryRun result = run(name, more + " eval_data=" + last_pairs(40) + " eval_steps=3");
     ASSERT_EQ(result.exit_code, 0) << result.output();
     int evaluations = 0;
     for (const Json& line : metrics_of(folder_ / name)) {
       if (!line.contains("eval_loss")) continue;
       ++evaluations;
       EXPECT_LT(line["eval_loss"].get<double>(), std::log(2.0));
+      EXPECT_GT(line["eval_rewards/margins"].get<double>(), 1e-4);
+      EXPECT_LT(line["eval_logps/chosen"].get<double>(), -1);
       EXPECT_NEAR(
           line["eval_rewards/margins"].get<double>(),
           line["eval_rewards/chosen"].get<double>() - line["eval_rewards/rejected"].get<double>(),
@@ -140,19 +150,23 @@ TEST_F(PreferenceRuns, evaluate_pairs) {
     }
     EXPECT_EQ(evaluations, 2);
   }
+  const auto off = metrics_of(folder_ / "off");
+  const auto kept = metrics_of(folder_ / "kept");
+  ASSERT_EQ(off.size(), kept.size());
+  for (size_t i = 0; i < off.size(); ++i)
+    for (const char* key : {"eval_loss", "eval_rewards/chosen", "eval_rewards/rejected",
+                            "eval_logps/chosen", "eval_logps/rejected"})
+      if (off[i].contains(key)) {
+        EXPECT_NEAR(off[i][key].get<double>(), kept[i].value(key, 0.0), 2e-4) << key;
+      }
 }
 
 #ifdef SNUG_WITH_MPI
 // Two ranks learn, evaluate and keep what one does, and go on from a checkpoint.
 TEST_F(PreferenceRuns, on_two_ranks_are_those_of_one) {
-  std::istringstream pairs(contents_of("examples/wordnet/preferences.jsonl"));
-  std::string some;
-  std::string line;
-  for (int i = 0; i < 7 && std::getline(pairs, line); ++i) some += line + "\n";
-  folder_.write("some.jsonl", some);
   for (const std::string more : {"", "precompute_ref_log_probs=true "}) {
     const std::string name = more.empty() ? "off" : "kept";
-    const std::string start = more + "eval_data=" + (folder_ / "some.jsonl").string() +
+    const std::string start = more + "eval_data=" + last_pairs(7) +
                               " eval_steps=2 lr_scheduler_type=constant save_steps=2 max_steps=4 ";
     ASSERT_EQ(run(name + "-one", start + "per_device_train_batch_size=4").exit_code, 0);
     const std::string two = start + "per_device_train_batch_size=2 devices=2 strategy=full_shard ";
