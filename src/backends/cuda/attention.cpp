@@ -67,26 +67,23 @@ void run_in_splits(const Attention& attention, const RangesRun& segments,
   invocation.note_decision("tensor_cores", 0);
   invocation.note_decision("few_queries", 0);
   const AttentionForm& form = segments.shape.form;
-  const Matrix q = matrix_of(invocation[Attention::kQ]);
   const Matrix k = matrix_of(invocation[Attention::kK]);
   const Matrix v = matrix_of(invocation[Attention::kV]);
   const int64_t parts = segments.shape.q_tokens * form.heads * attention.splits;
   auto* scratch = invocation.workspace.as<float>();
-  attention_splits(
-      {.segments = segments,
-       .splits = static_cast<int32_t>(attention.splits),
-       .query_vectors = form.head_dim % kVectorElements == 0 && walk_rows({&q}).vectors,
-       .vectors = k.operand.is_bf16 && v.operand.is_bf16 && form.head_dim % kVectorElements == 0 &&
-                  walk_rows({&k, &v}).vectors,
-       .q = q.operand,
-       .k = k.operand,
-       .v = v.operand,
-       .o = matrix_of(invocation[Attention::kO]).operand,
-       .lse = floats_of(invocation[Attention::kLse]),
-       .peaks = scratch,
-       .totals = scratch + parts,
-       .outputs = scratch + 2 * parts},
-      context.stream.get());
+  attention_splits({.segments = segments,
+                    .splits = static_cast<int32_t>(attention.splits),
+                    .vectors = k.operand.is_bf16 && v.operand.is_bf16 &&
+                               form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
+                    .q = matrix_of(invocation[Attention::kQ]).operand,
+                    .k = k.operand,
+                    .v = v.operand,
+                    .o = matrix_of(invocation[Attention::kO]).operand,
+                    .lse = floats_of(invocation[Attention::kLse]),
+                    .peaks = scratch,
+                    .totals = scratch + parts,
+                    .outputs = scratch + 2 * parts},
+                   context.stream.get());
 }
 
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {

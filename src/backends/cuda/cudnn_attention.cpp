@@ -75,14 +75,15 @@ class Segments {
         bounds_(integers_of(bounds)) {}
 
   const SegmentAttention& shape() const { return prepared_.shape(); }
-  // Where the library writes dq, dk or dv (0, 1, 2): the tensor itself, or rows without gaps.
-  Matrix written(size_t which, const Matrix& tensor) const {
+  // Where the library finds q, k, v, dq, dk or dv (0 to 5): the tensor itself, or rows without
+  // gaps.
+  Matrix dense(size_t which, const Matrix& tensor) const {
     const int64_t offset = prepared_.scratch().dense[which];
     if (offset == SegmentScratch::kInPlace) return tensor;
-    Matrix dense = tensor;
-    dense.operand.data = at<std::byte>(offset);
-    dense.operand.stride = tensor.columns;
-    return dense;
+    Matrix copy = tensor;
+    copy.operand.data = at<std::byte>(offset);
+    copy.operand.stride = tensor.columns;
+    return copy;
   }
   const int32_t* bounds() const { return bounds_; }
   float* lse() const { return at<float>(prepared_.scratch().lse); }
@@ -118,7 +119,7 @@ class Segments {
   const int32_t* bounds_;
 };
 
-// `to` = `from`, which is where the library wrote it.
+// `to` = `from`, unless they are one.
 void copy_rows(const Matrix& from, const Matrix& to, cudaStream_t stream) {
   if (from.operand.data == to.operand.data) return;
   cast({.walk = walk_rows({&from, &to}), .x = from.operand, .y = to.operand}, stream);
@@ -136,19 +137,19 @@ SegmentAttention segments_of(const Attention& attention, const OperationView& vi
 
 SegmentAttention segments_of(const AttentionGrad& grad, const OperationView& view) {
   const SegmentScratch scratch = segment_scratch(grad, view);
-  const auto written = [&](size_t which, const program::Tensor& tensor) {
+  const auto stride = [&](size_t which, const program::Tensor& tensor) {
     return scratch.dense[which] == SegmentScratch::kInPlace ? row_stride(tensor) : tensor.shape[1];
   };
   SegmentAttention shape = shape_of(grad, view);
-  shape.strides = {row_stride(view[AttentionGrad::kQ]),
-                   row_stride(view[AttentionGrad::kK]),
-                   row_stride(view[AttentionGrad::kV]),
+  shape.strides = {stride(0, view[AttentionGrad::kQ]),
+                   stride(1, view[AttentionGrad::kK]),
+                   stride(2, view[AttentionGrad::kV]),
                    row_stride(view[AttentionGrad::kO]),
                    grad.heads,
                    row_stride(view[AttentionGrad::kDO]),
-                   written(0, view[AttentionGrad::kDQ]),
-                   written(1, view[AttentionGrad::kDK]),
-                   written(2, view[AttentionGrad::kDV])};
+                   stride(3, view[AttentionGrad::kDQ]),
+                   stride(4, view[AttentionGrad::kDK]),
+                   stride(5, view[AttentionGrad::kDV])};
   return shape;
 }
 
@@ -206,27 +207,27 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
   invocation.note_decision("few_keys", 0);
   cudaStream_t stream = context.stream.get();
   const Segments segments(invocation, invocation[AttentionGrad::kKBounds]);
-  const Matrix dq = matrix_of(invocation[AttentionGrad::kDQ]);
-  const Matrix dk = matrix_of(invocation[AttentionGrad::kDK]);
-  const Matrix dv = matrix_of(invocation[AttentionGrad::kDV]);
-  const Matrix made_dq = segments.written(0, dq);
-  const Matrix made_dk = segments.written(1, dk);
-  const Matrix made_dv = segments.written(2, dv);
+  using Grad = AttentionGrad;
+  constexpr std::array kOperands{Grad::kQ, Grad::kK, Grad::kV, Grad::kDQ, Grad::kDK, Grad::kDV};
+  std::array<Matrix, kOperands.size()> tensors, taken;  // taken: by the library
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i] = matrix_of(invocation[kOperands[i]]);
+    taken[i] = segments.dense(i, tensors[i]);
+  }
+  const auto& [q, k, v, dq, dk, dv] = tensors;
   segments.write_tables(stream);
-  turn_lse({.from = floats_of(invocation[AttentionGrad::kLse]),
+  turn_lse({.from = floats_of(invocation[Grad::kLse]),
             .to = segments.lse(),
             .tokens = dq.rows,
             .heads = grad.heads,
             .to_heads = false},
            stream);
-  segments.run_plan({invocation[AttentionGrad::kQ].data, invocation[AttentionGrad::kK].data,
-                     invocation[AttentionGrad::kV].data, invocation[AttentionGrad::kO].data,
-                     nullptr, invocation[AttentionGrad::kDO].data, made_dq.operand.data,
-                     made_dk.operand.data, made_dv.operand.data},
+  for (size_t i = 0; i < 3; ++i) copy_rows(tensors[i], taken[i], stream);
+  segments.run_plan({taken[0].operand.data, taken[1].operand.data, taken[2].operand.data,
+                     invocation[Grad::kO].data, nullptr, invocation[Grad::kDO].data,
+                     taken[3].operand.data, taken[4].operand.data, taken[5].operand.data},
                     stream);
-  copy_rows(made_dq, dq, stream);
-  copy_rows(made_dk, dk, stream);
-  copy_rows(made_dv, dv, stream);
+  for (size_t i = 3; i < 6; ++i) copy_rows(taken[i], tensors[i], stream);
   clear_outside({.bounds = segments.bounds(),
                  .segments = segments.shape().segments,
                  .tokens = dq.rows,

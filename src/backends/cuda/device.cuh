@@ -6,8 +6,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 
 #include "backends/cuda/cuda_check.h"
 #include "backends/cuda/launch_shape.h"
@@ -24,14 +22,6 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
     CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     shape.shared_bytes));
-  static const bool carves = [] {
-    const char* word = std::getenv("SNUG_CARVEOUT");
-    return word == nullptr || std::strcmp(word, "off") != 0;
-  }();
-  if (shape.begins_early && carves)
-    CUDA_CHECK(cudaFuncSetAttribute(
-        reinterpret_cast<const void*>(kernel), cudaFuncAttributePreferredSharedMemoryCarveout,
-        shape.shares_most ? cudaSharedmemCarveoutMaxShared : cudaSharedmemCarveoutDefault));
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -78,37 +68,23 @@ __device__ inline uint32_t load_shared_word(uint32_t address) {
   return word;
 }
 
-// The same number, which the compiler keeps in a register instead of making it again.
-__device__ inline uint32_t kept(uint32_t value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
 struct alignas(16) Vector16 {
   uint32_t word[4];
 };
-__device__ inline Vector16 load_shared_vector(uint32_t address) {
-  Vector16 read;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(read.word[0]), "=r"(read.word[1]), "=r"(read.word[2]), "=r"(read.word[3])
-               : "r"(address));
-  return read;
-}
 
 // In one instruction. Require an address that is a multiple of 16.
 __device__ inline Vector16 load_vector(const void* address) {
   const uint4 bits = *static_cast<const uint4*>(address);
   return {{bits.x, bits.y, bits.z, bits.w}};
 }
-// Asks for bytes that are read soon, whether or not somebody still writes them: they come into the
-// cache that all multiprocessors share, through which all writes go. Address and count are
-// multiples of 16.
-__device__ inline void prefetch_bytes(const void* address, int64_t bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile(
-      "cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(address)),
-      "r"(static_cast<uint32_t>(bytes)));
-#endif
+// The same of what is read once and not written meanwhile: it pushes nothing out of the nearest
+// cache, and what lies next to it is fetched too.
+__device__ inline Vector16 load_passing_vector(const void* address) {
+  Vector16 read;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(read.word[0]), "=r"(read.word[1]), "=r"(read.word[2]), "=r"(read.word[3])
+               : "l"(address));
+  return read;
 }
 __device__ inline void store_vector(void* address, const Vector16& vector) {
   *static_cast<uint4*>(address) =

@@ -18,10 +18,6 @@ struct LaunchShape {
   // It may begin while the kernel before it ends: each of its threads calls
   // wait_for_kernels_before() before it reads or writes memory (device.cuh).
   bool begins_early = false;
-  // Of kernels that begin early: takes as much of the nearest cache for shared memory as there may
-  // be, as those next to it do. A multiprocessor changes that share only when it is empty, so
-  // kernels with other shares cannot overlap. Not for what reads much, which needs that cache.
-  bool shares_most = false;
 };
 
 // Whether the device in use has such launches: of compute capability 9 and later, unless the

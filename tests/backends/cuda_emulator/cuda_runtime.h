@@ -61,15 +61,6 @@ inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
   return bits;
 }
 
-inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
-  if (mask != 0xffffffffU) snug::cuda_emulator::fail("a reduction of some lanes only");
-  const uint64_t* all =
-      snug::cuda_emulator::exchange(snug::cuda_emulator::Exchange::reduction, value);
-  unsigned sum = 0;
-  for (int i = 0; i < snug::cuda_emulator::kWarpLanes; ++i) sum += static_cast<unsigned>(all[i]);
-  return sum;
-}
-
 inline void __syncwarp() {
   snug::cuda_emulator::exchange(snug::cuda_emulator::Exchange::barrier, 0);
 }

@@ -210,7 +210,21 @@ class Library final : public Cudnn {
     if (cuda_emulator::refuses_attention) base::throw_user_error("cuDNN has no kernel");
     if (shape.window >= shape.segment_tokens)
       base::throw_user_error("cuDNN has no kernel for a bound that hides no key");
+    if (shape.is_gradient && !is_without_gaps(shape))
+      base::throw_user_error("cuDNN is wrong with rows of a gradient that have gaps");
     return std::make_unique<Plan>(shape);
+  }
+
+ private:
+  // What 9.14 was seen to do right on a card.
+  static bool is_without_gaps(const SegmentAttention& shape) {
+    const auto lies_so = [&](SegmentOperand operand, int64_t heads) {
+      return shape.stride(operand) == heads * shape.head_dim;
+    };
+    using Operand = SegmentOperand;
+    return lies_so(Operand::q, shape.heads) && lies_so(Operand::k, shape.kv_heads) &&
+           lies_so(Operand::v, shape.kv_heads) && lies_so(Operand::dq, shape.heads) &&
+           lies_so(Operand::dk, shape.kv_heads) && lies_so(Operand::dv, shape.kv_heads);
   }
 };
 

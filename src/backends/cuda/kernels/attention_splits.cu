@@ -144,13 +144,6 @@ __device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& plac
   for (int h = 0; h < kHeads; ++h) {
     const int64_t offset =
         place.query * run.q.stride + (place.head + h) * form.head_dim + lane.column;
-    if (run.query_vectors) {
-      Elements<kVectorElements> elements{};
-      if (h < place.heads && lane.column < form.head_dim)
-        elements = load<kVectorElements>(run.q, offset);
-      for (int i = 0; i < kVectorElements; ++i) query[h][i] = elements.at[i] * scale;
-      continue;
-    }
     for (int i = 0; i < kVectorElements; ++i)
       query[h][i] = h < place.heads && lane.column + i < form.head_dim
                         ? load_one(run.q, offset + i) * scale
@@ -224,7 +217,6 @@ __device__ void store_block(const AttentionSplitsRun& run, const SplitPlace& pla
 
 template <int kHeads, bool kVectors, bool kAdjusts>
 __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
-  let_next_kernel_begin();
   wait_for_kernels_before();
   const AttentionForm& form = run.segments.shape.form;
   const SplitPlace place(run, kHeads);
@@ -301,7 +293,6 @@ void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
       static_cast<uint32_t>(form.kv_heads * ceil_div(form.heads / form.kv_heads, kHeads));
   launch_shape.shared_bytes = split_shared_bytes(kHeads, form.head_dim);
   launch_shape.begins_early = true;
-  launch_shape.shares_most = true;
   launch(run.vectors ? attention_splits_kernel<kHeads, true, kAdjusts>
                      : attention_splits_kernel<kHeads, false, kAdjusts>,
          launch_shape, stream, run);
@@ -310,8 +301,7 @@ void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
 template <bool kAdjusts>
 void launch_heads(const AttentionSplitsRun& run, cudaStream_t stream) {
   const AttentionForm& form = run.segments.shape.form;
-  const int64_t keys = keys_of_query(run.segments.shape.k_tokens, run.segments.shape.q_tokens);
-  switch (heads_of_block(form.heads / form.kv_heads, keys)) {
+  switch (heads_of_block(form.heads / form.kv_heads)) {
     case 1:
       return launch_splits<1, kAdjusts>(run, stream);
     case 2:

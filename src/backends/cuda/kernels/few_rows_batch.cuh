@@ -1,9 +1,7 @@
 // What a lane has in flight of a weight (few_rows_matrix.cu), and its products: a batch of steps,
-// each of two copies of 16 bytes to shared memory. As soon as a step is multiplied, its place is
-// copied into again, so that copies never pause. They are copies, not loads: of loads in registers
-// a warp waits for all that it has under way, of copies for the oldest. A lane reads what it has
-// copied itself, so no lane waits for another. The order of inputs within a product of the tensor
-// cores is free as long as both factors have the same, so each lane takes neighbours.
+// each of two reads of 16 bytes. As soon as a step is multiplied, its place is read into again, so
+// that reads never pause. The order of inputs within a product of the tensor cores is free as long
+// as both factors have the same, so each lane takes neighbours.
 #pragma once
 
 #include "backends/cuda/kernels/element.cuh"
@@ -20,30 +18,6 @@ using LaneSums = float[4];
 __device__ inline int lane_group() { return static_cast<int>(threadIdx.x % kLanes / 4); }
 __device__ inline int lane_place() { return static_cast<int>(threadIdx.x % 4); }
 
-// Where a lane's copies of a step lie, one for each of its two outputs: those of a warp side by
-// side.
-class LaneRing {
- public:
-  static constexpr int64_t kStepBytes = int64_t{2} * kLanes * 16;
-
-  // `shared`: of the block, of each of its warps `steps` steps.
-  __device__ LaneRing(uint16_t* shared, int steps)
-      : at_(shared + (threadIdx.x / kLanes * steps * (kStepBytes / 2)) +
-            threadIdx.x % kLanes * kVectorElements),
-        address_(kept(shared_address(at_))) {}
-
-  __device__ void begin(int step, int i, const void* from, bool zeros) const {
-    begin_passing_copy(at_ + (step * 2 + i) * kLanes * kVectorElements, from, zeros);
-  }
-  __device__ Vector16 read(int step, int i) const {
-    return load_shared_vector(address_ + static_cast<uint32_t>((step * 2 + i) * kLanes * 16));
-  }
-
- private:
-  uint16_t* at_;
-  uint32_t address_;
-};
-
 // A row of the weight that a lane reads: of output g, or g + 8 with `i` 1. Beyond the last output
 // it reads that one again, whose sums nobody looks at.
 __device__ inline int64_t row_of_lane(int64_t first_output, int64_t outputs, int i) {
@@ -59,20 +33,17 @@ class SharedInputs {
   __device__ SharedInputs(const uint16_t* shared, int64_t columns, int rows, int row,
                           int32_t column)
       : apart_(row < rows ? 1 : 0),
-        address_(kept(shared_address(shared + (row < rows ? row : rows) * few_rows_stride(columns) +
-                                     apart_ * column))) {
-    apart_ = static_cast<int32_t>(kept(static_cast<uint32_t>(apart_ * 2)));
-  }
+        at_(shared + (row < rows ? row : rows) * few_rows_stride(columns) + apart_ * column) {}
 
   // Eight of the lane's inputs of a batch that begins at `first`, from `offset` of the lane's
   // first.
   __device__ Vector16 read(int32_t first, int32_t offset, int32_t) const {
-    return load_shared_vector(address_ + static_cast<uint32_t>(first * apart_ + offset * 2));
+    return load_vector(at_ + first * apart_ + offset);
   }
 
  private:
-  int32_t apart_;  // bytes from one input to the next, or none
-  uint32_t address_;
+  int32_t apart_;
+  const uint16_t* at_;
 };
 
 // Where they lie.
@@ -95,18 +66,11 @@ class GlobalInputs {
 };
 
 // Of a step a lane has eight inputs of each of its two outputs, and those of row g of x.
-template <int kDepth>
 class Bf16Batch {
  public:
   using Weight = Bf16Weight;
-  static constexpr bool kCodes = false;
   static constexpr int32_t kStepColumns = 32;
-  static constexpr int kSteps = kDepth;
-
-  // What all steps of a tile share.
-  struct Scales {
-    __device__ explicit Scales(const Bf16Weight&) {}
-  };
+  static constexpr int kSteps = 4;
 
   // Where a lane's rows begin.
   struct Rows {
@@ -122,27 +86,23 @@ class Bf16Batch {
   __device__ static int lane_row() { return lane_group(); }
   __device__ static int32_t lane_column() { return lane_place() * kVectorElements; }
 
-  __device__ explicit Bf16Batch(uint16_t* ring) : ring_(ring, kSteps) {}
-
-  __device__ void load_scales(const Rows&, int32_t, int32_t) {}
-  __device__ void begin(const Scales&) {}
-
-  __device__ void load(const Rows& rows, int step, int32_t first, int32_t end) const {
-    const int32_t column = first + step * kStepColumns;
-    const bool beyond = column + lane_column() >= end;
+  __device__ void load(const Rows& rows, const Bf16Weight&, int step, int32_t first, int32_t end) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) ring_.begin(step, i, rows.at[i] + (beyond ? 0 : column), beyond);
+    for (int i = 0; i < 2; ++i) {
+      weight_[step][i] = {};
+      if (first + step * kStepColumns + lane_column() < end)
+        weight_[step][i] = load_passing_vector(rows.at[i] + first + step * kStepColumns);
+    }
   }
 
   template <typename Inputs>
-  __device__ void multiply(const Inputs& x, uint32_t, int step, int32_t first, int32_t end,
-                           LaneSums& sums) const {
+  __device__ void multiply(const Bf16Weight&, const Inputs& x, const uint32_t*, int step,
+                           int32_t first, int32_t end, LaneSums& sums) const {
     const Vector16 inputs = x.read(first, step * kStepColumns, end);
-    const Vector16 weight[2] = {ring_.read(step, 0), ring_.read(step, 1)};
 #pragma unroll
     for (int word = 0; word < 4; word += 2) {
-      const uint32_t a[4] = {weight[0].word[word], weight[1].word[word], weight[0].word[word + 1],
-                             weight[1].word[word + 1]};
+      const uint32_t a[4] = {weight_[step][0].word[word], weight_[step][1].word[word],
+                             weight_[step][0].word[word + 1], weight_[step][1].word[word + 1]};
       multiply_add(sums, a, inputs.word[word], inputs.word[word + 1]);
     }
   }
@@ -150,7 +110,7 @@ class Bf16Batch {
   __device__ static void finish(LaneSums&) {}
 
  private:
-  LaneRing ring_;
+  Vector16 weight_[kSteps][2];
 };
 
 // What each byte of codes stands for, a pair of bf16: once for each lane, so that none waits for
@@ -172,52 +132,52 @@ __device__ inline void share_pairs(const Nf4Values& values, uint32_t* table) {
   }
 }
 
+// A scale of a block of 64: itself, or what it is made of.
+template <bool kNested>
+class Scale {
+ public:
+  __device__ void load(const Nf4Weight& from, uint32_t block) {
+    if constexpr (kNested) {
+      code_ = from.absmax_codes[block];
+      value_ = from.nested_absmax[block / 256];
+    } else {
+      value_ = from.absmax[block];
+    }
+  }
+  // Two roundings, as the format has it.
+  __device__ float get(const Nf4Weight& from) const {
+    if constexpr (!kNested) return value_;
+    return __fadd_rn(__fmul_rn(from.nested_map[code_], value_), *from.nested_offset);
+  }
+
+ private:
+  float value_ = 0.0F;
+  uint32_t code_ = 0;
+};
+
 // Of a step a lane has 32 inputs of each of its two outputs: those of places 0 and 1 lie in one
 // block of 64, those of 2 and 3 in the next. The sums of the two are kept apart, since their scales
 // differ: columns 0 to 3 of the product are the rows of x with zeros in the place of the second
-// block, columns 4 to 7 the same rows with zeros in the place of the first. Of the step's 32 scales
-// (16 outputs, two blocks) a lane fetches one, and those who need it take it from there.
-template <bool kNested, int kDepth>
+// block, columns 4 to 7 the same rows with zeros in the place of the first.
+template <bool kNested>
 class Nf4Batch {
  public:
   using Weight = Nf4Weight;
-  static constexpr bool kCodes = true;
   static constexpr int32_t kStepColumns = 128;
-  static constexpr int kSteps = kDepth;
+  static constexpr int kSteps = 2;  // of more, three blocks' registers do not fit
 
-  // What all steps of a tile share: how nested scales are decoded.
-  struct Scales {
-    const float* map = nullptr;
-    float offset = 0.0F;
-
-    __device__ explicit Scales(const Nf4Weight& weight) {
-      if constexpr (kNested) {
-        map = weight.nested_map;
-        offset = *weight.nested_offset;
-      }
-    }
-  };
-
-  // Where a lane's rows begin: their codes, and the scale that it fetches.
+  // Where a lane's rows begin: their codes, and the block of 64 of the first.
   struct Rows {
-    const uint8_t* codes;
-    uint32_t apart;      // from the codes of the first row to those of the second
-    uint32_t block;      // whose scale it is
-    const void* scales;  // of all blocks
-    const float* nested = nullptr;
+    const uint8_t* codes[2];
+    uint32_t block[2];
 
     __device__ Rows(const Nf4Weight& weight, int64_t first_output, int64_t outputs,
                     int64_t columns) {
-      const int64_t row = row_of_lane(first_output, outputs, 0);
-      codes = weight.codes + (row * columns + lane_column()) / 2;
-      apart = static_cast<uint32_t>((row_of_lane(first_output, outputs, 1) - row) * columns / 2);
-      const int64_t output = first_output + threadIdx.x % kLanes / 2;
-      block = static_cast<uint32_t>((output < outputs ? output : outputs - 1) * (columns / 64)) +
-              threadIdx.x % 2;
-      scales = weight.absmax;
-      if constexpr (kNested) {
-        scales = weight.absmax_codes;
-        nested = weight.nested_absmax;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int64_t element = row_of_lane(first_output, outputs, i) * columns + lane_column();
+        codes[i] = weight.codes + element / 2;
+        block[i] = static_cast<uint32_t>(element / 64);
       }
     }
   };
@@ -229,57 +189,28 @@ class Nf4Batch {
   }
   __device__ static int32_t lane_column() { return lane_place() * kLaneColumns; }
 
-  __device__ explicit Nf4Batch(uint16_t* ring) : ring_(ring, kSteps) {}
-
-  // The lane's scales of the batch that begins at `first`.
-  __device__ void load_scales(const Rows& rows, int32_t first, int32_t end) {
+  __device__ void load(const Rows& rows, const Nf4Weight& weight, int step, int32_t first,
+                       int32_t end) {
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const int32_t column = first + step * kStepColumns;
-      loaded_[step] = 0.0F;
-      loaded_codes_[step] = 0;
-      if (column + static_cast<int32_t>(threadIdx.x % 2) * 64 >= end) continue;
-      const uint32_t block = rows.block + static_cast<uint32_t>(column) / 64;
-      if constexpr (kNested) {
-        loaded_codes_[step] = static_cast<const uint8_t*>(rows.scales)[block];
-        loaded_[step] = rows.nested[block / 256];
-      } else {
-        loaded_[step] = static_cast<const float*>(rows.scales)[block];
-      }
+    for (int i = 0; i < 2; ++i) {
+      codes_[step][i] = {};
+      scales_[step][i] = {};
+      if (first + step * kStepColumns + lane_column() >= end) continue;
+      codes_[step][i] = load_passing_vector(rows.codes[i] + first / 2 + step * kStepColumns / 2);
+      scales_[step][i].load(
+          weight, rows.block[i] + static_cast<uint32_t>(first / 64 + step * kStepColumns / 64));
     }
   }
 
-  // Takes the scales that were loaded for the batch that comes now, all of them before any of the
-  // next batch is asked for.
-  __device__ void begin(const Scales& scales) {
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      scale_[step] = loaded_[step];
-      // Two roundings, as the format has it.
-      if constexpr (kNested)
-        scale_[step] =
-            __fadd_rn(__fmul_rn(scales.map[loaded_codes_[step]], loaded_[step]), scales.offset);
-    }
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step)
-      scale_[step] = __uint_as_float(kept(__float_as_uint(scale_[step])));
-  }
-
-  __device__ void load(const Rows& rows, int step, int32_t first, int32_t end) const {
-    const int32_t column = first + step * kStepColumns;
-    const bool beyond = column + lane_column() >= end;
-    const uint8_t* at = rows.codes + (beyond ? 0 : column / 2);
-    ring_.begin(step, 0, at, beyond);
-    ring_.begin(step, 1, at + rows.apart, beyond);
-  }
-
-  // `pairs`: the lane's copy of what byte 0 stands for; that of another byte lies kPairBytes times
-  // the byte further.
   template <typename Inputs>
-  __device__ void multiply(const Inputs& x, uint32_t pairs, int step, int32_t first, int32_t end,
-                           LaneSums& sums) const {
-    const Vector16 codes[2] = {ring_.read(step, 0), ring_.read(step, 1)};
-    LaneSums products[2] = {};  // of two chains, neither of which waits for the other
+  __device__ void multiply(const Nf4Weight& weight, const Inputs& x, const uint32_t* pairs,
+                           int step, int32_t first, int32_t end, LaneSums& sums) const {
+    // The lane's copy of a pair lies kPairBytes times its byte further than that of byte 0.
+    const uint32_t mine = shared_address(pairs) + threadIdx.x % kLanes * 4;
+    float scales[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) scales[i] = scales_[step][i].get(weight);
+    LaneSums products = {};
 #pragma unroll
     for (int word = 0; word < 4; ++word) {
       const Vector16 inputs = x.read(first, step * kStepColumns + word * kVectorElements, end);
@@ -287,18 +218,16 @@ class Nf4Batch {
       for (int half = 0; half < 2; ++half) {
         const auto pair = [&](int i, int byte) {
           return load_shared_word(
-              __dp4a(codes[i].word[word], kPairBytes << (16 * half + 8 * byte), pairs));
+              __dp4a(codes_[step][i].word[word], kPairBytes << (16 * half + 8 * byte), mine));
         };
         const uint32_t a[4] = {pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)};
-        multiply_add(products[half], a, inputs.word[2 * half], inputs.word[2 * half + 1]);
+        multiply_add(products, a, inputs.word[2 * half], inputs.word[2 * half + 1]);
       }
     }
-    const int source = 2 * lane_group() + lane_place() / 2;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const float scale = __shfl_sync(0xffffffffU, scale_[step], source + 16 * i);
-      sums[2 * i] += scale * (products[0][2 * i] + products[1][2 * i]);
-      sums[2 * i + 1] += scale * (products[0][2 * i + 1] + products[1][2 * i + 1]);
+      sums[2 * i] += scales[i] * products[2 * i];
+      sums[2 * i + 1] += scales[i] * products[2 * i + 1];
     }
   }
 
@@ -310,10 +239,8 @@ class Nf4Batch {
  private:
   static constexpr int32_t kLaneColumns = 32;
 
-  LaneRing ring_;
-  float scale_[kSteps];
-  float loaded_[kSteps];
-  uint32_t loaded_codes_[kSteps];
+  Vector16 codes_[kSteps][2];
+  Scale<kNested> scales_[kSteps][2];
 };
 
 }  // namespace snug::backends::cuda

@@ -1,7 +1,5 @@
 #include "backends/cuda/kernels/few_rows_matrix.h"
 
-#include <cstdlib>
-
 #include "backends/cuda/kernels/activations.cuh"
 #include "backends/cuda/kernels/few_rows_batch.cuh"
 #include "backends/cuda/kernels/norm_rows.cuh"
@@ -12,6 +10,7 @@ namespace {
 
 constexpr int kWarps = kBatchWarps;
 constexpr int kThreads = kWarps * kLanes;
+constexpr int kBlocks = 3;  // at least, on a multiprocessor
 
 // The block's sums, of one part or of the two that are gated.
 using WarpSums = float[kWarps][kFewRows][kFewRowsOutputs];
@@ -51,31 +50,15 @@ __device__ void share_rows(const Operand& x, int64_t rows, int64_t columns, uint
 }
 
 // The same rows, normed: the bits of rms_norm, whose block has a thread for each of `threads` here.
-// What a thread reads first of a row stays in registers. `partial`: shared memory of a float for
-// each of those threads' warps.
+// `partial`: shared memory of a float for each of its warps.
 __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t columns,
                                   float* partial, uint16_t* shared) {
-  constexpr int kTurns = kMaxRowThreads / kThreads;
   const uint32_t threads = row_threads(columns / kVectorElements);
-  const int64_t apart = int64_t{threads} * kVectorElements;
   for (int64_t row = 0; row < rows; ++row) {
-    Elements<kVectorElements> first[kTurns] = {};
-    Elements<kVectorElements> weights[kTurns] = {};
-#pragma unroll
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const int64_t column = (int64_t{threadIdx.x} + turn * kThreads) * kVectorElements;
-      if (column >= columns || column >= apart) continue;
-      first[turn] = load<kVectorElements>(norm.x, row * norm.x.stride + column);
-      weights[turn] = load<kVectorElements>(norm.weight, column);
-    }
-#pragma unroll
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const uint32_t thread = threadIdx.x + turn * kThreads;
-      if (thread >= threads) continue;  // a whole warp
+    for (uint32_t thread = threadIdx.x; thread < threads; thread += kThreads) {
       float squares = 0.0F;
-      for (int i = 0; i < kVectorElements; ++i) squares += first[turn].at[i] * first[turn].at[i];
-      for (int64_t column = apart + int64_t{thread} * kVectorElements; column < columns;
-           column += apart) {
+      for (int64_t column = int64_t{thread} * kVectorElements; column < columns;
+           column += int64_t{threads} * kVectorElements) {
         const auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
         for (int i = 0; i < kVectorElements; ++i) squares += value.at[i] * value.at[i];
       }
@@ -86,21 +69,14 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
     float squares = 0.0F;
     for (uint32_t warp = 0; warp < threads / kLanes; ++warp) squares += partial[warp];
     const float root = root_of(squares, columns, norm.epsilon);
-    const auto keep = [&](int64_t column, Elements<kVectorElements> value,
-                          const Elements<kVectorElements>& weight) {
+    for (int64_t column = int64_t{threadIdx.x} * kVectorElements; column < columns;
+         column += int64_t{kThreads} * kVectorElements) {
+      auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
+      const auto weight = load<kVectorElements>(norm.weight, column);
       for (int i = 0; i < kVectorElements; ++i) value.at[i] *= root * (weight.at[i] + norm.offset);
       store(Operand{shared, 0, true}, row * few_rows_stride(columns) + column, value);
       if (blockIdx.x == 0) store(norm.y, row * norm.y.stride + column, value);
-    };
-#pragma unroll
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const int64_t column = (int64_t{threadIdx.x} + turn * kThreads) * kVectorElements;
-      if (column < columns && column < apart) keep(column, first[turn], weights[turn]);
     }
-    for (int64_t column = apart + int64_t{threadIdx.x} * kVectorElements; column < columns;
-         column += int64_t{kThreads} * kVectorElements)
-      keep(column, load<kVectorElements>(norm.x, row * norm.x.stride + column),
-           load<kVectorElements>(norm.weight, column));
     __syncthreads();  // the next row's sums take the place of these
   }
 }
@@ -141,12 +117,8 @@ class Cursor {
   __device__ Cursor(const Launch& run, const Share& share)
       : tile_(run, blockIdx.x), first_(share.begin), rows_(rows_of(run, tile_)) {}
 
-  __device__ void load(int step, const Share& share, const Batch& batch) const {
-    batch.load(rows_, step, first_, share.end);
-    end_batch();
-  }
-  __device__ void load_scales(const Share& share, Batch& batch) const {
-    batch.load_scales(rows_, first_, share.end);
+  __device__ void load(const Launch& run, int step, const Share& share, Batch& batch) const {
+    batch.load(rows_, run.parts[tile_.part].weight, step, first_, share.end);
   }
 
   __device__ void advance(const Launch& run, const Share& share) {
@@ -173,21 +145,16 @@ class Cursor {
 // tile after it.
 template <typename Batch, typename Inputs>
 __device__ void multiply_tile(const FewRowsLaunch<typename Batch::Weight>& run, const Tile& tile,
-                              const Inputs& x, uint32_t pairs, const Share& share, Batch& batch,
-                              Cursor<Batch>& cursor, WarpSums& warp_sums) {
+                              const Inputs& x, const uint32_t* pairs, const Share& share,
+                              Batch& batch, Cursor<Batch>& cursor, WarpSums& warp_sums) {
   constexpr int32_t kColumns = Batch::kSteps * Batch::kStepColumns;
-  const typename Batch::Scales scales(run.parts[tile.part].weight);
   LaneSums sums = {};
   for (int32_t first = share.begin; first < share.end; first += kColumns) {
-    batch.begin(scales);
-    cursor.load_scales(share, batch);
-    __syncwarp();  // so that these loads stand here
 #pragma unroll
     for (int step = 0; step < Batch::kSteps; ++step) {
-      wait_for_batches<Batch::kSteps - 1>();
       if (first + step * Batch::kStepColumns < share.end)
-        batch.multiply(x, pairs, step, first, share.end, sums);
-      cursor.load(step, share, batch);
+        batch.multiply(run.parts[tile.part].weight, x, pairs, step, first, share.end, sums);
+      cursor.load(run, step, share, batch);
     }
     cursor.advance(run, share);
   }
@@ -232,7 +199,7 @@ __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
 // The block's tiles, every gridDim.x-th.
 template <typename Batch, typename Inputs>
 __device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run, const Inputs& x,
-                               uint32_t pairs, const Share& share, Batch& batch,
+                               const uint32_t* pairs, const Share& share, Batch& batch,
                                Cursor<Batch>& cursor) {
   // Of two tiles in turn: the sums of one are added up while those of the next are made.
   __shared__ WarpSums sums[2][2];
@@ -246,64 +213,26 @@ __device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run,
     finish_tile(run, tile, sums[turn]);
     turn = 1 - turn;
   }
-  wait_for_batches<0>();  // of nothing, beyond the last tile
-}
-
-// Bytes of weights from `first_output` on that a block asks for before it reads them: a share of
-// `most`, a piece of each output's row. They are only fetched into the card's own cache.
-__device__ void prefetch_tile(const FewRowsPart<Bf16Weight>& part, int64_t first_output,
-                              int64_t columns, int64_t most) {
-  const int64_t output = first_output + threadIdx.x;
-  if (threadIdx.x >= kFewRowsOutputs || output >= part.outputs) return;
-  const int64_t bytes = columns * 2;
-  prefetch_bytes(part.weight.data + output * part.weight.stride, bytes < most ? bytes : most);
-}
-__device__ void prefetch_tile(const FewRowsPart<Nf4Weight>& part, int64_t first_output,
-                              int64_t columns, int64_t most) {
-  const int64_t output = first_output + threadIdx.x;
-  if (threadIdx.x >= kFewRowsOutputs || output >= part.outputs) return;
-  const int64_t bytes = columns / 2;
-  prefetch_bytes(part.weight.codes + output * bytes, bytes < most ? bytes : most);
-}
-
-// What the block reads later than its first batch: its first tiles' weights, and the norm's.
-template <typename Weight>
-__device__ void prefetch(const FewRowsLaunch<Weight>& run, int64_t most) {
-  if (most <= 0) return;
-  const Tile tile(run, blockIdx.x);
-  prefetch_tile(run.parts[tile.part], tile.first_output, run.columns, most);
-  if (run.gated.data != nullptr) prefetch_tile(run.parts[1], tile.first_output, run.columns, most);
-  if (run.norm.y.data != nullptr && run.norm.weight.is_bf16 && threadIdx.x == kLanes)
-    prefetch_bytes(run.norm.weight.data, run.columns * 2);
-}
-
-// Of a block.
-template <typename Batch>
-constexpr int64_t ring_bytes() {
-  return kWarps * Batch::kSteps * LaneRing::kStepBytes;
 }
 
 // kShared: x is copied to shared memory first, next to the first reads of the weight.
-template <typename Batch, bool kShared, int kBlocks>
+template <typename Batch, bool kShared>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
-                           const __grid_constant__ Nf4Values values, int64_t prefetched) {
-  constexpr bool kCodes = Batch::kCodes;
+                           const __grid_constant__ Nf4Values values) {
+  constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
   __shared__ float partial[kMaxRowThreads / kLanes];
   let_next_kernel_begin();
   // A kernel before may just have made the weight (dequantize_nf4).
   if (!run.weights_are_constant) wait_for_kernels_before();
   auto* const pairs = shared_memory<uint32_t>();
-  auto* const ring = shared_memory<uint16_t>() + (kCodes ? kPairTableBytes / 2 : 0);
-  auto* const shared_x = ring + ring_bytes<Batch>() / 2;
+  auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kPairTableBytes / 2 : 0);
   const Share share(static_cast<int32_t>(run.columns), Batch::kStepColumns);
-  Batch batch(ring);
+  Batch batch;
   Cursor<Batch> cursor(run, share);
-  cursor.load_scales(share, batch);
 #pragma unroll
-  for (int step = 0; step < Batch::kSteps; ++step) cursor.load(step, share, batch);
+  for (int step = 0; step < Batch::kSteps; ++step) cursor.load(run, step, share, batch);
   cursor.advance(run, share);
-  prefetch(run, prefetched);
   if constexpr (kCodes) share_pairs(values, pairs);
   if constexpr (kShared) share_zeros(run.rows, run.columns, shared_x);
   if (run.weights_are_constant) wait_for_kernels_before();
@@ -315,25 +244,20 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
   if constexpr (kShared || kCodes) __syncthreads();
   const auto rows = static_cast<int>(run.rows);
-  const uint32_t lane_pairs = kept(shared_address(pairs) + threadIdx.x % kLanes * 4);
   if constexpr (kShared) {
     const SharedInputs x(shared_x, run.columns, rows, Batch::lane_row(), Batch::lane_column());
-    multiply_tiles(run, x, lane_pairs, share, batch, cursor);
+    multiply_tiles(run, x, pairs, share, batch, cursor);
   } else {
     const GlobalInputs x(run.x, rows, Batch::lane_row(), Batch::lane_column());
-    multiply_tiles(run, x, lane_pairs, share, batch, cursor);
+    multiply_tiles(run, x, pairs, share, batch, cursor);
   }
 }
 
-int experiment(const char* name, int otherwise) {
-  const char* word = std::getenv(name);
-  return word != nullptr ? std::atoi(word) : otherwise;
-}
-
-template <typename Batch, int kBlocks>
-void launch_blocks(const FewRowsLaunch<typename Batch::Weight>& run, int64_t multiprocessors,
-                   cudaStream_t stream) {
+template <typename Batch>
+void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, int64_t multiprocessors,
+                     cudaStream_t stream) {
   if (run.tiles == 0 || run.rows == 0) return;
+  constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
   const int64_t x_bytes = few_rows_shared_bytes(run.rows, run.columns);
   const bool shares = x_bytes <= kFewRowsSharedBytes;
   LaunchShape shape;
@@ -342,43 +266,26 @@ void launch_blocks(const FewRowsLaunch<typename Batch::Weight>& run, int64_t mul
   const int64_t at_a_time = kBlocks * multiprocessors;
   shape.grid.x = run.tiles < at_a_time ? run.tiles : static_cast<uint32_t>(at_a_time);
   shape.block.x = kThreads;
-  shape.shared_bytes = static_cast<int32_t>((Batch::kCodes ? kPairTableBytes : 0) +
-                                            ring_bytes<Batch>() + (shares ? x_bytes : 0));
+  shape.shared_bytes =
+      static_cast<int32_t>((kCodes ? kPairTableBytes : 0) + (shares ? x_bytes : 0));
   shape.begins_early = true;
-  shape.shares_most = true;
-  static const int mebibytes = experiment("SNUG_FEW_ROWS_PREFETCH", 16);
-  // Of a row of a tile, in whole lines.
-  const int64_t tiles = int64_t{shape.grid.x} * (run.gated.data != nullptr ? 2 : 1);
-  const int64_t prefetched = (int64_t{mebibytes} << 20) / (tiles * kFewRowsOutputs) / 128 * 128;
-  launch(shares ? few_rows_matrix_kernel<Batch, true, kBlocks>
-                : few_rows_matrix_kernel<Batch, false, kBlocks>,
-         shape, stream, run, nf4_values(), prefetched);
-}
-
-template <typename Two, typename Three>
-void launch_few_rows(const FewRowsLaunch<typename Two::Weight>& run, int64_t multiprocessors,
-                     cudaStream_t stream) {
-  static const int blocks =
-      experiment(Two::kCodes ? "SNUG_NF4_BLOCKS" : "SNUG_BF16_BLOCKS", Two::kCodes ? 2 : 3);
-  if (blocks == 2)
-    launch_blocks<Two, 2>(run, multiprocessors, stream);
-  else
-    launch_blocks<Three, 3>(run, multiprocessors, stream);
+  launch(shares ? few_rows_matrix_kernel<Batch, true> : few_rows_matrix_kernel<Batch, false>, shape,
+         stream, run, nf4_values());
 }
 
 }  // namespace
 
 void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, int64_t multiprocessors,
                        cudaStream_t stream) {
-  launch_few_rows<Bf16Batch<8>, Bf16Batch<4>>(run, multiprocessors, stream);
+  launch_few_rows<Bf16Batch>(run, multiprocessors, stream);
 }
 
 void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
                        cudaStream_t stream) {
   if (run.parts[0].weight.absmax == nullptr)
-    launch_few_rows<Nf4Batch<true, 4>, Nf4Batch<true, 2>>(run, multiprocessors, stream);
+    launch_few_rows<Nf4Batch<true>>(run, multiprocessors, stream);
   else
-    launch_few_rows<Nf4Batch<false, 4>, Nf4Batch<false, 2>>(run, multiprocessors, stream);
+    launch_few_rows<Nf4Batch<false>>(run, multiprocessors, stream);
 }
 
 }  // namespace snug::backends::cuda

@@ -11,7 +11,6 @@ namespace snug::backends::cuda {
 
 template <typename Work>
 __global__ void over_items_kernel(Work work, int64_t rows, int64_t items) {
-  let_next_kernel_begin();
   wait_for_kernels_before();
   const int64_t item = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (item >= items) return;
@@ -24,7 +23,6 @@ template <typename Work>
 void over_items(const Work& work, int64_t rows, int64_t items, cudaStream_t stream) {
   if (rows == 0 || items == 0) return;
   constexpr uint32_t kThreads = 256;
-  constexpr int64_t kFewItems = 1 << 16;  // as decoding has
   LaunchShape shape;
   shape.block.x = kThreads;
   while (shape.block.x > 1 && shape.block.x / 2 >= items) shape.block.x /= 2;
@@ -33,7 +31,6 @@ void over_items(const Work& work, int64_t rows, int64_t items, cudaStream_t stre
   const int64_t row_blocks = ceil_div(rows, shape.block.y);
   shape.grid.y = row_blocks < kMaxGridY ? static_cast<uint32_t>(row_blocks) : kMaxGridY;
   shape.begins_early = true;
-  shape.shares_most = rows * items <= kFewItems;
   launch(over_items_kernel<Work>, shape, stream, work, rows, items);
 }
 

@@ -25,17 +25,11 @@ constexpr int32_t keys_in_one_go(int64_t head_dim) {
   return kSplitWarps * kLanes / lanes_of_key(head_dim) * kSplitKeys;
 }
 
-// Heads that a block keeps of a group that shares a key head: a power of two. With few keys they
-// are read again from the cache that all multiprocessors share, and a block has less to do.
-inline constexpr int64_t kKeysForTwoHeads = 1024;
-constexpr int32_t heads_of_block(int64_t group, int64_t keys) {
+// Heads that a block keeps of a group that shares a key head: a power of two.
+constexpr int32_t heads_of_block(int64_t group) {
   int32_t heads = 1;
-  while (heads < group && heads < kSplitMaxHeads && heads * kKeysForTwoHeads <= keys) heads *= 2;
+  while (heads < group && heads < kSplitMaxHeads) heads *= 2;
   return heads;
-}
-// Keys that a query sees at most.
-constexpr int64_t keys_of_query(int64_t k_tokens, int64_t q_tokens) {
-  return ceil_div(k_tokens, q_tokens < 1 ? 1 : q_tokens);
 }
 
 // Floats of shared memory: of each warp and head its output, then its maximum and sum.

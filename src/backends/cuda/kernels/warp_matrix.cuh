@@ -50,14 +50,6 @@ __device__ inline void begin_copy(uint16_t* shared, const void* global, bool zer
                "r"(bytes)
                : "memory");
 }
-// The same of what is read once: what lies next to it is fetched too.
-__device__ inline void begin_passing_copy(uint16_t* shared, const void* global, bool zeros) {
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
-  const int bytes = zeros ? 0 : 16;
-  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(address), "l"(global),
-               "r"(bytes)
-               : "memory");
-}
 // The same of one value of 4 or 8 bytes, at addresses that are multiples of its size.
 template <typename T>
 __device__ void begin_value_copy(T* shared, const T* global, bool zeros) {

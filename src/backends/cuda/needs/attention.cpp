@@ -1,7 +1,6 @@
 #include "backends/cuda/needs/attention.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <initializer_list>
 #include <type_traits>
 
@@ -53,20 +52,23 @@ bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
                      [](const Tensor* tensor) { return has_bf16_vectors(*tensor); });
 }
 
-// All of dq, dk and dv where one has gaps. The library's own sums in f32 follow the stride of the
-// tensor; and where no heads share keys it looks up in dq's table where a segment of dk and dv
-// begins (9.14 on an H200), so the three lie alike.
-std::array<bool, 3> are_made_dense(const Attention&, const OperationView&) { return {}; }
-std::array<bool, 3> are_made_dense(const AttentionGrad& grad, const OperationView& view) {
+// Whether the library is given q, k, v, dq, dk and dv without gaps between their rows, which are
+// columns of a wider matrix where a projection is fused. Its own sums in f32 follow the stride of
+// the tensor; and where no heads share keys, 9.14 writes dk and dv where segments of a matrix
+// without gaps would begin (seen on an H200). Inputs are copied where they have gaps, outputs all
+// where one has some, so that all of it is as a card has shown it right.
+std::array<bool, 6> are_made_dense(const Attention&, const OperationView&) { return {}; }
+std::array<bool, 6> are_made_dense(const AttentionGrad&, const OperationView& view) {
+  using Grad = AttentionGrad;
   const auto has_gaps = [&](const Tensor& tensor) { return row_stride(tensor) != tensor.shape[1]; };
-  const bool shares_keys = grad.heads != grad.kv_heads;
-  std::array<bool, 3> r = {has_gaps(view[AttentionGrad::kDQ]),
-                           shares_keys && has_gaps(view[AttentionGrad::kDK]),
-                           shares_keys && has_gaps(view[AttentionGrad::kDV])};
-  static const bool all = std::getenv("SNUG_X_DENSE") != nullptr;
-  if (all && (has_gaps(view[AttentionGrad::kDQ]) || has_gaps(view[AttentionGrad::kDK])))
-    r = {true, true, true};
-  return r;
+  const bool outputs =
+      has_gaps(view[Grad::kDQ]) || has_gaps(view[Grad::kDK]) || has_gaps(view[Grad::kDV]);
+  return {has_gaps(view[Grad::kQ]),
+          has_gaps(view[Grad::kK]),
+          has_gaps(view[Grad::kV]),
+          outputs,
+          outputs,
+          outputs};
 }
 
 template <typename Attributes>
@@ -80,10 +82,10 @@ SegmentScratch scratch_of(const Attributes& attention, const OperationView& view
   scratch.lse =
       scratch.begins + aligned(tables * segment_table_entries(segments) * int64_t{sizeof(int64_t)});
   int64_t end = scratch.lse + aligned(tokens * attention.heads * int64_t{sizeof(float)});
-  const std::array<bool, 3> dense = are_made_dense(attention, view);
+  const std::array<bool, 6> dense = are_made_dense(attention, view);
   for (size_t i = 0; i < dense.size(); ++i) {
     if (!dense[i]) continue;
-    const int64_t heads = i == 0 ? attention.heads : attention.kv_heads;
+    const int64_t heads = i % 3 == 0 ? attention.heads : attention.kv_heads;
     scratch.dense[i] = end;
     end += aligned(tokens * heads * attention.head_dim * int64_t{sizeof(uint16_t)});
   }
@@ -108,7 +110,7 @@ bool fits_tensor_cores(const Attributes& attention, int32_t shared_bytes, const 
 // where they keep eight heads. With four, some read while others sum.
 constexpr int64_t kBlocksPerMultiprocessor = 4;
 // Reads that a split should have to make, so that merging it is worth it.
-constexpr int64_t kMinReads = 1;
+constexpr int64_t kMinReads = 4;
 // Splits that are added up, one after the other.
 constexpr int64_t kMaxSplits = 64;
 
@@ -126,11 +128,10 @@ SplitShape split_shape(const Attention& attention, const program::OperationView&
 int64_t attention_splits(const SplitShape& shape, const Card& card) {
   if (shape.q_tokens > shape.segments || shape.k_tokens <= shape.q_tokens) return 0;
   const int64_t group = shape.heads / shape.kv_heads;
-  const int64_t keys = keys_of_query(shape.k_tokens, shape.q_tokens);
-  const int64_t blocks =
-      shape.q_tokens * shape.kv_heads * ceil_div(group, heads_of_block(group, keys));
+  const int64_t blocks = shape.q_tokens * shape.kv_heads * ceil_div(group, heads_of_block(group));
   const int64_t wanted =
       ceil_div(kBlocksPerMultiprocessor * card.multiprocessors, std::max<int64_t>(1, blocks));
+  const int64_t keys = ceil_div(shape.k_tokens, std::max<int64_t>(1, shape.q_tokens));
   const int64_t useful = ceil_div(keys, kMinReads * keys_in_one_go(shape.head_dim));
   return std::min({wanted, useful, kMaxSplits});
 }
@@ -146,9 +147,11 @@ bool suits_cudnn(const Attention& attention, const OperationView& view, const Ca
       card);
 }
 
+// Its gradient is given heads of the widths that a card has shown right.
 bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  const bool is_known = grad.head_dim == 64 || grad.head_dim == 96 || grad.head_dim == 128;
   using Grad = AttentionGrad;
-  return !grad.deterministic &&
+  return is_known && !grad.deterministic &&
          all_suit_cudnn(grad, view,
                         {&view[Grad::kQ], &view[Grad::kK], &view[Grad::kV], &view[Grad::kO],
                          &view[Grad::kDO], &view[Grad::kDQ], &view[Grad::kDK], &view[Grad::kDV]},
@@ -238,11 +241,11 @@ int32_t launches(const Attention& attention, const OperationView&, const Card&) 
   return attention.by_library ? 4 : 2;
 }
 
-// By the library: the same, and copies of what it writes without gaps. Else: ranges, delta, and a
+// By the library: the same, and copies of what it takes without gaps. Else: ranges, delta, and a
 // kernel for queries and one for keys.
 int32_t launches(const AttentionGrad& grad, const OperationView& view, const Card&) {
   if (!grad.by_library) return 4;
-  const std::array<bool, 3> dense = are_made_dense(grad, view);
+  const std::array<bool, 6> dense = are_made_dense(grad, view);
   return 4 + static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
 }
 

@@ -27,11 +27,9 @@ struct SegmentScratch {
   int64_t lengths = 0;
   int64_t begins = 0;
   int64_t lse = 0;
-  // Of dq, dk and dv: where the library writes them without gaps between rows, to be copied from
-  // there. The library's sums in f32 are spread as its outputs are, so that columns of a wider
-  // matrix (fused q, k and v) would make each sum as large as that matrix; and it finds dk and dv
-  // by dq's table where no heads share keys. kInPlace: it writes the tensor itself.
-  std::array<int64_t, 3> dense{kInPlace, kInPlace, kInPlace};
+  // Of the gradient's q, k, v, dq, dk and dv (0 to 5): where the library reads or writes them
+  // without gaps between rows, copied before or after. kInPlace: it takes the tensor itself.
+  std::array<int64_t, 6> dense{kInPlace, kInPlace, kInPlace, kInPlace, kInPlace, kInPlace};
   int64_t library = 0;  // its own workspace
   int64_t library_bytes = 0;
   int64_t bytes() const { return library + library_bytes; }
@@ -43,7 +41,7 @@ SegmentScratch segment_scratch(const program::AttentionGrad& grad,
 
 // A bound on the workspace that cuDNN asks for, of 9.19 and 9.26 on compute capabilities 9.0 and
 // 10.0: in the gradient, dq in f32, dk and dv of each query head in f32 where heads share keys, the
-// dot products of d_o and o, and tables. dq, dk and dv are dense.
+// dot products of d_o and o, and tables.
 int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
                               int64_t kv_heads, int64_t head_dim);
 

@@ -57,20 +57,7 @@ inline Vector16 load_vector(const void* address) {
   return vector;
 }
 
-inline Vector16 load_shared_vector(uint32_t address) {
-  return load_vector(shared_memory<std::byte>() + address);
-}
-
-inline uint32_t kept(uint32_t value) { return value; }
-
-inline void prefetch_bytes(const void* address, int64_t bytes) {
-  if (reinterpret_cast<uintptr_t>(address) % 16 != 0 || bytes <= 0 || bytes % 16 != 0)
-    cuda_emulator::fail("a prefetch that is not of whole pieces of 16 bytes");
-  // What is not there must not be asked for.
-  const auto* first = static_cast<const volatile std::byte*>(address);
-  (void)first[0];
-  (void)first[bytes - 1];
-}
+inline Vector16 load_passing_vector(const void* address) { return load_vector(address); }
 
 inline void store_vector(void* address, const Vector16& vector) {
   if (reinterpret_cast<uintptr_t>(address) % sizeof(Vector16) != 0)

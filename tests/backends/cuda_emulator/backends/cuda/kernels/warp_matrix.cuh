@@ -106,9 +106,6 @@ inline void begin_copy(uint16_t* shared, const void* global, bool zeros) {
       cuda_emulator::fail("a copy between addresses that are no multiples of 16");
   cuda_emulator::begin_copy(shared, global, 16, zeros);
 }
-inline void begin_passing_copy(uint16_t* shared, const void* global, bool zeros) {
-  begin_copy(shared, global, zeros);
-}
 template <typename T>
 void begin_value_copy(T* shared, const T* global, bool zeros) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
