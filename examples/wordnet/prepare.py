@@ -27,6 +27,7 @@ KINDS_CAP = 4  # words a kind at most, so that no answer is worth guessing
 HELDOUT = 300  # facts whose kinds never occur as an answer in training
 ROUNDS = 60  # times each fact is told in the corpus
 FACTS_A_DOCUMENT = 10
+PAIRS = 240  # instructions that preferences.jsonl has two answers to
 
 # {w} the word, {h} its kind, {a} the kind with its article, {g} the definition.
 SENTENCES = [
@@ -152,6 +153,22 @@ def write_corpus(facts, path):
     write_lines(path, documents)
 
 
+def write_preferences(train, shuffled, folder):
+    """Pairs of answers to the first instructions, asked as alpaca asks: the right one is preferred to a wrong one."""
+    intro = "Below is an instruction that describes a task"
+    records = []
+    for right, wrong in list(zip(train, shuffled))[:PAIRS]:
+        if right["output"] == wrong["output"]:
+            continue
+        given = ", paired with an input that provides further context" if right["input"] else ""
+        prompt = f"{intro}{given}. Write a response that appropriately completes the request.\n\n"
+        prompt += f"### Instruction:\n{right['instruction']}\n\n"
+        prompt += f"### Input:\n{right['input']}\n\n" if right["input"] else ""
+        prompt += "### Response:\n"
+        records.append({"prompt": prompt, "chosen": right["output"], "rejected": wrong["output"]})
+    write_lines(os.path.join(folder, "preferences.jsonl"), records)
+
+
 def write_instructions(facts, folder):
     """Splits by kind: the answers of heldout.jsonl are not answers in train.jsonl."""
     rng = random.Random(2)
@@ -181,12 +198,13 @@ def write_instructions(facts, folder):
     assert not {r["output"] for r in train} & {r["output"] for r in heldout}
     for name, records in (("train", train), ("heldout", heldout), ("shuffled", shuffled)):
         write_lines(os.path.join(folder, name + ".jsonl"), records)
+    write_preferences(train, shuffled, folder)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", help="folder for corpus.jsonl")
-    parser.add_argument("--instructions", help="folder for train, heldout and shuffled.jsonl")
+    parser.add_argument("--instructions", help="folder for train, heldout, shuffled and preferences.jsonl")
     arguments = parser.parse_args()
     if not arguments.out and not arguments.instructions:
         parser.error("say --out DIR, --instructions DIR or both")

@@ -27,6 +27,7 @@ import cases  # noqa: E402
 import curves  # noqa: E402
 import lora  # noqa: E402
 import packing  # noqa: E402
+import preference  # noqa: E402
 import qlora  # noqa: E402
 import schedules  # noqa: E402
 import shards  # noqa: E402
@@ -44,6 +45,8 @@ def makers() -> dict:
     found |= {name: functools.partial(qlora.make, name) for name in qlora.STORED}
     found["curve_qlora"] = qlora.make_curve
     found |= {name: functools.partial(shards.make, name) for name in shards.STORED}
+    found["dpo"] = preference.make_loss
+    found["preference_data"] = preference.make_data
     found["schedules"] = schedules.make
     return found
 

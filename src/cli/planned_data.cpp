@@ -9,6 +9,7 @@
 #include "cli/open_target.h"
 #include "plan/choose_length.h"
 #include "plan/choose_rows.h"
+#include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
 #include "runtime/rehearsal.h"
@@ -83,7 +84,7 @@ plan::TrainingInputs PlanningSession::inputs() const {
 std::optional<double> PlanningSession::job_tokens() const {
   if (!data_ || recipe_.max_steps > 0) return std::nullopt;
   const train::RunLength length = train::run_length(recipe_, data_->training->rows);
-  return static_cast<double>(length.end_row) * static_cast<double>(recipe_.max_length);
+  return static_cast<double>(length.end_row) * static_cast<double>(plan::row_tokens(recipe_));
 }
 
 }  // namespace snug::cli

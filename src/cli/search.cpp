@@ -61,6 +61,10 @@ void search_in(const Request& request, const SearchOptions& options, const Hardw
                SearchedMachine& searched) {
   const PlanningSession session(request, AutoRows::leave);
   const formats::Recipe& recipe = session.recipe();
+  if (recipe.objective != formats::Objective::next_token)
+    recipe.fail("objective", fmt::format("is {}, whose programs snug search does not judge yet; "
+                                         "search without it, and plan what comes first with it",
+                                         base::word_of(recipe.objective)));
   set_price(searched, options, table.find(recipe.device));
   searched.cards = recipe.rank_count();
   searched.method = base::word_of(recipe.method);

@@ -39,6 +39,23 @@ constexpr auto words_of(GradientDtype /*type*/) {
                                      {GradientDtype::bf16, "bf16"}});
 }
 
+// What is learned from the data.
+enum class Objective : uint8_t {
+  next_token,  // each token from those before it
+  dpo,         // which of two answers is preferred
+};
+constexpr auto words_of(Objective /*type*/) {
+  return base::words<Objective>({{Objective::next_token, "next_token"}, {Objective::dpo, "dpo"}});
+}
+
+// How a pair of answers becomes a loss.
+enum class PreferenceLoss : uint8_t {
+  sigmoid,  // -log sigmoid of beta times the margin
+};
+constexpr auto words_of(PreferenceLoss /*type*/) {
+  return base::words<PreferenceLoss>({{PreferenceLoss::sigmoid, "sigmoid"}});
+}
+
 enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
 constexpr auto words_of(ComputeDtype /*type*/) {
   return base::words<ComputeDtype>({{ComputeDtype::automatic, "auto"},
@@ -136,6 +153,7 @@ enum class DataFormat : uint8_t {
   messages,
   sharegpt,
   prompt_completion,
+  preference,
   text,
   tokens
 };
@@ -145,6 +163,7 @@ constexpr auto words_of(DataFormat /*type*/) {
                                   {DataFormat::messages, "messages"},
                                   {DataFormat::sharegpt, "sharegpt"},
                                   {DataFormat::prompt_completion, "prompt_completion"},
+                                  {DataFormat::preference, "preference"},
                                   {DataFormat::text, "text"},
                                   {DataFormat::tokens, "tokens"}});
 }

@@ -26,6 +26,9 @@ constexpr std::string_view kCommandLine = "command line";
 constexpr int64_t kMaxRecipeBytes = int64_t{1} << 20;
 constexpr double kLoraLearningRate = 2e-4;
 constexpr double kFullLearningRate = 1e-5;
+// As TRL's trainer and its example with LoRA have them: losses of pairs are steeper.
+constexpr double kPairLoraLearningRate = 5e-6;
+constexpr double kPairFullLearningRate = 1e-6;
 
 Location location_of(const YAML::Mark& mark, const std::string& file) {
   return {file, mark.line + 1, mark.column + 1};
@@ -229,8 +232,10 @@ std::string last_part(const std::string& path) {
 
 void compute_defaults(Recipe& recipe) {
   const bool is_lora = recipe.method != Method::full;
+  const bool is_of_tokens = recipe.objective == Objective::next_token;
   if (!recipe.is_given("learning_rate"))
-    recipe.learning_rate = is_lora ? kLoraLearningRate : kFullLearningRate;
+    recipe.learning_rate = is_of_tokens ? (is_lora ? kLoraLearningRate : kFullLearningRate)
+                                        : (is_lora ? kPairLoraLearningRate : kPairFullLearningRate);
   if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = 2.0 * static_cast<double>(recipe.lora_r);
   for (const auto& [name, text] : optimizer_keys_of(recipe.optim).keys) {
     if (recipe.is_given(name)) continue;
@@ -239,7 +244,8 @@ void compute_defaults(Recipe& recipe) {
   }
   if (recipe.output_dir.empty() && !recipe.model.empty())
     recipe.output_dir =
-        fmt::format("runs/{}-{}", last_part(recipe.model), base::word_of(recipe.method));
+        fmt::format("runs/{}-{}{}", last_part(recipe.model), base::word_of(recipe.method),
+                    is_of_tokens ? "" : fmt::format("-{}", base::word_of(recipe.objective)));
 }
 
 void check_together(const Recipe& recipe) {

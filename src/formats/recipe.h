@@ -29,6 +29,11 @@ struct Recipe {
   std::vector<std::string> trainable_modules;
   std::vector<std::string> freeze_modules;
 
+  Objective objective = Objective::next_token;
+  double beta = 0;
+  PreferenceLoss loss_type = PreferenceLoss::sigmoid;
+  bool precompute_ref_log_probs = false;
+
   std::string data;
   std::string eval_data;  // empty: no evaluation
   DataFormat data_format = DataFormat::automatic;

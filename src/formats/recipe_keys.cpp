@@ -183,7 +183,7 @@ void add_length_keys(KeyTable& table) {
 void add_schedule_keys(KeyTable& table) {
   table.group("Learning rate", kTraining);
   table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
-      .computed("2e-4 for lora and qlora, 1e-5 for full")
+      .computed("2e-4 for lora and qlora, 1e-5 for full; 5e-6 and 1e-6 with objective=dpo")
       .aliases({"lr"})
       .range({.least = 0, .most = kMaxFloat});
   table
@@ -352,6 +352,7 @@ void add_recognised_keys(KeyTable& table) {
 std::vector<RecipeKey> make_table() {
   KeyTable table;
   add_model_keys(table);
+  add_objective_keys(table);
   add_data_keys(table);
   add_length_keys(table);
   add_schedule_keys(table);

@@ -45,6 +45,10 @@ Question question_of(const Record& record, const formats::Recipe& recipe,
     case RecordForm::messages:
     case RecordForm::sharegpt:
       return conversation(record, recipe, tokenizer);
+    case RecordForm::preference:
+      base::throw_user_error(
+          "it holds two answers, of which neither is right; expected instruction and output "
+          "(alpaca), prompt and completion, or messages");
     case RecordForm::text:
       break;
     case RecordForm::tokens:

@@ -40,6 +40,7 @@ class Differentiator final : public Tape {
     propagate_wants();
     phase_ = Phase::forward;
     for (const Operation& operation : forward_.operations) {
+      operation_ = &operation;
       if (traits_of(operation).has_training_form)
         derive(operation);
       else
@@ -48,12 +49,16 @@ class Differentiator final : public Tape {
     if (options_.accumulate) {
       SNUG_CHECK(result_.find(kLossName) != kNone, "no tensor named {} in {}", kLossName,
                  result_.name);
-      for (const std::string_view loss : {kLossName, kRouterLossName})
-        if (const TensorId id = result_.find(loss); id != kNone) accumulate_loss(id);
+      for (const std::string_view name : {kLossName, kRouterLossName, kMeasuresName})
+        if (const TensorId id = result_.find(name); id != kNone) accumulate_result(id);
     }
     phase_ = Phase::backward;
-    for (auto it = forward_.operations.rbegin(); it != forward_.operations.rend(); ++it)
-      if (!traits_of(*it).has_training_form && reached(*it)) derive(*it);
+    for (auto it = forward_.operations.rbegin(); it != forward_.operations.rend(); ++it) {
+      if (const auto found = later_.find(&*it); found != later_.end())
+        derive_later(*it, found->second);
+      else if (!traits_of(*it).has_training_form && reached(*it))
+        derive(*it);
+    }
     return std::move(result_);
   }
 
@@ -82,6 +87,18 @@ class Differentiator final : public Tape {
     SNUG_CHECK(!trainable_[index(input)] && !result_.tensor(input).is_view(),
                "a trainable tensor or a view needs a gradient of its own");
     pending_.emplace_back(input, gradient);
+  }
+
+  bool is_read(TensorId id) const override {
+    return std::any_of(forward_.operations.begin(), forward_.operations.end(),
+                       [&](const Operation& operation) {
+                         return std::count(operation.reads.begin(), operation.reads.end(), id) > 0;
+                       });
+  }
+
+  void later(std::function<void()> emit) override {
+    SNUG_CHECK(later_.emplace(operation_, std::move(emit)).second, "two parts of {} come later",
+               program::name_of(operation_->kind()));
   }
 
   void emit(Attributes attributes, std::vector<TensorId> reads,
@@ -132,6 +149,12 @@ class Differentiator final : public Tape {
   void derive(const Operation& operation) {
     layer_ = operation.layer;
     program::differentiate(operation, *this);
+    sum_contributions();
+  }
+
+  void derive_later(const Operation& operation, const std::function<void()>& emit_part) {
+    layer_ = operation.layer;
+    emit_part();
     sum_contributions();
   }
 
@@ -251,19 +274,19 @@ class Differentiator final : public Tape {
     push(std::move(operation));
   }
 
-  // Redirects what writes a loss to a part, and adds the part.
-  void accumulate_loss(TensorId loss) {
-    Tensor part = result_.tensor(loss);
+  // Redirects what writes a result to a part, and adds the part.
+  void accumulate_result(TensorId result) {
+    Tensor part = result_.tensor(result);
     part.name += ".part";
     part.lifetime = Lifetime::program;
     const TensorId part_id = add(std::move(part));
     for (Operation& operation : result_.operations)
-      std::replace(operation.writes.begin(), operation.writes.end(), loss, part_id);
+      std::replace(operation.writes.begin(), operation.writes.end(), result, part_id);
     layer_ = -1;
     Operation operation;
     operation.attributes = Accumulate{};
     operation.reads = {part_id};
-    operation.updates = {loss};
+    operation.updates = {result};
     push(std::move(operation));
   }
 
@@ -276,6 +299,8 @@ class Differentiator final : public Tape {
   std::unordered_map<TensorId, std::vector<TensorId>> parts_;  // of an owner: its views with one
   std::vector<std::pair<TensorId, TensorId>> pending_;         // input, contribution
   std::unordered_map<std::string, int> used_;
+  const Operation* operation_ = nullptr;  // of the forward list, the one at hand
+  std::unordered_map<const Operation*, std::function<void()>> later_;
   Phase phase_ = Phase::forward;
   int32_t layer_ = -1;
   int32_t next_site_ = 1 << 20;  // apart from the sites of dropout and of the optimizer

@@ -27,6 +27,20 @@ struct DifferentiateOptions {
   int64_t seed = 0;
 };
 
+// Where something follows the loss of tokens in the forward list (a loss of pairs of sequences,
+// made of it), that is the root: the training form makes the gradient of each row as if its loss
+// counted once, and the backward pass begins with what each row's loss counts.
+//
+//   before   %losses, %token_loss = linear_cross_entropy(%y, %head, %targets, %inverse_tokens)
+//            %policy = sum_segments(%losses, %bounds) {scale -1}
+//            %measures, %loss = dpo(%policy, %reference, %bounds, %inverse_pairs)
+//   after    %losses, %token_loss, %d.hidden = linear_cross_entropy_train(...)
+//            %policy = sum_segments(%losses, %bounds) {scale -1}
+//            %measures, %loss = dpo(%policy, %reference, %bounds, %inverse_pairs)
+//            %d.policy = dpo_grad(%policy, %reference, %bounds, %inverse_pairs) phase backward
+//            %d.losses = spread_segments(%d.policy, %bounds) {scale -1} phase backward
+//            %d.y = weigh_rows(%d.hidden, %d.losses) phase backward
+//
 // Where views cut up a tensor that an operation writes whole (fused projections, heads of a row),
 // the gradient of a view is that view of the base's gradient, and every part must get one.
 //

@@ -82,6 +82,8 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   if (inputs.recipe.host_memory > 0) document.host.capacity_bytes = inputs.recipe.host_memory;
   document.model = inputs.recipe.model;
   document.method = base::word_of(method_of(spec));
+  if (spec.objective.kind != methods::ObjectiveKind::next_token)
+    document.objective = base::word_of(spec.objective.kind);
   document.base = base_name(spec);
   document.compute_dtype = type_name(spec.compute);
   document.recompute = base::word_of(inputs.recipe.recompute);
@@ -217,7 +219,7 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   spec.verify = inputs.verify;
   Rates rates = rates_for(inputs.recipe, inputs.target);
   const program::ExpectedBounds expected =
-      inputs.data ? inputs.data->expected : program::full_rows(spec.row_tokens);
+      inputs.data ? inputs.data->expected : program::full_rows(spec.sequence_tokens());
   std::optional<int64_t> host_bytes;
   const HostBudget budget = [&](const Job& job) {
     if (!host_bytes) host_bytes = host_budget(inputs, job, measure);

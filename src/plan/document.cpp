@@ -146,6 +146,7 @@ std::string to_json(const PlanDocument& document) {
   json["change"] = document.change;
   json["model"] = document.model;
   json["method"] = document.method;
+  if (!document.objective.empty()) json["objective"] = document.objective;
   json["base"] = document.base;
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;

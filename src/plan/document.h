@@ -41,6 +41,7 @@ struct PlanDocument {
       change;  // the cheapest overrides that make it fit, "recompute=layer"; empty when it fits
   std::string model;
   std::string method;
+  std::string objective;      // as in recipes; empty: the next token
   std::string base;           // how linears are stored: "bf16", "fp32", "nf4", "nf4-dq"
   std::string compute_dtype;  // as in recipes: "bf16" or "fp32"
   std::string recompute;      // as in recipes

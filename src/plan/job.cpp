@@ -35,12 +35,14 @@ const Tensor& tensor_of(const Program& program, std::string_view name) {
   return program.tensor(program.find(name));
 }
 
-// What a step's micro-batches add up for the host.
-std::vector<Tensor> losses_of(const Program& forward) {
-  std::vector<Tensor> losses{tensor_of(forward, program::kLossName)};
-  if (const TensorId router = forward.find(program::kRouterLossName); router != program::kNone)
-    losses.push_back(forward.tensor(router));
-  return losses;
+// What a step's micro-batches add up for the host, and every rank its share of.
+std::vector<Tensor> results_of(const Program& forward) {
+  std::vector<Tensor> results;
+  for (const std::string_view name :
+       {program::kLossName, program::kRouterLossName, program::kMeasuresName})
+    if (const TensorId id = forward.find(name); id != program::kNone)
+      results.push_back(forward.tensor(id));
+  return results;
 }
 
 int64_t elements(const std::vector<Tensor>& tensors) {
@@ -81,13 +83,15 @@ class TrainingPlanner {
     pipeline_.shard_over(
         passes::Sharding(stored(forward), job_.trainables, job_.states, spec_.ranks), spec_.ranks);
     add_micros(forward, trainable, spec_.update_in_backward ? &update : nullptr);
-    const std::vector<Tensor> losses = losses_of(forward);
-    std::vector<Tensor> results = losses;
+    if (spec_.objective.reference != methods::Reference::none) add_reference();
+    const std::vector<Tensor> sums = results_of(forward);
+    std::vector<Tensor> results = sums;
     results.push_back(tensor_of(update, program::kGradientNormName));
-    add(pipeline_.plain(update, results, losses));
+    add(pipeline_.plain(update, results, sums));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
     add_storage_programs();
+    job_.objective = spec_.objective;
     job_.compute = spec_.compute;
     job_.trainable_parameters = elements(job_.trainables);
     job_.parameters =
@@ -100,27 +104,42 @@ class TrainingPlanner {
  private:
   void add(Program program) { job_.programs.push_back(std::move(program)); }
 
-  Program base_forward(ProgramName name) const {
-    return models::forward(
-        stack_,
-        {.program = name,
-         .own_inputs = false,
-         .compute = spec_.compute,
-         .tokens = spec_.rows * spec_.row_tokens,
-         .segments = spec_.rows * spec_.row_segments,
-         .segment_tokens = spec_.sequence_tokens(),
-         .no_empty_segments = spec_.row_segments == 1,
-         .deterministic = spec_.deterministic,
-         .sequence_tokens = spec_.sequence_tokens(),
-         .head = models::Head::loss,
-         .router_loss = name == ProgramName::evaluate ? 0 : spec_.model.router_loss_factor(),
-         .outputs = 0,
-         .cache_capacity = 0});
+  // Experts are balanced where something trains.
+  Program base_forward(ProgramName name, double router_loss = 0) const {
+    return models::forward(stack_, {.program = name,
+                                    .own_inputs = false,
+                                    .compute = spec_.compute,
+                                    .tokens = spec_.rows * spec_.row_tokens,
+                                    .segments = spec_.rows * spec_.row_segments,
+                                    .segment_tokens = spec_.sequence_tokens(),
+                                    .no_empty_segments = spec_.row_segments == 1,
+                                    .deterministic = spec_.deterministic,
+                                    .sequence_tokens = spec_.sequence_tokens(),
+                                    .head = models::Head::loss,
+                                    .router_loss = router_loss,
+                                    .outputs = 0,
+                                    .cache_capacity = 0});
+  }
+
+  const methods::Objective& objective() const {
+    return methods::objective_of(spec_.objective.kind);
   }
 
   Program training_forward(ProgramName name) const {
-    const Program forward = base_forward(name);
-    return spec_.adapted ? adapted(forward, spec_.lora, true) : forward;
+    const Program forward = base_forward(name, spec_.model.router_loss_factor());
+    return objective().finish(spec_.adapted ? adapted(forward, spec_.lora, true) : forward,
+                              spec_.objective);
+  }
+
+  // The log-probabilities that the objective compares with. What is kept is of the model as
+  // training begins; else the micro-batch that follows reads them.
+  void add_reference() {
+    const Program forward = base_forward(ProgramName::reference);
+    if (spec_.objective.reference == methods::Reference::adapter_off)
+      return add(pipeline_.plain(methods::log_probabilities(forward, program::kReferenceName)));
+    const Program kept = methods::log_probabilities(
+        spec_.adapted ? adapted(forward, spec_.lora, false) : forward, program::kKeptReferenceName);
+    add(pipeline_.plain(kept, std::array{tensor_of(kept, program::kKeptReferenceName)}));
   }
 
   Program stored(const Program& forward) const {
@@ -180,8 +199,9 @@ class TrainingPlanner {
   void add_evaluate() {
     Program forward = base_forward(ProgramName::evaluate);
     if (spec_.adapted) forward = adapted(forward, spec_.lora, false);
-    const std::array loss{tensor_of(forward, program::kLossName)};
-    add(pipeline_.plain(forward, loss, loss));
+    forward = objective().finish(forward, spec_.objective);
+    const std::vector<Tensor> results = results_of(forward);
+    add(pipeline_.plain(forward, results, results));
   }
 
   const TrainingSpec& spec_;
@@ -293,6 +313,8 @@ std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation) {
       programs.push_back({name, program, runs});
   };
   const bool has_last = job.find(ProgramName::micro_last) != nullptr;
+  if (job.objective.reference == methods::Reference::adapter_off)
+    add(ProgramName::reference, accumulation);
   add(ProgramName::micro_first, 1);
   add(ProgramName::micro_next, accumulation - (has_last ? 2 : 1));
   add(ProgramName::micro_last, has_last ? 1 : 0);

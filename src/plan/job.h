@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "methods/lora.h"
+#include "methods/objective.h"
 #include "methods/update.h"
 #include "models/config.h"
 #include "passes/layout.h"
@@ -23,6 +24,7 @@ struct TrainingSpec {
   models::ModelConfig model;
   bool adapted = true;  // an adapter trains; else weights, all that are not frozen
   methods::LoraOptions lora;
+  methods::ObjectiveOptions objective{};
   methods::UpdateOptions update;
   std::vector<std::string> frozen{};  // names of weights that stay as they are without one
   program::DType compute = program::DType::bf16;
@@ -71,6 +73,7 @@ struct Job {
   // What the optimizer keeps of each of them.
   std::vector<std::vector<program::OptimizerState>> states;
   std::vector<passes::PassRecord> passes;
+  methods::ObjectiveOptions objective;            // of training
   program::DType compute = program::DType::bf16;  // of frozen weights and of products
   int64_t parameters = 0;                         // of the base model and the adapter
   int64_t trainable_parameters = 0;
@@ -93,7 +96,7 @@ struct StepProgram {
   const program::Program* program;
   int64_t runs;
 };
-// In the order of the training loop; those that the job has.
+// In the order of the training loop; those that the job has and that a step runs.
 std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation);
 // The program of a micro-batch, counted from 0, of a step.
 program::ProgramName micro_program(const Job& job, int64_t micro, int64_t accumulation);

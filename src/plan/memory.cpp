@@ -76,6 +76,7 @@ std::optional<Phase> phase_of(std::string_view program) {
     case ProgramName::prepare:
     case ProgramName::restore:
       return Phase::loading;
+    case ProgramName::reference:
     case ProgramName::micro_first:
     case ProgramName::micro_next:
     case ProgramName::micro_last:

@@ -12,6 +12,7 @@
 #include "models/weights.h"
 #include "passes/recompute.h"
 #include "plan/frozen_weights.h"
+#include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
 #include "plan/router_loss.h"
 #include "plan/unused_keys.h"
@@ -33,13 +34,6 @@ bool multiplies_bf16(const program::Target& target) {
   builder.emit(program::Matmul{.transpose_b = true}, {a, b}, {c});
   const program::Program probe = builder.take();
   return target.runs({probe, probe.operations.front()});
-}
-
-// Documents per row: enough for documents of 16 tokens, one when each row is one document.
-int64_t row_segments(const Recipe& recipe) {
-  if (!recipe.packing) return 1;
-  if (recipe.max_segments > 0) return std::min(recipe.max_segments, recipe.max_length);
-  return std::clamp<int64_t>(recipe.max_length / 16, 1, 512);
 }
 
 methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
@@ -168,7 +162,7 @@ passes::StreamOptions streaming(const Recipe& recipe, const program::Target& tar
 
 // Documents' bounds count a micro-batch's tokens in 32 bits.
 void check_tokens(const Recipe& recipe) {
-  const int64_t most = std::numeric_limits<int32_t>::max() / recipe.max_length;
+  const int64_t most = std::numeric_limits<int32_t>::max() / row_tokens(recipe);
   if (recipe.per_device_train_batch_size > most)
     recipe.fail("per_device_train_batch_size",
                 fmt::format("is {}, but a micro-batch has fewer than 2^31 tokens, at max_length={} "
@@ -243,7 +237,7 @@ methods::LoraOptions lora_options(const Recipe& recipe) {
   options.dropout = recipe.lora_dropout;
   options.rslora = recipe.use_rslora;
   options.target_modules = recipe.target_modules;
-  options.row_tokens = recipe.max_length;
+  options.row_tokens = row_tokens(recipe);
   options.seed = recipe.seed;
   return options;
 }
@@ -261,6 +255,8 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
       return text::RecordForm::sharegpt;
     case DataFormat::prompt_completion:
       return text::RecordForm::prompt_completion;
+    case DataFormat::preference:
+      return text::RecordForm::preference;
     case DataFormat::text:
       return text::RecordForm::text;
     case DataFormat::tokens:
@@ -274,6 +270,7 @@ Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (!recipe.adapter.empty() && recipe.method != formats::Method::full) settle_adapter(recipe);
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
+  settle_objective(recipe);
   settle_router_loss(recipe, model);
   return recipe;
 }
@@ -309,8 +306,10 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.streaming = streaming(recipe, target);
   spec.ranks = rank_grid(recipe);
   spec.rows = std::max<int64_t>(1, recipe.per_device_train_batch_size);  // auto: chosen before
-  spec.row_tokens = recipe.max_length;
+  spec.objective = objective_options(recipe, spec);
+  spec.row_tokens = row_tokens(recipe);
   spec.row_segments = row_segments(recipe);
+  if (spec.row_tokens > recipe.max_length) spec.longest_document = recipe.max_length;
   spec.accumulation = recipe.gradient_accumulation_steps;
   if (recipe.optim_in_backward) check_in_backward(recipe);
   spec.update_in_backward =

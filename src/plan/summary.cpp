@@ -141,6 +141,7 @@ std::string summary(const PlanDocument& document) {
   std::string text = fmt::format("plan: {} {} on {}, base {}, compute {}, recompute {}",
                                  document.model, document.method, document.target, document.base,
                                  document.compute_dtype, document.recompute);
+  if (!document.objective.empty()) text += fmt::format(", objective {}", document.objective);
   if (document.activation_offloading) text += ", activations offloaded";
   if (document.offload_params) text += ", weights offloaded";
   if (document.offload_optimizer != "none")

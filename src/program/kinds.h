@@ -10,6 +10,7 @@
 #include "program/kinds/balance_loss.h"
 #include "program/kinds/collective.h"
 #include "program/kinds/cross_entropy.h"
+#include "program/kinds/dpo.h"
 #include "program/kinds/elementwise.h"
 #include "program/kinds/embedding.h"
 #include "program/kinds/expert_rows.h"
@@ -25,6 +26,7 @@
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"
 #include "program/kinds/route.h"
+#include "program/kinds/segment_sums.h"
 #include "program/kinds/silu_mul.h"
 #include "program/kinds/softcap.h"
 #include "program/kinds/storage.h"
@@ -75,6 +77,11 @@
   X(CrossEntropyGrad, cross_entropy_grad)                \
   X(LinearCrossEntropy, linear_cross_entropy)            \
   X(LinearCrossEntropyTrain, linear_cross_entropy_train) \
+  X(SumSegments, sum_segments)                           \
+  X(SpreadSegments, spread_segments)                     \
+  X(WeighRows, weigh_rows)                               \
+  X(Dpo, dpo)                                            \
+  X(DpoGrad, dpo_grad)                                   \
   X(TopK, top_k)                                         \
   X(GlobalNorm, global_norm)                             \
   X(ClipFactor, clip_factor)                             \

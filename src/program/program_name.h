@@ -11,6 +11,7 @@ namespace snug::program {
 enum class ProgramName : uint8_t {
   load,
   prepare,
+  reference,
   micro_first,
   micro_next,
   micro_last,
@@ -27,6 +28,7 @@ enum class ProgramName : uint8_t {
 constexpr auto words_of(ProgramName /*type*/) {
   return base::words<ProgramName>({{ProgramName::load, "load"},
                                    {ProgramName::prepare, "prepare"},
+                                   {ProgramName::reference, "reference"},
                                    {ProgramName::micro_first, "micro_first"},
                                    {ProgramName::micro_next, "micro_next"},
                                    {ProgramName::micro_last, "micro_last"},

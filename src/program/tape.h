@@ -2,6 +2,7 @@
 // Implemented by passes/differentiate.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "program/program.h"
@@ -24,6 +25,11 @@ class Tape {
   virtual void pass_through(TensorId input, TensorId gradient) = 0;
   virtual void emit(Attributes attributes, std::vector<TensorId> reads,
                     std::vector<TensorId> writes) = 0;
+  // Whether another operation of the forward list reads a tensor.
+  virtual bool is_read(TensorId tensor) const = 0;
+  // Of an operation that is replaced by its training form in the forward pass: what it still emits
+  // in the backward pass, where gradients of its outputs are known. Called at most once for it.
+  virtual void later(std::function<void()> emit) = 0;
   // A fresh intermediate tensor of the backward pass.
   virtual TensorId temporary(const char* suffix, const Shape& shape, DType dtype) = 0;
 };

@@ -19,13 +19,18 @@ inline constexpr std::string_view kOutputRowsName = "output_rows";
 
 // What else the host sets.
 inline constexpr std::string_view kInverseTokensName = "inverse_tokens";
+inline constexpr std::string_view kInversePairsName = "inverse_pairs";
 inline constexpr std::string_view kInverseDocumentTokensName = "inverse_document_tokens";
 inline constexpr std::string_view kLearningRateName = "learning_rate";
 inline constexpr std::string_view kStepName = "step";
 inline constexpr std::string_view kRandomName = "random";
+// Log-probabilities of segments by the model that is compared with.
+inline constexpr std::string_view kReferenceName = "reference.log_probabilities";
 
 // Results.
 inline constexpr std::string_view kLossName = "loss";
+inline constexpr std::string_view kMeasuresName = "measures";
+inline constexpr std::string_view kKeptReferenceName = "kept.log_probabilities";
 inline constexpr std::string_view kRouterLossName = "router_loss";
 inline constexpr std::string_view kLogitsName = "logits";
 inline constexpr std::string_view kLikeliestLogitsName = "likeliest.logits";

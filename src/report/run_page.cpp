@@ -23,9 +23,12 @@ struct Curve {
   const char* name;
   int colour;
 };
-constexpr std::array kCurves{Curve{"loss", "Loss", 0}, Curve{"learning_rate", "Learning rate", 6},
+constexpr std::array kCurves{Curve{"loss", "Loss", 0},
+                             Curve{"learning_rate", "Learning rate", 6},
                              Curve{"grad_norm", "Norm of the gradient", 3},
                              Curve{"tokens_per_second", "Tokens per second", 5},
+                             Curve{"rewards/accuracies", "Pairs with a reward margin above 0", 1},
+                             Curve{"rewards/margins", "Reward margin", 2},
                              Curve{"eval_loss", "Loss of the evaluation data", 9}};
 
 struct Points {

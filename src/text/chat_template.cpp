@@ -136,6 +136,10 @@ std::vector<Part> ChatTemplate::render(const Conversation& conversation) const {
   return parts;
 }
 
+std::string ChatTemplate::text(const Conversation& conversation) const {
+  return run(conversation, false).text;
+}
+
 std::string ChatTemplate::prompt(const Conversation& conversation) const {
   return run(conversation, true).text;
 }

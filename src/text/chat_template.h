@@ -39,6 +39,9 @@ class ChatTemplate {
   // the answers cannot be told from the rest.
   std::vector<Part> render(const Conversation& conversation) const;
 
+  // The whole conversation as one text.
+  std::string text(const Conversation& conversation) const;
+
   // Up to where the assistant's next text begins.
   std::string prompt(const Conversation& conversation) const;
 

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "text/answer_document.h"
 #include "text/blank.h"
 #include "text/chat_template.h"
 #include "text/document.h"
 #include "text/long_record.h"
+#include "text/preference_pair.h"
 #include "text/record_form.h"
 #include "text/record_reader.h"
 #include "text/text_windows.h"
@@ -26,6 +28,7 @@ struct Item {
   RawRecord raw;
   RecordForm form = RecordForm::text;
   Document document;         // empty: a text without a token
+  Document rejected;         // preference: the other one of a pair
   int64_t tokens = 0;        // of the whole document, of which it may be the beginning
   int64_t first_target = 0;  // of the whole
   std::exception_ptr error;
@@ -65,9 +68,13 @@ class Loader {
     if (!form_) throw base::UserError("the data file holds no records", {path_, 0, 0});
     if (documents_.size() == 0)
       throw base::UserError(
-          fmt::format("the data holds nothing to learn: of its {} records none has text that "
-                      "becomes a token and another one to predict",
-                      audit_.records),
+          audit_.left_out > 0
+              ? fmt::format("the prompt of each of the {} records has max_length={} tokens or "
+                            "more, so that no answer is left; set a larger max_length",
+                            audit_.records, options_.max_length)
+              : fmt::format("the data holds nothing to learn: of its {} records none has text that "
+                            "becomes a token and another one to predict",
+                            audit_.records),
           {path_, 0, 0});
     Dataset result;
     documents_.finish();
@@ -122,13 +129,25 @@ class Loader {
 
   // The first record says of which form all are.
   void start(const RawRecord& first) {
-    form_ = first.is_long ? form_of_long_record(first, path_, options_.form) : parse(first).form;
+    bool has_template = false;
+    if (first.is_long) {
+      form_ = form_of_long_record(first, path_, options_.form);
+    } else {
+      const Record record = parse(first);
+      form_ = record.form;
+      has_template = record.is_conversation();
+    }
+    if (*form_ == RecordForm::preference && options_.form != RecordForm::preference)
+      throw base::UserError(
+          "the records hold pairs of answers (chosen and rejected), which objective=dpo learns "
+          "from; set objective=dpo, or give data with one answer to each prompt",
+          {path_, first.line, 0});
     audit_.form = name_of(*form_);
     if (*form_ != RecordForm::tokens) open_tokenizer();
     if (*form_ == RecordForm::text)
       windows_.emplace(*tokenizer_, options_.max_length, options_.train_on_prompt,
                        [this](auto ids, auto trained) { add(ids, trained); });
-    if (*form_ != RecordForm::messages && *form_ != RecordForm::sharegpt) return;
+    if (!has_template) return;
     template_.emplace(options_.chat_template, *tokenizer_);
     audit_.chat_template = template_->name();
   }
@@ -157,8 +176,9 @@ class Loader {
     item.form = record.form;
     if (record.form != *form_) return;
     if (record.form == RecordForm::tokens) return take_tokens(std::move(record.tokens), item);
+    if (record.form == RecordForm::preference) return take_pair(record, item);
     if (record.form == RecordForm::text && is_blank(record.answer)) return;
-    item.document = template_ ? tokenize_chat(record) : tokenize_answer(record);
+    item.document = template_ ? tokenize_chat(record) : answer_document(record, *tokenizer_);
     item.tokens = static_cast<int64_t>(item.document.ids.size());
     item.first_target = first_target_of(item.document);
     if (item.first_target == 0) return give_up(record, item);
@@ -192,21 +212,23 @@ class Loader {
       std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
   }
 
-  // The document of an instruction or a text, empty where its answer has no token.
-  Document tokenize_answer(const Record& record) const {
-    std::vector<Part> parts;
-    if (record.form != RecordForm::text) parts.push_back({record.prompt, -1, false});
-    parts.push_back({record.answer, -1, true});
-    Document document = tokenize_parts(*tokenizer_, parts, SpecialTokens::around);
-    if (std::find(document.trained.begin(), document.trained.end(), 1) == document.trained.end())
-      return {};
-    // Some tokenizers end every text in EOS themselves.
-    if (document.ids.back() != eos_) {
-      document.ids.push_back(eos_);
-      document.trained.push_back(1);
+  void take_pair(const Record& record, Item& item) const {
+    const auto fail = [&](const std::string& what) {
+      throw base::UserError(fmt::format("record {}: {}", record.number, what),
+                            {path_, record.line, 0});
+    };
+    if (record.is_conversation() != template_.has_value())
+      fail("some records hold texts, others messages; one file holds one of them");
+    try {
+      PreferencePair pair = tokenize_pair(record, *tokenizer_, template_ ? &*template_ : nullptr);
+      item.first_target = pair.prompt_tokens;
+      item.tokens =
+          static_cast<int64_t>(std::max(pair.chosen.ids.size(), pair.rejected.ids.size()));
+      item.document = std::move(pair.chosen);
+      item.rejected = std::move(pair.rejected);
+    } catch (const base::UserError& error) {
+      fail(error.what());
     }
-    document.trained.back() = 1;
-    return document;
   }
 
   Document tokenize_chat(const Record& record) const {
@@ -239,7 +261,9 @@ class Loader {
     if (item.error) std::rethrow_exception(item.error);
     check_form(item.form, item.raw);
     count(item.document.ids.empty() ? 0 : item.tokens);
-    if (*form_ == RecordForm::text)
+    if (*form_ == RecordForm::preference)
+      store_pair(item);
+    else if (*form_ == RecordForm::text)
       store_windows(item.document);
     else
       store_cut(item);
@@ -294,8 +318,6 @@ class Loader {
   }
 
   void store_cut(const Item& item) {
-    const std::span<const int32_t> ids = item.document.ids;
-    const std::span<const uint8_t> trained = item.document.trained;
     const auto most = static_cast<int64_t>(options_.max_length);
     if (item.first_target >= most)
       throw base::UserError(
@@ -305,12 +327,27 @@ class Loader {
                       item.form == RecordForm::tokens ? "what is learned of it" : "its answer",
                       item.first_target + 1, item.tokens, most, item.first_target + 1),
           {path_, item.raw.line, 0});
-    if (most < item.tokens) {
+    add_beginning(item.document, item.tokens);
+  }
+
+  // Of a document of so many tokens, of which it may be the beginning.
+  void add_beginning(const Document& document, int64_t tokens) {
+    const auto most = static_cast<int64_t>(options_.max_length);
+    if (most < tokens) {
       ++audit_.truncated;
-      audit_.cut_tokens += item.tokens - most;
+      audit_.cut_tokens += tokens - most;
     }
-    const size_t size = std::min(ids.size(), static_cast<size_t>(most));
-    add(ids.first(size), trained.first(size));
+    const size_t size = std::min(document.ids.size(), static_cast<size_t>(most));
+    add(std::span(document.ids).first(size), std::span(document.trained).first(size));
+  }
+
+  void store_pair(const Item& item) {
+    if (item.first_target >= options_.max_length) {
+      ++audit_.left_out;
+      return;
+    }
+    for (const Document* document : {&item.document, &item.rejected})
+      add_beginning(*document, static_cast<int64_t>(document->ids.size()));
   }
 
   const std::string& path_;

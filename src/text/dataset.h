@@ -8,6 +8,9 @@
 // a target exactly once. A .txt file is one text, or several that the EOS token's text
 // (<|endoftext|>) separates; texts without a token are left out and counted. Records of the form
 // tokens are taken as they are (token_record.h), need no tokenizer, and are cut like instructions.
+// Records of the form preference become two documents each, what was chosen before what was not
+// (preference_pair.h), which are cut at max_length each, as TRL's truncation_mode keep_start has
+// it; those of which no answer would be left are left out and counted.
 //
 // Whatever the file's size and form, reading it takes at most reading_bytes of memory beyond the
 // tokenizer and the index of documents: records are read in batches of kBatchBytes, longer texts
@@ -40,6 +43,7 @@ struct DatasetAudit {
   std::string chat_template;  // the one used; empty for other forms than conversations
   int64_t records = 0;
   int64_t empty = 0;           // of them, texts without a token
+  int64_t left_out = 0;        // and pairs whose prompt alone has max_length tokens
   int64_t documents = 0;       // records, or windows of text
   int64_t tokens = 0;          // that were kept
   int64_t trained_tokens = 0;  // that are targets

@@ -26,16 +26,19 @@ uint32_t below(uint32_t bound, uint32_t index, int64_t epoch, uint64_t seed) {
 
 EpochOrder::EpochOrder(const DocumentStore& documents, const RowOptions& options)
     : documents_(documents), options_(options) {
+  SNUG_CHECK(options.group >= 1 && documents.size() % options.group == 0,
+             "{} documents in groups of {}", documents.size(), options.group);
   set_rows(options.max_length, options.max_segments);
-  order_.resize(documents.size());
-  row_begin_.resize(documents.size() + 1);
+  order_.resize(documents.size() / options.group);
+  row_begin_.resize(order_.size() + 1);
   waiting_.reserve(kWaiting);
 }
 
 void EpochOrder::set_rows(int32_t max_length, int32_t max_segments) {
-  SNUG_CHECK(documents_.longest() <= max_length, "a document of {} tokens in rows of {}",
-             documents_.longest(), max_length);
-  SNUG_CHECK(max_segments >= 1, "max_segments {}", max_segments);
+  SNUG_CHECK(int64_t{documents_.longest()} * options_.group <= max_length,
+             "a document of {} tokens, {} in a group, in rows of {}", documents_.longest(),
+             options_.group, max_length);
+  SNUG_CHECK(max_segments >= options_.group, "max_segments {}", max_segments);
   options_.max_length = max_length;
   options_.max_segments = max_segments;
   epoch_ = -1;
@@ -47,7 +50,7 @@ void EpochOrder::make(int64_t epoch) {
   std::iota(order_.begin(), order_.end(), 0);
   if (options_.shuffle) shuffle();
   if (options_.packing) return pack();
-  rows_ = documents_.size();
+  rows_ = static_cast<int64_t>(order_.size());
   std::iota(row_begin_.begin(), row_begin_.end(), 0);
 }
 
@@ -57,11 +60,14 @@ void EpochOrder::shuffle() {
     std::swap(order_[i - 1], order_[below(i, i, epoch_, options_.seed)]);
 }
 
-bool EpochOrder::takes(int32_t document, int32_t& used, int32_t& segments) const {
-  const int32_t length = documents_.length(document);
-  if (segments >= options_.max_segments || used + length > options_.max_length) return false;
+bool EpochOrder::takes(int32_t group, int32_t& used, int32_t& segments) const {
+  int32_t length = 0;
+  for (int32_t i = 0; i < options_.group; ++i)
+    length += documents_.length(group * options_.group + i);
+  if (segments + options_.group > options_.max_segments || used + length > options_.max_length)
+    return false;
   used += length;
-  ++segments;
+  segments += options_.group;
   return true;
 }
 
@@ -85,7 +91,8 @@ void EpochOrder::pack() {
       }
     }
     waiting_.resize(kept);
-    while (read < count && used < options_.max_length && segments < options_.max_segments) {
+    while (read < count && used < options_.max_length &&
+           segments + options_.group <= options_.max_segments) {
       const int32_t document = order_[read];
       if (takes(document, used, segments)) {
         order_[write++] = document;

@@ -1,4 +1,5 @@
-// In which order an epoch goes through the documents, and which of them share a row. A pure
+// In which order an epoch goes through the documents, in groups of those that belong together, and
+// which of them share a row. A pure
 // function of the documents' lengths, the seed and the epoch: not of batch size or ranks.
 // The memory is taken once, when the object is made; make reuses it. One thread.
 #pragma once
@@ -17,6 +18,8 @@ struct RowOptions {
   bool shuffle = true;
   uint64_t seed = 0;
   int32_t padding_id = 0;  // fills the tail of a row
+  // So many consecutive documents belong together: they share a row, side by side.
+  int32_t group = 1;
 };
 
 class EpochOrder {
@@ -34,10 +37,12 @@ class EpochOrder {
 
   int64_t epoch() const { return epoch_; }  // the one made last, -1 before
   int64_t rows() const { return rows_; }
-  // The documents of a row, as a range of order().
-  int32_t first(int64_t row) const { return row_begin_[row]; }
-  int32_t end(int64_t row) const { return row_begin_[row + 1]; }
-  int32_t document(int32_t place) const { return order_[place]; }
+  // The documents of a row, as a range of places.
+  int32_t first(int64_t row) const { return row_begin_[row] * options_.group; }
+  int32_t end(int64_t row) const { return row_begin_[row + 1] * options_.group; }
+  int32_t document(int32_t place) const {
+    return order_[place / options_.group] * options_.group + place % options_.group;
+  }
 
   int64_t host_bytes() const;
 
@@ -46,14 +51,14 @@ class EpochOrder {
  private:
   void shuffle();
   void pack();
-  bool takes(int32_t document, int32_t& used, int32_t& segments) const;
+  bool takes(int32_t group, int32_t& used, int32_t& segments) const;
 
   const DocumentStore& documents_;
   RowOptions options_;
   int64_t epoch_ = -1;
   int64_t rows_ = 0;
-  std::vector<int32_t> order_;      // (documents)
-  std::vector<int32_t> row_begin_;  // (documents + 1), of which rows + 1 are used
+  std::vector<int32_t> order_;      // (groups)
+  std::vector<int32_t> row_begin_;  // (groups + 1), of which rows + 1 are used
   std::vector<int32_t> waiting_;    // (kWaiting)
 };
 

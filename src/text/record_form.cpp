@@ -20,7 +20,8 @@ using nlohmann::json;
 
 constexpr std::string_view kExpected =
     "expected the fields of one of these forms: instruction and output (alpaca), messages, "
-    "conversations (sharegpt), prompt and completion, text, or input_ids (tokens)";
+    "conversations (sharegpt), prompt and completion, chosen and rejected (preference), text, or "
+    "input_ids (tokens)";
 
 // A parsed record with its place, for complaints.
 class Fields {
@@ -217,11 +218,85 @@ void parse_messages(const Fields& fields, const char* key, Record& record) {
   read_variables(fields, conversation);
 }
 
+// What two answers begin with alike, as TRL's extract_prompt finds it: a space before the place
+// where they differ belongs to the answers.
+size_t common_prompt(const std::string& chosen, const std::string& rejected) {
+  const size_t shorter = std::min(chosen.size(), rejected.size());
+  size_t common = 0;
+  while (common < shorter && chosen[common] == rejected[common]) ++common;
+  if (common == shorter && common > 0) --common;
+  while (common > 0 && (static_cast<unsigned char>(chosen[common]) & 0xC0U) == 0x80U) --common;
+  if (common > 0 && chosen[common - 1] == ' ') --common;
+  return common;
+}
+
+void parse_texts(const Fields& fields, bool has_prompt, Record& record) {
+  record.answer = fields.string("chosen");
+  record.rejected = fields.string("rejected");
+  if (has_prompt) {
+    record.prompt = fields.string("prompt");
+  } else {
+    const size_t common = common_prompt(record.answer, record.rejected);
+    record.prompt = record.answer.substr(0, common);
+    record.answer.erase(0, common);
+    record.rejected.erase(0, common);
+  }
+  check_answer(fields, "chosen", record.answer);
+  check_answer(fields, "rejected", record.rejected);
+}
+
+void parse_conversations(const Fields& fields, bool has_prompt, Record& record) {
+  const auto add = [&](const char* key, Conversation& conversation) {
+    for (const jinja::Value& item : fields.value().as_dict().find(std::string_view(key))->items()) {
+      const size_t number = conversation.messages.size() + 1;
+      conversation.messages.push_back(read_message(fields, item, number, false));
+    }
+  };
+  const json& chosen = fields.at("chosen");
+  const json& rejected = fields.at("rejected");
+  Conversation& conversation = record.conversation;
+  conversation.tools = read_tools(fields);
+  read_variables(fields, conversation);
+  size_t common = 0;
+  if (has_prompt) {
+    add("prompt", conversation);
+    record.prompt_messages = conversation.messages.size();
+  } else {
+    const size_t shorter = std::min(chosen.size(), rejected.size());
+    while (common + 1 < shorter && chosen[common] == rejected[common]) ++common;
+    record.prompt_messages = common;
+  }
+  record.rejected_conversation = conversation;
+  add("chosen", conversation);
+  add("rejected", record.rejected_conversation);
+  for (const auto* side : {&conversation, &record.rejected_conversation})
+    if (side->messages.size() <= record.prompt_messages)
+      fields.fail("'chosen' and 'rejected' must each have a message after the prompt");
+  if (record.prompt_messages == 0)
+    fields.fail("no message is the prompt's: 'chosen' and 'rejected' differ from the first one on");
+}
+
+void parse_preference(const Fields& fields, Record& record) {
+  const bool has_prompt = fields.has("prompt") && !fields.at("prompt").is_null();
+  const auto are = [&](auto is) {
+    return is(fields.at("chosen")) && is(fields.at("rejected")) &&
+           (!has_prompt || is(fields.at("prompt")));
+  };
+  if (are([](const json& value) { return value.is_string(); }))
+    parse_texts(fields, has_prompt, record);
+  else if (are([](const json& value) { return value.is_array(); }))
+    parse_conversations(fields, has_prompt, record);
+  else
+    fields.fail(
+        "expected 'prompt', 'chosen' and 'rejected' to be three strings, or three lists of "
+        "messages; leave 'prompt' out where 'chosen' and 'rejected' begin with it");
+}
+
 }  // namespace
 
 std::string_view name_of(RecordForm form) {
-  constexpr std::array<std::string_view, 6> kNames = {
-      "alpaca", "messages", "sharegpt", "prompt/completion", "text", "tokens"};
+  constexpr std::array<std::string_view, 7> kNames = {
+      "alpaca", "messages", "sharegpt", "prompt/completion", "preference", "text", "tokens"};
   return kNames[static_cast<size_t>(form)];
 }
 
@@ -236,12 +311,19 @@ std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
   if (may_be(RecordForm::prompt_completion) && has("prompt") &&
       (has("completion") || has("response")))
     return RecordForm::prompt_completion;
+  if (may_be(RecordForm::preference) && has("chosen") && has("rejected"))
+    return RecordForm::preference;
   if (may_be(RecordForm::text) && has("text")) return RecordForm::text;
   return std::nullopt;
 }
 
 std::string no_form_message(const std::string& keys, std::optional<RecordForm> wanted) {
   if (!wanted) return fmt::format("{}; found: {}", kExpected, keys);
+  if (*wanted == RecordForm::preference)
+    return fmt::format(
+        "expected the fields chosen and rejected, and where there is one prompt: pairs of answers, "
+        "which objective=dpo learns from; found: {}",
+        keys);
   return fmt::format("expected the fields of the form {}, as data_format says; found: {}",
                      name_of(*wanted), keys);
 }
@@ -275,6 +357,9 @@ Record parse_record(const RawRecord& raw, const std::string& path,
       break;
     case RecordForm::prompt_completion:
       parse_completion(fields, record);
+      break;
+    case RecordForm::preference:
+      parse_preference(fields, record);
       break;
     case RecordForm::text:
       record.answer = fields.string("text");

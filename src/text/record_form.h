@@ -4,6 +4,8 @@
 //                     JSON as text), and chat_template_kwargs, variables for the chat template
 //   sharegpt          conversations: [{from, value}, ...]
 //   prompt/completion prompt, completion (or response)
+//   preference        prompt, chosen, rejected: three strings, or three lists of messages; without
+//                     prompt it is what chosen and rejected begin with alike
 //   text              text
 //   tokens            input_ids, and next to it labels, attention_mask, position_ids where present
 // Other fields are left alone: data sets carry ids, scores and sources next to the text. Where
@@ -23,7 +25,7 @@
 
 namespace snug::text {
 
-enum class RecordForm { alpaca, messages, sharegpt, prompt_completion, text, tokens };
+enum class RecordForm { alpaca, messages, sharegpt, prompt_completion, preference, text, tokens };
 
 std::string_view name_of(RecordForm form);
 
@@ -32,10 +34,15 @@ struct Record {
   RecordForm form = RecordForm::text;
   int64_t number = 0;
   int line = 0;
-  std::string prompt;         // alpaca (rendered), prompt_completion
-  std::string answer;         // alpaca, prompt_completion; the whole of text
-  Conversation conversation;  // messages, sharegpt
-  TokenRecord tokens{};       // tokens: those that attention_mask shows
+  std::string prompt;         // alpaca (rendered), prompt_completion, preference
+  std::string answer;         // alpaca, prompt_completion; the whole of text; what was chosen
+  std::string rejected;       // preference: what was not
+  Conversation conversation;  // messages, sharegpt; of preference the prompt and what was chosen
+  Conversation rejected_conversation{};  // the prompt and what was not
+  size_t prompt_messages = 0;            // of these two
+  TokenRecord tokens{};                  // tokens: those that attention_mask shows
+
+  bool is_conversation() const { return !conversation.messages.empty(); }
 };
 
 // The form of a record that has the fields for which `has` holds; with `wanted`, only the fields of

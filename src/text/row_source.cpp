@@ -40,7 +40,8 @@ const EpochOrder& RowSource::order_of(const Start& start) {
 }
 
 int64_t RowSource::rows_of_each() {
-  if (!options_.packing || options_.max_segments == 1) return documents_.size();
+  if (!options_.packing || options_.max_segments < 2 * options_.group)
+    return documents_.size() / options_.group;
   if (documents_.tokens() <= options_.max_length && documents_.size() <= options_.max_segments)
     return 1;
   if (options_.shuffle) return 0;
@@ -162,6 +163,7 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
       buffers.targets[begin + i] = predicts ? DocumentStore::id_of(words[i + 1]) : -1;
       if (has_positions) buffers.positions[begin + i] = i;
     }
+    if (!buffers.documents.empty()) buffers.documents[counts.segments] = document;
     buffers.segments[counts.segments++] = {begin, begin + length};
     counts.tokens += length;
     counts.targets += documents_.targets(document);
@@ -172,6 +174,8 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
     std::fill(buffers.positions.begin() + counts.tokens, buffers.positions.end(), 0);
   std::fill(buffers.segments.begin() + counts.segments, buffers.segments.end(),
             Segment{options_.max_length, options_.max_length});
+  if (!buffers.documents.empty())
+    std::fill(buffers.documents.begin() + counts.segments, buffers.documents.end(), -1);
   return counts;
 }
 

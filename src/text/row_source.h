@@ -27,10 +27,11 @@ struct Segment {
 
 // Where a row is written; sizes are those of RowOptions.
 struct RowBuffers {
-  std::span<int32_t> ids;        // (max_length), padding_id in the tail
-  std::span<int32_t> targets;    // (max_length), the next token of the same document; -1: no loss
-  std::span<int32_t> positions;  // (max_length), from 0 in each document; 0 in the tail; or empty
-  std::span<Segment> segments;   // (max_segments), unused ones are [max_length, max_length)
+  std::span<int32_t> ids;          // (max_length), padding_id in the tail
+  std::span<int32_t> targets;      // (max_length), the next token of the same document; -1: no loss
+  std::span<int32_t> positions;    // (max_length), from 0 in each document; 0 in the tail; or empty
+  std::span<Segment> segments;     // (max_segments), unused ones are [max_length, max_length)
+  std::span<int32_t> documents{};  // (max_segments), of each segment, -1 of an unused one; or empty
 };
 
 struct RowCounts {
@@ -41,7 +42,7 @@ struct RowCounts {
 
 class RowSource {
  public:
-  // Requires at least one document, none longer than max_length.
+  // Requires at least one document, whole groups, and none longer than its share of max_length.
   RowSource(const DocumentStore& documents, const RowOptions& options);
   RowSource(DocumentStore&&, const RowOptions&) = delete;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/error.h"
 #include "program/tensor_names.h"
 
 namespace snug::train {
@@ -21,14 +22,20 @@ void clear_row(const text::RowBuffers& buffers) {
   std::ranges::fill(buffers.targets, -1);
   std::ranges::fill(buffers.positions, 0);
   std::ranges::fill(buffers.segments, text::Segment{});
+  std::ranges::fill(buffers.documents, -1);
   if (buffers.segments.size() == 1) buffers.segments[0].end = 1;
 }
 
 }  // namespace
 
 BatchLoader::BatchLoader(text::RowSource& source, int64_t rows, int64_t row_tokens,
-                         runtime::Executor& executor)
-    : source_(source), rows_(rows), row_tokens_(row_tokens), executor_(executor) {}
+                         runtime::Executor& executor, std::span<const float> reference)
+    : source_(source),
+      rows_(rows),
+      row_tokens_(row_tokens),
+      executor_(executor),
+      reference_(reference),
+      documents_(static_cast<size_t>(rows * source.options().max_segments), -1) {}
 
 BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
   BatchCounts counts;
@@ -36,6 +43,7 @@ BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
     const text::RowCounts of_row = source_.counts(row);
     counts.tokens += of_row.tokens;
     counts.trained_tokens += of_row.targets;
+    counts.groups += of_row.segments / source_.options().group;
   }
   return counts;
 }
@@ -48,12 +56,14 @@ void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t 
   const std::string positions_name = program::host_name(program::kPositionsName);
   const backends::Buffer* const positions =
       executor_.has(program, positions_name) ? &executor_.tensor(program, positions_name) : nullptr;
+  const size_t segments = documents_.size() / static_cast<size_t>(rows_);
   executor_.await_inputs(program);
   for (int64_t row = 0; row < rows_; ++row) {
     const text::RowBuffers buffers{
         row_of<int32_t>(ids, row, rows_), row_of<int32_t>(targets, row, rows_),
         positions == nullptr ? std::span<int32_t>() : row_of<int32_t>(*positions, row, rows_),
-        row_of<text::Segment>(bounds, row, rows_)};
+        row_of<text::Segment>(bounds, row, rows_),
+        std::span(documents_).subspan(static_cast<size_t>(row) * segments, segments)};
     if (first_row + row < end_row)
       source_.fill(first_row + row, buffers);
     else
@@ -65,6 +75,18 @@ void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t 
       segment.end += offset;
     }
   }
+  load_reference(program);
+}
+
+void BatchLoader::load_reference(program::ProgramName program) const {
+  const std::string name = program::host_name(program::kReferenceName);
+  if (!executor_.has(program, name)) return;
+  SNUG_CHECK(!reference_.empty(), "{} is not given", name);
+  const backends::Buffer& values = executor_.tensor(program, name);
+  SNUG_CHECK_EQ(values.elements(), static_cast<int64_t>(documents_.size()));
+  for (size_t i = 0; i < documents_.size(); ++i)
+    values.as<float>()[i] =
+        documents_[i] < 0 ? 0.0F : reference_[static_cast<size_t>(documents_[i])];
 }
 
 int64_t BatchLoader::rows_per_epoch() { return source_.rows_until(1); }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "runtime/executor.h"
 #include "text/row_source.h"
@@ -13,13 +15,16 @@ namespace snug::train {
 struct BatchCounts {
   int64_t tokens = 0;          // of documents, without padding
   int64_t trained_tokens = 0;  // that carry loss
+  int64_t groups = 0;          // of documents that belong together: pairs
 };
 
 class BatchLoader {
  public:
-  // `rows` of `row_tokens` a micro-batch. Source and executor must outlive the loader.
+  // `rows` of `row_tokens` a micro-batch. `reference`: the log-probability of each document by the
+  // model that is compared with, where programs are given it; else empty. Source, executor and
+  // reference must outlive the loader.
   BatchLoader(text::RowSource& source, int64_t rows, int64_t row_tokens,
-              runtime::Executor& executor);
+              runtime::Executor& executor, std::span<const float> reference = {});
 
   // Of rows [first, first + rows), before they are loaded.
   BatchCounts count(int64_t first_row, int64_t rows);
@@ -27,13 +32,20 @@ class BatchLoader {
   // `end_row` rows are empty (evaluation's last micro-batch). Allocates nothing.
   void load(program::ProgramName program, int64_t first_row, int64_t end_row);
 
+  // Of the micro-batch that was loaded last: the document of each segment, -1 of an unused one.
+  std::span<const int32_t> documents() const { return documents_; }
+
   int64_t rows_per_epoch();
 
  private:
+  void load_reference(program::ProgramName program) const;
+
   text::RowSource& source_;
   int64_t rows_;
   int64_t row_tokens_;
   runtime::Executor& executor_;
+  std::span<const float> reference_;
+  std::vector<int32_t> documents_;  // (rows x segments)
 };
 
 }  // namespace snug::train

@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "plan/choose_rows.h"
 #include "plan/fit.h"
+#include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
 #include "train/row_bounds.h"
@@ -60,18 +61,25 @@ class LazyTokenizer {
   std::optional<text::Tokenizer> tokenizer_;
 };
 
-// Room for so many documents a row is enough for any order of these.
-int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets, int64_t row_tokens) {
-  int64_t segments = 1;
+// Room for so many documents a row, in groups, is enough for any order of these.
+int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets, int64_t row_tokens,
+                        int64_t group) {
+  int64_t groups = 1;
   for (const text::Dataset* dataset : datasets)
     if (dataset != nullptr)
-      segments = std::max<int64_t>(segments, dataset->documents.most_in(row_tokens));
-  return segments;
+      groups = std::max<int64_t>(groups, dataset->documents.most_in(row_tokens) / group);
+  return groups * group;
+}
+
+// An objective says of which form the records must be.
+std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
+  if (methods::objective_of(recipe.objective).compares) return text::RecordForm::preference;
+  return plan::record_form(recipe.data_format);
 }
 
 // Seen from the first records.
 bool holds_only_tokens(const formats::Recipe& recipe) {
-  const auto form = plan::record_form(recipe.data_format);
+  const auto form = wanted_form(recipe);
   return text::holds_tokens(recipe.data, form) &&
          (recipe.eval_data.empty() || text::holds_tokens(recipe.eval_data, form));
 }
@@ -109,7 +117,8 @@ int64_t RunData::host_bytes() const {
   int64_t bytes = 0;
   for (const DataSource* source : {training.get(), evaluation.get()})
     if (source != nullptr)
-      bytes += source->dataset.documents.host_bytes() + source->rows.host_bytes();
+      bytes += source->dataset.documents.host_bytes() + source->rows.host_bytes() +
+               static_cast<int64_t>(source->reference.size() * sizeof(float));
   return bytes;
 }
 
@@ -124,13 +133,14 @@ int64_t RunData::longest_document() const {
 plan::RowShape RunData::shape() const {
   // By tokens of a row; the data's own are known.
   const text::RowOptions& own = training->rows.options();
-  return [this, longest = longest_document(),
+  return [this, longest = longest_document(), group = int64_t{own.group},
           most = std::map<int64_t, int64_t>{{own.max_length, own.max_segments}}](
              plan::TrainingSpec& spec) mutable {
     const auto [segments, is_new] = most.try_emplace(spec.row_tokens);
     if (is_new)
-      segments->second = row_segments_of(
-          {&training->dataset, evaluation ? &evaluation->dataset : nullptr}, spec.row_tokens);
+      segments->second =
+          row_segments_of({&training->dataset, evaluation ? &evaluation->dataset : nullptr},
+                          spec.row_tokens, group);
     spec.longest_document = std::min(longest, spec.row_tokens);
     spec.row_segments = std::min(spec.row_segments, segments->second);
   };
@@ -196,7 +206,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   const text::DatasetOptions options{.max_length = static_cast<int32_t>(recipe.max_length),
                                      .train_on_prompt = recipe.train_on_prompt,
                                      .chat_template = recipe.chat_template,
-                                     .form = plan::record_form(recipe.data_format),
+                                     .form = wanted_form(recipe),
                                      .vocabulary = model.config.vocab_size,
                                      .threads = base::thread_count(recipe.threads)};
   LazyTokenizer tokenizer(recipe, model);
@@ -213,19 +223,26 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   };
   text::Dataset training = load(recipe.data);
   text::Dataset evaluation = load(recipe.eval_data);
+  const int64_t row_tokens = plan::row_tokens(recipe);
+  const int64_t group = methods::objective_of(recipe.objective).group;
   text::RowOptions rows{
-      .max_length = static_cast<int32_t>(recipe.max_length),
+      .max_length = static_cast<int32_t>(row_tokens),
       .max_segments = static_cast<int32_t>(
-          std::min(row_segments, row_segments_of({&training, &evaluation}, recipe.max_length))),
+          std::min(row_segments, row_segments_of({&training, &evaluation}, row_tokens, group))),
       .packing = recipe.packing,
       .shuffle = recipe.shuffle,
       .seed = static_cast<uint64_t>(recipe.seed),
-      .padding_id = tokenizer.padding_id()};
+      .padding_id = tokenizer.padding_id(),
+      .group = static_cast<int32_t>(group)};
   RunData data;
   data.training = std::make_unique<DataSource>(std::move(training), rows);
   rows.shuffle = false;
   if (!recipe.eval_data.empty())
     data.evaluation = std::make_unique<DataSource>(std::move(evaluation), rows);
+  if (recipe.precompute_ref_log_probs)
+    for (DataSource* source : {data.training.get(), data.evaluation.get()})
+      if (source != nullptr)
+        source->reference.resize(static_cast<size_t>(source->dataset.documents.size()));
   data.reading_bytes = reading + data.host_bytes();
   return data;
 }
@@ -263,12 +280,16 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
   return fmt::format(
       "{}: {} records of form {}{}, {} documents, {} tokens, {} of them trained; longest {} "
       "tokens; "
-      "{} documents cut to max_length ({} tokens lost){}",
+      "{} documents cut to max_length ({} tokens lost){}{}",
       path, audit.records, audit.form,
       audit.chat_template.empty() ? "" : fmt::format(" ({} template)", audit.chat_template),
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
       audit.cut_tokens,
-      audit.empty == 0 ? "" : fmt::format("; {} texts without a token left out", audit.empty));
+      audit.empty == 0 ? "" : fmt::format("; {} texts without a token left out", audit.empty),
+      audit.left_out == 0 ? ""
+                          : fmt::format("; {} pairs left out, whose prompt alone has max_length "
+                                        "tokens or more",
+                                        audit.left_out));
 }
 
 }  // namespace snug::train

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/recipe.h"
 #include "models/config.h"
@@ -23,6 +24,8 @@ struct DataSource {
       : dataset(std::move(loaded)), rows(dataset.documents, options) {}
   text::Dataset dataset;
   text::RowSource rows;
+  // Of each document, where it is kept: its log-probability by the model as training begins.
+  std::vector<float> reference{};
 };
 
 struct RunData {

@@ -13,6 +13,8 @@ namespace snug::train {
 namespace {
 
 constexpr int kBarWidth = 24;
+// Of what an objective measures, what its users look at; metrics.jsonl has the rest.
+constexpr std::string_view kShownMeasures = "rewards/";
 
 // JSON has no NaN or infinity; a number that is none becomes null.
 char* number(char* out, char* end, double value) {
@@ -53,6 +55,11 @@ void Progress::show(const StepMetrics& metrics) const {
             metrics.grad_norm, metrics.learning_rate, metrics.tokens_per_second,
             static_cast<double>(metrics.resident_bytes) / (1 << 20), eta / 60, eta % 60)
             .out;
+  for (size_t i = 0; i < metrics.measure_names.size(); ++i)
+    if (metrics.measure_names[i].starts_with(kShownMeasures))
+      out = fmt::format_to_n(out, end - out, " {} {:.4f}", metrics.measure_names[i],
+                             metrics.measures[i])
+                .out;
   if (!terminal_ || metrics.step == total_steps_) *out++ = '\n';
   base::write_to_console({line.data(), static_cast<size_t>(out - line.data())});
 }
@@ -66,7 +73,7 @@ void Progress::note(std::string_view line) const {
 std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size) {
   char* out = buffer;
   char* const end = buffer + size;
-  const auto field = [&](const char* name, double value) {
+  const auto field = [&](std::string_view name, double value) {
     out = fmt::format_to_n(out, end - out, "{}\"{}\":", out == buffer ? '{' : ',', name).out;
     out = number(out, end, value);
   };
@@ -76,6 +83,8 @@ std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size)
   if (metrics.aux_loss) field("aux_loss", *metrics.aux_loss);
   field("grad_norm", metrics.grad_norm);
   field("learning_rate", metrics.learning_rate);
+  for (size_t i = 0; i < metrics.measure_names.size(); ++i)
+    field(metrics.measure_names[i], static_cast<double>(metrics.measures[i]));
   field("tokens_per_second", metrics.tokens_per_second);
   field("step_seconds", metrics.step_seconds);
   out = fmt::format_to_n(out, end - out,

@@ -2,9 +2,11 @@
 // logged step, with the words users know.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace snug::train {
@@ -23,6 +25,10 @@ struct StepMetrics {
   double step_seconds = 0;
   double tokens_per_second = 0;
   int64_t resident_bytes = 0;
+  // What the objective measures next to the loss, by its names.
+  static constexpr size_t kMostMeasures = 8;
+  std::span<const std::string_view> measure_names{};
+  std::array<float, kMostMeasures> measures{};
 };
 
 class Progress {

@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kEarlyFiles{RunFolder::kRecipe, RunFolder::kPlan, RunFolder::kAlgorithms,
-                                 RunFolder::kMetrics, RunFolder::kLog};
+constexpr std::array kEarlyFiles{RunFolder::kRecipe,  RunFolder::kPlan,      RunFolder::kAlgorithms,
+                                 RunFolder::kMetrics, RunFolder::kReference, RunFolder::kLog};
 constexpr std::string_view kTemporary = ".snug-tmp";  // base/temporary_file.h
 constexpr std::array kResults{RunFolder::kAdapter, RunFolder::kModel};
 

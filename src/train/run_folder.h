@@ -1,5 +1,6 @@
 // The folder of a run: recipe.yaml, plan.json, algorithms.json (what the backend chose by timing,
-// where it did), measured.json, metrics.jsonl, report.html (all of these as a page), run.log (what
+// where it did), reference_log_probabilities.safetensors (of the model as training began, where
+// they are kept), measured.json, metrics.jsonl, report.html (all of these as a page), run.log (what
 // was said), checkpoints, the result.
 #pragma once
 
@@ -34,6 +35,7 @@ struct RunFolder {
   static constexpr const char* kRecipe = "recipe.yaml";
   static constexpr const char* kPlan = "plan.json";
   static constexpr const char* kAlgorithms = "algorithms.json";
+  static constexpr const char* kReference = "reference_log_probabilities.safetensors";
   static constexpr const char* kMetrics = "metrics.jsonl";
   static constexpr const char* kLog = "run.log";
   static constexpr const char* kMeasured = "measured.json";

@@ -19,9 +19,9 @@ namespace snug::train {
 namespace {
 
 constexpr auto kFixed = std::to_array<std::string_view>(
-    {"method", "load_in_4bit", "double_quant", "init", "trainable_modules", "freeze_modules",
-     "lora_r", "lora_alpha", "target_modules", "use_rslora", "optim", "max_length", "max_segments",
-     "packing", "shuffle", "seed"});
+    {"method", "objective", "precompute_ref_log_probs", "load_in_4bit", "double_quant", "init",
+     "trainable_modules", "freeze_modules", "lora_r", "lora_alpha", "target_modules", "use_rslora",
+     "optim", "max_length", "max_segments", "packing", "shuffle", "seed"});
 
 // They change no number, or what they amount to is compared.
 constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
@@ -55,10 +55,13 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
                                                            "prefetch",
                                                            "timeout_seconds"});
 
-// Keys of a method that the run does not use.
+// Keys of a method or an objective that the run does not use.
 bool is_idle(const formats::Recipe& recipe, std::string_view key) {
   if (key == "trainable_modules" || key == "freeze_modules")
     return recipe.method != formats::Method::full;
+  if (key == "objective" || key == "beta" || key == "loss_type" ||
+      key == "precompute_ref_log_probs")
+    return recipe.objective == formats::Objective::next_token;
   return recipe.method == formats::Method::full &&
          (key.starts_with("lora_") || key == "target_modules" || key == "use_rslora");
 }

@@ -1,5 +1,6 @@
 #include "train/stop_signal.h"
 
+#include <fmt/format.h>
 #include <time.h>
 
 #include <cstdint>
@@ -50,5 +51,11 @@ StopSignal::~StopSignal() {
 }
 
 const std::atomic<int>& StopSignal::requested() const { return first_signal; }
+
+std::string stopped_text(int64_t last_step) {
+  if (last_step == 0) return "stopped before the end of the first step; there is nothing to save";
+  return fmt::format(
+      "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues", last_step);
+}
 
 }  // namespace snug::train

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <string>
 
 namespace snug::train {
 
@@ -27,5 +29,8 @@ class StopSignal {
   static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
   std::array<struct sigaction, kSignals.size()> before_{};
 };
+
+// What a run says that a signal stopped.
+std::string stopped_text(int64_t last_step);
 
 }  // namespace snug::train

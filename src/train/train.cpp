@@ -29,6 +29,7 @@
 #include "train/adapter_config.h"
 #include "train/data.h"
 #include "train/files_fingerprint.h"
+#include "train/kept_reference.h"
 #include "train/planned_as_first.h"
 #include "train/resume.h"
 #include "train/resume_metrics.h"
@@ -41,12 +42,6 @@ namespace snug::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string stopped_text(int64_t last_step) {
-  if (last_step == 0) return "stopped before the end of the first step; there is nothing to save";
-  return fmt::format(
-      "stopped after step {}; checkpoint saved, resume_from_checkpoint=auto continues", last_step);
-}
 
 class Session {
  public:
@@ -66,6 +61,8 @@ class Session {
     // written whole.
     const StopSignal signal;
     create_run_folder(folder_, recipe_, ranks_);
+    if (keeps_reference() && ranks_.is_first())
+      save_reference(folder_.path / RunFolder::kReference, data_);
     if (ranks_.is_first()) {
       say_choices();
       write_plan(folder_);
@@ -83,6 +80,9 @@ class Session {
 
  private:
   bool is_adapted() const { return planned_->spec.adapted; }
+  bool keeps_reference() const {
+    return planned_->spec.objective.reference == methods::Reference::kept;
+  }
 
   void read_data() {
     data_ = load_data(recipe_, model_, *backend_);
@@ -151,8 +151,7 @@ class Session {
   static void say_timed_anew(const std::string& reason) {
     base::say(
         "{}. Algorithms are timed again, so the last bits of numbers may differ from a run that "
-        "was "
-        "not interrupted",
+        "was not interrupted",
         reason);
   }
 
@@ -177,6 +176,7 @@ class Session {
     }
     backend_->synchronise();
     load_seconds_ = base::seconds_since(start);
+    if (keeps_reference()) make_reference(folder_, planned_->spec, data_, *executor_);
     if (folder_.checkpoint) restore();
     executor_->run(program::ProgramName::prepare);
   }
@@ -274,11 +274,11 @@ class Session {
                                  .ranks = &ranks_,
                                  .on_warm = [this] { say_outside("two steps"); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
-                         *executor_);
+                         *executor_, data_.training->reference);
     std::optional<BatchLoader> evaluation;
     if (data_.evaluation != nullptr)
       evaluation.emplace(data_.evaluation->rows, planned_->spec.rows, planned_->spec.row_tokens,
-                         *executor_);
+                         *executor_, data_.evaluation->reference);
     const fs::path path = folder_.path / RunFolder::kMetrics;
     std::optional<formats::JsonLines> metrics;
     if (ranks_.is_first())

@@ -36,6 +36,7 @@ Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, Bat
                  BatchLoader* evaluation, formats::JsonLines* metrics, Progress* progress)
     : options_(options),
       executor_(executor),
+      objective_(methods::objective_of(executor.job().objective.kind)),
       data_(data),
       evaluation_(evaluation),
       metrics_(metrics),
@@ -170,8 +171,7 @@ int64_t Trainer::rows_of_step(int64_t step, int64_t first_row) const {
 
 bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                                   const std::atomic<int>& stop_signal) {
-  executor_.set_input(program::kInverseTokensName,
-                      1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.trained_tokens)));
+  set_scales(begun.counts.trained_tokens, begun.counts.groups);
   if (executor_.has(program::kInverseDocumentTokensName))
     executor_.set_input(program::kInverseDocumentTokensName,
                         1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.tokens)));
@@ -186,9 +186,34 @@ bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState&
     data_.load(program, begun.first_row + row, begun.first_row + begun.rows);
     // Loading waits for the micro-batch before, which comes after the update of the step before.
     if (begun_ && micro > 0 && executor_.has_results()) finish_step(state);
-    executor_.run(program);
+    run_batch(program);
   }
   return true;
+}
+
+// The program of a micro-batch, after that of the model which it is compared with.
+void Trainer::run_batch(ProgramName program) {
+  if (executor_.job().objective.reference == methods::Reference::adapter_off)
+    executor_.run(ProgramName::reference);
+  executor_.run(program);
+}
+
+// Losses of micro-batches add up to the mean over so many tokens, or, of an objective whose
+// documents belong together, over so many groups of them.
+void Trainer::set_scales(int64_t tokens, int64_t groups) {
+  const auto inverse = [](int64_t count) {
+    return 1.0F / static_cast<float>(std::max<int64_t>(1, count));
+  };
+  const bool is_grouped = objective_.group > 1;
+  executor_.set_input(program::kInverseTokensName, is_grouped ? 1.0F : inverse(tokens));
+  if (is_grouped) executor_.set_input(program::kInversePairsName, inverse(groups));
+}
+
+void Trainer::read_measures(std::span<float> measures) {
+  if (objective_.measures.empty()) return;
+  const backends::Buffer& values = executor_.tensor(program::host_name(program::kMeasuresName));
+  executor_.await_results();
+  std::copy_n(values.as<const float>(), objective_.measures.size(), measures.begin());
 }
 
 void Trainer::finish_step(runtime::TrainerState& state) {
@@ -202,6 +227,8 @@ void Trainer::finish_step(runtime::TrainerState& state) {
     metrics.aux_loss = router_loss / options_.router_loss_factor;
   }
   metrics.grad_norm = executor_.result<float>(program::kGradientNormName);
+  metrics.measure_names = objective_.measures;
+  read_measures(metrics.measures);
   metrics.learning_rate = begun.learning_rate;
   metrics.tokens = begun.counts.tokens;
   metrics.trained_tokens = begun.counts.trained_tokens;
@@ -247,25 +274,39 @@ void Trainer::log(const StepMetrics& metrics) {
   if (is_shown && progress_ != nullptr) progress_->show(metrics);
 }
 
-double Trainer::evaluate() {
+void Trainer::evaluate() {
   const int64_t rows = evaluation_->rows_per_epoch();
-  executor_.set_input(program::kInverseTokensName, 1.0F);
+  set_scales(1, 1);
   double sum = 0;
+  std::array<double, StepMetrics::kMostMeasures> sums{};
+  std::array<float, StepMetrics::kMostMeasures> measures{};
   for (int64_t row = 0; row < rows; row += options_.rows * ranks()) {
     evaluation_->load(ProgramName::evaluate, row + rank() * options_.rows, rows);
-    executor_.run(ProgramName::evaluate);
+    run_batch(ProgramName::evaluate);
     sum += executor_.result<float>(program::kLossName);
+    read_measures(measures);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(measures[i]);
   }
-  return sum /
-         static_cast<double>(std::max<int64_t>(1, evaluation_->count(0, rows).trained_tokens));
+  const BatchCounts counts = evaluation_->count(0, rows);
+  const auto count = static_cast<double>(
+      std::max<int64_t>(1, objective_.group > 1 ? counts.groups : counts.trained_tokens));
+  eval_loss_ = sum / count;
+  for (size_t i = 0; i < sums.size(); ++i) eval_measures_[i] = sums[i] / count;
 }
 
 void Trainer::evaluate_and_log(int64_t step) {
-  eval_loss_ = evaluate();
-  std::array<char, 256> buffer{};
-  const auto result = fmt::format_to_n(buffer.data(), buffer.size(),
-                                       "{{\"step\":{},\"eval_loss\":{}}}", step, *eval_loss_);
-  record({buffer.data(), result.size});
+  evaluate();
+  std::array<char, 1024> buffer{};
+  char* const end = buffer.data() + buffer.size();
+  char* out = fmt::format_to_n(buffer.data(), end - buffer.data(), "{{\"step\":{},\"eval_loss\":{}",
+                               step, *eval_loss_)
+                  .out;
+  for (size_t i = 0; i < objective_.measures.size(); ++i)
+    out = fmt::format_to_n(out, end - out, ",\"eval_{}\":{}", objective_.measures[i],
+                           eval_measures_[i])
+              .out;
+  out = fmt::format_to_n(out, end - out, "}}").out;
+  record({buffer.data(), static_cast<size_t>(out - buffer.data())});
   const auto line =
       fmt::format_to_n(buffer.data(), buffer.size(), "step {} eval_loss {:.4f}", step, *eval_loss_);
   if (progress_ != nullptr) progress_->note({buffer.data(), line.size});

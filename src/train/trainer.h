@@ -3,18 +3,21 @@
 // by itself, while it already runs the next step's micro-batches.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "formats/json_lines.h"
+#include "methods/objective.h"
 #include "runtime/checkpoint.h"
 #include "runtime/executor.h"
 #include "runtime/job_ranks.h"
@@ -96,7 +99,10 @@ class Trainer {
   bool is_awaited(int64_t step) const;
   // A line that cannot be written ends run().
   void log(const StepMetrics& metrics);
-  double evaluate();
+  void run_batch(program::ProgramName program);
+  void set_scales(int64_t tokens, int64_t groups);
+  void read_measures(std::span<float> measures);
+  void evaluate();
   void evaluate_and_log(int64_t step);
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
   int64_t ranks() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
@@ -111,6 +117,7 @@ class Trainer {
 
   const TrainerOptions& options_;
   runtime::Executor& executor_;
+  const methods::Objective& objective_;
   BatchLoader& data_;
   BatchLoader* evaluation_;
   formats::JsonLines* metrics_;
@@ -120,6 +127,7 @@ class Trainer {
   double last_loss_ = 0;
   std::vector<double> step_seconds_;
   std::optional<double> eval_loss_;
+  std::array<double, StepMetrics::kMostMeasures> eval_measures_{};
   int64_t saved_step_ = 0;                        // of the newest checkpoint; 0: none
   std::optional<base::UserError> metrics_error_;  // why a line could not be written
 };

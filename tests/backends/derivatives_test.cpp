@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -62,6 +63,9 @@ class RecordingTape : public program::Tape {
     temporaries.push_back(add(suffix, shape, dtype));
     return temporaries.back();
   }
+
+  bool is_read(TensorId) const override { return false; }
+  void later(std::function<void()>) override { ADD_FAILURE() << "nothing follows the operation"; }
 
   TensorId add(std::string name, const Shape& shape, DType dtype) {
     Tensor tensor;

@@ -1,6 +1,9 @@
 #include "gradient_check.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <string_view>
 #include <utility>
 
 #include "backends/reference/reference_backend.h"
@@ -66,6 +69,8 @@ class OneOperationTape : public program::Tape {
   TensorId temporary(const char* suffix, const program::Shape& shape, DType dtype) override {
     return builder_.activation(fmt::format("{}{}", suffix, program().tensors.size()), shape, dtype);
   }
+  bool is_read(TensorId) const override { return false; }
+  void later(std::function<void()>) override { SNUG_CHECK(false, "nothing follows the operation"); }
 
   const std::vector<std::pair<TensorId, TensorId>>& contributions() const { return contributions_; }
 
@@ -79,9 +84,7 @@ class OneOperationTape : public program::Tape {
 }  // namespace
 
 bool is_loss(program::Kind kind) {
-  using program::Kind;
-  return kind == Kind::cross_entropy || kind == Kind::linear_cross_entropy ||
-         kind == Kind::balance_loss;
+  return program::traits_of(kind).is_loss || kind == program::Kind::linear_cross_entropy;
 }
 
 std::vector<program::Kind> differentiable_kinds() {
@@ -91,14 +94,18 @@ std::vector<program::Kind> differentiable_kinds() {
 }
 
 std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case) {
+  constexpr std::array<std::string_view, 3> kConstants{"inverse_tokens", "inverse_pairs",
+                                                       "reference"};
   const program::Operation& operation = operation_case.operation();
   std::vector<TensorId> ids;
-  for (size_t i = 0; i < operation.reads.size(); ++i) {
-    const bool is_constant = (operation.kind() == program::Kind::rope && i == 1) ||
-                             (is_loss(operation.kind()) &&
-                              operation.reads[i] == find_operand(operation, "inverse_tokens"));
-    if (base::is_float(operation_case.program.tensor(operation.reads[i]).dtype) && !is_constant)
-      ids.push_back(operation.reads[i]);
+  for (const program::NamedOperand& operand : program::operands_of(operation)) {
+    const bool is_read = std::ranges::count(operation.reads, operand.tensor) > 0;
+    const bool is_constant =
+        (operation.kind() == program::Kind::rope && operand.name == program::Rope::kTable.name) ||
+        (is_loss(operation.kind()) && std::ranges::count(kConstants, operand.name) > 0);
+    if (is_read && !is_constant &&
+        base::is_float(operation_case.program.tensor(operand.tensor).dtype))
+      ids.push_back(operand.tensor);
   }
   return ids;
 }

@@ -17,12 +17,12 @@ struct GradientCase {
   Inputs output_gradients;
 };
 
-// Whether the kind's last output is the loss, its last input the loss's scale.
+// Whether the kind's second output is the loss, whose own gradient is one.
 bool is_loss(program::Kind kind);
 // Of all kinds.
 std::vector<program::Kind> differentiable_kinds();
-// Inputs that the case's kind is differentiable in: float ones, but no table of angles and no
-// scale.
+// Inputs that the case's kind is differentiable in: float ones, but no table of angles, no scale
+// and no numbers of a model that is only compared with.
 std::vector<program::TensorId> differentiable_inputs(const OperationCase& operation_case);
 
 // The derivatives in those elements, by central differences.

@@ -129,6 +129,7 @@ CaseTable loss_cases();
 CaseTable matmul_cases();
 CaseTable nf4_cases();
 CaseTable optimizer_cases();
+CaseTable preference_cases();
 CaseTable top_k_cases();
 
 // All cases of a kind in these types.

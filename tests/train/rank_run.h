@@ -23,6 +23,7 @@
 #include "runtime/adapter.h"
 #include "runtime/random_weights.h"
 #include "train/data.h"
+#include "train/kept_reference.h"
 #include "train/trainer.h"
 
 namespace snug::train {
@@ -31,7 +32,8 @@ struct RankRun {
   std::vector<double> losses;         // of each step
   std::vector<double> router_losses;  // likewise, where experts are balanced
   std::vector<double> norms;
-  int64_t device_bytes = 0;                           // of the arena on the device
+  std::vector<std::vector<float>> measures;  // of each step, where an objective measures something
+  int64_t device_bytes = 0;                  // of the arena on the device
   std::map<std::string, std::vector<float>> weights;  // what was trained, whole
   std::vector<int64_t> sent_bytes;                    // by rank, in all steps
   int64_t planned_bytes = 0;                          // that a rank sends in all steps
@@ -95,6 +97,8 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   runtime::Executor executor(job, *backend, &mesh);
   runtime::random_weights(model.config, executor);
   if (spec.adapted) runtime::initialise_adapter(executor);
+  if (spec.objective.reference == methods::Reference::kept)
+    make_reference({}, spec, data, executor);
   executor.run(program::ProgramName::prepare);
   const runtime::Ranks ranks(mesh);
   const TrainerOptions options{.total_steps = steps,
@@ -108,7 +112,8 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
                                             .total_steps = steps},
                                .checkpoint = {},
                                .ranks = &ranks};
-  BatchLoader loader(data.training->rows, spec.rows, spec.row_tokens, executor);
+  BatchLoader loader(data.training->rows, spec.rows, spec.row_tokens, executor,
+                     data.training->reference);
   Trainer trainer(options, executor, loader, nullptr, nullptr, nullptr);
   runtime::TrainerState state;
   run.planned_bytes = steps * detail::planned_to_send(job, spec.accumulation);
@@ -122,6 +127,11 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
     if (executor.has(program::kRouterLossName))
       run.router_losses.push_back(executor.result<float>(program::kRouterLossName));
     run.norms.push_back(executor.result<float>(program::kGradientNormName));
+    if (const std::string name = program::host_name(program::kMeasuresName); executor.has(name)) {
+      const backends::Buffer& values = executor.tensor(name);
+      run.measures.emplace_back(values.as<const float>(),
+                                values.as<const float>() + values.elements());
+    }
   }
   backend->synchronise();
   run.sent_bytes[static_cast<size_t>(mesh.rank())] = detail::sent_to(mesh) - sent_before;

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.h"
 #include "program/builder.h"
 #include "program/kinds/elementwise.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
+#include "program/kinds/segment_sums.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
@@ -234,6 +236,8 @@ void differentiate(const CrossEntropy&, const Operation& operation, Tape& tape) 
   tape.emit(CrossEntropyGrad{}, operation.reads, {tape.contribute(logits)});
 }
 
+// Where what follows reads the losses of rows, it decides what each of them counts, and rows are
+// weighed once that is known. A gradient of the head itself would sum rows before that.
 void differentiate(const LinearCrossEntropy& loss, const Operation& operation, Tape& tape) {
   const TensorId hidden = id_of(operation, LinearCrossEntropy::kHidden);
   const TensorId weight = id_of(operation, LinearCrossEntropy::kWeight);
@@ -247,8 +251,14 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
   train.weight_gradient = tape.wants(weight);
   train.bias_gradient = loss.bias && tape.wants(id_of(operation, LinearCrossEntropy::kBias));
   std::vector<TensorId> writes = operation.writes;  // losses, loss
-  writes.push_back(tape.wants(hidden) ? tape.contribute(hidden)
-                                      : tape.temporary("dhidden", input.shape, input.dtype));
+  const TensorId losses = id_of(operation, LinearCrossEntropy::kLosses);
+  const bool is_weighed = tape.is_read(losses);
+  SNUG_CHECK(!is_weighed || !(train.weight_gradient || train.bias_gradient),
+             "a head that trains, whose rows are weighed once their losses are known");
+  if (!tape.wants(hidden))
+    writes.push_back(tape.temporary("dhidden", input.shape, input.dtype));
+  else
+    writes.push_back(is_weighed ? weigh_rows_later(hidden, losses, tape) : tape.contribute(hidden));
   if (train.weight_gradient) writes.push_back(tape.contribute(weight));
   if (train.bias_gradient)
     writes.push_back(tape.contribute(id_of(operation, LinearCrossEntropy::kBias)));

@@ -1,0 +1,38 @@
+// The arithmetic of one pair of answers, the same in all backends: T is float or double. Constexpr,
+// so that kernels may call it as it stands.
+#pragma once
+
+#include <cmath>
+
+namespace snug::backends {
+
+// -log sigmoid(x), without overflow.
+template <typename T>
+constexpr T minus_log_sigmoid(T x) {
+  const T least = x < T{0} ? -x : T{0};
+  return least + std::log1p(std::exp(x < T{0} ? x : -x));
+}
+
+// sigmoid(-x), without overflow.
+template <typename T>
+constexpr T sigmoid_of_minus(T x) {
+  const T small = std::exp(x < T{0} ? x : -x);
+  return (x < T{0} ? T{1} : small) / (T{1} + small);
+}
+
+// Log-probabilities of a pair, by the model that is trained and by the one it is compared with.
+template <typename T>
+struct PreferencePair {
+  T chosen;
+  T rejected;
+  T reference_chosen;
+  T reference_rejected;
+
+  constexpr T chosen_reward(T beta) const { return beta * (chosen - reference_chosen); }
+  constexpr T rejected_reward(T beta) const { return beta * (rejected - reference_rejected); }
+  constexpr T margin(T beta) const {
+    return beta * ((chosen - reference_chosen) - (rejected - reference_rejected));
+  }
+};
+
+}  // namespace snug::backends

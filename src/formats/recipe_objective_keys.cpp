@@ -1,0 +1,52 @@
+// Keys of what is learned, with the names that TRL's trainers give them.
+#include "formats/recipe_table.h"
+
+namespace snug::formats {
+namespace {
+
+constexpr std::string_view kObjectiveAdvice =
+    "this objective is not built; objective: dpo learns from pairs of answers, and "
+    "objective: next_token from answers alone";
+constexpr std::string_view kLossAdvice =
+    "this loss of pairs is not built; use loss_type: sigmoid, which is that of the DPO paper";
+constexpr std::string_view kEndAdvice =
+    "cutting sequences at their beginning is not built (TRL takes keep_end no more either); use "
+    "truncation_mode: keep_start";
+
+}  // namespace
+
+void add_objective_keys(KeyTable& table) {
+  table.group("Objective", kTraining);
+  table
+      .add<&Recipe::objective>(
+          "objective", Objective::next_token,
+          "what is learned: each token of an answer from those before it, or by dpo which of two "
+          "answers is preferred (data with chosen and rejected)")
+      .aliases({"stage", "rl"})
+      .translations({{"sft", "next_token"}})
+      .not_built({"orpo", "kto", "ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"},
+                 kObjectiveAdvice);
+  table
+      .add<&Recipe::beta>("beta", "0.1",
+                          "dpo: how strongly the model is held to the one that it is compared "
+                          "with")
+      .aliases({"dpo_beta", "pref_beta", "rl_beta"})
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  table
+      .add<&Recipe::loss_type>("loss_type", PreferenceLoss::sigmoid,
+                               "dpo: how the margin between two answers becomes a loss")
+      .aliases({"pref_loss"})
+      .not_built({"hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot",
+                  "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm", "orpo",
+                  "simpo"},
+                 kLossAdvice);
+  table.add<&Recipe::precompute_ref_log_probs>(
+      "precompute_ref_log_probs", "false",
+      "dpo: log-probabilities of the model as it begins, made once before training and kept in "
+      "output_dir; else those without the adapter are made in every step");
+  table.recognise("truncation_mode", ValueType::choice)
+      .choices({"keep_start"})
+      .not_built({"keep_end"}, kEndAdvice);
+}
+
+}  // namespace snug::formats

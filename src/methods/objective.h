@@ -1,0 +1,64 @@
+// What a job learns, as a rewrite of the forward program: an objective is a row of one table, which
+// everything reads that plans, loads, runs or reports a job. The forward program ends in the losses
+// of tokens; an objective says what is made of them. A new objective is a file in this folder with
+// its row, a word in formats/choices.h, and what its loss is (program/kinds/, backends/).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "formats/choices.h"
+#include "program/program.h"
+
+namespace snug::methods {
+
+using ObjectiveKind = formats::Objective;
+
+// Where the log-probabilities that a model is compared with come from.
+enum class Reference : uint8_t {
+  none,         // nothing is compared
+  adapter_off,  // the same weights without the adapter, in a program before each micro-batch
+  kept,         // made before training, of the model as it begins, and given with the batch
+};
+
+// An objective looks at what is its own.
+struct ObjectiveOptions {
+  ObjectiveKind kind = ObjectiveKind::next_token;
+  Reference reference = Reference::none;
+  double beta = 0.1;
+};
+
+struct Objective {
+  ObjectiveKind kind;
+  // Documents that belong together, and lie side by side in one row.
+  int64_t group = 1;
+  bool compares = false;  // with the log-probabilities of a reference
+  // What it measures next to the loss, in the order of the tensor kMeasuresName.
+  std::span<const std::string_view> measures{};
+  // From a forward program that ends in the losses of tokens, to one that ends in `loss` (1).
+  program::Program (*finish)(const program::Program& forward, const ObjectiveOptions& options);
+};
+
+const Objective& objective_of(ObjectiveKind kind);
+
+// The forward program up to the log-probability of each segment: `result` (segments) f32 of
+// lifetime step, the sum over the tokens of a segment that carry loss.
+program::Program log_probabilities(const program::Program& forward, std::string_view result);
+
+// For the rows. Of a forward program that ends in the losses of tokens, the place where an
+// objective goes on: its own `loss` has become one of tokens that nobody reads.
+struct TokenLosses {
+  program::Program program;
+  program::TensorId losses = program::kNone;  // (tokens) f32, -log p of each target
+  program::TensorId bounds = program::kNone;  // (segments, 2) i32
+  program::DType type = program::DType::f32;  // of what is measured
+  int64_t segments = 0;
+};
+TokenLosses token_losses(const program::Program& forward);
+
+// Rows, each in a file of its own.
+extern const Objective kNextToken;
+extern const Objective kDpo;
+
+}  // namespace snug::methods

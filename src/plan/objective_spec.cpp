@@ -1,0 +1,139 @@
+#include "plan/objective_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "models/families.h"
+#include "models/weights.h"
+
+namespace snug::plan {
+namespace {
+
+using formats::Recipe;
+using methods::Objective;
+using methods::Reference;
+
+const Objective& objective_row(const Recipe& recipe) {
+  return methods::objective_of(recipe.objective);
+}
+
+// The command line may choose another objective than the file has keys for.
+void refuse_keys_of_comparison(const Recipe& recipe) {
+  const auto objective = recipe.given.find("objective");
+  const bool is_overridden = objective != recipe.given.end() && objective->second.line == 0;
+  for (const char* key : {"beta", "loss_type", "precompute_ref_log_probs"}) {
+    const auto found = recipe.given.find(key);
+    if (found == recipe.given.end() || (is_overridden && found->second.line > 0)) continue;
+    recipe.fail(key, fmt::format("is a key of objective=dpo, which objective={} does not use; "
+                                 "leave it out, or set objective=dpo",
+                                 base::word_of(recipe.objective)));
+  }
+}
+
+void check_rows(const Recipe& recipe, const Objective& objective) {
+  const std::string_view word = base::word_of(recipe.objective);
+  if (recipe.max_segments > 0 && recipe.max_segments % objective.group != 0)
+    recipe.fail("max_segments",
+                fmt::format("is {}, but with objective={} the {} sequences of a record share a "
+                            "row; give a multiple of {}",
+                            recipe.max_segments, word, objective.group, objective.group));
+  if (recipe.train_on_prompt)
+    recipe.fail("train_on_prompt",
+                fmt::format("is true, but objective={} compares answers; leave it out", word));
+  using formats::DataFormat;
+  if (recipe.data_format != DataFormat::automatic && recipe.data_format != DataFormat::preference)
+    recipe.fail("data_format",
+                fmt::format("is {}, but objective={} learns from pairs of answers, records with "
+                            "chosen and rejected; leave it out, or set objective=next_token",
+                            base::word_of(recipe.data_format), word));
+}
+
+// That loss is of all tokens of a step, and an objective's of groups of documents.
+void check_balance(const Recipe& recipe, const TrainingSpec& spec) {
+  if (spec.model.router_loss_factor() == 0) return;
+  recipe.fail("output_router_logits",
+              fmt::format("is true{}, but with objective={} the use of experts is not balanced "
+                          "yet; set output_router_logits=false",
+                          recipe.is_given("output_router_logits") ? "" : " in the model's config",
+                          base::word_of(recipe.objective)));
+}
+
+// A head's gradient is a sum over rows, whose weights are known when all losses are.
+void check_head(const Recipe& recipe, const TrainingSpec& spec) {
+  const models::Stack stack = models::stack_of(spec.model);
+  const std::string head =
+      stack.tied_head ? models::embedding_weight(stack) : models::head_weight(stack);
+  const auto is_frozen = [&](const std::string& name) {
+    return std::find(spec.frozen.begin(), spec.frozen.end(), name) != spec.frozen.end();
+  };
+  if (is_frozen(head) && (!stack.head_bias || is_frozen(models::bias_name(stack.head)))) return;
+  recipe.fail("objective",
+              fmt::format("is {}, which does not train the head ({}) yet; use method=lora, or "
+                          "method=full with freeze_modules={}{}",
+                          base::word_of(recipe.objective), head, head,
+                          recipe.precompute_ref_log_probs ? "" : " precompute_ref_log_probs=true"));
+}
+
+Reference reference_of(const Recipe& recipe, const TrainingSpec& spec) {
+  if (recipe.precompute_ref_log_probs) return Reference::kept;
+  const std::string_view word = base::word_of(recipe.objective);
+  if (!spec.adapted)
+    recipe.fail("method",
+                fmt::format("is full, and objective={} compares with the model as it begins, which "
+                            "is gone after the first step; set precompute_ref_log_probs=true, or "
+                            "use method=lora",
+                            word));
+  if (!recipe.adapter.empty())
+    recipe.fail("adapter",
+                fmt::format("is given, and objective={} compares with the model as it begins, "
+                            "that adapter on; set precompute_ref_log_probs=true",
+                            word));
+  return Reference::adapter_off;
+}
+
+}  // namespace
+
+int64_t row_tokens(const Recipe& recipe) { return recipe.max_length * objective_row(recipe).group; }
+
+int64_t row_segments(const Recipe& recipe) {
+  const int64_t group = objective_row(recipe).group;
+  if (!recipe.packing) return group;
+  if (recipe.max_segments > 0) return std::min(recipe.max_segments, row_tokens(recipe));
+  return std::clamp<int64_t>(row_tokens(recipe) / 16 / group, 1, 512 / group) * group;
+}
+
+methods::ObjectiveOptions objective_options(const Recipe& recipe, const TrainingSpec& spec) {
+  const Objective& objective = objective_row(recipe);
+  if (!objective.compares) {
+    refuse_keys_of_comparison(recipe);
+    if (recipe.data_format == formats::DataFormat::preference)
+      recipe.fail("data_format",
+                  fmt::format("is preference, which objective={} does not learn from; set "
+                              "objective=dpo, or leave it out",
+                              base::word_of(recipe.objective)));
+    return {.kind = recipe.objective};
+  }
+  check_rows(recipe, objective);
+  check_balance(recipe, spec);
+  if (spec.lora.dropout > 0)
+    recipe.fail("lora_dropout",
+                fmt::format("is {}, but objective={} compares log-probabilities, which are made "
+                            "without dropout, as TRL's trainer makes them; set lora_dropout=0",
+                            recipe.lora_dropout, base::word_of(recipe.objective)));
+  if (!spec.adapted) check_head(recipe, spec);
+  return {.kind = recipe.objective, .reference = reference_of(recipe, spec), .beta = recipe.beta};
+}
+
+void settle_objective(Recipe& recipe) {
+  const Objective& objective = objective_row(recipe);
+  if (objective.compares && !recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
+  if (objective.group > 1 && recipe.max_length == 0)
+    recipe.fail("max_length",
+                fmt::format("is auto, which objective={} does not choose yet: give the tokens of "
+                            "the longest sequence, such as max_length=1024",
+                            base::word_of(recipe.objective)));
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,27 @@
+// What a recipe's objective asks of the rest of a job.
+#pragma once
+
+#include <cstdint>
+
+#include "formats/recipe.h"
+#include "plan/job.h"
+
+namespace snug::plan {
+
+// Tokens of a row: an objective whose documents belong together has room for max_length of each.
+int64_t row_tokens(const formats::Recipe& recipe);
+
+// Documents of a row at most, before data are known: enough for documents of 16 tokens, one group
+// where each row is one.
+int64_t row_segments(const formats::Recipe& recipe);
+
+// Throws UserError, with the recipe's location, for what the objective does not go with, and for
+// keys of an objective that the recipe has not. Looks at the spec's model, method and frozen
+// weights.
+methods::ObjectiveOptions objective_options(const formats::Recipe& recipe,
+                                            const TrainingSpec& spec);
+
+// Sets defaults that depend on the objective.
+void settle_objective(formats::Recipe& recipe);
+
+}  // namespace snug::plan

@@ -1,0 +1,106 @@
+// Losses of whole sequences: sums over segments, and pairs of answers.
+#include <algorithm>
+
+#include "operation_case.h"
+
+namespace snug::backends::test {
+namespace {
+
+using program::Shape;
+using program::TensorId;
+
+struct Layout {
+  int64_t tokens, segments, width;
+  int64_t used;  // segments that hold tokens; the others are empty, at the end
+};
+
+constexpr Layout kLayouts[]{{1, 2, 8, 1},    {2, 2, 3, 2},     {17, 4, 16, 4},   {65, 2, 33, 2},
+                            {130, 6, 24, 4}, {300, 16, 64, 0}, {700, 40, 8, 40}, {64, 600, 4, 30}};
+
+// Segments of random lengths side by side, tokens after the last one in none.
+Values bounds_of(CaseList& list, const Layout& layout) {
+  Values cuts = integers(list.random, layout.used, 1, std::max<int64_t>(1, layout.tokens));
+  std::sort(cuts.begin(), cuts.end());
+  Values bounds;
+  double begin = 0;
+  for (const double end : cuts) {
+    bounds.push_back(begin);
+    bounds.push_back(end);
+    begin = end;
+  }
+  bounds.resize(static_cast<size_t>(2 * layout.segments), static_cast<double>(layout.tokens));
+  return bounds;
+}
+
+void add_sums(CaseList& list, const Layout& layout, float scale) {
+  const std::string name = fmt::format("{} of {} segments, {} tokens, times {}", layout.used,
+                                       layout.segments, layout.tokens, scale);
+  const Shape tokens{layout.tokens};
+  const Shape segments{layout.segments};
+  {
+    CaseBuilder builder = list.builder();
+    const TensorId values = builder.measure(tokens, normal(list.random, layout.tokens, 2.0, 0.5));
+    const TensorId bounds = builder.index({layout.segments, 2}, bounds_of(list, layout));
+    list.add(builder.finish(name, program::SumSegments{scale}, {values, bounds},
+                            {builder.output_measure(segments)}));
+  }
+  CaseBuilder builder = list.builder();
+  const TensorId sums = builder.measure(segments, normal(list.random, layout.segments));
+  const TensorId bounds = builder.index({layout.segments, 2}, bounds_of(list, layout));
+  list.add(builder.finish(name, program::SpreadSegments{scale}, {sums, bounds},
+                          {builder.output_measure(tokens)}));
+}
+
+void add_weighed(CaseList& list, const Layout& layout, bool views) {
+  CaseBuilder builder = list.builder();
+  if (views) builder.use_views(8, 16);
+  const Shape shape{layout.tokens, layout.width};
+  const TensorId x = builder.activation(shape);
+  const TensorId weights =
+      builder.measure({layout.tokens}, normal(list.random, layout.tokens, 0.0, 0.1));
+  list.add(builder.finish(fmt::format("{} x {}", layout.tokens, layout.width), program::WeighRows{},
+                          {x, weights}, {builder.output_activation(shape)}));
+}
+
+// `spread`: of the log-probabilities, whose differences make small or steep margins.
+void add_pairs(CaseList& list, const Layout& layout, float beta, double spread) {
+  const std::string name = fmt::format("{} of {} segments, beta {}, spread {}", layout.used,
+                                       layout.segments, beta, spread);
+  const Shape segments{layout.segments};
+  const auto add_reads = [&](CaseBuilder& builder) {
+    return std::vector<TensorId>{
+        builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
+        builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
+        builder.index({layout.segments, 2}, bounds_of(list, layout)),
+        builder.measure({1}, {0.125})};
+  };
+  {
+    CaseBuilder builder = list.builder();
+    const auto reads = add_reads(builder);
+    const auto measures = builder.output_measure({program::kPreferenceMeasureCount});
+    const auto loss = builder.output_measure({1});
+    list.add(builder.finish(name, program::Dpo{beta}, reads, {measures, loss}));
+  }
+  CaseBuilder builder = list.builder();
+  const auto reads = add_reads(builder);
+  list.add(builder.finish(name, program::DpoGrad{beta}, reads, {builder.output_measure(segments)}));
+}
+
+void add_cases(CaseList& list) {
+  for (const Layout& layout : kLayouts) {
+    for (const float scale : {1.0F, -1.0F}) add_sums(list, layout, scale);
+    for (const bool views : {false, true}) add_weighed(list, layout, views);
+    add_pairs(list, layout, 0.1F, 1.0);
+    add_pairs(list, layout, 0.5F, 6.0);
+  }
+}
+
+}  // namespace
+
+CaseTable preference_cases() {
+  using program::Kind;
+  return {{Kind::sum_segments, Kind::spread_segments, Kind::weigh_rows, Kind::dpo, Kind::dpo_grad},
+          add_cases};
+}
+
+}  // namespace snug::backends::test

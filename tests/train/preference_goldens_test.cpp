@@ -1,0 +1,188 @@
+// DPO's loss, what is measured of pairs, and every gradient against TRL's trainer
+// (tests/goldens/README.md), on every backend, in every form of the job.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "golden_case.h"
+#include "program/tensor_names.h"
+
+namespace snug::test {
+namespace {
+
+using methods::Reference;
+using program::ProgramName;
+
+// A job of the golden's pairs.
+class PairsCase {
+ public:
+  PairsCase(const std::string& backend, plan::TrainingSpec spec)
+      : golden_(golden_folder("dpo") + "/golden.safetensors") {
+    std::ifstream stream(golden_folder("dpo") + "/settings.json");
+    settings_ = nlohmann::json::parse(stream);
+    spec.objective.kind = methods::ObjectiveKind::dpo;
+    spec.objective.beta = settings_["beta"];
+    spec.compute = program::DType::f32;
+    spec.rows = pairs() / spec.accumulation;
+    spec.row_tokens = 2 * max_length();
+    spec.row_segments = 2;
+    spec.longest_document = max_length();
+    spec.evaluate = true;
+    loaded_.emplace(backend, settings_["model"], settings_["adapter"], std::move(spec));
+  }
+
+  const formats::SafetensorsFile& golden() const { return golden_; }
+  runtime::Executor& executor() { return loaded_->executor(); }
+  int64_t pairs() const { return settings_["pairs"]; }
+
+  // A whole step without its update, or the evaluation of the pairs.
+  void run_step() {
+    set_scales();
+    for (int64_t micro = 0; micro < loaded_->spec().accumulation; ++micro)
+      run(micro == 0 ? ProgramName::micro_first : ProgramName::micro_next, micro);
+  }
+  void run_evaluation() {
+    set_scales();
+    run(ProgramName::evaluate, 0);
+  }
+  // The log-probabilities of the pass before training.
+  std::vector<float> kept() {
+    executor().set_input("inverse_tokens", 1.0F);
+    put(ProgramName::reference, 0);
+    executor().run(ProgramName::reference);
+    executor().await_results();
+    const backends::Buffer& values = executor().tensor("host.kept.log_probabilities");
+    return {values.as<const float>(), values.as<const float>() + values.elements()};
+  }
+
+  void expect_golden(double bound) {
+    EXPECT_NEAR(values_of(executor(), "loss")[0], floats(golden_, "loss")[0], bound);
+    const auto measures = floats(golden_, "measures");
+    const auto measured = values_of(executor(), "measures");
+    ASSERT_EQ(measured.size(), measures.size());
+    // Log-probabilities are two hundred times the loss.
+    for (size_t i = 0; i < measures.size(); ++i)
+      EXPECT_NEAR(measured[i], measures[i], bound * std::max(1.0F, std::abs(measures[i])))
+          << program::kPreferenceMeasures[i];
+  }
+  void expect_gradients(double bound) {
+    int compared = 0;
+    for (const auto& tensor : golden_.tensors()) {
+      if (!tensor.name.starts_with("grad.")) continue;
+      const std::string name = tensor.name.substr(std::string("grad.base_model.model.").size());
+      EXPECT_LT(relative_error(values_of(executor(), program::gradient_name(name)),
+                               floats(golden_, tensor.name)),
+                bound)
+          << name;
+      ++compared;
+    }
+    EXPECT_EQ(compared, 16);
+  }
+
+ private:
+  int64_t max_length() const { return settings_["max_length"]; }
+
+  void set_scales() {
+    executor().set_input("inverse_tokens", 1.0F);
+    executor().set_input("inverse_pairs", 1.0F / static_cast<float>(pairs()));
+  }
+
+  void run(ProgramName program, int64_t micro) {
+    put(program, micro);
+    const auto reference = loaded_->spec().objective.reference;
+    if (reference == Reference::adapter_off) executor().run(ProgramName::reference);
+    executor().run(program);
+  }
+
+  // The rows of a micro-batch; bounds of the golden count tokens of all rows.
+  void put(ProgramName program, int64_t micro) {
+    const auto& spec = loaded_->spec();
+    const auto part = [&](const char* name, int64_t each) {
+      const auto all = integers(golden_, name);
+      const int64_t count = spec.rows * each;
+      return std::vector<int32_t>(all.begin() + micro * count, all.begin() + (micro + 1) * count);
+    };
+    auto bounds = part("bounds", 4);
+    for (int32_t& bound : bounds)
+      bound -= static_cast<int32_t>(micro * spec.rows * spec.row_tokens);
+    loaded_->put_batch(program, part("ids", spec.row_tokens), part("targets", spec.row_tokens),
+                       bounds, part("positions", spec.row_tokens));
+    const std::string name = program::host_name(program::kReferenceName);
+    if (!executor().has(program, name)) return;
+    const auto reference = floats(golden_, "reference");
+    const backends::Buffer& given = executor().tensor(program, name);
+    std::memcpy(given.data, reference.data() + micro * given.elements(),
+                static_cast<size_t>(given.bytes()));
+  }
+
+  formats::SafetensorsFile golden_;
+  nlohmann::json settings_;
+  std::optional<LoadedCase> loaded_;
+};
+
+class Preference : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (!has_device(GetParam())) GTEST_SKIP() << "skipped: no CUDA device";
+  }
+};
+
+plan::TrainingSpec spec_with(Reference reference) {
+  plan::TrainingSpec spec;
+  spec.objective.reference = reference;
+  return spec;
+}
+
+TEST_P(Preference, LossMeasuresAndEveryGradientAreTrls) {
+  for (const Reference reference : {Reference::adapter_off, Reference::kept})
+    for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::layer}) {
+      auto spec = spec_with(reference);
+      spec.recompute = mode;
+      PairsCase pairs(GetParam(), spec);
+      // What a device recorded of both programs gives the same when it is repeated.
+      for (int step = 0; step < 3; ++step) {
+        pairs.run_step();
+        pairs.expect_golden(1e-5);
+        pairs.expect_gradients(1e-5);
+      }
+    }
+}
+
+TEST_P(Preference, MicroBatchesAddUp) {
+  for (const Reference reference : {Reference::adapter_off, Reference::kept}) {
+    auto spec = spec_with(reference);
+    spec.accumulation = 2;
+    PairsCase pairs(GetParam(), spec);
+    pairs.run_step();
+    pairs.expect_golden(1e-5);
+    pairs.expect_gradients(1e-5);
+  }
+}
+
+TEST_P(Preference, EvaluationGivesTheTrainingLoss) {
+  PairsCase pairs(GetParam(), spec_with(Reference::adapter_off));
+  pairs.run_evaluation();
+  pairs.expect_golden(1e-5);
+}
+
+// The pass before training is of the model as it begins, its adapter on: the policy of the golden.
+TEST_P(Preference, ThePassBeforeTrainingIsOfTheModelAsItBegins) {
+  PairsCase pairs(GetParam(), spec_with(Reference::kept));
+  const std::vector<float> kept = pairs.kept();
+  ASSERT_EQ(kept.size(), static_cast<size_t>(2 * pairs.pairs()));
+  const auto measures = floats(pairs.golden(), "measures");
+  for (const size_t side : {0U, 1U}) {
+    double mean = 0;
+    for (size_t i = side; i < kept.size(); i += 2)
+      mean += static_cast<double>(kept[i]) / static_cast<double>(pairs.pairs());
+    EXPECT_NEAR(mean, measures[4 + side], 1e-5 * std::abs(measures[4 + side]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Preference, ::testing::ValuesIn(golden_backends()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace snug::test

@@ -1,0 +1,248 @@
+// Runs of the binary that learn from pairs of answers: the recipe of the example, both references,
+// resuming, evaluation, and what is refused before anything is loaded.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "../cli/binary_run.h"
+#include "base/file.h"
+
+namespace snug::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::vector<std::string> words(const fs::path& output, const std::string& more = "") {
+  return joined({"train", "examples/wordnet/dpo.yaml", "max_steps=6", "compute_dtype=fp32",
+                 "threads=1", "output_dir=" + output.string()},
+                words_of(more));
+}
+
+std::vector<Json> metrics_of(const fs::path& output) {
+  std::vector<Json> lines;
+  std::stringstream stream(contents_of(output / "metrics.jsonl"));
+  for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+class PreferenceRuns : public ::testing::Test {
+ protected:
+  BinaryRun run(const std::string& output, const std::string& more = "") {
+    return run_snug(words(folder_ / output, more));
+  }
+  std::string adapter(const std::string& output) const {
+    return contents_of(folder_ / output / "adapter/adapter_model.safetensors");
+  }
+  std::string refusal(const std::string& more) {
+    const BinaryRun refused = run("refused", more);
+    EXPECT_EQ(refused.exit_code, 2) << refused.output();
+    EXPECT_FALSE(fs::exists(folder_ / "refused"));
+    return refused.last_line();
+  }
+
+  // A file of the example's last pairs, whose numbers there are others than here.
+  std::string last_pairs(size_t count) const {
+    const std::string all = contents_of("examples/wordnet/preferences.jsonl");
+    size_t begin = all.size() - 1;
+    for (size_t i = 0; i < count; ++i) begin = all.rfind('\n', begin - 1);
+    folder_.write("last.jsonl", all.substr(begin + 1));
+    return (folder_ / "last.jsonl").string();
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(PreferenceRuns, learn_which_of_two_answers_is_preferred) {
+  const BinaryRun result = run("run", "max_steps=40 compute_dtype=auto threads=0");
+  ASSERT_EQ(result.exit_code, 0) << result.output();
+  const std::vector<Json> lines = metrics_of(folder_ / "run");
+  ASSERT_EQ(lines.size(), 40U);
+  // The adapter begins as nothing, so that both models say the same.
+  EXPECT_NEAR(lines[0]["loss"].get<double>(), std::log(2.0), 1e-3);
+  EXPECT_NEAR(lines[0]["rewards/margins"].get<double>(), 0, 2e-2);
+  double margin = 0;
+  double accuracy = 0;
+  for (size_t i = 30; i < 40; ++i) {
+    margin += lines[i]["rewards/margins"].get<double>() / 10;
+    accuracy += lines[i]["rewards/accuracies"].get<double>() / 10;
+    EXPECT_NEAR(
+        lines[i]["rewards/margins"].get<double>(),
+        lines[i]["rewards/chosen"].get<double>() - lines[i]["rewards/rejected"].get<double>(),
+        1e-3);
+  }
+  EXPECT_GT(margin, 0.1);
+  EXPECT_GT(accuracy, 0.8);
+}
+
+TEST_F(PreferenceRuns, compare_alike_with_an_adapter_that_is_off_and_with_what_was_kept) {
+  ASSERT_EQ(run("off").exit_code, 0);
+  const BinaryRun kept = run("kept", "precompute_ref_log_probs=true");
+  ASSERT_EQ(kept.exit_code, 0) << kept.output();
+  EXPECT_TRUE(fs::exists(folder_ / "kept/reference_log_probabilities.safetensors"));
+  const auto off_lines = metrics_of(folder_ / "off");
+  const auto kept_lines = metrics_of(folder_ / "kept");
+  for (size_t i = 0; i < 6; ++i)
+    for (const char* key : {"loss", "rewards/margins", "grad_norm"})
+      EXPECT_NEAR(off_lines[i][key].get<double>(), kept_lines[i][key].get<double>(), 1e-4) << key;
+}
+
+TEST_F(PreferenceRuns, do_not_depend_on_the_micro_batch) {
+  ASSERT_EQ(run("four").exit_code, 0);
+  ASSERT_EQ(run("one", "per_device_train_batch_size=1 gradient_accumulation_steps=4").exit_code, 0);
+  const auto four = metrics_of(folder_ / "four");
+  const auto one = metrics_of(folder_ / "one");
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(four[i]["loss"].get<double>(), one[i]["loss"].get<double>(), 1e-4);
+    EXPECT_NEAR(four[i]["logps/chosen"].get<double>(), one[i]["logps/chosen"].get<double>(), 1e-3);
+  }
+}
+
+TEST_F(PreferenceRuns, resume_with_the_same_bits) {
+  for (const std::string more : {"", "precompute_ref_log_probs=true"}) {
+    const std::string name = more.empty() ? "off" : "kept";
+    ASSERT_EQ(run(name + "-whole", more).exit_code, 0);
+    ASSERT_EQ(run(name + "-parts", more + " max_steps=3 lr_scheduler_type=constant").exit_code, 0);
+    const BinaryRun rest =
+        run(name + "-parts", more + " resume_from_checkpoint=auto lr_scheduler_type=constant");
+    ASSERT_EQ(rest.exit_code, 0) << rest.output();
+    EXPECT_NE(rest.output().find("resumed from"), std::string::npos);
+    EXPECT_EQ(rest.output().find("reference log-probabilities are those of") != std::string::npos,
+              !more.empty());
+    ASSERT_EQ(run(name + "-constant", more + " lr_scheduler_type=constant").exit_code, 0);
+    EXPECT_EQ(adapter(name + "-parts"), adapter(name + "-constant"));
+    EXPECT_NE(adapter(name + "-parts"), adapter(name + "-whole"));
+  }
+}
+
+TEST_F(PreferenceRuns, notice_damage_of_what_was_kept) {
+  const std::string more = "precompute_ref_log_probs=true lr_scheduler_type=constant ";
+  ASSERT_EQ(run("whole", more).exit_code, 0);
+  ASSERT_EQ(run("parts", more + "max_steps=3").exit_code, 0);
+  const fs::path file = folder_ / "parts/reference_log_probabilities.safetensors";
+  std::string bytes = contents_of(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  base::write_file_atomically(file, bytes);
+  const BinaryRun rest = run("parts", more + "resume_from_checkpoint=auto");
+  ASSERT_EQ(rest.exit_code, 0) << rest.output();
+  EXPECT_NE(rest.output().find("damaged"), std::string::npos) << rest.output();
+  EXPECT_EQ(adapter("parts"), adapter("whole"));
+}
+
+TEST_F(PreferenceRuns, evaluate_pairs) {
+  for (const std::string more : {"", "precompute_ref_log_probs=true"}) {
+    const std::string name = more.empty() ? "off" : "kept";
+    const BinaryRun result = run(name, more + " eval_data=" + last_pairs(40) + " eval_steps=3");
+    ASSERT_EQ(result.exit_code, 0) << result.output();
+    int evaluations = 0;
+    for (const Json& line : metrics_of(folder_ / name)) {
+      if (!line.contains("eval_loss")) continue;
+      ++evaluations;
+      EXPECT_LT(line["eval_loss"].get<double>(), std::log(2.0));
+      EXPECT_GT(line["eval_rewards/margins"].get<double>(), 1e-4);
+      EXPECT_LT(line["eval_logps/chosen"].get<double>(), -1);
+      EXPECT_NEAR(
+          line["eval_rewards/margins"].get<double>(),
+          line["eval_rewards/chosen"].get<double>() - line["eval_rewards/rejected"].get<double>(),
+          1e-4);
+    }
+    EXPECT_EQ(evaluations, 2);
+  }
+  const auto off = metrics_of(folder_ / "off");
+  const auto kept = metrics_of(folder_ / "kept");
+  ASSERT_EQ(off.size(), kept.size());
+  for (size_t i = 0; i < off.size(); ++i)
+    for (const char* key : {"eval_loss", "eval_rewards/chosen", "eval_rewards/rejected",
+                            "eval_logps/chosen", "eval_logps/rejected"})
+      if (off[i].contains(key)) {
+        EXPECT_NEAR(off[i][key].get<double>(), kept[i].value(key, 0.0), 2e-4) << key;
+      }
+}
+
+#ifdef SNUG_WITH_MPI
+// Two ranks learn, evaluate and keep what one does, and go on from a checkpoint.
+TEST_F(PreferenceRuns, on_two_ranks_are_those_of_one) {
+  for (const std::string more : {"", "precompute_ref_log_probs=true "}) {
+    const std::string name = more.empty() ? "off" : "kept";
+    const std::string start = more + "eval_data=" + last_pairs(7) +
+                              " eval_steps=2 lr_scheduler_type=constant save_steps=2 max_steps=4 ";
+    ASSERT_EQ(run(name + "-one", start + "per_device_train_batch_size=4").exit_code, 0);
+    const std::string two = start + "per_device_train_batch_size=2 devices=2 strategy=full_shard ";
+    const BinaryRun whole = run(name + "-two", two);
+    ASSERT_EQ(whole.exit_code, 0) << whole.output();
+    ASSERT_EQ(run(name + "-parts", two + "max_steps=2").exit_code, 0);
+    const BinaryRun rest = run(name + "-parts", two + "resume_from_checkpoint=auto");
+    ASSERT_EQ(rest.exit_code, 0) << rest.output();
+    EXPECT_NE(rest.output().find("resumed from"), std::string::npos);
+    EXPECT_EQ(adapter(name + "-parts"), adapter(name + "-two"));
+    const auto of_one = metrics_of(folder_ / (name + "-one"));
+    const auto of_two = metrics_of(folder_ / (name + "-two"));
+    ASSERT_EQ(of_one.size(), 6U);  // four steps and two evaluations
+    ASSERT_EQ(of_two.size(), 6U);
+    for (size_t i = 0; i < of_one.size(); ++i)
+      for (const char* key : {"loss", "eval_loss", "rewards/margins", "eval_rewards/margins",
+                              "eval_rewards/accuracies"}) {
+        ASSERT_EQ(of_one[i].contains(key), of_two[i].contains(key)) << key;
+        if (!of_one[i].contains(key)) continue;
+        EXPECT_NEAR(of_one[i][key].get<double>(), of_two[i][key].get<double>(), 2e-4)
+            << key << " of line " << i;
+      }
+  }
+}
+#endif
+
+TEST_F(PreferenceRuns, train_an_adapter_on_4_bits_and_go_on_from_an_adapter) {
+  ASSERT_EQ(run("first", "method=qlora").exit_code, 0);
+  const std::string start = "adapter=" + (folder_ / "first/adapter").string();
+  const BinaryRun second = run("second", "method=qlora precompute_ref_log_probs=true " + start);
+  ASSERT_EQ(second.exit_code, 0) << second.output();
+  // What it is compared with is the adapter as it begins.
+  EXPECT_NEAR(metrics_of(folder_ / "second")[0]["loss"].get<double>(), std::log(2.0), 1e-5);
+  EXPECT_NE(refusal("method=qlora " + start).find("precompute_ref_log_probs=true"),
+            std::string::npos);
+}
+
+TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
+  EXPECT_NE(refusal("method=full").find("precompute_ref_log_probs=true"), std::string::npos);
+  EXPECT_NE(refusal("method=full freeze_modules=model.embed_tokens.weight")
+                .find("gone after the first step; set precompute_ref_log_probs=true"),
+            std::string::npos);
+  EXPECT_NE(refusal("method=full precompute_ref_log_probs=true").find("freeze_modules="),
+            std::string::npos);
+  EXPECT_NE(refusal("lora_dropout=0.1").find("lora_dropout=0"), std::string::npos);
+  EXPECT_NE(refusal("train_on_prompt=true").find("compares answers"), std::string::npos);
+  EXPECT_NE(refusal("data_format=alpaca").find("chosen and rejected"), std::string::npos);
+  EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("objective=dpo learns from"),
+            std::string::npos);
+  EXPECT_NE(refusal("max_length=auto").find("max_length=1024"), std::string::npos);
+  EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
+  EXPECT_NE(refusal("loss_type=ipo").find("loss_type: sigmoid"), std::string::npos);
+  EXPECT_NE(refusal("truncation_mode=keep_end").find("keep_start"), std::string::npos);
+  EXPECT_NE(refusal("model=tests/goldens/mixtral/model output_router_logits=true")
+                .find("output_router_logits=false"),
+            std::string::npos);
+  EXPECT_NE(refusal("beta=0").find("beta"), std::string::npos);
+  // The command line takes the objective back, and with it the file's keys of it.
+  EXPECT_NE(refusal("objective=next_token").find("objective=dpo"), std::string::npos);
+  EXPECT_NE(refusal("objective=next_token beta=0.2 data=examples/wordnet/train.jsonl")
+                .find("key of objective=dpo"),
+            std::string::npos);
+}
+
+TEST_F(PreferenceRuns, are_planned_and_explained) {
+  const BinaryRun plan = run_snug({"plan", "model=llama-3.1-8b", "method=lora", "objective=dpo",
+                                   "max_length=2048", "device=h100", "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.output();
+  const Json json = Json::parse(plan.out);
+  EXPECT_EQ(json["objective"], "dpo");
+  EXPECT_EQ(json["micro_batch"]["row_tokens"], 4096);
+  const BinaryRun explained = run_snug({"explain", "examples/wordnet/dpo.yaml"});
+  ASSERT_EQ(explained.exit_code, 0) << explained.output();
+  for (const char* line : {"program reference", "dpo_grad", "weigh_rows"})
+    EXPECT_NE(explained.out.find(line), std::string::npos) << line;
+}
+
+}  // namespace
+}  // namespace snug::cli
