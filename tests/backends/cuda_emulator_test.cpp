@@ -89,6 +89,22 @@ TEST(EmulatedDevice, shows_a_side_copy_that_is_not_awaited) {
   EXPECT_TRUE(dies([&] { copies.await(&from, stream.get()); }, "was not begun"));
 }
 
+// An earlier run's copy is not the one that is awaited; another stream may wait for the same.
+TEST(EmulatedDevice, shows_an_await_without_a_copy_of_its_own) {
+  const cuda::Stream stream;
+  const cuda::Stream other;
+  cuda::SideCopies copies;
+  const int from = 7;
+  int to = 0;
+  for (int run = 0; run < 2; ++run) {
+    copies.begin(program::Channel::device_to_host, {&to, &from, sizeof(to)}, stream.get());
+    copies.await(&to, stream.get());
+    copies.await(&to, other.get());
+  }
+  EXPECT_TRUE(dies([&] { copies.await(&to, stream.get()); }, "was not begun again"));
+  EXPECT_TRUE(dies([&] { copies.await(&to, other.get()); }, "was not begun again"));
+}
+
 // Of two copies under way, in one direction or in both, the one that is named is waited for.
 TEST(EmulatedDevice, awaits_the_copy_that_is_named) {
   using program::Channel;

@@ -1,5 +1,7 @@
 #include "backends/cuda/side_copies.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -12,7 +14,7 @@ SideCopies::SideCopies() {
 
 SideCopies::~SideCopies() {
   cudaEventDestroy(reached_);
-  for (const auto& [to, event] : finished_) cudaEventDestroy(event);
+  for (const auto& [to, copy] : begun_) cudaEventDestroy(copy.finished);
 }
 
 cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
@@ -40,17 +42,24 @@ program::Channel SideCopies::begin(Channel channel, const Copy& copy, cudaStream
   }
   CUDA_CHECK(cudaMemcpyAsync(copy.to, copy.from, static_cast<size_t>(copy.bytes), cudaMemcpyDefault,
                              copies));
-  const auto [entry, is_new] = finished_.try_emplace(copy.to, nullptr);
-  if (is_new) CUDA_CHECK(cudaEventCreateWithFlags(&entry->second, cudaEventDisableTiming));
-  CUDA_CHECK(cudaEventRecord(entry->second, copies));
+  Begun& begun = begun_[copy.to];
+  if (begun.finished == nullptr)
+    CUDA_CHECK(cudaEventCreateWithFlags(&begun.finished, cudaEventDisableTiming));
+  CUDA_CHECK(cudaEventRecord(begun.finished, copies));
+  begun.waited.clear();
   if (copies == work) return Channel::compute;
   return copies == to_device_.get() ? Channel::host_to_device : Channel::device_to_host;
 }
 
 void SideCopies::await(const void* to, cudaStream_t work) {
-  const auto found = finished_.find(to);
-  SNUG_CHECK(found != finished_.end(), "a copy is awaited that was not begun");
-  CUDA_CHECK(cudaStreamWaitEvent(work, found->second, 0));
+  const auto found = begun_.find(to);
+  SNUG_CHECK(found != begun_.end(), "a copy is awaited that was not begun");
+  Begun& begun = found->second;
+  // An event that was waited for says nothing of a copy that is still to begin.
+  SNUG_CHECK(std::find(begun.waited.begin(), begun.waited.end(), work) == begun.waited.end(),
+             "a copy is awaited again that was not begun again");
+  CUDA_CHECK(cudaStreamWaitEvent(work, begun.finished, 0));
+  begun.waited.push_back(work);
 }
 
 }  // namespace snug::backends::cuda

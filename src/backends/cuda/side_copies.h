@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "backends/cuda/stream.h"
 #include "program/operation.h"
@@ -29,16 +30,21 @@ class SideCopies {
   // that `work` does. Host memory must be pinned. Returns the channel of the stream that copies.
   program::Channel begin(program::Channel channel, const Copy& copy, cudaStream_t work);
   // What `work` is given from here on waits for the copy to `to` that was begun last. Fails a CHECK
-  // where none was.
+  // where none was begun since `work` waited for one.
   void await(const void* to, cudaStream_t work);
   // The stream that copies on a channel.
   cudaStream_t stream_of(program::Channel channel, cudaStream_t work) const;
 
  private:
+  struct Begun {
+    cudaEvent_t finished = nullptr;
+    std::vector<cudaStream_t> waited;  // streams that have waited for it
+  };
+
   Stream to_device_;
   Stream to_host_;
-  cudaEvent_t reached_ = nullptr;                          // on `work`: a copy may begin
-  std::unordered_map<const void*, cudaEvent_t> finished_;  // by what the copy writes
+  cudaEvent_t reached_ = nullptr;                 // on `work`: a copy may begin
+  std::unordered_map<const void*, Begun> begun_;  // by what the copy writes
 };
 
 }  // namespace snug::backends::cuda
