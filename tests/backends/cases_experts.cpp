@@ -190,9 +190,9 @@ struct GroupedSize {
   int64_t rows, experts, k, n;
 };
 
-constexpr GroupedSize kGroupedSizes[]{{1, 1, 1, 3},      {2, 4, 8, 16},     {17, 3, 5, 33},
-                                      {65, 7, 64, 24},   {130, 2, 40, 136}, {300, 5, 72, 32},
-                                      {40, 16, 16, 257}, {600, 2, 24, 8},   {64, 4, 128, 128}};
+constexpr GroupedSize kGroupedSizes[]{
+    {1, 1, 1, 3},     {2, 4, 8, 16},     {17, 3, 5, 33},  {65, 7, 64, 24},   {130, 2, 40, 136},
+    {300, 5, 72, 32}, {40, 16, 16, 257}, {600, 2, 24, 8}, {64, 4, 128, 128}, {2500, 2, 32, 40}};
 
 void add_products(CaseList& list, const GroupedSize& size, Share share, bool views) {
   const auto& [rows, experts, k, n] = size;
@@ -273,7 +273,8 @@ void add_cases(CaseList& list) {
   for (const GroupedSize& size : kGroupedSizes)
     for (const Share share : {Share::random, Share::one_has_all, Share::last_has_none})
       add_products(list, size, share, false);
-  for (const GroupedSize& size : {GroupedSize{65, 7, 64, 24}, GroupedSize{17, 3, 5, 33}})
+  for (const GroupedSize& size :
+       {GroupedSize{65, 7, 64, 24}, GroupedSize{17, 3, 5, 33}, GroupedSize{130, 2, 40, 136}})
     add_products(list, size, Share::random, true);
 }
 

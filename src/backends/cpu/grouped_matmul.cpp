@@ -1,15 +1,12 @@
-// How many rows an expert has is known when the product is run. Its rows are cut into pieces of the
-// size that the operation states and, for what is left, halves of it down to one row: each size has
-// a product of its own that was made ready before, so that no number of rows makes anything new,
-// and no row is computed that is not there. A gradient sums over rows: pieces add to sums in f32 of
-// some rows of the matrix at a time, which are rounded once.
+// How many rows an expert has is known when the product is run (expert_products.h). A gradient sums
+// over rows: where it is f32, wide products add up in it; else pieces add to sums in f32 of some
+// rows of the matrix at a time, which are rounded once.
 #include <algorithm>
 #include <optional>
-#include <vector>
 
+#include "backends/cpu/expert_products.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/product.h"
 #include "backends/cpu/rows.h"
 #include "backends/operation_checks.h"
 #include "base/error.h"
@@ -20,82 +17,21 @@ namespace {
 using program::GroupedMatmul;
 using program::GroupedMatmulGrad;
 
-// Rows of a piece: few enough that eight experts with some hundred rows each leave little to small
-// pieces, many enough that products of them run at the rate of larger ones.
-constexpr int64_t kPieceRows = 256;
 // Sums of a gradient that stay in a second-level cache or two on their way.
 constexpr int64_t kSumBytes = int64_t{4} << 20;
 
-int64_t piece_rows(int64_t rows) {
-  int64_t piece = 1;
-  while (piece < kPieceRows && 2 * piece <= rows) piece *= 2;
-  return piece;
+template <typename Struct>
+ExpertProducts products_of(const Struct& grouped) {
+  return {grouped.block_rows, grouped.algorithm, grouped.rest_algorithm};
 }
 
-// What computed the pieces of a product. Where none needed an algorithm, that is as decided.
-class Ran {
- public:
-  void add(bool is_rest, ProductAlgorithm algorithm) {
-    (is_rest ? rest_algorithm_ : algorithm_) = algorithm;
-  }
-  template <typename Struct>
-  void note(const Struct& grouped, int64_t block_rows, const Invocation& invocation) const {
-    invocation.note_decision("block_rows", block_rows);
-    invocation.note_decision("algorithm", algorithm_.value_or(grouped.algorithm));
-    invocation.note_decision("rest_algorithm", rest_algorithm_.value_or(grouped.rest_algorithm));
-  }
-
- private:
-  std::optional<ProductAlgorithm> algorithm_;
-  std::optional<ProductAlgorithm> rest_algorithm_;
-};
-
-// A product of pieces of each size, from the largest to a single row.
-class Pieces {
- public:
-  template <typename Struct>
-  Pieces(const Struct& grouped, const CpuContext& context, const auto& spec_of_rows) {
-    SNUG_CHECK(grouped.block_rows > 0,
-               "a grouped product in pieces of {} rows, which the cpu "
-               "backend does not run",
-               grouped.block_rows);
-    for (int64_t rows = grouped.block_rows; rows > 0; rows /= 2) {
-      const MatmulSpec spec = spec_of_rows(rows);
-      const bool runs = runs_product(spec, grouped.algorithm, context);
-      sizes_.push_back(rows);
-      is_rest_.push_back(!runs);
-      products_.emplace_back(spec, runs ? grouped.algorithm : grouped.rest_algorithm, context);
-    }
-  }
-
-  void create() const {
-    for (const Product& product : products_) product.create();
-  }
-  int64_t scratch_bytes() const {
-    int64_t bytes = 0;
-    for (const Product& product : products_) bytes = std::max(bytes, product.scratch_bytes());
-    return bytes;
-  }
-  int64_t largest() const { return sizes_.front(); }
-  // Calls f(product, first row), which multiplies, for pieces that cover the rows.
-  template <typename F>
-  void for_each(int64_t begin, int64_t end, Ran& ran, F&& f) const {
-    for (size_t i = 0; i < sizes_.size(); ++i)
-      for (; end - begin >= sizes_[i]; begin += sizes_[i])
-        ran.add(is_rest_[i], f(products_[i], begin));
-  }
-
- private:
-  std::vector<int64_t> sizes_;
-  std::vector<bool> is_rest_;
-  std::vector<Product> products_;
-};
-
 template <typename Struct>
-Struct decided(Struct grouped, const MatmulSpec& spec, int64_t rows, const CpuContext& context) {
-  grouped.block_rows = rows;
-  grouped.algorithm = algorithm_of(spec, context);
-  grouped.rest_algorithm = algorithm_of_any(context);
+Struct decided(Struct grouped, const MatmulSpec& spec, int64_t MatmulSpec::*dimension, int64_t rows,
+               const CpuContext& context) {
+  const ExpertProducts products = decide_products(spec, dimension, rows, context);
+  grouped.block_rows = products.block_rows;
+  grouped.algorithm = products.algorithm;
+  grouped.rest_algorithm = products.rest_algorithm;
   return grouped;
 }
 
@@ -113,12 +49,11 @@ void check_bounds(const int32_t* bounds, int64_t experts, int64_t rows) {
 
 // Forward.
 
-MatmulSpec grouped_spec(const GroupedMatmul& grouped, const program::OperationView& view,
-                        int64_t rows) {
+MatmulSpec grouped_spec(const GroupedMatmul& grouped, const program::OperationView& view) {
   const MatrixLayout a = matrix_layout(view[GroupedMatmul::kA]);
   const MatrixLayout c = matrix_layout(view[GroupedMatmul::kC]);
   const program::Tensor& b = view[GroupedMatmul::kB];
-  MatmulSpec spec{.m = rows, .n = c.columns, .k = a.columns};
+  MatmulSpec spec{.n = c.columns, .k = a.columns};
   spec.a_type = a.dtype;
   spec.b_type = b.dtype;
   spec.c_type = c.dtype;
@@ -134,28 +69,29 @@ class PreparedGrouped : public Prepared {
  public:
   PreparedGrouped(const GroupedMatmul& grouped, const program::OperationView& view,
                   const CpuContext& context)
-      : pieces(grouped, context, [&](int64_t rows) { return grouped_spec(grouped, view, rows); }) {}
-  const Pieces pieces;
+      : pieces(products_of(grouped), grouped_spec(grouped, view), &MatmulSpec::m, context) {}
+  const ExpertPieces pieces;
 };
 
 void run(const GroupedMatmul& grouped, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(invocation.prepared != nullptr, "a grouped product that was not prepared");
-  const Pieces& pieces = static_cast<const PreparedGrouped&>(*invocation.prepared).pieces;
+  const ExpertPieces& pieces = static_cast<const PreparedGrouped&>(*invocation.prepared).pieces;
   const Rows a = rows_of(invocation[GroupedMatmul::kA]);
   const Rows c = rows_of(invocation[GroupedMatmul::kC]);
   const Buffer& b = invocation[GroupedMatmul::kB];
   const int32_t* bounds = integers_of(invocation[GroupedMatmul::kBounds]);
   const int64_t experts = b.shape[0];
   check_bounds(bounds, experts, a.rows);
-  Ran ran;
-  for (int64_t expert = 0; expert < experts; ++expert)
-    pieces.for_each(
-        bounds[2 * expert], bounds[2 * expert + 1], ran, [&](const Product& product, int64_t row) {
-          const MatmulOperands operands{
-              .a = a.at(row), .b = b.data + expert * (b.bytes() / experts), .c = c.at(row)};
-          return product.multiply(operands, invocation.workspace.data, context);
-        });
-  ran.note(grouped, pieces.largest(), invocation);
+  RanProducts ran;
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    const std::byte* const matrix = b.data + expert * (b.bytes() / experts);
+    const auto operands_of = [&](int64_t row) {
+      return MatmulOperands{.a = a.at(row), .b = matrix, .c = c.at(row)};
+    };
+    pieces.multiply(bounds[2 * expert], bounds[2 * expert + 1], operands_of,
+                    invocation.workspace.data, context, ran);
+  }
+  ran.note(products_of(grouped), pieces.block_rows(), invocation);
 }
 
 bool supports(const GroupedMatmul&, const program::OperationView& view, const CpuContext& context) {
@@ -165,8 +101,8 @@ bool supports(const GroupedMatmul&, const program::OperationView& view, const Cp
 
 GroupedMatmul decide(const GroupedMatmul& grouped, const program::OperationView& view,
                      const CpuContext& context) {
-  const int64_t rows = piece_rows(view[GroupedMatmul::kA].shape[0]);
-  return decided(grouped, grouped_spec(grouped, view, rows), rows, context);
+  return decided(grouped, grouped_spec(grouped, view), &MatmulSpec::m,
+                 view[GroupedMatmul::kA].shape[0], context);
 }
 
 int64_t workspace_bytes(const GroupedMatmul& grouped, const program::OperationView& view,
@@ -183,17 +119,24 @@ std::unique_ptr<Prepared> prepare(const GroupedMatmul& grouped, const program::O
 
 // Gradient.
 
+// Whether products add up in the gradient itself.
+bool adds_in_place(const GroupedMatmulGrad& grad, const program::OperationView& view) {
+  return grad.algorithm == ProductAlgorithm::wide &&
+         view[GroupedMatmulGrad::kC].dtype == base::DType::f32;
+}
+
 // Rows of the matrix whose sums are made at once.
-int64_t sum_rows(const program::OperationView& view) {
+int64_t sum_rows(const GroupedMatmulGrad& grad, const program::OperationView& view) {
   const int64_t m = view[GroupedMatmulGrad::kA].shape[1];
   const int64_t row_bytes = view[GroupedMatmulGrad::kB].shape[1] * int64_t{sizeof(float)};
+  if (adds_in_place(grad, view)) return m;
   return std::min(m, std::max<int64_t>(16, kSumBytes / row_bytes / 16 * 16));
 }
 
-MatmulSpec grad_spec(const program::OperationView& view, int64_t sums, int64_t rows) {
+MatmulSpec grad_spec(const program::OperationView& view, int64_t sums) {
   const MatrixLayout a = matrix_layout(view[GroupedMatmulGrad::kA]);
   const MatrixLayout b = matrix_layout(view[GroupedMatmulGrad::kB]);
-  MatmulSpec spec{.m = sums, .n = b.columns, .k = rows};
+  MatmulSpec spec{.m = sums, .n = b.columns};
   spec.a_type = a.dtype;
   spec.b_type = b.dtype;
   spec.c_type = base::DType::f32;
@@ -210,9 +153,11 @@ class PreparedGroupedGrad : public Prepared {
  public:
   PreparedGroupedGrad(const GroupedMatmulGrad& grad, const program::OperationView& view,
                       const CpuContext& context)
-      : block_(sum_rows(view)), columns_(view[GroupedMatmulGrad::kB].shape[1]) {
+      : in_place_(adds_in_place(grad, view)),
+        block_(sum_rows(grad, view)),
+        columns_(view[GroupedMatmulGrad::kB].shape[1]) {
     const auto pieces_of = [&](int64_t sums) {
-      return Pieces(grad, context, [&](int64_t rows) { return grad_spec(view, sums, rows); });
+      return ExpertPieces(products_of(grad), grad_spec(view, sums), &MatmulSpec::k, context);
     };
     whole_.emplace(pieces_of(block_));
     const int64_t rest = view[GroupedMatmulGrad::kA].shape[1] % block_;
@@ -223,10 +168,12 @@ class PreparedGroupedGrad : public Prepared {
     whole_->create();
     if (rest_) rest_->create();
   }
+  bool in_place() const { return in_place_; }
   int64_t block() const { return block_; }
-  const Pieces& pieces(int64_t sums) const { return sums == block_ ? *whole_ : *rest_; }
+  const ExpertPieces& pieces(int64_t sums) const { return sums == block_ ? *whole_ : *rest_; }
   // Of the sums, before the scratch of products.
   int64_t sum_bytes() const {
+    if (in_place_) return 0;
     return whole_lines(block_ * columns_ * static_cast<int64_t>(sizeof(float)));
   }
   int64_t workspace_bytes() const {
@@ -235,10 +182,11 @@ class PreparedGroupedGrad : public Prepared {
   }
 
  private:
+  bool in_place_;
   int64_t block_;
   int64_t columns_;
-  std::optional<Pieces> whole_;
-  std::optional<Pieces> rest_;
+  std::optional<ExpertPieces> whole_;
+  std::optional<ExpertPieces> rest_;
 };
 
 // Rows of c become the sums, or what they were and the sums.
@@ -256,34 +204,68 @@ void store_sums(const float* sums, const Rows& c, int64_t first, int64_t rows, b
   });
 }
 
+// What a gradient is made of, and where.
+struct GradRun {
+  const GroupedMatmulGrad& grad;
+  const PreparedGroupedGrad& prepared;
+  Rows a, b, c;  // c: (experts * m, n)
+  std::byte* workspace;
+  CpuContext& context;
+};
+
+void add_in_place(const GradRun& run, int64_t expert, int64_t begin, int64_t end,
+                  RanProducts& ran) {
+  std::byte* const c = run.c.at(expert * run.a.columns);
+  const int64_t elements = run.a.columns * run.c.columns;
+  if (begin == end && !run.grad.accumulate)
+    std::fill_n(reinterpret_cast<float*>(c), elements, 0.0F);
+  using Add = MatmulSpec::Add;
+  run.prepared.pieces(run.a.columns)
+      .multiply(
+          begin, end,
+          [&](int64_t row) {
+            return MatmulOperands{.a = run.a.at(row), .b = run.b.at(row), .c = c};
+          },
+          run.workspace, run.context, ran, run.grad.accumulate ? Add::destination : Add::nothing);
+}
+
+void add_in_sums(const GradRun& run, int64_t expert, int64_t begin, int64_t end, RanProducts& ran) {
+  std::byte* const sums = run.workspace;
+  std::byte* const scratch = sums + run.prepared.sum_bytes();
+  for (int64_t first = 0; first < run.a.columns; first += run.prepared.block()) {
+    const int64_t rows = std::min(run.prepared.block(), run.a.columns - first);
+    std::fill_n(reinterpret_cast<float*>(sums), rows * run.c.columns, 0.0F);
+    run.prepared.pieces(rows).multiply(
+        begin, end,
+        [&](int64_t row) {
+          return MatmulOperands{.a = run.a.at(row, first), .b = run.b.at(row), .c = sums};
+        },
+        scratch, run.context, ran);
+    store_sums(reinterpret_cast<float*>(sums), run.c, expert * run.a.columns + first, rows,
+               run.grad.accumulate, *run.context.kernels.elementwise);
+  }
+}
+
 void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(invocation.prepared != nullptr, "a grouped product that was not prepared");
-  const auto& prepared = static_cast<const PreparedGroupedGrad&>(*invocation.prepared);
-  const Rows a = rows_of(invocation[GroupedMatmulGrad::kA]);
-  const Rows b = rows_of(invocation[GroupedMatmulGrad::kB]);
-  const Rows c = rows_of(invocation[GroupedMatmulGrad::kC]);  // (experts * m, n)
+  const GradRun run{.grad = grad,
+                    .prepared = static_cast<const PreparedGroupedGrad&>(*invocation.prepared),
+                    .a = rows_of(invocation[GroupedMatmulGrad::kA]),
+                    .b = rows_of(invocation[GroupedMatmulGrad::kB]),
+                    .c = rows_of(invocation[GroupedMatmulGrad::kC]),
+                    .workspace = invocation.workspace.data,
+                    .context = context};
   const int32_t* bounds = integers_of(invocation[GroupedMatmulGrad::kBounds]);
-  const int64_t experts = c.rows / a.columns;
-  check_bounds(bounds, experts, a.rows);
-  std::byte* const sums = invocation.workspace.data;
-  std::byte* const scratch = sums + prepared.sum_bytes();
-  Ran ran;
+  const int64_t experts = run.c.rows / run.a.columns;
+  check_bounds(bounds, experts, run.a.rows);
+  RanProducts ran;
   for (int64_t expert = 0; expert < experts; ++expert) {
     const int64_t begin = bounds[2 * expert];
     const int64_t end = bounds[2 * expert + 1];
     if (begin == end && grad.accumulate) continue;
-    for (int64_t first = 0; first < a.columns; first += prepared.block()) {
-      const int64_t rows = std::min(prepared.block(), a.columns - first);
-      std::fill_n(reinterpret_cast<float*>(sums), rows * c.columns, 0.0F);
-      prepared.pieces(rows).for_each(begin, end, ran, [&](const Product& product, int64_t row) {
-        return product.multiply({.a = a.at(row, first), .b = b.at(row), .c = sums}, scratch,
-                                context);
-      });
-      store_sums(reinterpret_cast<float*>(sums), c, expert * a.columns + first, rows,
-                 grad.accumulate, *context.kernels.elementwise);
-    }
+    (run.prepared.in_place() ? add_in_place : add_in_sums)(run, expert, begin, end, ran);
   }
-  ran.note(grad, prepared.pieces(prepared.block()).largest(), invocation);
+  ran.note(products_of(grad), run.prepared.pieces(run.prepared.block()).block_rows(), invocation);
 }
 
 bool supports(const GroupedMatmulGrad&, const program::OperationView& view,
@@ -295,8 +277,10 @@ bool supports(const GroupedMatmulGrad&, const program::OperationView& view,
 
 GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::OperationView& view,
                          const CpuContext& context) {
-  const int64_t rows = piece_rows(view[GroupedMatmulGrad::kA].shape[0]);
-  return decided(grad, grad_spec(view, sum_rows(view), rows), rows, context);
+  // Wide for a whole block of sums, and so for what is left of the matrix.
+  const int64_t m = view[GroupedMatmulGrad::kA].shape[1];
+  return decided(grad, grad_spec(view, m), &MatmulSpec::k, view[GroupedMatmulGrad::kA].shape[0],
+                 context);
 }
 
 int64_t workspace_bytes(const GroupedMatmulGrad& grad, const program::OperationView& view,

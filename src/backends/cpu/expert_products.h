@@ -1,0 +1,93 @@
+// Products of the experts of a mixture, each over the rows that it has, of which there may be any
+// number. A wide product takes them as they are, up to kWideRows at once. Others are made ready for
+// a number of rows: an expert's are cut into pieces of a stated size and, for what is left, halves
+// of it down to one row, so that no number of rows makes anything new, and none is computed that is
+// not there.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/cpu/context.h"
+#include "backends/cpu/product.h"
+#include "backends/cpu/wide_product.h"
+
+namespace snug::backends::cpu {
+
+// A gradient, which sums over them, is not cut again along so many.
+inline constexpr int64_t kWideRows = 1024;
+
+// How the rows of experts are multiplied: the decisions of a grouped product.
+struct ExpertProducts {
+  int64_t block_rows = 0;
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+};
+
+// What is fastest for products `spec`, whose dimension `dimension` (m or k) is the rows of an
+// expert; all experts together have `rows`.
+ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
+                               const CpuContext& context);
+
+// What computed the products. Where no row needed an algorithm, that is as decided.
+class RanProducts {
+ public:
+  void add(bool is_rest, ProductAlgorithm algorithm) {
+    (is_rest ? rest_algorithm_ : algorithm_) = algorithm;
+  }
+  void note(const ExpertProducts& decided, int64_t block_rows, const Invocation& invocation) const;
+
+ private:
+  std::optional<ProductAlgorithm> algorithm_;
+  std::optional<ProductAlgorithm> rest_algorithm_;
+};
+
+class ExpertPieces {
+ public:
+  // Fails a CHECK where the decisions do not compute such products here.
+  ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec,
+               int64_t MatmulSpec::*dimension, const CpuContext& context);
+  // Makes what multiply() needs.
+  void create() const;
+  // For any number of rows.
+  int64_t scratch_bytes() const;
+  // Of the largest piece.
+  int64_t block_rows() const { return is_wide_ ? kWideRows : sizes_.front(); }
+
+  // Multiplies rows [begin, end); `operands_of` says where those from a row on lie. `first`: what
+  // the first wide piece does with what c holds, where that is not what `spec` says.
+  template <typename F>
+  void multiply(int64_t begin, int64_t end, const F& operands_of, std::byte* scratch,
+                CpuContext& context, RanProducts& ran,
+                std::optional<MatmulSpec::Add> first = {}) const {
+    for (; is_wide_ && begin < end; begin += kWideRows, first.reset()) {
+      MatmulSpec spec = of_rows(std::min(kWideRows, end - begin));
+      spec.add = first.value_or(spec.add);
+      multiply_wide(spec, operands_of(begin), scratch, context);
+      ran.add(false, ProductAlgorithm::wide);
+    }
+    for (size_t i = 0; i < sizes_.size(); ++i)
+      for (; end - begin >= sizes_[i]; begin += sizes_[i])
+        ran.add(is_rest_[i], products_[i].multiply(operands_of(begin), scratch, context));
+  }
+
+ private:
+  MatmulSpec of_rows(int64_t count) const {
+    MatmulSpec spec = spec_;
+    spec.*dimension_ = count;
+    return spec;
+  }
+  int64_t most_wide_bytes(const CpuContext& context) const;
+
+  MatmulSpec spec_;
+  int64_t MatmulSpec::*dimension_;
+  bool is_wide_;
+  int64_t wide_bytes_ = 0;
+  std::vector<int64_t> sizes_;  // from the largest to a single row
+  std::vector<bool> is_rest_;
+  std::vector<Product> products_;
+};
+
+}  // namespace snug::backends::cpu
