@@ -152,6 +152,10 @@ void settle_method(Recipe& recipe);
 // The verbs that a key belongs to.
 enum class Verb : uint8_t { train, plan, generate, score, evaluate };
 
+// Whether a key has the value that it has where it is not given. False of defaults that other keys
+// decide.
+bool holds_default(const Recipe& recipe, std::string_view key);
+
 // recipe.yaml: exactly what runs, every key of the verb with its value.
 std::string to_yaml(const Recipe& recipe, Verb verb = Verb::train);
 

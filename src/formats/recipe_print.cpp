@@ -76,6 +76,13 @@ std::string given_to_yaml(const Recipe& recipe) {
   return text;
 }
 
+bool holds_default(const Recipe& recipe, std::string_view name) {
+  for (const RecipeKey& key : recipe_keys())
+    if (key.name == name && key.field.get != nullptr)
+      return value_text(key, key.field.get(recipe)) == key.default_text;
+  return false;
+}
+
 std::string recipe_help(Verb verb) {
   std::string text;
   std::string_view group;

@@ -19,13 +19,15 @@ const Objective& objective_row(const Recipe& recipe) {
   return methods::objective_of(recipe.objective);
 }
 
-// The command line may choose another objective than the file has keys for.
+// The command line may choose another objective than the file has keys for, and the recipe that a
+// run writes has all keys.
 void refuse_keys_of_comparison(const Recipe& recipe) {
   const auto objective = recipe.given.find("objective");
   const bool is_overridden = objective != recipe.given.end() && objective->second.line == 0;
   for (const char* key : {"beta", "loss_type", "precompute_ref_log_probs"}) {
     const auto found = recipe.given.find(key);
     if (found == recipe.given.end() || (is_overridden && found->second.line > 0)) continue;
+    if (formats::holds_default(recipe, key)) continue;
     recipe.fail(key, fmt::format("is a key of objective=dpo, which objective={} does not use; "
                                  "leave it out, or set objective=dpo",
                                  base::word_of(recipe.objective)));

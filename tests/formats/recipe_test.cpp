@@ -245,5 +245,14 @@ TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
   EXPECT_TRUE(contains(recipe_help(Verb::score), "logits_out"));
 }
 
+// Given or not: the recipe that a run writes has all keys.
+TEST(Recipe, TellsWhichKeysHoldTheirDefaults) {
+  const Recipe recipe = parse("beta: 0.10\nlora_r: 4\n");
+  EXPECT_TRUE(holds_default(recipe, "beta"));
+  EXPECT_TRUE(holds_default(recipe, "loss_type"));
+  EXPECT_FALSE(holds_default(recipe, "lora_r"));
+  EXPECT_FALSE(holds_default(parse("beta: 0.2"), "beta"));
+}
+
 }  // namespace
 }  // namespace snug::formats
