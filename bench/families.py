@@ -6,7 +6,8 @@
 Every model has the same width, heads, layers and vocabulary, and as many multiplications in its linears as llama: a plain mlp is 1.5
 times as wide as a gated one, and the experts that a token has are together as wide as llama's mlp. A pair is a step of the family and one
 of llama, each by `snug bench step` in a process of its own; their ratio counts, by the median of all pairs. Bars: 1.15, and 1.3 for
-experts. Exit code 0, whatever was measured: speed fails nothing.
+experts. Full training updates all experts, of which a token has a part; LoRA of attention shows them without that.
+Exit code 0, whatever was measured: speed fails nothing.
 """
 
 import argparse
@@ -53,7 +54,10 @@ FAMILIES = {
 }
 # The same shape with what else is asked of it.
 VARIANTS = {"mixtral, balanced": ("mixtral", {"output_router_logits": True}),
-            "qwen3_moe, balanced": ("qwen3_moe", {"output_router_logits": True})}
+            "qwen3_moe, balanced": ("qwen3_moe", {"output_router_logits": True}),
+            "mixtral, LoRA": ("mixtral", {}), "qwen3_moe, LoRA": ("qwen3_moe", {})}
+FULL = ["method=full"]
+LORA = ["method=lora", "target_modules=q_proj,k_proj,v_proj,o_proj"]
 
 
 def forms() -> dict:
@@ -62,8 +66,8 @@ def forms() -> dict:
     return found | {name: found[family] | more for name, (family, more) in VARIANTS.items()}
 
 
-def step_seconds(snug: str, model: pathlib.Path, tokens: int) -> float:
-    words = [snug, "bench", "step", f"model={model}", "init=random", "method=full", f"max_length={tokens}",
+def step_seconds(snug: str, model: pathlib.Path, method: list[str], tokens: int) -> float:
+    words = [snug, "bench", "step", f"model={model}", "init=random", *method, f"max_length={tokens}",
              "per_device_train_batch_size=2", "compute_dtype=bf16", "--json"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -96,7 +100,8 @@ def main() -> None:
         pairs = {name: [] for name in names}
         for _ in range(wanted.pairs):
             for name in names:
-                pairs[name].append([step_seconds(wanted.snug, models[which], wanted.tokens) for which in (name, "llama")])
+                method = LORA if "LoRA" in name else FULL
+                pairs[name].append([step_seconds(wanted.snug, models[which], method, wanted.tokens) for which in (name, "llama")])
     rows = {}
     for name, seconds in pairs.items():
         has_experts = "moe" in name or "mixtral" in name
@@ -106,7 +111,7 @@ def main() -> None:
         print(f"{name:22} {ratio:.2f} of llama's (bar {bar}){'' if ratio <= bar else ', missed'}", flush=True)
     if wanted.result:
         wanted.result.write_text(json.dumps({
-            "what": "a training step (full, bf16, two rows) of each family against llama's, shapes of equal FLOPs, in turn",
+            "what": "a training step (full, or LoRA of attention where named; bf16, two rows) of each family against llama's, shapes of equal FLOPs, in turn",
             "command": "bench/families.py", "machine": f"{processor()}, {os.cpu_count()} cores",
             "date": datetime.date.today().isoformat(), "commit": commit(), "tokens_of_a_row": wanted.tokens, "rows": rows,
         }, indent=1) + "\n")
