@@ -192,7 +192,7 @@ struct GroupedSize {
 
 constexpr GroupedSize kGroupedSizes[]{
     {1, 1, 1, 3},     {2, 4, 8, 16},     {17, 3, 5, 33},  {65, 7, 64, 24},   {130, 2, 40, 136},
-    {300, 5, 72, 32}, {40, 16, 16, 257}, {600, 2, 24, 8}, {64, 4, 128, 128}, {2500, 2, 32, 40}};
+    {300, 5, 72, 32}, {40, 16, 16, 257}, {600, 2, 24, 8}, {64, 4, 128, 128}, {1100, 2, 32, 40}};
 
 void add_products(CaseList& list, const GroupedSize& size, Share share, bool views) {
   const auto& [rows, experts, k, n] = size;
