@@ -20,7 +20,7 @@ double LrSchedule::at(int64_t step) const {
 }
 
 int64_t warmup_steps(const formats::Recipe& recipe, int64_t total_steps) {
-  if (recipe.warmup_steps > 0 || recipe.is_given("warmup_steps")) return recipe.warmup_steps;
+  if (recipe.warmup_steps > 0) return recipe.warmup_steps;
   return static_cast<int64_t>(std::ceil(recipe.warmup_ratio * static_cast<double>(total_steps)));
 }
 

@@ -17,7 +17,7 @@ struct LrSchedule {
   double at(int64_t step) const;
 };
 
-// warmup_steps if given, else ceil(warmup_ratio * total).
+// warmup_steps if more than 0, else ceil(warmup_ratio * total).
 int64_t warmup_steps(const formats::Recipe& recipe, int64_t total_steps);
 
 }  // namespace snug::train

@@ -49,7 +49,7 @@ class RowLength : public ::testing::Test {
 
 TEST_F(RowLength, IsWrittenAsANumberThatMakesTheSameRun) {
   const cli::BinaryRun first =
-      run("first", "max_length=auto gradient_accumulation_steps=4 max_steps=4");
+      run("first", "max_length=auto gradient_accumulation_steps=4 max_steps=4 warmup_ratio=0.5");
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const int64_t length = number_in_recipe("first", "max_length");
   EXPECT_TRUE(contains(first.err, fmt::format("max_length=auto: {} tokens, ", length)))
