@@ -103,7 +103,11 @@ int64_t row_segments(const Recipe& recipe) {
   const int64_t group = objective_row(recipe).group;
   if (!recipe.packing) return group;
   if (recipe.max_segments > 0) return std::min(recipe.max_segments, row_tokens(recipe));
-  return std::clamp<int64_t>(row_tokens(recipe) / 16 / group, 1, 512 / group) * group;
+  // A plan without data leaves room for documents of so many tokens, and for no more than so many.
+  constexpr int64_t kMinTokens = 16;
+  constexpr int64_t kMaxSegments = 512;
+  return std::clamp<int64_t>(row_tokens(recipe) / kMinTokens / group, 1, kMaxSegments / group) *
+         group;
 }
 
 methods::ObjectiveOptions objective_options(const Recipe& recipe, const TrainingSpec& spec) {
