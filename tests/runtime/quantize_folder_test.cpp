@@ -150,7 +150,8 @@ INSTANTIATE_TEST_SUITE_P(Sources, OneBase,
                          ::testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
                          [](const auto& test) { return std::string(base::name_of(test.param)); });
 
-// The same of a head in 4 bits, which the files announce and config.json leaves out of what it skips.
+// The same of a head in 4 bits, which the files announce and config.json leaves out of what it
+// skips.
 TEST(QuantizeFolder, TheHeadInFourBitsIsThatOfReading) {
   for (const bool double_quant : {false, true}) {
     const TemporaryFolder folder;
