@@ -71,10 +71,11 @@ void check_storage(const Recipe& recipe, const models::StoredNf4& stored) {
                                             recipe.double_quant, stored.double_quant));
   const bool has_head = !stored.head.empty();
   if (recipe.is_given("load_head_in_4bit") && recipe.load_head_in_4bit != has_head)
-    recipe.fail("load_head_in_4bit",
-                fmt::format("is {}, but the folder's linears are stored in 4 bits already, its head "
-                            "in {}; use the model's folder in 16 bits, or leave it out",
-                            recipe.load_head_in_4bit, has_head ? "4" : "16"));
+    recipe.fail(
+        "load_head_in_4bit",
+        fmt::format("is {}, but the folder's linears are stored in 4 bits already, its head "
+                    "in {}; use the model's folder in 16 bits, or leave it out",
+                    recipe.load_head_in_4bit, has_head ? "4" : "16"));
 }
 
 // A folder stored in 4 bits is a QLoRA's base, whatever the recipe calls it.
