@@ -36,7 +36,8 @@ const char* storage_of(bool double_quant) {
 
 [[noreturn]] void fail_no_linear(const TensorIndex& index, const std::string& weight) {
   base::throw_user_error(
-      "{}: '{}' is stored in 4 bits; snug keeps all but the linears of layers and a head of its own "
+      "{}: '{}' is stored in 4 bits; snug keeps all but the linears of layers and a head of its "
+      "own "
       "in 16. Quantise the 16-bit folder again: snug quantize leaves the others alone",
       index.folder().string(), weight);
 }
