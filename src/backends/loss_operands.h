@@ -42,11 +42,12 @@ auto loss_operands(const Loss& loss, const Source& source) {
 }
 
 // What computes the products of a linear cross-entropy, in its chunks; loops where it has no such
-// product.
+// product. The weight's gradient sums at most so many rows at once; 0: all.
 struct LossAlgorithms {
   program::ProductAlgorithm logits = program::ProductAlgorithm::loops;
   program::ProductAlgorithm dhidden = program::ProductAlgorithm::loops;
   program::ProductAlgorithm dweight = program::ProductAlgorithm::loops;
+  int64_t dweight_step = 0;
   bool operator==(const LossAlgorithms&) const = default;
 };
 
@@ -57,6 +58,7 @@ LossAlgorithms algorithms_of(const Loss& loss) {
   if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
     algorithms.dhidden = loss.dhidden_algorithm;
     algorithms.dweight = loss.dweight_algorithm;
+    algorithms.dweight_step = loss.dweight_step;
   }
   return algorithms;
 }
@@ -67,6 +69,7 @@ LossAlgorithms rest_algorithms_of(const Loss& loss) {
   if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
     algorithms.dhidden = loss.rest_dhidden_algorithm;
     algorithms.dweight = loss.rest_dweight_algorithm;
+    algorithms.dweight_step = loss.rest_dweight_step;
   }
   return algorithms;
 }
@@ -81,6 +84,8 @@ void set_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest, Los
     loss.rest_dhidden_algorithm = rest.dhidden;
     loss.dweight_algorithm = whole.dweight;
     loss.rest_dweight_algorithm = rest.dweight;
+    loss.dweight_step = whole.dweight_step;
+    loss.rest_dweight_step = rest.dweight_step;
   }
 }
 
@@ -94,6 +99,8 @@ inline void note_algorithms(bool train, const LossAlgorithms& whole, const LossA
   invocation.note_decision("rest_dhidden_algorithm", rest.dhidden);
   invocation.note_decision("dweight_algorithm", whole.dweight);
   invocation.note_decision("rest_dweight_algorithm", rest.dweight);
+  invocation.note_decision("dweight_step", whole.dweight_step);
+  invocation.note_decision("rest_dweight_step", rest.dweight_step);
 }
 
 }  // namespace snug::backends

@@ -271,11 +271,12 @@ double Rates::undisturbed_seconds(const RateKey& key, const program::Cost& cost)
   const double over_link = cost.link_bytes / roofline_.host_bytes_per_second;
   if (const auto* points = find_samples(key, key.name))
     return std::max(over_link, seconds_by(*points, key, cost));
-  if (key.attention && key.attention->adjusts_scores())
+  if (key.attention && !key.attention->plain_name.empty())
     if (const auto* plain = find_samples(key, key.attention->plain_name)) {
       const double factor = adjusted_attention_factor(*key.attention);
+      const double copies = cost.serial_bytes / roofline_.bytes_per_second;
       return std::max(
-          {over_link, factor * seconds_by(*plain, key, cost), instruction_seconds(key)});
+          {over_link, factor * seconds_by(*plain, key, cost) + copies, instruction_seconds(key)});
     }
   return std::max(over_link, bound(key, cost));
 }

@@ -65,7 +65,8 @@ RateKey key_of_share(const OperationView& view, const Share& share, const Cost& 
                                    : key_of_bytes(view, work);  // where a kind says nothing
       });
   key.name += share.suffix;
-  if (key.attention && key.attention->adjusts_scores()) key.attention->plain_name += share.suffix;
+  if (key.attention && !key.attention->plain_name.empty())
+    key.attention->plain_name += share.suffix;
   key.multiplies = share.multiplies.value_or(key.multiplies);
   if (view.operation.channel == Channel::host && !traits_of(view.operation).ends_copy) {
     key.name += " on host";

@@ -11,6 +11,8 @@
 //                     "... by library"           the same, of a library's kernels
 //                     "... on tensor cores"      the same, of own kernels there
 //                     "... adjusted"             the same, of scores that are capped or biased
+//                     "... copied"               the same, of operands that are copied to be
+//                                                without gaps
 //                     "... few"                  the same, of the segments that are few
 //   linear losses     "linear_cross_entropy_train bf16 .." (trained rows, vocab, hidden) FLOPs
 //                     "... online"               the same, of sums that follow the vocabulary
@@ -66,14 +68,14 @@ struct AttentionRate {
   bool is_gradient = false;
   double segment_tokens = 0;
   double head_dim = 0;
-  // Where scores are capped or biased: the name that it has without that.
+  bool adjusts_scores = false;  // which are capped or biased
+  // Where they are, or where operands are copied to be without gaps: the name that it has without
+  // that.
   std::string plain_name = {};
   // Of decoding in parts: the numbers of keys and values in 16 bits that it reads, each for so many
   // heads.
   double cache_numbers = 0;
   double shared_heads = 0;
-
-  bool adjusts_scores() const { return !plain_name.empty(); }
 };
 
 // What is asked of a rate table for the step of an optimizer.

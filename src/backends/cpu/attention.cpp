@@ -320,7 +320,7 @@ AttentionGrad decide(const AttentionGrad& grad, const program::OperationView&, c
 
 std::unique_ptr<Prepared> prepare(const AttentionGrad& grad, const program::OperationView&,
                                   CpuContext&) {
-  SNUG_CHECK(!grad.by_library && !grad.tensor_cores,
+  SNUG_CHECK(!grad.by_library && !grad.tensor_cores && !program::copies_operands(grad),
              "an attention gradient by other kernels than those of the cpu backend");
   return prepare_slopes(grad);
 }
@@ -338,6 +338,8 @@ void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& co
   invocation.note_decision("tensor_cores", 0);
   invocation.note_decision("few_queries", grad.few_queries);
   invocation.note_decision("few_keys", grad.few_keys);
+  for (const char* decision : {"dense_q", "dense_k", "dense_v", "dense_gradients"})
+    invocation.note_decision(decision, 0);
   const BackwardTensors tensors(grad, invocation);
   const Element element = tensors.q.element;
   const Segments segments(grad, invocation);

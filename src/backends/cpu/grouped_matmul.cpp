@@ -119,17 +119,17 @@ std::unique_ptr<Prepared> prepare(const GroupedMatmul& grouped, const program::O
 
 // Gradient.
 
-// Whether products add up in the gradient itself.
+// Whether products may add up in the gradient itself.
 bool adds_in_place(const GroupedMatmulGrad& grad, const program::OperationView& view) {
   return grad.algorithm == ProductAlgorithm::wide &&
          view[GroupedMatmulGrad::kC].dtype == base::DType::f32;
 }
 
-// Rows of the matrix whose sums are made at once.
-int64_t sum_rows(const GroupedMatmulGrad& grad, const program::OperationView& view) {
+// Rows of the matrix whose sums are made at once; 0: they are made in the gradient.
+int64_t sum_rows_of(const GroupedMatmulGrad& grad, const program::OperationView& view) {
+  if (adds_in_place(grad, view)) return 0;
   const int64_t m = view[GroupedMatmulGrad::kA].shape[1];
   const int64_t row_bytes = view[GroupedMatmulGrad::kB].shape[1] * int64_t{sizeof(float)};
-  if (adds_in_place(grad, view)) return m;
   return std::min(m, std::max<int64_t>(16, kSumBytes / row_bytes / 16 * 16));
 }
 
@@ -153,9 +153,13 @@ class PreparedGroupedGrad : public Prepared {
  public:
   PreparedGroupedGrad(const GroupedMatmulGrad& grad, const program::OperationView& view,
                       const CpuContext& context)
-      : in_place_(adds_in_place(grad, view)),
-        block_(sum_rows(grad, view)),
+      : in_place_(grad.sum_rows == 0),
+        block_(in_place_ ? view[GroupedMatmulGrad::kA].shape[1] : grad.sum_rows),
         columns_(view[GroupedMatmulGrad::kB].shape[1]) {
+    SNUG_CHECK(!in_place_ || adds_in_place(grad, view),
+               "a grouped product by {} with sums in its result, which the cpu backend does not "
+               "run",
+               base::word_of(grad.algorithm));
     const auto pieces_of = [&](int64_t sums) {
       return ExpertPieces(products_of(grad), grad_spec(view, sums), &MatmulSpec::k, context);
     };
@@ -265,6 +269,7 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CpuContext
     if (begin == end && grad.accumulate) continue;
     (run.prepared.in_place() ? add_in_place : add_in_sums)(run, expert, begin, end, ran);
   }
+  invocation.note_decision("sum_rows", run.prepared.in_place() ? 0 : run.prepared.block());
   ran.note(products_of(grad), run.prepared.pieces(run.prepared.block()).block_rows(), invocation);
 }
 
@@ -278,9 +283,10 @@ bool supports(const GroupedMatmulGrad&, const program::OperationView& view,
 GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::OperationView& view,
                          const CpuContext& context) {
   // Wide for a whole block of sums, and so for what is left of the matrix.
-  const int64_t m = view[GroupedMatmulGrad::kA].shape[1];
-  return decided(grad, grad_spec(view, m), &MatmulSpec::k, view[GroupedMatmulGrad::kA].shape[0],
-                 context);
+  const program::Shape& a = view[GroupedMatmulGrad::kA].shape;
+  GroupedMatmulGrad decision = decided(grad, grad_spec(view, a[1]), &MatmulSpec::k, a[0], context);
+  decision.sum_rows = sum_rows_of(decision, view);
+  return decision;
 }
 
 int64_t workspace_bytes(const GroupedMatmulGrad& grad, const program::OperationView& view,

@@ -40,6 +40,7 @@ class LossRun {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     invocation_.note_decision("chunk_rows", plan_.largest_rows());
     invocation_.note_decision("algorithm", program::LossAlgorithm::halved_chunks);
+    invocation_.note_decision("block_columns", plan_.block_columns());
     // Without a trained row no product runs.
     if (trained == 0) ran_ = {shape_.whole, shape_.rest};
     invocation_.note_extent({.rows = static_cast<double>(trained)});
@@ -82,7 +83,8 @@ class LossRun {
                               .logits.multiply({.a = workspace(plan_.hidden_offset()),
                                                 .b = weight_block(block),
                                                 .c = logits(part, block)},
-                                               workspace(plan_.scratch_offset()), context_);
+                                               workspace(plan_.scratch_offset()), context_)
+                              .algorithm;
     if (!shape_.train) {
       parallel_for(part.rows, [&](int64_t i) { row_statistics(part, i); });
       return;
@@ -126,15 +128,18 @@ class LossRun {
       std::byte* to = operands_.dweight->data + block * plan_.block_columns() *
                                                     shape_.dweight_stride *
                                                     base::size_of(shape_.dweight_type);
-      ran(block).dweight = product.multiply(
+      const RanProduct made = product.multiply(
           {.a = logits(part, block), .b = workspace(plan_.hidden_offset()), .c = to}, scratch,
           context_);
+      ran(block).dweight = made.algorithm;
+      ran(block).dweight_step = made.step;
     }
     const Product& product = block == 0 ? *products.dhidden_first : *products.dhidden_next;
     ran(block).dhidden = product.multiply({.a = logits(part, block),
                                            .b = weight_block(block),
                                            .c = workspace(plan_.dhidden_offset())},
-                                          scratch, context_);
+                                          scratch, context_)
+                             .algorithm;
   }
 
   void add_to_dbias(const Part& part) {
@@ -287,13 +292,15 @@ template <typename Loss>
 Loss decide_loss(Loss loss, const program::OperationView& view, const CpuContext& context) {
   using program::LossAlgorithm;
   const program::Tensor& hidden = view[Loss::kHidden];
+  const int64_t vocab = view[Loss::kWeight].shape[0];
   // Chunks of a size that is asked for are chunks of logits.
   const bool online =
       loss.chunk_rows == 0 && has_plain_logits(loss) && is_online_loss(hidden.dtype, context);
   loss.algorithm = online ? LossAlgorithm::online : LossAlgorithm::halved_chunks;
   if (loss.chunk_rows == 0)
     loss.chunk_rows = online ? online_chunk_rows(hidden.shape[0])
-                             : default_chunk_rows(view[Loss::kWeight].shape[0], hidden.shape[0]);
+                             : default_chunk_rows(vocab, hidden.shape[0]);
+  loss.block_columns = online ? online_block_columns(vocab) : default_block_columns(vocab);
   const LossShape asked = shape_of(loss, view);
   const LossShape shape = online ? with_online_algorithms(asked) : with_algorithms(asked, context);
   set_algorithms(shape.whole, shape.rest, loss);

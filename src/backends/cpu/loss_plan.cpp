@@ -66,7 +66,9 @@ BlockProducts products_of(const LossShape& shape, const BlockShape& block,
     return Product(dhidden_spec(shape, block, add), algorithms.dhidden, context);
   };
   const auto dweight = [&](Add add) {
-    return Product(dweight_spec(shape, block, add), algorithms.dweight, context);
+    MatmulSpec spec = dweight_spec(shape, block, add);
+    spec.step = algorithms.dweight_step;
+    return Product(spec, algorithms.dweight, context);
   };
   if (shape.train) {
     products.dhidden_first = dhidden(Add::nothing);
@@ -84,8 +86,6 @@ std::vector<int64_t> rows_of_chunks(const LossShape& shape) {
   while (rows.back() / 2 >= program::kMinChunkRows) rows.push_back(rows.back() / 2);
   return rows;
 }
-
-int64_t columns_of_blocks(const LossShape& shape) { return std::min(kBlockColumns, shape.vocab); }
 
 LossAlgorithms algorithms_for(const LossShape& shape, int64_t columns, const CpuContext& context) {
   using Add = MatmulSpec::Add;
@@ -110,11 +110,13 @@ LossAlgorithms algorithms_for(const LossShape& shape, int64_t columns, const Cpu
       return Specs{dhidden_spec(shape, block, Add::nothing),
                    dhidden_spec(shape, block, Add::destination)};
     });
-  if (shape.weight_gradient)
-    algorithms.dweight = choose([&](const BlockShape& block) {
-      return Specs{dweight_spec(shape, block, Add::nothing),
-                   dweight_spec(shape, block, Add::destination)};
-    });
+  if (!shape.weight_gradient) return algorithms;
+  algorithms.dweight = choose([&](const BlockShape& block) {
+    return Specs{dweight_spec(shape, block, Add::nothing),
+                 dweight_spec(shape, block, Add::destination)};
+  });
+  algorithms.dweight_step =
+      step_of(dweight_spec(shape, {rows.front(), columns}, Add::nothing), algorithms.dweight);
   return algorithms;
 }
 
@@ -145,24 +147,26 @@ int64_t default_chunk_rows(int64_t vocab, int64_t tokens) {
   return rows;
 }
 
+int64_t default_block_columns(int64_t vocab) { return std::min(kBlockColumns, vocab); }
+
 LossShape with_algorithms(LossShape shape, const CpuContext& context) {
-  const int64_t columns = columns_of_blocks(shape);
+  const int64_t columns = shape.block_columns;
   shape.whole = algorithms_for(shape, columns, context);
   if (const int64_t rest = shape.vocab % columns; rest > 0)
     shape.rest = algorithms_for(shape, rest, context);
   return shape;
 }
 
-LossPlan::LossPlan(const LossShape& shape, const CpuContext& context)
-    : shape_(shape), block_columns_(columns_of_blocks(shape)) {
-  SNUG_CHECK(
-      shape_.chunk_rows > 0 && shape_.algorithm == program::LossAlgorithm::halved_chunks,
-      "a linear cross-entropy with algorithm {} and chunks of {} rows, which the cpu backend "
-      "does not run",
-      base::word_of(shape_.algorithm), shape_.chunk_rows);
-  const int64_t rest = shape_.vocab % block_columns_;
+LossPlan::LossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
+  const int64_t columns = shape_.block_columns;
+  SNUG_CHECK(shape_.chunk_rows > 0 && columns > 0 && columns <= shape_.vocab &&
+                 shape_.algorithm == program::LossAlgorithm::halved_chunks,
+             "a linear cross-entropy with algorithm {} in chunks of {} rows and {} columns, which "
+             "the cpu backend does not run",
+             base::word_of(shape_.algorithm), shape_.chunk_rows, columns);
+  const int64_t rest = shape_.vocab % columns;
   for (const int64_t rows : rows_of_chunks(shape_)) {
-    LossChunk chunk{rows, products_of(shape_, {rows, block_columns_}, shape_.whole, context), {}};
+    LossChunk chunk{rows, products_of(shape_, {rows, columns}, shape_.whole, context), {}};
     if (rest > 0) chunk.rest = products_of(shape_, {rows, rest}, shape_.rest, context);
     chunks_.push_back(std::move(chunk));
   }
@@ -190,17 +194,17 @@ void LossPlan::create() const {
 }
 
 int64_t LossPlan::columns(int64_t block) const {
-  return std::min(block_columns_, shape_.vocab - block * block_columns_);
+  return std::min(shape_.block_columns, shape_.vocab - block * shape_.block_columns);
 }
 
-int64_t LossPlan::blocks() const { return ceil_div(shape_.vocab, block_columns_); }
+int64_t LossPlan::blocks() const { return ceil_div(shape_.vocab, shape_.block_columns); }
 
 const BlockProducts& LossPlan::products(const LossChunk& chunk, int64_t block) const {
-  return columns(block) == block_columns_ ? chunk.whole : *chunk.rest;
+  return columns(block) == shape_.block_columns ? chunk.whole : *chunk.rest;
 }
 
 int64_t LossPlan::logits_offset(const LossChunk& chunk, int64_t block) const {
-  return logits_offset_ + block * block_columns_ * chunk.rows * static_cast<int64_t>(sizeof(float));
+  return logits_offset_ + block * shape_.block_columns * chunk.rows * static_cast<int64_t>(sizeof(float));
 }
 
 const LossChunk& LossPlan::next(int64_t rows) const {

@@ -1,7 +1,7 @@
 // How a linear cross-entropy is cut. Rows that carry loss go through the head in chunks of fixed
 // sizes, each with products made beforehand, and the workspace holds one chunk. A chunk's logits
 // lie in blocks of columns, one block after the other: oneDNN runs the products of a block two to
-// four times as fast as those of a whole vocabulary.
+// four times as fast as those of a whole vocabulary. The operation states the sizes of both.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,13 @@ namespace snug::backends::cpu {
 
 // Rows of logits that exist at once, for both linear kinds.
 int64_t default_chunk_rows(int64_t vocab, int64_t tokens);
+// Columns of the blocks in which they are made.
+int64_t default_block_columns(int64_t vocab);
 
 // Shape with the algorithms of its products, which all chunks share: what is the fastest for the
 // largest chunk where it computes all of them, else the library or, where there is none, the own
-// kernel for any shape. Requires the chunk's rows.
+// kernel for any shape; and in what steps of rows the weight's gradient is summed. Requires the
+// chunk's rows and the block's columns.
 LossShape with_algorithms(LossShape shape, const CpuContext& context);
 
 // Products of a chunk of `rows` rows with one block of columns.
@@ -49,7 +52,7 @@ class LossPlan : public Prepared {
   int64_t largest_rows() const { return chunks_.front().rows; }
 
   // Columns of all blocks but the last, and of block `block`.
-  int64_t block_columns() const { return block_columns_; }
+  int64_t block_columns() const { return shape_.block_columns; }
   int64_t columns(int64_t block) const;
   int64_t blocks() const;
   const BlockProducts& products(const LossChunk& chunk, int64_t block) const;
@@ -68,7 +71,6 @@ class LossPlan : public Prepared {
   void lay_out();
 
   LossShape shape_;
-  int64_t block_columns_ = 0;
   std::vector<LossChunk> chunks_;  // largest first
   int64_t hidden_offset_ = 0;
   int64_t dhidden_offset_ = 0;

@@ -15,6 +15,7 @@ LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
   const MatrixLayout weight = matrix_layout(view[Loss::kWeight]);
   LossShape shape{.tokens = hidden.rows, .width = hidden.columns, .vocab = weight.rows};
   shape.chunk_rows = loss.chunk_rows;
+  shape.block_columns = loss.block_columns;
   shape.algorithm = loss.algorithm;
   shape.type = hidden.dtype;
   shape.weight_stride = weight.row_stride;

@@ -74,13 +74,17 @@ class PreparedMatmul : public Prepared {
                "a matmul of {} products in blocks of {} rows, which the cpu backend does not run",
                matmul.products, matmul.block_rows);
     if (!matmul.stochastic) {
+      spec_.step = matmul.sum_step;
       whole_.emplace(spec_, matmul.algorithm, context);
       return;
     }
     block_rows_ = matmul.block_rows;
+    spec_.step = matmul.sum_step;
     whole_.emplace(some_rows_of(spec_, block_rows_), matmul.algorithm, context);
-    if (spec_.m % block_rows_ != 0)
-      rest_.emplace(some_rows_of(spec_, spec_.m % block_rows_), matmul.rest_algorithm, context);
+    if (spec_.m % block_rows_ == 0) return;
+    MatmulSpec rest = some_rows_of(spec_, spec_.m % block_rows_);
+    rest.step = matmul.rest_sum_step;
+    rest_.emplace(rest, matmul.rest_algorithm, context);
   }
 
   void create() const {
@@ -114,13 +118,15 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
 }
 
 // What one product was computed by, in blocks of rows or whole.
-void note(const Invocation& invocation, ProductAlgorithm algorithm, int64_t block_rows = 0,
-          ProductAlgorithm rest_algorithm = ProductAlgorithm::loops) {
+void note(const Invocation& invocation, const RanProduct& whole, int64_t block_rows = 0,
+          const RanProduct& rest = {}) {
   invocation.note_decision("products", 1);
-  invocation.note_decision("algorithm", algorithm);
+  invocation.note_decision("algorithm", whole.algorithm);
   invocation.note_decision("low_algorithm", ProductAlgorithm::loops);
   invocation.note_decision("block_rows", block_rows);
-  invocation.note_decision("rest_algorithm", rest_algorithm);
+  invocation.note_decision("rest_algorithm", rest.algorithm);
+  invocation.note_decision("sum_step", whole.step);
+  invocation.note_decision("rest_sum_step", rest.step);
 }
 
 void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
@@ -134,15 +140,15 @@ void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
   auto* c = invocation[Matmul::kC].as<uint16_t>();
   auto* sums = invocation.workspace.as<float>();
   std::byte* scratch = invocation.workspace.data + prepared.product_bytes();
-  ProductAlgorithm algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  RanProduct of_blocks;
+  RanProduct of_rest;
   int64_t most_rows = 0;
   for (int64_t row = 0; row < spec.m; row += prepared.block_rows()) {
     const int64_t rows = std::min(prepared.block_rows(), spec.m - row);
     const MatmulOperands operands{.a = invocation[Matmul::kA].data + row * a_row_bytes,
                                   .b = invocation[Matmul::kB].data,
                                   .c = invocation.workspace.data};
-    (rows < most_rows ? rest_algorithm : algorithm) =
+    (rows < most_rows ? of_rest : of_blocks) =
         prepared.product(rows).multiply(operands, scratch, context);
     most_rows = std::max(most_rows, rows);
     parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
@@ -151,7 +157,7 @@ void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
                     c + (row + i) * spec.c_stride, context);
     });
   }
-  note(invocation, algorithm, most_rows, rest_algorithm);
+  note(invocation, of_blocks, most_rows, of_rest);
 }
 
 const PreparedMatmul& prepared_of(const Invocation& invocation) {
@@ -187,12 +193,18 @@ Matmul decide(const Matmul& matmul, const program::OperationView& view, const Cp
   decided.products = 1;
   if (!matmul.stochastic) {
     decided.algorithm = algorithm_of(spec, context);
+    decided.sum_step = step_of(spec, decided.algorithm);
     return decided;
   }
   decided.block_rows = block_rows_of(spec);
-  decided.algorithm = algorithm_of(some_rows_of(spec, decided.block_rows), context);
-  if (const int64_t rest = spec.m % decided.block_rows; rest != 0)
-    decided.rest_algorithm = algorithm_of(some_rows_of(spec, rest), context);
+  const MatmulSpec block = some_rows_of(spec, decided.block_rows);
+  decided.algorithm = algorithm_of(block, context);
+  decided.sum_step = step_of(block, decided.algorithm);
+  const int64_t rest_rows = spec.m % decided.block_rows;
+  if (rest_rows == 0) return decided;
+  const MatmulSpec rest = some_rows_of(spec, rest_rows);
+  decided.rest_algorithm = algorithm_of(rest, context);
+  decided.rest_sum_step = step_of(rest, decided.rest_algorithm);
   return decided;
 }
 

@@ -44,8 +44,17 @@ struct MatmulSpec {
   float alpha = 1.0F;
   Add add = Add::nothing;
   LowRankSpec low = {};
+  // Of k, how much is summed before c is read and written again (product.h). 0: all.
+  int64_t step = 0;
   bool operator==(const MatmulSpec&) const = default;
 };
+
+// What a trace calls the step of a product that summed `most` of k at once, or all of it where that
+// is less: no step where all would have been more than was asked for.
+constexpr int64_t ran_step(const MatmulSpec& spec, int64_t most) {
+  if (most < spec.k) return most;
+  return spec.k <= spec.step ? spec.step : 0;
+}
 
 // What one product works on. The addend may not share bytes with c: that is Add::destination.
 struct MatmulOperands {

@@ -54,6 +54,7 @@ class OnlineRun {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     invocation_.note_decision("chunk_rows", plan_.chunk_rows);
     invocation_.note_decision("algorithm", program::LossAlgorithm::online);
+    invocation_.note_decision("block_columns", plan_.block_entries);
     note_algorithms(shape_.train, with_online_algorithms(shape_).whole, {}, invocation_);
     invocation_.note_extent({.rows = static_cast<double>(trained)});
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows) {
@@ -229,18 +230,24 @@ int64_t online_chunk_rows(int64_t tokens) {
   return round_up(ceil_div(tokens, chunks), kWidePanel);
 }
 
+int64_t online_block_columns(int64_t vocab) {
+  return std::min(kMaxEntries, round_up(vocab, kWidePanel));
+}
+
 OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
   constexpr int64_t kFloat = sizeof(float);
-  SNUG_CHECK(shape.chunk_rows > 0 && is_online_loss(shape.type, context),
-             "an online loss in chunks of {} rows, which the cpu backend does not run here",
-             shape.chunk_rows);
+  SNUG_CHECK(shape.chunk_rows > 0 && shape.block_columns > 0 &&
+                 is_online_loss(shape.type, context),
+             "an online loss in chunks of {} rows and {} columns, which the cpu backend does not "
+             "run here",
+             shape.chunk_rows, shape.block_columns);
   SNUG_CHECK(shape.whole == with_online_algorithms(shape).whole,
              "an online loss with logits by algorithm {}, which the cpu backend does not run",
              base::word_of(shape.whole.logits));
   depth = round_up(shape.width, kWidePanel);
   hidden_stride = depth + kGap;
   chunk_rows = shape.chunk_rows;
-  block_entries = std::min(kMaxEntries, round_up(shape.vocab, kWidePanel));
+  block_entries = shape.block_columns;
   logits_stride = block_entries + kGap;
   hidden_offset = whole_lines(shape.tokens * static_cast<int64_t>(sizeof(int32_t)));
   sums_offset = hidden_offset + chunk_rows * hidden_stride * 2;

@@ -27,8 +27,9 @@ bool is_online_loss(base::DType type, const CpuContext& context);
 // Its products are wide ones.
 LossShape with_online_algorithms(LossShape shape);
 
-// Rows of a chunk.
+// Rows of a chunk, and entries of the vocabulary of a block.
 int64_t online_chunk_rows(int64_t tokens);
+int64_t online_block_columns(int64_t vocab);
 
 // How an online loss is cut, and its workspace by offsets in bytes.
 class OnlineLossPlan : public Prepared {

@@ -48,14 +48,14 @@ int64_t close_result(const MatmulSpec& spec, DType type, int64_t& stride) {
   return spec.m == 1 ? 0 : whole_lines(spec.m * spec.n * base::size_of(type));
 }
 
-// The inner dimension of a step. Of a transposed bf16 factor oneDNN 2.6.3 makes 0.5 to 0.7 TFLOP/s
-// a core in one go and 0.9 to 1.1 in steps of 512 (AMX, 576 to 1536 wide); sums between steps stay
-// fp32.
-int64_t step_of(const MatmulSpec& spec) {
-  constexpr int64_t kStep = 512;
-  const bool in_steps = is_transposed(spec.a_strides) && spec.a_type == DType::bf16 &&
-                        spec.c_type == DType::f32 && spec.k > kStep;
-  return in_steps ? kStep : spec.k;
+// Of a transposed bf16 factor oneDNN 2.6.3 makes 0.5 to 0.7 TFLOP/s a core in one go and 0.9 to 1.1
+// in steps of 512 (AMX, 576 to 1536 wide).
+constexpr int64_t kLibraryStep = 512;
+
+// Of sums that stay fp32 between steps.
+bool takes_steps(const MatmulSpec& spec) {
+  return is_transposed(spec.a_strides) && spec.m > 1 && spec.a_type == DType::bf16 &&
+         spec.c_type == DType::f32 && spec.low.k == 0;
 }
 
 // Lines of `bytes` each, at two distances.
@@ -91,6 +91,12 @@ Lines factor_lines(const std::byte* from, std::byte* to, const int64_t (&strides
 }
 
 }  // namespace
+
+int64_t step_of(const MatmulSpec& spec, ProductAlgorithm algorithm) {
+  if (!takes_steps(spec)) return 0;
+  if (algorithm == ProductAlgorithm::library) return spec.k > kLibraryStep ? kLibraryStep : 0;
+  return algorithm == ProductAlgorithm::wide ? wide_step(spec) : 0;
+}
 
 bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
   if (a != b) return false;
@@ -142,6 +148,13 @@ Product::Product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuCo
              spec.m, spec.k, spec.k, spec.n, base::word_of(algorithm));
   SNUG_CHECK(spec.low.k == 0 || (algorithm == ProductAlgorithm::wide && wide_takes_low_rank(spec)),
              "a low-rank part that is not taken");
+  SNUG_CHECK(spec.step == 0 ||
+                 (takes_steps(spec) && (algorithm == ProductAlgorithm::library ||
+                                        (algorithm == ProductAlgorithm::wide &&
+                                         spec.step % kWidePanel == 0))),
+             "a product by algorithm {} in steps of {}, which it does not make",
+             base::word_of(algorithm), spec.step);
+  dense_.step = 0;
   if (algorithm == ProductAlgorithm::blocked) {
     own_scratch_bytes_ = gemm_scratch_bytes(spec, context);
   } else if (algorithm == ProductAlgorithm::thin) {
@@ -155,7 +168,7 @@ Product::Product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuCo
 }
 
 void Product::make_steps() {
-  const int64_t length = step_of(dense_);
+  const int64_t length = spec_.step > 0 ? spec_.step : spec_.k;
   for (int64_t begin = 0; begin < dense_.k; begin += length) {
     MatmulSpec spec = begin == 0 ? dense_ : in_place_of(dense_);
     spec.k = std::min(length, dense_.k - begin);
@@ -228,32 +241,29 @@ MatmulOperands Product::copy_in(const MatmulOperands& operands, std::byte* scrat
   return dense;
 }
 
-ProductAlgorithm Product::multiply(const MatmulOperands& operands, std::byte* scratch,
-                                   CpuContext& context) const {
+RanProduct Product::multiply(const MatmulOperands& operands, std::byte* scratch,
+                             CpuContext& context) const {
   if (algorithm_ == ProductAlgorithm::few_rows) {
     few_rows_product(spec_, operands, context);
-    return ProductAlgorithm::few_rows;
+    return {ProductAlgorithm::few_rows};
   }
   if (algorithm_ == ProductAlgorithm::blocked) {
     gemm(spec_, operands, scratch, context);
-    return ProductAlgorithm::blocked;
+    return {ProductAlgorithm::blocked};
   }
-  if (algorithm_ == ProductAlgorithm::library) {
-    multiply_by_library(operands, scratch);
-    return ProductAlgorithm::library;
-  }
+  if (algorithm_ == ProductAlgorithm::library)
+    return {ProductAlgorithm::library, multiply_by_library(operands, scratch)};
   SNUG_CHECK(
       spec_.add != Add::addend || operands.addend != operands.c || addend_may_be_destination(spec_),
       "an addend of another layout shares c's bytes");
   if (algorithm_ == ProductAlgorithm::thin) {
     multiply_thin(spec_, operands, scratch, context);
-    return ProductAlgorithm::thin;
+    return {ProductAlgorithm::thin};
   }
-  multiply_wide(spec_, operands, scratch, context);
-  return ProductAlgorithm::wide;
+  return {ProductAlgorithm::wide, multiply_wide(spec_, operands, scratch, context)};
 }
 
-void Product::multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const {
+int64_t Product::multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const {
   const MatmulOperands dense = copy_in(operands, scratch + own_scratch_bytes_);
   const bool shares = dense_.add == Add::addend && dense.addend == dense.c;
   SNUG_CHECK(!shares || steps_[0].in_place != nullptr,
@@ -264,9 +274,11 @@ void Product::multiply_by_library(const MatmulOperands& operands, std::byte* scr
     part.b += step.begin * dense_.b_strides[0] * base::size_of(dense_.b_type);
     execute(shares && step.begin == 0 ? *step.in_place : *step.primitive, part, scratch);
   }
-  if (copied_bytes_[kC] == 0) return;
+  const int64_t ran = ran_step(spec_, steps_.size() > 1 ? steps_[1].begin : spec_.k);
+  if (copied_bytes_[kC] == 0) return ran;
   const int64_t size = base::size_of(spec_.c_type);
   copy_lines({operands.c, spec_.c_stride * size, dense.c, spec_.n * size, spec_.m, spec_.n * size});
+  return ran;
 }
 
 MatrixLayout matrix_layout(const program::Tensor& tensor) {

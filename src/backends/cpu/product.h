@@ -4,9 +4,11 @@
 // Bf16 products that are wide in every dimension run on AMX tiles in kernels of our own, thin ones
 // and those of a few rows with a transposed factor too. From x86-64-v4 on oneDNN runs the others,
 // in a form that takes all scratch from the caller; it has that form only for matrices without gaps
-// between rows (or columns, transposed), so those with gaps are copied through the workspace. It
-// multiplies a transposed bf16 factor at half its speed when the inner dimension is long, so
-// gradients of weights are made in steps of it. Below v4 all others run in our own gemm, in fp32.
+// between rows (or columns, transposed), so those with gaps are copied through the workspace. Below
+// v4 all others run in our own gemm, in fp32.
+//
+// Sums over a long inner dimension may be made in steps of it (MatmulSpec::step): the first does
+// what the product asks for, later ones read the sums in c, which are fp32, and write them again.
 #pragma once
 
 #include <array>
@@ -38,6 +40,16 @@ ProductAlgorithm algorithm_of(const MatmulSpec& spec, const CpuContext& context)
 // the own kernel that works in tiles.
 ProductAlgorithm algorithm_of_any(const CpuContext& context);
 
+// The step of its inner dimension with which the algorithm is fastest, 0 where that is all of it:
+// what lowering writes into an operation.
+int64_t step_of(const MatmulSpec& spec, ProductAlgorithm algorithm);
+
+// What computed a product, and in what steps.
+struct RanProduct {
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  int64_t step = 0;
+};
+
 // Whether the algorithm computes this product on this machine.
 bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context);
 
@@ -51,14 +63,15 @@ class Product {
   void create() const;
   // The addend may be the very bytes of c. Scratch is aligned to 64 bytes. Returns what computed
   // it, for traces.
-  ProductAlgorithm multiply(const MatmulOperands& operands, std::byte* scratch,
-                            CpuContext& context) const;
+  RanProduct multiply(const MatmulOperands& operands, std::byte* scratch,
+                      CpuContext& context) const;
 
  private:
   // The matrices that are copied to be without gaps.
   enum Matrix : uint8_t { kA, kB, kC, kAddend, kMatrices };
 
-  void multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const;
+  // Returns the step.
+  int64_t multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const;
   void close_gaps();
   void make_steps();
   MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch) const;

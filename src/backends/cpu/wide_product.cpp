@@ -62,8 +62,7 @@ int64_t parts_of(int64_t columns, int64_t most, int threads) {
 Wide wide_of(const MatmulSpec& spec, int threads) {
   Wide wide{};
   const bool transposed = spec.a_strides[1] != 1;
-  wide.outer_step =
-      transposed && spec.c_type == DType::f32 ? piece_of(spec.k, kMaxDepthThroughC) : spec.k;
+  wide.outer_step = spec.step > 0 ? std::min(spec.step, spec.k) : spec.k;
   wide.step = piece_of(wide.outer_step, kMaxDepth);
   wide.low_depth = round_up(spec.low.k, kWidePanel);
   const int64_t depth = wide.step + wide.low_depth;
@@ -273,8 +272,13 @@ int64_t wide_scratch_bytes(const MatmulSpec& spec, const CpuContext& context) {
   return wide.copied_bytes + wide.thread_bytes() * context.threads;
 }
 
-void multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
-                   const CpuContext& context) {
+int64_t wide_step(const MatmulSpec& spec) {
+  const int64_t step = piece_of(spec.k, kMaxDepthThroughC);
+  return step < spec.k ? step : 0;
+}
+
+int64_t multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
+                      const CpuContext& context) {
   const Wide wide = wide_of(spec, context.threads);
   auto* const copy = reinterpret_cast<uint16_t*>(scratch);
   const int64_t at_once = wide.copied_rows > 0 ? wide.copied_rows : spec.m;
@@ -298,6 +302,7 @@ void multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::
                  {column, std::min(spec.n, column + wide.part_columns)}, step);
       });
     }
+  return ran_step(spec, wide.outer_step);
 }
 
 }  // namespace snug::backends::cpu

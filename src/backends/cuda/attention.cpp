@@ -55,6 +55,8 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const Operati
                                   CudaContext& context) {
   SNUG_CHECK(attributes.few_queries == 0 && attributes.few_keys == 0,
              "a card has no kernel for segments of few queries or keys");
+  SNUG_CHECK(attributes.by_library || !program::copies_operands(attributes),
+             "own kernels read and write what has gaps where it lies");
   return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
 }
 
@@ -120,8 +122,9 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
   const Matrix k = matrix_of(invocation[AttentionGrad::kK]);
   const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   invocation.note_decision("by_library", 0);
-  invocation.note_decision("few_queries", 0);
-  invocation.note_decision("few_keys", 0);
+  for (const char* decision :
+       {"few_queries", "few_keys", "dense_q", "dense_k", "dense_v", "dense_gradients"})
+    invocation.note_decision(decision, 0);
   find_ranges(ranges, context.stream.get());
   const Matrix d_o = matrix_of(invocation[AttentionGrad::kDO]);
   const Matrix v = matrix_of(invocation[AttentionGrad::kV]);

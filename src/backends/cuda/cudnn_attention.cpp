@@ -119,10 +119,11 @@ class Segments {
   const int32_t* bounds_;
 };
 
-// `to` = `from`, unless they are one.
-void copy_rows(const Matrix& from, const Matrix& to, cudaStream_t stream) {
-  if (from.operand.data == to.operand.data) return;
+// `to` = `from`, unless they are one. Returns whether they are two.
+bool copy_rows(const Matrix& from, const Matrix& to, cudaStream_t stream) {
+  if (from.operand.data == to.operand.data) return false;
   cast({.walk = walk_rows({&from, &to}), .x = from.operand, .y = to.operand}, stream);
+  return true;
 }
 
 }  // namespace
@@ -222,12 +223,17 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
             .heads = grad.heads,
             .to_heads = false},
            stream);
-  for (size_t i = 0; i < 3; ++i) copy_rows(tensors[i], taken[i], stream);
+  std::array<bool, kOperands.size()> copied{};
+  for (size_t i = 0; i < 3; ++i) copied[i] = copy_rows(tensors[i], taken[i], stream);
   segments.run_plan({taken[0].operand.data, taken[1].operand.data, taken[2].operand.data,
                      invocation[Grad::kO].data, nullptr, invocation[Grad::kDO].data,
                      taken[3].operand.data, taken[4].operand.data, taken[5].operand.data},
                     stream);
-  for (size_t i = 3; i < 6; ++i) copy_rows(taken[i], tensors[i], stream);
+  for (size_t i = 3; i < 6; ++i) copied[i] = copy_rows(taken[i], tensors[i], stream);
+  invocation.note_decision("dense_q", copied[0]);
+  invocation.note_decision("dense_k", copied[1]);
+  invocation.note_decision("dense_v", copied[2]);
+  invocation.note_decision("dense_gradients", copied[3] && copied[4] && copied[5]);
   clear_outside({.bounds = segments.bounds(),
                  .segments = segments.shape().segments,
                  .tokens = dq.rows,

@@ -63,8 +63,9 @@ void note_tensor_cores(const Matmul&, const Invocation& invocation) {
   invocation.note_decision("products", 1);
   invocation.note_decision("algorithm", ProductAlgorithm::few_rows_tensor_cores);
   invocation.note_decision("low_algorithm", ProductAlgorithm::loops);
-  invocation.note_decision("block_rows", 0);
   invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
+  for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
+    invocation.note_decision(decision, 0);
 }
 void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
   invocation.note_decision("algorithm", ProductAlgorithm::few_rows_tensor_cores);

@@ -24,6 +24,10 @@ class CheckedGrouped : public Prepared {
             (grouped.algorithm == ProductAlgorithm::blocked || on_tensor_cores(grouped.algorithm)),
         "a grouped product by {} in pieces of {} rows, which the cuda backend does not run",
         base::word_of(grouped.algorithm), grouped.block_rows);
+    if constexpr (std::is_same_v<Struct, GroupedMatmulGrad>)
+      SNUG_CHECK(grouped.sum_rows == 0,
+                 "a grouped product with sums of {} rows, which the cuda backend does not run",
+                 grouped.sum_rows);
   }
 };
 
@@ -73,6 +77,7 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContex
                          .tensor_cores = on_tensor_cores(grad.algorithm)},
                         context.stream.get());
   note_kernel(grad, invocation);
+  invocation.note_decision("sum_rows", 0);
 }
 
 }  // namespace

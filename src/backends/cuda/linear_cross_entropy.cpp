@@ -96,6 +96,7 @@ class LossRun {
     const int64_t rows = std::max<int64_t>(1, static_cast<int64_t>(extent.rows));
     invocation_.note_decision("chunk_rows", layout.chunk_rows);
     invocation_.note_decision("algorithm", program::LossAlgorithm::chunks);
+    invocation_.note_decision("block_columns", 0);
     if (invocation_.bounds != nullptr) invocation_.note_extent(extent);
     find_trained_rows({.targets = integers_of(form_.targets),
                        .tokens = layout.tokens,
@@ -236,13 +237,21 @@ class LossRun {
   LossAlgorithms ran_ = {};
 };
 
+template <typename Loss>
+std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const OperationView& view,
+                                       CudaContext& context) {
+  SNUG_CHECK(loss.block_columns == 0 && algorithms_of(loss).dweight_step == 0,
+             "a linear cross-entropy in blocks of {} columns, which a card does not run",
+             loss.block_columns);
+  return std::make_unique<LossPlan>(form_of(loss, view), loss.chunk_launches, context.cublas_lt);
+}
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const OperationView& view,
                                   CudaContext& context) {
-  return std::make_unique<LossPlan>(form_of(loss, view), loss.chunk_launches, context.cublas_lt);
+  return prepare_loss(loss, view, context);
 }
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropyTrain& loss, const OperationView& view,
                                   CudaContext& context) {
-  return std::make_unique<LossPlan>(form_of(loss, view), loss.chunk_launches, context.cublas_lt);
+  return prepare_loss(loss, view, context);
 }
 
 void tune(const LinearCrossEntropy& loss, const Invocation& invocation, CudaContext& context) {

@@ -69,8 +69,9 @@ void note(const Invocation& invocation, int64_t products, ProductAlgorithm algor
   invocation.note_decision("products", products);
   invocation.note_decision("algorithm", algorithm);
   invocation.note_decision("low_algorithm", low_algorithm);
-  invocation.note_decision("block_rows", 0);
   invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
+  for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
+    invocation.note_decision(decision, 0);
 }
 
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
@@ -93,9 +94,11 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
 
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& view,
                                   CudaContext& context) {
-  SNUG_CHECK(matmul.products == (matmul.augmented ? 2 : 1) && matmul.block_rows == 0,
-             "a matmul of {} products in blocks of {} rows, which a card does not run",
-             matmul.products, matmul.block_rows);
+  SNUG_CHECK(matmul.products == (matmul.augmented ? 2 : 1) && matmul.block_rows == 0 &&
+                 matmul.sum_step == 0,
+             "a matmul of {} products in blocks of {} rows and steps of {}, which a card does not "
+             "run",
+             matmul.products, matmul.block_rows, matmul.sum_step);
   if (!is_of_few_rows(matmul.algorithm))
     return std::make_unique<PreparedMatmul>(matmul, view, context.cublas_lt);
   const bool low_fits =

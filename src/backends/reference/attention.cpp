@@ -246,7 +246,8 @@ void run(const AttentionGrad& grad, const Invocation& invocation) {
   invocation.note_decision("by_library", 0);
   invocation.note_decision("tensor_cores", 0);
   invocation.note_decision("few_queries", 0);
-  invocation.note_decision("few_keys", 0);
+  for (const char* decision : {"few_keys", "dense_q", "dense_k", "dense_v", "dense_gradients"})
+    invocation.note_decision(decision, 0);
   note_segments(grad, invocation);
   const GradientTensors<T> tensors(invocation);
   const auto width = static_cast<size_t>(grad.head_dim);

@@ -55,6 +55,7 @@ void note(const Invocation& invocation, int64_t rows, bool train) {
   invocation.note_piece(rows);
   invocation.note_decision("chunk_rows", 0);
   invocation.note_decision("algorithm", program::LossAlgorithm::whole);
+  invocation.note_decision("block_columns", 0);
   note_algorithms(train, {}, {}, invocation);
 }
 

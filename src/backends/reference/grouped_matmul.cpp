@@ -36,6 +36,7 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation) {
 template <typename T>
 void run(const GroupedMatmulGrad& grad, const Invocation& invocation) {
   note_loops(invocation);
+  invocation.note_decision("sum_rows", 0);
   const Floats<T> a(invocation[GroupedMatmulGrad::kA]);
   const Floats<T> b(invocation[GroupedMatmulGrad::kB]);
   const Integers bounds(invocation[GroupedMatmulGrad::kBounds]);

@@ -219,9 +219,22 @@ Cost cost(const Attention& attention, const OperationView& view, const Extent& e
   return cost;
 }
 
-// Five products where the forward pass has two: the scores again, dp, dq, dk and dv.
+// Copies to or from memory without gaps: each reads a tensor and writes it.
+double copied_bytes(const AttentionGrad& grad, const OperationView& view) {
+  const auto bytes = [&](const Operand<AttentionGrad>& operand, bool copied) {
+    return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
+  };
+  return bytes(AttentionGrad::kQ, grad.dense_q) + bytes(AttentionGrad::kK, grad.dense_k) +
+         bytes(AttentionGrad::kV, grad.dense_v) + bytes(AttentionGrad::kDQ, grad.dense_gradients) +
+         bytes(AttentionGrad::kDK, grad.dense_gradients) +
+         bytes(AttentionGrad::kDV, grad.dense_gradients);
+}
+
+// Five products where the forward pass has two: the scores again, dp, dq, dk and dv. Nothing is
+// computed while tensors are copied.
 Cost cost(const AttentionGrad& attention, const OperationView& view, const Extent& extent) {
-  return {2.5 * score_flops(attention, extent), operand_bytes(view)};
+  const double copied = copied_bytes(attention, view);
+  return {2.5 * score_flops(attention, extent), operand_bytes(view) + copied, copied};
 }
 
 // Rows are read once and written once.
@@ -309,7 +322,8 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
                                  (attention.by_library ? " by library" : "") +
                                  (attention.tensor_cores ? " on tensor cores" : "");
   RateKey key;
-  key.name = plain_name + (is_adjusted ? " adjusted" : "");
+  const bool is_copied = copies_operands(attention);
+  key.name = plain_name + (is_adjusted ? " adjusted" : "") + (is_copied ? " copied" : "");
   key.shape = {segment, std::max(1.0, extent.rows) * rate_size(attention.heads),
                rate_size(attention.head_dim),
                rate_size(attention.heads) / rate_size(attention.kv_heads)};
@@ -320,7 +334,8 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
                    .is_gradient = std::is_same_v<Struct, AttentionGrad>,
                    .segment_tokens = segment,
                    .head_dim = rate_size(attention.head_dim),
-                   .plain_name = is_adjusted ? plain_name : "",
+                   .adjusts_scores = is_adjusted,
+                   .plain_name = is_adjusted || is_copied ? plain_name : "",
                    .cache_numbers = cache_numbers(attention, view, extent),
                    .shared_heads = rate_size(attention.heads) / rate_size(attention.kv_heads)};
   return key;

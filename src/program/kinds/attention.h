@@ -79,7 +79,9 @@ struct Attention {
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments). The
 // target decides few_queries and few_keys too: segments of at most so many queries, or keys, are
-// computed in f32 whatever their type.
+// computed in f32 whatever their type; and which of q, k and v it copies to be without gaps between
+// their rows before it reads them (dense_q, dense_k, dense_v), and whether it makes dq, dk and dv
+// without gaps and copies them to where they belong (dense_gradients).
 struct AttentionGrad {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -96,6 +98,10 @@ struct AttentionGrad {
   bool tensor_cores = false;
   int64_t few_queries = 0;
   int64_t few_keys = 0;
+  bool dense_q = false;
+  bool dense_k = false;
+  bool dense_v = false;
+  bool dense_gradients = false;
   bool operator==(const AttentionGrad&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"heads", &AttentionGrad::heads},
@@ -112,7 +118,11 @@ struct AttentionGrad {
                  Field{"by_library", &AttentionGrad::by_library},
                  Field{"tensor_cores", &AttentionGrad::tensor_cores},
                  Field{"few_queries", &AttentionGrad::few_queries},
-                 Field{"few_keys", &AttentionGrad::few_keys}};
+                 Field{"few_keys", &AttentionGrad::few_keys},
+                 Field{"dense_q", &AttentionGrad::dense_q},
+                 Field{"dense_k", &AttentionGrad::dense_k},
+                 Field{"dense_v", &AttentionGrad::dense_v},
+                 Field{"dense_gradients", &AttentionGrad::dense_gradients}};
   static constexpr auto kDO = read<AttentionGrad>(0, "do");
   static constexpr auto kQ = read<AttentionGrad>(1, "q");
   static constexpr auto kK = read<AttentionGrad>(2, "k");
@@ -128,7 +138,8 @@ struct AttentionGrad {
                                         kQBounds, kKBounds, kDQ, kDK, kDV};
   static constexpr Traits kTraits{
       .extents = {kQBounds.name, kKBounds.name},
-      .decisions = {"by_library", "tensor_cores", "few_queries", "few_keys"}};
+      .decisions = {"by_library", "tensor_cores", "few_queries", "few_keys", "dense_q", "dense_k",
+                    "dense_v", "dense_gradients"}};
 };
 
 // With n the largest power of two that is not above `heads`, slopes are 2^(-8 k / n) for k = 1,
@@ -148,6 +159,12 @@ constexpr bool has_few(const Attention& attention, int64_t queries, int64_t /*ke
 constexpr bool has_few(const AttentionGrad& grad, int64_t queries, int64_t keys) {
   return (grad.few_queries > 0 && queries <= grad.few_queries) ||
          (grad.few_keys > 0 && keys <= grad.few_keys);
+}
+
+// Whether the target copies q, k or v, or makes the gradients elsewhere and copies them.
+constexpr bool copies_operands(const Attention& /*attention*/) { return false; }
+constexpr bool copies_operands(const AttentionGrad& grad) {
+  return grad.dense_q || grad.dense_k || grad.dense_v || grad.dense_gradients;
 }
 
 // What they do within such bounds, (segments, 2) each.

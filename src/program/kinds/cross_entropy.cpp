@@ -127,6 +127,7 @@ TensorId emit_logits(const Struct& loss, const OperationView& view, Builder& bui
 template <typename Struct>
 void check_logits(const Struct& loss, ShapeRule& rule) {
   rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
+  rule.require(loss.block_columns >= 0, "has a negative block_columns");
   rule.require(std::isfinite(loss.scale), "has a scale that is not finite");
   rule.require(std::isfinite(loss.softcap) && loss.softcap >= 0.0F,
                "has a softcap that is negative or not finite");
@@ -175,6 +176,8 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
   check_logits(loss, rule);
   rule.require(!loss.accumulate || loss.weight_gradient,
                "accumulates a weight gradient that it does not make");
+  rule.require(loss.dweight_step >= 0 && loss.rest_dweight_step >= 0,
+               "has a negative dweight_step");
   rule.require(loss.bias || !loss.bias_gradient, "makes the gradient of a bias that it has not");
   check_linear_reads(loss, view, rule);
   const Tensor& hidden = view[LinearCrossEntropyTrain::kHidden];
@@ -220,13 +223,33 @@ double products_of(const LinearCrossEntropyTrain& loss) {
   return loss.algorithm == LossAlgorithm::online ? 4 : 3;
 }
 
+// What a training loss in blocks of columns, or in steps of rows, reads and writes again, all of it
+// in f32: the gradient of hidden for each block, that of the weight for each step.
+double bytes_of_parts(const LinearCrossEntropyTrain& loss, const OperationView& view,
+                      const Extent& extent) {
+  const Shape& weight = view[LinearCrossEntropyTrain::kWeight].shape;
+  const int64_t rest = loss.block_columns > 0 ? weight[0] % loss.block_columns : 0;
+  const int64_t blocks_again = later_steps(weight[0], loss.block_columns);
+  double elements = 0;
+  for (const int64_t rows : chunks_of(loss, view, extent)) {
+    elements += static_cast<double>(blocks_again * rows * weight[1]);
+    if (!loss.weight_gradient) continue;
+    elements += static_cast<double>((weight[0] - rest) * later_steps(rows, loss.dweight_step) +
+                                    rest * later_steps(rows, loss.rest_dweight_step)) *
+                static_cast<double>(weight[1]);
+  }
+  return 2.0 * sizeof(float) * elements;
+}
+
 Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Extent& extent) {
   const double of_cap = loss.softcap > 0.0F ? 4.0 : 0.0;
-  return cost_of_chunks(
+  Cost cost = cost_of_chunks(
       loss, view, extent, products_of(loss),
       kLossFlops + kGradFlops + cap_flops(loss) + of_cap + (loss.bias_gradient ? 1.0 : 0.0),
       loss.weight_gradient ? static_cast<double>(view[LinearCrossEntropyTrain::kDWeight].bytes())
                            : 0.0);
+  cost.bytes += bytes_of_parts(loss, view, extent);
+  return cost;
 }
 
 // `loss` is the root: its own gradient is one.

@@ -81,12 +81,14 @@ std::vector<int64_t> chunk_sizes(LossAlgorithm algorithm, int64_t chunk_rows, in
 // weight^T, or hidden weight^T + bias, which has no scale; with softcap c > 0 each is then c
 // tanh(logit / c), as the kind softcap has it.
 // The target decides what computes the products of every chunk: the logits and, in the training
-// form, the gradients of hidden and weight. Where it divides the vocabulary into blocks of columns,
-// the last block, if it is narrower, has the algorithms named rest_*.
+// form, the gradients of hidden and weight. Where it divides the vocabulary into blocks of
+// block_columns (0: it does not), the last block, if it is narrower, has the algorithms named
+// rest_*.
 struct LinearCrossEntropy {
   int64_t chunk_rows = 0;  // of the largest chunk, decided by the target; 0 until lowered
   LossAlgorithm algorithm = LossAlgorithm::whole;
   int32_t chunk_launches = 0;  // that each chunk takes, besides those of the operation
+  int64_t block_columns = 0;
   ProductAlgorithm logits_algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_logits_algorithm = ProductAlgorithm::loops;
   float scale = 1.0F;
@@ -97,6 +99,7 @@ struct LinearCrossEntropy {
       std::tuple{Field{"chunk_rows", &LinearCrossEntropy::chunk_rows},
                  Field{"algorithm", &LinearCrossEntropy::algorithm},
                  Field{"chunk_launches", &LinearCrossEntropy::chunk_launches},
+                 Field{"block_columns", &LinearCrossEntropy::block_columns},
                  Field{"logits_algorithm", &LinearCrossEntropy::logits_algorithm},
                  Field{"rest_logits_algorithm", &LinearCrossEntropy::rest_logits_algorithm},
                  Field{"scale", &LinearCrossEntropy::scale},
@@ -115,23 +118,29 @@ struct LinearCrossEntropy {
       .has_training_form = true,
       .is_fused = true,
       .extents = {kTargets.name},
-      .decisions = {"chunk_rows", "algorithm", "logits_algorithm", "rest_logits_algorithm"}};
+      .decisions = {"chunk_rows", "algorithm", "block_columns", "logits_algorithm",
+                    "rest_logits_algorithm"}};
 };
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
 // losses, loss, dhidden, then dweight (vocab, d) if `weight_gradient`; with `accumulate` dweight is
 // updated instead; then dbias (vocab) if `bias_gradient`. Expansion: matmul, [add_bias,] [softcap,]
-// cross_entropy, cross_entropy_grad, [softcap_grad,] matmul, matmul, [sum_rows].
+// cross_entropy, cross_entropy_grad, [softcap_grad,] matmul, matmul, [sum_rows]. Of the rows of a
+// chunk at most dweight_step are summed before the gradient of the weight is read and written
+// again; 0: all.
 struct LinearCrossEntropyTrain {
   int64_t chunk_rows = 0;
   LossAlgorithm algorithm = LossAlgorithm::whole;
   int32_t chunk_launches = 0;
+  int64_t block_columns = 0;
   ProductAlgorithm logits_algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_logits_algorithm = ProductAlgorithm::loops;
   ProductAlgorithm dhidden_algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_dhidden_algorithm = ProductAlgorithm::loops;
   ProductAlgorithm dweight_algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_dweight_algorithm = ProductAlgorithm::loops;
+  int64_t dweight_step = 0;
+  int64_t rest_dweight_step = 0;
   bool weight_gradient = false;
   bool accumulate = false;
   float scale = 1.0F;
@@ -143,12 +152,15 @@ struct LinearCrossEntropyTrain {
       std::tuple{Field{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows},
                  Field{"algorithm", &LinearCrossEntropyTrain::algorithm},
                  Field{"chunk_launches", &LinearCrossEntropyTrain::chunk_launches},
+                 Field{"block_columns", &LinearCrossEntropyTrain::block_columns},
                  Field{"logits_algorithm", &LinearCrossEntropyTrain::logits_algorithm},
                  Field{"rest_logits_algorithm", &LinearCrossEntropyTrain::rest_logits_algorithm},
                  Field{"dhidden_algorithm", &LinearCrossEntropyTrain::dhidden_algorithm},
                  Field{"rest_dhidden_algorithm", &LinearCrossEntropyTrain::rest_dhidden_algorithm},
                  Field{"dweight_algorithm", &LinearCrossEntropyTrain::dweight_algorithm},
                  Field{"rest_dweight_algorithm", &LinearCrossEntropyTrain::rest_dweight_algorithm},
+                 Field{"dweight_step", &LinearCrossEntropyTrain::dweight_step},
+                 Field{"rest_dweight_step", &LinearCrossEntropyTrain::rest_dweight_step},
                  Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
                  Field{"accumulate", &LinearCrossEntropyTrain::accumulate},
                  Field{"scale", &LinearCrossEntropyTrain::scale},
@@ -174,9 +186,10 @@ struct LinearCrossEntropyTrain {
   static constexpr Traits kTraits{
       .is_fused = true,
       .extents = {kTargets.name},
-      .decisions = {"chunk_rows", "algorithm", "logits_algorithm", "rest_logits_algorithm",
-                    "dhidden_algorithm", "rest_dhidden_algorithm", "dweight_algorithm",
-                    "rest_dweight_algorithm"}};
+      .decisions = {"chunk_rows", "algorithm", "block_columns", "logits_algorithm",
+                    "rest_logits_algorithm", "dhidden_algorithm", "rest_dhidden_algorithm",
+                    "dweight_algorithm", "rest_dweight_algorithm", "dweight_step",
+                    "rest_dweight_step"}};
 };
 
 }  // namespace snug::program

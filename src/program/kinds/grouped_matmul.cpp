@@ -42,6 +42,7 @@ std::string shape_error(const GroupedMatmulGrad& grad, const OperationView& view
   const Tensor& b = view[GroupedMatmulGrad::kB];
   const Tensor& c = view[GroupedMatmulGrad::kC];
   rule.require(grad.block_rows >= 0, "has a negative block_rows");
+  rule.require(grad.sum_rows >= 0, "has a negative sum_rows");
   rule.rank({"a", a}, 2);
   rule.rank({"b", b}, 2);
   rule.rank({"c", c}, 3);
@@ -71,12 +72,13 @@ Cost cost(const GroupedMatmul&, const OperationView& view, const Extent&) {
           operand_bytes(view) - unread};
 }
 
-// A fresh gradient is written whole, also where experts have no rows.
-Cost cost(const GroupedMatmulGrad&, const OperationView& view, const Extent&) {
+// A fresh gradient is written whole, also where experts have no rows. Each block of sums reads b.
+Cost cost(const GroupedMatmulGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmulGrad::kA];
-  return {2.0 * static_cast<double>(a.shape.elements()) *
-              static_cast<double>(view[GroupedMatmulGrad::kB].shape[1]),
-          operand_bytes(view)};
+  const Tensor& b = view[GroupedMatmulGrad::kB];
+  const int64_t blocks_again = later_steps(a.shape[1], grad.sum_rows);
+  return {2.0 * static_cast<double>(a.shape.elements()) * static_cast<double>(b.shape[1]),
+          operand_bytes(view) + static_cast<double>(blocks_again * b.bytes())};
 }
 
 void differentiate(const GroupedMatmul& grouped, const Operation& operation, Tape& tape) {

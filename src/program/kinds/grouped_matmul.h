@@ -50,20 +50,24 @@ struct GroupedMatmulGrad {
   int64_t block_rows = 0;
   ProductAlgorithm algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  // Rows of an expert's matrix whose sums are made in scratch at once, decided by the target, each
+  // time from all rows of b that the expert has; 0: sums are made in c.
+  int64_t sum_rows = 0;
   bool operator==(const GroupedMatmulGrad&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
                  Field{"block_rows", &GroupedMatmulGrad::block_rows},
                  Field{"algorithm", &GroupedMatmulGrad::algorithm},
-                 Field{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm}};
+                 Field{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm},
+                 Field{"sum_rows", &GroupedMatmulGrad::sum_rows}};
   static constexpr auto kA = read<GroupedMatmulGrad>(0, "a");
   static constexpr auto kB = read<GroupedMatmulGrad>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmulGrad>(2, "bounds");
   static constexpr auto kC =
       write_or_update<GroupedMatmulGrad>(3, "c", &GroupedMatmulGrad::accumulate);
   static constexpr std::array kOperands{kA, kB, kBounds, kC};
-  static constexpr Traits kTraits{.is_product = true,
-                                  .decisions = {"block_rows", "algorithm", "rest_algorithm"}};
+  static constexpr Traits kTraits{
+      .is_product = true, .decisions = {"block_rows", "algorithm", "rest_algorithm", "sum_rows"}};
 };
 
 }  // namespace snug::program

@@ -73,6 +73,7 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   rule.require(matmul.products == 1 || (matmul.products == 2 && matmul.augmented),
                "is made of more products than it has");
   rule.require(matmul.block_rows >= 0, "has a negative block_rows");
+  rule.require(matmul.sum_step >= 0 && matmul.rest_sum_step >= 0, "has a negative sum_step");
   const Tensor& a = view[Matmul::kA];
   const Tensor& b = view[Matmul::kB];
   const Tensor& c = view[Matmul::kC];
@@ -96,12 +97,23 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   return rule.error();
 }
 
+// What steps of the inner dimension read and write again: sums in f32, of the last rows by a step
+// of their own.
+double bytes_of_steps(const Matmul& matmul, int64_t inner, const Shape& c) {
+  const auto bytes_of = [&](int64_t rows, int64_t step) {
+    return 2.0 * sizeof(float) * static_cast<double>(rows * c[1] * later_steps(inner, step));
+  };
+  const int64_t rest = matmul.block_rows > 0 ? c[0] % matmul.block_rows : 0;
+  return bytes_of(c[0] - rest, matmul.sum_step) + bytes_of(rest, matmul.rest_sum_step);
+}
+
 Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
   const Tensor& c = view[Matmul::kC];
   int64_t k = inner_size(matmul, view[Matmul::kA]);
   if (matmul.augmented) k += view[Matmul::kLowA].shape.columns();
   Cost cost{2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
-            operand_bytes(view)};
+            operand_bytes(view) +
+                bytes_of_steps(matmul, inner_size(matmul, view[Matmul::kA]), c.shape)};
   if (matmul.products > 1) {
     // The low product reads its factors and what is added, and writes c; the other reads c again.
     const double between = static_cast<double>(c.bytes());

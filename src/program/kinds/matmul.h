@@ -68,6 +68,10 @@ struct Matmul {
   // computes the last rows where those are fewer. 0: all rows.
   int64_t block_rows = 0;
   ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  // How much of the inner dimension is summed before the sums in c are read and written again,
+  // decided by the target, and the same of the last rows. 0: all of it.
+  int64_t sum_step = 0;
+  int64_t rest_sum_step = 0;
   bool operator==(const Matmul&) const = default;
   static constexpr auto kFields = std::tuple{Field{"transpose_a", &Matmul::transpose_a},
                                              Field{"transpose_b", &Matmul::transpose_b},
@@ -84,7 +88,9 @@ struct Matmul {
                                              Field{"algorithm", &Matmul::algorithm},
                                              Field{"low_algorithm", &Matmul::low_algorithm},
                                              Field{"block_rows", &Matmul::block_rows},
-                                             Field{"rest_algorithm", &Matmul::rest_algorithm}};
+                                             Field{"rest_algorithm", &Matmul::rest_algorithm},
+                                             Field{"sum_step", &Matmul::sum_step},
+                                             Field{"rest_sum_step", &Matmul::rest_sum_step}};
   static constexpr auto kA = read<Matmul>(0, "a");
   static constexpr auto kB = read<Matmul>(1, "b");
   static constexpr auto kAddend = read<Matmul>(2, "addend", &Matmul::addend);
@@ -96,7 +102,13 @@ struct Matmul {
   static constexpr Traits kTraits{
       .is_product = true,
       .is_joinable = true,
-      .decisions = {"products", "algorithm", "low_algorithm", "block_rows", "rest_algorithm"}};
+      .decisions = {"products", "algorithm", "low_algorithm", "block_rows", "rest_algorithm",
+                    "sum_step", "rest_sum_step"}};
 };
+
+// How often sums over `inner` are read and written again.
+constexpr int64_t later_steps(int64_t inner, int64_t sum_step) {
+  return sum_step > 0 && inner > 0 ? (inner - 1) / sum_step : 0;
+}
 
 }  // namespace snug::program

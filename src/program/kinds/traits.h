@@ -55,7 +55,7 @@ struct Traits {
   std::array<std::string_view, 2> extents = {};
   // Attributes that say how it is done, and are left to lower and to the target. A backend notes
   // what it did under the same names (backends/trace.h).
-  std::array<std::string_view, 8> decisions = {};
+  std::array<std::string_view, 12> decisions = {};
 
   constexpr bool has_extent() const { return !extents[0].empty(); }
 };

@@ -52,23 +52,28 @@ bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
                      [](const Tensor* tensor) { return has_bf16_vectors(*tensor); });
 }
 
-// Whether the library is given q, k, v, dq, dk and dv without gaps between their rows, which are
-// columns of a wider matrix where a projection is fused. Its own sums in f32 follow the stride of
-// the tensor; and where no heads share keys, 9.14 writes dk and dv where segments of a matrix
-// without gaps would begin (seen on an H200). Inputs are copied where they have gaps, outputs all
-// where one has some, so that all of it is as a card has shown it right.
-std::array<bool, 6> are_made_dense(const Attention&, const OperationView&) { return {}; }
-std::array<bool, 6> are_made_dense(const AttentionGrad&, const OperationView& view) {
+// The library is given q, k, v, dq, dk and dv without gaps between their rows, which are columns of
+// a wider matrix where a projection is fused. Its own sums in f32 follow the stride of the tensor;
+// and where no heads share keys, 9.14 writes dk and dv where segments of a matrix without gaps
+// would begin (seen on an H200). Inputs are copied where they have gaps, outputs all where one has
+// some, so that all of it is as a card has shown it right.
+void decide_copies(const OperationView& view, AttentionGrad& grad) {
   using Grad = AttentionGrad;
-  const auto has_gaps = [&](const Tensor& tensor) { return row_stride(tensor) != tensor.shape[1]; };
-  const bool outputs =
-      has_gaps(view[Grad::kDQ]) || has_gaps(view[Grad::kDK]) || has_gaps(view[Grad::kDV]);
-  return {has_gaps(view[Grad::kQ]),
-          has_gaps(view[Grad::kK]),
-          has_gaps(view[Grad::kV]),
-          outputs,
-          outputs,
-          outputs};
+  const auto has_gaps = [&](const program::Operand<Grad>& operand) {
+    const Tensor& tensor = view[operand];
+    return row_stride(tensor) != tensor.shape[1];
+  };
+  grad.dense_q = has_gaps(Grad::kQ);
+  grad.dense_k = has_gaps(Grad::kK);
+  grad.dense_v = has_gaps(Grad::kV);
+  grad.dense_gradients = has_gaps(Grad::kDQ) || has_gaps(Grad::kDK) || has_gaps(Grad::kDV);
+}
+
+// Of q, k, v, dq, dk and dv.
+std::array<bool, 6> are_made_dense(const Attention&) { return {}; }
+std::array<bool, 6> are_made_dense(const AttentionGrad& grad) {
+  return {grad.dense_q,         grad.dense_k,         grad.dense_v,
+          grad.dense_gradients, grad.dense_gradients, grad.dense_gradients};
 }
 
 template <typename Attributes>
@@ -82,7 +87,7 @@ SegmentScratch scratch_of(const Attributes& attention, const OperationView& view
   scratch.lse =
       scratch.begins + aligned(tables * segment_table_entries(segments) * int64_t{sizeof(int64_t)});
   int64_t end = scratch.lse + aligned(tokens * attention.heads * int64_t{sizeof(float)});
-  const std::array<bool, 6> dense = are_made_dense(attention, view);
+  const std::array<bool, 6> dense = are_made_dense(attention);
   for (size_t i = 0; i < dense.size(); ++i) {
     if (!dense[i]) continue;
     const int64_t heads = i % 3 == 0 ? attention.heads : attention.kv_heads;
@@ -207,6 +212,7 @@ Attention decide(const Attention& attention, const OperationView& view, const Ca
 AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const Card& card) {
   AttentionGrad decided = grad;
   decided.by_library = suits_cudnn(grad, view, card);
+  if (decided.by_library) decide_copies(view, decided);
   using Grad = AttentionGrad;
   decided.tensor_cores =
       !decided.by_library &&
@@ -243,9 +249,9 @@ int32_t launches(const Attention& attention, const OperationView&, const Card&) 
 
 // By the library: the same, and copies of what it takes without gaps. Else: ranges, delta, and a
 // kernel for queries and one for keys.
-int32_t launches(const AttentionGrad& grad, const OperationView& view, const Card&) {
+int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
   if (!grad.by_library) return 4;
-  const std::array<bool, 6> dense = are_made_dense(grad, view);
+  const std::array<bool, 6> dense = are_made_dense(grad);
   return 4 + static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
 }
 
