@@ -6,11 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "program/decisions.h"
-#include "program/kind.h"
-#include "runtime/trace_check.h"
+#include "every_trace.h"
 #include "tiny_run.h"
-#include "traced_batch.h"
 
 namespace snug::runtime {
 namespace {
@@ -18,7 +15,9 @@ namespace {
 using backends::Trace;
 using program::DType;
 using program::Program;
+using testing::expect_changes_seen;
 using testing::fill_batch;
+using testing::is_run_by_backends;
 using testing::lacks_bf16;
 using testing::pack_rows;
 using testing::TinyOptions;
@@ -169,11 +168,6 @@ std::vector<std::string> backend_names() {
 #endif
 }
 
-// perform_test.cpp is about the others.
-bool is_run_by_backends(const Program& program) {
-  return program.operations.empty() || !program::traits_of(program.operations.front()).by_runtime;
-}
-
 // Of operations that make the logits themselves; the reference makes them all.
 void expect_extents(const Program& program, const std::vector<Trace>& traces,
                     const std::string& backend, int64_t tokens) {
@@ -186,27 +180,6 @@ void expect_extents(const Program& program, const std::vector<Trace>& traces,
     const int64_t rows =
         std::accumulate(traces[i].pieces.begin(), traces[i].pieces.end(), int64_t{0});
     EXPECT_GE(rows, traces[i].extent->rows) << "rows of loss are left out";
-  }
-}
-
-// Each decision of each operation, changed in the trace alone, is seen.
-void expect_changes_seen(const Planned& planned, const std::vector<Trace>& traces) {
-  const Program& program = planned.program;
-  for (size_t i = 0; i < program.operations.size(); ++i) {
-    const size_t decisions = program::decisions_of(program.operations[i]).size();
-    for (size_t d = 0; d < decisions; ++d) {
-      std::vector<Trace> changed = traces;
-      changed[i].decisions[d].second += 1;
-      EXPECT_EQ(differences(planned, changed).size(), 1U);
-    }
-    for (size_t p = 0; p < traces[i].pieces.size(); ++p) {
-      std::vector<Trace> changed = traces;
-      changed[i].pieces[p] += 1;
-      EXPECT_EQ(differences(planned, changed).size(), 1U);
-    }
-    std::vector<Trace> elsewhere = traces;
-    elsewhere[i].channel = program::Channel::interconnect;
-    EXPECT_EQ(differences(planned, elsewhere).size(), 1U);
   }
 }
 

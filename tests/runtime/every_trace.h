@@ -1,0 +1,56 @@
+// What tests of traces hold each program of a job to.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "program/decisions.h"
+#include "program/kind.h"
+#include "runtime/trace_check.h"
+#include "traced_batch.h"
+
+namespace snug::testing {
+
+// perform_test.cpp is about the others.
+inline bool is_run_by_backends(const program::Program& program) {
+  return program.operations.empty() || !program::traits_of(program.operations.front()).by_runtime;
+}
+
+// Each decision of each operation, changed in the trace alone, is seen.
+inline void expect_changes_seen(const runtime::Planned& planned,
+                                const std::vector<backends::Trace>& traces) {
+  const program::Program& program = planned.program;
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    const auto expect_seen = [&](const auto& change) {
+      backends::Trace changed = traces[i];
+      change(changed);
+      EXPECT_EQ(runtime::differences(planned, i, changed).size(), 1U)
+          << name_of(program.operations[i].kind()) << " of " << program.name;
+    };
+    const size_t decisions = program::decisions_of(program.operations[i]).size();
+    for (size_t d = 0; d < decisions; ++d)
+      expect_seen([&](backends::Trace& trace) { trace.decisions[d].second += 1; });
+    for (size_t p = 0; p < traces[i].pieces.size(); ++p)
+      expect_seen([&](backends::Trace& trace) { trace.pieces[p] += 1; });
+    expect_seen([&](backends::Trace& trace) { trace.channel = program::Channel::interconnect; });
+  }
+}
+
+// Every program of the job that a backend runs does what it says.
+inline void expect_traces_equal(const plan::Job& job, backends::Backend& backend) {
+  runtime::Executor executor(job, backend);
+  for (const program::Program& program : job.programs) {
+    if (!is_run_by_backends(program)) continue;
+    const program::ProgramName name = typed_name(program);
+    fill_batch(program, executor);
+    const std::vector<backends::Trace> traces = executor.run_traced(name);
+    const runtime::Planned planned{program, executor.bounds(name)};
+    EXPECT_EQ(runtime::differences(planned, traces), std::vector<std::string>{});
+    if (::testing::Test::HasFailure()) return;
+    expect_changes_seen(planned, traces);
+  }
+}
+
+}  // namespace snug::testing

@@ -1,0 +1,257 @@
+// That what runs is what the program says, of every family's tiny model and every form of job. The
+// cases cover each pair of a model, a method with its optimizer, what is made again, a batch and so
+// on; "make test-long" has all of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "every_trace.h"
+#include "models/families.h"
+#include "tiny_run.h"
+#include "train/pairwise.h"
+
+namespace snug::runtime {
+namespace {
+
+using methods::OptimizerKind;
+using passes::RecomputeMode;
+using plan::TrainingSpec;
+using program::DType;
+
+struct Form {
+  std::string name;
+  std::function<void(TrainingSpec&)> set;
+};
+
+void train_all(TrainingSpec& spec, OptimizerKind optimizer) {
+  spec.adapted = false;
+  spec.update.optimizer = optimizer;
+  if (methods::optimizer_of(optimizer).needs_bf16) spec.update.gradient = DType::bf16;
+}
+
+void adapt(TrainingSpec& spec) {
+  spec.adapted = true;
+  spec.lora.r = 4;
+  spec.lora.dropout = 0.1;
+  spec.lora.target_modules = {"all-linear"};
+}
+
+void compare_pairs(TrainingSpec& spec) {
+  adapt(spec);
+  spec.objective = {.kind = methods::ObjectiveKind::dpo,
+                    .reference = methods::Reference::adapter_off};
+}
+
+std::vector<Form> methods_of_jobs() {
+  std::vector<Form> forms{{"lora", adapt}, {"dpo", compare_pairs}};
+  for (const bool nested : {false, true})
+    forms.push_back({nested ? "qlora, nested" : "qlora", [nested](TrainingSpec& spec) {
+                       adapt(spec);
+                       spec.quantization = passes::QuantizeOptions{.nested = nested, .kept = {}};
+                     }});
+  for (const auto& word : words_of(OptimizerKind{}))
+    forms.push_back({"full, " + std::string(word.text),
+                     [kind = word.value](TrainingSpec& spec) { train_all(spec, kind); }});
+  return forms;
+}
+
+std::vector<Form> recomputed() {
+  std::vector<Form> forms;
+  for (const RecomputeMode mode : passes::kRecomputeModes)
+    forms.push_back(
+        {std::string(base::word_of(mode)), [mode](TrainingSpec& spec) { spec.recompute = mode; }});
+  return forms;
+}
+
+std::vector<Form> batches() {
+  return {{"one row", [](TrainingSpec&) {}},
+          {"two micro-batches", [](TrainingSpec& spec) { spec.accumulation = 2; }},
+          {"packed, evaluated",
+           [](TrainingSpec& spec) {
+             testing::pack_rows(spec);
+             spec.evaluate = true;
+           }},
+          {"packed micro-batches", [](TrainingSpec& spec) {
+             testing::pack_rows(spec);
+             spec.accumulation = 3;
+           }}};
+}
+
+std::vector<Form> places() {
+  return {{"on the device", [](TrainingSpec&) {}},
+          {"activations wait", [](TrainingSpec& spec) { spec.activation_offloading = true; }},
+          {"streamed",
+           [](TrainingSpec& spec) {
+             spec.streaming = {.params = true, .optimizer = true, .threshold_bytes = 0};
+           }},
+          {"updated in the backward pass", [](TrainingSpec& spec) {
+             spec.update_in_backward = true;
+             spec.update.max_grad_norm = 0;
+           }}};
+}
+
+// Of each family the first folder of tests/goldens that has its config.json.
+std::map<std::string, models::ModelConfig> tiny_models() {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry : std::filesystem::directory_iterator("tests/goldens"))
+    folders.push_back(entry.path() / "model");
+  std::ranges::sort(folders);
+  std::map<std::string, models::ModelConfig> found;
+  for (const std::filesystem::path& folder : folders) {
+    if (!std::filesystem::exists(folder / "config.json")) continue;
+    const models::ModelConfig model = models::find_model(folder.string()).config;
+    found.try_emplace(model.model_type, model);
+  }
+  return found;
+}
+
+// Jobs of one backend, by a value of each dimension.
+class Jobs {
+ public:
+  enum Dimension : uint8_t { kModel, kType, kMethod, kRecompute, kBatch, kPlace, kDimensions };
+
+  explicit Jobs(const std::string& backend)
+      : backend_(backends::open_backend(backend, {.threads = 2})) {
+    for (const auto& [name, model] : tiny_models()) models_.push_back(model);
+    types_ = {DType::bf16, DType::f32};
+    if (testing::lacks_bf16(backend)) types_ = {DType::f32};
+    forms_[kMethod] = methods_of_jobs();
+    forms_[kRecompute] = recomputed();
+    forms_[kBatch] = batches();
+    forms_[kPlace] = places();
+  }
+
+  std::vector<size_t> sizes() const {
+    std::vector<size_t> sizes{models_.size(), types_.size()};
+    for (size_t d = kMethod; d < kDimensions; ++d) sizes.push_back(forms_[d].size());
+    return sizes;
+  }
+
+  // What no job is: an optimizer of bf16 weights in fp32, a wait for what is never made again,
+  // steps in the backward pass of several micro-batches.
+  bool is_possible(const testing::Choice& choice) const {
+    const TrainingSpec spec = spec_of(choice);
+    const bool needs_bf16 = methods::optimizer_of(spec.update.optimizer).needs_bf16;
+    if (needs_bf16 && spec.compute != DType::bf16) return false;
+    if (spec.activation_offloading && !passes::keeps_checkpoints(spec.recompute.of_layer(0)))
+      return false;
+    return !spec.update_in_backward || spec.accumulation == 1;
+  }
+
+  // Choices that cover each pair of values that a job may have.
+  std::vector<testing::Choice> in_pairs(uint32_t seed) const {
+    using Pair = testing::PairwiseCases::Pair;
+    const std::vector<size_t> all = sizes();
+    std::set<Pair> excluded;
+    for (const auto& [a, b] : {std::pair{kType, kMethod}, {kRecompute, kPlace}, {kBatch, kPlace}})
+      for (size_t i = 0; i < all[a]; ++i)
+        for (size_t j = 0; j < all[b]; ++j) {
+          testing::Choice choice(all.size(), 0);
+          choice[kRecompute] = all[kRecompute] - 1;  // which keeps least
+          choice[a] = i;
+          choice[b] = j;
+          if (!is_possible(choice)) excluded.insert({a, i, b, j});
+        }
+    return testing::PairwiseCases(all, seed,
+                                  [&](const Pair& pair) { return excluded.contains(pair); })
+        .take();
+  }
+
+  void expect_traces_equal(const testing::Choice& choice) const {
+    const TrainingSpec spec = spec_of(choice);
+    std::string name = fmt::format("{}: {} {}", backend_->name(), spec.model.model_type,
+                                   base::name_of(spec.compute));
+    for (size_t d = kMethod; d < kDimensions; ++d) name += ", " + forms_[d][choice[d]].name;
+    SCOPED_TRACE(name);
+    testing::expect_traces_equal(plan::plan_training(spec, *backend_), *backend_);
+  }
+
+ private:
+  TrainingSpec spec_of(const testing::Choice& choice) const {
+    TrainingSpec spec = testing::spec_of({});
+    spec.model = models_[choice[kModel]];
+    spec.compute = types_[choice[kType]];
+    for (size_t d = kMethod; d < kDimensions; ++d) forms_[d][choice[d]].set(spec);
+    // Documents of an objective that groups them come together.
+    const int64_t group = methods::objective_of(spec.objective.kind).group;
+    spec.row_segments = (spec.row_segments + group - 1) / group * group;
+    return spec;
+  }
+
+  std::unique_ptr<backends::Backend> backend_;
+  std::vector<models::ModelConfig> models_;
+  std::vector<DType> types_;
+  std::array<std::vector<Form>, kDimensions> forms_;
+};
+
+std::vector<std::string> backend_names() {
+#ifdef SNUG_TEST_CPU_BACKEND
+  return {"reference", "cpu"};
+#else
+  return {SNUG_TEST_BACKEND};
+#endif
+}
+
+TEST(FamilyTraces, HaveAModelOfEachFamily) {
+  const auto models = tiny_models();
+  for (const models::Family* family : models::families())
+    EXPECT_TRUE(models.contains(std::string(family->model_type))) << family->model_type;
+}
+
+TEST(FamilyTraces, AreWhatProgramsSayInEachPair) {
+  for (const std::string& backend : backend_names()) {
+    const Jobs jobs(backend);
+    for (const testing::Choice& choice : jobs.in_pairs(1)) jobs.expect_traces_equal(choice);
+  }
+}
+
+// Every combination, of the one or the other type.
+TEST(AllFamilyTraces, AreWhatProgramsSay) {
+  for (const std::string& backend : backend_names()) {
+    const Jobs jobs(backend);
+    const std::vector<size_t> sizes = jobs.sizes();
+    testing::Choice choice(sizes.size(), 0);
+    size_t number = 0;
+    const auto count = [&] {  // to the next one; false after the last
+      for (size_t d = 0; d < sizes.size(); ++d) {
+        if (d == Jobs::kType) continue;
+        if (++choice[d] < sizes[d]) return true;
+        choice[d] = 0;
+      }
+      return false;
+    };
+    do {
+      choice[Jobs::kType] = ++number % sizes[Jobs::kType];
+      if (!jobs.is_possible(choice)) choice[Jobs::kType] = 0;
+      if (jobs.is_possible(choice)) jobs.expect_traces_equal(choice);
+    } while (count());
+  }
+}
+
+TEST(FamilyTraces, OfPrefillAndDecodeToo) {
+  for (const std::string& backend_name : backend_names()) {
+    const auto backend = backends::open_backend(backend_name, {.threads = 2});
+    size_t number = 0;
+    for (const auto& [name, model] : tiny_models()) {
+      SCOPED_TRACE(backend_name + ": " + name);
+      plan::InferenceSpec spec;
+      spec.model = model;
+      spec.adapted = number % 2 == 1;
+      spec.lora.target_modules = {"all-linear"};
+      if (number % 3 > 0) spec.quantization = passes::QuantizeOptions{.nested = number % 3 == 1};
+      spec.sequences = 1 + static_cast<int64_t>(number % 2);
+      spec.capacity = 40;
+      spec.prefill_tokens = 8;
+      if (testing::lacks_bf16(backend_name) || number % 4 == 3) spec.compute = DType::f32;
+      ++number;
+      testing::expect_traces_equal(plan::plan_inference(spec, *backend), *backend);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snug::runtime
