@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/choices.h"
 #include "plan/document.h"
 #include "program/graph_memory.h"
 
@@ -117,9 +118,13 @@ std::string rows_text(const PlanDocument& document) {
 // What was chosen to be computed again, and why.
 std::string recompute_text(const PlanDocument& document) {
   const std::string layers = layers_text(document);
-  if (document.recompute_layers.front().mode == "keep_all" && document.recompute_layers.size() == 1)
+  const bool keeps_all =
+      document.recompute_layers.front().mode == base::word_of(formats::Recompute::keep_all);
+  if (keeps_all && document.recompute_layers.size() == 1)
     return layers + ": there is room for everything that the backward pass reads";
-  const bool has_copies = document.offload_params || document.offload_optimizer != "none";
+  const bool has_copies =
+      document.offload_params ||
+      document.offload_optimizer != base::word_of(formats::OffloadOptimizer::none);
   return fmt::format("{}: {}{}; to compute nothing again takes {}", layers,
                      document.fits ? "the fastest that fits" : "what takes the least",
                      document.fits && has_copies ? " next to copies" : "",
@@ -144,7 +149,7 @@ std::string summary(const PlanDocument& document) {
   if (!document.objective.empty()) text += fmt::format(", objective {}", document.objective);
   if (document.activation_offloading) text += ", activations offloaded";
   if (document.offload_params) text += ", weights offloaded";
-  if (document.offload_optimizer != "none")
+  if (document.offload_optimizer != base::word_of(formats::OffloadOptimizer::none))
     text += fmt::format(", optimizer offloaded ({})", document.offload_optimizer);
   if (!document.recompute_layers.empty())
     text += fmt::format("\n  recompute    {}", recompute_text(document));

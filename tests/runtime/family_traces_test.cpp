@@ -188,13 +188,7 @@ class Jobs {
   std::array<std::vector<Form>, kDimensions> forms_;
 };
 
-std::vector<std::string> backend_names() {
-#ifdef SNUG_TEST_CPU_BACKEND
-  return {"reference", "cpu"};
-#else
-  return {SNUG_TEST_BACKEND};
-#endif
-}
+const std::vector<std::string> kBackends{"reference", "cpu"};
 
 TEST(FamilyTraces, HaveAModelOfEachFamily) {
   const auto models = tiny_models();
@@ -202,16 +196,19 @@ TEST(FamilyTraces, HaveAModelOfEachFamily) {
     EXPECT_TRUE(models.contains(std::string(family->model_type))) << family->model_type;
 }
 
+// The reference, which decides nothing, does a fourth of them.
 TEST(FamilyTraces, AreWhatProgramsSayInEachPair) {
-  for (const std::string& backend : backend_names()) {
+  for (const std::string& backend : kBackends) {
     const Jobs jobs(backend);
-    for (const testing::Choice& choice : jobs.in_pairs(1)) jobs.expect_traces_equal(choice);
+    const std::vector<testing::Choice> choices = jobs.in_pairs(1);
+    const size_t step = backend == "reference" ? 4 : 1;
+    for (size_t i = 0; i < choices.size(); i += step) jobs.expect_traces_equal(choices[i]);
   }
 }
 
 // Every combination, of the one or the other type.
 TEST(AllFamilyTraces, AreWhatProgramsSay) {
-  for (const std::string& backend : backend_names()) {
+  for (const std::string& backend : kBackends) {
     const Jobs jobs(backend);
     const std::vector<size_t> sizes = jobs.sizes();
     testing::Choice choice(sizes.size(), 0);
@@ -233,7 +230,7 @@ TEST(AllFamilyTraces, AreWhatProgramsSay) {
 }
 
 TEST(FamilyTraces, OfPrefillAndDecodeToo) {
-  for (const std::string& backend_name : backend_names()) {
+  for (const std::string& backend_name : kBackends) {
     const auto backend = backends::open_backend(backend_name, {.threads = 2});
     size_t number = 0;
     for (const auto& [name, model] : tiny_models()) {

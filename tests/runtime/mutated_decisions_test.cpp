@@ -1,4 +1,4 @@
-// That a backend obeys each decision of each operation: given another one than is planned, it
+// That the cpu backend obeys each decision of each operation: given another one than is planned, it
 // refuses it in prepare(), or does it and its trace shows that. What it would ignore is found here.
 // The operation is changed between the plan and the backend, in a process of its own, since a
 // refusal ends that.
@@ -11,14 +11,11 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <set>
 
+#include "backends/cpu/cpu_backend.h"
 #include "every_trace.h"
 #include "tiny_run.h"
-#ifdef SNUG_TEST_CPU_BACKEND
-#include "backends/cpu/cpu_backend.h"
-#else
-#include "backends/cuda/cuda_backend.h"
-#endif
 
 namespace snug::runtime {
 namespace {
@@ -27,11 +24,7 @@ using program::Attributes;
 using program::DType;
 using program::Operation;
 
-#ifdef SNUG_TEST_CPU_BACKEND
 using Tested = backends::cpu::CpuBackend;
-#else
-using Tested = backends::cuda::CudaBackend;
-#endif
 
 // A decision of an operation and another value of it.
 struct Mutation {
@@ -166,20 +159,22 @@ Outcome outcome_of(const MakeJob& make_job, const Mutation& mutation, const Attr
   return static_cast<Outcome>(WEXITSTATUS(status));
 }
 
-// Each decision of operations that differ in what was decided of them. Returns how many were seen.
+// Each decision of operations that differ in what was decided of them. Returns how many other
+// decisions were done and seen.
 int expect_obeyed(const MakeJob& make_job) {
   const Tested planner({.threads = 1});
   const plan::Job job = make_job(planner);
-  std::vector<std::pair<program::ProgramName, Attributes>> known;
+  std::set<std::pair<program::Kind, std::vector<int64_t>>> known;
   int seen = 0;
   for (const program::Program& program : job.programs) {
     if (!testing::is_run_by_backends(program)) continue;
     for (size_t i = 0; i < program.operations.size(); ++i) {
       const Operation& operation = program.operations[i];
       const auto name = testing::typed_name(program);
-      const std::pair entry{name, operation.attributes};
-      if (operation.joined || std::ranges::find(known, entry) != known.end()) continue;
-      known.push_back(entry);
+      std::vector<int64_t> values;
+      for (const auto& [decision, value] : program::decisions_of(operation))
+        values.push_back(value);
+      if (operation.joined || !known.insert({operation.kind(), values}).second) continue;
       for (const auto& [decision, planned] : program::decisions_of(operation))
         for (const int64_t value : other_values(operation, decision)) {
           const Mutation mutation{name, i, std::string(decision), value};
@@ -195,12 +190,7 @@ int expect_obeyed(const MakeJob& make_job) {
   return seen;
 }
 
-DType narrow_type() {
-#ifdef SNUG_TEST_CPU_BACKEND
-  if (testing::lacks_bf16("cpu")) return DType::f32;
-#endif
-  return DType::bf16;
-}
+DType narrow_type() { return testing::lacks_bf16("cpu") ? DType::f32 : DType::bf16; }
 
 models::ModelConfig one_layer() {
   models::ModelConfig model = testing::tiny_model();

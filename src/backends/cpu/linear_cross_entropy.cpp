@@ -80,10 +80,11 @@ class LossRun {
     gather(part);
     for (int64_t block = 0; block < plan_.blocks(); ++block)
       ran(block).logits = plan_.products(part.chunk, block)
-                              .logits.multiply({.a = workspace(plan_.hidden_offset()),
-                                                .b = weight_block(block),
-                                                .c = logits(part, block)},
-                                               workspace(plan_.scratch_offset()), context_)
+                              .logits
+                              .multiply({.a = workspace(plan_.hidden_offset()),
+                                         .b = weight_block(block),
+                                         .c = logits(part, block)},
+                                        workspace(plan_.scratch_offset()), context_)
                               .algorithm;
     if (!shape_.train) {
       parallel_for(part.rows, [&](int64_t i) { row_statistics(part, i); });
@@ -135,10 +136,11 @@ class LossRun {
       ran(block).dweight_step = made.step;
     }
     const Product& product = block == 0 ? *products.dhidden_first : *products.dhidden_next;
-    ran(block).dhidden = product.multiply({.a = logits(part, block),
-                                           .b = weight_block(block),
-                                           .c = workspace(plan_.dhidden_offset())},
-                                          scratch, context_)
+    ran(block).dhidden = product
+                             .multiply({.a = logits(part, block),
+                                        .b = weight_block(block),
+                                        .c = workspace(plan_.dhidden_offset())},
+                                       scratch, context_)
                              .algorithm;
   }
 
@@ -265,6 +267,23 @@ bool has_plain_logits(const Form& form) {
   return form.scale == 1.0F && form.softcap == 0.0F && !form.bias;
 }
 
+// That nothing is decided of a product that the loss has not.
+void check_products(const LossShape& shape) {
+  const bool has_rest = !is_online(shape) && shape.vocab % shape.block_columns != 0;
+  for (const LossAlgorithms* products : {&shape.whole, &shape.rest}) {
+    const bool is_there = products == &shape.whole || has_rest;
+    LossAlgorithms decided = *products;
+    if (is_there) decided.logits = {};
+    if (is_there && shape.train) decided.dhidden = {};
+    if (is_there && shape.weight_gradient) decided.dweight = {};
+    if (is_there && shape.weight_gradient) decided.dweight_step = 0;
+    SNUG_CHECK(decided == LossAlgorithms{},
+               "a linear cross-entropy with products by {}, {} and {} that it has not",
+               base::word_of(decided.logits), base::word_of(decided.dhidden),
+               base::word_of(decided.dweight));
+  }
+}
+
 template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::OperationView& view,
                                        const CpuContext& context) {
@@ -274,6 +293,7 @@ std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::Operatio
       "a linear cross-entropy of scaled, capped or biased logits with algorithm {}, which the cpu "
       "backend does not run",
       base::word_of(shape.algorithm));
+  check_products(shape);
   if (is_online(shape)) return std::make_unique<OnlineLossPlan>(shape, context);
   auto plan = std::make_unique<LossPlan>(shape, context);
   plan->create();
@@ -298,8 +318,8 @@ Loss decide_loss(Loss loss, const program::OperationView& view, const CpuContext
       loss.chunk_rows == 0 && has_plain_logits(loss) && is_online_loss(hidden.dtype, context);
   loss.algorithm = online ? LossAlgorithm::online : LossAlgorithm::halved_chunks;
   if (loss.chunk_rows == 0)
-    loss.chunk_rows = online ? online_chunk_rows(hidden.shape[0])
-                             : default_chunk_rows(vocab, hidden.shape[0]);
+    loss.chunk_rows =
+        online ? online_chunk_rows(hidden.shape[0]) : default_chunk_rows(vocab, hidden.shape[0]);
   loss.block_columns = online ? online_block_columns(vocab) : default_block_columns(vocab);
   const LossShape asked = shape_of(loss, view);
   const LossShape shape = online ? with_online_algorithms(asked) : with_algorithms(asked, context);

@@ -70,9 +70,15 @@ class PreparedMatmul : public Prepared {
   PreparedMatmul(const Matmul& matmul, const program::OperationView& view,
                  const CpuContext& context)
       : spec_(spec_of(matmul, view)) {
-    SNUG_CHECK(matmul.products == 1 && (matmul.block_rows > 0) == matmul.stochastic,
+    SNUG_CHECK(matmul.products == 1 && (matmul.block_rows > 0) == matmul.stochastic &&
+                   matmul.low_algorithm == ProductAlgorithm::loops,
                "a matmul of {} products in blocks of {} rows, which the cpu backend does not run",
                matmul.products, matmul.block_rows);
+    const bool has_rest = matmul.stochastic && spec_.m % matmul.block_rows != 0;
+    SNUG_CHECK(
+        has_rest || (matmul.rest_algorithm == ProductAlgorithm::loops && matmul.rest_sum_step == 0),
+        "a matmul with last rows by algorithm {}, of which there are none",
+        base::word_of(matmul.rest_algorithm));
     if (!matmul.stochastic) {
       spec_.step = matmul.sum_step;
       whole_.emplace(spec_, matmul.algorithm, context);
@@ -81,7 +87,7 @@ class PreparedMatmul : public Prepared {
     block_rows_ = matmul.block_rows;
     spec_.step = matmul.sum_step;
     whole_.emplace(some_rows_of(spec_, block_rows_), matmul.algorithm, context);
-    if (spec_.m % block_rows_ == 0) return;
+    if (!has_rest) return;
     MatmulSpec rest = some_rows_of(spec_, spec_.m % block_rows_);
     rest.step = matmul.rest_sum_step;
     rest_.emplace(rest, matmul.rest_algorithm, context);
