@@ -7,6 +7,7 @@
 #include "backends/cuda/needs/attention.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "program/builder.h"
+#include "program/kind.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -154,6 +155,44 @@ TEST(CudnnChoice, has_its_scratch_planned) {
   EXPECT_GE(scratch.begins - scratch.lengths, kSegments * 4);
   EXPECT_GE(scratch.lse - scratch.begins, 9 * (kSegments + 1) * 8);
   EXPECT_GE(scratch.library - scratch.lse, kTokens * 4 * 4);
+}
+
+// Of a fused projection: copies are decided, counted and priced.
+TEST(CudnnChoice, copies_what_has_gaps) {
+  const Job job;
+  Program program = program_of(job);
+  program::Operation& gradient = program.operations[1];
+  const auto decide_gradient = [&] {
+    gradient.attributes = decide({program, gradient}, job.card);
+    gradient.launches = launches({program, gradient}, job.card);
+    return program::cost({program, gradient}, program::BatchBounds());
+  };
+  const program::Cost plain = decide_gradient();
+  EXPECT_EQ(plain.launches, 4);
+  EXPECT_EQ(plain.serial_bytes, 0);
+  EXPECT_FALSE(program::copies_operands(std::get<AttentionGrad>(gradient.attributes)));
+
+  const auto widen = [&](const program::Operand<AttentionGrad>& operand) {
+    program::Tensor& tensor = program.tensors[static_cast<size_t>(id_of(gradient, operand))];
+    tensor.view = {.base = 0, .strides = {tensor.shape[1] + 64, 1}};
+    return static_cast<double>(tensor.bytes());
+  };
+  double bytes = widen(AttentionGrad::kK);
+  EXPECT_EQ(decide_gradient().serial_bytes, 2 * bytes);
+  EXPECT_EQ(gradient.launches, 5);
+  const auto& grad = std::get<AttentionGrad>(gradient.attributes);
+  EXPECT_TRUE(grad.dense_k && !grad.dense_q && !grad.dense_v && !grad.dense_gradients);
+
+  // Gradients are copied all where one has gaps.
+  bytes += widen(AttentionGrad::kDV);
+  for (const auto& operand : {AttentionGrad::kDQ, AttentionGrad::kDK})
+    bytes +=
+        static_cast<double>(program.tensors[static_cast<size_t>(id_of(gradient, operand))].bytes());
+  const program::Cost copied = decide_gradient();
+  EXPECT_EQ(copied.serial_bytes, 2 * bytes);
+  EXPECT_EQ(copied.bytes - plain.bytes, 2 * bytes);
+  EXPECT_EQ(copied.launches, 8);
+  EXPECT_TRUE(std::get<AttentionGrad>(gradient.attributes).dense_gradients);
 }
 
 }  // namespace
