@@ -27,12 +27,6 @@ struct Form {
   std::function<void(TrainingSpec&)> set;
 };
 
-void train_all(TrainingSpec& spec, OptimizerKind optimizer) {
-  spec.adapted = false;
-  spec.update.optimizer = optimizer;
-  if (methods::optimizer_of(optimizer).needs_bf16) spec.update.gradient = DType::bf16;
-}
-
 void adapt(TrainingSpec& spec) {
   spec.adapted = true;
   spec.lora.r = 4;
@@ -47,15 +41,25 @@ void compare_pairs(TrainingSpec& spec) {
 }
 
 std::vector<Form> methods_of_jobs() {
-  std::vector<Form> forms{{"lora", adapt}, {"dpo", compare_pairs}};
+  std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.adapted = false; }},
+                          {"lora", adapt},
+                          {"dpo", compare_pairs}};
   for (const bool nested : {false, true})
     forms.push_back({nested ? "qlora, nested" : "qlora", [nested](TrainingSpec& spec) {
                        adapt(spec);
                        spec.quantization = passes::QuantizeOptions{.nested = nested, .kept = {}};
                      }});
+  return forms;
+}
+
+std::vector<Form> optimizers() {
+  std::vector<Form> forms;
   for (const auto& word : words_of(OptimizerKind{}))
-    forms.push_back({"full, " + std::string(word.text),
-                     [kind = word.value](TrainingSpec& spec) { train_all(spec, kind); }});
+    forms.push_back({std::string(word.text), [kind = word.value](TrainingSpec& spec) {
+                       spec.update.optimizer = kind;
+                       if (methods::optimizer_of(kind).needs_bf16)
+                         spec.update.gradient = DType::bf16;
+                     }});
   return forms;
 }
 
@@ -112,7 +116,16 @@ std::map<std::string, models::ModelConfig> tiny_models() {
 // Jobs of one backend, by a value of each dimension.
 class Jobs {
  public:
-  enum Dimension : uint8_t { kModel, kType, kMethod, kRecompute, kBatch, kPlace, kDimensions };
+  enum Dimension : uint8_t {
+    kModel,
+    kType,
+    kMethod,
+    kOptimizer,
+    kRecompute,
+    kBatch,
+    kPlace,
+    kDimensions
+  };
 
   explicit Jobs(const std::string& backend)
       : backend_(backends::open_backend(backend, {.threads = 2})) {
@@ -120,6 +133,7 @@ class Jobs {
     types_ = {DType::bf16, DType::f32};
     if (testing::lacks_bf16(backend)) types_ = {DType::f32};
     forms_[kMethod] = methods_of_jobs();
+    forms_[kOptimizer] = optimizers();
     forms_[kRecompute] = recomputed();
     forms_[kBatch] = batches();
     forms_[kPlace] = places();
@@ -147,7 +161,8 @@ class Jobs {
     using Pair = testing::PairwiseCases::Pair;
     const std::vector<size_t> all = sizes();
     std::set<Pair> excluded;
-    for (const auto& [a, b] : {std::pair{kType, kMethod}, {kRecompute, kPlace}, {kBatch, kPlace}})
+    for (const auto& [a, b] :
+         {std::pair{kType, kOptimizer}, {kRecompute, kPlace}, {kBatch, kPlace}})
       for (size_t i = 0; i < all[a]; ++i)
         for (size_t j = 0; j < all[b]; ++j) {
           testing::Choice choice(all.size(), 0);
