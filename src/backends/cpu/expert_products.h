@@ -70,8 +70,7 @@ class ExpertPieces {
     }
     for (size_t i = 0; i < sizes_.size(); ++i)
       for (; end - begin >= sizes_[i]; begin += sizes_[i])
-        ran.add(is_rest_[i],
-                products_[i].multiply(operands_of(begin), scratch, context).algorithm);
+        ran.add(is_rest_[i], products_[i].multiply(operands_of(begin), scratch, context).algorithm);
   }
 
  private:

@@ -204,7 +204,8 @@ const BlockProducts& LossPlan::products(const LossChunk& chunk, int64_t block) c
 }
 
 int64_t LossPlan::logits_offset(const LossChunk& chunk, int64_t block) const {
-  return logits_offset_ + block * shape_.block_columns * chunk.rows * static_cast<int64_t>(sizeof(float));
+  return logits_offset_ +
+         block * shape_.block_columns * chunk.rows * static_cast<int64_t>(sizeof(float));
 }
 
 const LossChunk& LossPlan::next(int64_t rows) const {

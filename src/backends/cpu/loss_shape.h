@@ -11,7 +11,7 @@ struct LossShape {
   int64_t tokens = 0;
   int64_t width = 0;
   int64_t vocab = 0;
-  int64_t chunk_rows = 0;  // rows that are worked on at once
+  int64_t chunk_rows = 0;     // rows that are worked on at once
   int64_t block_columns = 0;  // of the vocabulary, at once
   program::LossAlgorithm algorithm = program::LossAlgorithm::whole;
   base::DType type = base::DType::f32;  // of hidden and weight

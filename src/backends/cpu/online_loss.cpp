@@ -236,8 +236,7 @@ int64_t online_block_columns(int64_t vocab) {
 
 OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
   constexpr int64_t kFloat = sizeof(float);
-  SNUG_CHECK(shape.chunk_rows > 0 && shape.block_columns > 0 &&
-                 is_online_loss(shape.type, context),
+  SNUG_CHECK(shape.chunk_rows > 0 && shape.block_columns > 0 && is_online_loss(shape.type, context),
              "an online loss in chunks of {} rows and {} columns, which the cpu backend does not "
              "run here",
              shape.chunk_rows, shape.block_columns);

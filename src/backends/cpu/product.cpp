@@ -148,10 +148,9 @@ Product::Product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuCo
              spec.m, spec.k, spec.k, spec.n, base::word_of(algorithm));
   SNUG_CHECK(spec.low.k == 0 || (algorithm == ProductAlgorithm::wide && wide_takes_low_rank(spec)),
              "a low-rank part that is not taken");
-  SNUG_CHECK(spec.step == 0 ||
-                 (takes_steps(spec) && (algorithm == ProductAlgorithm::library ||
-                                        (algorithm == ProductAlgorithm::wide &&
-                                         spec.step % kWidePanel == 0))),
+  SNUG_CHECK(spec.step == 0 || (takes_steps(spec) && (algorithm == ProductAlgorithm::library ||
+                                                      (algorithm == ProductAlgorithm::wide &&
+                                                       spec.step % kWidePanel == 0))),
              "a product by algorithm {} in steps of {}, which it does not make",
              base::word_of(algorithm), spec.step);
   dense_.step = 0;

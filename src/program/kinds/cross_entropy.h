@@ -114,12 +114,11 @@ struct LinearCrossEntropy {
   static constexpr auto kLoss = write<LinearCrossEntropy>(6, "loss");
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
                                         kBias,   kLosses, kLoss};
-  static constexpr Traits kTraits{
-      .has_training_form = true,
-      .is_fused = true,
-      .extents = {kTargets.name},
-      .decisions = {"chunk_rows", "algorithm", "block_columns", "logits_algorithm",
-                    "rest_logits_algorithm"}};
+  static constexpr Traits kTraits{.has_training_form = true,
+                                  .is_fused = true,
+                                  .extents = {kTargets.name},
+                                  .decisions = {"chunk_rows", "algorithm", "block_columns",
+                                                "logits_algorithm", "rest_logits_algorithm"}};
 };
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:

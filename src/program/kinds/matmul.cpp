@@ -111,9 +111,9 @@ Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
   const Tensor& c = view[Matmul::kC];
   int64_t k = inner_size(matmul, view[Matmul::kA]);
   if (matmul.augmented) k += view[Matmul::kLowA].shape.columns();
-  Cost cost{2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
-            operand_bytes(view) +
-                bytes_of_steps(matmul, inner_size(matmul, view[Matmul::kA]), c.shape)};
+  Cost cost{
+      2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
+      operand_bytes(view) + bytes_of_steps(matmul, inner_size(matmul, view[Matmul::kA]), c.shape)};
   if (matmul.products > 1) {
     // The low product reads its factors and what is added, and writes c; the other reads c again.
     const double between = static_cast<double>(c.bytes());
