@@ -79,6 +79,17 @@ TEST(BenchDecode, TimesATokenAndItsOperations) {
             std::string::npos);
 }
 
+TEST(BenchDecode, CountsTheTokensOfAllSequences) {
+  const formats::Recipe recipe = golden_recipe(
+      "basic", {"ids=5 6 7", "temperature=0", "max_new_tokens=6", "batch=3", "backend=reference"});
+  const Json result = Json::parse(output_of(generate::profile_decoding, recipe, true));
+  EXPECT_EQ(result["sequences"], 3);
+  EXPECT_NEAR(result["tokens_per_second"].get<double>(),
+              15 / result["decode_seconds"].get<double>(), 1e-6);
+  EXPECT_NE(output_of(generate::profile_decoding, recipe, false).find("a token of each of 3"),
+            std::string::npos);
+}
+
 TEST(BenchDecode, WantsIdsAndTwoTokens) {
   EXPECT_THROW(generate::profile_decoding(example({"prompt=The"}), true), base::UserError);
   EXPECT_THROW(generate::profile_decoding(example({"ids=5 6", "max_new_tokens=1"}), true),
