@@ -170,9 +170,9 @@ void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
 
 // For a first run: larger shapes of what takes the time.
 void add_shapes(DType compute, std::vector<CalibrationStep>& steps) {
-  // First, and with few words: gradients of weights in the type of the products have names of their
-  // own. Known from the smallest shapes alone, those of larger ones look slower by half than they
-  // are, and a step that would show it looks too long to be measured.
+  // First, and with a small vocabulary: gradients of weights in the type of the products have names
+  // of their own. Known from the smallest shapes alone, those of larger ones look slower by half
+  // than they are, and a step that would show it looks too long to be measured.
   steps.push_back(full_8bit(kBroad, 512, compute));
   steps.push_back(lora(kTiny, 1024, 256, compute,
                        {.r = 32, .dropout = true, .accumulation = 2, .recompute = kLayer}));
