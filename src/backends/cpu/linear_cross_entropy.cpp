@@ -267,23 +267,6 @@ bool has_plain_logits(const Form& form) {
   return form.scale == 1.0F && form.softcap == 0.0F && !form.bias;
 }
 
-// That nothing is decided of a product that the loss has not.
-void check_products(const LossShape& shape) {
-  const bool has_rest = !is_online(shape) && shape.vocab % shape.block_columns != 0;
-  for (const LossAlgorithms* products : {&shape.whole, &shape.rest}) {
-    const bool is_there = products == &shape.whole || has_rest;
-    LossAlgorithms decided = *products;
-    if (is_there) decided.logits = {};
-    if (is_there && shape.train) decided.dhidden = {};
-    if (is_there && shape.weight_gradient) decided.dweight = {};
-    if (is_there && shape.weight_gradient) decided.dweight_step = 0;
-    SNUG_CHECK(decided == LossAlgorithms{},
-               "a linear cross-entropy with products by {}, {} and {} that it has not",
-               base::word_of(decided.logits), base::word_of(decided.dhidden),
-               base::word_of(decided.dweight));
-  }
-}
-
 template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::OperationView& view,
                                        const CpuContext& context) {
@@ -386,18 +369,13 @@ int64_t workspace_bytes(const program::LinearCrossEntropyTrain& loss,
 }
 
 template <typename Loss>
-bool has_library_products(const Loss& loss) {
+bool asks_library(const Loss& loss) {
   const auto has = [](const LossAlgorithms& algorithms) {
     constexpr auto kLibrary = ProductAlgorithm::library;
     return algorithms.logits == kLibrary || algorithms.dhidden == kLibrary ||
            algorithms.dweight == kLibrary;
   };
   return has(algorithms_of(loss)) || has(rest_algorithms_of(loss));
-}
-
-bool asks_library(const program::LinearCrossEntropy& loss) { return has_library_products(loss); }
-bool asks_library(const program::LinearCrossEntropyTrain& loss) {
-  return has_library_products(loss);
 }
 
 std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropy& loss,
@@ -413,8 +391,10 @@ std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain& loss,
 }  // namespace
 
 SNUG_CPU_KIND(LinearCrossEntropy, .supports = supports, .decide = decide,
-              .workspace_bytes = workspace_bytes, .asks_library = asks_library, .prepare = prepare);
+              .workspace_bytes = workspace_bytes,
+              .asks_library = asks_library<program::LinearCrossEntropy>, .prepare = prepare);
 SNUG_CPU_KIND(LinearCrossEntropyTrain, .supports = supports, .decide = decide,
-              .workspace_bytes = workspace_bytes, .asks_library = asks_library, .prepare = prepare);
+              .workspace_bytes = workspace_bytes,
+              .asks_library = asks_library<program::LinearCrossEntropyTrain>, .prepare = prepare);
 
 }  // namespace snug::backends::cpu

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/product.h"
 #include "backends/cpu/softmax_rows.h"
+#include "base/error.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -45,6 +46,23 @@ LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
   shape.dweight_type = dweight.dtype;
   shape.dweight_stride = dweight.row_stride;
   return shape;
+}
+
+void check_products(const LossShape& shape) {
+  const bool has_rest =
+      shape.algorithm != program::LossAlgorithm::online && shape.vocab % shape.block_columns != 0;
+  for (const LossAlgorithms* products : {&shape.whole, &shape.rest}) {
+    const bool is_there = products == &shape.whole || has_rest;
+    LossAlgorithms decided = *products;
+    if (is_there) decided.logits = {};
+    if (is_there && shape.train) decided.dhidden = {};
+    if (is_there && shape.weight_gradient) decided.dweight = {};
+    if (is_there && shape.weight_gradient) decided.dweight_step = 0;
+    SNUG_CHECK(decided == LossAlgorithms{},
+               "a linear cross-entropy with products by {}, {} and {} that it has not",
+               base::word_of(decided.logits), base::word_of(decided.dhidden),
+               base::word_of(decided.dweight));
+  }
 }
 
 int64_t list_trained_rows(const LossShape& shape, const int32_t* targets, float* losses,

@@ -34,6 +34,9 @@ LossShape shape_of(const program::LinearCrossEntropy& loss, const program::Opera
 LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
                    const program::OperationView& view);
 
+// Fails a CHECK where something is decided of a product that the loss has not.
+void check_products(const LossShape& shape);
+
 // Lists the rows that carry loss (targets at least 0) and returns their number; of the others the
 // loss is 0, and so is hidden's gradient where the shape trains. `targets`, `losses` and
 // `row_numbers` are (tokens). Fails a CHECK for a target outside the vocabulary.

@@ -201,18 +201,6 @@ std::string shape_error(const AttentionGrad& attention, const OperationView& vie
   return rule.error();
 }
 
-std::string shape_error(const CacheWrite&, const OperationView& view) {
-  ShapeRule rule;
-  const Tensor& x = view[CacheWrite::kX];
-  const Tensor& cache = view[CacheWrite::kCache];
-  rule.rank({"x", x}, 2);
-  rule.index({"slots", view[CacheWrite::kSlots]}, Shape{x.shape[0]});
-  rule.rank({"cache", cache}, 2);
-  rule.shape({"cache", cache}, Shape{cache.shape[0], x.shape[1]});
-  rule.same_type({{"x", x}, {"cache", cache}});
-  return rule.error();
-}
-
 Cost cost(const Attention& attention, const OperationView& view, const Extent& extent) {
   Cost cost{score_flops(attention, extent), bytes_of(attention, view, extent)};
   if (attention.splits > 0) cost.launches = 2;  // the parts, and their sum
@@ -235,12 +223,6 @@ double copied_bytes(const AttentionGrad& grad, const OperationView& view) {
 Cost cost(const AttentionGrad& attention, const OperationView& view, const Extent& extent) {
   const double copied = copied_bytes(attention, view);
   return {2.5 * score_flops(attention, extent), operand_bytes(view) + copied, copied};
-}
-
-// Rows are read once and written once.
-Cost cost(const CacheWrite&, const OperationView& view, const Extent& extent) {
-  return {0, 2.0 * row_bytes(view[CacheWrite::kX], extent.rows) +
-                 static_cast<double>(view[CacheWrite::kSlots].bytes())};
 }
 
 void differentiate(const Attention& attention, const Operation& operation, Tape& tape) {
@@ -349,12 +331,6 @@ Extent extent_of(const AttentionGrad& grad, const OperationView& view, const Bat
   return attention_extent(grad, view, bounds);
 }
 
-Extent extent_of(const CacheWrite&, const OperationView& view, const BatchBounds& bounds) {
-  const std::span<const int32_t> slots = bounds[id_of(view.operation, CacheWrite::kSlots)];
-  if (slots.empty()) return {.rows = static_cast<double>(view[CacheWrite::kX].shape[0])};
-  return {.rows = static_cast<double>(rows_with_work(slots))};
-}
-
 RateKey rate_key(const Attention& attention, const OperationView& view, const Extent& extent) {
   return attention_key(attention, view, extent);
 }
@@ -404,6 +380,5 @@ SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_
                  .pieces_of = pieces_of, .shares_of = shares_of, .rate_key = rate_key);
 SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of,
                  .shares_of = shares_of, .rate_key = rate_key);
-SNUG_DEFINE_KIND(CacheWrite, .extent_of = extent_of);
 
 }  // namespace snug::program
