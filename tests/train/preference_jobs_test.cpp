@@ -200,6 +200,34 @@ TEST_F(PreferenceJobs, BothReferencesAreAlike) {
   }
 }
 
+// A loss of two means, of tokens and of pairs, without a reference.
+TEST_F(PreferenceJobs, OddsAreLearnedInEveryFormOfTheJob) {
+  const std::string full = "method=full freeze_modules=lm_head.weight";
+  for (const std::string& method : {std::string("method=lora"), full}) {
+    const std::string start = method + " objective=orpo gradient_accumulation_steps=2 ";
+    const RankRun plain = run(start + "recompute=keep_all");
+    EXPECT_GT(std::abs(plain.losses.back() - plain.losses.front()), 1e-3);
+    for (const char* form :
+         {"recompute=layer activation_offloading=true",
+          "offload_params=true offload_optimizer=stream offload_threshold=100B recompute=layer"}) {
+      SCOPED_TRACE(fmt::format("{} {}", method, form));
+      const Distance apart = distance(plain, run(start + form));
+      EXPECT_EQ(apart.loss, 0);
+      EXPECT_EQ(apart.measure, 0);
+      EXPECT_EQ(apart.weight, 0);
+    }
+    for (const char* strategy : {"ddp", "full_shard"}) {
+      SCOPED_TRACE(fmt::format("{} {}", method, strategy));
+      expect_near(plain, run(fmt::format("{} objective=orpo strategy={}", method, strategy), 2));
+    }
+    const std::string clip = method + " objective=orpo max_grad_norm=0 ";
+    EXPECT_EQ(distance(run(clip), run(clip + "optim_in_backward=true")).weight, 0);
+  }
+  // Of 4 bits, and with pairs that share a row.
+  const std::string all = "method=qlora objective=orpo max_length=160 ";
+  expect_near(run(all + "per_device_train_batch_size=6"), run(all + "packing=true"));
+}
+
 // Rows that hold several pairs weigh each as rows of one do.
 TEST_F(PreferenceJobs, PackedPairsCountAsOthersDo) {
   const std::string all = "method=lora max_length=160 ";
