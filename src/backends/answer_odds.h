@@ -12,7 +12,7 @@ namespace snug::backends {
 // log(1 - exp(x)) of x < 0, by whichever form loses no digits.
 template <typename T>
 constexpr T log_of_rest(T x) {
-  constexpr T kLogTwo{0.693147180559945309};
+  constexpr auto kLogTwo = static_cast<T>(0.693147180559945309);
   return x < -kLogTwo ? std::log1p(-std::exp(x)) : std::log(-std::expm1(x));
 }
 

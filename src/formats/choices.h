@@ -46,9 +46,8 @@ enum class Objective : uint8_t {
   orpo,        // the preferred of two answers, and by their odds that it is preferred
 };
 constexpr auto words_of(Objective /*type*/) {
-  return base::words<Objective>({{Objective::next_token, "next_token"},
-                                 {Objective::dpo, "dpo"},
-                                 {Objective::orpo, "orpo"}});
+  return base::words<Objective>(
+      {{Objective::next_token, "next_token"}, {Objective::dpo, "dpo"}, {Objective::orpo, "orpo"}});
 }
 
 // How a pair of answers becomes a loss.

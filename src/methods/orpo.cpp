@@ -44,8 +44,7 @@ Program finish_orpo(const Program& forward, const ObjectiveOptions& options) {
   const TensorId policy =
       add("answer.log_probabilities", segments, Role::scalar, Lifetime::program);
   const TensorId nll = add("sequence.losses", segments, Role::scalar, Lifetime::program);
-  const TensorId inverse_pairs =
-      add(program::kInversePairsName, {1}, Role::batch, Lifetime::step);
+  const TensorId inverse_pairs = add(program::kInversePairsName, {1}, Role::batch, Lifetime::step);
   const TensorId inverse_tokens =
       add(program::kInverseChosenTokensName, {1}, Role::batch, Lifetime::step);
   const TensorId measures =

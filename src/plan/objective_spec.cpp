@@ -161,8 +161,9 @@ void settle_objective(Recipe& recipe) {
   for (const OwnKey& own : kOwnKeys) {
     if (!is_overruled(recipe, own)) continue;
     const formats::RecipeKey& key = *formats::find_recipe_key(own.key);
-    key.field.set(recipe,
-                  parse_value(key, {std::string(own.key), {std::string(key.default_text)}, false, {}}));
+    key.field.set(
+        recipe,
+        parse_value(key, {std::string(own.key), {std::string(key.default_text)}, false, {}}));
   }
   if (learns_from_groups(objective) && !recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
   if (learns_from_groups(objective) && recipe.max_length == 0)

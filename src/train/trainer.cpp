@@ -208,7 +208,8 @@ void Trainer::set_scales(const BatchCounts& counts) {
     return 1.0F / static_cast<float>(std::max<int64_t>(1, count));
   };
   const bool is_grouped = objective_.group > 1;
-  executor_.set_input(program::kInverseTokensName, is_grouped ? 1.0F : inverse(counts.trained_tokens));
+  executor_.set_input(program::kInverseTokensName,
+                      is_grouped ? 1.0F : inverse(counts.trained_tokens));
   if (!is_grouped) return;
   executor_.set_input(program::kInversePairsName, inverse(counts.groups));
   if (executor_.has(program::kInverseChosenTokensName))

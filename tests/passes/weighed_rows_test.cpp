@@ -61,8 +61,8 @@ TEST(WeighedRows, AreWeighedByAllSumsOfTheirLosses) {
   std::string text(kPairs);
   text.resize(text.find("policy (2)"));
   for (const std::string_view line :
-       {"tensor answers (2, 2) i32 batch step\n", "tensor inverse_chosen_tokens (1) f32 batch step\n",
-        "tensor odds (9) f32 scalar step\n"})
+       {"tensor answers (2, 2) i32 batch step\n",
+        "tensor inverse_chosen_tokens (1) f32 batch step\n", "tensor odds (9) f32 scalar step\n"})
     text.insert(text.find("tensor loss"), line);
   text +=
       "policy (2) f32 = sum_segments(losses, answers) {scale -1}\n"

@@ -236,9 +236,9 @@ TEST_F(PreferenceRuns, learn_the_odds_of_answers) {
       "objective=orpo beta=0.5 lr_scheduler_type=constant eval_steps=3 eval_data=" + last_pairs(20);
   const BinaryRun first = run("four", start);
   ASSERT_EQ(first.exit_code, 0) << first.output();
-  ASSERT_EQ(run("one", start + " per_device_train_batch_size=1 gradient_accumulation_steps=4")
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      run("one", start + " per_device_train_batch_size=1 gradient_accumulation_steps=4").exit_code,
+      0);
   const std::vector<Json> four = metrics_of(folder_ / "four");
   const std::vector<Json> one = metrics_of(folder_ / "one");
   ASSERT_EQ(four.size(), 8U);  // six steps and two evaluations
@@ -259,12 +259,11 @@ TEST_F(PreferenceRuns, learn_the_odds_of_answers) {
   ASSERT_EQ(again.exit_code, 0) << again.output();
   EXPECT_EQ(adapter("again"), adapter("four"));
   // Keys of the file that another objective has no use for are not the run's.
-  folder_.write("kept.yaml", contents_of("examples/wordnet/dpo.yaml") +
-                                 "\nprecompute_ref_log_probs: true\n");
+  folder_.write("kept.yaml",
+                contents_of("examples/wordnet/dpo.yaml") + "\nprecompute_ref_log_probs: true\n");
   const std::string quick = "objective=orpo max_steps=1 threads=1 output_dir=";
-  const BinaryRun kept =
-      run_snug(joined({"train", (folder_ / "kept.yaml").string()},
-                      words_of(quick + (folder_ / "kept").string())));
+  const BinaryRun kept = run_snug(joined({"train", (folder_ / "kept.yaml").string()},
+                                         words_of(quick + (folder_ / "kept").string())));
   ASSERT_EQ(kept.exit_code, 0) << kept.output();
   EXPECT_NE(contents_of(folder_ / "kept/recipe.yaml").find("precompute_ref_log_probs: false"),
             std::string::npos);

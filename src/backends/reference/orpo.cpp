@@ -65,8 +65,7 @@ void run(const Orpo& orpo, const Invocation& invocation) {
 template <typename T>
 void run(const OrpoGrad& grad, const Invocation& invocation) {
   const OddsOfPairs<T, OrpoGrad> pairs(grad, invocation);
-  const T factor =
-      static_cast<T>(grad.beta) * Floats<T>(invocation[OrpoGrad::kInversePairs])[0];
+  const T factor = static_cast<T>(grad.beta) * Floats<T>(invocation[OrpoGrad::kInversePairs])[0];
   const T inverse_tokens = Floats<T>(invocation[OrpoGrad::kInverseTokens])[0];
   const Floats<T> dpolicy(invocation[OrpoGrad::kDPolicy]);
   const Floats<T> dnll(invocation[OrpoGrad::kDNll]);
