@@ -2,6 +2,7 @@
 // recomputing, offloading and updates in the backward pass change no bit of it.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -197,6 +198,18 @@ TEST_F(PreferenceJobs, BothReferencesAreAlike) {
          {"per_device_train_batch_size=2",
           "per_device_train_batch_size=2 packing=true max_segments=4 max_length=64"})
       expect_near(run(method + " " + rows), run(method + " precompute_ref_log_probs=true " + rows));
+  }
+}
+
+// Their means are the sums of the same answers' log-probabilities over so many tokens.
+TEST_F(PreferenceJobs, OddsAreThoseOfTheTokensOfAnswers) {
+  const RunLength single{.steps = 1, .end_row = 1};
+  const RankRun sums = run("method=lora", 1, single);
+  const RankRun means = run("method=lora objective=orpo", 1, single);
+  for (const size_t answer : {4U, 5U}) {  // logps/chosen and logps/rejected
+    const double tokens = sums.measures.at(0).at(answer) / means.measures.at(0).at(answer);
+    EXPECT_GE(tokens, 1 - 1e-3);
+    EXPECT_NEAR(tokens, std::round(tokens), 1e-3);
   }
 }
 
