@@ -24,11 +24,11 @@ void for_each_odds(const Struct&, const Invocation& invocation, F&& f) {
       f(p, answer_odds<double>(policy[2 * p], policy[2 * p + 1], bounds + 4 * p), bounds + 4 * p);
 }
 
-double scalar_of(const Buffer& buffer) { return *buffer.as<const float>(); }
+double inverse_of(const Buffer& buffer) { return *buffer.as<const float>(); }
 
 void run(const Orpo& orpo, const Invocation& invocation, CpuContext&) {
   const auto beta = static_cast<double>(orpo.beta);
-  const double inverse_pairs = scalar_of(invocation[Orpo::kInversePairs]);
+  const double inverse_pairs = inverse_of(invocation[Orpo::kInversePairs]);
   const auto* nll = invocation[Orpo::kNll].as<const float>();
   std::array<double, program::kOddsMeasures.size()> sums{};
   double nll_sum = 0;
@@ -50,7 +50,7 @@ void run(const Orpo& orpo, const Invocation& invocation, CpuContext&) {
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += measures[i] * inverse_pairs;
   });
   constexpr size_t kNllMeasure = 6;
-  sums[kNllMeasure] = nll_sum * scalar_of(invocation[Orpo::kInverseTokens]);
+  sums[kNllMeasure] = nll_sum * inverse_of(invocation[Orpo::kInverseTokens]);
   auto* measured = invocation[Orpo::kMeasures].as<float>();
   for (size_t i = 0; i < sums.size(); ++i) measured[i] = static_cast<float>(sums[i]);
   *invocation[Orpo::kLoss].as<float>() =
@@ -59,7 +59,7 @@ void run(const Orpo& orpo, const Invocation& invocation, CpuContext&) {
 
 void run(const OrpoGrad& grad, const Invocation& invocation, CpuContext&) {
   const double factor =
-      static_cast<double>(grad.beta) * scalar_of(invocation[OrpoGrad::kInversePairs]);
+      static_cast<double>(grad.beta) * inverse_of(invocation[OrpoGrad::kInversePairs]);
   const float inverse_tokens = *invocation[OrpoGrad::kInverseTokens].as<const float>();
   const Buffer& written = invocation[OrpoGrad::kDPolicy];
   auto* dpolicy = written.as<float>();
