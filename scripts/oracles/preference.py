@@ -73,14 +73,17 @@ def pairs(vocab: int) -> list:
             for pair in PAIRS]
 
 
-def packed(examples: list) -> dict:
-    """Rows of two sequences side by side, as snug lays them out, with the bounds of each in the flattened rows."""
+def packed(examples: list, learns_prompts: bool = False) -> dict:
+    """Rows of two sequences side by side, as snug lays them out, with the bounds of each in the flattened rows.
+    learns_prompts: what was chosen is learned with its prompt."""
     ids, targets, positions, bounds = [], [], [], []
     for row, example in enumerate(examples):
         begin = row * 2 * LENGTH
         for key in ("chosen_ids", "rejected_ids"):
             sequence = (example["prompt_ids"] + example[key])[:LENGTH]
             labels = ([golden_io.IGNORED] * len(example["prompt_ids"]) + example[key])[:LENGTH]
+            if learns_prompts and key == "chosen_ids":
+                labels = sequence
             ids += sequence
             targets += labels[1:] + [golden_io.IGNORED]
             positions += range(len(sequence))

@@ -42,10 +42,12 @@ constexpr auto words_of(GradientDtype /*type*/) {
 // What is learned from the data.
 enum class Objective : uint8_t {
   next_token,  // each token from those before it
-  dpo,         // which of two answers is preferred
+  dpo,         // which of two answers is preferred, compared with the model as it begins
+  orpo,        // the preferred of two answers, and by their odds that it is preferred
 };
 constexpr auto words_of(Objective /*type*/) {
-  return base::words<Objective>({{Objective::next_token, "next_token"}, {Objective::dpo, "dpo"}});
+  return base::words<Objective>(
+      {{Objective::next_token, "next_token"}, {Objective::dpo, "dpo"}, {Objective::orpo, "orpo"}});
 }
 
 // How a pair of answers becomes a loss.

@@ -5,8 +5,8 @@ namespace snug::formats {
 namespace {
 
 constexpr std::string_view kObjectiveAdvice =
-    "this objective is not built; objective: dpo learns from pairs of answers, and "
-    "objective: next_token from answers alone";
+    "this objective is not built; objective: dpo and objective: orpo learn from pairs of answers, "
+    "and objective: next_token from answers alone";
 constexpr std::string_view kLossAdvice =
     "this loss of pairs is not built; use loss_type: sigmoid, which is that of the DPO paper";
 constexpr std::string_view kEndAdvice =
@@ -20,16 +20,17 @@ void add_objective_keys(KeyTable& table) {
   table
       .add<&Recipe::objective>(
           "objective", Objective::next_token,
-          "what is learned: each token of an answer from those before it, or by dpo which of two "
-          "answers is preferred (data with chosen and rejected)")
+          "what is learned: each token of an answer from those before it, or by dpo or orpo which "
+          "of two answers is preferred (data with chosen and rejected)")
       .aliases({"stage", "rl"})
       .translations({{"sft", "next_token"}})
-      .not_built({"orpo", "kto", "ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"},
+      .not_built({"kto", "ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"},
                  kObjectiveAdvice);
   table
       .add<&Recipe::beta>("beta", "0.1",
                           "dpo: how strongly the model is held to the one that it is compared "
-                          "with")
+                          "with; orpo: what the odds of the two answers count next to the loss of "
+                          "the preferred one")
       .aliases({"dpo_beta", "pref_beta", "rl_beta"})
       .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
   table

@@ -54,6 +54,7 @@ Program finish_dpo(const Program& forward, const ObjectiveOptions& options) {
 
 const Objective kDpo{.kind = ObjectiveKind::dpo,
                      .group = 2,
+                     .data = formats::DataFormat::preference,
                      .compares = true,
                      .measures = program::kPreferenceMeasures,
                      .finish = finish_dpo};

@@ -21,7 +21,7 @@ Program as_it_is(const Program& forward, const ObjectiveOptions&) { return forwa
 const Objective kNextToken{.kind = ObjectiveKind::next_token, .finish = as_it_is};
 
 const Objective& objective_of(ObjectiveKind kind) {
-  for (const Objective* row : {&kNextToken, &kDpo})
+  for (const Objective* row : {&kNextToken, &kDpo, &kOrpo})
     if (row->kind == kind) return *row;
   SNUG_CHECK(false, "no objective {}", base::word_of(kind));
   std::abort();

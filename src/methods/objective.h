@@ -33,7 +33,11 @@ struct Objective {
   ObjectiveKind kind;
   // Documents that belong together, and lie side by side in one row.
   int64_t group = 1;
+  // The one form of its records; automatic: any that has an answer to learn.
+  formats::DataFormat data = formats::DataFormat::automatic;
   bool compares = false;  // with the log-probabilities of a reference
+  // The first document of a group is learned with its prompt, so that all its tokens are targets.
+  bool learns_prompts = false;
   // What it measures next to the loss, in the order of the tensor kMeasuresName.
   std::span<const std::string_view> measures{};
   // From a forward program that ends in the losses of tokens, to one that ends in `loss` (1).
@@ -60,5 +64,6 @@ TokenLosses token_losses(const program::Program& forward);
 // Rows, each in a file of its own.
 extern const Objective kNextToken;
 extern const Objective kDpo;
+extern const Objective kOrpo;
 
 }  // namespace snug::methods

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "formats/recipe_keys.h"
 #include "models/families.h"
 #include "models/weights.h"
 
@@ -19,18 +20,37 @@ const Objective& objective_row(const Recipe& recipe) {
   return methods::objective_of(recipe.objective);
 }
 
-// The command line may choose another objective than the file has keys for, and the recipe that a
-// run writes has all keys.
-void refuse_keys_of_comparison(const Recipe& recipe) {
+bool learns_from_groups(const Objective& objective) { return objective.group > 1; }
+bool compares(const Objective& objective) { return objective.compares; }
+
+// A key that not all objectives have, and those that do.
+struct OwnKey {
+  const char* key;
+  bool (*is_of)(const Objective& objective);
+  const char* objectives;
+};
+constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo or orpo"},
+                            {"loss_type", compares, "dpo"},
+                            {"precompute_ref_log_probs", compares, "dpo"}};
+
+// The command line may choose another objective than the file has keys for, which then count for
+// nothing.
+bool is_overruled(const Recipe& recipe, const OwnKey& own) {
   const auto objective = recipe.given.find("objective");
-  const bool is_overridden = objective != recipe.given.end() && objective->second.line == 0;
-  for (const char* key : {"beta", "loss_type", "precompute_ref_log_probs"}) {
-    const auto found = recipe.given.find(key);
-    if (found == recipe.given.end() || (is_overridden && found->second.line > 0)) continue;
-    if (formats::holds_default(recipe, key)) continue;
-    recipe.fail(key, fmt::format("is a key of objective=dpo, which objective={} does not use; "
-                                 "leave it out, or set objective=dpo",
-                                 base::word_of(recipe.objective)));
+  const auto found = recipe.given.find(own.key);
+  return !own.is_of(objective_row(recipe)) && objective != recipe.given.end() &&
+         objective->second.line == 0 && found != recipe.given.end() && found->second.line > 0;
+}
+
+// The recipe that a run writes has all keys.
+void refuse_keys_of_others(const Recipe& recipe) {
+  for (const OwnKey& own : kOwnKeys) {
+    if (own.is_of(objective_row(recipe)) || recipe.given.find(own.key) == recipe.given.end() ||
+        is_overruled(recipe, own) || formats::holds_default(recipe, own.key))
+      continue;
+    recipe.fail(own.key, fmt::format("is a key of objective={0}, which objective={1} does not "
+                                     "use; leave it out, or set objective={0}",
+                                     own.objectives, base::word_of(recipe.objective)));
   }
 }
 
@@ -45,7 +65,7 @@ void check_rows(const Recipe& recipe, const Objective& objective) {
     recipe.fail("train_on_prompt",
                 fmt::format("is true, but objective={} compares answers; leave it out", word));
   using formats::DataFormat;
-  if (recipe.data_format != DataFormat::automatic && recipe.data_format != DataFormat::preference)
+  if (recipe.data_format != DataFormat::automatic && recipe.data_format != objective.data)
     recipe.fail("data_format",
                 fmt::format("is {}, but objective={} learns from pairs of answers, records with "
                             "chosen and rejected; leave it out, or set objective=next_token",
@@ -75,7 +95,9 @@ void check_head(const Recipe& recipe, const TrainingSpec& spec) {
               fmt::format("is {}, which does not train the head ({}) yet; use method=lora, or "
                           "method=full with freeze_modules={}{}",
                           base::word_of(recipe.objective), head, head,
-                          recipe.precompute_ref_log_probs ? "" : " precompute_ref_log_probs=true"));
+                          objective_row(recipe).compares && !recipe.precompute_ref_log_probs
+                              ? " precompute_ref_log_probs=true"
+                              : ""));
 }
 
 Reference reference_of(const Recipe& recipe, const TrainingSpec& spec) {
@@ -112,12 +134,12 @@ int64_t row_segments(const Recipe& recipe) {
 
 methods::ObjectiveOptions objective_options(const Recipe& recipe, const TrainingSpec& spec) {
   const Objective& objective = objective_row(recipe);
-  if (!objective.compares) {
-    refuse_keys_of_comparison(recipe);
+  refuse_keys_of_others(recipe);
+  if (!learns_from_groups(objective)) {
     if (recipe.data_format == formats::DataFormat::preference)
       recipe.fail("data_format",
                   fmt::format("is preference, which objective={} does not learn from; set "
-                              "objective=dpo, or leave it out",
+                              "objective=dpo or orpo, or leave it out",
                               base::word_of(recipe.objective)));
     return {.kind = recipe.objective};
   }
@@ -129,13 +151,22 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
                             "without dropout, as TRL's trainer makes them; set lora_dropout=0",
                             recipe.lora_dropout, base::word_of(recipe.objective)));
   if (!spec.adapted) check_head(recipe, spec);
-  return {.kind = recipe.objective, .reference = reference_of(recipe, spec), .beta = recipe.beta};
+  return {.kind = recipe.objective,
+          .reference = objective.compares ? reference_of(recipe, spec) : Reference::none,
+          .beta = recipe.beta};
 }
 
 void settle_objective(Recipe& recipe) {
   const Objective& objective = objective_row(recipe);
-  if (objective.compares && !recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
-  if (objective.group > 1 && recipe.max_length == 0)
+  for (const OwnKey& own : kOwnKeys) {
+    if (!is_overruled(recipe, own)) continue;
+    const formats::RecipeKey& key = *formats::find_recipe_key(own.key);
+    key.field.set(
+        recipe,
+        parse_value(key, {std::string(own.key), {std::string(key.default_text)}, false, {}}));
+  }
+  if (learns_from_groups(objective) && !recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
+  if (learns_from_groups(objective) && recipe.max_length == 0)
     recipe.fail("max_length",
                 fmt::format("is auto, which objective={} does not choose yet: give the tokens of "
                             "the longest sequence, such as max_length=1024",

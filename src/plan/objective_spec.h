@@ -21,7 +21,8 @@ int64_t row_segments(const formats::Recipe& recipe);
 methods::ObjectiveOptions objective_options(const formats::Recipe& recipe,
                                             const TrainingSpec& spec);
 
-// Sets defaults that depend on the objective.
+// Sets defaults that depend on the objective, and puts back those of keys that it has no use for,
+// where the command line chose it over a file that has them.
 void settle_objective(formats::Recipe& recipe);
 
 }  // namespace snug::plan

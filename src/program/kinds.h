@@ -22,6 +22,7 @@
 #include "program/kinds/matmul.h"
 #include "program/kinds/nf4.h"
 #include "program/kinds/optimizer.h"
+#include "program/kinds/orpo.h"
 #include "program/kinds/relu.h"
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"
@@ -82,6 +83,8 @@
   X(WeighRows, weigh_rows)                               \
   X(Dpo, dpo)                                            \
   X(DpoGrad, dpo_grad)                                   \
+  X(Orpo, orpo)                                          \
+  X(OrpoGrad, orpo_grad)                                 \
   X(TopK, top_k)                                         \
   X(GlobalNorm, global_norm)                             \
   X(ClipFactor, clip_factor)                             \

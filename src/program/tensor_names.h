@@ -13,6 +13,8 @@ inline constexpr std::string_view kTokensName = "tokens";
 inline constexpr std::string_view kTargetsName = "targets";
 inline constexpr std::string_view kPositionsName = "positions";
 inline constexpr std::string_view kQueryBoundsName = "query_bounds";
+// Of the part of each segment whose losses are an answer's.
+inline constexpr std::string_view kAnswerBoundsName = "answer_bounds";
 inline constexpr std::string_view kKeyBoundsName = "key_bounds";
 inline constexpr std::string_view kSlotsName = "slots";
 inline constexpr std::string_view kOutputRowsName = "output_rows";
@@ -20,6 +22,7 @@ inline constexpr std::string_view kOutputRowsName = "output_rows";
 // What else the host sets.
 inline constexpr std::string_view kInverseTokensName = "inverse_tokens";
 inline constexpr std::string_view kInversePairsName = "inverse_pairs";
+inline constexpr std::string_view kInverseChosenTokensName = "inverse_chosen_tokens";
 inline constexpr std::string_view kInverseDocumentTokensName = "inverse_document_tokens";
 inline constexpr std::string_view kLearningRateName = "learning_rate";
 inline constexpr std::string_view kStepName = "step";

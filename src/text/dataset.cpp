@@ -139,8 +139,8 @@ class Loader {
     }
     if (*form_ == RecordForm::preference && options_.form != RecordForm::preference)
       throw base::UserError(
-          "the records hold pairs of answers (chosen and rejected), which objective=dpo learns "
-          "from; set objective=dpo, or give data with one answer to each prompt",
+          "the records hold pairs of answers (chosen and rejected), which objective=dpo "
+          "and orpo learn from; set one of them, or give data with one answer to each prompt",
           {path_, first.line, 0});
     audit_.form = name_of(*form_);
     if (*form_ != RecordForm::tokens) open_tokenizer();
@@ -226,6 +226,8 @@ class Loader {
           static_cast<int64_t>(std::max(pair.chosen.ids.size(), pair.rejected.ids.size()));
       item.document = std::move(pair.chosen);
       item.rejected = std::move(pair.rejected);
+      if (options_.train_on_chosen_prompt)
+        std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
     } catch (const base::UserError& error) {
       fail(error.what());
     }

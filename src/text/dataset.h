@@ -31,10 +31,11 @@ namespace snug::text {
 struct DatasetOptions {
   int32_t max_length = 0;  // tokens, at least 2
   bool train_on_prompt = false;
-  std::string chat_template{};       // as ChatTemplate takes it; empty: the model's own
-  std::optional<RecordForm> form{};  // of the records; none: seen from their fields
-  int64_t vocabulary = 0;            // ids of records of the form tokens are below it
-  int threads = 1;                   // that tokenize; the result does not depend on it
+  bool train_on_chosen_prompt = false;  // of the form preference, before what was chosen
+  std::string chat_template{};          // as ChatTemplate takes it; empty: the model's own
+  std::optional<RecordForm> form{};     // of the records; none: seen from their fields
+  int64_t vocabulary = 0;               // ids of records of the form tokens are below it
+  int threads = 1;                      // that tokenize; the result does not depend on it
 };
 
 // What a user looks over before training.

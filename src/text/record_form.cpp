@@ -322,7 +322,7 @@ std::string no_form_message(const std::string& keys, std::optional<RecordForm> w
   if (*wanted == RecordForm::preference)
     return fmt::format(
         "expected the fields chosen and rejected, and where there is one prompt: pairs of answers, "
-        "which objective=dpo learns from; found: {}",
+        "which objective=dpo and orpo learn from; found: {}",
         keys);
   return fmt::format("expected the fields of the form {}, as data_format says; found: {}",
                      name_of(*wanted), keys);

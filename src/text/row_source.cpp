@@ -132,6 +132,7 @@ RowCounts RowSource::counts(int64_t row) {
     ++counts.segments;
     counts.tokens += documents_.length(document);
     counts.targets += documents_.targets(document);
+    if (i % options_.group == 0) counts.leading += documents_.targets(document);
   }
   return counts;
 }
@@ -167,6 +168,7 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
     buffers.segments[counts.segments++] = {begin, begin + length};
     counts.tokens += length;
     counts.targets += documents_.targets(document);
+    if (at % options_.group == 0) counts.leading += documents_.targets(document);
   }
   std::fill(buffers.ids.begin() + counts.tokens, buffers.ids.end(), options_.padding_id);
   std::fill(buffers.targets.begin() + counts.tokens, buffers.targets.end(), -1);

@@ -38,6 +38,7 @@ struct RowCounts {
   int32_t segments = 0;
   int32_t tokens = 0;   // of documents; the tail is max_length - tokens
   int32_t targets = 0;  // tokens that carry loss
+  int32_t leading = 0;  // of these, those of the first document of each group
 };
 
 class RowSource {

@@ -43,6 +43,7 @@ BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
     const text::RowCounts of_row = source_.counts(row);
     counts.tokens += of_row.tokens;
     counts.trained_tokens += of_row.targets;
+    counts.leading_tokens += of_row.leading;
     counts.groups += of_row.segments / source_.options().group;
   }
   return counts;
@@ -76,6 +77,7 @@ void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t 
     }
   }
   load_reference(program);
+  load_answer_bounds(program);
 }
 
 void BatchLoader::load_reference(program::ProgramName program) const {
@@ -87,6 +89,25 @@ void BatchLoader::load_reference(program::ProgramName program) const {
   for (size_t i = 0; i < documents_.size(); ++i)
     values.as<float>()[i] =
         documents_[i] < 0 ? 0.0F : reference_[static_cast<size_t>(documents_[i])];
+}
+
+// An answer begins alike in all documents of a group, of which the last one's prompt is no target.
+void BatchLoader::load_answer_bounds(program::ProgramName program) const {
+  const std::string name = program::host_name(program::kAnswerBoundsName);
+  if (!executor_.has(program, name)) return;
+  const auto* bounds = executor_.tensor(program, program::host_name(program::kQueryBoundsName))
+                           .as<const text::Segment>();
+  const auto* targets =
+      executor_.tensor(program, program::host_name(program::kTargetsName)).as<const int32_t>();
+  auto* answers = executor_.tensor(program, name).as<text::Segment>();
+  const auto group = static_cast<size_t>(source_.options().group);
+  for (size_t first = 0; first < documents_.size(); first += group) {
+    const text::Segment& last = bounds[first + group - 1];
+    int32_t prompt = 0;
+    while (last.begin + prompt < last.end && targets[last.begin + prompt] < 0) ++prompt;
+    for (size_t i = first; i < first + group; ++i)
+      answers[i] = {std::min(bounds[i].begin + prompt, bounds[i].end), bounds[i].end};
+  }
 }
 
 int64_t BatchLoader::rows_per_epoch() { return source_.rows_until(1); }

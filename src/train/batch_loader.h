@@ -16,6 +16,7 @@ struct BatchCounts {
   int64_t tokens = 0;          // of documents, without padding
   int64_t trained_tokens = 0;  // that carry loss
   int64_t groups = 0;          // of documents that belong together: pairs
+  int64_t leading_tokens = 0;  // trained, of the first document of each group
 };
 
 class BatchLoader {
@@ -39,6 +40,7 @@ class BatchLoader {
 
  private:
   void load_reference(program::ProgramName program) const;
+  void load_answer_bounds(program::ProgramName program) const;
 
   text::RowSource& source_;
   int64_t rows_;

@@ -73,8 +73,8 @@ int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets, in
 
 // An objective says of which form the records must be.
 std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
-  if (methods::objective_of(recipe.objective).compares) return text::RecordForm::preference;
-  return plan::record_form(recipe.data_format);
+  const formats::DataFormat own = methods::objective_of(recipe.objective).data;
+  return plan::record_form(own == formats::DataFormat::automatic ? recipe.data_format : own);
 }
 
 // Seen from the first records.
@@ -203,12 +203,14 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);
   if (recipe.eval_data.empty() && recipe.eval_steps > 0)
     recipe.fail("eval_steps", "asks for evaluations, but there is no eval_data");
-  const text::DatasetOptions options{.max_length = static_cast<int32_t>(recipe.max_length),
-                                     .train_on_prompt = recipe.train_on_prompt,
-                                     .chat_template = recipe.chat_template,
-                                     .form = wanted_form(recipe),
-                                     .vocabulary = model.config.vocab_size,
-                                     .threads = base::thread_count(recipe.threads)};
+  const text::DatasetOptions options{
+      .max_length = static_cast<int32_t>(recipe.max_length),
+      .train_on_prompt = recipe.train_on_prompt,
+      .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
+      .chat_template = recipe.chat_template,
+      .form = wanted_form(recipe),
+      .vocabulary = model.config.vocab_size,
+      .threads = base::thread_count(recipe.threads)};
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
   if (!holds_only_tokens(recipe)) tokenizer.open();

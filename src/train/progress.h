@@ -26,7 +26,7 @@ struct StepMetrics {
   double tokens_per_second = 0;
   int64_t resident_bytes = 0;
   // What the objective measures next to the loss, by its names.
-  static constexpr size_t kMostMeasures = 8;
+  static constexpr size_t kMostMeasures = 12;
   std::span<const std::string_view> measure_names{};
   std::array<float, kMostMeasures> measures{};
 };

@@ -28,6 +28,9 @@ using program::ProgramName;
 
 using Clock = std::chrono::steady_clock;
 
+// Of metrics, with all that an objective measures.
+constexpr size_t kLineBytes = 2048;
+
 bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 }  // namespace
@@ -171,7 +174,7 @@ int64_t Trainer::rows_of_step(int64_t step, int64_t first_row) const {
 
 bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                                   const std::atomic<int>& stop_signal) {
-  set_scales(begun.counts.trained_tokens, begun.counts.groups);
+  set_scales(begun.counts);
   if (executor_.has(program::kInverseDocumentTokensName))
     executor_.set_input(program::kInverseDocumentTokensName,
                         1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.tokens)));
@@ -200,13 +203,17 @@ void Trainer::run_batch(ProgramName program) {
 
 // Losses of micro-batches add up to the mean over so many tokens, or, of an objective whose
 // documents belong together, over so many groups of them.
-void Trainer::set_scales(int64_t tokens, int64_t groups) {
+void Trainer::set_scales(const BatchCounts& counts) {
   const auto inverse = [](int64_t count) {
     return 1.0F / static_cast<float>(std::max<int64_t>(1, count));
   };
   const bool is_grouped = objective_.group > 1;
-  executor_.set_input(program::kInverseTokensName, is_grouped ? 1.0F : inverse(tokens));
-  if (is_grouped) executor_.set_input(program::kInversePairsName, inverse(groups));
+  executor_.set_input(program::kInverseTokensName,
+                      is_grouped ? 1.0F : inverse(counts.trained_tokens));
+  if (!is_grouped) return;
+  executor_.set_input(program::kInversePairsName, inverse(counts.groups));
+  if (executor_.has(program::kInverseChosenTokensName))
+    executor_.set_input(program::kInverseChosenTokensName, inverse(counts.leading_tokens));
 }
 
 void Trainer::read_measures(std::span<float> measures) {
@@ -267,7 +274,7 @@ void Trainer::record(std::string_view line) {
 }
 
 void Trainer::log(const StepMetrics& metrics) {
-  std::array<char, 1024> buffer{};
+  std::array<char, kLineBytes> buffer{};
   record(to_json(metrics, buffer.data(), buffer.size()));
   const bool is_shown =
       due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps;
@@ -276,7 +283,10 @@ void Trainer::log(const StepMetrics& metrics) {
 
 void Trainer::evaluate() {
   const int64_t rows = evaluation_->rows_per_epoch();
-  set_scales(1, 1);
+  // A loss of tokens is divided in the end; one of groups may be of several means.
+  const BatchCounts counts = evaluation_->count(0, rows);
+  const bool is_grouped = objective_.group > 1;
+  set_scales(is_grouped ? counts : BatchCounts{.trained_tokens = 1});
   double sum = 0;
   std::array<double, StepMetrics::kMostMeasures> sums{};
   std::array<float, StepMetrics::kMostMeasures> measures{};
@@ -287,16 +297,15 @@ void Trainer::evaluate() {
     read_measures(measures);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(measures[i]);
   }
-  const BatchCounts counts = evaluation_->count(0, rows);
-  const auto count = static_cast<double>(
-      std::max<int64_t>(1, objective_.group > 1 ? counts.groups : counts.trained_tokens));
+  const auto count =
+      static_cast<double>(is_grouped ? 1 : std::max<int64_t>(1, counts.trained_tokens));
   eval_loss_ = sum / count;
   for (size_t i = 0; i < sums.size(); ++i) eval_measures_[i] = sums[i] / count;
 }
 
 void Trainer::evaluate_and_log(int64_t step) {
   evaluate();
-  std::array<char, 1024> buffer{};
+  std::array<char, kLineBytes> buffer{};
   char* const end = buffer.data() + buffer.size();
   char* out = fmt::format_to_n(buffer.data(), end - buffer.data(), "{{\"step\":{},\"eval_loss\":{}",
                                step, *eval_loss_)

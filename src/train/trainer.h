@@ -100,7 +100,7 @@ class Trainer {
   // A line that cannot be written ends run().
   void log(const StepMetrics& metrics);
   void run_batch(program::ProgramName program);
-  void set_scales(int64_t tokens, int64_t groups);
+  void set_scales(const BatchCounts& counts);
   void read_measures(std::span<float> measures);
   void evaluate();
   void evaluate_and_log(int64_t step);

@@ -1,5 +1,6 @@
 // Losses of whole sequences: sums over segments, and pairs of answers.
 #include <algorithm>
+#include <cmath>
 
 #include "operation_case.h"
 
@@ -86,12 +87,48 @@ void add_pairs(CaseList& list, const Layout& layout, float beta, double spread) 
   list.add(builder.finish(name, program::DpoGrad{beta}, reads, {builder.output_measure(segments)}));
 }
 
+// Sums of log-probabilities, from nearly certain answers to unlikely ones.
+Values log_probabilities(CaseList& list, const Layout& layout, double spread) {
+  Values values = normal(list.random, layout.segments, 0.0, spread);
+  for (double& value : values) value = -0.5 - std::abs(value);
+  return values;
+}
+
+void add_odds(CaseList& list, const Layout& layout, float beta, double spread) {
+  const std::string name = fmt::format("{} of {} segments, beta {}, spread {}", layout.used,
+                                       layout.segments, beta, spread);
+  const Shape segments{layout.segments};
+  {
+    CaseBuilder builder = list.builder();
+    const auto policy = builder.measure(segments, log_probabilities(list, layout, spread));
+    const auto nll = builder.measure(segments, normal(list.random, layout.segments, 30.0, 8.0));
+    const auto bounds = builder.index({layout.segments, 2}, bounds_of(list, layout));
+    const auto pairs = builder.measure({1}, {0.125});
+    const auto tokens = builder.measure({1}, {0.02});
+    const auto measures = builder.output_measure({program::kOddsMeasureCount});
+    const auto loss = builder.output_measure({1});
+    list.add(builder.finish(name, program::Orpo{beta}, {policy, nll, bounds, pairs, tokens},
+                            {measures, loss}));
+  }
+  CaseBuilder builder = list.builder();
+  const auto policy = builder.measure(segments, log_probabilities(list, layout, spread));
+  const auto bounds = builder.index({layout.segments, 2}, bounds_of(list, layout));
+  const auto pairs = builder.measure({1}, {0.125});
+  const auto tokens = builder.measure({1}, {0.02});
+  const auto dpolicy = builder.output_measure(segments);
+  const auto dnll = builder.output_measure(segments);
+  list.add(builder.finish(name, program::OrpoGrad{beta}, {policy, bounds, pairs, tokens},
+                          {dpolicy, dnll}));
+}
+
 void add_cases(CaseList& list) {
   for (const Layout& layout : kLayouts) {
     for (const float scale : {1.0F, -1.0F}) add_sums(list, layout, scale);
     for (const bool views : {false, true}) add_weighed(list, layout, views);
     add_pairs(list, layout, 0.1F, 1.0);
     add_pairs(list, layout, 0.5F, 6.0);
+    add_odds(list, layout, 0.1F, 3.0);
+    add_odds(list, layout, 0.5F, 40.0);
   }
 }
 
@@ -99,7 +136,8 @@ void add_cases(CaseList& list) {
 
 CaseTable preference_cases() {
   using program::Kind;
-  return {{Kind::sum_segments, Kind::spread_segments, Kind::weigh_rows, Kind::dpo, Kind::dpo_grad},
+  return {{Kind::sum_segments, Kind::spread_segments, Kind::weigh_rows, Kind::dpo, Kind::dpo_grad,
+           Kind::orpo, Kind::orpo_grad},
           add_cases};
 }
 

@@ -56,5 +56,26 @@ TEST(WeighedRows, AreThoseOfTheHeadsGradient) {
   }
 }
 
+// What two sums are made of has one gradient, which weighs the rows once.
+TEST(WeighedRows, AreWeighedByAllSumsOfTheirLosses) {
+  std::string text(kPairs);
+  text.resize(text.find("policy (2)"));
+  for (const std::string_view line :
+       {"tensor answers (2, 2) i32 batch step\n",
+        "tensor inverse_chosen_tokens (1) f32 batch step\n", "tensor odds (9) f32 scalar step\n"})
+    text.insert(text.find("tensor loss"), line);
+  text +=
+      "policy (2) f32 = sum_segments(losses, answers) {scale -1}\n"
+      "nll (2) f32 = sum_segments(losses, bounds)\n"
+      "odds, loss = orpo(policy, nll, answers, inverse_pairs, inverse_chosen_tokens)\n";
+  const Program forward = parse(text);
+  const Program result = differentiate(forward, std::array{forward.find("a")}, {});
+  EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+  const std::string printed = print(result);
+  EXPECT_EQ(count(printed, "= spread_segments("), 2U);
+  EXPECT_EQ(count(printed, "= add("), 1U);
+  EXPECT_EQ(count(printed, "= weigh_rows("), 1U);
+}
+
 }  // namespace
 }  // namespace snug::passes

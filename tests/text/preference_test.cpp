@@ -31,6 +31,7 @@ class PreferenceData : public ::testing::Test {
     options.max_length = max_length;
     options.form = RecordForm::preference;
     options.chat_template = template_;
+    options.train_on_chosen_prompt = train_on_chosen_prompt_;
     return load_dataset(folder_.write("data.jsonl", contents).string(), tokenizer_, options);
   }
 
@@ -38,6 +39,7 @@ class PreferenceData : public ::testing::Test {
     return message_of<UserError>([&] { load(contents); });
   }
 
+  bool train_on_chosen_prompt_ = false;
   testing::TemporaryFolder folder_;
   Tokenizer tokenizer_ = Tokenizer::from_folder("examples/wordnet");
   std::string template_ =
@@ -113,6 +115,18 @@ TEST_F(PreferenceData, cuts_answers_and_leaves_out_pairs_without_one) {
   EXPECT_EQ(data.audit.truncated, 1);
 }
 
+TEST_F(PreferenceData, may_train_on_the_prompt_of_what_was_chosen) {
+  const std::string pair = R"({"prompt": "a dog", "chosen": " one two", "rejected": " no"})";
+  const Parts answers = parts_of(load(pair).documents, 0);
+  train_on_chosen_prompt_ = true;
+  const Dataset data = load(pair);
+  const Parts whole = parts_of(data.documents, 0);
+  EXPECT_EQ(whole.ids, answers.ids);
+  EXPECT_GT(answers.prompt, 1U);
+  EXPECT_EQ(whole.prompt, 0U);
+  EXPECT_EQ(parts_of(data.documents, 1).prompt, answers.prompt);
+}
+
 TEST_F(PreferenceData, refuses_what_is_no_pair) {
   EXPECT_NE(error_of(R"({"prompt": "a", "chosen": "b"})").find("chosen and rejected"),
             std::string::npos);
@@ -173,6 +187,11 @@ TEST(PairRows, hold_whole_pairs_side_by_side) {
       for (int64_t row = 0; row < count; ++row) {
         const RowCounts counts = rows.fill(row, {ids, targets, positions, segments, held});
         EXPECT_EQ(counts.segments % 2, 0);
+        int32_t leading = 0;
+        for (int32_t s = 0; s < counts.segments; s += 2)
+          leading += documents.targets(held[static_cast<size_t>(s)]);
+        EXPECT_EQ(counts.leading, leading);
+        EXPECT_EQ(rows.counts(row).leading, leading);
         for (int32_t s = 0; s < counts.segments; ++s) {
           const auto at = static_cast<size_t>(s);
           EXPECT_EQ(held[at] % 2, s % 2) << "what was chosen comes first";

@@ -1,4 +1,4 @@
-// DPO's loss, what is measured of pairs, and every gradient against TRL's trainer
+// The losses of pairs, what is measured of them, and every gradient against TRL's trainers
 // (tests/goldens/README.md), on every backend, in every form of the job.
 #include <gtest/gtest.h>
 
@@ -12,17 +12,18 @@
 namespace snug::test {
 namespace {
 
+using methods::ObjectiveKind;
 using methods::Reference;
 using program::ProgramName;
 
-// A job of the golden's pairs.
+// A job of the pairs of a golden, which has the objective's name.
 class PairsCase {
  public:
   PairsCase(const std::string& backend, plan::TrainingSpec spec)
-      : golden_(golden_folder("dpo") + "/golden.safetensors") {
-    std::ifstream stream(golden_folder("dpo") + "/settings.json");
+      : folder_(golden_folder(std::string(base::word_of(spec.objective.kind)))),
+        golden_(folder_ + "/golden.safetensors") {
+    std::ifstream stream(folder_ + "/settings.json");
     settings_ = nlohmann::json::parse(stream);
-    spec.objective.kind = methods::ObjectiveKind::dpo;
     spec.objective.beta = settings_["beta"];
     spec.compute = program::DType::f32;
     spec.rows = pairs() / spec.accumulation;
@@ -58,14 +59,16 @@ class PairsCase {
   }
 
   void expect_golden(double bound) {
+    const auto names = methods::objective_of(loaded_->spec().objective.kind).measures;
     EXPECT_NEAR(values_of(executor(), "loss")[0], floats(golden_, "loss")[0], bound);
     const auto measures = floats(golden_, "measures");
     const auto measured = values_of(executor(), "measures");
     ASSERT_EQ(measured.size(), measures.size());
+    ASSERT_EQ(measured.size(), names.size());
     // Log-probabilities are two hundred times the loss.
     for (size_t i = 0; i < measures.size(); ++i)
       EXPECT_NEAR(measured[i], measures[i], bound * std::max(1.0F, std::abs(measures[i])))
-          << program::kPreferenceMeasures[i];
+          << names[i];
   }
   void expect_gradients(double bound) {
     int compared = 0;
@@ -87,6 +90,11 @@ class PairsCase {
   void set_scales() {
     executor().set_input("inverse_tokens", 1.0F);
     executor().set_input("inverse_pairs", 1.0F / static_cast<float>(pairs()));
+    if (!executor().has("inverse_chosen_tokens")) return;
+    const auto bounds = integers(golden_, "bounds");
+    int64_t tokens = 0;  // that have one before them
+    for (size_t i = 0; i < bounds.size(); i += 4) tokens += bounds[i + 1] - bounds[i] - 1;
+    executor().set_input("inverse_chosen_tokens", 1.0F / static_cast<float>(tokens));
   }
 
   void run(ProgramName program, int64_t micro) {
@@ -104,11 +112,19 @@ class PairsCase {
       const int64_t count = spec.rows * each;
       return std::vector<int32_t>(all.begin() + micro * count, all.begin() + (micro + 1) * count);
     };
-    auto bounds = part("bounds", 4);
-    for (int32_t& bound : bounds)
-      bound -= static_cast<int32_t>(micro * spec.rows * spec.row_tokens);
+    const auto bounds_of = [&](const char* name) {
+      auto bounds = part(name, 4);
+      for (int32_t& bound : bounds)
+        bound -= static_cast<int32_t>(micro * spec.rows * spec.row_tokens);
+      return bounds;
+    };
     loaded_->put_batch(program, part("ids", spec.row_tokens), part("targets", spec.row_tokens),
-                       bounds, part("positions", spec.row_tokens));
+                       bounds_of("bounds"), part("positions", spec.row_tokens));
+    if (executor().has(program, program::host_name(program::kAnswerBoundsName))) {
+      const auto answers = bounds_of("answers");
+      std::memcpy(executor().tensor(program, program::host_name(program::kAnswerBoundsName)).data,
+                  answers.data(), answers.size() * sizeof(int32_t));
+    }
     const std::string name = program::host_name(program::kReferenceName);
     if (!executor().has(program, name)) return;
     const auto reference = floats(golden_, "reference");
@@ -117,6 +133,7 @@ class PairsCase {
                 static_cast<size_t>(given.bytes()));
   }
 
+  std::string folder_;
   formats::SafetensorsFile golden_;
   nlohmann::json settings_;
   std::optional<LoadedCase> loaded_;
@@ -129,16 +146,25 @@ class Preference : public ::testing::TestWithParam<std::string> {
   }
 };
 
-plan::TrainingSpec spec_with(Reference reference) {
+plan::TrainingSpec spec_of(ObjectiveKind kind, Reference reference) {
   plan::TrainingSpec spec;
+  spec.objective.kind = kind;
   spec.objective.reference = reference;
   return spec;
 }
+plan::TrainingSpec spec_with(Reference reference) { return spec_of(ObjectiveKind::dpo, reference); }
+
+// Every objective with every reference that it has.
+std::vector<plan::TrainingSpec> all_specs() {
+  return {spec_with(Reference::adapter_off), spec_with(Reference::kept),
+          spec_of(ObjectiveKind::orpo, Reference::none)};
+}
 
 TEST_P(Preference, LossMeasuresAndEveryGradientAreTrls) {
-  for (const Reference reference : {Reference::adapter_off, Reference::kept})
+  for (const plan::TrainingSpec& objective : all_specs())
     for (const auto mode : {passes::RecomputeMode::none, passes::RecomputeMode::layer}) {
-      auto spec = spec_with(reference);
+      SCOPED_TRACE(base::word_of(objective.objective.kind));
+      auto spec = objective;
       spec.recompute = mode;
       PairsCase pairs(GetParam(), spec);
       // What a device recorded of both programs gives the same when it is repeated.
@@ -151,8 +177,8 @@ TEST_P(Preference, LossMeasuresAndEveryGradientAreTrls) {
 }
 
 TEST_P(Preference, MicroBatchesAddUp) {
-  for (const Reference reference : {Reference::adapter_off, Reference::kept}) {
-    auto spec = spec_with(reference);
+  for (plan::TrainingSpec spec : all_specs()) {
+    SCOPED_TRACE(base::word_of(spec.objective.kind));
     spec.accumulation = 2;
     PairsCase pairs(GetParam(), spec);
     pairs.run_step();
@@ -162,9 +188,13 @@ TEST_P(Preference, MicroBatchesAddUp) {
 }
 
 TEST_P(Preference, EvaluationGivesTheTrainingLoss) {
-  PairsCase pairs(GetParam(), spec_with(Reference::adapter_off));
-  pairs.run_evaluation();
-  pairs.expect_golden(1e-5);
+  for (const plan::TrainingSpec& spec : all_specs()) {
+    if (spec.objective.reference == Reference::kept) continue;
+    SCOPED_TRACE(base::word_of(spec.objective.kind));
+    PairsCase pairs(GetParam(), spec);
+    pairs.run_evaluation();
+    pairs.expect_golden(1e-5);
+  }
 }
 
 // The pass before training is of the model as it begins, its adapter on: the policy of the golden.

@@ -2,6 +2,7 @@
 // recomputing, offloading and updates in the backward pass change no bit of it.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -198,6 +199,46 @@ TEST_F(PreferenceJobs, BothReferencesAreAlike) {
           "per_device_train_batch_size=2 packing=true max_segments=4 max_length=64"})
       expect_near(run(method + " " + rows), run(method + " precompute_ref_log_probs=true " + rows));
   }
+}
+
+// Their means are the sums of the same answers' log-probabilities over so many tokens.
+TEST_F(PreferenceJobs, OddsAreThoseOfTheTokensOfAnswers) {
+  const RunLength single{.steps = 1, .end_row = 1};
+  const RankRun sums = run("method=lora", 1, single);
+  const RankRun means = run("method=lora objective=orpo", 1, single);
+  for (const size_t answer : {4U, 5U}) {  // logps/chosen and logps/rejected
+    const double tokens = sums.measures.at(0).at(answer) / means.measures.at(0).at(answer);
+    EXPECT_GE(tokens, 1 - 1e-3);
+    EXPECT_NEAR(tokens, std::round(tokens), 1e-3);
+  }
+}
+
+// A loss of two means, of tokens and of pairs, without a reference.
+TEST_F(PreferenceJobs, OddsAreLearnedInEveryFormOfTheJob) {
+  const std::string full = "method=full freeze_modules=lm_head.weight";
+  for (const std::string& method : {std::string("method=lora"), full}) {
+    const std::string start = method + " objective=orpo gradient_accumulation_steps=2 ";
+    const RankRun plain = run(start + "recompute=keep_all");
+    EXPECT_GT(std::abs(plain.losses.back() - plain.losses.front()), 1e-3);
+    for (const char* form :
+         {"recompute=layer activation_offloading=true",
+          "offload_params=true offload_optimizer=stream offload_threshold=100B recompute=layer"}) {
+      SCOPED_TRACE(fmt::format("{} {}", method, form));
+      const Distance apart = distance(plain, run(start + form));
+      EXPECT_EQ(apart.loss, 0);
+      EXPECT_EQ(apart.measure, 0);
+      EXPECT_EQ(apart.weight, 0);
+    }
+    for (const char* strategy : {"ddp", "full_shard"}) {
+      SCOPED_TRACE(fmt::format("{} {}", method, strategy));
+      expect_near(plain, run(fmt::format("{} objective=orpo strategy={}", method, strategy), 2));
+    }
+    const std::string clip = method + " objective=orpo max_grad_norm=0 ";
+    EXPECT_EQ(distance(run(clip), run(clip + "optim_in_backward=true")).weight, 0);
+  }
+  // Of 4 bits, and with pairs that share a row.
+  const std::string all = "method=qlora objective=orpo max_length=160 ";
+  expect_near(run(all + "per_device_train_batch_size=6"), run(all + "packing=true"));
 }
 
 // Rows that hold several pairs weigh each as rows of one do.

@@ -214,7 +214,7 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   EXPECT_NE(refusal("lora_dropout=0.1").find("lora_dropout=0"), std::string::npos);
   EXPECT_NE(refusal("train_on_prompt=true").find("compares answers"), std::string::npos);
   EXPECT_NE(refusal("data_format=alpaca").find("chosen and rejected"), std::string::npos);
-  EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("objective=dpo learns from"),
+  EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("objective=dpo and orpo learn from"),
             std::string::npos);
   EXPECT_NE(refusal("max_length=auto").find("max_length=1024"), std::string::npos);
   EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
@@ -229,6 +229,50 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   EXPECT_NE(refusal("objective=next_token beta=0.2 data=examples/wordnet/train.jsonl")
                 .find("key of objective=dpo"),
             std::string::npos);
+}
+
+TEST_F(PreferenceRuns, learn_the_odds_of_answers) {
+  const std::string start =
+      "objective=orpo beta=0.5 lr_scheduler_type=constant eval_steps=3 eval_data=" + last_pairs(20);
+  const BinaryRun first = run("four", start);
+  ASSERT_EQ(first.exit_code, 0) << first.output();
+  ASSERT_EQ(
+      run("one", start + " per_device_train_batch_size=1 gradient_accumulation_steps=4").exit_code,
+      0);
+  const std::vector<Json> four = metrics_of(folder_ / "four");
+  const std::vector<Json> one = metrics_of(folder_ / "one");
+  ASSERT_EQ(four.size(), 8U);  // six steps and two evaluations
+  for (size_t i = 0; i < four.size(); ++i) {
+    const std::string of = four[i].contains("eval_loss") ? "eval_" : "";
+    const auto value = [&](const std::string& name) { return four[i].at(of + name).get<double>(); };
+    EXPECT_NEAR(value("loss"), value("nll_loss") - 0.5 * value("log_odds_ratio"), 1e-5);
+    EXPECT_NEAR(value("rewards/chosen"), 0.5 * value("logps/chosen"), 1e-5);
+    EXPECT_NEAR(value("rewards/margins"), value("rewards/chosen") - value("rewards/rejected"),
+                1e-5);
+    EXPECT_GT(value("rewards/accuracies"), 0);
+    for (const char* name : {"loss", "nll_loss", "log_odds_chosen"})
+      EXPECT_NEAR(value(name), one[i].at(of + name).get<double>(), 1e-4) << of << name;
+  }
+  // What the run wrote of itself makes the same run.
+  const BinaryRun again = run_snug({"train", (folder_ / "four/recipe.yaml").string(),
+                                    "output_dir=" + (folder_ / "again").string()});
+  ASSERT_EQ(again.exit_code, 0) << again.output();
+  EXPECT_EQ(adapter("again"), adapter("four"));
+  // Keys of the file that another objective has no use for are not the run's.
+  folder_.write("kept.yaml",
+                contents_of("examples/wordnet/dpo.yaml") + "\nprecompute_ref_log_probs: true\n");
+  const std::string quick = "objective=orpo max_steps=1 threads=1 output_dir=";
+  const BinaryRun kept = run_snug(joined({"train", (folder_ / "kept.yaml").string()},
+                                         words_of(quick + (folder_ / "kept").string())));
+  ASSERT_EQ(kept.exit_code, 0) << kept.output();
+  EXPECT_NE(contents_of(folder_ / "kept/recipe.yaml").find("precompute_ref_log_probs: false"),
+            std::string::npos);
+  EXPECT_NE(refusal("objective=orpo method=full").find("freeze_modules="), std::string::npos);
+  EXPECT_NE(refusal("objective=orpo precompute_ref_log_probs=true").find("key of objective=dpo"),
+            std::string::npos);
+  EXPECT_NE(refusal("objective=orpo data=examples/wordnet/train.jsonl").find("dpo and orpo learn"),
+            std::string::npos);
+  EXPECT_NE(refusal("objective=orpo lora_dropout=0.1").find("lora_dropout=0"), std::string::npos);
 }
 
 TEST_F(PreferenceRuns, are_planned_and_explained) {
