@@ -46,7 +46,7 @@ class Sharder {
   }
 
   Program run() {
-    if (!writes_sums()) begin_sums();
+    if (!writes_any(input_, role_.sums)) begin_sums();
     for (size_t i = 0; i < input_.operations.size(); ++i) {
       const int32_t section = visits_.section_of[i];
       if (i == 0 || visits_.section_of[i - 1] != section) open(section, input_.operations[i]);
@@ -126,8 +126,8 @@ class Sharder {
     Operation operation = original;
     const bool on_parts = works_on_parts(input_, original, sharded_);
     begin_gradients(original, on_parts);
-    const bool is_total_norm = joins_norms(original);
-    if (is_total_norm) return emit_norm(original);
+    if (!on_parts) gather_passed_on(original);
+    if (joins_norms(original)) return emit_norm(original);
     for (std::vector<TensorId>* ids : {&operation.reads, &operation.writes, &operation.updates})
       for (TensorId& id : *ids) id = homes_.operand(id, on_parts);
     is_divided_ = operation.joined && (is_divided_ || result_.operations.size() != end_of_last_);
@@ -150,12 +150,27 @@ class Sharder {
     });
   }
 
-  // Weights of which each rank holds all are gathered again once their parts were stepped.
+  // Weights of which each rank holds all are gathered again once their parts were stepped; what an
+  // optimizer goes on with, once it is read.
   void note_changes(const Operation& operation) {
     for (const auto* ids : {&operation.writes, &operation.updates})
       for (const TensorId id : *ids) {
-        if (homes_.is_padded(id) && !sharded_.is_gradient(id)) changed_.push_back(id);
+        if (!homes_.is_padded(id) || sharded_.is_gradient(id)) continue;
+        if (input_.tensor(id).lifetime == Lifetime::program)
+          passed_on_.insert(id);
+        else
+          changed_.push_back(id);
       }
+  }
+
+  // Of what the ranks made their parts of, the operation reads all.
+  void gather_passed_on(const Operation& operation) {
+    Operation gather;
+    gather.attributes = of_group(RankGroup::shards, AllGather{.in_place = true});
+    for (const TensorId id : operation.reads)
+      if (passed_on_.erase(input_.owner(id)) > 0) gather.updates.push_back(input_.owner(id));
+    if (!gather.updates.empty())
+      result_.operations.push_back(collectives_.begin(std::move(gather), operation));
   }
 
   void close(int32_t section, const Operation& place) {
@@ -315,15 +330,6 @@ class Sharder {
     end_of_last_ = result_.operations.size();
   }
 
-  bool writes_sums() const {
-    for (const Operation& operation : input_.operations)
-      for (const auto* ids : {&operation.writes, &operation.updates})
-        for (const TensorId id : *ids)
-          for (const Tensor& sum : role_.sums)
-            if (input_.tensor(id).name == sum.name) return true;
-    return false;
-  }
-
   void begin_sums() {
     if (role_.sums.empty() || options_.ranks() == 1) return;
     Operation place;
@@ -348,7 +354,7 @@ class Sharder {
     SNUG_CHECK(late_.empty() && gathers_.empty() && unsummed_.empty(),
                "what ranks do together is not done at the end of {}", input_.name);
     gather_changed(place);
-    if (writes_sums()) begin_sums();
+    if (writes_any(input_, role_.sums)) begin_sums();
     for (Operation& await : last_awaits_) result_.operations.push_back(std::move(await));
   }
 
@@ -378,6 +384,7 @@ class Sharder {
   std::vector<Reduction> reductions_;  // under way
   std::deque<Operation> late_;         // updates that wait for sums
   std::vector<TensorId> changed_;      // weights whose parts were stepped
+  std::set<TensorId> passed_on_;       // within an optimizer, whose parts were made
   std::vector<Operation> last_awaits_;
   bool is_divided_ = false;  // the run of joined operations that the walk is in
   size_t end_of_last_ = 0;

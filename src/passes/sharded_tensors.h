@@ -12,6 +12,7 @@ namespace snug::passes {
 
 class ShardedTensors {
  public:
+  // Also what the parts of an optimizer pass on: each rank has room for all of it.
   ShardedTensors(const program::Program& program, const Sharding& sharding);
 
   // Nothing: every rank holds it whole.
@@ -21,6 +22,8 @@ class ShardedTensors {
   bool is_gradient(program::TensorId id) const { return is_gradient_[static_cast<size_t>(id)]; }
 
  private:
+  void share_out(const program::Program& program, const program::Operation& operation);
+
   std::vector<std::optional<ShardedTensor>> parts_;
   std::vector<bool> is_gradient_;
 };

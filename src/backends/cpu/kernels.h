@@ -17,6 +17,7 @@
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/layer_norm.h"
 #include "backends/cpu/kernels/lion.h"
+#include "backends/cpu/kernels/muon.h"
 #include "backends/cpu/kernels/nf4.h"
 #include "backends/cpu/kernels/online_softmax.h"
 #include "backends/cpu/kernels/optimizer.h"
@@ -42,6 +43,7 @@ namespace snug::backends::cpu {
   X(GemmKernels, gemm)                    \
   X(LayerNormKernels, layer_norm)         \
   X(LionKernels, lion)                    \
+  X(MuonKernels, muon)                    \
   X(Nf4Kernels, nf4)                      \
   X(OnlineSoftmaxKernels, online_softmax) \
   X(OptimizerKernels, optimizer)          \
