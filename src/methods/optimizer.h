@@ -26,7 +26,7 @@ struct MuonOptions {
   int64_t steps = 5;
   double epsilon = 1e-7;
   formats::AdjustLearningRate adjust_learning_rate = formats::AdjustLearningRate::original;
-  bool bf16 = true;  // its products; where the machine has none, f32
+  bool bf16 = false;  // its products are bf16, as torch's are, where the machine makes such
 };
 
 // The numbers of an update, the same for all that trains. An optimizer looks at those that are its
