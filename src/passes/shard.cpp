@@ -126,7 +126,7 @@ class Sharder {
     Operation operation = original;
     const bool on_parts = works_on_parts(input_, original, sharded_);
     begin_gradients(original, on_parts);
-    if (!on_parts) gather_passed_on(original);
+    if (!on_parts) gather_parts(original);
     if (joins_norms(original)) return emit_norm(original);
     for (std::vector<TensorId>* ids : {&operation.reads, &operation.writes, &operation.updates})
       for (TensorId& id : *ids) id = homes_.operand(id, on_parts);
@@ -150,26 +150,27 @@ class Sharder {
     });
   }
 
-  // Weights of which each rank holds all are gathered again once their parts were stepped; what an
-  // optimizer goes on with, once it is read.
+  // Weights of which each rank holds all are gathered again once their parts were stepped.
   void note_changes(const Operation& operation) {
     for (const auto* ids : {&operation.writes, &operation.updates})
-      for (const TensorId id : *ids) {
-        if (!homes_.is_padded(id) || sharded_.is_gradient(id)) continue;
-        if (input_.tensor(id).lifetime == Lifetime::program)
-          passed_on_.insert(id);
-        else
-          changed_.push_back(id);
-      }
+      for (const TensorId id : *ids)
+        if (homes_.is_padded(id) && !sharded_.is_gradient(id)) changed_.push_back(id);
   }
 
-  // Of what the ranks made their parts of, the operation reads all.
-  void gather_passed_on(const Operation& operation) {
+  // What the ranks made their parts of within the program, and the operation reads all of.
+  void gather_parts(const Operation& operation) {
     Operation gather;
-    gather.attributes = of_group(RankGroup::shards, AllGather{.in_place = true});
-    for (const TensorId id : operation.reads)
-      if (passed_on_.erase(input_.owner(id)) > 0) gather.updates.push_back(input_.owner(id));
-    if (!gather.updates.empty())
+    gather.attributes = of_group(RankGroup::shards, AllGather{});
+    for (const TensorId id : operation.reads) {
+      const TensorId home = input_.owner(id);
+      const bool is_part = homes_.is_sharded(home) && !homes_.is_padded(home) &&
+                           input_.tensor(home).lifetime == Lifetime::program;
+      if (!is_part || sharded_.is_gradient(home) || homes_.whole(home) != kNone) continue;
+      gather.reads.push_back(home);
+      gather.writes.push_back(homes_.add_whole(home, Role::comm_buffer));
+      homes_.set_whole(home, gather.writes.back());
+    }
+    if (!gather.reads.empty())
       result_.operations.push_back(collectives_.begin(std::move(gather), operation));
   }
 
@@ -384,7 +385,6 @@ class Sharder {
   std::vector<Reduction> reductions_;  // under way
   std::deque<Operation> late_;         // updates that wait for sums
   std::vector<TensorId> changed_;      // weights whose parts were stepped
-  std::set<TensorId> passed_on_;       // within an optimizer, whose parts were made
   std::vector<Operation> last_awaits_;
   bool is_divided_ = false;  // the run of joined operations that the walk is in
   size_t end_of_last_ = 0;

@@ -20,12 +20,16 @@ void ShardedTensors::share_out(const program::Program& program,
   const auto part = find(program.owner(operation.updates.front()));
   if (!part) return;
   const program::Shape& shape = program.tensor(operation.updates.front()).shape;
-  for (const auto* ids : {&operation.reads, &operation.writes})
-    for (const program::TensorId id : *ids) {
-      auto& passed_on = parts_[static_cast<size_t>(program.owner(id))];
-      if (!passed_on && program.tensor(program.owner(id)).shape == shape)
-        passed_on = ShardedTensor{.elements = part->elements, .is_padded = true};
+  const auto share = [&](const std::vector<program::TensorId>& ids, bool is_padded) {
+    for (const program::TensorId id : ids) {
+      const program::TensorId owner = program.owner(id);
+      auto& passed_on = parts_[static_cast<size_t>(owner)];
+      if (!passed_on && program.tensor(owner).shape == shape)
+        passed_on = ShardedTensor{.elements = part->elements, .is_padded = is_padded};
     }
+  };
+  share(operation.reads, true);
+  share(operation.writes, false);
 }
 
 }  // namespace snug::passes
