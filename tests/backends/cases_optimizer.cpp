@@ -184,9 +184,8 @@ void add_normalize(CaseList& list, const Shape& shape, double size) {
 void add_muon_step(CaseList& list, const Shape& shape, bool has_master, double factor,
                    int64_t padding) {
   CaseBuilder builder = list.builder();
-  const std::vector<program::TensorId> reads{builder.activation(shape),
-                                             builder.measure({1}, {factor}),
-                                             builder.measure({1}, {0.01})};
+  const std::vector<program::TensorId> reads{
+      builder.activation(shape), builder.measure({1}, {factor}), builder.measure({1}, {0.01})};
   const Values weights = normal(list.random, shape.elements());
   std::vector<program::TensorId> updates{
       builder.input(shape, has_master ? list.types.weight : DType::f32, weights)};

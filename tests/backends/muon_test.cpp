@@ -1,5 +1,5 @@
-// Muon as it is lowered: twenty steps against torch's (scripts/oracles/peer_optimizers.py), steps in
-// f32 against its definition in fp64, and what a step leaves alone.
+// Muon as it is lowered: twenty steps against torch's (scripts/oracles/peer_optimizers.py), steps
+// in f32 against its definition in fp64, and what a step leaves alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,10 +75,12 @@ class Stepped {
   }
 
   void step(const Values& gradient, double factor = 1.0) {
-    const RunResult result = guarded_run(
-        *backend_, program_,
-        {{ids_[0], gradient}, {ids_[1], {factor}}, {ids_[2], {kRate}}, {ids_[3], weight},
-         {ids_[4], momentum}});
+    const RunResult result = guarded_run(*backend_, program_,
+                                         {{ids_[0], gradient},
+                                          {ids_[1], {factor}},
+                                          {ids_[2], {kRate}},
+                                          {ids_[3], weight},
+                                          {ids_[4], momentum}});
     EXPECT_EQ(result.violations, std::vector<std::string>{});
     weight = result.values.at(ids_[3]);
     momentum = result.values.at(ids_[4]);
@@ -100,8 +102,8 @@ Values product(const Values& a, const Values& b, int64_t rows, int64_t inner, in
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t k = 0; k < inner; ++k)
       for (int64_t j = 0; j < columns; ++j)
-        c[static_cast<size_t>(i * columns + j)] += a[static_cast<size_t>(i * inner + k)] *
-                                                   b[static_cast<size_t>(k * columns + j)];
+        c[static_cast<size_t>(i * columns + j)] +=
+            a[static_cast<size_t>(i * inner + k)] * b[static_cast<size_t>(k * columns + j)];
   return c;
 }
 
@@ -124,8 +126,8 @@ Values orthogonalized(const Muon& muon, Values x, int64_t rows, int64_t columns)
     const Values gram = product(x, transposed(x, rows, columns), rows, columns, rows);
     Values polynomial = product(gram, gram, rows, rows, rows);
     for (size_t i = 0; i < gram.size(); ++i)
-      polynomial[i] = static_cast<double>(muon.c1) * gram[i] +
-                      static_cast<double>(muon.c2) * polynomial[i];
+      polynomial[i] =
+          static_cast<double>(muon.c1) * gram[i] + static_cast<double>(muon.c2) * polynomial[i];
     const Values more = product(polynomial, x, rows, rows, columns);
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(muon.c0) * x[i] + more[i];
   }
@@ -143,8 +145,8 @@ Values stepped_by_definition(const Muon& muon, Values weight, Values gradient,
   const auto size = static_cast<size_t>(matrix.elements());
   for (size_t first = 0; first < weight.size(); first += size) {
     const auto begin = gradient.begin() + static_cast<int64_t>(first);
-    const Values x = orthogonalized(muon, {begin, begin + static_cast<int64_t>(size)}, matrix[0],
-                                    matrix[1]);
+    const Values x =
+        orthogonalized(muon, {begin, begin + static_cast<int64_t>(size)}, matrix[0], matrix[1]);
     for (size_t i = 0; i < size; ++i)
       weight[first + i] = weight[first + i] * (1 - kRate * static_cast<double>(muon.weight_decay)) -
                           kRate * static_cast<double>(muon.rate_scale) * x[i];
@@ -171,10 +173,9 @@ TEST_P(MuonSteps, AreThoseOfTorch) {
     SCOPED_TRACE(matrix.name);
     const auto rows = static_cast<double>(matrix.shape[0]);
     const auto columns = static_cast<double>(matrix.shape[1]);
-    const Muon muon{
-        .weight_decay = 0.1F,
-        .rate_scale = static_cast<float>(std::sqrt(std::max(1.0, rows / columns))),
-        .bf16 = multiplies_bf16()};
+    const Muon muon{.weight_decay = 0.1F,
+                    .rate_scale = static_cast<float>(std::sqrt(std::max(1.0, rows / columns))),
+                    .bf16 = multiplies_bf16()};
     const Values initial = to_values(hashed_values(matrix.shape.elements(), matrix.salt));
     Stepped stepped(GetParam(), muon, matrix.shape, initial);
     for (int step = 1; step <= 20; ++step)
@@ -204,9 +205,9 @@ TEST_P(MuonSteps, AreTheirDefinitionInFp32) {
         Stepped stepped(GetParam(), muon, shape, initial);
         stepped.step(gradient);
         const Values expected = stepped_by_definition(muon, initial, gradient, matrix);
-        EXPECT_LE(norm_of(difference(stepped.weight, expected)) /
-                      norm_of(difference(expected, initial)),
-                  1e-3);
+        EXPECT_LE(
+            norm_of(difference(stepped.weight, expected)) / norm_of(difference(expected, initial)),
+            1e-3);
       }
 }
 

@@ -107,9 +107,9 @@ using program::DType;
 
 TEST(InBackward, GivesTheSameBitsInFp32) {
   for (const bool lora : {false, true})
-    for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::adamw_8bit,
-                                          OptimizerKind::lion, OptimizerKind::adafactor,
-                                          OptimizerKind::muon})
+    for (const OptimizerKind optimizer :
+         {OptimizerKind::adamw, OptimizerKind::adamw_8bit, OptimizerKind::lion,
+          OptimizerKind::adafactor, OptimizerKind::muon})
       expect_same({"cpu", DType::f32, optimizer, lora});
 }
 
