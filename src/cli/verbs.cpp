@@ -126,6 +126,7 @@ std::vector<VerbEntry> make_table() {
   table.push_back(with_recipe("bench decode",
                               "how fast a prompt is continued, and where the time of a token goes",
                               Verb::generate, decoding));
+  table.back().keys.push_back("batch");
 #endif
   table.push_back(with_recipe("bench trace",
                               "what each operation of a training step did, as lines of JSON",

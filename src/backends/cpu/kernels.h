@@ -19,6 +19,7 @@
 #include "backends/cpu/kernels/lion.h"
 #include "backends/cpu/kernels/muon.h"
 #include "backends/cpu/kernels/nf4.h"
+#include "backends/cpu/kernels/nf4_tiles.h"
 #include "backends/cpu/kernels/online_softmax.h"
 #include "backends/cpu/kernels/optimizer.h"
 #include "backends/cpu/kernels/optimizer_8bit.h"
@@ -45,6 +46,7 @@ namespace snug::backends::cpu {
   X(LionKernels, lion)                    \
   X(MuonKernels, muon)                    \
   X(Nf4Kernels, nf4)                      \
+  X(Nf4TileKernels, nf4_tiles)            \
   X(OnlineSoftmaxKernels, online_softmax) \
   X(OptimizerKernels, optimizer)          \
   X(Optimizer8bitKernels, optimizer_8bit) \
