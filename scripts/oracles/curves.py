@@ -18,6 +18,8 @@ import tiny_models
 STEPS, WARMUP, ROWS, LENGTH = 20, 5, 2, 25
 WEIGHT_DECAY = 0.1
 NOISE = 1e-4  # how far fp32 may be from fp64 over the curve, a tenth of what a user of the golden is asked
+# muon rounds its products to bf16, and what the last bits of a gradient decide there grows over the steps.
+NOISE_OF_MUON, TOLERANCE_OF_MUON = 1e-3, 5e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,8 @@ CURVES |= {
     "curve_lora_adafactor": Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, optimizer="adafactor", batches_of="curve_lora"),
     "curve_full_lion": Curve("biases", False, 1, 1e-3, 2.7, 4003, optimizer="lion", batches_of="curve_full"),
     "curve_full_adafactor": Curve("biases", False, 1, 1e-2, 2.7, 4003, optimizer="adafactor", batches_of="curve_full"),
+    "curve_lora_muon": Curve("grouped_tied", True, 1, 5e-3, 2.4, 4001, optimizer="muon", batches_of="curve_lora"),
+    "curve_full_muon": Curve("biases", False, 1, 5e-3, 2.7, 4003, optimizer="muon", batches_of="curve_full"),
 }
 
 # Of each family of decoders, on batches that fit the smallest vocabulary; with the norms of full runs and of LoRA.
@@ -112,14 +116,20 @@ def batches(curve: Curve) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def parameter_groups(model) -> list:
-    """No decay on norms and biases, as transformers' Trainer has it."""
+    """No decay on norms and biases, as transformers' Trainer has it. `hidden`: the matrices of layers, which muon steps."""
     def is_plain(name: str) -> bool:
         return name.endswith("bias") or "norm" in name or ".ln_" in name
 
+    def is_hidden(name: str, weight) -> bool:
+        return weight.dim() == 2 and ".layers." in name
+
     named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
     plain = [weight for name, weight in named if is_plain(name)]
-    decayed = [weight for name, weight in named if not is_plain(name)]
-    return [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
+    decayed = [(name, weight) for name, weight in named if not is_plain(name)]
+    groups = [{"params": [weight for name, weight in decayed if is_hidden(name, weight) == hidden],
+               "weight_decay": WEIGHT_DECAY, "hidden": hidden} for hidden in (True, False)]
+    groups.append({"params": plain, "weight_decay": 0.0, "hidden": False})
+    return [group for group in groups if group["params"]]
 
 
 def train(model, curve: Curve, ids, targets) -> dict:
@@ -176,6 +186,7 @@ def settings(curve: Curve) -> dict:
         "per_device_train_batch_size": curve.rows, "gradient_accumulation_steps": curve.accumulation,
         "learning_rate": curve.learning_rate, "weight_decay": WEIGHT_DECAY, "max_grad_norm": curve.max_grad_norm,
         **({"optim": curve.optimizer} if curve.batches_of else {}), **peer_optimizers.SETTINGS[curve.optimizer],
+        **({"tolerance": TOLERANCE_OF_MUON} if curve.optimizer == "muon" else {}),
         **({"batches": f"tests/goldens/{curve.batches_of}"} if curve.batches_of else {}),
         **({"freeze_modules": curve.frozen} if curve.frozen else {}),
         **({"output_router_logits": True, "router_aux_loss_coef": curve.balance} if curve.balance else {}),
@@ -213,7 +224,8 @@ def make(name: str, root: pathlib.Path) -> str:
     line = (f"{name}: loss {found['loss'][0]:.4f} to {found['loss'][-1]:.4f}, clipped {clipped} of {STEPS}, "
             f"{min(tokens)} to {max(tokens)} trained tokens per micro-batch, from fp64: loss {noise['loss']:.1e}, "
             f"worst {worst} {noise[worst]:.1e}")
-    assert noise["loss"] < NOISE and noise["grad_norm"] < NOISE and noise["final_norm"] < NOISE, line
+    allowed = NOISE_OF_MUON if curve.optimizer == "muon" else NOISE
+    assert max(noise["loss"], noise["grad_norm"], noise["final_norm"]) < allowed, line
     assert 0 < clipped < STEPS, line
     data = {"ids": ids, "labels": labels, "targets": targets,
             "trained_tokens": torch.tensor([golden_io.trained_tokens(step) for step in targets])}

@@ -1,5 +1,5 @@
 """The optimizers of others that Snug's are compared with, and `python scripts/oracles/peer_optimizers.py`: the golden of
-lion and adafactor, a matrix and a vector of each after 20 updates (tests/goldens/optimizers)."""
+lion, adafactor and muon, matrices and a vector of each after 20 updates (tests/goldens/optimizers)."""
 
 import pathlib
 
@@ -10,6 +10,8 @@ SETTINGS = {
     "adamw": {"adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-8},
     "lion": {"adam_beta1": 0.9, "adam_beta2": 0.99},
     "adafactor": {"decay_rate": -0.8, "clip_threshold": 1.0},
+    "muon": {"muon_momentum": 0.95, "ns_steps": 5, "adjust_lr_fn": "original", "adam_beta1": 0.9, "adam_beta2": 0.999,
+             "adam_epsilon": 1e-8},
 }
 
 
@@ -31,9 +33,30 @@ class PaperLion(torch.optim.Optimizer):
                 momentum.mul_(beta2).add_(weight.grad, alpha=1 - beta2)
 
 
+class MuonAndAdamW(torch.optim.Optimizer):
+    """torch's Muon on the groups of hidden matrices, its AdamW on the others."""
+
+    def __init__(self, groups, lr, adjust_lr_fn="original"):
+        groups = list(groups)
+        hidden = [group for group in groups if group["hidden"]]
+        others = [group for group in groups if not group["hidden"]]
+        self.parts = [torch.optim.Muon(hidden, lr=lr, adjust_lr_fn=adjust_lr_fn)]
+        if others:
+            self.parts.append(torch.optim.AdamW(others, lr=lr, betas=(0.9, 0.999), eps=1e-8))
+        super().__init__(groups, {"lr": lr})
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+
+    @torch.no_grad()
+    def step(self):
+        for part in self.parts:
+            part.step()
+
+
 def make(name: str, params, learning_rate: float) -> torch.optim.Optimizer:
     if name == "adamw":
         return torch.optim.AdamW(params, lr=learning_rate, betas=(0.9, 0.999), eps=1e-8)
+    if name == "muon":
+        return MuonAndAdamW(params, learning_rate)
     if name == "adafactor":  # as transformers' Trainer makes it
         return Adafactor(params, lr=learning_rate, scale_parameter=False, relative_step=False)
     params = list(params)
@@ -45,16 +68,25 @@ def make(name: str, params, learning_rate: float) -> torch.optim.Optimizer:
     return bitsandbytes.optim.Lion32bit(params, lr=learning_rate, betas=(0.9, 0.99))
 
 
+def state_of(optimizer: torch.optim.Optimizer, param) -> dict:
+    """What the optimizer, or the part of it that steps the parameter, keeps of it."""
+    parts = getattr(optimizer, "parts", [optimizer])
+    return next(part.state[param] for part in parts if param in part.state)
+
+
 def main() -> None:
     from adamw_8bit import values
     from safetensors.torch import save_file
 
     torch.set_num_threads(1)
     golden = {}
-    for name in ("lion", "adafactor"):
+    for name in ("lion", "adafactor", "muon"):
         weights = {"matrix": torch.from_numpy(values(35, 1)).reshape(5, 7), "vector": torch.from_numpy(values(6, 2))}
+        if name == "muon":  # a matrix that is taller than wide too
+            weights["tall"] = torch.from_numpy(values(33, 3)).reshape(11, 3)
         params = {what: torch.nn.Parameter(tensor.clone()) for what, tensor in weights.items()}
-        groups = [{"params": [param], "weight_decay": decay} for param, decay in zip(params.values(), (0.1, 0.0))]
+        groups = [{"params": [param], "weight_decay": 0.1 if param.dim() > 1 else 0.0, "hidden": param.dim() > 1}
+                  for param in params.values()]
         optimizer = make(name, groups, 1e-2)
         for step in range(1, 21):
             for salt, param in enumerate(params.values(), 1):
@@ -62,7 +94,7 @@ def main() -> None:
             optimizer.step()
         for what, param in params.items():
             golden[f"{name}.{what}"] = param.detach().clone()
-            for key, state in optimizer.state[param].items():
+            for key, state in state_of(optimizer, param).items():
                 if torch.is_tensor(state) and state.dim() > 0:
                     golden[f"{name}.{what}.{key}"] = state.clone()
     path = pathlib.Path("tests/goldens/optimizers/golden.safetensors")

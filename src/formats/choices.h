@@ -23,13 +23,27 @@ constexpr auto words_of(Schedule /*type*/) {
                                 {Schedule::cosine, "cosine"}});
 }
 
-enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit, lion, adafactor };
+enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit, lion, adafactor, muon };
 constexpr auto words_of(Optimizer /*type*/) {
   return base::words<Optimizer>({{Optimizer::adamw, "adamw"},
                                  {Optimizer::adamw_bf16, "adamw_bf16"},
                                  {Optimizer::adamw_8bit, "adamw_8bit"},
                                  {Optimizer::lion, "lion"},
-                                 {Optimizer::adafactor, "adafactor"}});
+                                 {Optimizer::adafactor, "adafactor"},
+                                 {Optimizer::muon, "muon"}});
+}
+
+// How Muon's learning rate follows from the shape (rows, columns) of a matrix.
+enum class AdjustLearningRate : uint8_t {
+  original,            // times the root of max(1, rows / columns)
+  match_rms_adamw,     // times 0.2 and the root of max(rows, columns)
+  spectral_unclamped,  // times the root of rows / columns
+};
+constexpr auto words_of(AdjustLearningRate /*type*/) {
+  return base::words<AdjustLearningRate>(
+      {{AdjustLearningRate::original, "original"},
+       {AdjustLearningRate::match_rms_adamw, "match_rms_adamw"},
+       {AdjustLearningRate::spectral_unclamped, "spectral_unclamped"}});
 }
 
 enum class GradientDtype : uint8_t { automatic, fp32, bf16 };

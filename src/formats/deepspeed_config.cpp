@@ -20,7 +20,8 @@ constexpr std::string_view kNoFp16 =
 constexpr std::string_view kWholeLayers =
     "each device computes whole layers; use 1, and zero_optimization.stage to share memory";
 constexpr std::string_view kOptimizer =
-    "AdamW and Lion are built for DeepSpeed's files; a recipe may also say adafactor";
+    "AdamW and Lion are built for DeepSpeed's files; a recipe may also say adafactor "
+    "or muon";
 constexpr std::string_view kAdamW = "AdamW is built in this form alone";
 constexpr std::string_view kRise = "the learning rate rises linearly from 0";
 

@@ -67,6 +67,12 @@ struct Recipe {
   double adam_epsilon = 0;
   double decay_rate = 0;
   double clip_threshold = 0;
+  double muon_momentum = 0;
+  double muon_epsilon = 0;
+  bool nesterov = false;
+  std::vector<double> ns_coefficients;
+  int64_t ns_steps = 0;
+  AdjustLearningRate adjust_lr_fn = AdjustLearningRate::original;
   double max_grad_norm = 0;  // 0: no clipping
   Optimizer optim = Optimizer::adamw;
   bool optim_in_backward = false;

@@ -15,9 +15,19 @@
 namespace snug::formats {
 
 // What a key holds. A choice travels as its index into RecipeKey::choices, a size as bytes.
-enum class ValueType : uint8_t { text, integer, number, boolean, size, choice, texts, integers };
+enum class ValueType : uint8_t {
+  text,
+  integer,
+  number,
+  boolean,
+  size,
+  choice,
+  texts,
+  integers,
+  numbers
+};
 using Value = std::variant<std::string, int64_t, double, bool, std::vector<std::string>,
-                           std::vector<int64_t>>;
+                           std::vector<int64_t>, std::vector<double>>;
 
 // The field of Recipe behind a key. Without get and set the key is recognised but holds nothing.
 struct RecipeField {

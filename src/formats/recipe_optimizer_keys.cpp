@@ -15,8 +15,12 @@ constexpr std::string_view kInBackwardAdvice =
     "this optimizer is not built; it frees gradients as it goes, which optim_in_backward: true "
     "does with optim: adamw_8bit and max_grad_norm: 0";
 constexpr std::string_view kOtherOptimizerAdvice =
-    "this optimizer is not built; adamw, lion and adafactor are, and adamw_8bit where memory is "
+    "this optimizer is not built; adamw, lion, adafactor and muon are, and adamw_8bit where memory "
+    "is "
     "short";
+
+constexpr double kMinEpsilon = 1e-30;     // that bf16 holds, and its inverse
+constexpr double kMaxCoefficient = 1000;  // of a polynomial, whose powers f32 has to hold
 
 // Keys keep views of texts, so those that are made of the table of optimizers live here.
 const std::string& optim_help() {
@@ -60,8 +64,35 @@ void add_optimizer(KeyTable& table) {
           {"sgd", "adagrad", "rmsprop", "rmsprop_bnb", "rmsprop_bnb_8bit", "rmsprop_bnb_32bit",
            "lion_8bit", "paged_lion_8bit", "ademamix", "ademamix_8bit", "paged_ademamix_32bit",
            "paged_ademamix_8bit", "adamw_anyprecision", "grokadamw", "schedule_free_radam",
-           "schedule_free_adamw", "schedule_free_sgd", "stable_adamw", "muon"},
+           "schedule_free_adamw", "schedule_free_sgd", "stable_adamw"},
           kOtherOptimizerAdvice);
+}
+
+void add_muon_keys(KeyTable& table) {
+  table
+      .add<&Recipe::muon_momentum>("muon_momentum", "0.95",
+                                   "muon's: decay of the mean of a matrix's gradients")
+      .range(kBelowOne);
+  table.add<&Recipe::nesterov>("nesterov", "true",
+                               "muon's: the step's gradient has a share in the update beyond that "
+                               "in the mean");
+  table
+      .add<&Recipe::ns_coefficients>(
+          "ns_coefficients", "[3.4445, -4.775, 2.0315]",
+          "muon's: a, b and c of x = a x + (b p + c p p) x with p = x x^T, which makes an update "
+          "more orthogonal; neither a nor b is 0")
+      .range({.least = -kMaxCoefficient, .most = kMaxCoefficient});
+  table.add<&Recipe::ns_steps>("ns_steps", "5", "muon's: how often that is done, in bf16")
+      .range({.least = 1, .most = 99});
+  table
+      .add<&Recipe::muon_epsilon>("muon_epsilon", "1e-07",
+                                  "muon's: the norm that an update is divided by is at least this")
+      .range({.least = kMinEpsilon, .most = kMaxFloat});
+  table.add<&Recipe::adjust_lr_fn>(
+      "adjust_lr_fn", AdjustLearningRate::original,
+      "muon's: by what the learning rate is multiplied for a matrix (m, n): original: the root of "
+      "max(1, m / n); match_rms_adamw: 0.2 times the root of max(m, n), with which AdamW's "
+      "learning rate serves both; spectral_unclamped: the root of m / n");
 }
 
 // What not every optimizer reads: optimizer_keys.h says which do, and with which defaults.
@@ -109,6 +140,7 @@ void add_optimizer_keys(KeyTable& table) {
   table.add<&Recipe::weight_decay>("weight_decay", "0", "decoupled, not on norms and biases")
       .range({.least = 0, .most = kMaxFloat});
   add_keys_of_some(table);
+  add_muon_keys(table);
   table
       .add<&Recipe::max_grad_norm>(
           "max_grad_norm", "1",

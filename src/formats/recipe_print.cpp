@@ -44,6 +44,7 @@ std::string type_text(const RecipeKey& key) {
       return fmt::format("{}", fmt::join(key.choices, "|"));
     case ValueType::texts:
     case ValueType::integers:
+    case ValueType::numbers:
       return "list";
   }
   return "";

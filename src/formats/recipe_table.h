@@ -137,6 +137,7 @@ class KeyTable {
     if constexpr (std::is_same_v<T, bool>) return ValueType::boolean;
     if constexpr (std::is_same_v<T, std::vector<std::string>>) return ValueType::texts;
     if constexpr (std::is_same_v<T, std::vector<int64_t>>) return ValueType::integers;
+    if constexpr (std::is_same_v<T, std::vector<double>>) return ValueType::numbers;
     return ValueType::text;
   }
 

@@ -65,6 +65,8 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
       return "a list of names, such as [q_proj, v_proj]";
     case ValueType::integers:
       return "a list of whole numbers" + range_text(key.range);
+    case ValueType::numbers:
+      return "a list of numbers" + range_text(key.range);
   }
   return "";
 }
@@ -179,13 +181,17 @@ Value parse_list(const RecipeKey& key, const Written& written) {
     if (has_twice) fail(key, written, ", each once");
     return items;
   }
-  std::vector<int64_t> numbers;
-  for (const std::string& item : items) {
-    const auto number = parse_whole(item);
-    if (!number || !is_in(key.range, static_cast<double>(*number))) fail(key, written);
-    numbers.push_back(*number);
-  }
-  return numbers;
+  const auto numbers_by = [&](const auto& parse) {
+    std::vector<typename decltype(parse(""))::value_type> numbers;
+    for (const std::string& item : items) {
+      const auto number = parse(item);
+      if (!number || !is_in(key.range, static_cast<double>(*number))) fail(key, written);
+      numbers.push_back(*number);
+    }
+    return numbers;
+  };
+  if (key.field.type == ValueType::numbers) return numbers_by(parse_number<double>);
+  return numbers_by(parse_whole);
 }
 
 Value parse_scalar(const RecipeKey& key, const Written& written) {
@@ -227,8 +233,9 @@ std::vector<std::string_view> words_under(const RecipeKey& key, std::string_view
 
 Value parse_value(const RecipeKey& key, const Written& written) {
   refuse_what_is_not_built(key, written);
-  const bool takes_list =
-      key.field.type == ValueType::texts || key.field.type == ValueType::integers;
+  const bool takes_list = key.field.type == ValueType::texts ||
+                          key.field.type == ValueType::integers ||
+                          key.field.type == ValueType::numbers;
   if (takes_list) return parse_list(key, written);
   if (written.is_list) fail(key, written);
   return parse_scalar(key, written);
@@ -256,6 +263,8 @@ std::string value_text(const RecipeKey& key, const Value& value) {
     }
     case ValueType::integers:
       return fmt::format("[{}]", fmt::join(std::get<std::vector<int64_t>>(value), ", "));
+    case ValueType::numbers:
+      return fmt::format("[{}]", fmt::join(std::get<std::vector<double>>(value), ", "));
   }
   return "";
 }

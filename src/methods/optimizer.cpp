@@ -9,7 +9,8 @@
 namespace snug::methods {
 
 const Optimizer& optimizer_of(OptimizerKind kind) {
-  for (const Optimizer* optimizer : {&kAdamW, &kAdamWBf16, &kAdamW8bit, &kLion, &kAdafactor})
+  for (const Optimizer* optimizer :
+       {&kAdamW, &kAdamWBf16, &kAdamW8bit, &kLion, &kAdafactor, &kMuon})
     if (optimizer->kind == kind) return *optimizer;
   SNUG_CHECK(false, "the table has no optimizer {}", base::word_of(kind));
   return kAdamW;

@@ -4,6 +4,7 @@
 // (program/kinds/, backends/).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,6 +18,17 @@ namespace snug::methods {
 
 using OptimizerKind = formats::Optimizer;
 
+// Muon's own numbers (program/kinds/muon.h).
+struct MuonOptions {
+  double momentum = 0.95;
+  bool nesterov = true;
+  std::array<double, 3> coefficients{3.4445, -4.775, 2.0315};
+  int64_t steps = 5;
+  double epsilon = 1e-7;
+  formats::AdjustLearningRate adjust_learning_rate = formats::AdjustLearningRate::original;
+  bool bf16 = false;  // its products are bf16, as torch's are, where the machine makes such
+};
+
 // The numbers of an update, the same for all that trains. An optimizer looks at those that are its
 // own.
 struct UpdateOptions {
@@ -29,6 +41,7 @@ struct UpdateOptions {
   double clip_threshold = 1.0;
   double weight_decay = 0.0;  // not on norms and biases, as Hugging Face's Trainer has it
   double max_grad_norm = 1.0;
+  MuonOptions muon{};
   int64_t seed = 0;
 };
 
@@ -79,5 +92,6 @@ extern const Optimizer kAdamWBf16;
 extern const Optimizer kAdamW8bit;
 extern const Optimizer kLion;
 extern const Optimizer kAdafactor;
+extern const Optimizer kMuon;
 
 }  // namespace snug::methods

@@ -58,15 +58,22 @@ std::vector<int32_t> random_sites(const Program& forward, std::span<const Tensor
   return sites;
 }
 
-Program update(std::span<const Tensor> trainables, std::span<const int32_t> sites,
-               const UpdateOptions& options) {
+namespace {
+
+bool is_read(const Program& program, TensorId id) {
+  return std::ranges::any_of(program.operations, [&](const Operation& operation) {
+    return std::ranges::find(operation.reads, id) != operation.reads.end();
+  });
+}
+
+Program update_of(std::span<const Tensor> trainables, std::span<const int32_t> sites,
+                  const UpdateOptions& options, bool counts_steps) {
   SNUG_CHECK_EQ(sites.size(), trainables.size());
   Builder builder(ProgramName::update);
   builder.set_phase(Phase::update);
   const TensorId learning_rate = scalar(builder, kLearningRateName, DType::f32, Role::batch);
   const Optimizer& optimizer = optimizer_of(options.optimizer);
-  const TensorId step =
-      optimizer.counts_steps ? scalar(builder, kStepName, DType::i32, Role::batch) : kNone;
+  const TensorId step = counts_steps ? scalar(builder, kStepName, DType::i32, Role::batch) : kNone;
   const TensorId norm = scalar(builder, kGradientNormName, DType::f32, Role::scalar);
   const TensorId factor = scalar(builder, kClipFactorName, DType::f32, Role::scalar);
   std::vector<TensorId> gradients;
@@ -90,6 +97,18 @@ Program update(std::span<const Tensor> trainables, std::span<const int32_t> site
     optimizer.emit(builder, stepped, options);
   }
   return builder.take();
+}
+
+}  // namespace
+
+// Without the number of the step, where the optimizer counts steps of other tensors than these.
+Program update(std::span<const Tensor> trainables, std::span<const int32_t> sites,
+               const UpdateOptions& options) {
+  if (optimizer_of(options.optimizer).counts_steps) {
+    Program counted = update_of(trainables, sites, options, true);
+    if (is_read(counted, counted.find(kStepName))) return counted;
+  }
+  return update_of(trainables, sites, options, false);
 }
 
 Program prepare(std::span<const Tensor> trainables, const UpdateOptions& options) {

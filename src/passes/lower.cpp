@@ -25,11 +25,16 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
       target.name(), name_of(view.operation.kind()), types);
 }
 
+bool is_expanded(const OperationView& view, const Target& target) {
+  const Traits& traits = traits_of(view.operation);
+  return traits.by_expansion || (traits.is_fused && !target.runs(view));
+}
+
 }  // namespace
 
 Program expand_unsupported(Program program, const Target& target) {
-  const bool runs_all = std::ranges::all_of(program.operations, [&](const Operation& operation) {
-    return !traits_of(operation).is_fused || target.runs({program, operation});
+  const bool runs_all = std::ranges::none_of(program.operations, [&](const Operation& operation) {
+    return is_expanded({program, operation}, target);
   });
   if (runs_all) return program;
   Program shell = program;
@@ -37,7 +42,7 @@ Program expand_unsupported(Program program, const Target& target) {
   Builder builder(std::move(shell));
   for (const Operation& operation : program.operations) {
     const OperationView view{program, operation};
-    if (traits_of(operation).is_fused && !target.runs(view))
+    if (is_expanded(view, target))
       expand(view, builder);
     else
       builder.emit(operation);

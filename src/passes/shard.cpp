@@ -46,7 +46,7 @@ class Sharder {
   }
 
   Program run() {
-    if (!writes_sums()) begin_sums();
+    if (!writes_any(input_, role_.sums)) begin_sums();
     for (size_t i = 0; i < input_.operations.size(); ++i) {
       const int32_t section = visits_.section_of[i];
       if (i == 0 || visits_.section_of[i - 1] != section) open(section, input_.operations[i]);
@@ -126,8 +126,8 @@ class Sharder {
     Operation operation = original;
     const bool on_parts = works_on_parts(input_, original, sharded_);
     begin_gradients(original, on_parts);
-    const bool is_total_norm = joins_norms(original);
-    if (is_total_norm) return emit_norm(original);
+    if (!on_parts) gather_parts(original);
+    if (joins_norms(original)) return emit_norm(original);
     for (std::vector<TensorId>* ids : {&operation.reads, &operation.writes, &operation.updates})
       for (TensorId& id : *ids) id = homes_.operand(id, on_parts);
     is_divided_ = operation.joined && (is_divided_ || result_.operations.size() != end_of_last_);
@@ -153,9 +153,25 @@ class Sharder {
   // Weights of which each rank holds all are gathered again once their parts were stepped.
   void note_changes(const Operation& operation) {
     for (const auto* ids : {&operation.writes, &operation.updates})
-      for (const TensorId id : *ids) {
+      for (const TensorId id : *ids)
         if (homes_.is_padded(id) && !sharded_.is_gradient(id)) changed_.push_back(id);
-      }
+  }
+
+  // What the ranks made their parts of within the program, and the operation reads all of.
+  void gather_parts(const Operation& operation) {
+    Operation gather;
+    gather.attributes = of_group(RankGroup::shards, AllGather{});
+    for (const TensorId id : operation.reads) {
+      const TensorId home = input_.owner(id);
+      const bool is_part = homes_.is_sharded(home) && !homes_.is_padded(home) &&
+                           input_.tensor(home).lifetime == Lifetime::program;
+      if (!is_part || sharded_.is_gradient(home) || homes_.whole(home) != kNone) continue;
+      gather.reads.push_back(home);
+      gather.writes.push_back(homes_.add_whole(home, Role::comm_buffer));
+      homes_.set_whole(home, gather.writes.back());
+    }
+    if (!gather.reads.empty())
+      result_.operations.push_back(collectives_.begin(std::move(gather), operation));
   }
 
   void close(int32_t section, const Operation& place) {
@@ -315,15 +331,6 @@ class Sharder {
     end_of_last_ = result_.operations.size();
   }
 
-  bool writes_sums() const {
-    for (const Operation& operation : input_.operations)
-      for (const auto* ids : {&operation.writes, &operation.updates})
-        for (const TensorId id : *ids)
-          for (const Tensor& sum : role_.sums)
-            if (input_.tensor(id).name == sum.name) return true;
-    return false;
-  }
-
   void begin_sums() {
     if (role_.sums.empty() || options_.ranks() == 1) return;
     Operation place;
@@ -348,7 +355,7 @@ class Sharder {
     SNUG_CHECK(late_.empty() && gathers_.empty() && unsummed_.empty(),
                "what ranks do together is not done at the end of {}", input_.name);
     gather_changed(place);
-    if (writes_sums()) begin_sums();
+    if (writes_any(input_, role_.sums)) begin_sums();
     for (Operation& await : last_awaits_) result_.operations.push_back(std::move(await));
   }
 

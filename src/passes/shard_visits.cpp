@@ -42,6 +42,15 @@ bool works_on_parts(const Program& program, const Operation& operation,
   return some && all;
 }
 
+bool writes_any(const Program& program, std::span<const Tensor> named) {
+  for (const Operation& operation : program.operations)
+    for (const auto* ids : {&operation.writes, &operation.updates})
+      for (const TensorId id : *ids)
+        for (const Tensor& tensor : named)
+          if (program.tensor(id).name == tensor.name) return true;
+  return false;
+}
+
 ShardVisits find_visits(const Program& program, const ShardedTensors& sharded,
                         WeightSharding weights) {
   ShardVisits visits;

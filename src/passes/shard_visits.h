@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "passes/sharded_tensors.h"
@@ -28,6 +29,9 @@ struct ShardVisits {
 // it touches is sharded, or a single number.
 bool works_on_parts(const program::Program& program, const program::Operation& operation,
                     const ShardedTensors& sharded);
+
+// Whether the program writes any tensor of these names.
+bool writes_any(const program::Program& program, std::span<const program::Tensor> named);
 
 ShardVisits find_visits(const program::Program& program, const ShardedTensors& sharded,
                         WeightSharding weights);

@@ -1,5 +1,7 @@
 #include "passes/sharded_tensors.h"
 
+#include "program/kind.h"
+
 namespace snug::passes {
 
 ShardedTensors::ShardedTensors(const program::Program& program, const Sharding& sharding) {
@@ -9,6 +11,25 @@ ShardedTensors::ShardedTensors(const program::Program& program, const Sharding& 
     parts_.push_back(sharding.find(tensor.name));
     is_gradient_.push_back(sharding.is_gradient(tensor.name));
   }
+  for (const program::Operation& operation : program.operations)
+    if (program::traits_of(operation).is_optimizer_part) share_out(program, operation);
+}
+
+void ShardedTensors::share_out(const program::Program& program,
+                               const program::Operation& operation) {
+  const auto part = find(program.owner(operation.updates.front()));
+  if (!part) return;
+  const program::Shape& shape = program.tensor(operation.updates.front()).shape;
+  const auto share = [&](const std::vector<program::TensorId>& ids, bool is_padded) {
+    for (const program::TensorId id : ids) {
+      const program::TensorId owner = program.owner(id);
+      auto& passed_on = parts_[static_cast<size_t>(owner)];
+      if (!passed_on && program.tensor(owner).shape == shape)
+        passed_on = ShardedTensor{.elements = part->elements, .is_padded = is_padded};
+    }
+  };
+  share(operation.reads, true);
+  share(operation.writes, false);
 }
 
 }  // namespace snug::passes

@@ -12,6 +12,8 @@ namespace snug::passes {
 
 class ShardedTensors {
  public:
+  // Also what the parts of an optimizer pass on: of what one makes, a rank has its part, and of
+  // what one goes on with, all that was made of it.
   ShardedTensors(const program::Program& program, const Sharding& sharding);
 
   // Nothing: every rank holds it whole.
@@ -21,6 +23,8 @@ class ShardedTensors {
   bool is_gradient(program::TensorId id) const { return is_gradient_[static_cast<size_t>(id)]; }
 
  private:
+  void share_out(const program::Program& program, const program::Operation& operation);
+
   std::vector<std::optional<ShardedTensor>> parts_;
   std::vector<bool> is_gradient_;
 };

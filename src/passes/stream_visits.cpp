@@ -104,7 +104,7 @@ bool StreamPlacement::is_kept_there(TensorId id) const {
 }
 
 bool StreamPlacement::is_on_host(const Operation& operation) const {
-  if (traits_of(operation).is_optimizer)
+  if (traits_of(operation).is_optimizer || traits_of(operation).is_optimizer_part)
     return options.update_on_host &&
            std::ranges::any_of(operation.updates, [&](TensorId id) { return is_kept_there(id); });
   return reaches_device && traits_of(operation).reads_in_place &&

@@ -1,6 +1,7 @@
 #include "plan/spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -36,7 +37,26 @@ bool multiplies_bf16(const program::Target& target) {
   return target.runs({probe, probe.operations.front()});
 }
 
-methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
+methods::MuonOptions muon_options(const Recipe& recipe, const program::Target& target) {
+  const std::vector<double>& given = recipe.ns_coefficients;
+  methods::MuonOptions options{.momentum = recipe.muon_momentum,
+                               .nesterov = recipe.nesterov,
+                               .steps = recipe.ns_steps,
+                               .epsilon = recipe.muon_epsilon,
+                               .adjust_learning_rate = recipe.adjust_lr_fn,
+                               .bf16 = multiplies_bf16(target)};
+  if (given.size() != options.coefficients.size())
+    recipe.fail("ns_coefficients", fmt::format("has {} numbers; expected {}: a, b and c",
+                                               given.size(), options.coefficients.size()));
+  if (given[0] == 0 || given[1] == 0)
+    recipe.fail("ns_coefficients",
+                fmt::format("is [{}], but neither a nor b may be 0", fmt::join(given, ", ")));
+  std::ranges::copy(given, options.coefficients.begin());
+  return options;
+}
+
+methods::UpdateOptions update_options(const Recipe& recipe, DType compute,
+                                      const program::Target& target) {
   methods::UpdateOptions options;
   options.optimizer = recipe.optim;
   const methods::Optimizer& optimizer = methods::optimizer_of(options.optimizer);
@@ -58,6 +78,7 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
   options.clip_threshold = recipe.clip_threshold;
   options.weight_decay = recipe.weight_decay;
   options.max_grad_norm = recipe.max_grad_norm;
+  options.muon = muon_options(recipe, target);
   options.seed = recipe.seed;
   return options;
 }
@@ -301,7 +322,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.quantization = quantization(recipe, model);
   spec.lora = lora_options(recipe);
   spec.compute = compute_type(recipe, target);
-  spec.update = update_options(recipe, spec.compute);
+  spec.update = update_options(recipe, spec.compute, target);
   if (!spec.adapted) spec.frozen = frozen_weights(recipe, model);
   // Where it is open, none until it is chosen (choose_recompute.h).
   spec.recompute = recipe.recompute == formats::Recompute::automatic ? formats::Recompute::none

@@ -25,12 +25,16 @@ Result dispatch(const Attributes& attributes, F&& f) {
       attributes);
 }
 
-// The same for what a backend runs. A CHECK fails for a kind that the runtime performs.
+// The same for what a backend runs. A CHECK fails for a kind that the runtime performs, and for one
+// that has to be expanded.
 template <typename Result, typename F>
 Result dispatch_run(const Attributes& attributes, F&& f) {
   return dispatch<Result>(attributes, [&]<typename Struct>(const Struct& concrete) -> Result {
     if constexpr (traits_of<Struct>().by_runtime) {
       SNUG_CHECK(false, "a backend runs what the runtime performs");
+      return Result();
+    } else if constexpr (traits_of<Struct>().by_expansion) {
+      SNUG_CHECK(false, "a backend runs what was to be expanded");
       return Result();
     } else {
       return f(concrete);

@@ -20,6 +20,7 @@
 #include "program/kinds/layer_norm.h"
 #include "program/kinds/lion.h"
 #include "program/kinds/matmul.h"
+#include "program/kinds/muon.h"
 #include "program/kinds/nf4.h"
 #include "program/kinds/optimizer.h"
 #include "program/kinds/orpo.h"
@@ -92,6 +93,10 @@
   X(AdamW8bit, adamw_8bit)                               \
   X(Lion, lion)                                          \
   X(Adafactor, adafactor)                                \
+  X(Muon, muon)                                          \
+  X(MuonMomentum, muon_momentum)                         \
+  X(Normalize, normalize)                                \
+  X(MuonStep, muon_step)                                 \
   X(DequantizeNf4, dequantize_nf4)                       \
   X(MatmulNf4, matmul_nf4)                               \
   X(Copy, copy)                                          \

@@ -160,6 +160,58 @@ void add_adafactor(CaseList& list, const Shape& shape, bool has_master, double f
                           reads, {}, updates));
 }
 
+void add_momentum(CaseList& list, const Shape& shape, bool nesterov, double factor) {
+  CaseBuilder builder = list.builder();
+  const auto gradient = builder.gradient(shape, 0.0, 0.1);
+  const auto factors = builder.measure({1}, {factor});
+  const auto momentum = builder.measure(shape, normal(list.random, shape.elements(), 0.0, 0.1));
+  const auto direction = builder.output_activation(shape);
+  list.add(builder.finish(
+      fmt::format("{} nesterov {} factor {}", program::to_string(shape), nesterov, factor),
+      program::MuonMomentum{.momentum = 0.9F, .nesterov = nesterov}, {gradient, factors},
+      {direction}, {momentum}));
+}
+
+// Of values so small that epsilon counts, and of nothing but zeros.
+void add_normalize(CaseList& list, const Shape& shape, double size) {
+  CaseBuilder builder = list.builder();
+  const auto x = builder.activation(shape, 0.0, size);
+  const auto y = builder.output_activation(shape);
+  list.add(builder.finish(fmt::format("{} of {}", program::to_string(shape), size),
+                          program::Normalize{.epsilon = 1e-3F}, {x}, {y}));
+}
+
+void add_muon_step(CaseList& list, const Shape& shape, bool has_master, double factor,
+                   int64_t padding) {
+  CaseBuilder builder = list.builder();
+  const std::vector<program::TensorId> reads{
+      builder.activation(shape), builder.measure({1}, {factor}), builder.measure({1}, {0.01})};
+  const Values weights = normal(list.random, shape.elements());
+  std::vector<program::TensorId> updates{
+      builder.input(shape, has_master ? list.types.weight : DType::f32, weights)};
+  if (has_master) updates.push_back(builder.input(shape, DType::f32, weights));
+  list.add(builder.finish(fmt::format("{}{} factor {} padding {}", program::to_string(shape),
+                                      has_master ? " master" : "", factor, padding),
+                          program::MuonStep{.weight_decay = 0.1F,
+                                            .rate_scale = 3.0F,
+                                            .elements = shape.elements() - padding,
+                                            .has_master = has_master},
+                          reads, {}, updates));
+}
+
+void add_muon(CaseList& list) {
+  const bool has_master = list.types.weight == DType::bf16;
+  for (const Shape& shape : {Shape{1, 1}, Shape{5, 7}, Shape{129, 40}, Shape{3, 16401}}) {
+    for (const double factor : {0.25, double(NAN)}) {
+      for (const bool nesterov : {false, true}) add_momentum(list, shape, nesterov, factor);
+      add_muon_step(list, shape, has_master, factor, 0);
+    }
+    for (const double size : {0.0, 1e-6, 1.0}) add_normalize(list, shape, size);
+  }
+  for (const int64_t padding : {1, 9, 20'000})
+    add_muon_step(list, Shape{40'000}, has_master, 1.0, padding);
+}
+
 // Below and above the blocks of rows, runs of columns and tiles of the kernels.
 void add_newer(CaseList& list) {
   const bool has_master = list.types.weight == DType::bf16;
@@ -177,6 +229,7 @@ void add_newer(CaseList& list) {
 void add_cases(CaseList& list) {
   add_norms(list);
   add_newer(list);
+  add_muon(list);
   for (const Shape& shape : {Shape{2}, Shape{17}, Shape{256}, Shape{300}, Shape{65, 129},
                              Shape{257, 192}, Shape{3, 16385}})
     for (const auto& [factor, step] :
@@ -197,7 +250,7 @@ void add_cases(CaseList& list) {
 CaseTable optimizer_cases() {
   using program::Kind;
   return {{Kind::global_norm, Kind::clip_factor, Kind::adamw, Kind::adamw_8bit, Kind::lion,
-           Kind::adafactor},
+           Kind::adafactor, Kind::muon_momentum, Kind::normalize, Kind::muon_step},
           add_cases};
 }
 

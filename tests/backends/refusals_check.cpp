@@ -32,6 +32,8 @@ constexpr std::string_view kAdamW = "adamw(g, f, l, s) updates (w, m, v)";
 constexpr std::string_view kAdamW8bit = "adamw_8bit(g, f, l, s) updates (w, b, d, p, q)";
 constexpr std::string_view kLion = "lion(g, f, l) updates (w, m)";
 constexpr std::string_view kAdafactor = "adafactor(g, f, l, s) updates (w, r, c) {factored}";
+constexpr std::string_view kMomentum = "d2 (8, 64) f32 = muon_momentum(g, f) updates (m)";
+constexpr std::string_view kMuonStep = "muon_step(g, f, l) updates (w) {elements 512}";
 constexpr std::string_view kRoute = "x, i, k, bounds = route(logits) {k 2}";
 constexpr std::string_view kRouteGrad = "dlogits (8, 4) f32 = route_grad(x, logits, i)";
 constexpr std::string_view kBalancedRoute =
@@ -50,6 +52,9 @@ constexpr WrongType kWrongTypes[]{{kAdamW, "gradient", DType::i32},
                                   {kLion, "momentum", DType::bf16},
                                   {kAdafactor, "gradient", DType::i32},
                                   {kAdafactor, "row_moment", DType::bf16},
+                                  {kMomentum, "gradient", DType::i32},
+                                  {kMomentum, "momentum", DType::bf16},
+                                  {kMuonStep, "direction", DType::i32},
                                   {"norm (1) f32 = global_norm(g, w)", "gradients", DType::i32},
                                   {kRoute, "logits", DType::i32},
                                   {kRoute, "weights", DType::bf16},

@@ -111,6 +111,10 @@ TEST(Recipe, WordsOfOtherToolsAreTranslated) {
   for (const char* name : {"lion", "lion_32bit", "paged_lion", "paged_lion_32bit"})
     EXPECT_EQ(parse(std::string("optim: ") + name).optim, Optimizer::lion) << name;
   EXPECT_EQ(parse("optim: adafactor\nscale_parameter: false").optim, Optimizer::adafactor);
+  const std::vector<double> coefficients{3.4445, -4.775, 2.0315};
+  EXPECT_EQ(parse("optim: muon").ns_coefficients, coefficients);
+  const std::vector<double> given{2, -1.5, 0.5};
+  EXPECT_EQ(parse("optim: muon\nns_coefficients: [2, -1.5, 0.5]").ns_coefficients, given);
   EXPECT_EQ(parse("max_steps: -1").max_steps, 0);
   EXPECT_EQ(parse("resume_from_checkpoint: true").resume_from_checkpoint, "auto");
   EXPECT_EQ(parse("load_in_4bit: false\nreport_to: none\nfp16: false").method, Method::lora);

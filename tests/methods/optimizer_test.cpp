@@ -35,10 +35,12 @@ Tensor weight_of(std::string name, const program::Shape& shape, DType dtype) {
   return weight;
 }
 
-// A matrix and a vector that are large enough for every form, and a small one.
+// A matrix of a layer and a vector that are large enough for every form, and a small one.
 std::vector<Tensor> weights(DType dtype) {
-  return {weight_of("matrix", {70, 90}, dtype), weight_of("vector", {5000}, dtype),
-          weight_of("small", {7}, dtype)};
+  std::vector<Tensor> all{weight_of("matrix", {70, 90}, dtype), weight_of("vector", {5000}, dtype),
+                          weight_of("small", {7}, dtype)};
+  all[0].layer = 0;
+  return all;
 }
 
 class Optimizers : public testing::TestWithParam<OptimizerKind> {
@@ -109,9 +111,11 @@ TEST_P(Optimizers, SayOfWhatTheirStateIs) {
 }
 
 TEST(OptimizerStates, AreOfThePublishedSizes) {
-  const auto bytes_of = [](OptimizerKind kind, DType dtype) {
+  const auto bytes_of = [](OptimizerKind kind, DType dtype, int32_t layer = 0) {
+    Tensor weight = weight_of("w", {70, 90}, dtype);
+    weight.layer = layer;
     int64_t bytes = 0;
-    for (const OptimizerState& state : optimizer_of(kind).states(weight_of("w", {70, 90}, dtype)))
+    for (const OptimizerState& state : optimizer_of(kind).states(weight))
       bytes += state.tensor.bytes();
     return bytes;
   };
@@ -121,6 +125,45 @@ TEST(OptimizerStates, AreOfThePublishedSizes) {
   EXPECT_EQ(bytes_of(OptimizerKind::lion, DType::bf16), 6300 * 8);
   EXPECT_EQ(bytes_of(OptimizerKind::adafactor, DType::f32), (70 + 90) * 4);
   EXPECT_EQ(bytes_of(OptimizerKind::adafactor, DType::bf16), (70 + 90 + 6300) * 4);
+  EXPECT_EQ(bytes_of(OptimizerKind::muon, DType::f32), 6300 * 4);
+  EXPECT_EQ(bytes_of(OptimizerKind::muon, DType::bf16), 6300 * 8);
+  EXPECT_EQ(bytes_of(OptimizerKind::muon, DType::f32, -1), 6300 * 8) << "an embedding: AdamW's";
+}
+
+// Of matrices of layers, adapters' and stacks of experts' too; by what the learning rate is scaled.
+TEST(MuonRows, AreMatricesOfLayers) {
+  struct Trained {
+    program::Shape shape;
+    int32_t layer;
+    program::Kind kind;
+  };
+  for (const auto& [shape, layer, kind] :
+       {Trained{{70, 90}, 0, program::Kind::muon}, Trained{{4, 90}, 3, program::Kind::muon},
+        Trained{{8, 70, 90}, 1, program::Kind::muon}, Trained{{90}, 0, program::Kind::adamw},
+        Trained{{70, 90}, -1, program::Kind::adamw}}) {
+    std::vector<Tensor> trained{weight_of("w", shape, DType::bf16)};
+    trained[0].layer = layer;
+    const program::Program update =
+        methods::update(trained, std::vector<int32_t>{0}, {.optimizer = OptimizerKind::muon});
+    EXPECT_EQ(update.operations.back().kind(), kind) << program::to_string(shape);
+  }
+}
+
+TEST(MuonRows, ScaleTheLearningRateByTheShape) {
+  const auto scale_of = [](formats::AdjustLearningRate by, const program::Shape& shape) {
+    std::vector<Tensor> trained{weight_of("w", shape, DType::bf16)};
+    trained[0].layer = 0;
+    UpdateOptions options{.optimizer = OptimizerKind::muon};
+    options.muon.adjust_learning_rate = by;
+    const program::Program update = methods::update(trained, std::vector<int32_t>{0}, options);
+    return std::get<program::Muon>(update.operations.back().attributes).rate_scale;
+  };
+  using enum formats::AdjustLearningRate;
+  EXPECT_FLOAT_EQ(scale_of(original, {64, 16}), 2.0F);
+  EXPECT_FLOAT_EQ(scale_of(original, {16, 64}), 1.0F);
+  EXPECT_FLOAT_EQ(scale_of(original, {3, 64, 16}), 2.0F);
+  EXPECT_FLOAT_EQ(scale_of(match_rms_adamw, {16, 64}), 1.6F);
+  EXPECT_FLOAT_EQ(scale_of(spectral_unclamped, {16, 64}), 0.5F);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Optimizers, testing::ValuesIn(all_optimizers()),

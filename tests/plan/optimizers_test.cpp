@@ -2,14 +2,18 @@
 // loaded.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
 #include "../base/temporary_folder.h"
 #include "models/config.h"
+#include "models/weights.h"
 #include "null_target.h"
 #include "plan/memory.h"
 #include "plan/spec.h"
+#include "program/kind.h"
 
 namespace snug::plan {
 namespace {
@@ -57,6 +61,7 @@ TEST(OptimizerPlans, ReserveWhatIsKept) {
   EXPECT_NEAR(per_weight("optim=adamw_8bit"), 2.03, 0.02);
   EXPECT_NEAR(per_weight("optim=lion"), 8, 0.1);
   EXPECT_NEAR(per_weight("optim=adafactor"), 4.01, 0.05);
+  EXPECT_NEAR(per_weight("optim=muon"), 8 + 4 * 0.119, 0.1) << "12 of embedding and head";
 }
 
 TEST(OptimizerPlans, RefuseStrategiesThatDivideWhatBelongsTogether) {
@@ -66,6 +71,7 @@ TEST(OptimizerPlans, RefuseStrategiesThatDivideWhatBelongsTogether) {
                          "needs all of a tensor to step it"))
         << strategy;
     EXPECT_EQ(error_of({"optim=lion", "devices=2", sharded}), kNoError);
+    EXPECT_EQ(error_of({"optim=muon", "devices=2", sharded}), kNoError);
   }
   EXPECT_EQ(error_of({"optim=adafactor", "devices=2", "strategy=ddp"}), kNoError);
   EXPECT_EQ(error_of({"optim=adafactor", "devices=1", "strategy=zero2"}), kNoError);
@@ -75,8 +81,9 @@ TEST(OptimizerPlans, StepOnTheHostWhereTheBitsAreTheSame) {
   EXPECT_TRUE(spec_of({"optim=lion", "offload_optimizer=auto"}).streaming.update_on_host);
   EXPECT_FALSE(spec_of({"optim=adafactor", "offload_optimizer=auto"}).streaming.update_on_host);
   EXPECT_TRUE(spec_of({"optim=adafactor", "offload_optimizer=stream"}).streaming.optimizer);
-  EXPECT_TRUE(contains(error_of({"optim=adafactor", "offload_optimizer=host"}),
-                       "use offload_optimizer=stream"));
+  for (const char* optimizer : {"optim=adafactor", "optim=muon"})
+    EXPECT_TRUE(
+        contains(error_of({optimizer, "offload_optimizer=host"}), "use offload_optimizer=stream"));
 }
 
 TEST(OptimizerPlans, RefuseKeysOfOtherOptimizers) {
@@ -98,6 +105,51 @@ TEST(OptimizerPlans, HaveTheDefaultsOfTheOptimizer) {
   EXPECT_EQ(spec_of({"optim=lion", "adam_beta2=0.95"}).update.beta2, 0.95);
   EXPECT_EQ(spec_of({"optim=adafactor"}).update.decay_rate, -0.8);
   EXPECT_EQ(spec_of({"optim=adafactor", "clip_threshold=0.5"}).update.clip_threshold, 0.5);
+}
+
+TEST(OptimizerPlans, ReadWhatMuonIsGiven) {
+  const methods::MuonOptions muon =
+      spec_of({"optim=muon", "muon_momentum=0.9", "nesterov=false", "ns_steps=3",
+               "ns_coefficients=2,-1.5,0.5", "adjust_lr_fn=match_rms_adamw"})
+          .update.muon;
+  EXPECT_EQ(muon.momentum, 0.9);
+  EXPECT_FALSE(muon.nesterov);
+  EXPECT_EQ(muon.steps, 3);
+  EXPECT_EQ(muon.coefficients, (std::array{2.0, -1.5, 0.5}));
+  EXPECT_EQ(muon.adjust_learning_rate, formats::AdjustLearningRate::match_rms_adamw);
+  EXPECT_TRUE(muon.bf16);
+  EXPECT_TRUE(contains(error_of({"optim=muon", "ns_coefficients=2,-1.5"}),
+                       "has 2 numbers; expected 3: a, b and c"));
+  EXPECT_TRUE(
+      contains(error_of({"optim=muon", "ns_coefficients=2,0,0.5"}), "neither a nor b may be 0"));
+  EXPECT_TRUE(contains(error_of({"optim=lion", "ns_steps=3"}), "is not read by optim=lion"));
+}
+
+// Three products a step and matrix, of which the plan has the time; and no more memory than two
+// matrices and two squares of the largest, whatever the number of matrices.
+TEST(OptimizerPlans, HaveTheProductsOfMuon) {
+  const TrainingSpec spec = spec_of({"optim=muon"});
+  const Job job = plan_training(spec, FarHost());
+  const program::Program& update = *job.find(program::ProgramName::update);
+  double flops = 0;
+  for (const program::Operation& operation : update.operations)
+    if (program::traits_of(operation).is_product)
+      flops += program::cost({update, operation}, {}).flops;
+  double expected = 0;
+  for (const models::Weight& weight : models::weights_of(spec.model)) {
+    if (weight.layer < 0 || weight.shape.rank() != 2) continue;
+    const auto side = static_cast<double>(std::min(weight.shape[0], weight.shape[1]));
+    const auto elements = static_cast<double>(weight.shape.elements());
+    expected += 5 * (4 * elements * side + 2 * side * side * side);
+  }
+  EXPECT_NEAR(flops / expected, 1, 1e-9);
+  const auto place = static_cast<size_t>(&update - job.programs.data());
+  const int64_t live =
+      job.layout.spaces[static_cast<size_t>(program::Space::device)].live_bytes.at(place);
+  const int64_t matrix = int64_t{5632} * 2048 * 2;
+  const int64_t square = int64_t{2048} * 2048 * 2;
+  EXPECT_GE(live, 2 * matrix + square);
+  EXPECT_LE(live, 2 * matrix + 2 * square + 4096) << "and scalars";
 }
 
 }  // namespace

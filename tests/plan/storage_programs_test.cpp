@@ -64,7 +64,8 @@ std::vector<Case> cases() {
                           {"half frozen", spec_of(formats::Method::full)},
                           {"half frozen without masters", spec_of(formats::Method::full)},
                           {"lion", spec_of(formats::Method::full)},
-                          {"adafactor", spec_of(formats::Method::full)}};
+                          {"adafactor", spec_of(formats::Method::full)},
+                          {"muon", spec_of(formats::Method::full)}};
   cases[1].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[1].spec.update.gradient = program::DType::bf16;
   cases[2].spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
@@ -79,6 +80,7 @@ std::vector<Case> cases() {
   cases[11].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[12].spec.update.optimizer = methods::OptimizerKind::lion;
   cases[13].spec.update.optimizer = methods::OptimizerKind::adafactor;
+  cases[14].spec.update.optimizer = methods::OptimizerKind::muon;
   return cases;
 }
 

@@ -321,6 +321,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"lion(w32, one, two) updates (master, m)", "gradient 'w32' has shape (6, 4)"},
         Case{"lion(square32, one, two) updates (master, m) {beta1 1}", "has a beta1 outside"},
         Case{"lion(square32, one, two, onei) updates (master, m)", "has 4 reads, expected 3"},
+        Case{"muon(square32, one, two) updates (square, m, master) {has_master}", ""},
+        Case{"muon(square, one, two) updates (master, m)", ""},
+        Case{"muon(square32, one, two) updates (square, m)", "master 'square' is bf16"},
+        Case{"muon(flat, one, two) updates (flat32, row32)", "has a weight that is no matrix"},
+        Case{"muon(square, one, two) updates (master, m) {steps 0}", "has no steps"},
+        Case{"muon(square, one, two) updates (master, m) {c1 0}", "has a c1 that is 0"},
         Case{"adafactor(w32, one, two, onei) updates (w, flat6f, flat32, w32m) {factored, "
              "has_master}",
              ""},

@@ -45,6 +45,7 @@ TEST_F(Checkpoint, RestoresEveryBitForEveryMethodAndOptimizer) {
           std::pair{DType::f32, methods::OptimizerKind::adamw_8bit},
           std::pair{DType::bf16, methods::OptimizerKind::adamw_8bit},
           std::pair{DType::bf16, methods::OptimizerKind::lion},
+          std::pair{DType::bf16, methods::OptimizerKind::muon},
           std::pair{DType::f32, methods::OptimizerKind::adafactor},
           std::pair{DType::bf16, methods::OptimizerKind::adafactor}}) {
       const TinyOptions options = tiny(method, compute, optimizer);

@@ -203,7 +203,7 @@ TEST(CudaLaunches, AreThoseOfThePlan) {
   testing::TinyOptions options{.compute = base::DType::bf16};
   for (const auto optimizer :
        {OptimizerKind::adamw, OptimizerKind::adamw_bf16, OptimizerKind::adamw_8bit,
-        OptimizerKind::lion, OptimizerKind::adafactor}) {
+        OptimizerKind::lion, OptimizerKind::adafactor, OptimizerKind::muon}) {
     options.optimizer = optimizer;
     plan::TrainingSpec spec = testing::spec_of(options);
     spec.accumulation = 2;

@@ -93,6 +93,7 @@ const std::vector<Case>& cases() {
       {"full, moments of 8 bits", full(DType::bf16, OptimizerKind::adamw_8bit)},
       {"full, lion", full(DType::bf16, OptimizerKind::lion)},
       {"full, adafactor", full(DType::bf16, OptimizerKind::adafactor)},
+      {"full, muon", full(DType::bf16, OptimizerKind::muon)},
       {"full, update in the backward pass", full(DType::bf16, OptimizerKind::adamw),
        [](TrainingSpec& spec) {
          spec.update_in_backward = true;

@@ -68,6 +68,7 @@ const std::vector<Form> kForms{
     {.name = "adamw_8bit", .optimizer = OptimizerKind::adamw_8bit},
     {.name = "lion", .optimizer = OptimizerKind::lion},
     {.name = "adafactor", .optimizer = OptimizerKind::adafactor},
+    {.name = "muon", .optimizer = OptimizerKind::muon},
     {.name = "accumulated", .accumulation = 2},
     {.name = "in the backward pass", .in_backward = true},
     {.name = "gate and up again", .recompute = Mode::gate_up},

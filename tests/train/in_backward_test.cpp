@@ -107,8 +107,9 @@ using program::DType;
 
 TEST(InBackward, GivesTheSameBitsInFp32) {
   for (const bool lora : {false, true})
-    for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::adamw_8bit,
-                                          OptimizerKind::lion, OptimizerKind::adafactor})
+    for (const OptimizerKind optimizer :
+         {OptimizerKind::adamw, OptimizerKind::adamw_8bit, OptimizerKind::lion,
+          OptimizerKind::adafactor, OptimizerKind::muon})
       expect_same({"cpu", DType::f32, optimizer, lora});
 }
 
@@ -122,7 +123,7 @@ TEST(InBackward, GivesTheSameBitsInBf16) {
     for (const bool lora : {false, true})
       for (const OptimizerKind optimizer :
            {OptimizerKind::adamw, OptimizerKind::adamw_bf16, OptimizerKind::adamw_8bit,
-            OptimizerKind::lion, OptimizerKind::adafactor})
+            OptimizerKind::lion, OptimizerKind::adafactor, OptimizerKind::muon})
         expect_same({backend, DType::bf16, optimizer, lora});
 }
 

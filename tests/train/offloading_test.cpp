@@ -211,7 +211,9 @@ TEST_P(Streaming, ChangesNoBit) {
       {"adamw_8bit", OptimizerKind::adamw_8bit, false},
       {"adamw_8bit in the backward pass", OptimizerKind::adamw_8bit, true},
       {"lion", OptimizerKind::lion, false},
-      {"adafactor in the backward pass", OptimizerKind::adafactor, true}};
+      {"adafactor in the backward pass", OptimizerKind::adafactor, true},
+      {"muon", OptimizerKind::muon, false},
+      {"muon in the backward pass", OptimizerKind::muon, true}};
   const std::vector<passes::StreamOptions> streamings{
       {.params = true, .threshold_bytes = 0},
       {.params = true, .threshold_bytes = 4096, .window_bytes = 50'000},

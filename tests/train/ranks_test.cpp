@@ -110,6 +110,11 @@ std::vector<Case> cases() {
         {"method=full", "optim=lion", fmt::format("strategy={}", strategy)}, 2);
     all.back().is_coded = true;
   }
+  for (const char* strategy : {"ddp", "zero1", "zero2", "full_shard"}) {
+    add(fmt::format("full_muon_{}", strategy),
+        {"method=full", "optim=muon", fmt::format("strategy={}", strategy)}, 2);
+    all.back().is_coded = true;
+  }
   add("full_adafactor_ddp", {"method=full", "optim=adafactor", "strategy=ddp"}, 3);
   all.back().is_coded = true;
   add("full_in_backward_full_shard",

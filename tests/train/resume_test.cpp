@@ -99,7 +99,7 @@ TEST(Resume, FullWith8bitStateEndsWithTheSameBits) {
 }
 
 TEST(Resume, FullWithOtherOptimizersEndsWithTheSameBits) {
-  for (const char* optimizer : {"optim=lion", "optim=adafactor"}) {
+  for (const char* optimizer : {"optim=lion", "optim=adafactor", "optim=muon"}) {
     SCOPED_TRACE(optimizer);
     expect_same_end({"method=full", optimizer, "lora_dropout=0"}, "model/model.safetensors");
   }

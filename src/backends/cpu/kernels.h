@@ -17,6 +17,7 @@
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/layer_norm.h"
 #include "backends/cpu/kernels/lion.h"
+#include "backends/cpu/kernels/muon.h"
 #include "backends/cpu/kernels/nf4.h"
 #include "backends/cpu/kernels/nf4_tiles.h"
 #include "backends/cpu/kernels/online_softmax.h"
@@ -43,6 +44,7 @@ namespace snug::backends::cpu {
   X(GemmKernels, gemm)                    \
   X(LayerNormKernels, layer_norm)         \
   X(LionKernels, lion)                    \
+  X(MuonKernels, muon)                    \
   X(Nf4Kernels, nf4)                      \
   X(Nf4TileKernels, nf4_tiles)            \
   X(OnlineSoftmaxKernels, online_softmax) \

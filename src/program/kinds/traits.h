@@ -30,10 +30,15 @@ struct Traits {
   bool has_training_form = false;
   // Defined by its expansion into other kinds.
   bool is_fused = false;
+  // No backend runs it: every target has its expansion.
+  bool by_expansion = false;
   // A part of a layer that a target may do in one go with its neighbours (Operation::joined).
   bool is_joinable = false;
   // Steps a weight by its gradient; has the operands weight, gradient and factor.
   bool is_optimizer = false;
+  // A part of an optimizer's expansion that works on each element alone: on a rank's part of a
+  // tensor that is sharded, and on the host where state is stepped there.
+  bool is_optimizer_part = false;
   // Reads its tensors once, from front to back, and gains nothing from a copy of them that is
   // nearer: they may lie in host memory.
   bool reads_in_place = false;
