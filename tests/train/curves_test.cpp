@@ -30,7 +30,7 @@ std::vector<std::string> frozen_weights(const Json& settings) {
 
 plan::TrainingSpec curve_spec(const Json& settings) {
   plan::TrainingSpec spec;
-  spec.adapted = false;
+  spec.method = methods::MethodKind::full;
   spec.compute = program::DType::f32;
   spec.frozen = frozen_weights(settings);
   if (settings["method"] == "qlora") spec.quantization.emplace();
