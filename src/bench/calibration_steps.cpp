@@ -65,7 +65,7 @@ CalibrationStep step_of(const Sizes& sizes, int64_t tokens, int64_t segment_toke
 // All weights train; with a second micro-batch, so that sums into gradients are measured too.
 CalibrationStep full(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute) {
   CalibrationStep step = step_of(sizes, tokens, segment_tokens, compute);
-  step.spec.adapted = false;
+  step.spec.method = methods::MethodKind::full;
   step.spec.accumulation = 2;
   return step;
 }
@@ -123,7 +123,7 @@ constexpr auto kLayer = passes::RecomputeMode::layer;
 CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute,
                      const LoraShape& shape) {
   CalibrationStep step = step_of(sizes, tokens, segment_tokens, compute);
-  step.spec.adapted = true;
+  step.spec.method = methods::MethodKind::lora;
   step.spec.lora.r = shape.r;
   step.spec.lora.dropout = shape.dropout ? 0.1 : 0.0;
   step.spec.accumulation = shape.accumulation;
@@ -317,7 +317,8 @@ std::string describe(const CalibrationStep& step) {
   const plan::TrainingSpec& spec = step.spec;
   const char* base = "";
   if (spec.quantization) base = spec.quantization->nested ? "4-bit (nested) " : "4-bit ";
-  const std::string method = spec.adapted ? fmt::format("{}lora r {}", base, spec.lora.r) : "full";
+  const std::string method =
+      spec.is_adapted() ? fmt::format("{}lora r {}", base, spec.lora.r) : "full";
   const bool is_usual = spec.update.optimizer == methods::UpdateOptions{}.optimizer;
   const std::string optimizer =
       is_usual ? "" : fmt::format(" {}", base::word_of(spec.update.optimizer));

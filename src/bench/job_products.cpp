@@ -94,7 +94,7 @@ class Collector {
 }  // namespace
 
 std::vector<JobProduct> job_products(const plan::Job& job, const plan::TrainingSpec& spec) {
-  Collector collector(spec.adapted ? spec.lora.r : 0);
+  Collector collector(spec.is_adapted() ? spec.lora.r : 0);
   for (const plan::StepProgram& step : plan::step_programs(job, spec.accumulation))
     for (const program::Operation& operation : step.program->operations)
       collector.add({*step.program, operation}, step.runs);

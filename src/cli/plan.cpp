@@ -31,8 +31,8 @@ int plan(const Request& request) {
       session.inputs(),
       [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });
   const formats::Recipe& recipe = session.recipe();
-  if (planned.spec.adapted && !recipe.adapter.empty())
-    runtime::check_adapter(recipe.adapter, planned.spec.lora, planned.job);
+  if (planned.spec.is_adapted() && !recipe.adapter.empty())
+    runtime::check_adapter(recipe.adapter, planned.spec.method_options(), planned.job);
   const plan::Verdict verdict = planned.verdict();
   plan::PlanDocument& document = planned.document;
   document.fits = verdict.fits;

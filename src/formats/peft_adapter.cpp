@@ -70,6 +70,7 @@ LoraModule read_module(const SafetensorsFile& file, const std::string& module, c
 
 }  // namespace
 
+std::string adapter_key(std::string_view tensor) { return key_of(tensor, ""); }
 std::string lora_a_key(std::string_view module) { return key_of(module, kSuffixA); }
 std::string lora_b_key(std::string_view module) { return key_of(module, kSuffixB); }
 

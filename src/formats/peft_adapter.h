@@ -24,7 +24,8 @@ struct LoraModule {
   int64_t out_features = 0;
 };
 
-// "base_model.model.MODULE.lora_A.weight"
+// What a file calls a tensor of an adapter: "base_model.model.MODULE.lora_A.weight".
+std::string adapter_key(std::string_view tensor);
 std::string lora_a_key(std::string_view module);
 std::string lora_b_key(std::string_view module);
 

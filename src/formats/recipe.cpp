@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "formats/method_keys.h"
 #include "formats/optimizer_keys.h"
 #include "formats/recipe_keys.h"
 
@@ -24,11 +25,6 @@ using base::UserError;
 
 constexpr std::string_view kCommandLine = "command line";
 constexpr int64_t kMaxRecipeBytes = int64_t{1} << 20;
-constexpr double kLoraLearningRate = 2e-4;
-constexpr double kFullLearningRate = 1e-5;
-// As TRL's trainer and its example with LoRA have them: losses of pairs are steeper.
-constexpr double kPairLoraLearningRate = 5e-6;
-constexpr double kPairFullLearningRate = 1e-6;
 
 Location location_of(const YAML::Mark& mark, const std::string& file) {
   return {file, mark.line + 1, mark.column + 1};
@@ -231,11 +227,10 @@ std::string last_part(const std::string& path) {
 }
 
 void compute_defaults(Recipe& recipe) {
-  const bool is_lora = recipe.method != Method::full;
+  const MethodKeys& method = method_keys_of(recipe.method);
   const bool is_of_tokens = recipe.objective == Objective::next_token;
   if (!recipe.is_given("learning_rate"))
-    recipe.learning_rate = is_of_tokens ? (is_lora ? kLoraLearningRate : kFullLearningRate)
-                                        : (is_lora ? kPairLoraLearningRate : kPairFullLearningRate);
+    recipe.learning_rate = is_of_tokens ? method.learning_rate : method.pair_learning_rate;
   if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = 2.0 * static_cast<double>(recipe.lora_r);
   for (const auto& [name, text] : optimizer_keys_of(recipe.optim).keys) {
     if (recipe.is_given(name)) continue;
@@ -262,7 +257,7 @@ void settle_offloading(Recipe& recipe, const WrittenByKey& given) {
   constexpr std::string_view kFsdpName = "fsdp_offload_params";
   const auto found = given.find("offload_params");
   if (found == given.end() || found->second.name != kFsdpName) return;
-  if (!recipe.offload_params || recipe.method != Method::full ||
+  if (!recipe.offload_params || !method_keys_of(recipe.method).trains_weights ||
       recipe.is_given("offload_optimizer"))
     return;
   recipe.offload_optimizer = OffloadOptimizer::automatic;
@@ -285,16 +280,18 @@ Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides
 }  // namespace
 
 void settle_method(Recipe& recipe) {
-  if (recipe.method == Method::qlora && recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
+  const MethodKeys& method = method_keys_of(recipe.method);
+  if (method.always_in_4_bits && recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
     recipe.fail("load_in_4bit",
-                "is false next to method: qlora; with 16-bit weights say "
-                "method: lora");
-  if (recipe.method == Method::full && recipe.load_in_4bit)
+                fmt::format("is false next to method: {}; with 16-bit weights say method: lora",
+                            base::word_of(recipe.method)));
+  if (!method.in_4_bits && recipe.load_in_4bit)
     recipe.fail("load_in_4bit",
-                "is true next to method: full, but weights stored in 4 bits do not "
-                "train; use method: qlora");
-  if (recipe.method == Method::qlora) recipe.load_in_4bit = true;
-  if (recipe.load_in_4bit) recipe.method = Method::qlora;
+                fmt::format("is true next to method: {}, but weights stored in 4 bits do not "
+                            "train; use method: qlora",
+                            base::word_of(recipe.method)));
+  if (method.always_in_4_bits) recipe.load_in_4bit = true;
+  if (recipe.load_in_4bit) recipe.method = *method.in_4_bits;
 }
 
 void Recipe::fail(std::string_view key, const std::string& problem) const {

@@ -38,8 +38,8 @@ plan::PlannedInference checked_plan(const plan::InferenceInputs& inputs,
                                     backends::Backend& backend) {
   plan::PlannedInference planned = plan::assemble_inference(
       inputs, [&](const plan::Job& job) { return runtime::rehearse(job, backend); });
-  if (planned.spec.adapted)
-    runtime::check_adapter(inputs.recipe.adapter, planned.spec.lora, planned.job);
+  if (planned.spec.is_adapted())
+    runtime::check_adapter(inputs.recipe.adapter, planned.spec.method_options(), planned.job);
   return planned;
 }
 
@@ -59,7 +59,8 @@ void Inference::load(const formats::Recipe& recipe) {
     runtime::random_weights(model_.config, executor_);
   else
     runtime::load_weights(model_.folder, model_.config, executor_);
-  if (plan_.spec.adapted) runtime::load_adapter(recipe.adapter, plan_.spec.lora, executor_);
+  if (plan_.spec.is_adapted())
+    runtime::load_adapter(recipe.adapter, plan_.spec.method_options(), executor_);
 }
 
 }  // namespace snug::generate

@@ -12,10 +12,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/peft_adapter.h"
+#include "formats/recipe.h"
 #include "program/program.h"
 
 namespace snug::methods {
@@ -46,6 +49,12 @@ struct LoraTensor {
   bool is_a = false;
 };
 LoraTensor lora_tensor(std::string_view name);
+
+// The modules that tensors of role adapter belong to, in their order.
+std::vector<formats::LoraModule> adapted_modules(std::span<const program::Tensor> tensors);
+
+// A recipe's answers. row_tokens: tokens per row.
+LoraOptions lora_options(const formats::Recipe& recipe, int64_t row_tokens);
 
 double lora_scale(const LoraOptions& options);
 

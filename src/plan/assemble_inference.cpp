@@ -3,7 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "formats/lora_config.h"
+#include "formats/adapter_config.h"
+#include "methods/method.h"
 #include "plan/assembly.h"
 
 namespace snug::plan {
@@ -22,12 +23,10 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.candidates = inputs.shape.candidates;
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   if (recipe.adapter.empty()) return spec;
-  const formats::LoraConfig adapter = formats::read_lora_config(recipe.adapter);
-  spec.adapted = true;
-  spec.lora.r = adapter.r;
-  spec.lora.alpha = adapter.alpha;
-  spec.lora.rslora = adapter.use_rslora;
-  spec.lora.target_modules = adapter.target_modules;
+  const formats::AdapterConfig adapter = formats::read_adapter_config(recipe.adapter);
+  const methods::Method& method = methods::method_of(adapter);
+  spec.method = method.kind;
+  spec.lora = method.options(adapter).lora;
   return spec;
 }
 

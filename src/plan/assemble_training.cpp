@@ -19,12 +19,6 @@
 namespace snug::plan {
 namespace {
 
-formats::Method method_of(const TrainingSpec& spec) {
-  using formats::Method;
-  if (!spec.adapted) return Method::full;
-  return spec.quantization ? Method::qlora : Method::lora;
-}
-
 formats::OffloadOptimizer offload_optimizer_of(const passes::StreamOptions& options) {
   using formats::OffloadOptimizer;
   if (!options.optimizer) return OffloadOptimizer::none;
@@ -81,7 +75,7 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   PlanDocument document = describe(job, inputs.target);
   if (inputs.recipe.host_memory > 0) document.host.capacity_bytes = inputs.recipe.host_memory;
   document.model = inputs.recipe.model;
-  document.method = base::word_of(method_of(spec));
+  document.method = base::word_of(spec.method);
   if (spec.objective.kind != methods::ObjectiveKind::next_token)
     document.objective = base::word_of(spec.objective.kind);
   document.base = base_name(spec);

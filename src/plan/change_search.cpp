@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "formats/method_keys.h"
+#include "methods/method.h"
 #include "methods/optimizer.h"
 #include "models/families.h"
 #include "models/weights.h"
@@ -73,6 +75,8 @@ size_t first_fitting(size_t count, Fits&& fits_at) {
   }
   return low;
 }
+
+bool always_in_4_bits(Method method) { return formats::method_keys_of(method).always_in_4_bits; }
 
 double tokens_per_step(const TrainingSpec& spec) {
   return static_cast<double>(spec.rows * spec.row_tokens * spec.accumulation);
@@ -147,7 +151,7 @@ std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
 
 bool ChangeSearch::has_wide_gradients() const {
   const TrainingSpec spec = spec_of({});
-  return !spec.adapted && spec.compute == program::DType::bf16 &&
+  return !spec.is_adapted() && spec.compute == program::DType::bf16 &&
          spec.update.gradient == program::DType::f32;
 }
 
@@ -192,10 +196,10 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
 }
 
 std::vector<Method> ChangeSearch::adapter_methods() const {
-  if (model_.stored || recipe_.method == Method::qlora) return {};
-  std::vector<Method> methods;
-  if (recipe_.method == Method::full) methods.push_back(Method::lora);
-  if (model_.num_experts == 0) methods.push_back(Method::qlora);
+  if (model_.stored) return {};
+  const auto leaner = methods::method_of(recipe_.method).leaner;
+  std::vector<Method> methods(leaner.begin(), leaner.end());
+  if (model_.num_experts > 0) std::erase_if(methods, always_in_4_bits);
   return methods;
 }
 
@@ -209,7 +213,7 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   std::vector<Overrides> other_methods;
   for (const Method method : adapter_methods()) {
     Overrides named{set_to("method", method)};
-    if (method == Method::qlora && recipe_.is_given("load_in_4bit"))
+    if (always_in_4_bits(method) && recipe_.is_given("load_in_4bit"))
       named.emplace_back("load_in_4bit", "true");
     for (const Overrides& types : unchanged_or_types) other_methods.push_back(joined(named, types));
   }
@@ -219,7 +223,8 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   // An adapter on 4-bit weights learns nearly what one on 16-bit weights does, and keeps the rows
   // whole; a full job only becomes one when shorter rows do not help.
   std::vector<Stage> stages{{{Overrides{}}, {length}}, {other_types, {length}}};
-  if (recipe_.method == Method::full) {
+  const bool is_full = methods::method_of(recipe_.method).trains_weights;
+  if (is_full) {
     stages.push_back({unchanged_or_types, halvings(length / 2, floor)});
     stages.push_back({other_methods, halvings(length, floor)});
   } else {
@@ -228,7 +233,7 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   }
   std::vector<Overrides> smaller;
   for (const Overrides& other : all)
-    if (recipe_.method != Method::full || !other.empty())
+    if (!is_full || !other.empty())
       for (const Overrides& adapter : smaller_adapters()) smaller.push_back(joined(other, adapter));
   stages.push_back({smaller, halvings(length, floor)});
   all.insert(all.end(), smaller.begin(), smaller.end());
@@ -276,8 +281,10 @@ std::vector<Saving> ChangeSearch::all_savings() const {
 
 void ChangeSearch::add_streaming(Overrides& overrides) const {
   const auto method = std::ranges::find(overrides, "method", &Overrides::value_type::first);
-  const bool is_full = method == overrides.end() ? recipe_.method == Method::full
-                                                 : method->second == base::word_of(Method::full);
+  const Method changed = method == overrides.end()
+                             ? recipe_.method
+                             : base::from_word<Method>(method->second).value_or(recipe_.method);
+  const bool is_full = methods::method_of(changed).trains_weights;
   using formats::OffloadOptimizer;
   if (!recipe_.offload_params) overrides.emplace_back("offload_params", "true");
   if (is_full && (recipe_.offload_optimizer == OffloadOptimizer::none ||

@@ -25,10 +25,12 @@ using program::Role;
 using program::Tensor;
 using program::TensorId;
 
-Program adapted(const Program& forward, const methods::LoraOptions& options, bool training) {
-  methods::LoraOptions lora = options;
-  if (!training) lora.dropout = 0.0;
-  return methods::lora(forward, lora);
+// The forward program with what the spec's method adds to it.
+template <typename Spec>
+Program adapted(const Program& forward, const Spec& spec, bool is_training) {
+  if (!spec.is_adapted()) return forward;
+  return methods::method_of(*std::optional(spec.method))
+      .rewrite(forward, spec.method_options(), is_training);
 }
 
 const Tensor& tensor_of(const Program& program, std::string_view name) {
@@ -69,6 +71,7 @@ class TrainingPlanner {
         pipeline_(target, spec.verify, spec.quantization, spec.streaming) {}
 
   Job run() {
+    job_.method = spec_.method;
     SNUG_CHECK(
         !spec_.update_in_backward || (spec_.accumulation == 1 && spec_.update.max_grad_norm == 0),
         "an update in the backward pass of {} micro-batches, clipped to {}", spec_.accumulation,
@@ -95,7 +98,7 @@ class TrainingPlanner {
     job_.compute = spec_.compute;
     job_.trainable_parameters = elements(job_.trainables);
     job_.parameters =
-        models::parameter_count(spec_.model) + (spec_.adapted ? job_.trainable_parameters : 0);
+        models::parameter_count(spec_.model) + (spec_.is_adapted() ? job_.trainable_parameters : 0);
     job_.passes = pipeline_.records();
     job_.layout = passes::layout_sizes(job_.programs, target_.alignment_bytes());
     return std::move(job_);
@@ -127,8 +130,7 @@ class TrainingPlanner {
 
   Program training_forward(ProgramName name) const {
     const Program forward = base_forward(name, spec_.model.router_loss_factor());
-    return objective().finish(spec_.adapted ? adapted(forward, spec_.lora, true) : forward,
-                              spec_.objective);
+    return objective().finish(adapted(forward, spec_, true), spec_.objective);
   }
 
   // The log-probabilities that the objective compares with. What is kept is of the model as
@@ -137,8 +139,8 @@ class TrainingPlanner {
     const Program forward = base_forward(ProgramName::reference);
     if (spec_.objective.reference == methods::Reference::adapter_off)
       return add(pipeline_.plain(methods::log_probabilities(forward, program::kReferenceName)));
-    const Program kept = methods::log_probabilities(
-        spec_.adapted ? adapted(forward, spec_.lora, false) : forward, program::kKeptReferenceName);
+    const Program kept =
+        methods::log_probabilities(adapted(forward, spec_, false), program::kKeptReferenceName);
     add(pipeline_.plain(kept, std::array{tensor_of(kept, program::kKeptReferenceName)}));
   }
 
@@ -198,8 +200,7 @@ class TrainingPlanner {
 
   void add_evaluate() {
     Program forward = base_forward(ProgramName::evaluate);
-    if (spec_.adapted) forward = adapted(forward, spec_.lora, false);
-    forward = objective().finish(forward, spec_.objective);
+    forward = objective().finish(adapted(forward, spec_, false), spec_.objective);
     const std::vector<Tensor> results = results_of(forward);
     add(pipeline_.plain(forward, results, results));
   }
@@ -224,7 +225,7 @@ Program inference_forward(const InferenceSpec& spec, ProgramName name, int64_t t
                                            .outputs = outputs,
                                            .candidates = spec.candidates,
                                            .cache_capacity = spec.sequences * spec.capacity});
-  return spec.adapted ? adapted(forward, spec.lora, false) : forward;
+  return adapted(forward, spec, false);
 }
 
 }  // namespace
@@ -260,6 +261,7 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   passes::Pipeline pipeline(target, spec.verify, spec.quantization);
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
   Job job;
+  if (spec.method) job.method = *spec.method;
   const auto add = [&](ProgramName name, int64_t tokens) {
     const Program forward = inference_forward(spec, name, tokens, outputs);
     std::vector<std::string_view> read_by_host{program::kLogitsName};

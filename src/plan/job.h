@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "methods/lora.h"
+#include "methods/method.h"
 #include "methods/objective.h"
 #include "methods/update.h"
 #include "models/config.h"
@@ -22,11 +22,11 @@ namespace snug::plan {
 // What training needs to know: a recipe's answers, without paths.
 struct TrainingSpec {
   models::ModelConfig model;
-  bool adapted = true;  // an adapter trains; else weights, all that are not frozen
+  methods::MethodKind method = methods::MethodKind::lora;
   methods::LoraOptions lora;
   methods::ObjectiveOptions objective{};
   methods::UpdateOptions update;
-  std::vector<std::string> frozen{};  // names of weights that stay as they are without one
+  std::vector<std::string> frozen{};  // names of weights that stay as they are where weights train
   program::DType compute = program::DType::bf16;
   // How the base model is stored; nothing: in the compute type.
   std::optional<passes::QuantizeOptions> quantization{};
@@ -47,13 +47,17 @@ struct TrainingSpec {
   std::optional<int64_t> init_seed{};
   bool adapter_in_files = false;  // the adapter is read; else made of lora.seed
 
+  // An adapter trains; else weights, all that are not frozen.
+  bool is_adapted() const { return !methods::method_of(method).trains_weights; }
+  methods::MethodOptions method_options() const { return {.lora = lora}; }
   int64_t sequence_tokens() const { return longest_document > 0 ? longest_document : row_tokens; }
 };
 
 // What inference needs to know.
 struct InferenceSpec {
   models::ModelConfig model;
-  bool adapted = false;  // there is an adapter
+  // Of the adapter; nothing: there is none.
+  std::optional<methods::MethodKind> method{};
   methods::LoraOptions lora;
   program::DType compute = program::DType::bf16;
   std::optional<passes::QuantizeOptions> quantization{};
@@ -64,6 +68,9 @@ struct InferenceSpec {
   int64_t candidates = 0;      // so many likeliest tokens of each row go to the host; 0: all logits
   bool verify = false;
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
+
+  bool is_adapted() const { return method.has_value(); }
+  methods::MethodOptions method_options() const { return {.lora = lora}; }
 };
 
 struct Job {
@@ -73,7 +80,9 @@ struct Job {
   // What the optimizer keeps of each of them.
   std::vector<std::vector<program::OptimizerState>> states;
   std::vector<passes::PassRecord> passes;
-  methods::ObjectiveOptions objective;            // of training
+  methods::ObjectiveOptions objective;  // of training
+  // Of training, or of the adapter that is applied.
+  methods::MethodKind method = methods::MethodKind::full;
   program::DType compute = program::DType::bf16;  // of frozen weights and of products
   int64_t parameters = 0;                         // of the base model and the adapter
   int64_t trainable_parameters = 0;

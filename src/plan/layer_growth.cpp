@@ -75,7 +75,7 @@ JobSize size_of(const Sample& sample) {
 // Whether the modules that have adapters may be those of some layers alone: by an expression, or by
 // names with a layer's number.
 bool names_layers(const TrainingSpec& spec) {
-  if (!spec.adapted) return false;
+  if (!spec.is_adapted()) return false;
   return std::ranges::any_of(spec.lora.target_modules, [](const std::string& target) {
     return formats::is_module_pattern(target) ||
            std::ranges::any_of(target, [](unsigned char c) { return std::isdigit(c) != 0; });

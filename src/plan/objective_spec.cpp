@@ -103,7 +103,7 @@ void check_head(const Recipe& recipe, const TrainingSpec& spec) {
 Reference reference_of(const Recipe& recipe, const TrainingSpec& spec) {
   if (recipe.precompute_ref_log_probs) return Reference::kept;
   const std::string_view word = base::word_of(recipe.objective);
-  if (!spec.adapted)
+  if (!spec.is_adapted())
     recipe.fail("method",
                 fmt::format("is full, and objective={} compares with the model as it begins, which "
                             "is gone after the first step; set precompute_ref_log_probs=true, or "
@@ -150,7 +150,7 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
                 fmt::format("is {}, but objective={} compares log-probabilities, which are made "
                             "without dropout, as TRL's trainer makes them; set lora_dropout=0",
                             recipe.lora_dropout, base::word_of(recipe.objective)));
-  if (!spec.adapted) check_head(recipe, spec);
+  if (!spec.is_adapted()) check_head(recipe, spec);
   return {.kind = recipe.objective,
           .reference = objective.compares ? reference_of(recipe, spec) : Reference::none,
           .beta = recipe.beta};

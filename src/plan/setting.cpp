@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "methods/method.h"
 #include "methods/optimizer.h"
 #include "passes/recompute.h"
 #include "plan/change.h"
@@ -93,7 +94,7 @@ struct Streaming {
 std::vector<Streaming> streamings(const Recipe& recipe, const program::Target& target) {
   std::vector<bool> params{false, true};
   std::vector<OffloadOptimizer> optimizers{OffloadOptimizer::none};
-  if (recipe.method == formats::Method::full)
+  if (methods::method_of(recipe.method).trains_weights)
     optimizers = {OffloadOptimizer::none, OffloadOptimizer::stream, OffloadOptimizer::host};
   if (!methods::optimizer_of(recipe.optim).steps_on_host)
     std::erase(optimizers, OffloadOptimizer::host);

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "formats/lora_config.h"
+#include "formats/adapter_config.h"
+#include "formats/method_keys.h"
+#include "methods/method.h"
 #include "methods/optimizer.h"
 #include "models/families.h"
 #include "models/weights.h"
@@ -102,11 +104,13 @@ void check_storage(const Recipe& recipe, const models::StoredNf4& stored) {
 // A folder stored in 4 bits is a QLoRA's base, whatever the recipe calls it.
 void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
   check_storage(recipe, stored);
-  if (recipe.method == formats::Method::full)
+  const std::optional<formats::Method> in_4_bits = formats::method_keys_of(recipe.method).in_4_bits;
+  if (!in_4_bits)
     recipe.fail("method",
-                "is full, but the folder's weights are stored in 4 bits, which do not "
-                "train; use method=qlora, or a folder in 16 bits");
-  recipe.method = formats::Method::qlora;
+                fmt::format("is {}, but the folder's weights are stored in 4 bits, which do not "
+                            "train; use method=qlora, or a folder in 16 bits",
+                            base::word_of(recipe.method)));
+  recipe.method = *in_4_bits;
   recipe.load_in_4bit = true;
   recipe.double_quant = stored.double_quant;
   recipe.load_head_in_4bit = !stored.head.empty();
@@ -201,12 +205,9 @@ void check_tokens(const Recipe& recipe) {
 
 // An adapter that training goes on with says what the recipe leaves open.
 void settle_adapter(Recipe& recipe) {
-  const formats::LoraConfig adapter = formats::read_lora_config(recipe.adapter);
-  if (!recipe.is_given("lora_r")) recipe.lora_r = adapter.r;
-  if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = adapter.alpha;
-  if (!recipe.is_given("use_rslora")) recipe.use_rslora = adapter.use_rslora;
-  if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = adapter.dropout;
-  if (!recipe.is_given("target_modules")) recipe.target_modules = adapter.target_modules;
+  const methods::Method& method = methods::method_of(recipe.method);
+  if (recipe.adapter.empty() || method.trains_weights) return;
+  method.settle(recipe, formats::read_adapter_config(recipe.adapter));
 }
 
 }  // namespace
@@ -240,7 +241,7 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
                                    .kept = model.stored->kept,
                                    .head = model.stored->head};
   }
-  if (!recipe.load_in_4bit && recipe.method != formats::Method::qlora) {
+  if (!recipe.load_in_4bit && !formats::method_keys_of(recipe.method).always_in_4_bits) {
     check_unused(recipe);
     if (recipe.load_head_in_4bit)
       recipe.fail("load_head_in_4bit",
@@ -254,18 +255,6 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
                 "snug does not multiply in 4 bits. Use method=lora or method=full");
   return passes::QuantizeOptions{
       .nested = recipe.double_quant, .kept = {}, .head = quantized_head(recipe, model)};
-}
-
-methods::LoraOptions lora_options(const Recipe& recipe) {
-  methods::LoraOptions options;
-  options.r = recipe.lora_r;
-  options.alpha = recipe.lora_alpha;
-  options.dropout = recipe.lora_dropout;
-  options.rslora = recipe.use_rslora;
-  options.target_modules = recipe.target_modules;
-  options.row_tokens = row_tokens(recipe);
-  options.seed = recipe.seed;
-  return options;
 }
 
 std::optional<text::RecordForm> record_form(formats::DataFormat format) {
@@ -293,7 +282,7 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
 
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (model.stored) settle_storage(recipe, *model.stored);
-  if (!recipe.adapter.empty() && recipe.method != formats::Method::full) settle_adapter(recipe);
+  settle_adapter(recipe);
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
   settle_objective(recipe);
@@ -318,12 +307,12 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
   spec.model = with_router_loss(recipe, model);
-  spec.adapted = recipe.method != formats::Method::full;
+  spec.method = recipe.method;
   spec.quantization = quantization(recipe, model);
-  spec.lora = lora_options(recipe);
+  spec.lora = methods::options_of(recipe, row_tokens(recipe)).lora;
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute, target);
-  if (!spec.adapted) spec.frozen = frozen_weights(recipe, model);
+  if (!spec.is_adapted()) spec.frozen = frozen_weights(recipe, model);
   // Where it is open, none until it is chosen (choose_recompute.h).
   spec.recompute = recipe.recompute == formats::Recompute::automatic ? formats::Recompute::none
                                                                      : recipe.recompute;

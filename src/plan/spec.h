@@ -46,6 +46,4 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format);
 std::optional<passes::QuantizeOptions> quantization(const formats::Recipe& recipe,
                                                     const models::ModelConfig& model);
 
-methods::LoraOptions lora_options(const formats::Recipe& recipe);
-
 }  // namespace snug::plan

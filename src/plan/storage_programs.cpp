@@ -1,7 +1,6 @@
 #include "plan/storage_programs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -251,24 +250,18 @@ class LoadPlanner {
 
 bool is_adapted(const Job& job) { return !adapter_tensors(job).empty(); }
 
-// As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
-Fill initial_values(const Tensor& tensor, int64_t seed) {
-  if (!methods::lora_tensor(tensor.name).is_a) return {FillForm::constant};
-  const float bound = 1.0F / std::sqrt(static_cast<float>(whole_shape(tensor)[1]));
-  return {FillForm::uniform, bound, seed};
-}
-
 Program load_adapter(const Job& job, const Origin& origin, const RunTensors& tensors,
                      const Target& target) {
   // PEFT writes 32 bits.
   constexpr int64_t kAdapterWidth = 4;
   StorageProgram load(ProgramName::load_adapter, tensors, target);
+  const methods::Method& method = methods::method_of(job.method);
   for (const Tensor& tensor : adapter_tensors(job)) {
     const Tensor& original = tensors.original_of(tensor.name);
     if (origin.adapter_in_files)
       load.read(original, kAdapterWidth);
     else
-      load.emit(initial_values(tensor, origin.adapter_seed), original);
+      load.emit(method.initial_values(tensor, origin.adapter_seed), original);
   }
   return load.take();
 }

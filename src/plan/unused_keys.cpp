@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/method_keys.h"
 #include "formats/optimizer_keys.h"
 #include "formats/recipe_keys.h"
 
@@ -27,31 +28,23 @@ bool has_default(const Recipe& recipe, std::string_view name) {
   return formats::value_text(key, key.field.get(recipe)) == key.default_text;
 }
 
-void refuse_lora_keys(const Recipe& recipe) {
-  if (!recipe.adapter.empty())
-    recipe.fail("adapter",
-                fmt::format("is {}, but method=full trains every weight and no adapter; use "
-                            "method=lora or qlora, or merge the adapter into its model with PEFT "
-                            "and train that",
-                            recipe.adapter));
-  for (const char* key : {"lora_r", "lora_alpha", "lora_dropout", "target_modules", "use_rslora"}) {
-    if (!recipe.is_given(key) || has_default(recipe, key)) continue;
-    if (overrides_method(recipe) && is_in_file(recipe, key)) continue;
-    recipe.fail(key,
-                "is a key of LoRA, which method=full does not use; leave it out, or use "
-                "method=lora or qlora");
-  }
+void refuse_adapter(const Recipe& recipe) {
+  if (recipe.adapter.empty() || !formats::method_keys_of(recipe.method).trains_weights) return;
+  recipe.fail("adapter",
+              fmt::format("is {}, but method={} trains every weight and no adapter; use "
+                          "method=lora or qlora, or merge the adapter into its model with PEFT "
+                          "and train that",
+                          recipe.adapter, base::word_of(recipe.method)));
 }
 
-void refuse_keys_of_full(const Recipe& recipe) {
-  for (const char* key : {"trainable_modules", "freeze_modules"}) {
-    if (!recipe.is_given(key)) continue;
-    if (overrides_method(recipe) && is_in_file(recipe, key)) continue;
-    recipe.fail(key, fmt::format("says which weights of the model train, and with method={} none "
-                                 "does: an adapter next to them trains; leave it out "
-                                 "(target_modules says where the adapter goes), or use method=full",
-                                 base::word_of(recipe.method)));
-  }
+void refuse_keys_of_other_methods(const Recipe& recipe) {
+  for (const formats::MethodKeyGroup& group : formats::method_key_groups())
+    for (const std::string_view key : group.keys) {
+      if (!formats::is_idle_key(recipe.method, key)) continue;
+      if (!recipe.is_given(key) || has_default(recipe, key)) continue;
+      if (overrides_method(recipe) && is_in_file(recipe, key)) continue;
+      recipe.fail(key, fmt::format(fmt::runtime(group.refusal), base::word_of(recipe.method)));
+    }
 }
 
 // Chosen on the command line, the optimizer leaves what the file says for another.
@@ -71,10 +64,8 @@ void refuse_keys_of_other_optimizers(const Recipe& recipe) {
 }  // namespace
 
 void refuse_unused_keys(const Recipe& recipe) {
-  if (recipe.method == formats::Method::full)
-    refuse_lora_keys(recipe);
-  else
-    refuse_keys_of_full(recipe);
+  refuse_adapter(recipe);
+  refuse_keys_of_other_methods(recipe);
   refuse_keys_of_other_optimizers(recipe);
   if (!recipe.offload_params && recipe.offload_optimizer == formats::OffloadOptimizer::none)
     for (const char* key : {"offload_threshold", "offload_window"})

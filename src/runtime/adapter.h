@@ -1,40 +1,35 @@
-// LoRA adapters in the executor's arenas: initial values, and PEFT folders in and out. The
-// adapter's tensors are those of role adapter in the job's programs: MODULE.lora_A.weight (r, in)
-// and MODULE.lora_B.weight (out, r). As with weights, the f32 master is what is written and saved
-// where there is one: run `prepare` after initialising or loading.
+// Adapters in the executor's arenas: initial values, and folders in and out. The adapter's tensors
+// are those of role adapter in the job's programs; what they are, and what a folder says of them,
+// is for the job's method to say (methods/method.h). As with weights, the f32 master is what is
+// written and saved where there is one: run `prepare` after initialising or loading.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <vector>
 
+#include "formats/adapter_config.h"
 #include "formats/checksums.h"
-#include "formats/lora_config.h"
-#include "formats/peft_adapter.h"
-#include "methods/lora.h"
+#include "methods/method.h"
 #include "runtime/executor.h"
 
 namespace snug::runtime {
 
-// The modules that the job adapts, in program order; empty when it has no adapter.
-std::vector<formats::LoraModule> adapter_modules(const plan::Job& job);
-
 // Performs the program `load_adapter` of a job whose adapter is made.
 void initialise_adapter(Executor& executor);
 
-// Throws UserError when modules of a PEFT folder are missing or surplus, shapes differ, or the
-// folder's scale (lora_alpha, lora_r, use_rslora) is not that of `options`, with which the job was
-// planned. Reads no values, so it can come before the base model's.
-void check_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
+// Throws UserError when a folder's tensors are not those of the job, or it computes another thing
+// than `options`, with which the job was planned: of LoRA, another scale. Reads no values, so it
+// can come before the base model's.
+void check_adapter(const std::filesystem::path& folder, const methods::MethodOptions& options,
                    const plan::Job& job);
 
 // Performs `load_adapter` of a job whose adapter is read, from a PEFT folder, once it is checked.
 // Gives the digest of what was read (read_tensors.h), by all ranks.
-uint64_t load_adapter(const std::filesystem::path& folder, const methods::LoraOptions& options,
+uint64_t load_adapter(const std::filesystem::path& folder, const methods::MethodOptions& options,
                       Executor& executor);
 
 // adapter_config.json, and the companion files of `base_folder` unless it is empty.
-void write_adapter_config(const std::filesystem::path& folder, const formats::LoraConfig& config,
+void write_adapter_config(const std::filesystem::path& folder, const formats::AdapterConfig& config,
                           const std::filesystem::path& base_folder);
 
 // Writes `folder` as a PEFT folder, in one step and by all ranks where there are several, replacing
@@ -42,13 +37,13 @@ void write_adapter_config(const std::filesystem::path& folder, const formats::Lo
 // empty. Tensors are saved as fp32 from the master where there is one, else in their own type:
 // exact either way. The files are read back and compared before the folder appears. Throws
 // UserError when the disk is full, or a value is not finite.
-void save_adapter(const std::filesystem::path& folder, const formats::LoraConfig& config,
+void save_adapter(const std::filesystem::path& folder, const formats::AdapterConfig& config,
                   const std::filesystem::path& base_folder, Executor& executor);
 
 // The same into an existing folder, without a transaction of its own; gives what the tensors were
 // written with.
 formats::TensorChecksums write_adapter_files(const std::filesystem::path& folder,
-                                             const formats::LoraConfig& config,
+                                             const formats::AdapterConfig& config,
                                              const std::filesystem::path& base_folder,
                                              Executor& executor);
 

@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "formats/lora_config.h"
+#include "formats/adapter_config.h"
 #include "models/config.h"
 #include "runtime/executor.h"
 #include "runtime/trainer_state.h"
@@ -27,9 +27,9 @@ namespace snug::runtime {
 
 struct CheckpointOptions {
   std::filesystem::path output_dir;
-  models::ModelSource model;                   // the base
-  std::optional<formats::LoraConfig> adapter;  // absent: full training
-  int64_t save_total_limit = 0;                // 0: keep all
+  models::ModelSource model;                      // the base
+  std::optional<formats::AdapterConfig> adapter;  // absent: full training
+  int64_t save_total_limit = 0;                   // 0: keep all
 };
 
 // Writes OUTPUT_DIR/checkpoint-STEP and then removes the oldest complete ones beyond the limit.

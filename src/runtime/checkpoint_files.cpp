@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/choices.h"
+#include "formats/adapter_config.h"
+#include "methods/method.h"
 #include "program/tensor_names.h"
 #include "runtime/file_shape.h"
 #include "runtime/read_tensors.h"
@@ -67,14 +69,21 @@ std::unordered_set<std::string> names_saved(ProgramName program, FileSet files,
   return names;
 }
 
-void check_method(const fs::path& folder, bool adapter) {
-  const fs::path config = folder / (adapter ? "adapter_config.json" : "config.json");
+constexpr std::string_view kAdapterConfig = "adapter_config.json";
+
+methods::MethodKind method_of_checkpoint(const fs::path& folder) {
+  if (!fs::exists(folder / kAdapterConfig)) return methods::kFull.kind;
+  return methods::method_of(formats::read_adapter_config(folder)).kind;
+}
+
+void check_method(const fs::path& folder, methods::MethodKind method) {
+  const fs::path config =
+      folder / (methods::method_of(method).trains_weights ? "config.json" : kAdapterConfig);
   if (fs::exists(config)) return;
   base::throw_user_error(
       "{}: the checkpoint has no {}; it was made with method={}, and this job has method={}",
-      folder.string(), config.filename().string(),
-      base::word_of(adapter ? formats::Method::full : formats::Method::lora),
-      base::word_of(adapter ? formats::Method::lora : formats::Method::full));
+      folder.string(), config.filename().string(), base::word_of(method_of_checkpoint(folder)),
+      base::word_of(method));
 }
 
 }  // namespace
@@ -87,7 +96,7 @@ CheckpointFiles::CheckpointFiles(const fs::path& folder, const formats::FolderCh
                                  Executor& executor)
     : folder_(folder), checksums_(checksums), executor_(executor) {
   const FileSet result = result_of(executor);
-  check_method(folder, result == FileSet::adapter);
+  check_method(folder, executor.job().method);
   const fs::path manifest = folder / formats::kManifestName;
   if (!checksums.files.contains(formats::kManifestName)) {
     indexes_.emplace_back(folder, stem_of(result));

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "formats/peft_adapter.h"
-#include "methods/lora.h"
 #include "program/tensor_names.h"
 
 namespace snug::runtime {
@@ -24,8 +23,7 @@ std::string name_in(FileSet files, std::string_view tensor) {
   if (files == FileSet::optimizer) return std::string(tensor);
   std::string original = program::original_name(tensor);
   if (files == FileSet::model) return original;
-  const auto [module, is_a] = methods::lora_tensor(original);
-  return is_a ? formats::lora_a_key(module) : formats::lora_b_key(module);
+  return formats::adapter_key(original);
 }
 
 std::vector<models::FilePiece> pieces_in(FileSet files, const program::Tensor& tensor) {

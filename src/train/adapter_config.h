@@ -1,14 +1,14 @@
 // What a folder says of the adapter in it, as PEFT reads it (adapter_config.json).
 #pragma once
 
-#include "formats/lora_config.h"
+#include "formats/adapter_config.h"
 #include "formats/recipe.h"
 #include "plan/job.h"
 
 namespace snug::train {
 
 // Of the adapter that a job of this recipe trains on this model.
-formats::LoraConfig adapter_config(const formats::Recipe& recipe, const models::ModelConfig& model,
-                                   const plan::Job& job);
+formats::AdapterConfig adapter_config(const formats::Recipe& recipe,
+                                      const models::ModelConfig& model, const plan::Job& job);
 
 }  // namespace snug::train

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "formats/directory_transaction.h"
 #include "formats/file_list.h"
+#include "formats/method_keys.h"
 #include "runtime/checkpoint_folders.h"
 
 namespace snug::train {
@@ -58,7 +59,8 @@ std::vector<fs::path> doomed_entries(const RunFolder& folder, const formats::Rec
   for (const auto& entry : base::list_folder(folder.path)) {
     const std::string name = entry.path().filename().string();
     const bool is_result =
-        name == (recipe.method == formats::Method::full ? RunFolder::kModel : RunFolder::kAdapter);
+        name == (formats::method_keys_of(recipe.method).trains_weights ? RunFolder::kModel
+                                                                       : RunFolder::kAdapter);
     if (is_file_of_run(name) || is_result ||
         (replaces_all(folder, recipe) && is_folder_of_run(name)))
       doomed.insert(entry.path());

@@ -13,6 +13,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/method_keys.h"
 #include "formats/recipe_keys.h"
 
 namespace snug::train {
@@ -57,13 +58,10 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
 
 // Keys of a method or an objective that the run does not use.
 bool is_idle(const formats::Recipe& recipe, std::string_view key) {
-  if (key == "trainable_modules" || key == "freeze_modules")
-    return recipe.method != formats::Method::full;
   if (key == "objective" || key == "beta" || key == "loss_type" ||
       key == "precompute_ref_log_probs")
     return recipe.objective == formats::Objective::next_token;
-  return recipe.method == formats::Method::full &&
-         (key.starts_with("lora_") || key == "target_modules" || key == "use_rslora");
+  return formats::is_idle_key(recipe.method, key);
 }
 
 template <typename Names>

@@ -79,7 +79,7 @@ class Session {
   }
 
  private:
-  bool is_adapted() const { return planned_->spec.adapted; }
+  bool is_adapted() const { return planned_->spec.is_adapted(); }
   bool keeps_reference() const {
     return planned_->spec.objective.reference == methods::Reference::kept;
   }
@@ -104,7 +104,7 @@ class Session {
     planned_.emplace(planned_as_first(inputs, measure, ranks_));
     refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())
-      runtime::check_adapter(recipe_.adapter, planned_->spec.lora, planned_->job);
+      runtime::check_adapter(recipe_.adapter, planned_->spec.method_options(), planned_->job);
     base::say("{}\n{}", plan::parameter_line(planned_->document),
               plan::summary(planned_->document));
     for (const std::string& notice : planned_->notices()) base::say("{}", notice);
@@ -168,11 +168,11 @@ class Session {
     else
       read_weights();
     if (is_adapted()) {
+      const methods::MethodOptions options = planned_->spec.method_options();
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(*executor_);
       else
-        add_adapter(state_.identity,
-                    runtime::load_adapter(recipe_.adapter, planned_->spec.lora, *executor_));
+        add_adapter(state_.identity, runtime::load_adapter(recipe_.adapter, options, *executor_));
     }
     backend_->synchronise();
     load_seconds_ = base::seconds_since(start);

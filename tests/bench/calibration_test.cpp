@@ -17,7 +17,7 @@ CalibrationStep small_step(formats::Method method) {
   CalibrationStep step;
   step.spec.model =
       small_model({.hidden = 64, .layers = 2, .heads = 4, .kv_heads = 2, .mlp = 128, .vocab = 500});
-  step.spec.adapted = method != formats::Method::full;
+  step.spec.method = method;
   step.spec.compute = program::DType::f32;
   step.spec.row_tokens = 256;
   step.spec.row_segments = 4;
@@ -102,7 +102,7 @@ TEST(CalibrationSteps, FillACard) {
     bool quantized = false;
     for (const CalibrationStep& step : card_grid) {
       if (step.spec.row_tokens < 16384) continue;
-      adapted.insert(step.spec.adapted);
+      adapted.insert(step.spec.is_adapted());
       quantized = quantized || step.spec.quantization;
       EXPECT_EQ(step.spec.row_tokens % step.segment_tokens, 0) << describe(step);
       // What a card of 80 GB holds.

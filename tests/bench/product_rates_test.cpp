@@ -17,7 +17,7 @@ plan::TrainingSpec small_spec(formats::Method method) {
   plan::TrainingSpec spec;
   spec.model = small_model(
       {.hidden = 128, .layers = 3, .heads = 2, .kv_heads = 1, .mlp = 192, .vocab = 512});
-  spec.adapted = method != formats::Method::full;
+  spec.method = method;
   spec.compute = program::DType::f32;
   spec.lora.r = 8;
   spec.lora.row_tokens = spec.row_tokens = kTokens;

@@ -49,7 +49,7 @@ std::vector<CalibrationStep> recipes(program::DType compute) {
       step.spec.compute = compute;
       step.spec.recompute = recompute;
       step.spec.accumulation = varied ? 2 : 1;
-      step.spec.adapted = false;
+      step.spec.method = methods::MethodKind::full;
       steps.push_back(step);
       step.spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
       step.spec.update.gradient = compute;
@@ -63,7 +63,7 @@ std::vector<CalibrationStep> recipes(program::DType compute) {
         step.spec.update = {.optimizer = optimizer};
         steps.push_back(step);
       }
-      step.spec.adapted = true;
+      step.spec.method = methods::MethodKind::lora;
       step.spec.lora.dropout = varied ? 0.1 : 0.0;
       for (const int64_t r : {4, 16, 32, 8}) {
         step.spec.lora.r = r;

@@ -48,25 +48,25 @@ ShardingOptions options_of(const Strategy& strategy, int32_t shards, int32_t rep
 
 struct Method {
   const char* name;
-  bool adapted;
+  methods::MethodKind kind;
   bool quantised;
   formats::Optimizer optimizer;
   bool in_backward;
 };
 
 const std::vector<Method> kMethods{
-    {"full", false, false, formats::Optimizer::adamw, false},
-    {"full in backward", false, false, formats::Optimizer::adamw, true},
-    {"full 8 bit", false, false, formats::Optimizer::adamw_8bit, false},
-    {"full bf16", false, false, formats::Optimizer::adamw_bf16, false},
-    {"lora", true, false, formats::Optimizer::adamw, false},
-    {"qlora", true, true, formats::Optimizer::adamw, false}};
+    {"full", methods::MethodKind::full, false, formats::Optimizer::adamw, false},
+    {"full in backward", methods::MethodKind::full, false, formats::Optimizer::adamw, true},
+    {"full 8 bit", methods::MethodKind::full, false, formats::Optimizer::adamw_8bit, false},
+    {"full bf16", methods::MethodKind::full, false, formats::Optimizer::adamw_bf16, false},
+    {"lora", methods::MethodKind::lora, false, formats::Optimizer::adamw, false},
+    {"qlora", methods::MethodKind::qlora, true, formats::Optimizer::adamw, false}};
 
 TrainingSpec small_spec(const Method& method) {
   TrainingSpec spec;
   spec.model = models::find_model("smollm2-135m").config;
   spec.model.num_layers = 3;
-  spec.adapted = method.adapted;
+  spec.method = method.kind;
   if (method.quantised) spec.quantization = passes::QuantizeOptions{.nested = true, .kept = {}};
   spec.lora.row_tokens = 32;
   spec.update.optimizer = method.optimizer;

@@ -45,7 +45,7 @@ TrainingSpec spec_of(formats::Method method) {
   TrainingSpec spec;
   spec.model = *models::preset("smollm2-135m");
   spec.model.num_layers = 2;
-  spec.adapted = method != formats::Method::full;
+  spec.method = method;
   spec.row_tokens = 64;
   return spec;
 }
@@ -120,7 +120,7 @@ TEST(StoragePrograms, AreRightWhateverTheTarget) {
         EXPECT_TRUE(is_by_runtime(*job.find(name)));
         EXPECT_EQ(program::verify(*job.find(name)), std::vector<std::string>{});
       }
-      EXPECT_EQ(job.find(ProgramName::load_adapter) != nullptr, each.spec.adapted);
+      EXPECT_EQ(job.find(ProgramName::load_adapter) != nullptr, each.spec.is_adapted());
     }
 }
 
@@ -152,7 +152,7 @@ TEST(StoragePrograms, ACheckpointHoldsWhatARunGoesOnFrom) {
       EXPECT_TRUE(saved.contains(name) && restored.contains(name)) << name;
     for (const Tensor& trainable : job.trainables) EXPECT_EQ(restored[trainable.name], 1);
     for (const std::string& name : names_of(job, {Role::weight})) {
-      if (each.spec.adapted) break;
+      if (each.spec.is_adapted()) break;
       EXPECT_TRUE(saved.contains(name) && restored[name] == 1) << name;
     }
     const Program& restore = *job.find(ProgramName::restore);

@@ -56,7 +56,7 @@ formats::LoraConfig config_of(const TinyRun& run) {
 
 TEST(Adapter, ModulesHaveTheirSizes) {
   const TinyRun run(lora());
-  const auto modules = adapter_modules(run.job());
+  const auto modules = methods::adapted_modules(plan::adapter_tensors(run.job()));
   ASSERT_EQ(modules.size(), 14U);  // seven linears, two layers
   const auto down = std::find_if(modules.begin(), modules.end(), [](const auto& module) {
     return module.module == "model.layers.1.mlp.down_proj";
@@ -64,7 +64,7 @@ TEST(Adapter, ModulesHaveTheirSizes) {
   ASSERT_NE(down, modules.end());
   EXPECT_EQ(down->in_features, 20);
   EXPECT_EQ(down->out_features, 12);
-  EXPECT_TRUE(adapter_modules(TinyRun().job()).empty());
+  EXPECT_TRUE(plan::adapter_tensors(TinyRun().job()).empty());
 }
 
 TEST(Adapter, StartsUniformTimesZero) {
@@ -116,7 +116,7 @@ TEST(Adapter, LoadsPeftsFoldersBitForBit) {
     scale.alpha = 8;
     scale.rslora = name == std::string("lora_qv_rslora");
     const auto folder = golden(name) / "adapter";
-    load_adapter(folder, scale, run.executor());
+    load_adapter(folder, {scale}, run.executor());
     const formats::PeftAdapter adapter(folder);
     for (const formats::LoraModule& module : adapter.modules())
       for (const bool is_a : {true, false}) {
@@ -152,7 +152,7 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
     EXPECT_EQ(file.tensors().front().stored_dtype, stored);
 
     TinyRun again(read_from_files(options));
-    load_adapter(folder / "adapter", run.spec().lora, again.executor());
+    load_adapter(folder / "adapter", run.spec().method_options(), again.executor());
     for (const std::string& name : adapter_names(run)) {
       const bool master = run.executor().has("master." + name);
       const std::string kept = master ? "master." + name : name;
@@ -171,7 +171,7 @@ TEST(Adapter, SavingTwiceReplaces) {
   save_adapter(folder / "adapter", config_of(run), {}, run.executor());
   EXPECT_EQ(folder.count(), 1U);
   TinyRun again(read_from_files(lora()));
-  load_adapter(folder / "adapter", run.spec().lora, again.executor());
+  load_adapter(folder / "adapter", run.spec().method_options(), again.executor());
   for (const std::string& name : adapter_names(run))
     EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
 }
@@ -187,8 +187,8 @@ class AdapterErrors : public ::testing::Test {
     run.scribble(adapter_names(run), 5);
     const std::string name = run.job().trainables.front().name;
     const std::string before = run.bytes(name);
-    const std::string text =
-        user_error_of([&] { load_adapter(folder_ / "adapter", run.spec().lora, run.executor()); });
+    const std::string text = user_error_of(
+        [&] { load_adapter(folder_ / "adapter", run.spec().method_options(), run.executor()); });
     EXPECT_TRUE(run.bytes(name) == before) << "data was read";
     return text;
   }
@@ -233,8 +233,9 @@ TEST_F(AdapterErrors, AnotherScale) {
   formats::LoraConfig config = config_of(writer);
   config.alpha = 3;
   save_adapter(folder_ / "adapter", config, {}, writer.executor());
-  const std::string text = user_error_of(
-      [&] { load_adapter(folder_ / "adapter", writer.spec().lora, writer.executor()); });
+  const std::string text = user_error_of([&] {
+    load_adapter(folder_ / "adapter", writer.spec().method_options(), writer.executor());
+  });
   EXPECT_TRUE(contains(text, "scale 0.75"));
   EXPECT_TRUE(contains(text, "lora_alpha 8"));
 }

@@ -38,7 +38,7 @@ TinyOptions options_of(formats::Method method) {
 }
 
 void save(const fs::path& folder, TinyRun& run) {
-  if (run.spec().adapted)
+  if (run.spec().is_adapted())
     return save_adapter(folder, *testing::options_for(run, folder).adapter, {}, run.executor());
   save_model(folder, {run.spec().model, {}}, run.executor());
 }

@@ -25,7 +25,7 @@ inline runtime::CheckpointOptions options_for(const TinyRun& run,
   runtime::CheckpointOptions options;
   options.output_dir = output_dir;
   options.model.config = run.spec().model;
-  if (run.spec().adapted)
+  if (run.spec().is_adapted())
     options.adapter = formats::LoraConfig{.r = run.spec().lora.r,
                                           .alpha = run.spec().lora.alpha,
                                           .dropout = 0,

@@ -66,7 +66,7 @@ struct TinyOptions {
 inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   plan::TrainingSpec spec;
   spec.model = options.model;
-  spec.adapted = options.method != formats::Method::full;
+  spec.method = options.method;
   spec.lora.r = options.lora_r;
   spec.lora.alpha = 2.0 * static_cast<double>(options.lora_r);
   spec.lora.target_modules = options.target_modules;

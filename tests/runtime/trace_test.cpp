@@ -215,7 +215,7 @@ TEST(Traces, SoDoPrefillAndDecode) {
       SCOPED_TRACE(backend_name);
       plan::InferenceSpec spec;
       spec.model = qlora(false).model;
-      spec.adapted = true;
+      spec.method = methods::MethodKind::lora;
       spec.lora.target_modules = {"all-linear"};
       if (quantized) spec.quantization = passes::QuantizeOptions{};
       spec.sequences = 2;

@@ -39,7 +39,7 @@ bool multiplies_bf16(const std::string& backend) {
 
 plan::TrainingSpec curve_spec(const Json& settings) {
   plan::TrainingSpec spec;
-  spec.adapted = false;
+  spec.method = methods::MethodKind::full;
   spec.compute = program::DType::f32;
   spec.frozen = frozen_weights(settings);
   if (settings["method"] == "qlora") spec.quantization.emplace();

@@ -122,7 +122,7 @@ using Weights = std::map<std::string, std::vector<std::byte>>;
 std::vector<Weights> weights_by_step(const std::string& backend, const Part& part, const Form& form,
                                      const std::vector<std::string>& frozen, uint32_t steps) {
   plan::TrainingSpec spec;
-  spec.adapted = false;
+  spec.method = methods::MethodKind::full;
   spec.frozen = frozen;
   spec.compute = form.compute;
   spec.rows = kRows;

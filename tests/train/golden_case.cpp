@@ -75,7 +75,7 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
   spec_.verify = true;
   if (!adapter.empty()) {
     const auto config = formats::read_lora_config(adapter);
-    spec_.adapted = true;
+    spec_.method = methods::MethodKind::lora;
     spec_.lora.r = config.r;
     spec_.lora.alpha = config.alpha;
     spec_.lora.rslora = config.use_rslora;
@@ -88,7 +88,7 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
   job_ = plan::plan_training(spec_, *backend_);
   executor_ = std::make_unique<runtime::Executor>(job_, *backend_);
   runtime::load_weights(source.folder, source.config, *executor_);
-  if (!adapter.empty()) runtime::load_adapter(adapter, spec_.lora, *executor_);
+  if (!adapter.empty()) runtime::load_adapter(adapter, spec_.method_options(), *executor_);
   executor_->run(program::ProgramName::prepare);
 }
 

@@ -27,7 +27,7 @@ void PrintTo(const GoldenParameter& parameter, std::ostream* stream) {
 
 plan::TrainingSpec golden_spec(program::DType compute) {
   plan::TrainingSpec spec;
-  spec.adapted = false;
+  spec.method = methods::MethodKind::full;
   spec.compute = compute;
   spec.rows = 2;
   spec.row_tokens = 33;

@@ -52,7 +52,7 @@ State state_of(runtime::Executor& executor) {
 
 std::unique_ptr<LoadedCase> load(const Scenario& run, bool in_backward) {
   plan::TrainingSpec spec;
-  spec.adapted = false;
+  spec.method = methods::MethodKind::full;
   spec.compute = run.compute;
   spec.rows = kRows;
   spec.row_tokens = kRowTokens;

@@ -46,7 +46,7 @@ const std::vector<Method> kMethods{
 Trained run_steps(const std::string& backend, const Method& method, passes::RecomputeMode mode,
                   bool offloads) {
   plan::TrainingSpec spec;
-  spec.adapted = false;
+  spec.method = methods::MethodKind::full;
   spec.quantization = method.quantization;
   spec.lora.dropout = 0.25;
   spec.lora.row_tokens = kRowTokens;
@@ -114,7 +114,7 @@ std::vector<std::vector<float>> train(const std::string& backend, const Method& 
                                       const Update& update, const passes::StreamOptions& streaming,
                                       bool offloads_activations = false) {
   plan::TrainingSpec spec;
-  spec.adapted = false;
+  spec.method = methods::MethodKind::full;
   spec.quantization = method.quantization;
   spec.lora.row_tokens = kRowTokens;
   spec.compute = update.type;

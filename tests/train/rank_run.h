@@ -96,7 +96,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   run.device_bytes = job.layout.spaces[static_cast<size_t>(program::Space::device)].arena_bytes;
   runtime::Executor executor(job, *backend, &mesh);
   runtime::random_weights(model.config, executor);
-  if (spec.adapted) runtime::initialise_adapter(executor);
+  if (spec.is_adapted()) runtime::initialise_adapter(executor);
   if (spec.objective.reference == methods::Reference::kept)
     make_reference({}, spec, data, executor);
   executor.run(program::ProgramName::prepare);

@@ -102,7 +102,7 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const plan::Job job = plan::plan_training(spec, *backend);
   runtime::Executor executor(job, *backend);
   runtime::random_weights(model.config, executor);
-  if (spec.adapted) runtime::initialise_adapter(executor);
+  if (spec.is_adapted()) runtime::initialise_adapter(executor);
   executor.run(program::ProgramName::prepare);
 
   const TrainerOptions options{.total_steps = 8,

@@ -1,0 +1,69 @@
+#include "formats/method_keys.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace snug::formats {
+namespace {
+
+using std::string_view;
+
+constexpr double kAdapterLearningRate = 2e-4;
+constexpr double kFullLearningRate = 1e-5;
+// As TRL's trainer and its example with LoRA have them.
+constexpr double kPairAdapterLearningRate = 5e-6;
+constexpr double kPairFullLearningRate = 1e-6;
+
+constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
+                                             .learning_rate = kFullLearningRate,
+                                             .pair_learning_rate = kPairFullLearningRate,
+                                             .in_4_bits = std::nullopt,
+                                             .trains_weights = true},
+                                  MethodKeys{.method = Method::lora,
+                                             .learning_rate = kAdapterLearningRate,
+                                             .pair_learning_rate = kPairAdapterLearningRate,
+                                             .in_4_bits = Method::qlora},
+                                  MethodKeys{.method = Method::qlora,
+                                             .learning_rate = kAdapterLearningRate,
+                                             .pair_learning_rate = kPairAdapterLearningRate,
+                                             .in_4_bits = Method::qlora,
+                                             .always_in_4_bits = true}};
+
+constexpr std::array kLora{Method::lora, Method::qlora};
+constexpr std::array<string_view, 5> kOfLora{"lora_r", "lora_alpha", "lora_dropout",
+                                             "target_modules", "use_rslora"};
+constexpr std::array kFull{Method::full};
+constexpr std::array<string_view, 2> kOfFull{"trainable_modules", "freeze_modules"};
+
+constexpr std::array kGroups{
+    MethodKeyGroup{.readers = kLora,
+                   .keys = kOfLora,
+                   .refusal = "is a key of LoRA, which method={} does not use; leave it out, or "
+                              "use method=lora or qlora"},
+    MethodKeyGroup{.readers = kFull,
+                   .keys = kOfFull,
+                   .refusal =
+                       "says which weights of the model train, and with method={} none does: an "
+                       "adapter next to them trains; leave it out (target_modules says where the "
+                       "adapter goes), or use method=full"}};
+
+}  // namespace
+
+const MethodKeys& method_keys_of(Method method) {
+  const auto found = std::ranges::find(kMethodTable, method, &MethodKeys::method);
+  SNUG_CHECK(found != kMethodTable.end(), "recipes say nothing of {}", base::word_of(method));
+  return *found;
+}
+
+std::span<const MethodKeyGroup> method_key_groups() { return kGroups; }
+
+bool is_idle_key(Method method, string_view key) {
+  return std::ranges::any_of(kGroups, [&](const MethodKeyGroup& group) {
+    return std::ranges::find(group.keys, key) != group.keys.end() &&
+           std::ranges::find(group.readers, method) == group.readers.end();
+  });
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,204 @@
+// LoRA's and QLoRA's rows: what their adapters are in files, recipes and errors.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "formats/module_pattern.h"
+#include "formats/peft_adapter.h"
+#include "methods/method.h"
+
+namespace snug::methods {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::AdapterConfig;
+using formats::LoraConfig;
+using formats::LoraModule;
+using formats::PeftAdapter;
+using formats::Recipe;
+using program::Tensor;
+
+// A module of `wanted` that `present` lacks, and how many there are.
+struct Lacking {
+  std::string first;
+  int64_t count = 0;
+};
+
+Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraModule>& present) {
+  std::unordered_set<std::string_view> names;
+  for (const LoraModule& module : present) names.insert(module.module);
+  Lacking result;
+  for (const LoraModule& module : wanted) {
+    if (names.contains(module.module)) continue;
+    if (result.count++ == 0) result.first = module.module;
+  }
+  return result;
+}
+
+void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& planned) {
+  const std::string file = adapter.file().path().string();
+  if (const Lacking missing = lacking(planned, adapter.modules()); missing.count > 0)
+    base::throw_user_error(
+        "{}: the adapter has no '{}' ({} modules are missing), which this job adapts; set "
+        "target_modules to those of the adapter",
+        file, missing.first, missing.count);
+  if (const Lacking surplus = lacking(adapter.modules(), planned); surplus.count > 0)
+    base::throw_user_error(
+        "{}: the adapter changes '{}' ({} modules in all), which this job does not adapt; is it an "
+        "adapter of this model? Set target_modules to those of the adapter",
+        file, surplus.first, surplus.count);
+}
+
+void check_shape(const PeftAdapter& adapter, const formats::TensorInfo& tensor,
+                 const std::vector<int64_t>& expected, int64_t r) {
+  if (tensor.shape == expected) return;
+  base::throw_user_error(
+      "{}: tensor '{}' has shape {}; expected {}, as lora_r = {} and the base model say",
+      adapter.file().path().string(), tensor.name, formats::shape_text(tensor.shape),
+      formats::shape_text(expected), r);
+}
+
+void check_shapes(const PeftAdapter& adapter, const std::vector<LoraModule>& planned, int64_t r) {
+  for (const LoraModule& module : planned) {
+    check_shape(adapter, adapter.lora_a(module), {r, module.in_features}, r);
+    check_shape(adapter, adapter.lora_b(module), {module.out_features, r}, r);
+  }
+}
+
+void check_scale(const PeftAdapter& adapter, const LoraOptions& options) {
+  const double saved = adapter.config().scale();
+  const double planned = lora_scale(options);
+  if (std::abs(saved - planned) <= 1e-6 * std::abs(saved)) return;
+  base::throw_user_error(
+      "{}: the adapter was trained with scale {} (r {}, lora_alpha {}, use_rslora {}), and this "
+      "job has scale {} (lora_r {}, lora_alpha {}, use_rslora {}); give the adapter's values",
+      (adapter.folder() / "adapter_config.json").string(), saved, adapter.config().r,
+      adapter.config().alpha, adapter.config().use_rslora, planned, options.r, options.alpha,
+      options.rslora);
+}
+
+void check(const fs::path& folder, const MethodOptions& options, std::span<const Tensor> tensors) {
+  const PeftAdapter adapter(folder);
+  const std::vector<LoraModule> planned = adapted_modules(tensors);
+  check_modules(adapter, planned);
+  check_shapes(adapter, planned, options.lora.r);
+  check_scale(adapter, options.lora);
+}
+
+program::Program rewrite(const program::Program& forward, const MethodOptions& options,
+                         bool is_training) {
+  LoraOptions used = options.lora;
+  if (!is_training) used.dropout = 0.0;
+  return lora(forward, used);
+}
+
+// As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
+program::Fill initial_values(const Tensor& tensor, int64_t seed) {
+  using program::FillForm;
+  if (!lora_tensor(tensor.name).is_a) return {FillForm::constant};
+  const float bound = 1.0F / std::sqrt(static_cast<float>(program::whole_shape(tensor)[1]));
+  return {FillForm::uniform, bound, seed};
+}
+
+bool reads(const AdapterConfig& config) { return std::holds_alternative<LoraConfig>(config); }
+
+void settle(Recipe& recipe, const AdapterConfig& config) {
+  const auto& adapter = std::get<LoraConfig>(config);
+  if (!recipe.is_given("lora_r")) recipe.lora_r = adapter.r;
+  if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = adapter.alpha;
+  if (!recipe.is_given("use_rslora")) recipe.use_rslora = adapter.use_rslora;
+  if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = adapter.dropout;
+  if (!recipe.is_given("target_modules")) recipe.target_modules = adapter.target_modules;
+}
+
+MethodOptions options(const AdapterConfig& config) {
+  const auto& adapter = std::get<LoraConfig>(config);
+  MethodOptions options;
+  options.lora.r = adapter.r;
+  options.lora.alpha = adapter.alpha;
+  options.lora.rslora = adapter.use_rslora;
+  options.lora.target_modules = adapter.target_modules;
+  return options;
+}
+
+// Expressions are written as the names that they stand for: PEFT reads names or one expression,
+// which it would match with modules that are no linears, too.
+std::vector<std::string> written_targets(const SavedAdapter& saved) {
+  const std::vector<std::string>& targets = saved.recipe.target_modules;
+  if (std::none_of(targets.begin(), targets.end(), formats::is_module_pattern)) return targets;
+  std::vector<std::string> names;
+  for (LoraModule& module : adapted_modules(saved.tensors))
+    names.push_back(std::move(module.module));
+  return names;
+}
+
+AdapterConfig config(const SavedAdapter& saved) {
+  return LoraConfig{.r = saved.recipe.lora_r,
+                    .alpha = saved.recipe.lora_alpha,
+                    .dropout = saved.recipe.lora_dropout,
+                    .use_rslora = saved.recipe.use_rslora,
+                    .fan_in_fan_out = saved.transposed_linears,
+                    .target_modules = written_targets(saved),
+                    .base_model = saved.recipe.model};
+}
+
+std::string basis(const MethodOptions& options) {
+  return fmt::format("as lora_r = {} and the base model say", options.lora.r);
+}
+
+constexpr std::array kLeanerThanLora{MethodKind::qlora};
+
+}  // namespace
+
+const Method kLora{.kind = MethodKind::lora,
+                   .leaner = kLeanerThanLora,
+                   .rewrite = rewrite,
+                   .initial_values = initial_values,
+                   .reads = reads,
+                   .settle = settle,
+                   .options = options,
+                   .config = config,
+                   .check = check,
+                   .basis = basis};
+
+// The same adapter: how the base is stored is no part of it.
+const Method kQlora{.kind = MethodKind::qlora,
+                    .rewrite = rewrite,
+                    .initial_values = initial_values,
+                    .reads = reads,
+                    .settle = settle,
+                    .options = options,
+                    .config = config,
+                    .check = check,
+                    .basis = basis};
+
+std::vector<LoraModule> adapted_modules(std::span<const Tensor> tensors) {
+  std::vector<LoraModule> modules;
+  std::unordered_map<std::string_view, size_t> known;
+  for (const Tensor& tensor : tensors) {
+    const auto [module, is_a] = lora_tensor(tensor.name);
+    const auto [found, added] = known.emplace(module, modules.size());
+    if (added) modules.push_back({std::string(module), 0, 0});
+    LoraModule& entry = modules[found->second];
+    (is_a ? entry.in_features : entry.out_features) = whole_shape(tensor)[is_a ? 1 : 0];
+  }
+  return modules;
+}
+
+LoraOptions lora_options(const Recipe& recipe, int64_t row_tokens) {
+  LoraOptions options;
+  options.r = recipe.lora_r;
+  options.alpha = recipe.lora_alpha;
+  options.dropout = recipe.lora_dropout;
+  options.rslora = recipe.use_rslora;
+  options.target_modules = recipe.target_modules;
+  options.row_tokens = row_tokens;
+  options.seed = recipe.seed;
+  return options;
+}
+
+}  // namespace snug::methods

@@ -1,0 +1,41 @@
+#include "methods/method.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace snug::methods {
+namespace {
+
+const auto& table() {
+  static const std::array<const Method*, 3> rows{&kFull, &kLora, &kQlora};
+  return rows;
+}
+
+// Where all weights do not fit, an adapter may.
+constexpr std::array kLeanerThanFull{MethodKind::lora, MethodKind::qlora};
+
+}  // namespace
+
+const Method kFull{.kind = MethodKind::full, .trains_weights = true, .leaner = kLeanerThanFull};
+
+const Method& method_of(MethodKind kind) {
+  const auto found = std::ranges::find(table(), kind, &Method::kind);
+  SNUG_CHECK(found != table().end(), "no method {}", base::word_of(kind));
+  return **found;
+}
+
+const Method& method_of(const formats::AdapterConfig& config) {
+  const auto found = std::ranges::find_if(
+      table(), [&](const Method* row) { return row->reads != nullptr && row->reads(config); });
+  SNUG_CHECK(found != table().end(), "no method reads an adapter of form {}", config.index());
+  return **found;
+}
+
+MethodOptions options_of(const formats::Recipe& recipe, int64_t row_tokens) {
+  return {.lora = lora_options(recipe, row_tokens)};
+}
+
+}  // namespace snug::methods

@@ -1,0 +1,76 @@
+// What trains, and how: a method is a row of one table, which everything reads that plans, loads,
+// saves or runs a job. A method trains weights of the model, or adds tensors of role adapter to the
+// forward program and trains those. A new method is a file in this folder with its row, a word in
+// formats/choices.h, its keys in formats/method_keys.cpp, and its files (formats/adapter_config.h).
+//
+// Files call a tensor of role adapter by its name in the program, after PEFT's prefix
+// (formats/peft_adapter.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "formats/adapter_config.h"
+#include "formats/choices.h"
+#include "formats/recipe.h"
+#include "methods/lora.h"
+#include "program/kinds/storage.h"
+#include "program/program.h"
+
+namespace snug::methods {
+
+using MethodKind = formats::Method;
+
+// A method looks at what is its own.
+struct MethodOptions {
+  LoraOptions lora{};
+};
+
+// What the folder of a trained adapter says of it.
+struct SavedAdapter {
+  const formats::Recipe& recipe;
+  std::span<const program::Tensor> tensors;  // of role adapter
+  bool transposed_linears = false;           // the base model stores some as (in, out)
+};
+
+struct Method {
+  MethodKind kind;
+  bool trains_weights = false;  // of the model; the functions below are null then
+  // Methods whose jobs take less memory, for a job that does not fit; the mildest first.
+  std::span<const MethodKind> leaner = {};
+  // Adds what trains to a forward program. `is_training`: with what is left out otherwise
+  // (dropout).
+  program::Program (*rewrite)(const program::Program& forward, const MethodOptions& options,
+                              bool is_training) = nullptr;
+  // Of a tensor of role adapter, before training.
+  program::Fill (*initial_values)(const program::Tensor& tensor, int64_t seed) = nullptr;
+  // Whether an adapter with this config is of the method.
+  bool (*reads)(const formats::AdapterConfig& config) = nullptr;
+  // What an adapter says that training goes on with, where the recipe leaves it open.
+  void (*settle)(formats::Recipe& recipe, const formats::AdapterConfig& config) = nullptr;
+  // To apply an adapter.
+  MethodOptions (*options)(const formats::AdapterConfig& config) = nullptr;
+  formats::AdapterConfig (*config)(const SavedAdapter& saved) = nullptr;
+  // Throws UserError for a folder whose tensors are not those of the job, or that computes another
+  // thing than a job with these options. Reads no values.
+  void (*check)(const std::filesystem::path& folder, const MethodOptions& options,
+                std::span<const program::Tensor> tensors) = nullptr;
+  // What the shapes of an adapter follow from, for errors: "as lora_r = 8 and the base model say".
+  std::string (*basis)(const MethodOptions& options) = nullptr;
+};
+
+const Method& method_of(MethodKind kind);
+// The first that reads it.
+const Method& method_of(const formats::AdapterConfig& config);
+
+// A recipe's answers. row_tokens: tokens per row.
+MethodOptions options_of(const formats::Recipe& recipe, int64_t row_tokens);
+
+// Rows, each family of methods in a file of its own.
+extern const Method kFull;
+extern const Method kLora;
+extern const Method kQlora;
+
+}  // namespace snug::methods
