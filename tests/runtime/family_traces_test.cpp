@@ -28,7 +28,7 @@ struct Form {
 };
 
 void adapt(TrainingSpec& spec) {
-  spec.adapted = true;
+  spec.method = formats::Method::lora;
   spec.lora.r = 4;
   spec.lora.dropout = 0.1;
   spec.lora.target_modules = {"all-linear"};
@@ -41,7 +41,7 @@ void compare_pairs(TrainingSpec& spec) {
 }
 
 std::vector<Form> methods_of_jobs() {
-  std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.adapted = false; }},
+  std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.method = formats::Method::full; }},
                           {"lora", adapt},
                           {"dpo", compare_pairs}};
   for (const bool nested : {false, true})
@@ -252,7 +252,7 @@ TEST(FamilyTraces, OfPrefillAndDecodeToo) {
       SCOPED_TRACE(backend_name + ": " + name);
       plan::InferenceSpec spec;
       spec.model = model;
-      spec.adapted = number % 2 == 1;
+      spec.method = number % 2 == 1 ? formats::Method::lora : formats::Method::full;
       spec.lora.target_modules = {"all-linear"};
       if (number % 3 > 0) spec.quantization = passes::QuantizeOptions{.nested = number % 3 == 1};
       spec.sequences = 1 + static_cast<int64_t>(number % 2);

@@ -243,7 +243,7 @@ TEST(MutatedDecisions, AreRefusedOrSeenOfDrawnRounding) {
 
 TEST(MutatedDecisions, AreRefusedOrSeenOfCodedWeights) {
   plan::TrainingSpec spec = spec_of_one_layer(true);
-  spec.adapted = true;
+  spec.method = formats::Method::lora;
   spec.lora.target_modules = {"all-linear"};
   spec.quantization.emplace();
   EXPECT_GT(expect_obeyed(training(spec)), 0);
