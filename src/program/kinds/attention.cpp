@@ -177,6 +177,9 @@ std::string shape_error(const Attention& attention, const OperationView& view) {
   rule.shape({"o", view[Attention::kO]}, q.shape);
   rule.mixed_types({{"q", q}, {"o", view[Attention::kO]}});
   rule.measure({"lse", view[Attention::kLse]}, Shape{attention.heads, q.shape[0]});
+  if (!attention.sinks) return rule.error();
+  rule.shape({"sinks", view[Attention::kSinks]}, Shape{attention.heads});
+  rule.mixed_types({{"q", q}, {"sinks", view[Attention::kSinks]}});
   return rule.error();
 }
 
@@ -201,18 +204,6 @@ std::string shape_error(const AttentionGrad& attention, const OperationView& vie
   return rule.error();
 }
 
-std::string shape_error(const CacheWrite&, const OperationView& view) {
-  ShapeRule rule;
-  const Tensor& x = view[CacheWrite::kX];
-  const Tensor& cache = view[CacheWrite::kCache];
-  rule.rank({"x", x}, 2);
-  rule.index({"slots", view[CacheWrite::kSlots]}, Shape{x.shape[0]});
-  rule.rank({"cache", cache}, 2);
-  rule.shape({"cache", cache}, Shape{cache.shape[0], x.shape[1]});
-  rule.same_type({{"x", x}, {"cache", cache}});
-  return rule.error();
-}
-
 Cost cost(const Attention& attention, const OperationView& view, const Extent& extent) {
   Cost cost{score_flops(attention, extent), bytes_of(attention, view, extent)};
   if (attention.splits > 0) cost.launches = 2;  // the parts, and their sum
@@ -224,18 +215,16 @@ Cost cost(const AttentionGrad& attention, const OperationView& view, const Exten
   return {2.5 * score_flops(attention, extent), operand_bytes(view)};
 }
 
-// Rows are read once and written once.
-Cost cost(const CacheWrite&, const OperationView& view, const Extent& extent) {
-  return {0, 2.0 * row_bytes(view[CacheWrite::kX], extent.rows) +
-                 static_cast<double>(view[CacheWrite::kSlots].bytes())};
-}
-
 void differentiate(const Attention& attention, const Operation& operation, Tape& tape) {
   const TensorId d_o = tape.gradient(id_of(operation, Attention::kO));
   const auto id = [&](const Operand<Attention>& operand) { return id_of(operation, operand); };
   const TensorId q = id(Attention::kQ);
   const TensorId k = id(Attention::kK);
   const TensorId v = id(Attention::kV);
+  if (d_o != kNone && attention.sinks && tape.wants(id(Attention::kSinks)))
+    tape.emit(AttentionSinkGrad{},
+              {d_o, id(Attention::kO), id(Attention::kLse), id(Attention::kSinks)},
+              {tape.contribute(id(Attention::kSinks))});
   if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v))) return;
   const auto gradient_of = [&](TensorId input_id, const char* suffix) {
     if (tape.wants(input_id)) return tape.contribute(input_id);
@@ -254,6 +243,7 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   grad.window = attention.window;
   grad.softcap = attention.softcap;
   grad.alibi_scale = attention.alibi_scale;
+  grad.sinks = attention.sinks;
   grad.segment_tokens = attention.segment_tokens;
   grad.no_empty_segments = attention.no_empty_segments;
   grad.deterministic = attention.deterministic;
@@ -334,12 +324,6 @@ Extent extent_of(const AttentionGrad& grad, const OperationView& view, const Bat
   return attention_extent(grad, view, bounds);
 }
 
-Extent extent_of(const CacheWrite&, const OperationView& view, const BatchBounds& bounds) {
-  const std::span<const int32_t> slots = bounds[id_of(view.operation, CacheWrite::kSlots)];
-  if (slots.empty()) return {.rows = static_cast<double>(view[CacheWrite::kX].shape[0])};
-  return {.rows = static_cast<double>(rows_with_work(slots))};
-}
-
 RateKey rate_key(const Attention& attention, const OperationView& view, const Extent& extent) {
   return attention_key(attention, view, extent);
 }
@@ -389,6 +373,5 @@ SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_
                  .pieces_of = pieces_of, .shares_of = shares_of, .rate_key = rate_key);
 SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of,
                  .shares_of = shares_of, .rate_key = rate_key);
-SNUG_DEFINE_KIND(CacheWrite, .extent_of = extent_of);
 
 }  // namespace snug::program
