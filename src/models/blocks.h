@@ -141,9 +141,9 @@ struct ExpertsBlock {
   int64_t experts = 0;
   int64_t chosen = 0;
   bool normalize = true;
-  std::string module;  // "mlp.experts"
+  std::string module;          // "mlp.experts"
   std::string gate, up, down;  // of files that hold experts together, `gate` is gate and up
-  int64_t inner = 0;  // columns of what gate and up give
+  int64_t inner = 0;           // columns of what gate and up give
   ExpertFiles files = ExpertFiles::each;
   // Linears have biases, (experts, out) each: "MODULE.DOWN_bias". Of files that hold experts
   // together alone, and so is a clamped gate; others have silu(gate) * up.

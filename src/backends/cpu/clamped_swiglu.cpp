@@ -39,11 +39,8 @@ void run(const ClampedSwigluGrad& grad, const Invocation& invocation, CpuContext
   const auto backward = context.kernels.clamped_swiglu->backward[dy.element];
   parallel_ranges(dy.rows, rows_of_pairs(dy.columns), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
-      backward({{grad.limit, grad.alpha},
-                dy.at(row),
-                gate_up.at(row),
-                dgate_up.at(row),
-                dy.columns});
+      backward(
+          {{grad.limit, grad.alpha}, dy.at(row), gate_up.at(row), dgate_up.at(row), dy.columns});
   });
 }
 

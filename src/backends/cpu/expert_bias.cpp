@@ -112,8 +112,8 @@ void run(const ExpertBiasWeightsGrad&, const Invocation& invocation, CpuContext&
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = places[i];
       const int64_t expert = program::expert_of_row(bounds, bias.rows, row);
-      dweights[i] = dot_rows(kernels, {dy.at(row), dy.element}, {bias.at(expert), bias.element},
-                             dy.columns);
+      dweights[i] =
+          dot_rows(kernels, {dy.at(row), dy.element}, {bias.at(expert), bias.element}, dy.columns);
     }
   });
 }

@@ -12,8 +12,9 @@ using program::ClampedSwigluGrad;
 void run(const ClampedSwiglu& swiglu, const Invocation& invocation, CudaContext& context) {
   const Matrix gate_up = matrix_of(invocation[ClampedSwiglu::kGateUp]);
   const Matrix y = matrix_of(invocation[ClampedSwiglu::kY]);
-  clamped_swiglu({walk_rows({&y, &gate_up}), gate_up.operand, y.operand, swiglu.limit, swiglu.alpha},
-                 context.stream.get());
+  clamped_swiglu(
+      {walk_rows({&y, &gate_up}), gate_up.operand, y.operand, swiglu.limit, swiglu.alpha},
+      context.stream.get());
 }
 
 void run(const ClampedSwigluGrad& grad, const Invocation& invocation, CudaContext& context) {

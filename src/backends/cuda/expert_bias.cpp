@@ -14,8 +14,12 @@ void run(const AddExpertBias& add, const Invocation& invocation, CudaContext& co
   const Matrix x = matrix_of(invocation[AddExpertBias::kX]);
   const Matrix bias = matrix_of(invocation[AddExpertBias::kBias]);
   const Matrix y = matrix_of(invocation[AddExpertBias::kY]);
-  AddExpertBiasRun run{walk_rows({&x, &bias, &y}), x.operand, bias.operand, y.operand,
-                       integers_of(invocation[AddExpertBias::kBounds]), bias.rows};
+  AddExpertBiasRun run{walk_rows({&x, &bias, &y}),
+                       x.operand,
+                       bias.operand,
+                       y.operand,
+                       integers_of(invocation[AddExpertBias::kBounds]),
+                       bias.rows};
   if (add.weighted) {
     run.weights = floats_of(invocation[AddExpertBias::kWeights]);
     run.places = integers_of(invocation[AddExpertBias::kPlaces]);
@@ -43,12 +47,11 @@ void run(const ExpertBiasGrad& grad, const Invocation& invocation, CudaContext& 
 void run(const ExpertBiasWeightsGrad&, const Invocation& invocation, CudaContext& context) {
   const Matrix dy = matrix_of(invocation[ExpertBiasWeightsGrad::kDY]);
   const Matrix bias = matrix_of(invocation[ExpertBiasWeightsGrad::kBias]);
-  expert_bias_weights_grad(
-      {walk_rows({&dy, &bias}), dy.operand, bias.operand,
-       integers_of(invocation[ExpertBiasWeightsGrad::kBounds]), bias.rows,
-       integers_of(invocation[ExpertBiasWeightsGrad::kPlaces]),
-       floats_of(invocation[ExpertBiasWeightsGrad::kDWeights])},
-      context.stream.get());
+  expert_bias_weights_grad({walk_rows({&dy, &bias}), dy.operand, bias.operand,
+                            integers_of(invocation[ExpertBiasWeightsGrad::kBounds]), bias.rows,
+                            integers_of(invocation[ExpertBiasWeightsGrad::kPlaces]),
+                            floats_of(invocation[ExpertBiasWeightsGrad::kDWeights])},
+                           context.stream.get());
 }
 
 }  // namespace

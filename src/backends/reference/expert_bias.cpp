@@ -25,8 +25,7 @@ std::span<T> row_weights(const Struct& attributes, const Invocation& invocation)
   if (!attributes.weighted) return by_row;
   const Floats<T> weights(invocation[Struct::kWeights]);
   const Integers places(invocation[Struct::kPlaces]);
-  for (int64_t i = 0; i < places.count(); ++i)
-    by_row[static_cast<size_t>(places[i])] = weights[i];
+  for (int64_t i = 0; i < places.count(); ++i) by_row[static_cast<size_t>(places[i])] = weights[i];
   return by_row;
 }
 

@@ -84,8 +84,8 @@ struct Attention {
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
 // `sinks`: o and lse have some in them; what they get is attention_sink_grad's (attention_sinks.h).
-// The target decides few_queries and few_keys too: segments of at most so many queries, or keys, are
-// computed in f32 whatever their type.
+// The target decides few_queries and few_keys too: segments of at most so many queries, or keys,
+// are computed in f32 whatever their type.
 struct AttentionGrad {
   int64_t heads = 0;
   int64_t kv_heads = 0;

@@ -20,10 +20,8 @@ std::string shape_error(const AttentionSinkGrad&, const OperationView& view) {
   rule.shape({"do", view[Grad::kDO]}, o.shape);
   rule.measure({"lse", view[Grad::kLse]}, Shape{heads, o.shape.rows()});
   rule.shape({"dsinks", view[Grad::kDSinks]}, sinks.shape);
-  rule.mixed_types({{"o", o},
-                    {"do", view[Grad::kDO]},
-                    {"sinks", sinks},
-                    {"dsinks", view[Grad::kDSinks]}});
+  rule.mixed_types(
+      {{"o", o}, {"do", view[Grad::kDO]}, {"sinks", sinks}, {"dsinks", view[Grad::kDSinks]}});
   return rule.error();
 }
 

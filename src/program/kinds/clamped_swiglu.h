@@ -16,8 +16,8 @@ struct ClampedSwiglu {
   float limit = 7.0F;
   float alpha = 1.702F;
   bool operator==(const ClampedSwiglu&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"limit", &ClampedSwiglu::limit},
-                                             Field{"alpha", &ClampedSwiglu::alpha}};
+  static constexpr auto kFields =
+      std::tuple{Field{"limit", &ClampedSwiglu::limit}, Field{"alpha", &ClampedSwiglu::alpha}};
   static constexpr auto kGateUp = read<ClampedSwiglu>(0, "gate_up");
   static constexpr auto kY = write<ClampedSwiglu>(1, "y");
   static constexpr std::array kOperands{kGateUp, kY};

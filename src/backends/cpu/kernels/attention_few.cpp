@@ -121,11 +121,12 @@ void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, 
   const bool saw = start < end;
   for (int64_t head = 0; head < heads; ++head) {
     const Row& row = rows[head];
-    const RowEnd row_end = saw ? end_of_row<X>(tile, first_head + head, row.largest, row.total)
-                               : RowEnd{0.0F, 0.0F};
+    const RowEnd row_end =
+        saw ? end_of_row<X>(tile, first_head + head, row.largest, row.total) : RowEnd{0.0F, 0.0F};
     X* o = static_cast<X*>(tile.o) + i * tile.o_stride + (first_head + head) * d;
-    for_each_lanes(
-        d, [&](int64_t j, auto part) { store(o + j, load(row.sums + j, part) * row_end.share, part); });
+    for_each_lanes(d, [&](int64_t j, auto part) {
+      store(o + j, load(row.sums + j, part) * row_end.share, part);
+    });
     tile.lse[(first_head + head) * tile.lse_stride + i] = row_end.lse;
   }
 }

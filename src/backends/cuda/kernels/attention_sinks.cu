@@ -13,8 +13,8 @@ __global__ void sinks_grad_kernel(AttentionSinksGradRun run) {
   const float sink = load_one(run.sinks, head);
   float sum = 0.0F;
   for (int64_t token = threadIdx.x; token < tokens; token += blockDim.x)
-    sum -= expf(fminf(0.0F, sink - run.lse[head * tokens + token])) *
-           run.delta[head * tokens + token];
+    sum -=
+        expf(fminf(0.0F, sink - run.lse[head * tokens + token])) * run.delta[head * tokens + token];
   sum = block_sum(sum);
   if (threadIdx.x == 0) store_one(run.dsinks, head, sum);
 }

@@ -38,7 +38,9 @@ struct AddBiasOfExpert {
 
 struct WeightsByRow {
   ExpertBiasGradRun run;
-  __device__ void operator()(int64_t, int64_t i) const { run.by_row[run.places[i]] = run.weights[i]; }
+  __device__ void operator()(int64_t, int64_t i) const {
+    run.by_row[run.places[i]] = run.weights[i];
+  }
 };
 
 constexpr uint32_t kBiasRows = 8;  // that a block reads at once

@@ -231,8 +231,7 @@ int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, co
 }
 
 // The dot products of do and o.
-int64_t workspace_bytes(const program::AttentionSinkGrad&, const OperationView& view,
-                        const Card&) {
+int64_t workspace_bytes(const program::AttentionSinkGrad&, const OperationView& view, const Card&) {
   return view[program::AttentionSinkGrad::kLse].bytes();
 }
 
