@@ -60,11 +60,12 @@ void sum_expert_rows(const ElementwiseKernels& kernels, const Rows& dy, const fl
                      const std::array<int64_t, 2>& rows, const std::array<int64_t, 2>& columns,
                      float* sums) {
   const int64_t n = columns[1] - columns[0];
+  std::fill(sums, sums + n, 0.0F);
+  if (rows[0] == rows[1]) return;
   if (weights == nullptr)
     return kernels.sum_rows[dy.element](dy.at(rows[0], columns[0]), dy.stride, rows[1] - rows[0], n,
                                         sums);
   alignas(64) std::array<float, kBiasColumns> product;
-  std::fill(sums, sums + n, 0.0F);
   for (int64_t row = rows[0]; row < rows[1]; ++row) {
     kernels.scale[dy.element][kF32](dy.at(row, columns[0]), product.data(), n, weights[row]);
     kernels.add[kF32][kF32][kF32](sums, product.data(), sums, n);
@@ -94,7 +95,7 @@ void run(const ExpertBiasGrad& grad, const Invocation& invocation, CpuContext& c
     const int64_t expert = task / blocks;
     const int64_t begin = task % blocks * kBiasColumns;
     const int64_t end = std::min(dy.columns, begin + kBiasColumns);
-    alignas(64) std::array<float, kBiasColumns> sums{};
+    alignas(64) std::array<float, kBiasColumns> sums;
     sum_expert_rows(kernels, dy, by_row, {bounds[2 * expert], bounds[2 * expert + 1]}, {begin, end},
                     sums.data());
     kernels.convert[kF32][dbias.element](sums.data(), dbias.at(expert, begin), end - begin);
