@@ -60,7 +60,7 @@ FAMILY_BATCHES = "curve_gpt2_full"
 FAMILIES = {
     "gpt2": (0.64, 0.21), "gemma": (1.8, 0.72), "gemma2": (2.4, 1.1), "gemma3": (2.5, 1.4), "phi": (1.4, 0.55),
     "gpt_neox": (1.3, 0.41), "stablelm": (1.8, 0.73), "falcon": (1.2, 0.56), "bloom": (1.0, 0.3), "mixtral": (1.1, None),
-    "qwen3_moe": (1.7, None),
+    "qwen3_moe": (1.7, None), "gpt_oss": (0.81, 0.29),
 }
 
 

@@ -250,6 +250,16 @@ MODELS = {
              tie_word_embeddings=False),
         "qwen3_moe",
     ),
+    "gpt_oss": Spec(
+        "sinks, two of five experts with biases and a gate that is clamped at 0.4, a window of 9 in layer 0, yarn at "
+        "fractions of a frequency, biases on q, k, v and o, grouped heads, untied (gpt-oss)",
+        676,
+        dict(vocab_size=23, hidden_size=12, intermediate_size=5, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-5, rope_parameters={**YARN, "truncate": False},
+             sliding_window=9, num_local_experts=5, num_experts_per_tok=2, swiglu_limit=0.4, swiglu_alpha=1.3,
+             pad_token_id=None, tie_word_embeddings=False),
+        "gpt_oss",
+    ),
     "phi3": Spec(
         "q, k and v in one tensor, gate and up in one, grouped heads, a window of 11 (Phi-3 mini and medium 4k)",
         110,
@@ -305,6 +315,8 @@ def build(name: str) -> PreTrainedModel:
             noise = torch.randn(weight.shape, generator=generator)
             if key.endswith("bias"):
                 weight.copy_(0.2 * noise)
+            elif key.endswith("sinks"):  # a sink weighs as much as several keys
+                weight.copy_(1.0 + noise)
             elif "norm" in key or ".ln_" in key:  # Gemma stores what it adds to one
                 weight.copy_((0.0 if spec.model_type.startswith("gemma") else 1.0) + 0.25 * noise)
             else:

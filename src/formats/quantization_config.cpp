@@ -16,6 +16,11 @@ constexpr std::string_view kMethod = "bitsandbytes";
 constexpr std::string_view kAdvice =
     "snug reads bitsandbytes' NF4 alone. Use the model's folder in 16 bits; snug quantize makes an "
     "NF4 folder of it";
+constexpr std::string_view kMxfp4Method = "mxfp4";
+constexpr std::string_view kMxfp4Advice =
+    "snug reads experts in 16 bits. Load the folder in transformers with "
+    "quantization_config=Mxfp4Config(dequantize=True), save it with save_pretrained, and give that "
+    "folder";
 
 DType dtype_or(const base::JsonObject& json, std::string_view key, DType fallback) {
   std::string name = json.text_or(key, std::string(torch_name(fallback)));
@@ -27,6 +32,8 @@ DType dtype_or(const base::JsonObject& json, std::string_view key, DType fallbac
 // Folders of old had no method, only the switches.
 void check_method(const base::JsonObject& json) {
   const std::string method = json.text_or("quant_method", std::string(kMethod));
+  if (method == kMxfp4Method)
+    json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kMxfp4Advice));
   if (method != kMethod) json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kAdvice));
   if (json.boolean_or("load_in_8bit", false) || json.boolean_or("_load_in_8bit", false))
     json.fail("load_in_8bit", fmt::format("is true; {}", kAdvice));

@@ -42,9 +42,19 @@ program::OptimizerState master_of(const program::Tensor& trainable) {
   return state;
 }
 
-// Norm weights and biases are the one-dimensional tensors.
+namespace {
+
+// Norms and biases do not, as with transformers' Trainer. Weights of norms are those of one
+// dimension; biases are known by their names, since those of experts have two.
+bool decays(const program::Tensor& trainable) {
+  if (trainable.name.ends_with("bias")) return false;
+  return trainable.shape.rank() > 1 || !trainable.name.ends_with(".weight");
+}
+
+}  // namespace
+
 float weight_decay_of(const program::Tensor& trainable, const UpdateOptions& options) {
-  return trainable.shape.rank() > 1 ? static_cast<float>(options.weight_decay) : 0.0F;
+  return decays(trainable) ? static_cast<float>(options.weight_decay) : 0.0F;
 }
 
 }  // namespace snug::methods

@@ -83,7 +83,7 @@ std::vector<std::vector<program::OptimizerState>> states_of(
 program::OptimizerState moment_of(const program::Tensor& trainable, std::string name,
                                   program::DType dtype);
 program::OptimizerState master_of(const program::Tensor& trainable);
-// The weight decay of a tensor: of matrices, not of norm weights and biases.
+// The weight decay of a tensor that is neither a norm's weight nor a bias; 0 of those.
 float weight_decay_of(const program::Tensor& trainable, const UpdateOptions& options);
 
 // Rows, each in a file of its own.

@@ -93,6 +93,9 @@ struct AttentionBlock {
   float scale = 1.0F;    // of the scores
   float softcap = 0.0F;  // c: a scaled score s becomes c tanh(s / c); 0: no cap
   int64_t window = 0;    // a query sees this many keys, itself included; 0: all before it
+  // The tensor (heads) of the logits that join each query's softmax without a value, as files call
+  // it; empty: none do.
+  std::string sinks;
   // Of ALiBi's slopes, which add to a score in proportion to the distance of its key; 0: none do.
   float alibi_scale = 0.0F;
   Linear output;
@@ -114,18 +117,38 @@ struct Mlp {
   Linear down;
 };
 
+// How files hold the matrices of experts, which in memory are one tensor for gate and up of all
+// experts and one for down (models/expert_names.h).
+enum class ExpertFiles : uint8_t {
+  // A linear of each expert is a tensor (out, in): "MODULE.3.gate_proj.weight".
+  each,
+  // So are those of all experts together, (experts, in, out): "MODULE.GATE_UP", where gate and up
+  // take turns in the columns, and "MODULE.DOWN".
+  together,
+};
+
+// (u + 1) g sigmoid(alpha g), of a gate g that is at most `limit` and an up u within it.
+struct ClampedGate {
+  float limit = 0;
+  float alpha = 0;
+};
+
 // A mixture of experts: a router gives each token to `chosen` of `experts` gated mlps, and their
 // outputs are added, weighted by the router's probabilities, which are divided by the sum of those
-// chosen where `normalize` says so. An expert's linears have no biases and are called
-// "MODULE.3.gate_proj"; in memory those of all experts are one tensor (models/expert_names.h).
+// chosen where `normalize` says so: that is the softmax over the chosen.
 struct ExpertsBlock {
   Linear router;  // (experts, hidden)
   int64_t experts = 0;
   int64_t chosen = 0;
   bool normalize = true;
-  std::string module;  // "mlp.experts"
-  std::string gate, up, down;
-  int64_t inner = 0;  // columns of what gate and up give
+  std::string module;          // "mlp.experts"
+  std::string gate, up, down;  // of files that hold experts together, `gate` is gate and up
+  int64_t inner = 0;           // columns of what gate and up give
+  ExpertFiles files = ExpertFiles::each;
+  // Linears have biases, (experts, out) each: "MODULE.DOWN_bias". Of files that hold experts
+  // together alone, and so is a clamped gate; others have silu(gate) * up.
+  bool bias = false;
+  ClampedGate clamped_gate{};
 };
 
 using Block = std::variant<AttentionBlock, GatedMlp, Mlp, ExpertsBlock>;

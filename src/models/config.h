@@ -57,8 +57,10 @@ struct ModelConfig {
   std::vector<int64_t> dense_layers;  // that have one mlp instead, ascending
   bool router_loss = false;           // output_router_logits: training balances them
   double router_coefficient = 0;      // router_aux_loss_coef, of the loss that does
-  double query_scalar = 0;            // query_pre_attn_scalar
-  float attention_softcap = 0.0F;     // 0: no cap
+  double gate_limit = 0;              // swiglu_limit and swiglu_alpha, of a clamped gate
+  double gate_alpha = 0;
+  double query_scalar = 0;         // query_pre_attn_scalar
+  float attention_softcap = 0.0F;  // 0: no cap
   float logit_softcap = 0.0F;
   bool tied_embeddings = false;
   double dropout = 0;  // the most that config.json asks for in training, which snug does not do

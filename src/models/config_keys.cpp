@@ -153,6 +153,12 @@ void set_window(ModelConfig& config, int64_t window) {
   config.windows.assign(static_cast<size_t>(config.num_layers), window);
 }
 
+void set_window_pattern(ModelConfig& config, int64_t window, int64_t pattern) {
+  set_window(config, window);
+  for (int64_t layer = pattern - 1; layer < config.num_layers; layer += pattern)
+    config.windows[static_cast<size_t>(layer)] = 0;
+}
+
 void describe_window(const ModelConfig& config, nlohmann::json& json) {
   json["sliding_window"] = nullptr;
   if (const int64_t widest = widest_window(config); widest > 0) json["sliding_window"] = widest;

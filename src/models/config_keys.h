@@ -73,6 +73,8 @@ void rename_key(nlohmann::json& json, const char* from, const char* to);
 int64_t parse_window(const base::JsonObject& json, int64_t absent);
 // One window in every layer; 0: none in any.
 void set_window(ModelConfig& config, int64_t window);
+// The window in all layers but each `pattern`-th.
+void set_window_pattern(ModelConfig& config, int64_t window, int64_t pattern);
 void describe_window(const ModelConfig& config, nlohmann::json& json);
 
 // The window of each layer, by the key layer_types, which has a word for each: a layer of

@@ -27,22 +27,52 @@ std::vector<std::string_view> split_linears(std::string_view linears) {
   return names;
 }
 
+bool are_together(const ExpertsBlock& experts) { return experts.files == ExpertFiles::together; }
+
+// (experts, out, in), or its transpose where files have that.
+program::Shape matrix_shape(const ExpertsBlock& experts, int64_t out, int64_t in) {
+  return are_together(experts) ? program::Shape{experts.experts, in, out}
+                               : program::Shape{experts.experts, out, in};
+}
+
+std::string bias_of(const ExpertsBlock& experts, const std::string& linear) {
+  SNUG_CHECK(are_together(experts), "biases of experts in tensors of their own, {}",
+             experts.module);
+  return fmt::format("{}.{}_bias", experts.module, linear);
+}
+
 }  // namespace
 
 std::string gate_up_name(const ExpertsBlock& experts) {
+  if (are_together(experts)) return fmt::format("{}.{}", experts.module, experts.gate);
   return stacked_name(experts.module, fmt::format("{}{}{}", experts.gate, kNextLinear, experts.up));
 }
 
 program::Shape gate_up_shape(const ExpertsBlock& experts) {
-  return {experts.experts, 2 * experts.inner, experts.router.in};
+  return matrix_shape(experts, 2 * experts.inner, experts.router.in);
 }
 
 std::string down_name(const ExpertsBlock& experts) {
+  if (are_together(experts)) return fmt::format("{}.{}", experts.module, experts.down);
   return stacked_name(experts.module, experts.down);
 }
 
 program::Shape down_shape(const ExpertsBlock& experts) {
-  return {experts.experts, experts.router.in, experts.inner};
+  return matrix_shape(experts, experts.router.in, experts.inner);
+}
+
+std::string gate_up_bias_name(const ExpertsBlock& experts) {
+  return bias_of(experts, experts.gate);
+}
+
+program::Shape gate_up_bias_shape(const ExpertsBlock& experts) {
+  return {experts.experts, 2 * experts.inner};
+}
+
+std::string down_bias_name(const ExpertsBlock& experts) { return bias_of(experts, experts.down); }
+
+program::Shape down_bias_shape(const ExpertsBlock& experts) {
+  return {experts.experts, experts.router.in};
 }
 
 bool is_stacked(std::string_view name) { return name.find(kEachExpert) != std::string_view::npos; }

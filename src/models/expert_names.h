@@ -10,6 +10,12 @@
 // For each expert in turn the matrices that the names give lie one after the other, as files have
 // them: a stacked tensor is a sequence of whole tensors of the files, and no element is moved.
 //
+// Where files hold the matrices of all experts together, a tensor in memory is the one of the file,
+// under its name:
+//
+//   model.layers.3.mlp.experts.gate_up_proj        (experts, hidden, 2 * inner), columns in turns
+//   model.layers.3.mlp.experts.gate_up_proj_bias   (experts, 2 * inner)
+//
 // Pure functions.
 #pragma once
 
@@ -27,6 +33,12 @@ std::string gate_up_name(const ExpertsBlock& experts);
 program::Shape gate_up_shape(const ExpertsBlock& experts);
 std::string down_name(const ExpertsBlock& experts);
 program::Shape down_shape(const ExpertsBlock& experts);
+
+// Of their biases, where they have some.
+std::string gate_up_bias_name(const ExpertsBlock& experts);
+program::Shape gate_up_bias_shape(const ExpertsBlock& experts);
+std::string down_bias_name(const ExpertsBlock& experts);
+program::Shape down_bias_shape(const ExpertsBlock& experts);
 
 // Whether this is the name of a stacked tensor.
 bool is_stacked(std::string_view name);

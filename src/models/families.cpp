@@ -12,9 +12,9 @@
 namespace snug::models {
 namespace {
 
-constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2,  &kQwen3,    &kPhi3,    &kOlmo2,
-                               &kGemma, &kGemma2,  &kGemma3, &kStablelm, &kPhi,     &kGptNeox,
-                               &kGpt2,  &kBloom,   &kFalcon, &kMixtral,  &kQwen3Moe};
+constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2,  &kQwen3,    &kPhi3,     &kOlmo2,
+                               &kGemma, &kGemma2,  &kGemma3, &kStablelm, &kPhi,      &kGptNeox,
+                               &kGpt2,  &kBloom,   &kFalcon, &kMixtral,  &kQwen3Moe, &kGptOss};
 
 const Family& family_of(const ModelConfig& config) {
   const Family* family = find_family(config.model_type);

@@ -48,6 +48,7 @@ extern const Family kGemma2;
 extern const Family kGemma3;
 extern const Family kGpt2;
 extern const Family kGptNeox;
+extern const Family kGptOss;
 extern const Family kLlama;
 extern const Family kMistral;
 extern const Family kMixtral;

@@ -193,6 +193,9 @@ class Forward : ForwardBuilder {
     const TensorId o = activation("attention", columns(heads[0]));
     const TensorId lse =
         builder_.activation(local_name("lse"), {attention.heads, options_.tokens}, DType::f32);
+    std::vector<TensorId> reads{heads[0], cached(heads[1], "key_cache"),
+                                cached(heads[2], "value_cache"), query_bounds_, key_bounds_};
+    if (!attention.sinks.empty()) reads.push_back(weight(attention.sinks));
     builder_.emit(Attention{.heads = attention.heads,
                             .kv_heads = attention.kv_heads,
                             .head_dim = attention.head_dim,
@@ -200,12 +203,11 @@ class Forward : ForwardBuilder {
                             .window = attention.window,
                             .softcap = attention.softcap,
                             .alibi_scale = attention.alibi_scale,
+                            .sinks = !attention.sinks.empty(),
                             .segment_tokens = options_.segment_tokens,
                             .no_empty_segments = options_.no_empty_segments,
                             .deterministic = options_.deterministic},
-                  {heads[0], cached(heads[1], "key_cache"), cached(heads[2], "value_cache"),
-                   query_bounds_, key_bounds_},
-                  {o, lse});
+                  std::move(reads), {o, lse});
     return linear(o, attention.output, "attention_output");
   }
 

@@ -47,21 +47,46 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
                 std::move(reads), std::move(writes));
   const TensorId permuted = make_rows("expert_rows", hidden);
   builder_.emit(program::Permute{}, {x, places}, {permuted});
-  const TensorId gate_up = make_rows("gate_up", 2 * by.inner);
-  builder_.emit(program::GroupedMatmul{.transpose_b = true},
-                {permuted, weight(gate_up_name(by)), bounds}, {gate_up});
-  const auto half = [&](const char* name, int64_t offset) {
-    return view(gate_up, name, {rows, by.inner}, {.offset = offset, .strides = {2 * by.inner, 1}});
+  const bool together = by.files == ExpertFiles::together;
+  // x (rows, in) -> (rows, width), by the matrix of the expert that has the row.
+  const auto product = [&](const std::string& of_module, TensorId of_rows, const char* name,
+                           int64_t width) {
+    const TensorId result = make_rows(name, width);
+    builder_.emit(program::GroupedMatmul{.transpose_b = !together},
+                  {of_rows, weight(of_module), bounds}, {result});
+    return result;
   };
-  const TensorId gate = half("gate", 0);
-  const TensorId up = half("up", by.inner);
   const TensorId gated = make_rows("gated", by.inner);
-  builder_.emit(program::SiluMul{}, {gate, up}, {gated});
+  if (together) {
+    TensorId pairs = product(gate_up_name(by), permuted, "gate_up", 2 * by.inner);
+    if (by.bias) {
+      const TensorId sum = make_rows("gate_up.biased", 2 * by.inner);
+      builder_.emit(program::AddExpertBias{}, {pairs, weight(gate_up_bias_name(by)), bounds},
+                    {sum});
+      pairs = sum;
+    }
+    builder_.emit(
+        program::ClampedSwiglu{.limit = by.clamped_gate.limit, .alpha = by.clamped_gate.alpha},
+        {pairs}, {gated});
+  } else {
+    const TensorId gate_up = product(gate_up_name(by), permuted, "gate_up", 2 * by.inner);
+    const auto half = [&](const char* name, int64_t offset) {
+      return view(gate_up, name, {rows, by.inner},
+                  {.offset = offset, .strides = {2 * by.inner, 1}});
+    };
+    const TensorId gate = half("gate", 0);
+    const TensorId up = half("up", by.inner);
+    builder_.emit(program::SiluMul{}, {gate, up}, {gated});
+  }
   const TensorId weighted = make_rows("gated_weighted", by.inner);
   builder_.emit(program::ScaleRows{}, {gated, weights, places}, {weighted});
-  const TensorId outputs = make_rows("expert_outputs", hidden);
-  builder_.emit(program::GroupedMatmul{.transpose_b = true},
-                {weighted, weight(down_name(by)), bounds}, {outputs});
+  TensorId outputs = product(down_name(by), weighted, "expert_outputs", hidden);
+  if (by.bias) {
+    const TensorId sum = make_rows("expert_outputs.biased", hidden);
+    builder_.emit(program::AddExpertBias{.weighted = true},
+                  {outputs, weight(down_bias_name(by)), bounds, weights, places}, {sum});
+    outputs = sum;
+  }
   const TensorId y = activation("mlp_output", hidden);
   builder_.emit(program::Combine{}, {outputs, places}, {y});
   return y;

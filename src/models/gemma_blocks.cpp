@@ -86,10 +86,4 @@ nlohmann::json softcap_or_null(float cap) {
   return cap > 0 ? nlohmann::json(as_written(cap)) : nlohmann::json();
 }
 
-void set_window_pattern(ModelConfig& config, int64_t window, int64_t pattern) {
-  set_window(config, window);
-  for (int64_t layer = pattern - 1; layer < config.num_layers; layer += pattern)
-    config.windows[static_cast<size_t>(layer)] = 0;
-}
-
 }  // namespace snug::models

@@ -45,7 +45,4 @@ void describe_gemma_shape(const ModelConfig& config, nlohmann::json& json);
 float parse_softcap(const base::JsonObject& json, std::string_view key, double absent);
 nlohmann::json softcap_or_null(float cap);
 
-// The window in all layers but each `pattern`-th.
-void set_window_pattern(ModelConfig& config, int64_t window, int64_t pattern);
-
 }  // namespace snug::models

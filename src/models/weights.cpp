@@ -53,6 +53,7 @@ class WeightList {
     (*this)(attention.query_norm);
     (*this)(attention.key_norm);
     (*this)(attention.output);
+    if (!attention.sinks.empty()) add(attention.sinks, {attention.heads}, Initializer::normal);
   }
 
   void operator()(const GatedMlp& mlp) {
@@ -66,10 +67,15 @@ class WeightList {
   }
 
   void operator()(const ExpertsBlock& experts) {
+    const size_t router = weights_.size();
     (*this)(experts.router);
-    weights_.back().is_router = true;
-    add(gate_up_name(experts), gate_up_shape(experts), Initializer::normal);
-    add(down_name(experts), down_shape(experts), Initializer::normal);
+    weights_[router].is_router = true;
+    of_experts(gate_up_name(experts), gate_up_shape(experts), Initializer::normal);
+    if (experts.bias)
+      of_experts(gate_up_bias_name(experts), gate_up_bias_shape(experts), Initializer::zeros);
+    of_experts(down_name(experts), down_shape(experts), Initializer::normal);
+    if (experts.bias)
+      of_experts(down_bias_name(experts), down_bias_shape(experts), Initializer::zeros);
   }
 
   void operator()(const Layer& layer) {
@@ -84,6 +90,11 @@ class WeightList {
   std::vector<Weight> take() { return std::move(weights_); }
 
  private:
+  void of_experts(const std::string& name, const program::Shape& shape, Initializer initializer) {
+    add(name, shape, initializer);
+    weights_.back().is_expert = true;
+  }
+
   void add(const std::string& name, const program::Shape& shape, Initializer initializer) {
     weights_.push_back(
         {prefix_.empty() ? name : fmt::format("{}.{}", prefix_, name), shape, layer_, initializer});
@@ -122,7 +133,6 @@ std::vector<Weight> file_weights_of(const Stack& stack) {
       Weight& held = in_files.emplace_back(weight);
       held.name = std::move(piece.name);
       held.shape = piece.shape;
-      held.is_expert = is_stacked(weight.name);
     }
   return in_files;
 }

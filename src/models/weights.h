@@ -20,10 +20,10 @@ struct Weight {
   bool transposed = false;                        // a linear's, of shape (in, out)
   // Parts of a mixture of experts, which stay as they are where linears are adapted or quantised.
   bool is_router = false;
-  bool is_expert = false;  // of one expert, as files have it
+  bool is_expert = false;  // of all experts, or of one, as files have it
 
   // A linear of a layer, which can be stored in 4 bits; embeddings, norms, biases, the head,
-  // routers and the stacked matrices of experts are not.
+  // routers and what experts have are not.
   bool is_linear() const { return layer >= 0 && shape.rank() == 2 && !is_router && !is_expert; }
   // (out, in) of a linear: what it is stored as in 4 bits.
   program::Shape shape_in_4_bits() const {

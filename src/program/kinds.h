@@ -7,12 +7,15 @@
 
 #include "program/kinds/adafactor.h"
 #include "program/kinds/attention.h"
+#include "program/kinds/attention_sinks.h"
 #include "program/kinds/balance_loss.h"
+#include "program/kinds/clamped_swiglu.h"
 #include "program/kinds/collective.h"
 #include "program/kinds/cross_entropy.h"
 #include "program/kinds/dpo.h"
 #include "program/kinds/elementwise.h"
 #include "program/kinds/embedding.h"
+#include "program/kinds/expert_bias.h"
 #include "program/kinds/expert_rows.h"
 #include "program/kinds/gelu.h"
 #include "program/kinds/gelu_mul.h"
@@ -56,6 +59,8 @@
   X(SiluMulGrad, silu_mul_grad)                          \
   X(GeluMul, gelu_mul)                                   \
   X(GeluMulGrad, gelu_mul_grad)                          \
+  X(ClampedSwiglu, clamped_swiglu)                       \
+  X(ClampedSwigluGrad, clamped_swiglu_grad)              \
   X(Gelu, gelu)                                          \
   X(GeluGrad, gelu_grad)                                 \
   X(Relu, relu)                                          \
@@ -70,10 +75,14 @@
   X(Combine, combine)                                    \
   X(ScaleRows, scale_rows)                               \
   X(ScaleRowsGrad, scale_rows_grad)                      \
+  X(AddExpertBias, add_expert_bias)                      \
+  X(ExpertBiasGrad, expert_bias_grad)                    \
+  X(ExpertBiasWeightsGrad, expert_bias_weights_grad)     \
   X(GroupedMatmul, grouped_matmul)                       \
   X(GroupedMatmulGrad, grouped_matmul_grad)              \
   X(Attention, attention)                                \
   X(AttentionGrad, attention_grad)                       \
+  X(AttentionSinkGrad, attention_sink_grad)              \
   X(CacheWrite, cache_write)                             \
   X(CrossEntropy, cross_entropy)                         \
   X(CrossEntropyGrad, cross_entropy_grad)                \

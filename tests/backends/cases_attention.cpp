@@ -93,6 +93,7 @@ struct Form {
   bool deterministic = true;
   float softcap = 0.0F;
   float alibi_scale = 0.0F;
+  bool sinks = false;
 };
 
 // How a case lies in memory, and what its operation is told.
@@ -125,17 +126,19 @@ Attention attention_of(const Form& form, const Bounds& bounds, const Variant& va
           .window = form.window,
           .softcap = form.softcap,
           .alibi_scale = form.alibi_scale,
+          .sinks = form.sinks,
           .segment_tokens = variant.knows_segments ? longest_of(bounds) : 0,
           .no_empty_segments = variant.none_is_empty,
           .deterministic = form.deterministic};
 }
 
 std::string name_of(const Form& form, const Bounds& bounds, const Variant& variant) {
-  return fmt::format("{}, {} heads on {} of {}{}{}{}{}{}{}{}", bounds.name, form.heads,
+  return fmt::format("{}, {} heads on {} of {}{}{}{}{}{}{}{}{}", bounds.name, form.heads,
                      form.kv_heads, form.head_dim, form.causal ? "" : ", not causal",
                      form.window > 0 ? fmt::format(", window {}", form.window) : "",
                      form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
-                     form.alibi_scale != 0 ? ", ALiBi" : "", variant.fused ? ", fused" : "",
+                     form.alibi_scale != 0 ? ", ALiBi" : "", form.sinks ? ", sinks" : "",
+                     variant.fused ? ", fused" : "",
                      !variant.knows_segments ? ""
                      : variant.none_is_empty ? ", segments known, none empty"
                                              : ", segments known",
@@ -168,12 +171,16 @@ OperationCase forward_case(CaseList& list, const Form& form, const Bounds& bound
   const auto q_bounds = builder.index({bounds.segments(), 2}, bounds.queries);
   const auto k_bounds =
       variant.knows_segments ? q_bounds : builder.index({bounds.segments(), 2}, bounds.keys);
+  std::vector<TensorId> reads{q, k, v, q_bounds, k_bounds};
+  // Some weigh as much as all keys, some next to nothing.
+  if (form.sinks)
+    reads.push_back(builder.input({form.heads}, list.types.activation,
+                                  normal(list.random, form.heads, 1.0, 3.0)));
   if (variant.fused) builder.use_whole_tensors();
   const auto o = builder.output_activation({bounds.q_tokens, q_width});
   const auto lse = builder.output_measure({form.heads, bounds.q_tokens});
-  OperationCase result =
-      builder.finish(name_of(form, bounds, variant), attention_of(form, bounds, variant),
-                     {q, k, v, q_bounds, k_bounds}, {o, lse});
+  OperationCase result = builder.finish(name_of(form, bounds, variant),
+                                        attention_of(form, bounds, variant), reads, {o, lse});
   if (nan_outside)
     for (const TensorId id : {k, v})
       result.inputs[id] = with_nan_outside(result.inputs[id], bounds.k_tokens, bounds.keys);
@@ -219,6 +226,7 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
                            .window = form.window,
                            .softcap = form.softcap,
                            .alibi_scale = form.alibi_scale,
+                           .sinks = form.sinks,
                            .segment_tokens = attention.segment_tokens,
                            .no_empty_segments = attention.no_empty_segments,
                            .deterministic = form.deterministic};
@@ -231,11 +239,35 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
   return result;
 }
 
+// What the sinks of a forward case get.
+OperationCase sinks_case(CaseList& list, const Form& form, const Bounds& bounds,
+                         const Variant& variant) {
+  const OperationCase forward = forward_case(list, form, bounds, false, {});
+  reference::ReferenceBackend reference({});
+  const RunResult outputs = guarded_run(
+      reference, reference::with_float_type(forward.program, DType::f64), forward.inputs);
+  const auto& out = forward.operation().writes;
+  CaseBuilder builder = list.builder();
+  const Shape shape{bounds.q_tokens, form.heads * form.head_dim};
+  const Shape heads{form.heads};
+  const DType type = list.types.activation;
+  const auto o = builder.input(shape, type, outputs.values.at(out[0]));
+  const auto lse = builder.measure({form.heads, bounds.q_tokens}, outputs.values.at(out[1]));
+  const auto sinks = builder.input(heads, type, forward.inputs.at(forward.operation().reads[5]));
+  if (variant.views) builder.use_views(variant.left, variant.right);
+  // Of one sign, so that the sum of few queries is not what rounding leaves.
+  const auto d_o = builder.activation(shape, outputs.values.at(out[0]));
+  return builder.finish(name_of(form, bounds, variant), program::AttentionSinkGrad{},
+                        {d_o, o, lse, sinks}, {builder.output_gradient(heads)});
+}
+
 void add_case(CaseList& list, const Form& form, const Bounds& bounds, const Variant& variant) {
   if (list.kind == program::Kind::attention)
     list.add(forward_case(list, form, bounds, true, variant));
+  if (list.kind == program::Kind::attention_sink_grad && form.sinks)
+    list.add(sinks_case(list, form, bounds, variant));
   // With one key the softmax is constant, and its gradient the rounding error of o.
-  const bool is_constant = bounds.keys.size() == 2 && bounds.keys[1] == 1;
+  const bool is_constant = bounds.keys.size() == 2 && bounds.keys[1] == 1 && !form.sinks;
   if (list.kind == program::Kind::attention_grad && !is_constant)
     list.add(backward_case(list, form, bounds, variant));
 }
@@ -300,7 +332,10 @@ void add_adjusted_cases(CaseList& list) {
       {.heads = 2, .kv_heads = 2, .head_dim = 64, .causal = false, .softcap = 2.0F},
       {.heads = 3, .kv_heads = 3, .head_dim = 5, .alibi_scale = 1.0F},
       {.heads = 8, .kv_heads = 8, .head_dim = 32, .alibi_scale = 1.0F},
-      {.heads = 6, .kv_heads = 3, .head_dim = 40, .softcap = 1.5F, .alibi_scale = 0.25F}};
+      {.heads = 6, .kv_heads = 3, .head_dim = 40, .softcap = 1.5F, .alibi_scale = 0.25F},
+      {.heads = 4, .kv_heads = 2, .head_dim = 16, .sinks = true},
+      {.heads = 8, .kv_heads = 1, .head_dim = 64, .window = 40, .sinks = true},
+      {.heads = 3, .kv_heads = 1, .head_dim = 5, .softcap = 1.5F, .sinks = true}};
   for (const Form& form : kAdjusted) {
     for (const Bounds& bounds : {whole(17), whole(131), packed(list.random, 130), chunk(1, 16, 17),
                                  chunk(33, 31, 64), decode(list.random, 3, 37)})
@@ -353,7 +388,7 @@ void add_cache_cases(CaseList& list) {
 
 CaseTable attention_cases() {
   using program::Kind;
-  return {{Kind::attention, Kind::attention_grad}, add_attention_cases};
+  return {{Kind::attention, Kind::attention_grad, Kind::attention_sink_grad}, add_attention_cases};
 }
 
 CaseTable cache_cases() { return {{program::Kind::cache_write}, add_cache_cases}; }

@@ -231,6 +231,52 @@ void add_products(CaseList& list, const GroupedSize& size, Share share, bool vie
   }
 }
 
+// Biases of experts; weighted ones have places of any order.
+void add_biases(CaseList& list, const GroupedSize& size, Share share, bool views) {
+  const auto& [rows, experts, k, n] = size;
+  const Shape chosen{rows / 2, 2};
+  for (const bool weighted : {false, true}) {
+    if (weighted && rows % 2 != 0) continue;
+    const std::string name =
+        fmt::format("{} rows of {} experts of {}{}{}", rows, experts, n,
+                    kShareNames[static_cast<size_t>(share)], weighted ? ", weighted" : "");
+    const Values bounds = bounds_of(list, rows, experts, share);
+    const auto begin = [&] {
+      CaseBuilder builder = list.builder();
+      if (views) builder.use_views(8, 8);
+      return builder;
+    };
+    const auto add_weights = [&](CaseBuilder& builder, std::vector<TensorId>& reads) {
+      if (!weighted) return;
+      reads.push_back(builder.measure(chosen, normal(list.random, rows, 1.0, 0.5)));
+      reads.push_back(builder.index(chosen, permutation(list, rows)));
+    };
+    {
+      CaseBuilder builder = begin();
+      std::vector<TensorId> reads{builder.activation({rows, n}), builder.weight({experts, n}),
+                                  builder.index({experts, 2}, bounds)};
+      add_weights(builder, reads);
+      list.add(builder.finish(name, program::AddExpertBias{weighted}, reads,
+                              {builder.output_activation({rows, n})}));
+    }
+    {
+      CaseBuilder builder = begin();
+      std::vector<TensorId> reads{builder.activation({rows, n}, 1.0),
+                                  builder.index({experts, 2}, bounds)};
+      add_weights(builder, reads);
+      list.add(builder.finish(name, program::ExpertBiasGrad{weighted}, reads,
+                              {builder.output_gradient({experts, n})}));
+    }
+    if (!weighted) continue;
+    CaseBuilder builder = begin();
+    const std::vector<TensorId> reads{builder.activation({rows, n}), builder.weight({experts, n}),
+                                      builder.index({experts, 2}, bounds),
+                                      builder.index(chosen, permutation(list, rows))};
+    list.add(builder.finish(name, program::ExpertBiasWeightsGrad{}, reads,
+                            {builder.output_measure(chosen)}));
+  }
+}
+
 struct BalanceSize {
   int64_t layers, experts, k;
   double tokens;  // of a layer
@@ -273,6 +319,10 @@ void add_cases(CaseList& list) {
   for (const GroupedSize& size : kGroupedSizes)
     for (const Share share : {Share::random, Share::one_has_all, Share::last_has_none})
       add_products(list, size, share, false);
+  for (const GroupedSize& size : kGroupedSizes)
+    for (const Share share : {Share::random, Share::one_has_all, Share::last_has_none})
+      add_biases(list, size, share, false);
+  add_biases(list, {40, 7, 0, 2056}, Share::random, true);
   // Gradients that are rounded once are summed up in blocks of the matrix; the last is less than a
   // panel of tiles.
   if (list.kind == program::Kind::grouped_matmul_grad &&
@@ -289,7 +339,8 @@ CaseTable expert_cases() {
   using program::Kind;
   return {{Kind::route, Kind::route_grad, Kind::balance_loss, Kind::balance_loss_train,
            Kind::permute, Kind::combine, Kind::scale_rows, Kind::scale_rows_grad,
-           Kind::grouped_matmul, Kind::grouped_matmul_grad},
+           Kind::grouped_matmul, Kind::grouped_matmul_grad, Kind::add_expert_bias,
+           Kind::expert_bias_grad, Kind::expert_bias_weights_grad},
           add_cases};
 }
 

@@ -198,6 +198,29 @@ void add_gates(CaseList& list, const Size& size, double deviation, bool views) {
               program::GeluMulGrad{tanh});
 }
 
+// Limits lie between numbers that bf16 has, so that no gate is on one.
+void add_clamped_gates(CaseList& list, const Size& size, double deviation, bool views) {
+  const Shape pairs{size.tokens, 2 * size.width};
+  const Shape shape{size.tokens, size.width};
+  const std::string name = fmt::format("{} x {}, deviation {}", size.tokens, size.width, deviation);
+  const auto begin = [&] {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views(8, 16);
+    return builder;
+  };
+  {
+    CaseBuilder builder = begin();
+    const TensorId gate_up = builder.activation(pairs, 0.0, deviation);
+    list.add(builder.finish(name, program::ClampedSwiglu{.limit = 0.7F, .alpha = 1.702F}, {gate_up},
+                            {builder.output_activation(shape)}));
+  }
+  CaseBuilder builder = begin();
+  const TensorId dy = builder.activation(shape);
+  const TensorId gate_up = builder.activation(pairs, 0.0, deviation);
+  list.add(builder.finish(name, program::ClampedSwigluGrad{.limit = 0.7F, .alpha = 1.702F},
+                          {dy, gate_up}, {builder.output_activation(pairs)}));
+}
+
 void add_cases(CaseList& list) {
   for (const Size& size : kSizes) {
     add_embeddings(list, size);
@@ -208,6 +231,8 @@ void add_cases(CaseList& list) {
     if (size.width > 3) add_layer_norms(list, size, 0.5, 1.0, false);
     add_norms(list, size, 30.0, false, 0.0F);
     add_gates(list, size, 1.0, false);
+    // Of three pairs all may be clamped, and nothing is left to compare with.
+    if (size.width > 3) add_clamped_gates(list, size, 1.0, false);
     // Where the gate saturates. Of three elements all may lie where it is 0 in fp32 and all but 0
     // in fp64, and nothing is left to compare with.
     if (size.width > 3) add_gates(list, size, 40.0, false);
@@ -220,6 +245,8 @@ void add_cases(CaseList& list) {
   add_norms(list, {17, 65}, 1.0, true, 1.0F);
   add_norms(list, {11, 4104}, 1.0, false, 0.0F);  // wider than a block's threads take in one go
   add_gates(list, {17, 65}, 1.0, true);
+  add_clamped_gates(list, {17, 65}, 1.0, true);
+  add_clamped_gates(list, {33, 576}, 1.0, true);
   for (const int64_t tokens : {1, 3, 17, 130})
     for (const int64_t head_dim : {2, 6, 34, 64}) {
       add_rotations(list, tokens, 1, {head_dim}, false);
@@ -239,10 +266,11 @@ void add_cases(CaseList& list) {
 
 CaseTable layer_cases() {
   using program::Kind;
-  return {{Kind::embedding, Kind::embedding_grad, Kind::rms_norm, Kind::rms_norm_grad,
-           Kind::layer_norm, Kind::layer_norm_grad, Kind::rotary_table, Kind::rope, Kind::silu_mul,
-           Kind::silu_mul_grad, Kind::gelu_mul, Kind::gelu_mul_grad},
-          add_cases};
+  return {
+      {Kind::embedding, Kind::embedding_grad, Kind::rms_norm, Kind::rms_norm_grad, Kind::layer_norm,
+       Kind::layer_norm_grad, Kind::rotary_table, Kind::rope, Kind::silu_mul, Kind::silu_mul_grad,
+       Kind::gelu_mul, Kind::gelu_mul_grad, Kind::clamped_swiglu, Kind::clamped_swiglu_grad},
+      add_cases};
 }
 
 }  // namespace snug::backends::test

@@ -50,13 +50,16 @@ Program program_of(const Job& job) {
   const TensorId bounds = builder.activation("bounds", {job.segments, 2}, DType::i32);
   const TensorId key_bounds =
       job.own_key_bounds ? builder.activation("key_bounds", {job.segments, 2}, DType::i32) : bounds;
-  builder.emit(form, {q, k, v, bounds, key_bounds}, {o, lse});
+  std::vector<TensorId> reads{q, k, v, bounds, key_bounds};
+  if (form.sinks) reads.push_back(tensor("sinks", {form.heads}));
+  builder.emit(form, reads, {o, lse});
   const AttentionGrad grad{.heads = form.heads,
                            .kv_heads = form.kv_heads,
                            .head_dim = form.head_dim,
                            .scale = form.scale,
                            .causal = form.causal,
                            .window = form.window,
+                           .sinks = form.sinks,
                            .segment_tokens = form.segment_tokens,
                            .deterministic = form.deterministic};
   const TensorId d_o = tensor("do", q_shape);
@@ -103,6 +106,7 @@ TEST(CudnnChoice, leaves_the_rest_to_own_kernels) {
       {"a crooked head", [](Job& job) { job.attention.head_dim = 80; }},
       {"a wide head", [](Job& job) { job.attention.head_dim = 256; }},
       {"segments of any length", [](Job& job) { job.attention.segment_tokens = 0; }},
+      {"sinks", [](Job& job) { job.attention.sinks = true; }},
       {"a cache", [](Job& job) { job.own_key_bounds = true; }},
       {"far more room than segments", [](Job& job) { job.segments = 17; }}};
   for (const auto& [name, change] : changes) {

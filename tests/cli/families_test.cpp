@@ -82,6 +82,9 @@ constexpr Family kFamilies[]{
      R"({"model_type": "qwen3_moe", "head_dim": 12, "num_experts": 6, "num_experts_per_tok": 3,
          "moe_intermediate_size": 20, "norm_topk_prob": true, "mlp_only_layers": [0]})",
      "model.layers.1.mlp.experts.5.down_proj.weight", kLlamaModules, true},
+    {"gpt_oss", R"({"model_type": "gpt_oss", "head_dim": 12, "num_local_experts": 5,
+                    "num_experts_per_tok": 2, "sliding_window": 20})",
+     "model.layers.1.mlp.experts.gate_up_proj_bias", "k_proj o_proj q_proj v_proj", true},
 };
 
 class Families : public ::testing::TestWithParam<Family> {

@@ -87,6 +87,23 @@ TEST(Lora, AnUnknownTargetNamesThoseThatExist) {
   }
 }
 
+// A bias for each expert has two dimensions, sinks have one.
+TEST(Update, BiasesOfExpertsDoNotDecayAndSinksDo) {
+  UpdateOptions options;
+  options.weight_decay = 0.1;
+  const auto decay_of = [&](const char* name, const program::Shape& shape) {
+    program::Tensor weight;
+    weight.name = name;
+    weight.shape = shape;
+    return weight_decay_of(weight, options);
+  };
+  EXPECT_EQ(decay_of("model.layers.0.mlp.experts.down_proj_bias", {4, 8}), 0.0F);
+  EXPECT_EQ(decay_of("model.layers.0.self_attn.q_proj.bias", {8}), 0.0F);
+  EXPECT_EQ(decay_of("model.layers.0.input_layernorm.weight", {8}), 0.0F);
+  EXPECT_GT(decay_of("model.layers.0.mlp.experts.down_proj", {4, 8, 8}), 0.0F);
+  EXPECT_GT(decay_of("model.layers.0.self_attn.sinks", {4}), 0.0F);
+}
+
 TEST(Update, NormsAndBiasesDoNotDecay) {
   const Program plain = forward();
   std::vector<program::Tensor> trainables;

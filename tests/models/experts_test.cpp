@@ -86,6 +86,39 @@ TEST(ExpertWeights, HaveTheElementsThatFilesHave) {
   EXPECT_TRUE(names.contains("model.layers.0.block_sparse_moe.gate.weight"));
 }
 
+// Files that hold experts together have what memory has.
+TEST(ExpertWeights, LieTogetherInFilesToo) {
+  const Stack stack = stack_of(parse_config(
+      R"({"model_type": "gpt_oss", "hidden_size": 32, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48,
+          "num_local_experts": 6, "vocab_size": 100})",
+      "config.json"));
+  std::set<std::string> linears;
+  std::set<std::string> of_experts;
+  std::set<std::string> routers;
+  for (const Weight& weight : weights_of(stack)) {
+    if (weight.layer != 1) continue;
+    const std::string name = weight.name.substr(std::string("model.layers.1.").size());
+    if (weight.is_linear()) linears.insert(name);
+    if (weight.is_expert) of_experts.insert(name);
+    if (weight.is_router) routers.insert(name);
+    if (name == "mlp.experts.gate_up_proj") {
+      EXPECT_EQ(weight.shape, (program::Shape{6, 32, 96}));
+    }
+    if (name == "mlp.experts.down_proj_bias") {
+      EXPECT_EQ(weight.shape, (program::Shape{6, 32}));
+    }
+  }
+  using Names = std::set<std::string>;
+  EXPECT_EQ(linears, (Names{"self_attn.k_proj.weight", "self_attn.o_proj.weight",
+                            "self_attn.q_proj.weight", "self_attn.v_proj.weight"}));
+  EXPECT_EQ(of_experts, (Names{"mlp.experts.down_proj", "mlp.experts.down_proj_bias",
+                               "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj_bias"}));
+  EXPECT_EQ(routers, (Names{"mlp.router.weight"}));
+  const auto in_files = file_weights_of(stack);
+  EXPECT_EQ(in_files.size(), weights_of(stack).size());
+}
+
 TEST(ExpertConfig, DefaultsAreHuggingFaces) {
   const ModelConfig config = parse_config(small(""), "config.json");
   EXPECT_EQ(config.num_experts, 8);

@@ -49,6 +49,7 @@ tensor lse (2, 8) f32
 tensor lse64 (2, 8) f64
 tensor lse16 (2, 8) bf16
 tensor losses (8) f32
+tensor sinks (2) bf16
 tensor one (1) f32
 tensor two (1) f32
 tensor three (1) f32
@@ -194,7 +195,19 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"y = silu_mul(x, x)", ""},
         Case{"y = silu_mul(x, wide)", "up 'wide' has shape (8, 6), expected (8, 4)"},
         Case{"x, y = silu_mul_grad(x, x, y)", ""},
-        Case{"wide, y = silu_mul_grad(x, x, y)", "dgate 'wide' has shape (8, 6)"}));
+        Case{"wide, y = silu_mul_grad(x, x, y)", "dgate 'wide' has shape (8, 6)"},
+        Case{"k = clamped_swiglu(x)", ""},
+        Case{"k = clamped_swiglu(wide)", "gate_up 'wide' has shape (8, 6), expected (8, 4)"},
+        Case{"k = clamped_swiglu(x) {limit 0}", "has a limit that is not above 0"},
+        Case{"y = clamped_swiglu_grad(k, x)", ""},
+        Case{"wide = clamped_swiglu_grad(k, x)", "dgate_up 'wide' has shape (8, 6)"},
+        Case{"y = add_expert_bias(x, square, bounds4)", ""},
+        Case{"y = add_expert_bias(x, square, bounds)", "bounds 'bounds' has shape (3, 2)"},
+        Case{"y = add_expert_bias(x, w, bounds4)", "bounds 'bounds4' has shape (4, 2)"},
+        Case{"y = add_expert_bias(x, square, bounds4, m, bounds4) {weighted}",
+             "weights 'm' has shape (4, 4), expected (4, 2)"},
+        Case{"square = expert_bias_grad(x, bounds4)", ""},
+        Case{"wide = expert_bias_grad(x, bounds4)", "bias 'wide' has shape (8, 6)"}));
 
 #define SNUG_HEADS "{heads 2, kv_heads 1, head_dim 2}"
 INSTANTIATE_TEST_SUITE_P(
@@ -225,6 +238,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"y, lse = attention(x, k, v, bounds, bounds4) " SNUG_HEADS,
              "k_bounds 'bounds4' has shape (4, 2), expected (3, 2)"},
         Case{"y, lse = attention(x, k, v, bounds3, bounds3) " SNUG_HEADS, "q_bounds 'bounds3'"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, sinks) {heads 2, kv_heads 1, head_dim 2, "
+             "sinks}",
+             ""},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, flat) {heads 2, kv_heads 1, head_dim 2, "
+             "sinks}",
+             "sinks 'flat' has shape (4), expected (2)"},
+        Case{"sinks = attention_sink_grad(x, y, lse, sinks)", ""},
+        Case{"sinks = attention_sink_grad(x, y, losses, sinks)",
+             "lse 'losses' has shape (8), expected (2, 8)"},
         Case{"y, dk, dv = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS, ""},
         Case{"y32, dk, dv = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS, ""},
         Case{"y, dk, x = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS,

@@ -152,11 +152,11 @@ INSTANTIATE_TEST_SUITE_P(
                                      "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
     name_of);
 
-// All weights and LoRA of each; of mixtures all weights alone.
+// All weights and LoRA of each; of two mixtures all weights alone.
 std::vector<std::string> family_curves() {
   std::vector<std::string> names{"curve_mixtral_full", "curve_qwen3_moe_full"};
-  for (const char* family :
-       {"gpt2", "gemma", "gemma2", "gemma3", "phi", "gpt_neox", "stablelm", "falcon", "bloom"})
+  for (const char* family : {"gpt2", "gemma", "gemma2", "gemma3", "phi", "gpt_neox", "stablelm",
+                             "falcon", "bloom", "gpt_oss"})
     for (const char* method : {"full", "lora"})
       names.push_back(fmt::format("curve_{}_{}", family, method));
   return names;

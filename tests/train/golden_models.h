@@ -33,6 +33,7 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "falcon_grouped",
                                           "falcon_rw",
                                           "mixtral",
-                                          "qwen3_moe"};
+                                          "qwen3_moe",
+                                          "gpt_oss"};
 
 }  // namespace snug::test

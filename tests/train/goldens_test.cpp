@@ -240,7 +240,7 @@ TEST_P(BalancedGoldens, Bf16) {
 
 INSTANTIATE_TEST_SUITE_P(All, BalancedGoldens,
                          ::testing::Combine(::testing::ValuesIn(golden_backends()),
-                                            ::testing::Values("mixtral", "qwen3_moe")),
+                                            ::testing::Values("mixtral", "qwen3_moe", "gpt_oss")),
                          [](const auto& test) {
                            return std::get<1>(test.param) + "_" + std::get<0>(test.param);
                          });

@@ -166,8 +166,9 @@ class ForwardTasks {
   int64_t queries_of_tile_;
 };
 
-bool supports(const Attention&, const program::OperationView& view, const CpuContext&) {
-  return of_one_type(view, {Attention::kK, Attention::kV, Attention::kO});
+bool supports(const Attention& attention, const program::OperationView& view, const CpuContext&) {
+  return of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
+         (!attention.sinks || of_one_type(view, {Attention::kSinks}));
 }
 
 Attention decide(const Attention& attention, const program::OperationView&, const CpuContext&) {
@@ -203,9 +204,11 @@ struct ForwardTensors {
         k(rows_of(invocation[Attention::kK])),
         v(rows_of(invocation[Attention::kV])),
         o(rows_of(invocation[Attention::kO])),
-        lse(rows_of(invocation[Attention::kLse])) {}
+        lse(rows_of(invocation[Attention::kLse])),
+        sinks(attention.sinks ? one_row_of(invocation[Attention::kSinks]) : Rows{}) {}
   const float* slopes;  // of all heads; null without ALiBi
   Rows q, k, v, o, lse;
+  Rows sinks;  // of all heads, in a row; without data where there are none
 
   void zero_queries(Range gap) const {
     zero(o, gap);
@@ -228,7 +231,8 @@ struct ForwardTensors {
             .o_stride = o.stride,
             .lse = reinterpret_cast<float*>(lse.at(head, queries.begin)),
             .lse_stride = lse.stride,
-            .scratch = nullptr};
+            .scratch = nullptr,
+            .sinks = sinks.data == nullptr ? nullptr : sinks.at(0, head)};
   }
 };
 

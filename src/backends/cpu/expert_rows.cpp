@@ -2,7 +2,7 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
-#include "backends/cpu/rows.h"
+#include "backends/cpu/row_products.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -12,20 +12,13 @@ using program::Permute;
 using program::ScaleRows;
 using program::ScaleRowsGrad;
 
-// Columns whose sums stay in the first-level cache.
-constexpr int64_t kColumns = 1024;
-
-int64_t rows_per_task(int64_t columns) {
-  return std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(1, columns));
-}
-
 void run(const Permute&, const Invocation& invocation, CpuContext& context) {
   const Rows x = rows_of(invocation[Permute::kX]);
   const Rows y = rows_of(invocation[Permute::kY]);
   const int32_t* places = integers_of(invocation[Permute::kPlaces]);
   const int64_t k = invocation[Permute::kPlaces].shape.columns();
   const auto convert = context.kernels.elementwise->convert[x.element][y.element];
-  parallel_ranges(x.rows, rows_per_task(x.columns), [&](int64_t begin, int64_t end) {
+  parallel_ranges(x.rows, expert_rows_per_task(x.columns), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
       for (int64_t i = t * k; i < (t + 1) * k; ++i) convert(x.at(t), y.at(places[i]), x.columns);
   });
@@ -34,10 +27,10 @@ void run(const Permute&, const Invocation& invocation, CpuContext& context) {
 // Sums are made in f32 and rounded once.
 void combine_row(const ElementwiseKernels& kernels, const Rows& x, const int32_t* places, int64_t k,
                  std::byte* y, Element element) {
-  alignas(64) std::array<float, kColumns> sum;
+  alignas(64) std::array<float, kRowPiece> sum;
   const int64_t width = element == kF32 ? 4 : 2;
-  for (int64_t begin = 0; begin < x.columns; begin += kColumns) {
-    const int64_t n = std::min(kColumns, x.columns - begin);
+  for (int64_t begin = 0; begin < x.columns; begin += kRowPiece) {
+    const int64_t n = std::min(kRowPiece, x.columns - begin);
     kernels.convert[x.element][kF32](x.at(places[0], begin), sum.data(), n);
     for (int64_t i = 1; i < k; ++i)
       kernels.add[x.element][kF32][kF32](x.at(places[i], begin), sum.data(), sum.data(), n);
@@ -50,7 +43,7 @@ void run(const Combine&, const Invocation& invocation, CpuContext& context) {
   const Rows y = rows_of(invocation[Combine::kY]);
   const int32_t* places = integers_of(invocation[Combine::kPlaces]);
   const int64_t k = invocation[Combine::kPlaces].shape.columns();
-  parallel_ranges(y.rows, rows_per_task(y.columns * k), [&](int64_t begin, int64_t end) {
+  parallel_ranges(y.rows, expert_rows_per_task(y.columns * k), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
       combine_row(*context.kernels.elementwise, x, places + t * k, k, y.at(t), y.element);
   });
@@ -62,37 +55,10 @@ void run(const ScaleRows&, const Invocation& invocation, CpuContext& context) {
   const auto* weights = invocation[ScaleRows::kWeights].as<const float>();
   const int32_t* places = integers_of(invocation[ScaleRows::kPlaces]);
   const auto scale = context.kernels.elementwise->scale[x.element][y.element];
-  parallel_ranges(x.rows, rows_per_task(x.columns), [&](int64_t begin, int64_t end) {
+  parallel_ranges(x.rows, expert_rows_per_task(x.columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       scale(x.at(places[i]), y.at(places[i]), x.columns, weights[i]);
   });
-}
-
-// Sixteen sums that a compiler keeps in one or two registers.
-float dot_product(const float* a, const float* b, int64_t n) {
-  constexpr int64_t kSums = 16;
-  std::array<float, kSums> sums{};
-  int64_t i = 0;
-  for (; i + kSums <= n; i += kSums)
-    for (int64_t lane = 0; lane < kSums; ++lane)
-      sums[static_cast<size_t>(lane)] += a[i + lane] * b[i + lane];
-  float sum = 0;
-  for (; i < n; ++i) sum += a[i] * b[i];
-  for (const float lane : sums) sum += lane;
-  return sum;
-}
-
-float dot_row(const ElementwiseKernels& kernels, const Rows& a, const Rows& b, int64_t row) {
-  alignas(64) std::array<float, kColumns> left;
-  alignas(64) std::array<float, kColumns> right;
-  float sum = 0;
-  for (int64_t begin = 0; begin < a.columns; begin += kColumns) {
-    const int64_t n = std::min(kColumns, a.columns - begin);
-    kernels.convert[a.element][kF32](a.at(row, begin), left.data(), n);
-    kernels.convert[b.element][kF32](b.at(row, begin), right.data(), n);
-    sum += dot_product(left.data(), right.data(), n);
-  }
-  return sum;
 }
 
 // dx may be dy: a row's dot product is made before it is scaled.
@@ -104,10 +70,10 @@ void run(const ScaleRowsGrad&, const Invocation& invocation, CpuContext& context
   auto* dweights = invocation[ScaleRowsGrad::kDWeights].as<float>();
   const int32_t* places = integers_of(invocation[ScaleRowsGrad::kPlaces]);
   const ElementwiseKernels& kernels = *context.kernels.elementwise;
-  parallel_ranges(x.rows, rows_per_task(x.columns), [&](int64_t begin, int64_t end) {
+  parallel_ranges(x.rows, expert_rows_per_task(x.columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = places[i];
-      dweights[i] = dot_row(kernels, dy, x, row);
+      dweights[i] = dot_rows(kernels, {dy.at(row), dy.element}, {x.at(row), x.element}, x.columns);
       kernels.scale[dy.element][dx.element](dy.at(row), dx.at(row), x.columns, weights[i]);
     }
   });

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/kernels/adafactor.h"
 #include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/clamped_swiglu.h"
 #include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/kernels/few_rows.h"
 #include "backends/cpu/kernels/gelu_mul.h"
@@ -38,6 +39,7 @@ namespace snug::backends::cpu {
   X(AttentionFewKernels, attention_few)   \
   X(AttentionGradKernels, attention_grad) \
   X(AttentionTileKernels, attention_tile) \
+  X(ClampedSwigluKernels, clamped_swiglu) \
   X(ElementwiseKernels, elementwise)      \
   X(FewRowsKernels, few_rows)             \
   X(GeluMulKernels, gelu_mul)             \

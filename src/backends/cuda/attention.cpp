@@ -60,6 +60,11 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const Operati
   return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
 }
 
+// Without data where there are none.
+Operand sinks_of(const Attention& attention, const Invocation& invocation) {
+  return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : Operand{};
+}
+
 // Decoding: queues the attention of `segments` in as many parts as it was decided
 // (needs/attention.h).
 void run_in_splits(const Attention& attention, const RangesRun& segments,
@@ -82,6 +87,7 @@ void run_in_splits(const Attention& attention, const RangesRun& segments,
                     .v = v.operand,
                     .o = matrix_of(invocation[Attention::kO]).operand,
                     .lse = floats_of(invocation[Attention::kLse]),
+                    .sinks = sinks_of(attention, invocation),
                     .peaks = scratch,
                     .totals = scratch + parts,
                     .outputs = scratch + 2 * parts},
@@ -106,7 +112,8 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
                          .k = k.operand,
                          .v = v.operand,
                          .o = matrix_of(invocation[Attention::kO]).operand,
-                         .lse = floats_of(invocation[Attention::kLse])};
+                         .lse = floats_of(invocation[Attention::kLse]),
+                         .sinks = sinks_of(attributes, invocation)};
   if (!attributes.tensor_cores) {
     invocation.note_decision("tensor_cores", 0);
     return attention(run, context.stream.get());

@@ -116,14 +116,16 @@ void attend(const Segment<Attention>& segment, const Invocation& invocation, int
   const int64_t kv_head = head / (attention.heads / attention.kv_heads);
   const Range seen = segment.keys_of(i);
   if (seen.begin >= seen.end) return;
-  T largest = -std::numeric_limits<T>::infinity();
+  const T no_score = -std::numeric_limits<T>::infinity();
+  const T sink = attention.sinks ? Floats<T>(invocation[Attention::kSinks])[head] : no_score;
+  T largest = sink;
   for (int64_t j = seen.begin; j < seen.end; ++j) {
     const T product = Heads<T>{attention.head_dim}.dot(q, i, head, k, j, kv_head);
     const T score = score_of(segment, product, i, j, head).value;
     scores[static_cast<size_t>(j)] = score;
     largest = std::max(largest, score);
   }
-  T sum = 0;
+  T sum = std::exp(sink - largest);
   for (int64_t j = seen.begin; j < seen.end; ++j) {
     T& score = scores[static_cast<size_t>(j)];
     score = std::exp(score - largest);

@@ -177,6 +177,9 @@ std::string shape_error(const Attention& attention, const OperationView& view) {
   rule.shape({"o", view[Attention::kO]}, q.shape);
   rule.mixed_types({{"q", q}, {"o", view[Attention::kO]}});
   rule.measure({"lse", view[Attention::kLse]}, Shape{attention.heads, q.shape[0]});
+  if (!attention.sinks) return rule.error();
+  rule.shape({"sinks", view[Attention::kSinks]}, Shape{attention.heads});
+  rule.mixed_types({{"q", q}, {"sinks", view[Attention::kSinks]}});
   return rule.error();
 }
 
@@ -231,6 +234,10 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   const TensorId q = id(Attention::kQ);
   const TensorId k = id(Attention::kK);
   const TensorId v = id(Attention::kV);
+  if (d_o != kNone && attention.sinks && tape.wants(id(Attention::kSinks)))
+    tape.emit(AttentionSinkGrad{},
+              {d_o, id(Attention::kO), id(Attention::kLse), id(Attention::kSinks)},
+              {tape.contribute(id(Attention::kSinks))});
   if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v))) return;
   const auto gradient_of = [&](TensorId input_id, const char* suffix) {
     if (tape.wants(input_id)) return tape.contribute(input_id);
@@ -249,6 +256,7 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   grad.window = attention.window;
   grad.softcap = attention.softcap;
   grad.alibi_scale = attention.alibi_scale;
+  grad.sinks = attention.sinks;
   grad.segment_tokens = attention.segment_tokens;
   grad.no_empty_segments = attention.no_empty_segments;
   grad.deterministic = attention.deterministic;

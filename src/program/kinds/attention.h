@@ -16,7 +16,9 @@ struct Extent;
 
 // reads: q (q_tokens, heads * head_dim), k, v (k_tokens, kv_heads * head_dim), q_bounds and
 // k_bounds (segments, 2) i32 = [begin, end) of each segment's queries and keys; unused segments are
-// (0, 0). writes: o like q; lse (heads, q_tokens) f32, the log-sum-exp of the scores.
+// (0, 0); with `sinks` sinks (heads): a logit that stands next to a query's scores in the sum of
+// the softmax and has no value (gpt-oss). writes: o like q; lse (heads, q_tokens) f32, the
+// log-sum-exp of the scores and the sink, which is all that the gradient has to know of a sink.
 // A score is s = scale q k; with softcap c > 0 it is c tanh(s / c) (Gemma 2). With alibi_scale a !=
 // 0 a slope times the key's distance is added, after the cap: a alibi_slope(heads, head) (j - (i +
 // nk - nq)), for causal attention alone (Press et al. 2022; a is 1 in BLOOM, `scale` in falcon-rw).
@@ -39,6 +41,7 @@ struct Attention {
   int64_t window = 0;
   float softcap = 0.0F;
   float alibi_scale = 0.0F;
+  bool sinks = false;
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
@@ -56,6 +59,7 @@ struct Attention {
                  Field{"window", &Attention::window},
                  Field{"softcap", &Attention::softcap},
                  Field{"alibi_scale", &Attention::alibi_scale},
+                 Field{"sinks", &Attention::sinks},
                  Field{"segment_tokens", &Attention::segment_tokens},
                  Field{"no_empty_segments", &Attention::no_empty_segments},
                  Field{"deterministic", &Attention::deterministic},
@@ -68,17 +72,19 @@ struct Attention {
   static constexpr auto kV = read<Attention>(2, "v");
   static constexpr auto kQBounds = read<Attention>(3, "q_bounds");
   static constexpr auto kKBounds = read<Attention>(4, "k_bounds");
-  static constexpr auto kO = write<Attention>(5, "o");
-  static constexpr auto kLse = write<Attention>(6, "lse");
-  static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kO, kLse};
+  static constexpr auto kSinks = read<Attention>(5, "sinks", &Attention::sinks);
+  static constexpr auto kO = write<Attention>(6, "o");
+  static constexpr auto kLse = write<Attention>(7, "lse");
+  static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kSinks, kO, kLse};
   static constexpr Traits kTraits{
       .is_attention = true,
       .extents = {kQBounds.name, kKBounds.name},
       .decisions = {"by_library", "splits", "tensor_cores", "few_queries"}};
 };
 
-// reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments). The
-// target decides few_queries and few_keys too: segments of at most so many queries, or keys, are
+// reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
+// `sinks`: o and lse have some in them; what they get is attention_sink_grad's (attention_sinks.h).
+// The target decides few_queries and few_keys too: segments of at most so many queries, or keys, are
 // computed in f32 whatever their type; and which of q, k and v it copies to be without gaps between
 // their rows before it reads them (dense_q, dense_k, dense_v), and whether it makes dq, dk and dv
 // without gaps and copies them to where they belong (dense_gradients).
@@ -91,6 +97,7 @@ struct AttentionGrad {
   int64_t window = 0;
   float softcap = 0.0F;
   float alibi_scale = 0.0F;
+  bool sinks = false;
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
@@ -112,6 +119,7 @@ struct AttentionGrad {
                  Field{"window", &AttentionGrad::window},
                  Field{"softcap", &AttentionGrad::softcap},
                  Field{"alibi_scale", &AttentionGrad::alibi_scale},
+                 Field{"sinks", &AttentionGrad::sinks},
                  Field{"segment_tokens", &AttentionGrad::segment_tokens},
                  Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
                  Field{"deterministic", &AttentionGrad::deterministic},

@@ -40,6 +40,7 @@ struct AttentionTile {
   float* lse;          // of the segment's first query in the group's first head
   int64_t lse_stride;  // from one head to the next
   void* scratch;
+  const void* sinks;  // of the group's heads, in the type of q; null: none
 };
 
 // A whole segment's derivative.

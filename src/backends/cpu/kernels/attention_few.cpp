@@ -2,6 +2,7 @@
 // lie, and packing them would cost more than it saves.
 #include "backends/cpu/kernels/attention_blocks.h"
 #include "backends/cpu/kernels/exp2.h"
+#include "backends/cpu/kernels/row_end.h"
 #include "backends/cpu/kernels/score_adjustment.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -120,12 +121,13 @@ void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, 
   const bool saw = start < end;
   for (int64_t head = 0; head < heads; ++head) {
     const Row& row = rows[head];
-    const float share = saw ? 1.0F / row.total : 0.0F;
+    const RowEnd row_end =
+        saw ? end_of_row<X>(tile, first_head + head, row.largest, row.total) : RowEnd{0.0F, 0.0F};
     X* o = static_cast<X*>(tile.o) + i * tile.o_stride + (first_head + head) * d;
-    for_each_lanes(
-        d, [&](int64_t j, auto part) { store(o + j, load(row.sums + j, part) * share, part); });
-    tile.lse[(first_head + head) * tile.lse_stride + i] =
-        saw ? row.largest * kLogOf2 + __builtin_logf(row.total) : 0.0F;
+    for_each_lanes(d, [&](int64_t j, auto part) {
+      store(o + j, load(row.sums + j, part) * row_end.share, part);
+    });
+    tile.lse[(first_head + head) * tile.lse_stride + i] = row_end.lse;
   }
 }
 

@@ -10,6 +10,7 @@
 // that the softmax is a power of two.
 #include "backends/cpu/kernels/attention_blocks.h"
 #include "backends/cpu/kernels/exp2.h"
+#include "backends/cpu/kernels/row_end.h"
 #include "backends/cpu/kernels/score_adjustment.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -248,13 +249,14 @@ void finish(const AttentionTile& tile, const Blocks<Compute>& blocks, const Step
     const float largest = blocks.largest[step.row + i];
     const float total = blocks.totals[step.row + i];
     const bool saw = !(largest == kNothing);
-    const float share = saw ? 1.0F / total : 0.0F;
+    const RowEnd end =
+        saw ? end_of_row<Stored>(tile, step.head, largest, total) : RowEnd{0.0F, 0.0F};
+    const float share = end.share;
     const float* sums = blocks.o_rows + i * blocks.width;
     Stored* o = static_cast<Stored*>(tile.o) + (step.query + i) * tile.o_stride + step.head * d;
     for_each_lanes(d,
                    [=](int64_t j, auto part) { store(o + j, load(sums + j, part) * share, part); });
-    tile.lse[step.head * tile.lse_stride + step.query + i] =
-        saw ? largest * kLogOf2 + __builtin_logf(total) : 0.0F;
+    tile.lse[step.head * tile.lse_stride + step.query + i] = end.lse;
   }
 }
 

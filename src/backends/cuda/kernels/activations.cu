@@ -147,6 +147,62 @@ struct GeluMulGrad {
   }
 };
 
+// kCount pairs, as two pieces of kCount elements.
+template <int kCount>
+struct GatePairs {
+  Elements<kCount> half[2];
+  __device__ GatePairs(const Operand& x, int64_t offset)
+      : half{load<kCount>(x, offset), load<kCount>(x, offset + kCount)} {}
+  __device__ void store_to(const Operand& x, int64_t offset) const {
+    store(x, offset, half[0]);
+    store(x, offset + kCount, half[1]);
+  }
+  __device__ float& element(int i) { return half[i / kCount].at[i % kCount]; }
+  __device__ float& gate(int i) { return element(2 * i); }
+  __device__ float& up(int i) { return element(2 * i + 1); }
+};
+
+// NaN stays NaN.
+__device__ float at_most(float x, float limit) { return x > limit ? limit : x; }
+__device__ float within(float x, float limit) {
+  return x > limit ? limit : x < -limit ? -limit : x;
+}
+
+template <int kCount>
+struct ClampedSwiglu {
+  ClampedSwigluRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    GatePairs<kCount> pairs(run.gate_up, row * run.gate_up.stride + 2 * column);
+    Elements<kCount> y;
+    for (int i = 0; i < kCount; ++i) {
+      const float gate = at_most(pairs.gate(i), run.limit);
+      y.at[i] = (within(pairs.up(i), run.limit) + 1.0F) * (gate * sigmoid(run.alpha * gate));
+    }
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+// What is clamped has no gradient.
+template <int kCount>
+struct ClampedSwigluGrad {
+  ClampedSwigluGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
+    GatePairs<kCount> pairs(run.gate_up, row * run.gate_up.stride + 2 * column);
+    for (int i = 0; i < kCount; ++i) {
+      const float gate = at_most(pairs.gate(i), run.limit);
+      const float up = within(pairs.up(i), run.limit);
+      const float s = sigmoid(run.alpha * gate);
+      const float slope = s * (1.0F + run.alpha * gate * (1.0F - s));
+      pairs.gate(i) = pairs.gate(i) > run.limit ? 0.0F : dy.at[i] * (up + 1.0F) * slope;
+      pairs.up(i) = pairs.up(i) == up ? dy.at[i] * gate * s : 0.0F;
+    }
+    pairs.store_to(run.dgate_up, row * run.dgate_up.stride + 2 * column);
+  }
+};
+
 }  // namespace
 
 void gelu(const GeluRun& run, cudaStream_t stream) { over_elements<Gelu>(run, stream); }
@@ -172,6 +228,13 @@ void silu_mul_grad(const SiluMulGradRun& run, cudaStream_t stream) {
 void gelu_mul(const GeluMulRun& run, cudaStream_t stream) { over_elements<GeluMul>(run, stream); }
 void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream) {
   over_elements<GeluMulGrad>(run, stream);
+}
+
+void clamped_swiglu(const ClampedSwigluRun& run, cudaStream_t stream) {
+  over_elements<ClampedSwiglu>(run, stream);
+}
+void clamped_swiglu_grad(const ClampedSwigluGradRun& run, cudaStream_t stream) {
+  over_elements<ClampedSwigluGrad>(run, stream);
 }
 
 }  // namespace snug::backends::cuda

@@ -74,4 +74,21 @@ struct GeluMulGradRun {
 };
 void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream);
 
+// gate_up: pairs of a gate and an up, twice as many columns as the walk has.
+struct ClampedSwigluRun {
+  Walk walk;  // of y
+  Operand gate_up, y;
+  float limit = 0.0F;
+  float alpha = 0.0F;
+};
+void clamped_swiglu(const ClampedSwigluRun& run, cudaStream_t stream);
+
+struct ClampedSwigluGradRun {
+  Walk walk;  // of dy
+  Operand dy, gate_up, dgate_up;
+  float limit = 0.0F;
+  float alpha = 0.0F;
+};
+void clamped_swiglu_grad(const ClampedSwigluGradRun& run, cudaStream_t stream);
+
 }  // namespace snug::backends::cuda

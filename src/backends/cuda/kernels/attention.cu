@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/attention_ranges.cuh"
 #include "backends/cuda/kernels/attention_tile.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
+#include "backends/cuda/kernels/row_end.cuh"
 #include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
@@ -100,9 +101,10 @@ __global__ void attention_kernel(AttentionRun run) {
   for (int r = 0; r < kWarpRows; ++r) {
     const float sum = warp_sum(state.sum[r]);
     const int64_t row = first + first_row_of_warp() + r;
-    scale[r] = sum > 0.0F ? 1.0F / sum : 0.0F;
+    const RowEnd end = end_of_row(run.sinks, head, state.largest[r], sum);
+    scale[r] = end.scale;
     if (lane_of_thread() == 0 && row < run.shape.q_tokens)
-      run.lse[head * run.shape.q_tokens + row] = sum > 0.0F ? state.largest[r] + logf(sum) : 0.0F;
+      run.lse[head * run.shape.q_tokens + row] = end.lse;
   }
   store_rows<kColumns>({run.o, first, run.shape.q_tokens, run.keys, head_column, form.head_dim},
                        scale, state.output);

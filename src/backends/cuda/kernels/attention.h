@@ -44,6 +44,7 @@ struct AttentionRun {
   const TokenRange* queries = nullptr;
   Operand q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
+  Operand sinks;         // (heads); without data: none
 };
 void attention(const AttentionRun& run, cudaStream_t stream);
 

@@ -1,6 +1,7 @@
 // The forward pass of attention.cu for bf16 on the tensor cores: the same walk, 64 queries per
 // block.
 #include "backends/cuda/kernels/attention_matrix_tile.cuh"
+#include "backends/cuda/kernels/row_end.cuh"
 #include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
@@ -128,10 +129,9 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
   for (int upper = 0; upper < 2; ++upper) {
     const float sum = row_sum(state.sum[upper]);
     const int64_t row = first + place.row(upper);
-    scale[upper] = sum > 0.0F ? 1.0F / sum : 0.0F;
-    if (place.t == 0 && row < q_tokens)
-      run.lse[head * q_tokens + row] =
-          sum > 0.0F ? state.largest[upper] / kLog2OfE + logf(sum) : 0.0F;
+    const RowEnd end = end_of_row(run.sinks, head, state.largest[upper] / kLog2OfE, sum);
+    scale[upper] = end.scale;
+    if (place.t == 0 && row < q_tokens) run.lse[head * q_tokens + row] = end.lse;
   }
   store_tiles<kDims>({run.o, first, q_tokens, q_column, form.head_dim}, scale, output);
 }

@@ -257,7 +257,14 @@ __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(Attenti
   store_block(run, place, shared);
 }
 
-// Adds up the splits of one column of one query's head.
+// Whether some part of a query's head has seen a key.
+__device__ bool sees_some(const AttentionSplitsRun& run, int64_t first) {
+  for (int64_t part = first; part < first + run.splits; ++part)
+    if (run.totals[part] != 0.0F) return true;
+  return false;
+}
+
+// Adds up the splits of one column of one query's head, and its sink.
 struct CombineSplits {
   AttentionSplitsRun run;
   __device__ void operator()(int64_t row, int64_t column) const {
@@ -265,7 +272,9 @@ struct CombineSplits {
     const int64_t query = row / shape.form.heads;
     const int64_t head = row % shape.form.heads;
     const int64_t first = row * run.splits;
-    float peak = -INFINITY;
+    const bool has_sink = run.sinks.data != nullptr;
+    const float sink = has_sink ? load_one(run.sinks, head) : -INFINITY;
+    float peak = sink;
     for (int64_t part = first; part < first + run.splits; ++part)
       peak = fmaxf(peak, run.peaks[part]);
     float total = 0.0F;
@@ -275,7 +284,9 @@ struct CombineSplits {
       total += factor * run.totals[part];
       output += factor * run.outputs[part * shape.form.head_dim + column];
     }
-    const bool seen = total != 0.0F;
+    // Beneath a sink that is far above them, scores may weigh nothing.
+    const bool seen = total != 0.0F || (has_sink && sees_some(run, first));
+    total += beneath(peak, sink);
     store_one(run.o, query * run.o.stride + head * shape.form.head_dim + column,
               seen ? output / total : 0.0F);
     if (column == 0) run.lse[head * shape.q_tokens + query] = seen ? peak + logf(total) : 0.0F;

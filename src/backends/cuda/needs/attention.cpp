@@ -33,7 +33,7 @@ bool has_bf16_vectors(const Tensor& tensor) {
 template <typename Attributes>
 bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
                     std::initializer_list<const Tensor*> tensors, const Card& card) {
-  if (attention.softcap > 0.0F || attention.alibi_scale != 0.0F) return false;
+  if (attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.sinks) return false;
   if (!card.cudnn || card.compute_capability < 90 || card.compute_capability >= 110) return false;
   const int64_t segments = view[Attributes::kKBounds].shape[0];
   const int64_t tokens = view[Attributes::kQ].shape[0];
@@ -236,6 +236,14 @@ int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, co
          grad.heads * q_tokens * int64_t{sizeof(float)};
 }
 
+// The dot products of do and o.
+int64_t workspace_bytes(const program::AttentionSinkGrad&, const OperationView& view, const Card&) {
+  return view[program::AttentionSinkGrad::kLse].bytes();
+}
+
+// The dot products, then a sum for each head.
+int32_t launches(const program::AttentionSinkGrad&, const OperationView&, const Card&) { return 2; }
+
 template <typename Struct>
 bool by_library(const Struct& attention, const OperationView&) {
   return attention.by_library;
@@ -263,6 +271,7 @@ SNUG_CARD_NEEDS(Attention, .supports = supports, .decide = decide,
 SNUG_CARD_NEEDS(AttentionGrad, .supports = supports, .decide = decide,
                 .workspace_bytes = workspace_bytes, .by_library = by_library<AttentionGrad>,
                 .launches = launches);
+SNUG_CARD_NEEDS(AttentionSinkGrad, .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(CacheWrite, .launched_together = rotations_together);
 
 }  // namespace snug::backends::cuda

@@ -82,6 +82,17 @@ bool supports(const RouteGrad&, const OperationView& view, const Card&) {
 // One chooses, one places.
 int32_t launches(const Route&, const OperationView&, const Card&) { return 2; }
 
+int64_t workspace_bytes(const program::ExpertBiasGrad& grad, const OperationView& view,
+                        const Card&) {
+  const int64_t rows = view[program::ExpertBiasGrad::kDY].shape[0];
+  return grad.weighted ? rows * int64_t{sizeof(float)} : 0;
+}
+
+// The weights by row first.
+int32_t launches(const program::ExpertBiasGrad& grad, const OperationView&, const Card&) {
+  return grad.weighted ? 2 : 1;
+}
+
 template <program::BalanceKind Loss>
 bool supports(const Loss&, const OperationView& view, const Card&) {
   return is_of_f32_and_indices(view);
@@ -111,6 +122,9 @@ SNUG_CARD_NEEDS(Permute);
 SNUG_CARD_NEEDS(Combine);
 SNUG_CARD_NEEDS(ScaleRows);
 SNUG_CARD_NEEDS(ScaleRowsGrad);
+SNUG_CARD_NEEDS(AddExpertBias);
+SNUG_CARD_NEEDS(ExpertBiasGrad, .workspace_bytes = workspace_bytes, .launches = launches);
+SNUG_CARD_NEEDS(ExpertBiasWeightsGrad);
 SNUG_CARD_NEEDS(GroupedMatmul, .supports = supports, .decide = decide);
 SNUG_CARD_NEEDS(GroupedMatmulGrad, .supports = supports, .decide = decide);
 

@@ -1,0 +1,50 @@
+// A bias for each expert, added to the rows that it has, and what it gets from them. Bounds say
+// which rows an expert has, places which row token t has with its i-th expert.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "backends/cuda/kernels/operand.h"
+
+namespace snug::backends::cuda {
+
+// y = x + the bias of the row's expert, times weights[i] in row places[i] where there are weights.
+// y may be x.
+struct AddExpertBiasRun {
+  Walk walk;  // of x
+  Operand x, bias, y;
+  const int32_t* bounds = nullptr;
+  int64_t experts = 0;
+  const float* weights = nullptr;
+  const int32_t* places = nullptr;
+};
+void add_expert_bias(const AddExpertBiasRun& run, cudaStream_t stream);
+
+// dbias = the sum of each expert's rows, times their weights where there are some: `by_row` is
+// scratch for those, one a row.
+struct ExpertBiasGradRun {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t experts = 0;
+  Operand dy, dbias;
+  const int32_t* bounds = nullptr;
+  const float* weights = nullptr;
+  const int32_t* places = nullptr;
+  float* by_row = nullptr;
+};
+void expert_bias_grad(const ExpertBiasGradRun& run, cudaStream_t stream);
+
+// dweights[i] = the dot product of row places[i] of dy and the bias of its expert.
+struct ExpertBiasWeightsGradRun {
+  Walk walk;  // of dy
+  Operand dy, bias;
+  const int32_t* bounds = nullptr;
+  int64_t experts = 0;
+  const int32_t* places = nullptr;
+  float* dweights = nullptr;
+};
+void expert_bias_weights_grad(const ExpertBiasWeightsGradRun& run, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

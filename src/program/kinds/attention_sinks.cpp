@@ -1,0 +1,37 @@
+#include "program/kinds/attention_sinks.h"
+
+#include "program/kinds/functions.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+
+namespace snug::program {
+namespace {
+
+std::string shape_error(const AttentionSinkGrad&, const OperationView& view) {
+  using Grad = AttentionSinkGrad;
+  ShapeRule rule;
+  const Tensor& o = view[Grad::kO];
+  const Tensor& sinks = view[Grad::kSinks];
+  rule.rank({"o", o}, 2);
+  rule.rank({"sinks", sinks}, 1);
+  const int64_t heads = sinks.shape.elements();
+  rule.require(heads > 0 && o.shape.columns() % heads == 0,
+               "has rows of o that are no whole heads");
+  rule.shape({"do", view[Grad::kDO]}, o.shape);
+  rule.measure({"lse", view[Grad::kLse]}, Shape{heads, o.shape.rows()});
+  rule.shape({"dsinks", view[Grad::kDSinks]}, sinks.shape);
+  rule.mixed_types(
+      {{"o", o}, {"do", view[Grad::kDO]}, {"sinks", sinks}, {"dsinks", view[Grad::kDSinks]}});
+  return rule.error();
+}
+
+// The dot products; the exponentials are few.
+Cost cost(const AttentionSinkGrad&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[AttentionSinkGrad::kO].shape.elements(), 2);
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(AttentionSinkGrad);
+
+}  // namespace snug::program
