@@ -84,10 +84,10 @@ struct Attention {
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
 // `sinks`: o and lse have some in them; what they get is attention_sink_grad's (attention_sinks.h).
-// The target decides few_queries and few_keys too: segments of at most so many queries, or keys, are
-// computed in f32 whatever their type; and which of q, k and v it copies to be without gaps between
-// their rows before it reads them (dense_q, dense_k, dense_v), and whether it makes dq, dk and dv
-// without gaps and copies them to where they belong (dense_gradients).
+// The target decides few_queries and few_keys too: segments of at most so many queries, or keys,
+// are computed in f32 whatever their type; and which of q, k and v it copies to be without gaps
+// between their rows before it reads them (dense_q, dense_k, dense_v), and whether it makes dq, dk
+// and dv without gaps and copies them to where they belong (dense_gradients).
 struct AttentionGrad {
   int64_t heads = 0;
   int64_t kv_heads = 0;
