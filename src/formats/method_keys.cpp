@@ -16,20 +16,20 @@ constexpr double kFullLearningRate = 1e-5;
 constexpr double kPairAdapterLearningRate = 5e-6;
 constexpr double kPairFullLearningRate = 1e-6;
 
-constexpr std::array kTable{MethodKeys{.method = Method::full,
-                                       .learning_rate = kFullLearningRate,
-                                       .pair_learning_rate = kPairFullLearningRate,
-                                       .in_4_bits = std::nullopt,
-                                       .trains_weights = true},
-                            MethodKeys{.method = Method::lora,
-                                       .learning_rate = kAdapterLearningRate,
-                                       .pair_learning_rate = kPairAdapterLearningRate,
-                                       .in_4_bits = Method::qlora},
-                            MethodKeys{.method = Method::qlora,
-                                       .learning_rate = kAdapterLearningRate,
-                                       .pair_learning_rate = kPairAdapterLearningRate,
-                                       .in_4_bits = Method::qlora,
-                                       .always_in_4_bits = true}};
+constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
+                                             .learning_rate = kFullLearningRate,
+                                             .pair_learning_rate = kPairFullLearningRate,
+                                             .in_4_bits = std::nullopt,
+                                             .trains_weights = true},
+                                  MethodKeys{.method = Method::lora,
+                                             .learning_rate = kAdapterLearningRate,
+                                             .pair_learning_rate = kPairAdapterLearningRate,
+                                             .in_4_bits = Method::qlora},
+                                  MethodKeys{.method = Method::qlora,
+                                             .learning_rate = kAdapterLearningRate,
+                                             .pair_learning_rate = kPairAdapterLearningRate,
+                                             .in_4_bits = Method::qlora,
+                                             .always_in_4_bits = true}};
 
 constexpr std::array kLora{Method::lora, Method::qlora};
 constexpr std::array<string_view, 6> kOfLora{"lora_r",         "lora_alpha",      "lora_dropout",
@@ -52,8 +52,8 @@ constexpr std::array kGroups{
 }  // namespace
 
 const MethodKeys& method_keys_of(Method method) {
-  const auto found = std::ranges::find(kTable, method, &MethodKeys::method);
-  SNUG_CHECK(found != kTable.end(), "recipes say nothing of {}", base::word_of(method));
+  const auto found = std::ranges::find(kMethodTable, method, &MethodKeys::method);
+  SNUG_CHECK(found != kMethodTable.end(), "recipes say nothing of {}", base::word_of(method));
   return *found;
 }
 

@@ -168,12 +168,11 @@ class Session {
     else
       read_weights();
     if (is_adapted()) {
+      const methods::MethodOptions options = planned_->spec.method_options();
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(*executor_);
       else
-        add_adapter(
-            state_.identity,
-            runtime::load_adapter(recipe_.adapter, planned_->spec.method_options(), *executor_));
+        add_adapter(state_.identity, runtime::load_adapter(recipe_.adapter, options, *executor_));
     }
     backend_->synchronise();
     load_seconds_ = base::seconds_since(start);
