@@ -82,6 +82,7 @@ void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors) {
                              file, formats::adapter_key(tensor.name));
     const program::Shape shape = program::whole_shape(tensor);
     std::vector<int64_t> expected;
+    expected.reserve(static_cast<size_t>(shape.rank()));
     for (int axis = 0; axis < shape.rank(); ++axis) expected.push_back(shape[axis]);
     if (stored->shape != expected)
       base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as the base model says",
