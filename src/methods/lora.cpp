@@ -111,14 +111,18 @@ Targets read_targets(const Program& forward, const std::vector<std::string>& wri
   return targets;
 }
 
-// The names of modules that may train whole, in order, each by its last part.
+// The names of modules that may train whole, in order, each by its last part. Linears of layers may
+// not, whose biases are vectors.
 std::vector<std::string> modules_that_save(const Program& forward) {
   std::vector<std::string> names;
+  std::set<std::string> matrices;
   for (const Tensor& tensor : forward.tensors) {
-    if (tensor.role != Role::weight || (tensor.layer >= 0 && tensor.shape.rank() > 1)) continue;
+    if (tensor.role != Role::weight) continue;
     std::string name = base::last_part(tensor.name.substr(0, tensor.name.rfind('.')));
+    if (tensor.layer >= 0 && tensor.shape.rank() > 1) matrices.insert(name);
     if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   }
+  std::erase_if(names, [&](const std::string& name) { return matrices.contains(name); });
   return names;
 }
 
