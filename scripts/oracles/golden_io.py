@@ -56,6 +56,7 @@ def gradients(model: torch.nn.Module) -> dict:
     for name, weight in model.named_parameters():
         if weight.requires_grad:
             assert weight.grad is not None, name
+            name = name.replace(".modules_to_save.default.", ".")
             name = file_names.get(name, name.replace(".default.weight", ".weight"))
             found["grad." + stacked_name(name, model.config.model_type)] = weight.grad
     return found

@@ -17,11 +17,14 @@ ADAPTERS = {
     "lora_phi3": ("phi3", dict(r=3, lora_alpha=6, target_modules="all-linear")),
     "lora_gpt_neox": ("gpt_neox_in_turn", dict(r=2, lora_alpha=8, target_modules="all-linear")),
     "lora_gpt2": ("gpt2", dict(r=2, lora_alpha=8, target_modules="all-linear", fan_in_fan_out=True)),
+    # PEFT compares ends of names: "norm" is every norm.
+    "lora_saved": ("stablelm", dict(r=2, lora_alpha=4, target_modules=["q_proj", "down_proj"],
+                                    modules_to_save=["embed_tokens", "lm_head", "norm"])),
 }
 
 
 def attach(model, model_name: str, options: dict, seed: int, random_b: bool) -> PeftModel:
-    """PEFT's adapter on the model: lora_A as PEFT initialises it, lora_B random (or left at zero)."""
+    """PEFT's adapter on the model: lora_A as PEFT initialises it, lora_B random (or left at zero), and so is what is saved whole."""
     model.config._name_or_path = model.name_or_path = f"tests/goldens/{model_name}/model"
     torch.manual_seed(seed)
     peft_model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **options))
@@ -31,6 +34,8 @@ def attach(model, model_name: str, options: dict, seed: int, random_b: bool) -> 
             for key, weight in sorted(peft_model.named_parameters()):
                 if "lora_B" in key:
                     weight.copy_(0.1 * torch.randn(weight.shape, generator=generator))
+                elif "modules_to_save" in key:
+                    weight.add_(0.1 * torch.randn(weight.shape, generator=generator))
     return peft_model
 
 

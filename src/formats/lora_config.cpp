@@ -20,7 +20,8 @@ using nlohmann::json;
 
 // Keys whose value does not change what the adapter computes once it is trained, or says which
 // modules it has (adapter_modules.h).
-constexpr std::array<std::string_view, 22> kHarmlessKeys{"layers_to_transform",
+constexpr std::array<std::string_view, 23> kHarmlessKeys{"layers_to_transform",
+                                                         "modules_to_save",
                                                          "fan_in_fan_out",
                                                          "exclude_modules",
                                                          "peft_type",
@@ -53,7 +54,7 @@ bool is_harmless(std::string_view key) {
 }
 
 // Whatever else is switched on changes the result: rank_pattern, alpha_pattern, use_dora,
-// modules_to_save, layer_replication, and keys of PEFT versions yet to come.
+// layer_replication, and keys of PEFT versions yet to come.
 void refuse_what_is_not_honoured(const base::JsonObject& config) {
   for (const auto& [key, value] : config.value().items())
     if (!is_harmless(key) && !is_neutral(value))
@@ -116,6 +117,8 @@ LoraConfig read_lora_config(const fs::path& folder) {
   lora.use_rslora = config.boolean_or("use_rslora", false);
   lora.base_model = config.text_or("base_model_name_or_path", "");
   lora.target_modules = read_target_modules(config, folder);
+  if (!is_neutral(config.value().value("modules_to_save", json(nullptr))))
+    lora.modules_to_save = config.texts("modules_to_save");
   if (lora.r < 1) config.fail("r", fmt::format("is {}; expected 1 or more", lora.r));
   if (!(lora.dropout >= 0 && lora.dropout < 1))
     config.fail("lora_dropout",
@@ -142,7 +145,8 @@ void write_lora_config(const fs::path& folder, const LoraConfig& config) {
       {"lora_dropout", config.dropout},
       {"megatron_config", nullptr},
       {"megatron_core", "megatron.core"},
-      {"modules_to_save", nullptr},
+      {"modules_to_save",
+       config.modules_to_save.empty() ? json(nullptr) : json(config.modules_to_save)},
       {"peft_type", "LORA"},
       {"r", config.r},
       {"rank_pattern", json::object()},

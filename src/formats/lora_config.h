@@ -21,13 +21,15 @@ struct LoraConfig {
   // layers_to_transform, exclude_modules or a pattern: the full names of those that have tensors.
   std::vector<std::string> target_modules;
   std::string base_model;  // base_model_name_or_path; may be empty
+  // Modules that train whole next to the adapter, by the ends of their names.
+  std::vector<std::string> modules_to_save{};
 
   // What B·A is multiplied by: alpha / r, or alpha / sqrt(r) with rank-stabilised LoRA.
   double scale() const;
 };
 
 // Throws UserError for a file that is broken, is not LoRA, or asks for what Snug cannot honour
-// (rank_pattern, use_dora, bias, modules_to_save, ...), naming the key.
+// (rank_pattern, use_dora, bias, ...), naming the key.
 LoraConfig read_lora_config(const std::filesystem::path& folder);
 
 // Writes FOLDER/adapter_config.json with every key that PEFT writes.

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "formats/tensor_index.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 
@@ -74,6 +75,11 @@ std::string adapter_key(std::string_view tensor) { return key_of(tensor, ""); }
 std::string lora_a_key(std::string_view module) { return key_of(module, kSuffixA); }
 std::string lora_b_key(std::string_view module) { return key_of(module, kSuffixB); }
 
+bool is_of_module(std::string_view tensor, const std::vector<std::string>& names) {
+  const std::string_view module = tensor.substr(0, tensor.rfind('.'));
+  return std::ranges::any_of(names, [&](const auto& name) { return module.ends_with(name); });
+}
+
 std::vector<std::string> stored_modules(const fs::path& folder) {
   const SafetensorsFile file = open_weights(folder);
   std::vector<std::string> modules;
@@ -93,6 +99,9 @@ PeftAdapter::PeftAdapter(const fs::path& folder)
       modules_.push_back(read_module(*file_, *module, tensor, config_.r));
     } else if (const auto partner = module_of(tensor.name, kSuffixB)) {
       require_partner(*file_, *partner, kSuffixB, kSuffixA);
+    } else if (const auto whole = module_of(tensor.name, "");
+               whole && is_of_module(*whole, config_.modules_to_save)) {
+      saved_.push_back(*whole);
     } else {
       base::throw_user_error(
           "{}: tensor '{}' is not part of a plain LoRA; expected names such as '{}'",

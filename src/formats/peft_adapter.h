@@ -1,6 +1,7 @@
 // A PEFT adapter folder: adapter_config.json and adapter_model.safetensors, with keys
 //   base_model.model.MODULE.lora_A.weight   (r, in_features)
 //   base_model.model.MODULE.lora_B.weight   (out_features, r)
+//   base_model.model.MODULE.weight          of a module that trains whole (modules_to_save); .bias
 // where MODULE is the module's name in the base model, "model.layers.0.self_attn.q_proj".
 #pragma once
 
@@ -29,6 +30,11 @@ std::string adapter_key(std::string_view tensor);
 std::string lora_a_key(std::string_view module);
 std::string lora_b_key(std::string_view module);
 
+// Whether the name of the tensor's module ends in one of the names, as PEFT compares
+// modules_to_save: "lm_head" of "lm_head.weight", "embed_tokens" of "model.embed_tokens.weight",
+// "norm" of "model.layers.0.input_layernorm.weight".
+bool is_of_module(std::string_view tensor, const std::vector<std::string>& names);
+
 // The modules whose A an adapter folder's file holds, in its order, without a look at its config.
 // Throws UserError where there is no such file, or none in it.
 std::vector<std::string> stored_modules(const std::filesystem::path& folder);
@@ -36,7 +42,8 @@ std::vector<std::string> stored_modules(const std::filesystem::path& folder);
 // Threading: const after opening, reads may run in parallel.
 class PeftAdapter {
  public:
-  // Throws UserError for a broken config or file, a tensor that is not LoRA's, an A without its B,
+  // Throws UserError for a broken config or file, a tensor that is neither LoRA's nor of a module
+  // that the config says is saved, an A without its B,
   // or shapes that disagree with r.
   explicit PeftAdapter(const std::filesystem::path& folder);
 
@@ -44,6 +51,8 @@ class PeftAdapter {
   const LoraConfig& config() const { return config_; }
   // In the order of the file.
   const std::vector<LoraModule>& modules() const { return modules_; }
+  // The base model's names of tensors that are held whole.
+  const std::vector<std::string>& saved() const { return saved_; }
   const SafetensorsFile& file() const { return *file_; }
   const TensorInfo& lora_a(const LoraModule& module) const;  // (r, in_features)
   const TensorInfo& lora_b(const LoraModule& module) const;  // (out_features, r)
@@ -52,6 +61,7 @@ class PeftAdapter {
   std::filesystem::path folder_;
   LoraConfig config_;
   std::vector<LoraModule> modules_;
+  std::vector<std::string> saved_;
   std::unique_ptr<SafetensorsFile> file_;
 };
 

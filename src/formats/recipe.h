@@ -84,6 +84,7 @@ struct Recipe {
   double lora_alpha = 0;
   double lora_dropout = 0;
   std::vector<std::string> target_modules;  // {"all-linear"} or module names
+  std::vector<std::string> modules_to_save;
   bool use_rslora = false;
 
   // Of mixtures of experts; what nobody gave is as config.json says.

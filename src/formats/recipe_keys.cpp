@@ -87,6 +87,13 @@ void add_model_keys(KeyTable& table) {
           "linear layers that get LoRA: names such as q_proj, regular expressions that match whole "
           "names, or all-linear (all but the head)")
       .aliases({"lora_target_modules", "lora_target"});
+  table
+      .add<&Recipe::modules_to_save>(
+          "modules_to_save", "",
+          "modules that train whole next to LoRA, by the ends of their names: lm_head, "
+          "embed_tokens, norms")
+      .aliases({"lora_modules_to_save", "additional_target"})
+      .computed("none");
   table.add<&Recipe::use_rslora>("use_rslora", "false", "scale LoRA by lora_alpha / sqrt(lora_r)");
   table
       .add<&Recipe::output_router_logits>(

@@ -111,13 +111,52 @@ Targets read_targets(const Program& forward, const std::vector<std::string>& wri
   return targets;
 }
 
+// The names of modules that may train whole, in order, each by its last part. Linears of layers may
+// not, whose biases are vectors.
+std::vector<std::string> modules_that_save(const Program& forward) {
+  std::vector<std::string> names;
+  std::set<std::string> matrices;
+  for (const Tensor& tensor : forward.tensors) {
+    if (tensor.role != Role::weight) continue;
+    std::string name = base::last_part(tensor.name.substr(0, tensor.name.rfind('.')));
+    if (tensor.layer >= 0 && tensor.shape.rank() > 1) matrices.insert(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  std::erase_if(names, [&](const std::string& name) { return matrices.contains(name); });
+  return names;
+}
+
+// Of a module that trains whole next to the adapter. Two names may select one tensor.
+void train_whole(Program& forward, const std::string& module) {
+  bool found = false;
+  for (Tensor& tensor : forward.tensors) {
+    const bool is_of_model = tensor.role == Role::weight || tensor.role == Role::adapter;
+    if (!is_of_model || !formats::is_of_module(tensor.name, {module})) continue;
+    if (tensor.layer >= 0 && tensor.shape.rank() > 1)
+      base::throw_user_error(
+          "modules_to_save: \"{}\" is a matrix of a layer ({}), which does not train whole next to "
+          "an adapter; name it in target_modules, or use method=full with trainable_modules",
+          module, tensor.name);
+    tensor.role = Role::adapter;
+    found = true;
+  }
+  if (!found)
+    base::throw_user_error("modules_to_save: \"{}\" matches no module of this model; it has {}",
+                           module, fmt::join(modules_that_save(forward), ", "));
+}
+
+Program with_saved_modules(Program forward, const std::vector<std::string>& modules) {
+  for (const std::string& module : modules) train_whole(forward, module);
+  return forward;
+}
+
 class LoraRewrite {
  public:
-  LoraRewrite(const Program& forward, const LoraOptions& options)
-      : forward_(forward),
+  LoraRewrite(Program forward, const LoraOptions& options)
+      : forward_(std::move(forward)),
         options_(options),
-        targets_(read_targets(forward, options.target_modules)),
-        result_(forward) {
+        targets_(read_targets(forward_, options.target_modules)),
+        result_(forward_) {
     result_.operations.clear();
   }
 
@@ -198,7 +237,7 @@ class LoraRewrite {
     emit(linear, Add{}, {base, delta}, id_of(linear, Matmul::kC));
   }
 
-  const Program& forward_;
+  const Program forward_;
   const LoraOptions& options_;
   const Targets targets_;
   Program result_;
@@ -214,6 +253,10 @@ LoraTensor lora_tensor(std::string_view name) {
   const bool is_a = name.ends_with(kSuffixA);
   SNUG_CHECK(is_a || name.ends_with(kSuffixB), "{} is no tensor of LoRA", name);
   return {name.substr(0, name.size() - (is_a ? kSuffixA : kSuffixB).size()), is_a};
+}
+
+bool is_lora_tensor(std::string_view name) {
+  return name.ends_with(kSuffixA) || name.ends_with(kSuffixB);
 }
 
 double lora_scale(const LoraOptions& options) {
@@ -234,7 +277,7 @@ std::vector<std::string> lora_modules(const Program& forward,
 }
 
 Program lora(const Program& forward, const LoraOptions& options) {
-  return LoraRewrite(forward, options).run();
+  return LoraRewrite(with_saved_modules(forward, options.modules_to_save), options).run();
 }
 
 }  // namespace snug::methods

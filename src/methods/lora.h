@@ -30,11 +30,16 @@ struct LoraOptions {
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
   // Last parts of names ("q_proj"), expressions over whole ones, or {"all-linear"}: every linear.
   std::vector<std::string> target_modules{"all-linear"};
+  // Modules that train whole next to the adapter (PEFT's modules_to_save): the ends of names of the
+  // embedding, the head, norms. Their weights become tensors of role adapter, under their own
+  // names.
+  std::vector<std::string> modules_to_save{};
   int64_t row_tokens = 1;  // tokens per row: part of dropout's random key
   int64_t seed = 0;
 };
 
-// Throws UserError when a target module matches no linear, naming those that exist.
+// Throws UserError when a target module matches no linear, naming those that exist, and when a
+// module to save matches none, or a matrix of a layer.
 program::Program lora(const program::Program& forward, const LoraOptions& options);
 
 // Names of the linears' modules that LoRA would adapt: "model.layers.0.self_attn.q_proj", in order.
@@ -49,6 +54,8 @@ struct LoraTensor {
   bool is_a = false;
 };
 LoraTensor lora_tensor(std::string_view name);
+// Else a weight of the model, which trains whole.
+bool is_lora_tensor(std::string_view name);
 
 // The modules that tensors of role adapter belong to, in their order.
 std::vector<formats::LoraModule> adapted_modules(std::span<const program::Tensor> tensors);

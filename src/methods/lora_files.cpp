@@ -69,6 +69,34 @@ void check_shapes(const PeftAdapter& adapter, const std::vector<LoraModule>& pla
   }
 }
 
+// What trains whole: the same tensors, of the same shapes.
+void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors) {
+  const std::string file = adapter.file().path().string();
+  std::unordered_set<std::string> planned;
+  for (const Tensor& tensor : tensors) {
+    if (is_lora_tensor(tensor.name)) continue;
+    planned.insert(tensor.name);
+    const formats::TensorInfo* stored = adapter.file().find(formats::adapter_key(tensor.name));
+    if (stored == nullptr)
+      base::throw_user_error("{}: the adapter has no '{}', which modules_to_save says it holds",
+                             file, formats::adapter_key(tensor.name));
+    const program::Shape shape = program::whole_shape(tensor);
+    std::vector<int64_t> expected;
+    expected.reserve(static_cast<size_t>(shape.rank()));
+    for (int axis = 0; axis < shape.rank(); ++axis) expected.push_back(shape[axis]);
+    if (stored->shape != expected)
+      base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as the base model says",
+                             file, stored->name, formats::shape_text(stored->shape),
+                             formats::shape_text(expected));
+  }
+  for (const std::string& name : adapter.saved())
+    if (!planned.contains(name))
+      base::throw_user_error(
+          "{}: the adapter holds '{}' whole, which this job does not train; set modules_to_save "
+          "to those of the adapter",
+          file, name);
+}
+
 void check_scale(const PeftAdapter& adapter, const LoraOptions& options) {
   const double saved = adapter.config().scale();
   const double planned = lora_scale(options);
@@ -86,6 +114,7 @@ void check(const fs::path& folder, const MethodOptions& options, std::span<const
   const std::vector<LoraModule> planned = adapted_modules(tensors);
   check_modules(adapter, planned);
   check_shapes(adapter, planned, options.lora.r);
+  check_saved(adapter, tensors);
   check_scale(adapter, options.lora);
 }
 
@@ -96,12 +125,32 @@ program::Program rewrite(const program::Program& forward, const MethodOptions& o
   return lora(forward, used);
 }
 
+void refuse(const MethodOptions& options, const BaseModel& base) {
+  for (const std::string& name : options.lora.modules_to_save) {
+    const bool is_head = formats::is_of_module(base.head, {name});
+    if (base.tied_head && (is_head || formats::is_of_module(base.embedding, {name})))
+      base::throw_user_error(
+          "modules_to_save: \"{}\" is the model's embedding and its head, which are one tensor; "
+          "PEFT "
+          "would train a copy of one of them. Leave it out, or use method=full with "
+          "trainable_modules",
+          name);
+    if (base.head_in_4_bits && is_head)
+      base::throw_user_error(
+          "modules_to_save: \"{}\" is stored in 4 bits, which do not train; set "
+          "load_head_in_4bit=false, or leave it out",
+          name);
+  }
+}
+
 // As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
-program::Fill initial_values(const Tensor& tensor, int64_t seed) {
+std::optional<program::Fill> initial_values(const Tensor& tensor, int64_t seed) {
+  using program::Fill;
   using program::FillForm;
-  if (!lora_tensor(tensor.name).is_a) return {FillForm::constant};
+  if (!is_lora_tensor(tensor.name)) return std::nullopt;
+  if (!lora_tensor(tensor.name).is_a) return Fill{FillForm::constant};
   const float bound = 1.0F / std::sqrt(static_cast<float>(program::whole_shape(tensor)[1]));
-  return {FillForm::uniform, bound, seed};
+  return Fill{FillForm::uniform, bound, seed};
 }
 
 bool reads(const AdapterConfig& config) { return std::holds_alternative<LoraConfig>(config); }
@@ -113,6 +162,7 @@ void settle(Recipe& recipe, const AdapterConfig& config) {
   if (!recipe.is_given("use_rslora")) recipe.use_rslora = adapter.use_rslora;
   if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = adapter.dropout;
   if (!recipe.is_given("target_modules")) recipe.target_modules = adapter.target_modules;
+  if (!recipe.is_given("modules_to_save")) recipe.modules_to_save = adapter.modules_to_save;
 }
 
 MethodOptions options(const AdapterConfig& config) {
@@ -122,6 +172,7 @@ MethodOptions options(const AdapterConfig& config) {
   options.lora.alpha = adapter.alpha;
   options.lora.rslora = adapter.use_rslora;
   options.lora.target_modules = adapter.target_modules;
+  options.lora.modules_to_save = adapter.modules_to_save;
   return options;
 }
 
@@ -143,7 +194,8 @@ AdapterConfig config(const SavedAdapter& saved) {
                     .use_rslora = saved.recipe.use_rslora,
                     .fan_in_fan_out = saved.transposed_linears,
                     .target_modules = written_targets(saved),
-                    .base_model = saved.recipe.model};
+                    .base_model = saved.recipe.model,
+                    .modules_to_save = saved.recipe.modules_to_save};
 }
 
 std::string basis(const MethodOptions& options) {
@@ -157,6 +209,7 @@ constexpr std::array kLeanerThanLora{MethodKind::qlora};
 const Method kLora{.kind = MethodKind::lora,
                    .leaner = kLeanerThanLora,
                    .rewrite = rewrite,
+                   .refuse = refuse,
                    .initial_values = initial_values,
                    .reads = reads,
                    .settle = settle,
@@ -168,6 +221,7 @@ const Method kLora{.kind = MethodKind::lora,
 // The same adapter: how the base is stored is no part of it.
 const Method kQlora{.kind = MethodKind::qlora,
                     .rewrite = rewrite,
+                    .refuse = refuse,
                     .initial_values = initial_values,
                     .reads = reads,
                     .settle = settle,
@@ -180,6 +234,7 @@ std::vector<LoraModule> adapted_modules(std::span<const Tensor> tensors) {
   std::vector<LoraModule> modules;
   std::unordered_map<std::string_view, size_t> known;
   for (const Tensor& tensor : tensors) {
+    if (!is_lora_tensor(tensor.name)) continue;
     const auto [module, is_a] = lora_tensor(tensor.name);
     const auto [found, added] = known.emplace(module, modules.size());
     if (added) modules.push_back({std::string(module), 0, 0});
@@ -196,6 +251,7 @@ LoraOptions lora_options(const Recipe& recipe, int64_t row_tokens) {
   options.dropout = recipe.lora_dropout;
   options.rslora = recipe.use_rslora;
   options.target_modules = recipe.target_modules;
+  options.modules_to_save = recipe.modules_to_save;
   options.row_tokens = row_tokens;
   options.seed = recipe.seed;
   return options;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -35,6 +36,14 @@ struct SavedAdapter {
   bool transposed_linears = false;           // the base model stores some as (in, out)
 };
 
+// What a method may ask of the model that it is used with.
+struct BaseModel {
+  std::string embedding;  // its weight
+  std::string head;       // the head's weight
+  bool tied_head = false;
+  bool head_in_4_bits = false;
+};
+
 struct Method {
   MethodKind kind;
   bool trains_weights = false;  // of the model; the functions below are null then
@@ -44,8 +53,12 @@ struct Method {
   // (dropout).
   program::Program (*rewrite)(const program::Program& forward, const MethodOptions& options,
                               bool is_training) = nullptr;
-  // Of a tensor of role adapter, before training.
-  program::Fill (*initial_values)(const program::Tensor& tensor, int64_t seed) = nullptr;
+  // Throws UserError for what the method cannot do to a model.
+  void (*refuse)(const MethodOptions& options, const BaseModel& base) = nullptr;
+  // Of a tensor of role adapter, before training; nothing: it is a weight of the model, and has
+  // those of the model.
+  std::optional<program::Fill> (*initial_values)(const program::Tensor& tensor,
+                                                 int64_t seed) = nullptr;
   // Whether an adapter with this config is of the method.
   bool (*reads)(const formats::AdapterConfig& config) = nullptr;
   // What an adapter says that training goes on with, where the recipe leaves it open.

@@ -27,6 +27,7 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   const methods::Method& method = methods::method_of(adapter);
   spec.method = method.kind;
   spec.lora = method.options(adapter).lora;
+  method.refuse(spec.method_options(), base_model(spec.model, spec.quantization));
   return spec;
 }
 

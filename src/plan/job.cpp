@@ -97,8 +97,7 @@ class TrainingPlanner {
     job_.objective = spec_.objective;
     job_.compute = spec_.compute;
     job_.trainable_parameters = elements(job_.trainables);
-    job_.parameters =
-        models::parameter_count(spec_.model) + (spec_.is_adapted() ? job_.trainable_parameters : 0);
+    job_.parameters = models::parameter_count(spec_.model) + added_elements();
     job_.passes = pipeline_.records();
     job_.layout = passes::layout_sizes(job_.programs, target_.alignment_bytes());
     return std::move(job_);
@@ -186,6 +185,16 @@ class TrainingPlanner {
                          .offload = spec_.activation_offloading,
                          .is_last = micro.is_last},
                         update));
+  }
+
+  // Of what trains, without weights of the model.
+  int64_t added_elements() const {
+    std::unordered_set<std::string> weights;
+    for (models::Weight& weight : models::weights_of(spec_.model))
+      weights.insert(std::move(weight.name));
+    std::vector<Tensor> added = job_.trainables;
+    std::erase_if(added, [&](const Tensor& tensor) { return weights.contains(tensor.name); });
+    return elements(added);
   }
 
   void add_storage_programs() {

@@ -76,10 +76,12 @@ JobSize size_of(const Sample& sample) {
 // names with a layer's number.
 bool names_layers(const TrainingSpec& spec) {
   if (!spec.is_adapted()) return false;
-  return std::ranges::any_of(spec.lora.target_modules, [](const std::string& target) {
+  const auto names_layer = [](const std::string& target) {
     return formats::is_module_pattern(target) ||
            std::ranges::any_of(target, [](unsigned char c) { return std::isdigit(c) != 0; });
-  });
+  };
+  return std::ranges::any_of(spec.lora.target_modules, names_layer) ||
+         std::ranges::any_of(spec.lora.modules_to_save, names_layer);
 }
 
 // `few` with so many layers more as `more` has one.

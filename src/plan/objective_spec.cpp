@@ -151,6 +151,12 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
                             "without dropout, as TRL's trainer makes them; set lora_dropout=0",
                             recipe.lora_dropout, base::word_of(recipe.objective)));
   if (!spec.is_adapted()) check_head(recipe, spec);
+  if (objective.compares && !spec.lora.modules_to_save.empty())
+    recipe.fail("modules_to_save",
+                fmt::format("is given, but objective={} compares with the model without its "
+                            "adapter, whose weights are those that modules_to_save trains; leave "
+                            "it out",
+                            base::word_of(recipe.objective)));
   return {.kind = recipe.objective,
           .reference = objective.compares ? reference_of(recipe, spec) : Reference::none,
           .beta = recipe.beta};

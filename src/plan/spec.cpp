@@ -257,6 +257,15 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
       .nested = recipe.double_quant, .kept = {}, .head = quantized_head(recipe, model)};
 }
 
+methods::BaseModel base_model(const models::ModelConfig& model,
+                              const std::optional<passes::QuantizeOptions>& quantization) {
+  const models::Stack stack = models::stack_of(model);
+  return {.embedding = models::embedding_weight(stack),
+          .head = models::head_weight(stack),
+          .tied_head = stack.tied_head,
+          .head_in_4_bits = quantization && !quantization->head.empty()};
+}
+
 std::optional<text::RecordForm> record_form(formats::DataFormat format) {
   using formats::DataFormat;
   switch (format) {
@@ -310,6 +319,9 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.method = recipe.method;
   spec.quantization = quantization(recipe, model);
   spec.lora = methods::options_of(recipe, row_tokens(recipe)).lora;
+  if (spec.is_adapted())
+    methods::method_of(spec.method)
+        .refuse(spec.method_options(), base_model(model, spec.quantization));
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute, target);
   if (!spec.is_adapted()) spec.frozen = frozen_weights(recipe, model);

@@ -46,4 +46,8 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format);
 std::optional<passes::QuantizeOptions> quantization(const formats::Recipe& recipe,
                                                     const models::ModelConfig& model);
 
+// What methods may ask of the base model (methods/method.h).
+methods::BaseModel base_model(const models::ModelConfig& model,
+                              const std::optional<passes::QuantizeOptions>& quantization);
+
 }  // namespace snug::plan

@@ -260,8 +260,8 @@ Program load_adapter(const Job& job, const Origin& origin, const RunTensors& ten
     const Tensor& original = tensors.original_of(tensor.name);
     if (origin.adapter_in_files)
       load.read(original, kAdapterWidth);
-    else
-      load.emit(method.initial_values(tensor, origin.adapter_seed), original);
+    else if (const auto values = method.initial_values(tensor, origin.adapter_seed))
+      load.emit(*values, original);
   }
   return load.take();
 }

@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"use_dora", R"({"use_dora": true})",
                   "'use_dora' is true, which Snug cannot honour"},
         BadConfig{"bias", R"({"bias": "all"})", "'bias' is 'all'"},
-        BadConfig{"modules_to_save", R"({"modules_to_save": ["lm_head"]})", "'modules_to_save' is"},
+        BadConfig{"modules_to_save", R"({"modules_to_save": 3})", "'modules_to_save' must be"},
         BadConfig{"replication", R"({"layer_replication": [[0, 4]]})", "'layer_replication' is"},
         BadConfig{"later_peft", R"({"some_new_key": 3})", "'some_new_key' is 3"},
         BadConfig{"pissa", R"({"init_lora_weights": "pissa_niter_4"})", "changes the base weights"},

@@ -97,6 +97,7 @@ std::vector<Case> golden_cases() {
   std::vector<Case> cases;
   for (const char* name : test::kGoldenModels) cases.push_back({name, name});
   const std::vector<Case> others{{"lora_phi3", "phi3", "lora_phi3"},
+                                 {"lora_saved", "stablelm", "lora_saved"},
                                  {"lora_gpt2", "gpt2", "lora_gpt2"},
                                  {"lora_gpt_neox", "gpt_neox_in_turn", "lora_gpt_neox"},
                                  {"sharded_fp16", "sharded_fp16", "", std::nullopt, false},

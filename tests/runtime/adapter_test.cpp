@@ -51,7 +51,8 @@ formats::LoraConfig config_of(const TinyRun& run) {
           .dropout = options.dropout,
           .use_rslora = options.rslora,
           .target_modules = options.target_modules,
-          .base_model = "base"};
+          .base_model = "base",
+          .modules_to_save = options.modules_to_save};
 }
 
 TEST(Adapter, ModulesHaveTheirSizes) {
@@ -174,6 +175,51 @@ TEST(Adapter, SavingTwiceReplaces) {
   load_adapter(folder / "adapter", run.spec().method_options(), again.executor());
   for (const std::string& name : adapter_names(run))
     EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
+}
+
+TEST(Adapter, ModulesThatTrainWholeAreTheModelsUntilAFolderIsRead) {
+  TemporaryFolder folder;
+  TinyOptions options = lora();
+  options.modules_to_save = {"lm_head", "norm"};  // every norm, as PEFT compares names
+  TinyRun run(options);
+  run.scribble(adapter_names(run), 7);
+  const std::string head = run.bytes("lm_head.weight");
+  initialise_adapter(run.executor());
+  EXPECT_TRUE(run.bytes("lm_head.weight") == head);
+  const int64_t saved = 29 * 12 + 5 * 12;
+  int64_t elements = 0;
+  for (const std::string& name : adapter_names(run)) {
+    if (name.find("lora_") == std::string::npos) elements += run.executor().tensor(name).elements();
+    fill_normal({run.executor().tensor(name), name}, 2, 0.02F, run.executor());
+  }
+  EXPECT_EQ(elements, saved);
+  EXPECT_EQ(run.job().parameters - models::parameter_count(run.spec().model),
+            run.job().trainable_parameters - saved);
+  save_adapter(folder / "adapter", config_of(run), {}, run.executor());
+  const formats::PeftAdapter adapter(folder / "adapter");
+  EXPECT_EQ(adapter.saved().size(), 6U);
+  EXPECT_NE(adapter.file().find("base_model.model.lm_head.weight"), nullptr);
+  TinyRun again(read_from_files(options));
+  load_adapter(folder / "adapter", again.spec().method_options(), again.executor());
+  for (const std::string& name : adapter_names(run))
+    EXPECT_TRUE(run.bytes(name) == again.bytes(name)) << name;
+
+  TinyOptions fewer = options;
+  fewer.modules_to_save = {"norm"};
+  const TinyRun without_head(fewer);
+  EXPECT_NE(user_error_of([&] {
+              check_adapter(folder / "adapter", without_head.spec().method_options(),
+                            without_head.job());
+            }).find("holds 'lm_head.weight' whole, which this job does not train"),
+            std::string::npos);
+  TinyOptions more = options;
+  more.modules_to_save.emplace_back("embed_tokens");
+  const TinyRun with_embedding(more);
+  EXPECT_NE(user_error_of([&] {
+              check_adapter(folder / "adapter", with_embedding.spec().method_options(),
+                            with_embedding.job());
+            }).find("has no 'base_model.model.model.embed_tokens.weight'"),
+            std::string::npos);
 }
 
 class AdapterErrors : public ::testing::Test {

@@ -53,6 +53,7 @@ struct TinyOptions {
   std::vector<std::string> frozen{};  // names of weights
   int64_t lora_r = 4;
   std::vector<std::string> target_modules{"all-linear"};
+  std::vector<std::string> modules_to_save{};
   std::optional<passes::QuantizeOptions> quantization{};  // of the frozen linears
   const char* backend = SNUG_TEST_BACKEND;
   int threads = 0;                     // of it
@@ -70,6 +71,7 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.lora.r = options.lora_r;
   spec.lora.alpha = 2.0 * static_cast<double>(options.lora_r);
   spec.lora.target_modules = options.target_modules;
+  spec.lora.modules_to_save = options.modules_to_save;
   spec.quantization = options.quantization;
   spec.update.optimizer = options.optimizer;
   spec.frozen = options.frozen;

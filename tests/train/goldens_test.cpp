@@ -136,6 +136,7 @@ std::vector<GoldenParameter> cases_in(program::DType compute) {
       cases.push_back({backend, nested ? "qlora_nf4_dq" : "qlora_nf4", "grouped_tied/model",
                        "lora_all_linear/adapter", passes::QuantizeOptions{nested, {}}});
     cases.push_back({backend, "lora_phi3", "phi3/model", "lora_phi3/adapter"});
+    cases.push_back({backend, "lora_saved", "stablelm/model", "lora_saved/adapter"});
     cases.push_back({backend, "lora_gpt2", "gpt2/model", "lora_gpt2/adapter"});
     cases.push_back({backend, "lora_gpt_neox", "gpt_neox_in_turn/model", "lora_gpt_neox/adapter"});
   }
