@@ -123,7 +123,7 @@ TEST_F(PreferenceData, may_train_on_the_prompt_of_what_was_chosen) {
   const Parts whole = parts_of(data.documents, 0);
   EXPECT_EQ(whole.ids, answers.ids);
   EXPECT_GT(answers.prompt, 1U);
-  EXPECT_EQ(whole.prompt, 0U);
+  EXPECT_EQ(whole.prompt, 1U);  // nothing comes before the first token
   EXPECT_EQ(parts_of(data.documents, 1).prompt, answers.prompt);
 }
 
