@@ -24,12 +24,17 @@ constexpr std::string_view kWeightSuffix = ".weight";
 constexpr std::string_view kSuffixA = ".lora_A.weight";
 constexpr std::string_view kSuffixB = ".lora_B.weight";
 
-// What routers give, which is not adapted: PEFT sees no linear there either.
+// What routers give, before their bias too: it is not adapted, as PEFT sees no linear there either.
 std::set<TensorId> routing_logits(const Program& program) {
   std::set<TensorId> logits;
-  for (const Operation& operation : program.operations)
-    if (std::holds_alternative<Route>(operation.attributes))
-      logits.insert(id_of(operation, Route::kLogits));
+  for (auto operation = program.operations.rbegin(); operation != program.operations.rend();
+       ++operation) {
+    if (std::holds_alternative<Route>(operation->attributes))
+      logits.insert(id_of(*operation, Route::kLogits));
+    else if (std::holds_alternative<AddBias>(operation->attributes) &&
+             logits.contains(id_of(*operation, AddBias::kY)))
+      logits.insert(id_of(*operation, AddBias::kX));
+  }
   return logits;
 }
 

@@ -17,19 +17,21 @@ ShardedTensors::ShardedTensors(const program::Program& program, const Sharding& 
 
 void ShardedTensors::share_out(const program::Program& program,
                                const program::Operation& operation) {
-  const auto part = find(program.owner(operation.updates.front()));
-  if (!part) return;
-  const program::Shape& shape = program.tensor(operation.updates.front()).shape;
-  const auto share = [&](const std::vector<program::TensorId>& ids, bool is_padded) {
+  const auto share = [&](const std::vector<program::TensorId>& ids, program::TensorId updated,
+                         bool is_padded) {
     for (const program::TensorId id : ids) {
       const program::TensorId owner = program.owner(id);
       auto& passed_on = parts_[static_cast<size_t>(owner)];
-      if (!passed_on && program.tensor(owner).shape == shape)
-        passed_on = ShardedTensor{.elements = part->elements, .is_padded = is_padded};
+      if (!passed_on && program.tensor(owner).shape == program.tensor(updated).shape)
+        passed_on = ShardedTensor{.elements = find(program.owner(updated))->elements,
+                                  .is_padded = is_padded};
     }
   };
-  share(operation.reads, true);
-  share(operation.writes, false);
+  for (const program::TensorId updated : operation.updates) {
+    if (!find(program.owner(updated))) continue;
+    share(operation.reads, updated, true);
+    share(operation.writes, updated, false);
+  }
 }
 
 }  // namespace snug::passes

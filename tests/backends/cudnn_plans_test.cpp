@@ -74,7 +74,12 @@ class FusedAttention {
                              .scale = 0.125F,
                              .causal = form.causal,
                              .window = form.window,
-                             .segment_tokens = form.segment_tokens};
+                             .segment_tokens = form.segment_tokens,
+                             // As lowering decides it where parts of a fused matrix have gaps.
+                             .dense_q = true,
+                             .dense_k = true,
+                             .dense_v = true,
+                             .dense_gradients = true};
     const TensorId d_o = tensor("do", {form.tokens, form.heads * form.head_dim}, DType::bf16);
     const auto [dq, dk, dv] = fused("dqkv");
     builder_.emit(grad, {d_o, q, k, v, o, lse, bounds, bounds}, {dq, dk, dv});

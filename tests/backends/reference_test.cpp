@@ -231,7 +231,10 @@ TEST_F(Reference, unknown_backend_is_an_error_that_names_the_others) {
     open_backend("tpu", {});
     FAIL() << "opened a backend that does not exist";
   } catch (const base::UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("'cpu', 'cuda' and 'reference'"), std::string::npos);
+    const std::string text = error.what();
+    const std::string_view names = std::string_view(text).substr(text.find("there are"));
+    for (const char* name : {"cpu", "cuda", "reference"})
+      EXPECT_NE(names.find(name), std::string_view::npos) << text;
   }
 }
 

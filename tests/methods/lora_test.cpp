@@ -16,8 +16,8 @@ using program::Kind;
 using program::Program;
 using program::Role;
 
-Program forward() {
-  return models::forward(models::stack_of(*models::preset("smollm2-135m")),
+Program forward(const char* model = "smollm2-135m") {
+  return models::forward(models::stack_of(*models::preset(model)),
                          {.program = program::ProgramName::evaluate,
                           .compute = program::DType::f32,
                           .tokens = 16,
@@ -35,6 +35,19 @@ int64_t count_role(const Program& program, Role role) {
 int64_t count_kind(const Program& program, Kind kind) {
   return std::count_if(program.operations.begin(), program.operations.end(),
                        [&](const auto& operation) { return operation.kind() == kind; });
+}
+
+// PEFT sees no linear in a router. That of gpt_oss has a bias.
+TEST(Lora, LeavesRoutersAlone) {
+  for (const char* model : {"gpt-oss-20b", "qwen3-30b-a3b"}) {
+    LoraOptions options;
+    options.target_modules = {"all-linear"};
+    const Program adapted = lora(forward(model), options);
+    EXPECT_GT(count_role(adapted, Role::adapter), 0);
+    for (const program::Tensor& tensor : adapted.tensors)
+      if (tensor.role == Role::adapter)
+        EXPECT_NE(tensor.name.find(".self_attn."), std::string::npos) << tensor.name;
+  }
 }
 
 TEST(Lora, AdaptsEveryLinearOfEveryLayer) {

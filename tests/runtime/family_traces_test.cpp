@@ -254,7 +254,8 @@ TEST(FamilyTraces, OfPrefillAndDecodeToo) {
       spec.model = model;
       spec.method = number % 2 == 1 ? formats::Method::lora : formats::Method::full;
       spec.lora.target_modules = {"all-linear"};
-      if (number % 3 > 0) spec.quantization = passes::QuantizeOptions{.nested = number % 3 == 1};
+      if (number % 3 > 0)
+        spec.quantization = passes::QuantizeOptions{.nested = number % 3 == 1, .kept = {}};
       spec.sequences = 1 + static_cast<int64_t>(number % 2);
       spec.capacity = 40;
       spec.prefill_tokens = 8;
