@@ -167,9 +167,8 @@ class Sharder {
                            input_.tensor(home).lifetime == Lifetime::program;
       if (!is_part || sharded_.is_gradient(home) || homes_.whole(home) != kNone) continue;
       gather.reads.push_back(home);
-      const TensorId whole = homes_.add_whole(home, Role::comm_buffer);
-      gather.writes.push_back(whole);
-      homes_.set_whole(home, whole);
+      homes_.set_whole(home, homes_.add_whole(home, Role::comm_buffer));
+      gather.writes.push_back(homes_.whole(home));
     }
     if (!gather.reads.empty())
       result_.operations.push_back(collectives_.begin(std::move(gather), operation));

@@ -254,7 +254,7 @@ TEST(FamilyTraces, OfPrefillAndDecodeToo) {
       SCOPED_TRACE(backend_name + ": " + name);
       plan::InferenceSpec spec;
       spec.model = model;
-      spec.method = number % 2 == 1 ? formats::Method::lora : formats::Method::full;
+      if (number % 2 == 1) spec.method = formats::Method::lora;
       spec.lora.target_modules = {"all-linear"};
       if (number % 3 > 0 && model.num_experts == 0)
         spec.quantization = passes::QuantizeOptions{.nested = number % 3 == 1, .kept = {}};
