@@ -302,7 +302,7 @@ std::unique_ptr<Prepared> prepare(const GroupedMatmulGrad& grad, const program::
 }
 
 template <typename Struct>
-bool asks_library(const Struct& grouped) {
+bool group_asks_library(const Struct& grouped) {
   return grouped.algorithm == ProductAlgorithm::library ||
          grouped.rest_algorithm == ProductAlgorithm::library;
 }
@@ -310,10 +310,10 @@ bool asks_library(const Struct& grouped) {
 }  // namespace
 
 SNUG_CPU_KIND(GroupedMatmul, .supports = supports, .decide = decide,
-              .workspace_bytes = workspace_bytes, .asks_library = asks_library<GroupedMatmul>,
+              .workspace_bytes = workspace_bytes, .asks_library = group_asks_library<GroupedMatmul>,
               .prepare = prepare);
 SNUG_CPU_KIND(GroupedMatmulGrad, .supports = supports, .decide = decide,
-              .workspace_bytes = workspace_bytes, .asks_library = asks_library<GroupedMatmulGrad>,
-              .prepare = prepare);
+              .workspace_bytes = workspace_bytes,
+              .asks_library = group_asks_library<GroupedMatmulGrad>, .prepare = prepare);
 
 }  // namespace snug::backends::cpu
