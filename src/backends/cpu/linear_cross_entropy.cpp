@@ -369,7 +369,7 @@ int64_t workspace_bytes(const program::LinearCrossEntropyTrain& loss,
 }
 
 template <typename Loss>
-bool loss_asks_library(const Loss& loss) {
+bool asks_any(const Loss& loss) {
   const auto has = [](const LossAlgorithms& algorithms) {
     constexpr auto kLibrary = ProductAlgorithm::library;
     return algorithms.logits == kLibrary || algorithms.dhidden == kLibrary ||
@@ -392,10 +392,9 @@ std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain& loss,
 
 SNUG_CPU_KIND(LinearCrossEntropy, .supports = supports, .decide = decide,
               .workspace_bytes = workspace_bytes,
-              .asks_library = loss_asks_library<program::LinearCrossEntropy>, .prepare = prepare);
+              .asks_library = asks_any<program::LinearCrossEntropy>, .prepare = prepare);
 SNUG_CPU_KIND(LinearCrossEntropyTrain, .supports = supports, .decide = decide,
               .workspace_bytes = workspace_bytes,
-              .asks_library = loss_asks_library<program::LinearCrossEntropyTrain>,
-              .prepare = prepare);
+              .asks_library = asks_any<program::LinearCrossEntropyTrain>, .prepare = prepare);
 
 }  // namespace snug::backends::cpu
