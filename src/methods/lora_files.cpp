@@ -204,31 +204,25 @@ std::string basis(const MethodOptions& options) {
 
 constexpr std::array kLeanerThanLora{MethodKind::qlora};
 
+// How the base is stored is no part of the adapter.
+constexpr Method row_of(MethodKind kind, std::span<const MethodKind> leaner) {
+  return {.kind = kind,
+          .leaner = leaner,
+          .rewrite = rewrite,
+          .refuse = refuse,
+          .initial_values = initial_values,
+          .reads = reads,
+          .settle = settle,
+          .options = options,
+          .config = config,
+          .check = check,
+          .basis = basis};
+}
+
 }  // namespace
 
-const Method kLora{.kind = MethodKind::lora,
-                   .leaner = kLeanerThanLora,
-                   .rewrite = rewrite,
-                   .refuse = refuse,
-                   .initial_values = initial_values,
-                   .reads = reads,
-                   .settle = settle,
-                   .options = options,
-                   .config = config,
-                   .check = check,
-                   .basis = basis};
-
-// The same adapter: how the base is stored is no part of it.
-const Method kQlora{.kind = MethodKind::qlora,
-                    .rewrite = rewrite,
-                    .refuse = refuse,
-                    .initial_values = initial_values,
-                    .reads = reads,
-                    .settle = settle,
-                    .options = options,
-                    .config = config,
-                    .check = check,
-                    .basis = basis};
+constinit const Method kLora = row_of(MethodKind::lora, kLeanerThanLora);
+constinit const Method kQlora = row_of(MethodKind::qlora, {});
 
 std::vector<LoraModule> adapted_modules(std::span<const Tensor> tensors) {
   std::vector<LoraModule> modules;

@@ -1,6 +1,6 @@
-// Muon: of a matrix of a layer, be it a weight's or an adapter's, one fp32 moment and an update
-// that is made orthogonal; AdamW for everything else, which is vectors, embeddings and the head. A
-// stack of experts' matrices is as many matrices. Products are summed in another order on a card
+// Muon: a matrix of a layer, a weight or an adapter's, has one fp32 moment, and its update is made
+// orthogonal. Vectors, embeddings and the head are stepped by AdamW. A stack of experts' matrices
+// counts as one matrix per expert. Products are summed in another order on a card
 // than on a processor.
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ std::vector<OptimizerState> muon_states(const Tensor& trainable) {
   return states;
 }
 
-// By what the learning rate is multiplied for a matrix of so many rows and columns.
+// The factor of the learning rate for a matrix of this size.
 double rate_scale(AdjustLearningRate by, double rows, double columns) {
   switch (by) {
     case AdjustLearningRate::original:

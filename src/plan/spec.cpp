@@ -250,7 +250,7 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
     return std::nullopt;
   }
   if (model.num_experts > 0)
-    recipe.fail(recipe.load_in_4bit ? "load_in_4bit" : "method",
+    recipe.fail(recipe.is_given("load_in_4bit") ? "load_in_4bit" : "method",
                 "asks for a base model in 4 bits; this one is a mixture of experts, whose matrices "
                 "snug does not multiply in 4 bits. Use method=lora or method=full");
   return passes::QuantizeOptions{

@@ -95,6 +95,18 @@ std::unique_ptr<Prepared> prepare(const program::MatmulNf4& matmul,
   return nullptr;
 }
 
+// Calls multiply with the product of some outputs each, of `outputs` in all, on all threads.
+template <typename Product, typename Multiply>
+void multiply_in_parts(const Product& product, int64_t outputs, int64_t outputs_per_task,
+                       const Multiply& multiply) {
+  parallel_ranges(outputs, outputs_per_task, [&](int64_t begin, int64_t end) {
+    Product part = product;
+    part.begin = begin;
+    part.end = end;
+    multiply(part);
+  });
+}
+
 void multiply_few_rows(const program::MatmulNf4& matmul, const Invocation& invocation,
                        const CpuContext& context) {
   invocation.note_decision("algorithm", program::ProductAlgorithm::few_rows);
@@ -114,12 +126,7 @@ void multiply_few_rows(const program::MatmulNf4& matmul, const Invocation& invoc
                            .y = y.data,
                            .y_stride = y.stride};
   const int64_t outputs = std::max<int64_t>(1, kTaskBytes / program::nf4_code_bytes(x.columns));
-  parallel_ranges(y.columns, outputs, [&](int64_t begin, int64_t end) {
-    Nf4Product part = product;
-    part.begin = begin;
-    part.end = end;
-    kernels.multiply[x.element][y.element](part);
-  });
+  multiply_in_parts(product, y.columns, outputs, kernels.multiply[x.element][y.element]);
 }
 
 void multiply_on_tiles(const program::MatmulNf4& matmul, const Invocation& invocation,
@@ -146,12 +153,7 @@ void multiply_on_tiles(const program::MatmulNf4& matmul, const Invocation& invoc
   const int64_t outputs =
       kNf4TileOutputs *
       std::max<int64_t>(1, kTileTaskBytes / program::nf4_code_bytes(kNf4TileOutputs * x.columns));
-  parallel_ranges(y.columns, outputs, [&](int64_t begin, int64_t end) {
-    Nf4TileProduct part = product;
-    part.begin = begin;
-    part.end = end;
-    kernels.multiply[y.element](part);
-  });
+  multiply_in_parts(product, y.columns, outputs, kernels.multiply[y.element]);
 }
 
 void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuContext& context) {
