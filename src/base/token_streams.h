@@ -50,11 +50,16 @@ class PerStream {
   constexpr const T* end() const { return values_.data() + count_; }
   constexpr T sum() const { return std::accumulate(begin(), end(), T{}); }
 
-  // The same of each value.
+  // function(stream, value) for each stream, and function(value).
   template <typename Function>
-  constexpr auto map(const Function& function) const -> PerStream<decltype(function(T{}))> {
-    if (!has_encoder()) return function(values_[0]);
-    return {function(values_[0]), function(values_[1])};
+  constexpr auto each(const Function& function) const
+      -> PerStream<decltype(function(TokenStream::decoder, T{}))> {
+    if (!has_encoder()) return function(TokenStream::decoder, values_[0]);
+    return {function(TokenStream::decoder, values_[0]), function(TokenStream::encoder, values_[1])};
+  }
+  template <typename Function>
+  constexpr auto map(const Function& function) const {
+    return each([&](TokenStream, const T& value) { return function(value); });
   }
 
   constexpr bool operator==(const PerStream& other) const {

@@ -75,7 +75,7 @@ size_t first_fitting(size_t count, Fits&& fits_at) {
 }
 
 double tokens_per_step(const TrainingSpec& spec) {
-  return static_cast<double>(spec.rows * spec.row_tokens * spec.accumulation);
+  return static_cast<double>(spec.micro_tokens() * spec.accumulation);
 }
 
 Overrides joined(Overrides first, const Overrides& second) {

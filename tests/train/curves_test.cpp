@@ -81,7 +81,7 @@ void follow(const std::string& backend, const std::string& name) {
   const auto losses = doubles(golden, "loss");
   const auto norms = doubles(golden, "grad_norm");
   const auto rates = doubles(golden, "learning_rate");
-  const int64_t micro_tokens = spec.rows * spec.row_tokens;
+  const int64_t micro_tokens = spec.micro_tokens();
   auto& executor = loaded.executor();
   const double balance = spec.model.router_loss_factor();
   if (balance > 0)

@@ -104,11 +104,11 @@ class PairsCase {
       const int64_t count = spec.rows * each;
       return std::vector<int32_t>(all.begin() + micro * count, all.begin() + (micro + 1) * count);
     };
+    const int64_t tokens = spec.row_tokens.decoder();
     auto bounds = part("bounds", 4);
-    for (int32_t& bound : bounds)
-      bound -= static_cast<int32_t>(micro * spec.rows * spec.row_tokens);
-    loaded_->put_batch(program, part("ids", spec.row_tokens), part("targets", spec.row_tokens),
-                       bounds, part("positions", spec.row_tokens));
+    for (int32_t& bound : bounds) bound -= static_cast<int32_t>(micro * spec.micro_tokens());
+    loaded_->put_batch(program, part("ids", tokens), part("targets", tokens), bounds,
+                       part("positions", tokens));
     const std::string name = program::host_name(program::kReferenceName);
     if (!executor().has(program, name)) return;
     const auto reference = floats(golden_, "reference");
