@@ -31,9 +31,10 @@ program::ExpectedBounds expected_bounds(text::RowSource& rows) {
                         std::vector<text::Segment>(static_cast<size_t>(options.max_segments))};
   });
   std::vector<int32_t> targets(streams.decoder().ids.size());
-  text::RowBuffers buffers{.targets = targets};
-  buffers.streams = options.max_length.each(
-      [&](base::TokenStream stream, int32_t) { return streams[stream].buffers(); });
+  const text::RowBuffers buffers{options.max_length.each([&](base::TokenStream stream, int32_t) {
+                                   return streams[stream].buffers();
+                                 }),
+                                 targets};
   const int64_t count = std::min(kRows, rows.rows_until(1));
   program::MeanBounds means;
   for (int64_t row = 0; row < count; ++row) {
