@@ -100,7 +100,7 @@ void add_optimizers(const Sizes& sizes, DType compute, std::vector<CalibrationSt
 // holds any more, which a few layers do not show. In f32 products are slow enough to hide it.
 CalibrationStep deep(CalibrationStep step) {
   if (step.spec.compute != DType::bf16) return step;
-  step.spec.model.num_layers = step.spec.row_tokens <= 1024 ? 12 : 8;
+  step.spec.model.num_layers = step.spec.row_tokens.decoder() <= 1024 ? 12 : 8;
   step.least_repeats = 2;
   return step;
 }
@@ -324,7 +324,7 @@ std::string describe(const CalibrationStep& step) {
       is_usual ? "" : fmt::format(" {}", base::word_of(spec.update.optimizer));
   return fmt::format("{}{}, hidden {} mlp {} vocab {}, {} tokens in segments of {}, {}", method,
                      optimizer, spec.model.hidden_size, spec.model.intermediate_size,
-                     spec.model.vocab_size, spec.row_tokens, step.segment_tokens,
+                     spec.model.vocab_size, spec.row_tokens.decoder(), step.segment_tokens,
                      base::name_of(spec.compute));
 }
 

@@ -79,7 +79,7 @@ void fill_batch(const CalibrationStep& step, ProgramName program, runtime::Execu
 }
 
 void set_inputs(const CalibrationStep& step, runtime::Executor& executor) {
-  const auto tokens = static_cast<float>(step.spec.rows * step.spec.row_tokens);
+  const auto tokens = static_cast<float>(step.spec.rows * step.spec.row_tokens.decoder());
   executor.set_input(program::kInverseTokensName, 1.0F / tokens);
   if (executor.has(program::kInverseDocumentTokensName))
     executor.set_input(program::kInverseDocumentTokensName, 1.0F / tokens);

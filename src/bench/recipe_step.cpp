@@ -14,7 +14,7 @@ RecipeStep recipe_step(const formats::Recipe& given) {
   made.backend = backends::open_backend(made.recipe);
   made.recipe = plan::with_chosen_rows({made.recipe, model, *made.backend});
   made.step.spec = plan::assemble_training({made.recipe, model, *made.backend}).spec;
-  made.step.segment_tokens = made.step.spec.row_tokens / made.step.spec.row_segments;
+  made.step.segment_tokens = made.step.spec.row_tokens.decoder() / made.step.spec.row_segments;
   return made;
 }
 

@@ -7,31 +7,40 @@
 
 namespace snug::generate {
 
+using base::TokenStream;
 using program::ProgramName;
 
 CachedForward::CachedForward(Inference& inference)
     : inference_(inference),
       spec_(inference.spec()),
-      prefill_(batch_of(ProgramName::prefill, spec_.prefill_tokens)),
-      lengths_(static_cast<size_t>(spec_.sequences)) {
-  if (!spec_.all_logits) decode_ = batch_of(ProgramName::decode, spec_.sequences);
+      prefill_(batch_of(ProgramName::prefill, TokenStream::decoder, spec_.prefill_tokens)),
+      lengths_(spec_.capacity.map(
+          [&](int64_t) { return std::vector<int64_t>(static_cast<size_t>(spec_.sequences)); })) {
+  if (!spec_.all_logits)
+    decode_ = batch_of(ProgramName::decode, TokenStream::decoder, spec_.sequences);
 }
 
-CachedForward::Batch CachedForward::batch_of(ProgramName program, int64_t tokens) const {
+CachedForward::Batch CachedForward::batch_of(ProgramName program, TokenStream stream,
+                                             int64_t tokens) const {
   const auto& executor = inference_.executor();
   const auto host_side = [&](std::string_view name) {
     return executor.tensor(program, program::host_name(own_name(program, name)));
   };
   const auto host = [&](std::string_view name) { return host_side(name).as<int32_t>(); };
+  const auto of_stream = [&](std::string_view name) {
+    return host(program::stream_name(stream, name));
+  };
+  const std::string positions = program::stream_name(stream, program::kPositionsName);
   Batch batch;
   batch.program = program;
+  batch.stream = stream;
   batch.tokens = tokens;
-  batch.ids = host(program::kTokensName);
-  if (executor.has(program, program::host_name(own_name(program, program::kPositionsName))))
-    batch.positions = host(program::kPositionsName);
-  batch.slots = host(program::kSlotsName);
-  batch.query_bounds = host(program::kQueryBoundsName);
-  batch.key_bounds = host(program::kKeyBoundsName);
+  batch.ids = of_stream(program::kTokensName);
+  if (executor.has(program, program::host_name(own_name(program, positions))))
+    batch.positions = host(positions);
+  batch.slots = of_stream(program::kSlotsName);
+  batch.query_bounds = of_stream(program::kQueryBoundsName);
+  batch.key_bounds = of_stream(program::kKeyBoundsName);
   batch.output_rows = host(program::kOutputRowsName);
   batch.outputs = executor.tensor(program, own_name(program, program::kLogitsName)).shape[0];
   if (has_candidates()) {
@@ -43,7 +52,9 @@ CachedForward::Batch CachedForward::batch_of(ProgramName program, int64_t tokens
   return batch;
 }
 
-void CachedForward::clear() { std::fill(lengths_.begin(), lengths_.end(), 0); }
+void CachedForward::clear() {
+  for (const TokenStream stream : lengths_.streams()) std::ranges::fill(lengths_[stream], 0);
+}
 
 // Every row is padding: a token that is nobody's, kept out of the caches and of attention.
 void CachedForward::reset(const Batch& batch, int64_t sequences) {
@@ -59,11 +70,12 @@ void CachedForward::reset(const Batch& batch, int64_t sequences) {
 // Puts the tokens into the batch's rows from `row` on.
 void CachedForward::append(const Batch& batch, int64_t row, const SequencePart& part) {
   const auto count = static_cast<int64_t>(part.ids.size());
-  int64_t& length = lengths_[static_cast<size_t>(part.sequence)];
+  int64_t& length = lengths_[batch.stream][static_cast<size_t>(part.sequence)];
+  const int64_t capacity = spec_.capacity[batch.stream];
   SNUG_CHECK(row + count <= batch.tokens, "{} tokens in a batch of {}", row + count, batch.tokens);
-  SNUG_CHECK(length + count <= spec_.capacity, "sequence {} grows to {} tokens of {}",
-             part.sequence, length + count, spec_.capacity);
-  const int64_t first_slot = part.sequence * spec_.capacity;
+  SNUG_CHECK(length + count <= capacity, "sequence {} grows to {} tokens of {}", part.sequence,
+             length + count, capacity);
+  const int64_t first_slot = part.sequence * capacity;
   for (int64_t i = 0; i < count; ++i) {
     batch.ids[row + i] = part.ids[static_cast<size_t>(i)];
     if (batch.positions != nullptr) batch.positions[row + i] = static_cast<int32_t>(length + i);

@@ -1,6 +1,7 @@
 // The forward pass over sequences that grow: a prefill appends any number of tokens, a decode one
 // token to each sequence. Sequence s owns rows [s * capacity, (s + 1) * capacity) of every layer's
-// key and value caches; which of them hold tokens is data, so every run is the same program.
+// key and value caches, with the capacity of the stream that these keys are of; which of them hold
+// tokens is data, so every run is the same program.
 // One thread.
 #pragma once
 
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/token_streams.h"
 #include "generate/inference.h"
 #include "generate/sampling.h"
 
@@ -27,7 +29,9 @@ class CachedForward {
 
   int64_t sequences() const { return spec_.sequences; }
   int64_t prefill_tokens() const { return spec_.prefill_tokens; }
-  int64_t length(int64_t sequence) const { return lengths_[static_cast<size_t>(sequence)]; }
+  int64_t length(int64_t sequence) const {
+    return lengths_.decoder()[static_cast<size_t>(sequence)];
+  }
   // Forgets the tokens of every sequence.
   void clear();
 
@@ -50,9 +54,10 @@ class CachedForward {
   Likeliest likeliest(int64_t row) const;
 
  private:
-  // The host's side of a program's batch tensors.
+  // The host's side of a program's batch tensors, of the stream that it appends to.
   struct Batch {
     program::ProgramName program{};
+    base::TokenStream stream = base::TokenStream::decoder;
     int64_t tokens = 0;
     int32_t* ids = nullptr;           // (tokens)
     int32_t* positions = nullptr;     // (tokens)
@@ -65,7 +70,7 @@ class CachedForward {
     const float* likeliest_logits = nullptr;  // (outputs, candidates)
     const int32_t* likeliest_ids = nullptr;   // (outputs, candidates)
   };
-  Batch batch_of(program::ProgramName program, int64_t tokens) const;
+  Batch batch_of(program::ProgramName program, base::TokenStream stream, int64_t tokens) const;
   void reset(const Batch& batch, int64_t sequences);
   void append(const Batch& batch, int64_t row, const SequencePart& part);
   void run(const Batch& batch);
@@ -75,7 +80,7 @@ class CachedForward {
   Batch prefill_;
   Batch decode_;
   const Batch* last_ = nullptr;
-  std::vector<int64_t> lengths_;
+  base::PerStream<std::vector<int64_t>> lengths_;  // (sequences), of each stream
 };
 
 }  // namespace snug::generate

@@ -57,7 +57,7 @@ void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, c
 }
 
 void Generator::check(std::span<const Ids> prompts, const GenerationOptions& options) const {
-  const int64_t capacity = inference_.spec().capacity;
+  const int64_t capacity = inference_.spec().capacity.decoder();
   if (forward_.has_candidates())
     SNUG_CHECK_EQ(candidates_of(options.sampling), inference_.spec().candidates);
   for (const Ids& prompt : prompts) {

@@ -44,14 +44,14 @@ class Forward : ForwardBuilder {
 
  private:
   void declare_inputs() {
-    tokens_ = batch(kTokensName, {options_.tokens});
+    tokens_ = batch(kTokensName, {tokens()});
     const bool rotates = reads_rotary(stack_, false) || reads_rotary(stack_, true);
-    if (rotates || !stack_.positions.empty()) positions_ = batch(kPositionsName, {options_.tokens});
+    if (rotates || !stack_.positions.empty()) positions_ = batch(kPositionsName, {tokens()});
     query_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
     key_bounds_ = query_bounds_;
     if (options_.cache_capacity > 0) {
       key_bounds_ = batch(kKeyBoundsName, {options_.segments, 2});
-      slots_ = batch(kSlotsName, {options_.tokens});
+      slots_ = batch(kSlotsName, {tokens()});
     }
     if (reads_rotary(stack_, false))
       frequencies_ = declare_frequencies(frequencies_name(stack_.rotary, options_.sequence_tokens),
@@ -65,7 +65,7 @@ class Forward : ForwardBuilder {
   }
 
   TensorId rotary_table(const char* name, const Rotary& rotary, TensorId frequencies) {
-    const TensorId table = builder_.activation(name, {options_.tokens, rotary.width}, DType::f32);
+    const TensorId table = builder_.activation(name, {tokens(), rotary.width}, DType::f32);
     const auto factor = static_cast<float>(rotary.rope.attention_factor);
     builder_.emit(RotaryTable{.factor = factor}, {positions_, frequencies}, {table});
     return table;
@@ -129,10 +129,10 @@ class Forward : ForwardBuilder {
     const std::string name = fmt::format("{}_norm", which);
     const int64_t width = columns(x);
     if (given->width != attention.head_dim) return norm(x, *given, name);
-    const Shape heads{options_.tokens * width / given->width, given->width};
+    const Shape heads{tokens() * width / given->width, given->width};
     const TensorId y = builder_.activation(local_name(name), heads, options_.compute);
     emit_norm(reshaped(x, fmt::format("{}.heads", which), heads), *given, y);
-    return reshaped(y, fmt::format("{}.rows", name), {options_.tokens, width});
+    return reshaped(y, fmt::format("{}.rows", name), {tokens(), width});
   }
 
   // Queries, keys and values of projections whose rows lie group by group. Each is copied, once,
@@ -145,13 +145,13 @@ class Forward : ForwardBuilder {
     int64_t offset = 0;
     for (const auto& [name, width] :
          {std::pair{"q", attention.heads / groups * head}, {"k", head}, {"v", head}}) {
-      const Shape rows{options_.tokens * groups, width};
+      const Shape rows{tokens() * groups, width};
       const TensorId part = view(all, fmt::format("{}.in_groups", name), rows,
                                  {.offset = offset, .strides = {group_width, 1}});
       const TensorId copy =
           builder_.activation(local_name(fmt::format("{}.groups", name)), rows, options_.compute);
       builder_.emit(Scale{.factor = 1.0F}, {part}, {copy});
-      results.push_back(reshaped(copy, name, {options_.tokens, groups * width}));
+      results.push_back(reshaped(copy, name, {tokens(), groups * width}));
       offset += width;
     }
     return results;
@@ -192,7 +192,7 @@ class Forward : ForwardBuilder {
     const std::vector<TensorId> heads = query_key_value(x, attention);
     const TensorId o = activation("attention", columns(heads[0]));
     const TensorId lse =
-        builder_.activation(local_name("lse"), {attention.heads, options_.tokens}, DType::f32);
+        builder_.activation(local_name("lse"), {attention.heads, tokens()}, DType::f32);
     std::vector<TensorId> reads{heads[0], cached(heads[1], "key_cache"),
                                 cached(heads[2], "value_cache"), query_bounds_, key_bounds_};
     if (!attention.sinks.empty()) reads.push_back(weight(attention.sinks));
@@ -204,7 +204,7 @@ class Forward : ForwardBuilder {
                             .softcap = attention.softcap,
                             .alibi_scale = attention.alibi_scale,
                             .sinks = !attention.sinks.empty(),
-                            .segment_tokens = options_.segment_tokens,
+                            .segment_tokens = options_.segment_tokens[stream_],
                             .no_empty_segments = options_.no_empty_segments,
                             .deterministic = options_.deterministic},
                   std::move(reads), {o, lse});
@@ -271,11 +271,10 @@ class Forward : ForwardBuilder {
   void head(TensorId hidden) {
     const TensorId w = weight(stack_.tied_head ? embedding_weight(stack_) : head_weight(stack_));
     if (options_.head == Head::logits) return head_logits(hidden, w);
-    const TensorId targets = batch(kTargetsName, {options_.tokens});
+    const TensorId targets = batch(kTargetsName, {tokens()});
     const TensorId inverse =
         declare(std::string(kInverseTokensName), {1}, DType::f32, Role::batch, Lifetime::step);
-    const TensorId losses =
-        declare("losses", {options_.tokens}, DType::f32, Role::scalar, Lifetime::step);
+    const TensorId losses = declare("losses", {tokens()}, DType::f32, Role::scalar, Lifetime::step);
     const TensorId loss =
         declare(std::string(kLossName), {1}, DType::f32, Role::scalar, Lifetime::step);
     std::vector<TensorId> reads{hidden, w, targets, inverse};

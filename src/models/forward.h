@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/token_streams.h"
 #include "models/blocks.h"
 #include "program/program.h"
 #include "program/program_name.h"
@@ -22,9 +23,11 @@ struct ForwardOptions {
   // Batch tensors and logits are named after the program, where programs of a job differ in shape.
   bool own_inputs = false;
   program::DType compute = program::DType::f32;  // of weights and activations
-  int64_t tokens = 0;                            // capacity: rows of a micro-batch, flattened
-  int64_t segments = 0;                          // capacity of the bounds
-  int64_t segment_tokens = 0;      // no segment is longer, and they ascend; 0: nothing is known
+  // Capacity of each stream: rows of a micro-batch, flattened.
+  base::PerStream<int64_t> tokens = 0;
+  int64_t segments = 0;  // capacity of the bounds
+  // No segment of a stream is longer, and they ascend; 0: nothing is known.
+  base::PerStream<int64_t> segment_tokens = 0;
   bool no_empty_segments = false;  // every segment has a token
   bool deterministic = true;       // the gradient of attention has the same bits on every run
   int64_t sequence_tokens = 0;  // the longest sequence there may be: longrope's factors follow it

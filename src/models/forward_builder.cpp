@@ -32,7 +32,8 @@ std::string ForwardBuilder::input_name(std::string_view name) const {
 }
 
 TensorId ForwardBuilder::batch(std::string_view name, const Shape& shape) {
-  return declare(input_name(name), shape, DType::i32, Role::batch, Lifetime::step);
+  return declare(input_name(stream_name(stream_, name)), shape, DType::i32, Role::batch,
+                 Lifetime::step);
 }
 
 void ForwardBuilder::declare_weights() {
@@ -55,7 +56,7 @@ std::string ForwardBuilder::local_name(std::string_view name) const {
 }
 
 TensorId ForwardBuilder::activation(std::string_view name, int64_t width) {
-  return builder_.activation(local_name(name), {options_.tokens, width}, options_.compute);
+  return builder_.activation(local_name(name), {tokens(), width}, options_.compute);
 }
 
 TensorId ForwardBuilder::residual_stream(int64_t index) {
@@ -64,7 +65,7 @@ TensorId ForwardBuilder::residual_stream(int64_t index) {
   builder_.set_layer(last ? -1 : static_cast<int32_t>(index));
   const TensorId id =
       builder_.activation(last ? "final.input" : fmt::format("layers.{}.input", index),
-                          {options_.tokens, stack_.hidden_size}, options_.compute);
+                          {tokens(), stack_.hidden_size}, options_.compute);
   builder_.set_layer(current);
   return id;
 }
@@ -132,8 +133,7 @@ TensorId ForwardBuilder::view(TensorId base, std::string_view name, const Shape&
 
 TensorId ForwardBuilder::columns_of(TensorId base, std::string_view name, int64_t offset,
                                     int64_t width) {
-  return view(base, name, {options_.tokens, width},
-              {.offset = offset, .strides = {columns(base), 1}});
+  return view(base, name, {tokens(), width}, {.offset = offset, .strides = {columns(base), 1}});
 }
 
 TensorId ForwardBuilder::reshaped(TensorId base, std::string_view name, const Shape& shape) {

@@ -28,6 +28,8 @@ class ForwardBuilder {
   TensorId batch(std::string_view name, const program::Shape& shape);
   void declare_weights();
 
+  // Of the stream at hand.
+  int64_t tokens() const { return options_.tokens[stream_]; }
   int64_t layers() const { return static_cast<int64_t>(stack_.layers.size()); }
   // The tensor of a module of the layer at hand, or of none ("lm_head.weight").
   TensorId weight(const std::string& of_module) const;
@@ -68,6 +70,7 @@ class ForwardBuilder {
   const Stack& stack_;
   const ForwardOptions& options_;
   program::Builder builder_;
+  base::TokenStream stream_ = base::TokenStream::decoder;
   int64_t layer_ = 0;
   TensorId query_bounds_ = program::kNone;
 

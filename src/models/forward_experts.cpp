@@ -18,7 +18,7 @@ using program::Shape;
 using program::TensorId;
 
 TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
-  const int64_t rows = options_.tokens * by.chosen;
+  const int64_t rows = tokens() * by.chosen;
   const int64_t hidden = columns(x);
   const auto make = [&](const char* name, const Shape& shape, DType type) {
     return builder_.activation(local_name(name), shape, type);
@@ -26,7 +26,7 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
   const auto make_rows = [&](const char* name, int64_t width) {
     return make(name, {rows, width}, options_.compute);
   };
-  const Shape chosen{options_.tokens, by.chosen};
+  const Shape chosen{tokens(), by.chosen};
   const TensorId weights = make("expert_weights", chosen, DType::f32);
   const TensorId ids = make("expert_ids", chosen, DType::i32);
   const TensorId places = make("expert_places", chosen, DType::i32);

@@ -91,13 +91,13 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   document.offload_optimizer = base::word_of(offload_optimizer_of(streaming));
   document.offload_window_bytes = spec.streaming.window_bytes;
   document.rows = spec.rows;
-  document.row_tokens = spec.row_tokens;
+  document.row_tokens = spec.row_tokens.sum();
   document.row_documents = spec.row_segments;
   document.has_data = inputs.data.has_value();
   if (spec.model.rope.scaling == models::RopeScaling::longrope)
     document.rotary_factors =
-        spec.model.rope.uses_long_factors(spec.sequence_tokens()) ? "long" : "short";
-  document.tokens_per_step = spec.rows * spec.row_tokens * spec.accumulation * spec.ranks.ranks();
+        spec.model.rope.uses_long_factors(spec.sequence_tokens().decoder()) ? "long" : "short";
+  document.tokens_per_step = spec.micro_tokens() * spec.accumulation * spec.ranks.ranks();
   document.outside_basis = Basis::unknown;
   document.threads = base::thread_count(inputs.recipe.threads);
   document.ranks = rank_figures(inputs, spec, job);

@@ -79,7 +79,7 @@ size_t first_fitting(size_t count, Fits&& fits_at) {
 bool always_in_4_bits(Method method) { return formats::method_keys_of(method).always_in_4_bits; }
 
 double tokens_per_step(const TrainingSpec& spec) {
-  return static_cast<double>(spec.rows * spec.row_tokens * spec.accumulation);
+  return static_cast<double>(spec.micro_tokens() * spec.accumulation);
 }
 
 Overrides joined(Overrides first, const Overrides& second) {

@@ -106,17 +106,22 @@ class TrainingPlanner {
  private:
   void add(Program program) { job_.programs.push_back(std::move(program)); }
 
+  // Of each stream.
+  base::PerStream<int64_t> micro_tokens() const {
+    return spec_.row_tokens.map([&](int64_t tokens) { return spec_.rows * tokens; });
+  }
+
   // Experts are balanced where something trains.
   Program base_forward(ProgramName name, double router_loss = 0) const {
     return models::forward(stack_, {.program = name,
                                     .own_inputs = false,
                                     .compute = spec_.compute,
-                                    .tokens = spec_.rows * spec_.row_tokens,
+                                    .tokens = micro_tokens(),
                                     .segments = spec_.rows * spec_.row_segments,
                                     .segment_tokens = spec_.sequence_tokens(),
                                     .no_empty_segments = spec_.row_segments == 1,
                                     .deterministic = spec_.deterministic,
-                                    .sequence_tokens = spec_.sequence_tokens(),
+                                    .sequence_tokens = spec_.sequence_tokens().decoder(),
                                     .head = models::Head::loss,
                                     .router_loss = router_loss,
                                     .outputs = 0,
@@ -223,21 +228,28 @@ class TrainingPlanner {
 
 Program inference_forward(const InferenceSpec& spec, ProgramName name, int64_t tokens,
                           int64_t outputs) {
-  const Program forward = models::forward(models::stack_of(spec.model),
-                                          {.program = name,
-                                           .own_inputs = true,
-                                           .compute = spec.compute,
-                                           .tokens = tokens,
-                                           .segments = spec.sequences,
-                                           .sequence_tokens = spec.capacity,
-                                           .head = models::Head::logits,
-                                           .outputs = outputs,
-                                           .candidates = spec.candidates,
-                                           .cache_capacity = spec.sequences * spec.capacity});
+  const Program forward = models::forward(
+      models::stack_of(spec.model), {.program = name,
+                                     .own_inputs = true,
+                                     .compute = spec.compute,
+                                     .tokens = tokens,
+                                     .segments = spec.sequences,
+                                     .sequence_tokens = spec.capacity.decoder(),
+                                     .head = models::Head::logits,
+                                     .outputs = outputs,
+                                     .candidates = spec.candidates,
+                                     .cache_capacity = spec.sequences * spec.capacity.decoder()});
   return adapted(forward, spec, false);
 }
 
 }  // namespace
+
+base::PerStream<int64_t> TrainingSpec::sequence_tokens() const {
+  base::PerStream<int64_t> tokens = row_tokens;
+  for (const base::TokenStream stream : row_tokens.streams())
+    if (longest_document.decoder() > 0) tokens[stream] = longest_document[stream];
+  return tokens;
+}
 
 const Program* Job::find(ProgramName name) const {
   const int index = index_of(name);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/token_streams.h"
 #include "methods/method.h"
 #include "methods/objective.h"
 #include "methods/update.h"
@@ -35,8 +36,9 @@ struct TrainingSpec {
   passes::StreamOptions streaming{};   // what lies in host memory
   passes::ShardingOptions ranks{};     // what is sharded over which ranks
   int64_t rows = 1;                    // a micro-batch of a rank
-  int64_t row_tokens = 1024;
-  int64_t longest_document = 0;     // tokens; 0: row_tokens. longrope and attention follow it
+  base::PerStream<int64_t> row_tokens = 1024;
+  // Tokens; 0: row_tokens. longrope and attention follow it. Of the streams that row_tokens has.
+  base::PerStream<int64_t> longest_document = 0;
   int64_t row_segments = 1;         // capacity of documents per row
   int64_t accumulation = 1;         // micro-batches per step
   bool update_in_backward = false;  // needs accumulation 1 and no clipping
@@ -50,7 +52,9 @@ struct TrainingSpec {
   // An adapter trains; else weights, all that are not frozen.
   bool is_adapted() const { return !methods::method_of(method).trains_weights; }
   methods::MethodOptions method_options() const { return {.lora = lora}; }
-  int64_t sequence_tokens() const { return longest_document > 0 ? longest_document : row_tokens; }
+  base::PerStream<int64_t> sequence_tokens() const;
+  // Of a micro-batch, all streams together.
+  int64_t micro_tokens() const { return rows * row_tokens.sum(); }
 };
 
 // What inference needs to know.
@@ -61,11 +65,11 @@ struct InferenceSpec {
   methods::LoraOptions lora;
   program::DType compute = program::DType::bf16;
   std::optional<passes::QuantizeOptions> quantization{};
-  int64_t sequences = 1;       // generated side by side
-  int64_t capacity = 0;        // tokens a sequence may reach: prompt + new
-  int64_t prefill_tokens = 0;  // chunk of a prompt that one prefill run takes
-  bool all_logits = false;     // score: logits of every prefill token, not only the last
-  int64_t candidates = 0;      // so many likeliest tokens of each row go to the host; 0: all logits
+  int64_t sequences = 1;                  // generated side by side
+  base::PerStream<int64_t> capacity = 0;  // tokens a sequence may reach: prompt + new
+  int64_t prefill_tokens = 0;             // chunk of a prompt that one prefill run takes
+  bool all_logits = false;                // score: logits of every prefill token, not only the last
+  int64_t candidates = 0;  // so many likeliest tokens of each row go to the host; 0: all logits
   bool verify = false;
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
 

@@ -336,7 +336,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.objective = objective_options(recipe, spec);
   spec.row_tokens = row_tokens(recipe);
   spec.row_segments = row_segments(recipe);
-  if (spec.row_tokens > recipe.max_length) spec.longest_document = recipe.max_length;
+  if (spec.row_tokens.decoder() > recipe.max_length) spec.longest_document = recipe.max_length;
   spec.accumulation = recipe.gradient_accumulation_steps;
   if (recipe.optim_in_backward) check_in_backward(recipe);
   spec.update_in_backward =

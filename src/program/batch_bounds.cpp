@@ -4,8 +4,9 @@
 
 namespace snug::program {
 
-ExpectedBounds full_rows(int64_t segment_tokens) {
-  return {.mean_segment_tokens = static_cast<double>(segment_tokens), .trained_fraction = 1.0};
+ExpectedBounds full_rows(const base::PerStream<int64_t>& segment_tokens) {
+  const auto as_double = [](int64_t tokens) { return static_cast<double>(tokens); };
+  return {.mean_segment_tokens = segment_tokens.map(as_double), .trained_fraction = 1.0};
 }
 
 int64_t rows_with_work(std::span<const int32_t> entries) {
@@ -17,19 +18,26 @@ int64_t tokens_of_segment(std::span<const int32_t> bounds, int64_t segment) {
   return std::max<int64_t>(0, int64_t{bounds[at + 1]} - bounds[at]);
 }
 
-void MeanBounds::add_row(std::span<const int32_t> targets, std::span<const int32_t> query_bounds) {
-  tokens_ += static_cast<double>(targets.size());
+void MeanBounds::add_row(std::span<const int32_t> targets,
+                         const base::PerStream<StreamRow>& streams) {
   trained_ += static_cast<double>(rows_with_work(targets));
-  for (int64_t i = 0; i < segment_count(query_bounds); ++i) {
-    const auto tokens = static_cast<double>(tokens_of_segment(query_bounds, i));
-    squares_ += tokens * tokens;
+  if (streams.has_encoder() && !tokens_.has_encoder()) tokens_ = squares_ = {0, 0};
+  for (const base::TokenStream stream : streams.streams()) {
+    const StreamRow& row = streams[stream];
+    tokens_[stream] += static_cast<double>(row.tokens);
+    for (int64_t i = 0; i < segment_count(row.query_bounds); ++i) {
+      const auto tokens = static_cast<double>(tokens_of_segment(row.query_bounds, i));
+      squares_[stream] += tokens * tokens;
+    }
   }
 }
 
 ExpectedBounds MeanBounds::expected() const {
-  if (tokens_ == 0) return {};
-  return {.mean_segment_tokens = std::max(1.0, squares_ / tokens_),
-          .trained_fraction = trained_ / tokens_};
+  if (tokens_.decoder() == 0) return {};
+  base::PerStream<double> means = squares_;
+  for (const base::TokenStream stream : means.streams())
+    means[stream] = std::max(1.0, means[stream] / tokens_[stream]);
+  return {.mean_segment_tokens = means, .trained_fraction = trained_ / tokens_.decoder()};
 }
 
 std::span<const int32_t> BatchBounds::operator[](TensorId tensor) const {

@@ -1,8 +1,8 @@
 // What the host knows of the tensors of a batch that say how much of it there is to do: `targets`,
-// of which negative ones carry no loss, `query_bounds` and `key_bounds`, [begin, end) of each
-// segment in tokens (of the keys of a cache: its length so far), and `slots`, of which negative
-// ones are written nowhere. Shapes hold the most there may be; kinds name these tensors as their
-// extents (kinds/traits.h), and extent.h says how much follows from them.
+// of which negative ones carry no loss, `query_bounds` and `key_bounds` of each stream, [begin,
+// end) of each segment in tokens (of the keys of a cache: its length so far), and `slots`, of which
+// negative ones are written nowhere. Shapes hold the most there may be; kinds name these tensors as
+// their extents (kinds/traits.h), and extent.h says how much follows from them.
 //
 // Pure values; spans refer to the host's memory, which must outlive them.
 #pragma once
@@ -11,6 +11,7 @@
 #include <map>
 #include <span>
 
+#include "base/token_streams.h"
 #include "program/tensor.h"
 
 namespace snug::program {
@@ -18,13 +19,13 @@ namespace snug::program {
 // What a plan expects the tensors of a batch to hold, before there is one.
 struct ExpectedBounds {
   // query_bounds and key_bounds: tokens of each segment, where segments of one length fill the
-  // rows. 0: as long as shapes and attributes allow.
-  double mean_segment_tokens = 0;
+  // rows of a stream. 0: as long as shapes and attributes allow.
+  base::PerStream<double> mean_segment_tokens = 0;
   double trained_fraction = 1.0;  // targets: the share of rows that carry loss
 };
 
 // Rows full of tokens that all carry loss, in segments of so many.
-ExpectedBounds full_rows(int64_t segment_tokens);
+ExpectedBounds full_rows(const base::PerStream<int64_t>& segment_tokens);
 
 // Entries of `targets` or `slots` that ask for work: those that are not negative.
 int64_t rows_with_work(std::span<const int32_t> entries);
@@ -38,16 +39,21 @@ int64_t tokens_of_segment(std::span<const int32_t> bounds, int64_t segment);
 // Adds rows up, one after the other, and gives means of them.
 class MeanBounds {
  public:
-  // The row's host sides; as many targets as it has tokens.
-  void add_row(std::span<const int32_t> targets, std::span<const int32_t> query_bounds);
+  // Of a row's stream: how many tokens it takes, and its host's side.
+  struct StreamRow {
+    int64_t tokens = 0;
+    std::span<const int32_t> query_bounds;
+  };
+  // As many targets as the row has tokens of the decoder. All rows have the same streams.
+  void add_row(std::span<const int32_t> targets, const base::PerStream<StreamRow>& streams);
   // The segments' length is the one at which full rows of equal segments would make attention do
   // the same work: long documents count by their square.
   ExpectedBounds expected() const;
 
  private:
-  double tokens_ = 0;
   double trained_ = 0;
-  double squares_ = 0;
+  base::PerStream<double> tokens_ = 0;
+  base::PerStream<double> squares_ = 0;
 };
 
 // For the tensors of one program: the values of a batch, or what is expected of tensors that have

@@ -4,11 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/token_streams.h"
 #include "program/program_name.h"
 
 namespace snug::program {
 
-// A batch, as the host fills it.
+// A batch, as the host fills it. Of the decoder's stream: those of an encoder's are named by
+// stream_name.
 inline constexpr std::string_view kTokensName = "tokens";
 inline constexpr std::string_view kTargetsName = "targets";
 inline constexpr std::string_view kPositionsName = "positions";
@@ -43,6 +45,11 @@ inline constexpr std::string_view kClipFactorName = "clip_factor";
 
 // Of a tensor that a program does not share: where programs of a job differ in shape.
 std::string own_name(ProgramName program, std::string_view name);
+
+// What a stream of a batch has of a tensor above: "query_bounds", "encoder.query_bounds".
+std::string stream_name(base::TokenStream stream, std::string_view name);
+// The stream that a tensor of a batch belongs to, by its name, own or not.
+base::TokenStream stream_of(std::string_view tensor);
 
 // The host's side of what it gives to a program or takes from it.
 std::string host_name(std::string_view tensor);

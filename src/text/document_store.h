@@ -1,6 +1,6 @@
 // Tokenized documents. Their tokens lie in a file (base/spill_file.h), from which a row's documents
-// are read when they are wanted; an index of 12 bytes a document stays in memory. Filled by one
-// thread, then read by any.
+// are read when they are wanted; an index of 12 bytes a document stays in memory, 16 where
+// documents have a part for an encoder. Filled by one thread, then read by any.
 #pragma once
 
 #include <array>
@@ -12,8 +12,12 @@
 
 #include "base/checksum.h"
 #include "base/spill_file.h"
+#include "base/token_streams.h"
 
 namespace snug::text {
+
+using base::PerStream;
+using base::TokenStream;
 
 class DocumentStore {
  public:
@@ -21,22 +25,30 @@ class DocumentStore {
   // first is ignored, since no token precedes it that could predict it. Ids are below 2^31. Throws
   // UserError where the tokens' file cannot be written.
   void add(std::span<const int32_t> ids, std::span<const uint8_t> trained);
+  // Adds a document of two parts, of at least one token each: what an encoder reads, and what is
+  // predicted by a decoder, whose first token may be a target too. A store holds documents of one
+  // sort.
+  void add_pair(std::span<const int32_t> encoder_ids, std::span<const int32_t> ids,
+                std::span<const uint8_t> trained);
 
   // Gives back what filling held beyond the need of reading; call once all documents are in.
   void finish();
 
   int64_t size() const { return size_; }  // documents
-  int64_t tokens() const { return tokens_; }
-  int32_t length(int64_t document) const {
-    return static_cast<int32_t>(begin(document + 1) - begin(document));
-  }
-  int32_t longest() const { return longest_; }
-  // The most documents that so many tokens hold: the shortest ones.
-  int32_t most_in(int64_t tokens) const;
+  // The streams that documents have a part for.
+  bool has_encoder() const { return longest_.has_encoder(); }
+  std::span<const TokenStream> streams() const { return longest_.streams(); }
+  int64_t tokens() const { return tokens_.sum(); }  // of all streams
+  int64_t tokens(TokenStream stream) const { return tokens_[stream]; }
+  int32_t length(int64_t document, TokenStream stream = TokenStream::decoder) const;
+  const PerStream<int32_t>& longest() const { return longest_; }
+  // The most documents that rows of so many tokens hold, by each stream alone: the shortest ones.
+  int32_t most_in(const PerStream<int64_t>& tokens) const;
 
-  // The tokens of a document as words, of which the functions below tell the parts. `words` has one
-  // for each token. Allocates nothing. Throws UserError where the disk fails.
-  void read(int64_t document, std::span<int32_t> words) const;
+  // The tokens of a document's part as words, of which the functions below tell the parts. `words`
+  // has one for each token. Allocates nothing. Throws UserError where the disk fails.
+  void read(int64_t document, std::span<int32_t> words,
+            TokenStream stream = TokenStream::decoder) const;
   static int32_t id_of(int32_t word) { return word & kIdMask; }
   // Whether a token is to be predicted from those before it.
   static bool is_target(int32_t word) { return word < 0; }
@@ -61,20 +73,34 @@ class DocumentStore {
     std::array<int32_t, kChunk> targets;  // how many each has
   };
 
+  using EncoderLengths = std::array<int32_t, kChunk>;
+
+  // Of the document that is added: its words, and then all of it to the file and the index.
+  void set_words(std::span<const int32_t> ids, std::span<const uint8_t> trained, bool first_too);
+  void append(std::span<const int32_t> encoder_ids);
+  void append_part(TokenStream stream, std::span<const int32_t> words);
+  int32_t most_of_stream(TokenStream stream, int64_t tokens) const;
   const Chunk& chunk_of(int64_t document) const {
     return *chunks_[static_cast<size_t>(document / kChunk)];
   }
   int64_t begin(int64_t document) const {
-    return document == size_ ? tokens_
+    return document == size_ ? tokens()
                              : chunk_of(document).begins[static_cast<size_t>(document % kChunk)];
   }
 
-  base::SpillFile words_;  // ids; the sign bit marks targets
+  int32_t encoder_length(int64_t document) const {
+    return has_encoder() ? (*encoder_lengths_[static_cast<size_t>(
+                               document / kChunk)])[static_cast<size_t>(document % kChunk)]
+                         : 0;
+  }
+
+  base::SpillFile words_;  // ids, the encoder's before the decoder's; the sign bit marks targets
   std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<std::unique_ptr<EncoderLengths>> encoder_lengths_;  // empty without an encoder
   std::vector<int32_t> document_;  // the words of the one that is added
   int64_t size_ = 0;
-  int64_t tokens_ = 0;
-  int32_t longest_ = 0;
+  PerStream<int64_t> tokens_ = 0;
+  PerStream<int32_t> longest_ = 0;
   base::ChecksumStream checksum_;
 };
 

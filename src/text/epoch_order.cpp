@@ -1,5 +1,6 @@
 #include "text/epoch_order.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -34,10 +35,11 @@ EpochOrder::EpochOrder(const DocumentStore& documents, const RowOptions& options
   waiting_.reserve(kWaiting);
 }
 
-void EpochOrder::set_rows(int32_t max_length, int32_t max_segments) {
-  SNUG_CHECK(int64_t{documents_.longest()} * options_.group <= max_length,
-             "a document of {} tokens, {} in a group, in rows of {}", documents_.longest(),
-             options_.group, max_length);
+void EpochOrder::set_rows(const PerStream<int32_t>& max_length, int32_t max_segments) {
+  for (const TokenStream stream : documents_.streams())
+    SNUG_CHECK(int64_t{documents_.longest()[stream]} * options_.group <= max_length[stream],
+               "a document of {} tokens, {} in a group, in rows of {}",
+               documents_.longest()[stream], options_.group, max_length[stream]);
   SNUG_CHECK(max_segments >= options_.group, "max_segments {}", max_segments);
   options_.max_length = max_length;
   options_.max_segments = max_segments;
@@ -60,15 +62,25 @@ void EpochOrder::shuffle() {
     std::swap(order_[i - 1], order_[below(i, i, epoch_, options_.seed)]);
 }
 
-bool EpochOrder::takes(int32_t group, int32_t& used, int32_t& segments) const {
-  int32_t length = 0;
-  for (int32_t i = 0; i < options_.group; ++i)
-    length += documents_.length(group * options_.group + i);
-  if (segments + options_.group > options_.max_segments || used + length > options_.max_length)
-    return false;
-  used += length;
-  segments += options_.group;
+bool EpochOrder::takes(int32_t group, Filled& row) const {
+  if (row.segments + options_.group > options_.max_segments) return false;
+  PerStream<int32_t> tokens = row.tokens;
+  for (const TokenStream stream : documents_.streams()) {
+    for (int32_t i = 0; i < options_.group; ++i)
+      tokens[stream] += documents_.length(group * options_.group + i, stream);
+    if (tokens[stream] > options_.max_length[stream]) return false;
+  }
+  row = {tokens, row.segments + options_.group};
   return true;
+}
+
+// Whether another group of documents may fit.
+bool EpochOrder::has_room(const Filled& row) const {
+  const auto is_open = [&](TokenStream stream) {
+    return row.tokens[stream] < options_.max_length[stream];
+  };
+  return row.segments + options_.group <= options_.max_segments &&
+         std::ranges::all_of(documents_.streams(), is_open);
 }
 
 // In place: what is written was read before, so writing never overtakes reading.
@@ -80,21 +92,19 @@ void EpochOrder::pack() {
   waiting_.clear();
   while (read < count || !waiting_.empty()) {
     row_begin_[rows_++] = write;
-    int32_t used = 0;
-    int32_t segments = 0;
+    Filled row{.tokens = documents_.longest().map([](int32_t) { return int32_t{0}; })};
     size_t kept = 0;
     for (const int32_t document : waiting_) {
-      if (takes(document, used, segments)) {
+      if (takes(document, row)) {
         order_[write++] = document;
       } else {
         waiting_[kept++] = document;
       }
     }
     waiting_.resize(kept);
-    while (read < count && used < options_.max_length &&
-           segments + options_.group <= options_.max_segments) {
+    while (read < count && has_room(row)) {
       const int32_t document = order_[read];
-      if (takes(document, used, segments)) {
+      if (takes(document, row)) {
         order_[write++] = document;
       } else if (waiting_.size() < static_cast<size_t>(kWaiting)) {
         waiting_.push_back(document);

@@ -12,14 +12,16 @@
 namespace snug::text {
 
 struct RowOptions {
-  int32_t max_length = 0;    // tokens per row
-  int32_t max_segments = 0;  // documents a row may hold, at least 1
-  bool packing = true;       // else one document a row
+  PerStream<int32_t> max_length = 0;  // tokens per row; the streams are those of the documents
+  int32_t max_segments = 0;           // documents a row may hold, at least 1
+  bool packing = true;                // else one document a row
   bool shuffle = true;
   uint64_t seed = 0;
   int32_t padding_id = 0;  // fills the tail of a row
   // So many consecutive documents belong together: they share a row, side by side.
   int32_t group = 1;
+  // What a decoder reads before the tokens that it is to predict, where an encoder is there.
+  int32_t start_id = 0;
 };
 
 class EpochOrder {
@@ -28,7 +30,7 @@ class EpochOrder {
 
   // Rows of another size from here on; no epoch is made of them yet. Requires what the constructor
   // does; allocates nothing.
-  void set_rows(int32_t max_length, int32_t max_segments);
+  void set_rows(const PerStream<int32_t>& max_length, int32_t max_segments);
 
   // Shuffles and packs. Packing is first fit over the shuffled order: a row takes the next
   // document that fits; one that does not waits, at most kWaiting of them, and goes first into the
@@ -51,7 +53,14 @@ class EpochOrder {
  private:
   void shuffle();
   void pack();
-  bool takes(int32_t group, int32_t& used, int32_t& segments) const;
+  // What a row holds so far.
+  struct Filled {
+    PerStream<int32_t> tokens;
+    int32_t segments = 0;
+  };
+  // Adds a group of documents to a row, unless there is no room for it in some stream.
+  bool takes(int32_t group, Filled& row) const;
+  bool has_room(const Filled& row) const;
 
   const DocumentStore& documents_;
   RowOptions options_;

@@ -1,6 +1,7 @@
 #include "text/row_source.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -21,7 +22,7 @@ RowSource::RowSource(const DocumentStore& documents, const RowOptions& options)
   marks_.push_back(0);
 }
 
-void RowSource::set_rows(int32_t max_length, int32_t max_segments) {
+void RowSource::set_rows(const PerStream<int32_t>& max_length, int32_t max_segments) {
   options_.max_length = max_length;
   options_.max_segments = max_segments;
   for (EpochOrder& order : orders_) order.set_rows(max_length, max_segments);
@@ -39,11 +40,18 @@ const EpochOrder& RowSource::order_of(const Start& start) {
   return order;
 }
 
+bool RowSource::all_fit_one_row() const {
+  const auto fits = [&](TokenStream stream) {
+    return documents_.tokens(stream) <= options_.max_length[stream];
+  };
+  return documents_.size() <= options_.max_segments &&
+         std::ranges::all_of(documents_.streams(), fits);
+}
+
 int64_t RowSource::rows_of_each() {
   if (!options_.packing || options_.max_segments < 2 * options_.group)
     return documents_.size() / options_.group;
-  if (documents_.tokens() <= options_.max_length && documents_.size() <= options_.max_segments)
-    return 1;
+  if (all_fit_one_row()) return 1;
   if (options_.shuffle) return 0;
   return first_rows_ > 0 ? first_rows_ : order_of({}).rows();
 }
@@ -124,13 +132,18 @@ RowSource::Place RowSource::place_of(int64_t row) {
   return {&order_of(start), row - start.row};
 }
 
+RowCounts RowSource::no_counts() const {
+  return {.tokens = documents_.longest().map([](int32_t) { return int32_t{0}; })};
+}
+
 RowCounts RowSource::counts(int64_t row) {
   const Place place = place_of(row);
-  RowCounts counts;
+  RowCounts counts = no_counts();
   for (int32_t i = place.order->first(place.row); i < place.order->end(place.row); ++i) {
     const int32_t document = place.order->document(i);
     ++counts.segments;
-    counts.tokens += documents_.length(document);
+    for (const TokenStream stream : documents_.streams())
+      counts.tokens[stream] += documents_.length(document, stream);
     counts.targets += documents_.targets(document);
     if (i % options_.group == 0) counts.leading += documents_.targets(document);
   }
@@ -143,41 +156,76 @@ int64_t RowSource::trained_tokens(int64_t first, int64_t count) {
   return total;
 }
 
+void RowSource::check_sizes(const RowBuffers& buffers) const {
+  for (const TokenStream stream : documents_.streams()) {
+    const StreamBuffers& of_stream = buffers.streams[stream];
+    const auto length = static_cast<size_t>(options_.max_length[stream]);
+    SNUG_CHECK_EQ(of_stream.ids.size(), length);
+    if (!of_stream.positions.empty()) SNUG_CHECK_EQ(of_stream.positions.size(), length);
+    SNUG_CHECK_EQ(of_stream.segments.size(), static_cast<size_t>(options_.max_segments));
+  }
+  SNUG_CHECK_EQ(buffers.targets.size(), static_cast<size_t>(options_.max_length.decoder()));
+}
+
+// A target stands one place before the model reads it. A decoder next to an encoder predicts the
+// first token of a document too, from the one that starts it.
+void RowSource::split_targets(std::span<int32_t> words, std::span<int32_t> targets) const {
+  std::ranges::transform(words, targets.begin(), [](int32_t word) {
+    return DocumentStore::is_target(word) ? DocumentStore::id_of(word) : -1;
+  });
+  std::ranges::transform(words, words.begin(), DocumentStore::id_of);
+  if (documents_.has_encoder()) {
+    std::shift_right(words.begin(), words.end(), 1);
+    words.front() = options_.start_id;
+  } else {
+    std::shift_left(targets.begin(), targets.end(), 1);
+    targets.back() = -1;
+  }
+}
+
+void RowSource::fill_part(int32_t document, TokenStream stream, const RowBuffers& buffers,
+                          RowCounts& counts) const {
+  const StreamBuffers& to = buffers.streams[stream];
+  const int32_t begin = counts.tokens[stream];
+  const int32_t length = documents_.length(document, stream);
+  const std::span<int32_t> words = to.ids.subspan(begin, length);
+  documents_.read(document, words, stream);
+  if (stream == TokenStream::decoder) split_targets(words, buffers.targets.subspan(begin, length));
+  if (!to.positions.empty()) {
+    const std::span<int32_t> positions = to.positions.subspan(begin, length);
+    std::iota(positions.begin(), positions.end(), 0);
+  }
+  to.segments[counts.segments] = {begin, begin + length};
+  counts.tokens[stream] += length;
+}
+
+void RowSource::fill_tails(const RowBuffers& buffers, const RowCounts& counts) const {
+  for (const TokenStream stream : documents_.streams()) {
+    const StreamBuffers& to = buffers.streams[stream];
+    const int32_t length = options_.max_length[stream];
+    const int32_t tokens = counts.tokens[stream];
+    std::ranges::fill(to.ids.subspan(tokens), options_.padding_id);
+    if (!to.positions.empty()) std::ranges::fill(to.positions.subspan(tokens), 0);
+    std::ranges::fill(to.segments.subspan(counts.segments), Segment{length, length});
+  }
+  std::ranges::fill(buffers.targets.subspan(counts.tokens.decoder()), -1);
+  if (!buffers.documents.empty()) std::ranges::fill(buffers.documents.subspan(counts.segments), -1);
+}
+
 RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
-  SNUG_CHECK_EQ(buffers.ids.size(), static_cast<size_t>(options_.max_length));
-  SNUG_CHECK_EQ(buffers.targets.size(), static_cast<size_t>(options_.max_length));
-  const bool has_positions = !buffers.positions.empty();
-  if (has_positions)
-    SNUG_CHECK_EQ(buffers.positions.size(), static_cast<size_t>(options_.max_length));
-  SNUG_CHECK_EQ(buffers.segments.size(), static_cast<size_t>(options_.max_segments));
+  check_sizes(buffers);
   const Place place = place_of(row);
-  RowCounts counts;
+  RowCounts counts = no_counts();
   for (int32_t at = place.order->first(place.row); at < place.order->end(place.row); ++at) {
     const int32_t document = place.order->document(at);
-    const int32_t length = documents_.length(document);
-    const int32_t begin = counts.tokens;
-    const std::span<int32_t> words = buffers.ids.subspan(begin, length);
-    documents_.read(document, words);
-    for (int32_t i = 0; i < length; ++i) {
-      const bool predicts = i + 1 < length && DocumentStore::is_target(words[i + 1]);
-      words[i] = DocumentStore::id_of(words[i]);
-      buffers.targets[begin + i] = predicts ? DocumentStore::id_of(words[i + 1]) : -1;
-      if (has_positions) buffers.positions[begin + i] = i;
-    }
+    for (const TokenStream stream : documents_.streams())
+      fill_part(document, stream, buffers, counts);
     if (!buffers.documents.empty()) buffers.documents[counts.segments] = document;
-    buffers.segments[counts.segments++] = {begin, begin + length};
-    counts.tokens += length;
+    ++counts.segments;
     counts.targets += documents_.targets(document);
     if (at % options_.group == 0) counts.leading += documents_.targets(document);
   }
-  std::fill(buffers.ids.begin() + counts.tokens, buffers.ids.end(), options_.padding_id);
-  std::fill(buffers.targets.begin() + counts.tokens, buffers.targets.end(), -1);
-  if (has_positions)
-    std::fill(buffers.positions.begin() + counts.tokens, buffers.positions.end(), 0);
-  std::fill(buffers.segments.begin() + counts.segments, buffers.segments.end(),
-            Segment{options_.max_length, options_.max_length});
-  if (!buffers.documents.empty())
-    std::fill(buffers.documents.begin() + counts.segments, buffers.documents.end(), -1);
+  fill_tails(buffers, counts);
   return counts;
 }
 

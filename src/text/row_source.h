@@ -25,20 +25,26 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// Where a row is written; sizes are those of RowOptions.
+// Where a stream of a row is written; sizes are those of RowOptions.
+struct StreamBuffers {
+  std::span<int32_t> ids;        // (max_length), padding_id in the tail
+  std::span<int32_t> positions;  // (max_length), from 0 in each document; 0 in the tail; or empty
+  std::span<Segment> segments;   // (max_segments), unused ones are [max_length, max_length)
+};
+
 struct RowBuffers {
-  std::span<int32_t> ids;          // (max_length), padding_id in the tail
-  std::span<int32_t> targets;      // (max_length), the next token of the same document; -1: no loss
-  std::span<int32_t> positions;    // (max_length), from 0 in each document; 0 in the tail; or empty
-  std::span<Segment> segments;     // (max_segments), unused ones are [max_length, max_length)
+  PerStream<StreamBuffers> streams;
+  // Of the decoder's stream (max_length): of each id the next token of the same document, which
+  // the model is to predict; -1: no loss.
+  std::span<int32_t> targets;
   std::span<int32_t> documents{};  // (max_segments), of each segment, -1 of an unused one; or empty
 };
 
 struct RowCounts {
   int32_t segments = 0;
-  int32_t tokens = 0;   // of documents; the tail is max_length - tokens
-  int32_t targets = 0;  // tokens that carry loss
-  int32_t leading = 0;  // of these, those of the first document of each group
+  PerStream<int32_t> tokens = 0;  // of documents; the tail is max_length - tokens
+  int32_t targets = 0;            // tokens that carry loss
+  int32_t leading = 0;            // of these, those of the first document of each group
 };
 
 class RowSource {
@@ -49,7 +55,7 @@ class RowSource {
 
   // The rows of another size, as if they had been made so. Requires what the constructor does;
   // allocates nothing.
-  void set_rows(int32_t max_length, int32_t max_segments);
+  void set_rows(const PerStream<int32_t>& max_length, int32_t max_segments);
 
   // Writes row `row` of the run and says what it holds.
   RowCounts fill(int64_t row, const RowBuffers& buffers);
@@ -98,6 +104,14 @@ class RowSource {
   Start next(const Start& start);
   void remember(const Start& start);
   void check_distance(int64_t epochs) const;
+  bool all_fit_one_row() const;
+  void check_sizes(const RowBuffers& buffers) const;
+  RowCounts no_counts() const;
+  // The words of a document's part become the ids that are read and those that are predicted.
+  void split_targets(std::span<int32_t> words, std::span<int32_t> targets) const;
+  void fill_part(int32_t document, TokenStream stream, const RowBuffers& buffers,
+                 RowCounts& counts) const;
+  void fill_tails(const RowBuffers& buffers, const RowCounts& counts) const;
   Start start_of(int64_t row);
   Place place_of(int64_t row);
 

@@ -18,18 +18,21 @@ std::span<T> row_of(const backends::Buffer& buffer, int64_t row, int64_t rows) {
 // A row that holds one document always is one segment, which then must not be empty
 // (Attention::no_empty_segments): its first token, without a target.
 void clear_row(const text::RowBuffers& buffers) {
-  std::ranges::fill(buffers.ids, 0);
+  for (const text::StreamBuffers& stream : buffers.streams) {
+    std::ranges::fill(stream.ids, 0);
+    std::ranges::fill(stream.positions, 0);
+    std::ranges::fill(stream.segments, text::Segment{});
+    if (stream.segments.size() == 1) stream.segments[0].end = 1;
+  }
   std::ranges::fill(buffers.targets, -1);
-  std::ranges::fill(buffers.positions, 0);
-  std::ranges::fill(buffers.segments, text::Segment{});
   std::ranges::fill(buffers.documents, -1);
-  if (buffers.segments.size() == 1) buffers.segments[0].end = 1;
 }
 
 }  // namespace
 
-BatchLoader::BatchLoader(text::RowSource& source, int64_t rows, int64_t row_tokens,
-                         runtime::Executor& executor, std::span<const float> reference)
+BatchLoader::BatchLoader(text::RowSource& source, int64_t rows,
+                         const base::PerStream<int64_t>& row_tokens, runtime::Executor& executor,
+                         std::span<const float> reference)
     : source_(source),
       rows_(rows),
       row_tokens_(row_tokens),
@@ -41,7 +44,7 @@ BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
   BatchCounts counts;
   for (int64_t row = first_row; row < first_row + rows; ++row) {
     const text::RowCounts of_row = source_.counts(row);
-    counts.tokens += of_row.tokens;
+    counts.tokens += of_row.tokens.sum();
     counts.trained_tokens += of_row.targets;
     counts.leading_tokens += of_row.leading;
     counts.groups += of_row.segments / source_.options().group;
@@ -49,32 +52,54 @@ BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
   return counts;
 }
 
-void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t end_row) {
-  const auto& ids = executor_.tensor(program, program::host_name(program::kTokensName));
-  const auto& targets = executor_.tensor(program, program::host_name(program::kTargetsName));
-  const auto& bounds = executor_.tensor(program, program::host_name(program::kQueryBoundsName));
+BatchLoader::StreamTensors BatchLoader::tensors_of(program::ProgramName program,
+                                                   base::TokenStream stream) const {
+  const auto host = [&](std::string_view name) {
+    return program::host_name(program::stream_name(stream, name));
+  };
   // Not all networks read positions.
-  const std::string positions_name = program::host_name(program::kPositionsName);
-  const backends::Buffer* const positions =
-      executor_.has(program, positions_name) ? &executor_.tensor(program, positions_name) : nullptr;
+  const std::string positions = host(program::kPositionsName);
+  return {&executor_.tensor(program, host(program::kTokensName)),
+          executor_.has(program, positions) ? &executor_.tensor(program, positions) : nullptr,
+          &executor_.tensor(program, host(program::kQueryBoundsName))};
+}
+
+text::RowBuffers BatchLoader::buffers_of(const base::PerStream<StreamTensors>& streams,
+                                         const backends::Buffer& targets, int64_t row) {
+  const auto of_row = [&](const StreamTensors& tensors) -> text::StreamBuffers {
+    return {row_of<int32_t>(*tensors.ids, row, rows_),
+            tensors.positions == nullptr ? std::span<int32_t>()
+                                         : row_of<int32_t>(*tensors.positions, row, rows_),
+            row_of<text::Segment>(*tensors.bounds, row, rows_)};
+  };
   const size_t segments = documents_.size() / static_cast<size_t>(rows_);
+  return {streams.map(of_row), row_of<int32_t>(targets, row, rows_),
+          std::span(documents_).subspan(static_cast<size_t>(row) * segments, segments)};
+}
+
+void BatchLoader::move_bounds(const text::RowBuffers& buffers, int64_t row) const {
+  for (const base::TokenStream stream : row_tokens_.streams()) {
+    const auto offset = static_cast<int32_t>(row * row_tokens_[stream]);
+    for (text::Segment& segment : buffers.streams[stream].segments) {
+      segment.begin += offset;
+      segment.end += offset;
+    }
+  }
+}
+
+void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t end_row) {
+  const auto streams = row_tokens_.each(
+      [&](base::TokenStream stream, int64_t) { return tensors_of(program, stream); });
+  const backends::Buffer& targets =
+      executor_.tensor(program, program::host_name(program::kTargetsName));
   executor_.await_inputs(program);
   for (int64_t row = 0; row < rows_; ++row) {
-    const text::RowBuffers buffers{
-        row_of<int32_t>(ids, row, rows_), row_of<int32_t>(targets, row, rows_),
-        positions == nullptr ? std::span<int32_t>() : row_of<int32_t>(*positions, row, rows_),
-        row_of<text::Segment>(bounds, row, rows_),
-        std::span(documents_).subspan(static_cast<size_t>(row) * segments, segments)};
+    const text::RowBuffers buffers = buffers_of(streams, targets, row);
     if (first_row + row < end_row)
       source_.fill(first_row + row, buffers);
     else
       clear_row(buffers);
-    // Bounds count tokens of the flattened micro-batch.
-    const auto offset = static_cast<int32_t>(row * row_tokens_);
-    for (text::Segment& segment : buffers.segments) {
-      segment.begin += offset;
-      segment.end += offset;
-    }
+    move_bounds(buffers, row);
   }
   load_reference(program);
   load_answer_bounds(program);

@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/token_streams.h"
 #include "runtime/executor.h"
 #include "text/row_source.h"
 
 namespace snug::train {
 
 struct BatchCounts {
-  int64_t tokens = 0;          // of documents, without padding
+  int64_t tokens = 0;          // of documents, of all streams, without padding
   int64_t trained_tokens = 0;  // that carry loss
   int64_t groups = 0;          // of documents that belong together: pairs
   int64_t leading_tokens = 0;  // trained, of the first document of each group
@@ -21,10 +22,10 @@ struct BatchCounts {
 
 class BatchLoader {
  public:
-  // `rows` of `row_tokens` a micro-batch. `reference`: the log-probability of each document by the
-  // model that is compared with, where programs are given it; else empty. Source, executor and
-  // reference must outlive the loader.
-  BatchLoader(text::RowSource& source, int64_t rows, int64_t row_tokens,
+  // `rows` of `row_tokens` of each stream a micro-batch. `reference`: the log-probability of each
+  // document by the model that is compared with, where programs are given it; else empty. Source,
+  // executor and reference must outlive the loader.
+  BatchLoader(text::RowSource& source, int64_t rows, const base::PerStream<int64_t>& row_tokens,
               runtime::Executor& executor, std::span<const float> reference = {});
 
   // Of rows [first, first + rows), before they are loaded.
@@ -39,12 +40,24 @@ class BatchLoader {
   int64_t rows_per_epoch();
 
  private:
+  // The host's side of a program's batch tensors.
+  struct StreamTensors {
+    const backends::Buffer* ids = nullptr;
+    const backends::Buffer* positions = nullptr;  // null: the network reads none
+    const backends::Buffer* bounds = nullptr;
+  };
+  StreamTensors tensors_of(program::ProgramName program, base::TokenStream stream) const;
+  // The part of a row of a micro-batch.
+  text::RowBuffers buffers_of(const base::PerStream<StreamTensors>& streams,
+                              const backends::Buffer& targets, int64_t row);
+  // Bounds count tokens of the flattened micro-batch.
+  void move_bounds(const text::RowBuffers& buffers, int64_t row) const;
   void load_reference(program::ProgramName program) const;
   void load_answer_bounds(program::ProgramName program) const;
 
   text::RowSource& source_;
   int64_t rows_;
-  int64_t row_tokens_;
+  base::PerStream<int64_t> row_tokens_;
   runtime::Executor& executor_;
   std::span<const float> reference_;
   std::vector<int32_t> documents_;  // (rows x segments)

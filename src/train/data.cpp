@@ -61,9 +61,13 @@ class LazyTokenizer {
   std::optional<text::Tokenizer> tokenizer_;
 };
 
+base::PerStream<int32_t> as_lengths(const base::PerStream<int64_t>& row_tokens) {
+  return row_tokens.map([](int64_t tokens) { return static_cast<int32_t>(tokens); });
+}
+
 // Room for so many documents a row, in groups, is enough for any order of these.
-int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets, int64_t row_tokens,
-                        int64_t group) {
+int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets,
+                        const base::PerStream<int64_t>& row_tokens, int64_t group) {
   int64_t groups = 1;
   for (const text::Dataset* dataset : datasets)
     if (dataset != nullptr)
@@ -122,11 +126,14 @@ int64_t RunData::host_bytes() const {
   return bytes;
 }
 
-int64_t RunData::longest_document() const {
-  int64_t longest = 0;
-  for (const DataSource* source : {training.get(), evaluation.get()})
-    if (source != nullptr)
-      longest = std::max<int64_t>(longest, source->dataset.documents.longest());
+base::PerStream<int64_t> RunData::longest_document() const {
+  const auto longest_of = [](const DataSource& source) {
+    return source.dataset.documents.longest().map([](int32_t tokens) { return int64_t{tokens}; });
+  };
+  base::PerStream<int64_t> longest = longest_of(*training);
+  if (evaluation != nullptr)
+    for (const base::TokenStream stream : longest.streams())
+      longest[stream] = std::max(longest[stream], longest_of(*evaluation)[stream]);
   return longest;
 }
 
@@ -134,14 +141,18 @@ plan::RowShape RunData::shape() const {
   // By tokens of a row; the data's own are known.
   const text::RowOptions& own = training->rows.options();
   return [this, longest = longest_document(), group = int64_t{own.group},
-          most = std::map<int64_t, int64_t>{{own.max_length, own.max_segments}}](
-             plan::TrainingSpec& spec) mutable {
-    const auto [segments, is_new] = most.try_emplace(spec.row_tokens);
+          most = std::map<std::vector<int64_t>, int64_t>{
+              {{own.max_length.begin(), own.max_length.end()},
+               own.max_segments}}](plan::TrainingSpec& spec) mutable {
+    const auto [segments, is_new] =
+        most.try_emplace({spec.row_tokens.begin(), spec.row_tokens.end()});
     if (is_new)
       segments->second =
           row_segments_of({&training->dataset, evaluation ? &evaluation->dataset : nullptr},
                           spec.row_tokens, group);
-    spec.longest_document = std::min(longest, spec.row_tokens);
+    spec.longest_document = spec.row_tokens.each([&](base::TokenStream stream, int64_t tokens) {
+      return std::min(longest[stream], tokens);
+    });
     spec.row_segments = std::min(spec.row_segments, segments->second);
   };
 }
@@ -164,7 +175,7 @@ plan::DocumentLengths RunData::lengths() {
     make_rows(spec);
     return plan::RowsOfLength{facts(), mean_row_tokens(*training)};
   };
-  return {.longest = longest_document(),
+  return {.longest = longest_document().decoder(),
           .documents = longer_than(0),
           .shape = shape(),
           .reading_bytes = reading_bytes,
@@ -175,13 +186,12 @@ plan::DocumentLengths RunData::lengths() {
 void RunData::make_rows(const plan::TrainingSpec& spec) {
   for (DataSource* source : {training.get(), evaluation.get()})
     if (source != nullptr)
-      source->rows.set_rows(static_cast<int32_t>(spec.row_tokens),
-                            static_cast<int32_t>(spec.row_segments));
+      source->rows.set_rows(as_lengths(spec.row_tokens), static_cast<int32_t>(spec.row_segments));
 }
 
 formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,
                                     int64_t times, std::string_view why) {
-  const int64_t longest = data.longest_document();
+  const int64_t longest = data.longest_document().decoder();
   formats::Recipe recipe = plan::with_length(inputs.recipe, longest, times);
   data.make_rows(plan::training_spec(plan::with_fewest_rows(recipe), inputs.model.config,
                                      inputs.target, data.shape()));
@@ -225,10 +235,10 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   };
   text::Dataset training = load(recipe.data);
   text::Dataset evaluation = load(recipe.eval_data);
-  const int64_t row_tokens = plan::row_tokens(recipe);
+  const base::PerStream<int64_t> row_tokens = plan::row_tokens(recipe);
   const int64_t group = methods::objective_of(recipe.objective).group;
   text::RowOptions rows{
-      .max_length = static_cast<int32_t>(row_tokens),
+      .max_length = as_lengths(row_tokens),
       .max_segments = static_cast<int32_t>(
           std::min(row_segments, row_segments_of({&training, &evaluation}, row_tokens, group))),
       .packing = recipe.packing,

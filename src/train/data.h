@@ -35,7 +35,7 @@ struct RunData {
   // text/dataset.h, and the index of their documents.
   int64_t reading_bytes = 0;
   int64_t host_bytes() const;
-  int64_t longest_document() const;  // tokens, of both, after cutting
+  base::PerStream<int64_t> longest_document() const;  // tokens, of both, after cutting
   // Makes a job's rows those of the data: how long a document is, how many a row may have. The
   // data must outlive it.
   plan::RowShape shape() const;

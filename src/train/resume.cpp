@@ -34,11 +34,11 @@ void check_position(const TrainerState& state, text::RowSource& rows,
   if (state.epoch != static_cast<double>(state.rows_consumed) / rows_per_epoch)
     fail(fmt::format("epoch = {} after {} rows of {} an epoch", state.epoch, state.rows_consumed,
                      rows_per_epoch));
-  const auto most_tokens =
-      static_cast<double>(state.rows_consumed) * static_cast<double>(rows.options().max_length);
+  const auto most_tokens = static_cast<double>(state.rows_consumed) *
+                           static_cast<double>(rows.options().max_length.decoder());
   if (static_cast<double>(state.total_tokens) > most_tokens)
     fail(fmt::format("total_tokens = {} in {} rows of {} tokens", state.total_tokens,
-                     state.rows_consumed, rows.options().max_length));
+                     state.rows_consumed, rows.options().max_length.decoder()));
 }
 
 std::optional<runtime::CheckpointFolder> newest_before(const std::filesystem::path& output_dir,
@@ -94,7 +94,7 @@ formats::Recipe with_settled_length(const RunFolder& folder, const plan::Trainin
                                     const runtime::Ranks& ranks) {
   if (inputs.recipe.max_length > 0) return inputs.recipe;
   require_same_data(data, ranks);
-  const int64_t longest = data.longest_document();
+  const int64_t longest = data.longest_document().decoder();
   const std::optional<int64_t> earlier = earlier_times(folder, inputs, longest);
   int64_t times = 0;
   if (ranks.is_first())

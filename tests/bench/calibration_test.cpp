@@ -101,10 +101,10 @@ TEST(CalibrationSteps, FillACard) {
     std::set<bool> adapted;
     bool quantized = false;
     for (const CalibrationStep& step : card_grid) {
-      if (step.spec.row_tokens < 16384) continue;
+      if (step.spec.row_tokens.decoder() < 16384) continue;
       adapted.insert(step.spec.is_adapted());
       quantized = quantized || step.spec.quantization;
-      EXPECT_EQ(step.spec.row_tokens % step.segment_tokens, 0) << describe(step);
+      EXPECT_EQ(step.spec.row_tokens.decoder() % step.segment_tokens, 0) << describe(step);
       // What a card of 80 GB holds.
       EXPECT_LT(plan::plan_training(step.spec, *backend).layout.spaces[0].arena_bytes, 64LL << 30)
           << describe(step);
@@ -113,7 +113,7 @@ TEST(CalibrationSteps, FillACard) {
     EXPECT_TRUE(quantized);
     // What jobs on a card are like comes first: where time is short, the rest is left out.
     for (size_t i = 0; i < 8; ++i)
-      EXPECT_GE(card_grid[i].spec.row_tokens, 4096) << describe(card_grid[i]);
+      EXPECT_GE(card_grid[i].spec.row_tokens.decoder(), 4096) << describe(card_grid[i]);
   } else {
     EXPECT_EQ(card_grid.size(), grid.size());
   }
@@ -123,7 +123,7 @@ TEST(CalibrationSteps, AreFullOfSegments) {
   const auto backend = backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = 0});
   for (const Grid grid : {Grid::full, Grid::quick})
     for (const CalibrationStep& step : calibration_steps(*backend, grid))
-      EXPECT_EQ(step.spec.rows * step.spec.row_tokens % step.segment_tokens, 0) << describe(step);
+      EXPECT_EQ(step.spec.micro_tokens() % step.segment_tokens, 0) << describe(step);
 }
 
 }  // namespace

@@ -162,10 +162,22 @@ TEST(Extent, OfCapacityKnowsTheLongestSegment) {
 TEST(MeanBounds, AreThoseOfFullRowsWithTheSameWork) {
   MeanBounds means;
   EXPECT_EQ(means.expected().mean_segment_tokens, 0);
-  means.add_row(Numbers{1, 2, 3, -1, 5, 6, -1, -1}, Numbers{0, 4, 4, 7});
-  means.add_row(Numbers{-1, 2, 3, 4, 5, 6, 7, -1}, Numbers{0, 8, 8, 8});
+  const Numbers one{0, 4, 4, 7};
+  const Numbers other{0, 8, 8, 8};
+  means.add_row(Numbers{1, 2, 3, -1, 5, 6, -1, -1}, MeanBounds::StreamRow{8, one});
+  means.add_row(Numbers{-1, 2, 3, 4, 5, 6, 7, -1}, MeanBounds::StreamRow{8, other});
   EXPECT_EQ(means.expected().mean_segment_tokens, (16.0 + 9 + 64) / 16);
   EXPECT_EQ(means.expected().trained_fraction, 11.0 / 16);
+}
+
+TEST(MeanBounds, HaveAMeanForEachStream) {
+  MeanBounds means;
+  const Numbers decoder{0, 4, 4, 7};
+  const Numbers encoder{0, 2, 2, 12};
+  means.add_row(Numbers{1, 2, 3, -1, 5, 6, -1, -1}, {{8, decoder}, {12, encoder}});
+  const ExpectedBounds expected = means.expected();
+  EXPECT_EQ(expected.mean_segment_tokens, (base::PerStream<double>(25.0 / 8, 104.0 / 12)));
+  EXPECT_EQ(expected.trained_fraction, 5.0 / 8);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ class TinyDecoding {
   void set_inputs(int32_t token) {
     executor_.await_inputs(kDecode);
     for (int32_t i = 0; i < static_cast<int32_t>(spec_.sequences); ++i) {
-      const auto first = static_cast<int32_t>(spec_.capacity) * i;
+      const auto first = static_cast<int32_t>(spec_.capacity.decoder()) * i;
       input(program::kTokensName)[i] = 3 * i + token;
       input(program::kPositionsName)[i] = token;
       input(program::kSlotsName)[i] = first + token;

@@ -190,14 +190,14 @@ TEST(Traces, OtherDecisionsAreObeyed) {
     fill_batch(program, executor);
     const std::vector<Trace> traces = executor.run_traced(name);
     EXPECT_EQ(differences({program, executor.bounds(name)}, traces), std::vector<std::string>{});
-    const int64_t trained = trained_of(spec.row_tokens);
+    const int64_t trained = trained_of(spec.row_tokens.decoder());
     for (size_t i = 0; i < traces.size(); ++i) {
       if (traces[i].kind == program::Kind::linear_cross_entropy_train) {
         const auto& loss =
             std::get<program::LinearCrossEntropyTrain>(program.operations[i].attributes);
         EXPECT_EQ(loss.chunk_rows, 2);
-        EXPECT_EQ(traces[i].pieces,
-                  program::chunk_sizes(loss.algorithm, loss.chunk_rows, spec.row_tokens, trained));
+        EXPECT_EQ(traces[i].pieces, program::chunk_sizes(loss.algorithm, loss.chunk_rows,
+                                                         spec.row_tokens.decoder(), trained));
         expect_other_products(program.operations[i], {program, program.operations[i]}, backend,
                               traces[i]);
       }

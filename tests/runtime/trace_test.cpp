@@ -203,7 +203,7 @@ TEST(Traces, EveryProgramRunsAsItIsWritten) {
         const std::vector<Trace> traces = executor.run_traced(typed_name(program));
         const Planned planned{program, executor.bounds(typed_name(program))};
         EXPECT_EQ(differences(planned, traces), std::vector<std::string>{});
-        expect_extents(program, traces, backend_name, spec.rows * spec.row_tokens);
+        expect_extents(program, traces, backend_name, spec.micro_tokens());
         expect_changes_seen(planned, traces);
       }
     }

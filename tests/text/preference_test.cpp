@@ -185,7 +185,8 @@ TEST(PairRows, hold_whole_pairs_side_by_side) {
       Ids ids(20), targets(20), positions(20), held(static_cast<size_t>(packing ? 6 : 2));
       std::vector<Segment> segments(held.size());
       for (int64_t row = 0; row < count; ++row) {
-        const RowCounts counts = rows.fill(row, {ids, targets, positions, segments, held});
+        const RowCounts counts =
+            rows.fill(row, {StreamBuffers{ids, positions, segments}, targets, held});
         EXPECT_EQ(counts.segments % 2, 0);
         int32_t leading = 0;
         for (int32_t s = 0; s < counts.segments; s += 2)

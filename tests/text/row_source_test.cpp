@@ -59,20 +59,22 @@ Row read(RowSource& source, int64_t row) {
   const RowOptions& chosen = source.options();
   Row result;
   for (auto* values : {&result.ids, &result.targets, &result.positions})
-    values->assign(static_cast<size_t>(chosen.max_length), -99);
+    values->assign(static_cast<size_t>(chosen.max_length.decoder()), -99);
   result.segments.assign(static_cast<size_t>(chosen.max_segments), {-99, -99});
-  result.counts = source.fill(row, {result.ids, result.targets, result.positions, result.segments});
+  result.counts = source.fill(
+      row, {StreamBuffers{result.ids, result.positions, result.segments}, result.targets});
   return result;
 }
 
 void expect_tail(const Row& row, const RowOptions& chosen) {
-  for (int32_t i = row.counts.tokens; i < chosen.max_length; ++i) {
+  const int32_t length = chosen.max_length.decoder();
+  for (int32_t i = row.counts.tokens.decoder(); i < length; ++i) {
     ASSERT_EQ(row.ids[i], chosen.padding_id);
     ASSERT_EQ(row.targets[i], -1);
     ASSERT_EQ(row.positions[i], 0);
   }
   for (int32_t i = row.counts.segments; i < chosen.max_segments; ++i)
-    ASSERT_EQ(row.segments[i], (Segment{chosen.max_length, chosen.max_length}));
+    ASSERT_EQ(row.segments[i], (Segment{length, length}));
 }
 
 // Checks one row and notes which documents it holds.

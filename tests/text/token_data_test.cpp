@@ -124,7 +124,7 @@ TEST_F(TokenData, FullRowsAreOneDocumentEach) {
   EXPECT_EQ(rows.rows_until(1), 2);
   Ids ids(3), targets(3), positions(3);
   std::vector<Segment> segments(2);
-  const RowCounts counts = rows.fill(1, {ids, targets, positions, segments});
+  const RowCounts counts = rows.fill(1, {StreamBuffers{ids, positions, segments}, targets});
   EXPECT_EQ(counts.targets, 2);
   EXPECT_EQ(ids, (Ids{4, 5, 6}));
   EXPECT_EQ(targets, (Ids{5, 6, -1}));

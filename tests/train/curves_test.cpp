@@ -46,7 +46,7 @@ plan::TrainingSpec curve_spec(const Json& settings) {
   spec.model.router_loss = settings.value("output_router_logits", false);
   spec.model.router_coefficient = settings.value("router_aux_loss_coef", 0.0);
   spec.rows = settings["per_device_train_batch_size"];
-  spec.row_tokens = settings["max_length"];
+  spec.row_tokens = settings["max_length"].get<int64_t>();
   spec.accumulation = settings["gradient_accumulation_steps"];
   spec.update.weight_decay = settings["weight_decay"];
   spec.update.max_grad_norm = settings["max_grad_norm"];
@@ -94,7 +94,7 @@ void follow(const std::string& backend, const std::string& name) {
   const auto losses = doubles(golden, "loss");
   const auto norms = doubles(golden, "grad_norm");
   const auto rates = doubles(golden, "learning_rate");
-  const int64_t micro_tokens = spec.rows * spec.row_tokens;
+  const int64_t micro_tokens = spec.micro_tokens();
   auto& executor = loaded.executor();
   const double balance = spec.model.router_loss_factor();
   const double tolerance = settings.value("tolerance", 1e-3);

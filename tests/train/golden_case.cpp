@@ -97,7 +97,7 @@ void LoadedCase::put_batch(program::ProgramName program, const std::vector<int32
                            std::vector<int32_t> targets, std::vector<int32_t> bounds,
                            std::vector<int32_t> positions) {
   for (int32_t& target : targets) target = std::max(target, -1);
-  const auto row = static_cast<int32_t>(spec_.row_tokens);
+  const auto row = static_cast<int32_t>(spec_.row_tokens.decoder());
   if (bounds.empty())
     for (int32_t r = 0; r < static_cast<int32_t>(spec_.rows); ++r)
       bounds.insert(bounds.end(), {r * row, (r + 1) * row});

@@ -112,14 +112,14 @@ class PairsCase {
       const int64_t count = spec.rows * each;
       return std::vector<int32_t>(all.begin() + micro * count, all.begin() + (micro + 1) * count);
     };
+    const int64_t tokens = spec.row_tokens.decoder();
     const auto bounds_of = [&](const char* name) {
       auto bounds = part(name, 4);
-      for (int32_t& bound : bounds)
-        bound -= static_cast<int32_t>(micro * spec.rows * spec.row_tokens);
+      for (int32_t& bound : bounds) bound -= static_cast<int32_t>(micro * spec.micro_tokens());
       return bounds;
     };
-    loaded_->put_batch(program, part("ids", spec.row_tokens), part("targets", spec.row_tokens),
-                       bounds_of("bounds"), part("positions", spec.row_tokens));
+    loaded_->put_batch(program, part("ids", tokens), part("targets", tokens), bounds_of("bounds"),
+                       part("positions", tokens));
     if (executor().has(program, program::host_name(program::kAnswerBoundsName))) {
       const auto answers = bounds_of("answers");
       std::memcpy(executor().tensor(program, program::host_name(program::kAnswerBoundsName)).data,

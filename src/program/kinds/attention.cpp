@@ -8,6 +8,7 @@
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
+#include "program/tensor_names.h"
 
 namespace snug::program {
 namespace {
@@ -88,6 +89,14 @@ Extent extent_of_segments(const Attributes& attention, const Segments& segments)
           .mean_segment_tokens = segments.keys};
 }
 
+// What is expected of the stream whose bounds these are; 0: nothing, and of an encoder that nobody
+// expects anything of.
+double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
+  const base::PerStream<double>& means = expected.mean_segment_tokens;
+  const base::TokenStream stream = stream_of(bounds.name);
+  return stream == base::TokenStream::encoder && !means.has_encoder() ? 0 : means[stream];
+}
+
 // Where queries and keys are as many, the rows of a micro-batch cut into segments of the length
 // that is expected. Else generation: each segment has its share of the queries, and as many keys as
 // are expected or as fit.
@@ -97,7 +106,7 @@ Segments expected_segments(const Attributes& attention, const OperationView& vie
   const auto q_tokens = static_cast<double>(view[Attributes::kQ].shape[0]);
   const auto k_tokens = static_cast<double>(view[Attributes::kK].shape[0]);
   if (q_tokens == 0) return {};
-  const double mean = expected.mean_segment_tokens;
+  const double mean = expected_tokens(view[Attributes::kKBounds], expected);
   if (q_tokens == k_tokens) {
     double length = mean > 0 ? mean : static_cast<double>(attention.segment_tokens);
     if (length <= 0) length = q_tokens;
