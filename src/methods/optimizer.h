@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "formats/choices.h"
+#include "methods/loss_scale.h"
 #include "program/builder.h"
 #include "program/optimizer_state.h"
 #include "program/program.h"
@@ -30,6 +32,7 @@ struct UpdateOptions {
   double weight_decay = 0.0;  // not on norms and biases, as Hugging Face's Trainer has it
   double max_grad_norm = 1.0;
   int64_t seed = 0;
+  std::optional<LossScaleOptions> loss_scale{};  // of gradients in fp16
 };
 
 // A tensor that trains, in the program that steps it.

@@ -6,7 +6,8 @@
 // in a form that takes all scratch from the caller; it has that form only for matrices without gaps
 // between rows (or columns, transposed), so those with gaps are copied through the workspace. It
 // multiplies a transposed bf16 factor at half its speed when the inner dimension is long, so
-// gradients of weights are made in steps of it. Below v4 all others run in our own gemm, in fp32.
+// gradients of weights are made in steps of it. Below v4 all others run in our own gemm, in fp32, and
+// everywhere those of fp16 factors do, which it widens as it packs them.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@
 
 namespace snug::backends::cpu {
 
-// Whether a product of these types runs on this machine: fp32 anywhere, bf16 factors where the
+// Whether a product of these types runs on this machine: fp32 and fp16 anywhere, bf16 factors where the
 // processor multiplies them (elsewhere a job computes in fp32; nothing is emulated in silence).
 bool supports_product(base::DType a, base::DType b, base::DType c, const CpuContext& context);
 
@@ -34,9 +35,9 @@ using program::ProductAlgorithm;
 // (blocked); oneDNN (library) makes the rest.
 ProductAlgorithm algorithm_of(const MatmulSpec& spec, const CpuContext& context);
 
-// What computes a product of any shape of supported types: the library, or where it does not run
-// the own kernel that works in tiles.
-ProductAlgorithm algorithm_of_any(const CpuContext& context);
+// What computes a product of any shape of factors of this type: the library, or where it does not
+// run the own kernel that works in tiles.
+ProductAlgorithm algorithm_of_any(base::DType type, const CpuContext& context);
 
 // Whether the algorithm computes this product on this machine.
 bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context);
