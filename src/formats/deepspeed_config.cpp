@@ -271,7 +271,8 @@ void add_loss_scale_defaults(ToolConfig& config, const std::vector<ToolSetting>&
                              const std::string& file) {
   const bool has_section = std::ranges::any_of(
       settings, [](const ToolSetting& setting) { return setting.path.starts_with("fp16."); });
-  if (!has_section) return;
+  const std::string* enabled = find_setting(settings, "fp16.enabled");
+  if (!has_section || (enabled != nullptr && *enabled == "false")) return;
   constexpr std::array<std::array<std::string_view, 2>, 3> kDefaults{
       {{"loss_scale_window", "1000"}, {"hysteresis", "2"}, {"min_loss_scale", "1"}}};
   for (const auto& [name, value] : kDefaults) {

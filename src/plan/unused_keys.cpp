@@ -68,14 +68,14 @@ void refuse_keys_of_other_optimizers(const Recipe& recipe) {
   }
 }
 
-// What files of other tools say of it (a location without a line) may be of another run's fp16.
+// A file may list them all, as files of other tools do.
 void refuse_loss_scale_keys(const Recipe& recipe) {
   if (recipe.fp16 || recipe.compute_dtype == formats::ComputeDtype::fp16) return;
   for (const char* key : {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
                           "min_loss_scale"}) {
     const auto found = recipe.given.find(key);
-    if (found == recipe.given.end() || has_default(recipe, key)) continue;
-    if (found->second.line > 0 || found->second.file == "command line")
+    if (found != recipe.given.end() && found->second.file == "command line" &&
+        !has_default(recipe, key))
       recipe.fail(key, "scales losses, which is for compute_dtype=fp16; leave it out");
   }
 }
