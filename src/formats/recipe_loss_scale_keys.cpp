@@ -25,7 +25,9 @@ void add_loss_scale_keys(KeyTable& table) {
                                 "the loss scale is halved by this step whose gradients are not "
                                 "finite, and by each that follows")
       .range({.least = 1, .most = 1 << 24});
-  table.add<&Recipe::min_loss_scale>("min_loss_scale", "0", "the loss scale is not halved below this")
+  table
+      .add<&Recipe::min_loss_scale>("min_loss_scale", "0",
+                                    "the loss scale is not halved below this")
       .range({.least = 0, .most = kMaxFloat});
 }
 

@@ -142,7 +142,6 @@ std::string bad_step_message(const StepMetrics& metrics, bool update_in_backward
 
 // What a user is told when so many steps in a row, the last of them in `metrics`, were skipped by
 // the loss scale.
-std::string skipped_steps_message(const StepMetrics& metrics, int64_t in_a_row,
-                                  int64_t saved_step);
+std::string skipped_steps_message(const StepMetrics& metrics, int64_t in_a_row, int64_t saved_step);
 
 }  // namespace snug::train

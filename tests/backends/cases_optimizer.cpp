@@ -56,7 +56,8 @@ void add_loss_scales(CaseList& list) {
   struct Counts {
     double finite, skipped, borne;
   };
-  // A norm of 0 and others, clipped and not; scales that fall, stay, grow and would grow beyond fp32.
+  // A norm of 0 and others, clipped and not; scales that fall, stay, grow and would grow beyond
+  // fp32.
   for (const program::ScaledClipFactor& clip :
        {program::ScaledClipFactor{}, program::ScaledClipFactor{.max_norm = 1, .window = 3},
         program::ScaledClipFactor{.max_norm = 1, .window = 1, .hysteresis = 3, .least = 1.5F}})
@@ -69,11 +70,11 @@ void add_loss_scales(CaseList& list) {
           const auto factor = builder.output_measure({1});
           const auto of_loss = builder.measure({1}, {scale});
           const auto kept = builder.measure({3}, {counts.finite, counts.skipped, counts.borne});
-          list.add(builder.finish(
-              fmt::format("norm {} at most {} scale {} window {} counts {} {} {}", norm,
-                          clip.max_norm, scale, clip.window, counts.finite, counts.skipped,
-                          counts.borne),
-              clip, {scaled_norm}, {unscaled, factor}, {of_loss, kept}));
+          list.add(
+              builder.finish(fmt::format("norm {} at most {} scale {} window {} counts {} {} {}",
+                                         norm, clip.max_norm, scale, clip.window, counts.finite,
+                                         counts.skipped, counts.borne),
+                             clip, {scaled_norm}, {unscaled, factor}, {of_loss, kept}));
         }
 }
 
@@ -232,8 +233,8 @@ void add_cases(CaseList& list) {
 
 CaseTable optimizer_cases() {
   using program::Kind;
-  return {{Kind::global_norm, Kind::clip_factor, Kind::scale_by, Kind::scaled_clip_factor, Kind::adamw, Kind::adamw_8bit, Kind::lion,
-           Kind::adafactor},
+  return {{Kind::global_norm, Kind::clip_factor, Kind::scale_by, Kind::scaled_clip_factor,
+           Kind::adamw, Kind::adamw_8bit, Kind::lion, Kind::adafactor},
           add_cases};
 }
 

@@ -19,9 +19,8 @@ bool OperationCase::is_f32() const {
 }
 
 bool OperationCase::has_f16() const {
-  return std::ranges::any_of(program.tensors, [](const program::Tensor& tensor) {
-    return tensor.dtype == DType::f16;
-  });
+  return std::ranges::any_of(
+      program.tensors, [](const program::Tensor& tensor) { return tensor.dtype == DType::f16; });
 }
 
 std::string OperationCase::types() const {

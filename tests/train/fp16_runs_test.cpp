@@ -1,6 +1,6 @@
-// Training in fp16 with a loss scale, by the binary: steps that are skipped change nothing, whatever
-// the optimizer, the ranks and the places of its state; a run that goes on in the middle of them
-// ends with the same bits; ten in a row end a run.
+// Training in fp16 with a loss scale, by the binary: steps that are skipped change nothing,
+// whatever the optimizer, the ranks and the places of its state; a run that goes on in the middle
+// of them ends with the same bits; ten in a row end a run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,8 +58,8 @@ class Fp16Runs : public testing::Test {
       const bool is_skipped = static_cast<int64_t>(i) < skipped;
       EXPECT_EQ(large[i]["grad_norm"].is_null(), is_skipped) << large[i];
       EXPECT_EQ(large[i]["loss_scale"],
-                std::ldexp(1.0, 28 - static_cast<int>(std::min<int64_t>(
-                                        static_cast<int64_t>(i) + 1, skipped))));
+                std::ldexp(1.0, 28 - static_cast<int>(
+                                         std::min<int64_t>(static_cast<int64_t>(i) + 1, skipped))));
     }
     const std::vector<Json> small =
         train("small", more + " max_steps=" + std::to_string(9 - skipped) +
@@ -98,7 +98,8 @@ TEST_F(Fp16Runs, NorWithStateOnTheHostNorOnSeveralRanks) {
 // In a checkpoint are the scale, how many steps were skipped and how many were finite since.
 TEST_F(Fp16Runs, GoOnFromTheMiddleOfSkippedSteps) {
   const std::string settings =
-      "method=lora max_steps=9 save_steps=1 initial_scale_power=28 loss_scale_window=3 hysteresis=2";
+      "method=lora max_steps=9 save_steps=1 initial_scale_power=28 loss_scale_window=3 "
+      "hysteresis=2";
   const std::vector<Json> whole = train("whole", settings);
   ASSERT_EQ(whole.size(), 9U);
   for (const int step : {1, 2, 7}) {
@@ -165,14 +166,13 @@ TEST_F(Fp16Runs, ScoresAgreeWithFp32) {
   const Json full = score("fp32");
   for (const auto& [key, value] : full.items()) {
     if (!value.is_number_float()) continue;
-    EXPECT_NEAR(half[key].get<double>(), value.get<double>(),
-                5e-3 * std::abs(value.get<double>()))
+    EXPECT_NEAR(half[key].get<double>(), value.get<double>(), 5e-3 * std::abs(value.get<double>()))
         << key;
   }
   const auto words = [](const char* type) {
-    const cli::BinaryRun done = cli::run_snug(
-        {"generate", "model=examples/wordnet", "prompt=The dog is", "max_new_tokens=8",
-         "temperature=0", std::string("compute_dtype=") + type});
+    const cli::BinaryRun done =
+        cli::run_snug({"generate", "model=examples/wordnet", "prompt=The dog is",
+                       "max_new_tokens=8", "temperature=0", std::string("compute_dtype=") + type});
     EXPECT_EQ(done.exit_code, 0) << done.output();
     return done.out;
   };

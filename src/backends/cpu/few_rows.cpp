@@ -19,8 +19,7 @@ float added(const MatmulSpec& spec, const MatmulOperands& operands, int64_t row,
   if (spec.add == MatmulSpec::Add::nothing) return 0.0F;
   if (spec.add == MatmulSpec::Add::destination)
     return value_at(operands.c, element_of(spec.c_type), row * spec.c_stride + column);
-  return value_at(operands.addend, element_of(spec.addend_type),
-                  row * spec.addend_stride + column);
+  return value_at(operands.addend, element_of(spec.addend_type), row * spec.addend_stride + column);
 }
 
 }  // namespace

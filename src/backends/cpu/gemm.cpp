@@ -44,7 +44,9 @@ int64_t sums_size(const MatmulSpec& spec) {
 }
 
 // Floats of one thread: packed blocks, then sums.
-int64_t thread_size(const MatmulSpec& spec) { return round_up(packed_size(spec) + sums_size(spec), 16); }
+int64_t thread_size(const MatmulSpec& spec) {
+  return round_up(packed_size(spec) + sums_size(spec), 16);
+}
 
 // The destination of a tile's first step adds what the product asks for, later ones to c itself.
 GemmDestination destination_of(const MatmulSpec& spec, const MatmulOperands& operands,
@@ -73,8 +75,8 @@ void finish_tile(const MatmulSpec& spec, const MatmulOperands& operands, const T
   const base::DType addend_type = adds_to_c ? spec.c_type : spec.addend_type;
   const int64_t addend_stride = adds_to_c ? spec.c_stride : spec.addend_stride;
   for (int64_t i = 0; i < tile.rows; ++i) {
-    std::byte* const c = operands.c + ((tile.row + i) * spec.c_stride + tile.column) *
-                                          base::size_of(spec.c_type);
+    std::byte* const c =
+        operands.c + ((tile.row + i) * spec.c_stride + tile.column) * base::size_of(spec.c_type);
     if (spec.add == MatmulSpec::Add::nothing) {
       kernels.convert[kF32][c_element](sums + i * tile.columns, c, tile.columns);
       continue;
@@ -98,10 +100,12 @@ void multiply_tile(const MatmulSpec& spec, const MatmulOperands& operands, const
   float* const sums = packed + packed_size(spec);
   for (int64_t p = 0; p < spec.k; p += kPackedDepth) {
     const int64_t k = std::min(kPackedDepth, spec.k - p);
-    kernels.pack_a[element]({a + p * spec.a_strides[1] * size, spec.a_strides[0], spec.a_strides[1]},
-                            tile.rows, k, packed);
-    kernels.pack_b[element]({b + p * spec.b_strides[0] * size, spec.b_strides[0], spec.b_strides[1]},
-                            k, tile.columns, packed_b);
+    kernels.pack_a[element](
+        {a + p * spec.a_strides[1] * size, spec.a_strides[0], spec.a_strides[1]}, tile.rows, k,
+        packed);
+    kernels.pack_b[element](
+        {b + p * spec.b_strides[0] * size, spec.b_strides[0], spec.b_strides[1]}, k, tile.columns,
+        packed_b);
     kernels.block(packed, packed_b, {tile.rows, tile.columns, k},
                   is_rounded(spec) ? sums_of(spec, tile, sums, p == 0)
                                    : destination_of(spec, operands, tile, p == 0));

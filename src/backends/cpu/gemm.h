@@ -14,7 +14,8 @@ namespace snug::backends::cpu {
 bool is_gemm(base::DType type, const CpuContext& context);
 // Packed blocks for every thread.
 int64_t gemm_scratch_bytes(const MatmulSpec& spec, const CpuContext& context);
-// Requires factors of fp32 or of fp16, c and the addend in fp32 or the type of the factors. The addend may share c's bytes element by element.
+// Requires factors of fp32 or of fp16, c and the addend in fp32 or the type of the factors. The
+// addend may share c's bytes element by element.
 void gemm(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
           const CpuContext& context);
 

@@ -6,8 +6,8 @@
 // in a form that takes all scratch from the caller; it has that form only for matrices without gaps
 // between rows (or columns, transposed), so those with gaps are copied through the workspace. It
 // multiplies a transposed bf16 factor at half its speed when the inner dimension is long, so
-// gradients of weights are made in steps of it. Below v4 all others run in our own gemm, in fp32, and
-// everywhere those of fp16 factors do, which it widens as it packs them.
+// gradients of weights are made in steps of it. Below v4 all others run in our own gemm, in fp32,
+// and everywhere those of fp16 factors do, which it widens as it packs them.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 namespace snug::backends::cpu {
 
-// Whether a product of these types runs on this machine: fp32 and fp16 anywhere, bf16 factors where the
-// processor multiplies them (elsewhere a job computes in fp32; nothing is emulated in silence).
+// Whether a product of these types runs on this machine: fp32 and fp16 anywhere, bf16 factors where
+// the processor multiplies them (elsewhere a job computes in fp32; nothing is emulated in silence).
 bool supports_product(base::DType a, base::DType b, base::DType c, const CpuContext& context);
 
 // Whether one call makes this product and the low-rank one that is added to it.

@@ -148,7 +148,7 @@ void block(const float* packed_a, const float* packed_b, const int64_t (&rows_co
 
 extern const GemmKernels kGemmKernels;
 const GemmKernels kGemmKernels = {.pack_a = {pack_a<float>, nullptr, pack_a<Fp16>},
-                                   .pack_b = {pack_b<float>, nullptr, pack_b<Fp16>},
-                                   .block = block};
+                                  .pack_b = {pack_b<float>, nullptr, pack_b<Fp16>},
+                                  .block = block};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

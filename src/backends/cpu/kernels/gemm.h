@@ -1,6 +1,6 @@
-// Blocks of a matrix product with fp32 sums, for fp16 factors, and for fp32 ones on instruction sets
-// where oneDNN's own takes its scratch from the heap. Both factors are packed first, as fp32, so
-// every stride, transpose and type ends in the same inner loop.
+// Blocks of a matrix product with fp32 sums, for fp16 factors, and for fp32 ones on instruction
+// sets where oneDNN's own takes its scratch from the heap. Both factors are packed first, as fp32,
+// so every stride, transpose and type ends in the same inner loop.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,8 @@ Result ask(const OperationView& view, F&& f) {
 
 // There are no kernels for fp16 yet.
 bool runs(const OperationView& view, const Card& card) {
-  return has_known_types(view) && !has_any_of(view, base::DType::f16) && ask<bool>(view, [&](const auto& attributes, const auto& kind) {
+  return has_known_types(view) && !has_any_of(view, base::DType::f16) &&
+         ask<bool>(view, [&](const auto& attributes, const auto& kind) {
            return kind.supports == nullptr || kind.supports(attributes, view, card);
          });
 }
