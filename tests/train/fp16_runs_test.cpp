@@ -18,9 +18,9 @@ using Json = nlohmann::json;
 constexpr const char* kOneDocument = "{\"text\": \"The same words in every step of the run.\"}\n";
 constexpr const char* kSameSteps =
     "compute_dtype=fp16 max_length=64 packing=false shuffle=false lr_scheduler_type=constant "
-    "warmup_steps=0 warmup_ratio=0 learning_rate=1e-3 save_steps=0";
+    "warmup_steps=0 warmup_ratio=0 learning_rate=1e-3 save_steps=0 overwrite_output_dir=true";
 
-class Fp16Runs : public testing::Test {
+class Fp16Runs : public ::testing::Test {
  protected:
   Fp16Runs() { job_.folder().write("one.jsonl", kOneDocument); }
 
@@ -49,7 +49,7 @@ class Fp16Runs : public testing::Test {
   // weights.
   void expect_skipped_steps_to_change_nothing(const std::string& more) const {
     SCOPED_TRACE(more);
-    const std::vector<Json> large = train("large", more + " max_steps=9 initial_scale_power=28");
+    const std::vector<Json> large = train("large", more + " max_steps=9 initial_scale_power=22");
     ASSERT_EQ(large.size(), 9U);
     const auto skipped = large.back()["skipped_steps"].get<int64_t>();
     ASSERT_GE(skipped, 2);
@@ -58,12 +58,12 @@ class Fp16Runs : public testing::Test {
       const bool is_skipped = static_cast<int64_t>(i) < skipped;
       EXPECT_EQ(large[i]["grad_norm"].is_null(), is_skipped) << large[i];
       EXPECT_EQ(large[i]["loss_scale"],
-                std::ldexp(1.0, 28 - static_cast<int>(
+                std::ldexp(1.0, 22 - static_cast<int>(
                                          std::min<int64_t>(static_cast<int64_t>(i) + 1, skipped))));
     }
     const std::vector<Json> small =
         train("small", more + " max_steps=" + std::to_string(9 - skipped) +
-                           " initial_scale_power=" + std::to_string(28 - skipped));
+                           " initial_scale_power=" + std::to_string(22 - skipped));
     EXPECT_EQ(small.back()["skipped_steps"], 0);
     EXPECT_EQ(small.back()["loss"], large.back()["loss"]);
     EXPECT_EQ(small.back()["learning_rate"], large.back()["learning_rate"]);
@@ -88,7 +88,7 @@ TEST_F(Fp16Runs, NorWithStateOnTheHostNorOnSeveralRanks) {
   for (const char* place : {"stream", "host"})
     expect_skipped_steps_to_change_nothing(
         std::string("method=full offload_threshold=0 max_grad_norm=0 offload_optimizer=") + place);
-  for (const char* strategy : {"ddp", "zero1", "full_shard"})
+  for (const char* strategy : {"zero1", "full_shard"})
     expect_skipped_steps_to_change_nothing(
         std::string("method=full shard_threshold=0 devices=2 strategy=") + strategy);
   expect_skipped_steps_to_change_nothing(
@@ -98,10 +98,12 @@ TEST_F(Fp16Runs, NorWithStateOnTheHostNorOnSeveralRanks) {
 // In a checkpoint are the scale, how many steps were skipped and how many were finite since.
 TEST_F(Fp16Runs, GoOnFromTheMiddleOfSkippedSteps) {
   const std::string settings =
-      "method=lora max_steps=9 save_steps=1 initial_scale_power=28 loss_scale_window=3 "
+      "method=lora max_steps=9 save_steps=1 initial_scale_power=20 loss_scale_window=3 "
       "hysteresis=2";
   const std::vector<Json> whole = train("whole", settings);
   ASSERT_EQ(whole.size(), 9U);
+  EXPECT_EQ(whole[1]["skipped_steps"], 2);
+  EXPECT_LT(whole[8]["skipped_steps"], 7);
   for (const int step : {1, 2, 7}) {
     const std::string name = "from" + std::to_string(step);
     const fs::path checkpoint = job_.path("whole") / ("checkpoint-" + std::to_string(step));
