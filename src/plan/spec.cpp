@@ -54,10 +54,10 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute) {
   options.optimizer = recipe.optim;
   const methods::Optimizer& optimizer = methods::optimizer_of(options.optimizer);
   if (optimizer.needs_bf16 && compute != DType::bf16)
-    recipe.fail("optim", fmt::format("{} keeps weights in bf16, so it needs compute_dtype=bf16; "
-                                     "with {} use optim=adamw",
-                                     base::word_of(recipe.optim),
-                                     compute == DType::f16 ? "fp16" : "fp32"));
+    recipe.fail("optim",
+                fmt::format("{} keeps weights in bf16, so it needs compute_dtype=bf16; "
+                            "with {} use optim=adamw",
+                            base::word_of(recipe.optim), compute == DType::f16 ? "fp16" : "fp32"));
   const bool is_narrow = optimizer.narrow_gradients && compute == DType::bf16;
   options.gradient = is_narrow ? DType::bf16 : DType::f32;
   if (recipe.gradient_dtype == formats::GradientDtype::fp32) options.gradient = DType::f32;

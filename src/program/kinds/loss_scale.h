@@ -47,10 +47,9 @@ struct ScaledClipFactor {
   int32_t hysteresis = 1;
   float least = 0.0F;
   bool operator==(const ScaledClipFactor&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"max_norm", &ScaledClipFactor::max_norm},
-                                             Field{"window", &ScaledClipFactor::window},
-                                             Field{"hysteresis", &ScaledClipFactor::hysteresis},
-                                             Field{"least", &ScaledClipFactor::least}};
+  static constexpr auto kFields = std::tuple{
+      Field{"max_norm", &ScaledClipFactor::max_norm}, Field{"window", &ScaledClipFactor::window},
+      Field{"hysteresis", &ScaledClipFactor::hysteresis}, Field{"least", &ScaledClipFactor::least}};
   static constexpr auto kScaledNorm = read<ScaledClipFactor>(0, "scaled_norm");
   static constexpr auto kNorm = write<ScaledClipFactor>(1, "norm");
   static constexpr auto kFactor = write<ScaledClipFactor>(2, "factor");

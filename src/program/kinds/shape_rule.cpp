@@ -5,9 +5,7 @@
 namespace snug::program {
 namespace {
 
-bool is_computed_with(DType type) {
-  return base::is_float(type);
-}
+bool is_computed_with(DType type) { return base::is_float(type); }
 
 }  // namespace
 

@@ -2,8 +2,8 @@
 //
 // Element types. Arithmetic is defined on f64 alone, or on f32 and one of bf16 and f16 in any
 // mixture: bf16 activations meet f32 gradients, norms weights of the other type, logits leave a
-// bf16 product in f32. What only measures (losses, norms, log-sum-exps, tables of angles) is f32, or
-// f64 in f64 programs.
+// bf16 product in f32. What only measures (losses, norms, log-sum-exps, tables of angles) is f32,
+// or f64 in f64 programs.
 #pragma once
 
 #include <initializer_list>
