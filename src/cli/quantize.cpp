@@ -79,7 +79,8 @@ int quantize(const Request& request) {
                 "fp32. A folder in fp16 is quantised as it is");
   const runtime::FolderQuantizer quantizer(
       folder_of(recipe), {.double_quant = recipe.double_quant,
-                          .keep_fp32 = recipe.compute_dtype == formats::ComputeDtype::fp32});
+                          .keep_fp32 = recipe.compute_dtype == formats::ComputeDtype::fp32,
+                          .head = recipe.load_head_in_4bit});
   const runtime::FolderQuantizePlan& plan = quantizer.plan();
   const int64_t outside_bytes = runtime::outside_bytes();
   if (!request.json) print_plan(recipe, plan, outside_bytes);

@@ -87,11 +87,12 @@ std::vector<VerbEntry> make_table() {
   table.push_back(
       {"quantize",
        "a model folder to one with 4-bit weights (NF4), as bitsandbytes stores them",
-       {"model", "output_dir", "double_quant", "compute_dtype"},
+       {"model", "output_dir", "double_quant", "load_head_in_4bit", "compute_dtype"},
        "model:\n  model=DIR            a Hugging Face model folder in 16 or 32 bits\n"
        "  output_dir=DIR       the folder to make\n"
        "  double_quant=true    the scales of NF4 blocks in 8 bits too; also: "
        "bnb_4bit_use_double_quant\n"
+       "  load_head_in_4bit=false  the head as NF4 too, where it has weights of its own\n"
        "  compute_dtype=auto   auto, bf16: what is stored in 32 bits is rounded to bf16 "
        "first;\n                       fp32: it stays\n",
        quantize});
@@ -125,6 +126,7 @@ std::vector<VerbEntry> make_table() {
   table.push_back(with_recipe("bench decode",
                               "how fast a prompt is continued, and where the time of a token goes",
                               Verb::generate, decoding));
+  table.back().keys.push_back("batch");
 #endif
   table.push_back(with_recipe("bench trace",
                               "what each operation of a training step did, as lines of JSON",

@@ -66,7 +66,7 @@ nlohmann::json to_json(const QuantizationConfig& config) {
                       {"llm_int8_has_fp16_weight", false},
                       {"llm_int8_threshold", 6.0},
                       {"llm_int8_skip_modules", nullptr}};
-  if (!config.skip_modules.empty()) json["llm_int8_skip_modules"] = config.skip_modules;
+  if (config.skip_modules) json["llm_int8_skip_modules"] = *config.skip_modules;
   return json;
 }
 

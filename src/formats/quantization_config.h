@@ -16,7 +16,8 @@ struct QuantizationConfig {
   bool double_quant = false;
   base::DType compute_dtype = base::DType::f32;  // what transformers multiplies in
   base::DType storage_dtype = base::DType::u8;   // what the codes are viewed as; f32, bf16, f16, u8
-  std::vector<std::string> skip_modules{};       // left in 16 bits; empty: the head alone
+  // Left in 16 bits; nothing: the head alone.
+  std::optional<std::vector<std::string>> skip_modules{};
 };
 
 // The object of a parsed config.json, or nothing when it has none. `file` names it in errors.

@@ -22,7 +22,11 @@ void add_generation_keys(KeyTable& table) {
       .add<&Recipe::top_p>("top_p", "1",
                            "sample from the likeliest tokens that make up this probability")
       .range({.least = 0, .most = 1, .least_excluded = true});
-  table.add<&Recipe::batch>("batch", "32", "questions that are answered side by side")
+  table
+      .add<&Recipe::batch>(
+          "batch", "32",
+          "questions that are answered side by side; of bench decode, copies of its "
+          "prompt, one where it is not given")
       .range({.least = 1, .most = kMaxSequences})
       .verbs(kEvaluate);
   table

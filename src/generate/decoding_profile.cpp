@@ -27,13 +27,13 @@ constexpr int64_t kWarmTokens = 8;
 constexpr int64_t kProfiledTokens = 16;
 
 struct Rate {
-  int64_t new_tokens = 0;
+  int64_t sequences = 0;
+  int64_t new_tokens = 0;  // of each
   GenerationTimes times;
 
   // The first token comes out of the prompt's pass.
-  double tokens_per_second() const {
-    return static_cast<double>(new_tokens - 1) / times.decode_seconds;
-  }
+  double step_seconds() const { return times.decode_seconds / static_cast<double>(new_tokens - 1); }
+  double tokens_per_second() const { return static_cast<double>(sequences) / step_seconds(); }
 };
 
 Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, GenerationOptions options) {
@@ -42,17 +42,20 @@ Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, Generatio
   options.max_new_tokens = std::min(kWarmTokens, new_tokens);
   generator.run(prompts, options);
   options.max_new_tokens = new_tokens;
-  const Generation made = generator.run(prompts, options).front();
+  const std::vector<Generation> all = generator.run(prompts, options);
+  // Without ids that stop them all take as many.
+  const Generation& made = all.front();
   if (made.ids.size() < 2)
     base::throw_user_error(
         "A rate of decoding needs at least two new tokens, and the model ended after {}: give a "
         "prompt "
         "that it goes on with",
         made.ids.size());
-  return {static_cast<int64_t>(made.ids.size()), generator.times()};
+  return {static_cast<int64_t>(prompts.size()), static_cast<int64_t>(made.ids.size()),
+          generator.times()};
 }
 
-// Of one token, whose keys are those in the middle of the profiled ones.
+// Of one token of each sequence, whose keys are those in the middle of the profiled ones.
 class Profile {
  public:
   Profile(Inference& inference, const formats::Recipe& recipe, const Ids& prompt, int64_t tokens)
@@ -95,17 +98,19 @@ class Profile {
 
   void run(const Ids& prompt, int64_t tokens) {
     CachedForward forward(inference_);
-    for (size_t first = 0; first < prompt.size();) {
-      const size_t count =
-          std::min(prompt.size() - first, static_cast<size_t>(forward.prefill_tokens()));
-      const SequencePart part{0, std::span(prompt).subspan(first, count)};
-      forward.prefill({&part, 1});
-      first += count;
-    }
+    for (int64_t sequence = 0; sequence < forward.sequences(); ++sequence)
+      for (size_t first = 0; first < prompt.size();) {
+        const size_t count =
+            std::min(prompt.size() - first, static_cast<size_t>(forward.prefill_tokens()));
+        const SequencePart part{sequence, std::span(prompt).subspan(first, count)};
+        forward.prefill({&part, 1});
+        first += count;
+      }
+    const Ids next(static_cast<size_t>(forward.sequences()), prompt.front());
     runtime::Executor& executor = inference_.executor();
     executor.set_observer(&stopwatch_);
     for (int64_t token = 0; token < tokens; ++token) {
-      forward.decode({prompt.data(), 1});
+      forward.decode(next);
       for (size_t i = 0; i < program_.operations.size(); ++i)
         lines_.at(plan::line_of(key_of(i))).seconds +=
             stopwatch_.seconds(i) / static_cast<double>(tokens);
@@ -127,7 +132,8 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
   const models::ModelSource model = runtime::open_model(recipe);
   if (recipe.ids.empty())
     recipe.fail("ids", "is missing: the prompt as ids, such as ids=\"1 5 9\"");
-  const std::vector<Ids> prompts{recipe_ids(recipe, model.config)};
+  const int64_t sequences = recipe.is_given("batch") ? recipe.batch : 1;
+  const std::vector<Ids> prompts(static_cast<size_t>(sequences), recipe_ids(recipe, model.config));
   const auto prompt_tokens = static_cast<int64_t>(prompts.front().size());
   const GenerationOptions options{.sampling = {.temperature = recipe.temperature,
                                                .top_k = recipe.top_k,
@@ -137,7 +143,7 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
                                   .stop_ids = {}};
   if (options.max_new_tokens < 2)
     recipe.fail("max_new_tokens", "must be 2 at least: the first token is the prompt's");
-  Inference inference(recipe, model, shape_for(prompts, options, 1));
+  Inference inference(recipe, model, shape_for(prompts, options, sequences));
   const Rate rate = timed_rate(inference, prompts, options);
   const Profile profile(inference, recipe, prompts.front(),
                         std::min(kProfiledTokens, options.max_new_tokens - 1));
@@ -145,6 +151,7 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
   if (json) {
     base::print("{}\n",
                 nlohmann::json{{"libraries", inference.executor().backend().library_versions()},
+                               {"sequences", sequences},
                                {"prompt_tokens", prompt_tokens},
                                {"new_tokens", rate.new_tokens},
                                {"prefill_seconds", rate.times.prefill_seconds},
@@ -160,11 +167,13 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
     return 0;
   }
   base::print(
-      "{}a token takes {:.3f} ms ({:.1f} tokens/s), the prompt of {} {:.3f} ms; planned by {} "
+      "{}a token{} takes {:.3f} ms ({:.1f} tokens/s), the prompt of {} {:.3f} ms; planned by {} "
       "rates\na token is {:.0f} launches, {:.1f} in a layer, and {:.0f} bytes\n",
-      plan::text_of(profile.lines()), 1e3 / rate.tokens_per_second(), rate.tokens_per_second(),
-      prompt_tokens, rate.times.prefill_seconds * 1e3, profile.basis(), work.launches,
-      work.layer_launches, work.bytes);
+      plan::text_of(profile.lines()),
+      sequences == 1 ? "" : fmt::format(" of each of {} sequences", sequences),
+      rate.step_seconds() * 1e3, rate.tokens_per_second(), prompt_tokens,
+      rate.times.prefill_seconds * 1e3, profile.basis(), work.launches, work.layer_launches,
+      work.bytes);
   return 0;
 }
 

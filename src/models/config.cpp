@@ -40,7 +40,7 @@ ModelConfig parse_config_object(const base::JsonObject& json) {
       json.fail("quantization_config",
                 "is present; snug does not multiply the matrices of experts in 4 bits. Use a "
                 "folder with the weights in 16 or 32 bits");
-    config.stored = StoredNf4{quantised->double_quant, {}};
+    config.stored = StoredNf4{.double_quant = quantised->double_quant};
   }
   config.file_width = file_width(json.value());
   return config;

@@ -16,7 +16,8 @@ namespace snug::models {
 // How a folder stores the linears of its layers when it does so in 4 bits (docs/nf4.md).
 struct StoredNf4 {
   bool double_quant = false;
-  std::vector<std::string> kept;  // weights of linears that lie there in 16 or 32 bits
+  std::vector<std::string> kept{};  // weights of linears that lie there in 16 or 32 bits
+  std::string head{};               // the head's weight where it lies there in 4 bits
 };
 
 // How a model knows the order of tokens.

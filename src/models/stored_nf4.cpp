@@ -36,8 +36,9 @@ const char* storage_of(bool double_quant) {
 
 [[noreturn]] void fail_no_linear(const TensorIndex& index, const std::string& weight) {
   base::throw_user_error(
-      "{}: '{}' is stored in 4 bits; snug keeps all but the linears of layers in 16. Quantise the "
-      "16-bit folder again: snug quantize leaves the others alone",
+      "{}: '{}' is stored in 4 bits; snug keeps all but the linears of layers and a head of its "
+      "own "
+      "in 16. Quantise the 16-bit folder again: snug quantize leaves the others alone",
       index.folder().string(), weight);
 }
 
@@ -87,15 +88,19 @@ std::optional<StoredNf4> stored_nf4(const std::filesystem::path& folder,
   }
   const Stack stack = stack_of(config);
   const TensorIndex index = open_weights(folder, stack);
+  const std::string own_head = stack.tied_head ? "" : head_weight(stack);
   std::optional<Quantised> first;
-  std::vector<std::string> kept;
+  StoredNf4 stored;
   for (const Weight& weight : weights_of(stack)) {
     const auto state = formats::find_quant_state(index, weight.name);
     if (!state) {
-      if (weight.is_linear()) kept.push_back(weight.name);
+      if (weight.is_linear()) stored.kept.push_back(weight.name);
       continue;
     }
-    if (!weight.is_linear()) fail_no_linear(index, weight.name);
+    if (weight.name == own_head)
+      stored.head = weight.name;
+    else if (!weight.is_linear())
+      fail_no_linear(index, weight.name);
     const Quantised linear{weight.name, state->nested()};
     if (!first) first = linear;
     if (linear.double_quant != first->double_quant) fail_mixed(index, *first, linear);
@@ -106,7 +111,8 @@ std::optional<StoredNf4> stored_nf4(const std::filesystem::path& folder,
         "16 or 32 bits, remove the quantization_config",
         config_path(index), folder.string());
   if (first->double_quant != config.stored->double_quant) fail_contradiction(index, *first);
-  return StoredNf4{first->double_quant, std::move(kept)};
+  stored.double_quant = first->double_quant;
+  return stored;
 }
 
 }  // namespace snug::models

@@ -14,7 +14,7 @@ namespace snug::models {
 // files are not announced as quantised and not all there counts as unquantised: it can be planned.
 // Throws UserError naming file and tensor for quantised files that config.json does not announce,
 // or announces as double quantised when they are not, or the reverse; for linears that differ in
-// that; and for anything but a linear of a layer in 4 bits.
+// that; and for anything in 4 bits but linears of layers and a head that is not tied.
 std::optional<StoredNf4> stored_nf4(const std::filesystem::path& folder, const ModelConfig& config);
 
 }  // namespace snug::models

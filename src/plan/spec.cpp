@@ -85,6 +85,13 @@ void check_storage(const Recipe& recipe, const models::StoredNf4& stored) {
   if (recipe.is_given("double_quant") && recipe.double_quant != stored.double_quant)
     recipe.fail("double_quant", fmt::format("is {}, but the folder is stored with {}; leave it out",
                                             recipe.double_quant, stored.double_quant));
+  const bool has_head = !stored.head.empty();
+  if (recipe.is_given("load_head_in_4bit") && recipe.load_head_in_4bit != has_head)
+    recipe.fail(
+        "load_head_in_4bit",
+        fmt::format("is {}, but the folder's linears are stored in 4 bits already, its head "
+                    "in {}; use the model's folder in 16 bits, or leave it out",
+                    recipe.load_head_in_4bit, has_head ? "4" : "16"));
 }
 
 // A folder stored in 4 bits is a QLoRA's base, whatever the recipe calls it.
@@ -97,6 +104,7 @@ void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
   recipe.method = formats::Method::qlora;
   recipe.load_in_4bit = true;
   recipe.double_quant = stored.double_quant;
+  recipe.load_head_in_4bit = !stored.head.empty();
 }
 
 // Of weights in 16 bits there are no scales to quantise. A recipe that says so itself
@@ -237,12 +245,9 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
                                                     const models::ModelConfig& model) {
   if (model.stored) {
     check_storage(recipe, *model.stored);
-    if (recipe.load_head_in_4bit)
-      recipe.fail("load_head_in_4bit",
-                  "is true, but the folder is stored in 4 bits already, its head as it is; use the "
-                  "model's folder in 16 bits, or leave it out");
     return passes::QuantizeOptions{.nested = model.stored->double_quant,
-                                   .kept = model.stored->kept};
+                                   .kept = model.stored->kept,
+                                   .head = model.stored->head};
   }
   if (!recipe.load_in_4bit && recipe.method != formats::Method::qlora) {
     check_unused(recipe);

@@ -84,6 +84,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
     std::string name = weight.name;
     weights.emplace(std::move(name), std::move(weight));
   }
+  const std::string quantised_head = options.head ? models::head_weight(stack) : "";
   std::vector<StreamedTensor> tensors;
   for (const IndexedTensor& tensor : index.tensors()) {
     const auto weight = weights.find(tensor.info->name);
@@ -97,7 +98,8 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
     }
     check_tensor(index, tensor, weight->second);
     tensors.push_back({&tensor, stored_type(*tensor.info->dtype, options),
-                       weight->second.is_linear(), weight->second.transposed});
+                       weight->second.is_linear() || weight->first == quantised_head,
+                       weight->second.transposed});
   }
   return tensors;
 }
@@ -197,6 +199,11 @@ class FolderQuantizer::Impl {
           "{}: the model is a mixture of experts, whose matrices snug does not multiply in 4 bits; "
           "train it in 16 bits, with method=lora or method=full",
           folder_.path().string());
+    if (options_.head && config.tied_embeddings)
+      base::throw_user_error(
+          "{}: load_head_in_4bit is true, but the model's head is its embedding, which stays in 16 "
+          "bits; leave it out",
+          folder_.path().string());
     return config;
   }
 
@@ -240,8 +247,10 @@ class FolderQuantizer::Impl {
     const auto linear = std::find_if(tensors_.begin(), tensors_.end(),
                                      [](const StreamedTensor& tensor) { return tensor.quantised; });
     SNUG_CHECK(linear != tensors_.end(), "a model without linears");
-    config["quantization_config"] =
-        formats::to_json({.double_quant = options_.double_quant, .compute_dtype = linear->stored});
+    formats::QuantizationConfig quantisation{.double_quant = options_.double_quant,
+                                             .compute_dtype = linear->stored};
+    if (options_.head) quantisation.skip_modules.emplace();  // none
+    config["quantization_config"] = formats::to_json(quantisation);
     // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
     const char* key = config.contains("dtype") ? "dtype" : "torch_dtype";
     config[key] = formats::torch_name(linear->stored);

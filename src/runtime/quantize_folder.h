@@ -14,6 +14,7 @@ struct FolderQuantizeOptions {
   // What is stored in 32 or 64 bits is rounded to bf16 first, as transformers does that loads in
   // bf16; with this it stays, or becomes, fp32. 16-bit types always stay.
   bool keep_fp32 = false;
+  bool head = false;  // the head is stored as NF4 too
 };
 
 // What quantising takes; known before any weight is read.
@@ -34,7 +35,7 @@ class FolderQuantizer {
  public:
   // Reads config.json and the headers. Throws UserError for what is no model folder or is quantised
   // already, and for tensors that are missing, of another shape than config.json says, or not the
-  // model's.
+  // model's; and for a head that is asked for and is the embedding.
   FolderQuantizer(const std::filesystem::path& folder, const FolderQuantizeOptions& options);
   ~FolderQuantizer();
 

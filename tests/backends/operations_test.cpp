@@ -30,7 +30,10 @@ bool cpu_must_run(const OperationCase& operation_case) {
   // apart.
   if (operation_case.operation().kind() == program::Kind::matmul_nf4) {
     const program::Tensor& x = operation_case.view()[program::MatmulNf4::kX];
-    return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0 &&
+    const bool is_on_tiles =
+        !operation_case.is_f32() && !operation_case.has_f16() && cpu_must_use_tiles();
+    return x.shape.rows() <= (is_on_tiles ? 32 : 4) &&
+           x.shape.columns() % program::kNf4BlockSize == 0 &&
            !std::get<program::MatmulNf4>(operation_case.operation().attributes).addend;
   }
   // One call makes an augmented product where tiles do, and where it is wide.

@@ -53,7 +53,8 @@ TEST(QuantizationConfig, ReadsOlderAndOtherForms) {
   EXPECT_FALSE(parsed->double_quant);
   EXPECT_EQ(parsed->compute_dtype, DType::f16);
   EXPECT_EQ(parsed->storage_dtype, DType::bf16);
-  EXPECT_EQ(parsed->skip_modules, (std::vector<std::string>{"lm_head", "model.layers.0.mlp"}));
+  EXPECT_EQ(parsed->skip_modules.value(),
+            (std::vector<std::string>{"lm_head", "model.layers.0.mlp"}));
   EXPECT_EQ(to_json(*parsed)["llm_int8_skip_modules"], (json{"lm_head", "model.layers.0.mlp"}));
 }
 

@@ -66,16 +66,39 @@ TEST(BenchDecode, TimesATokenAndItsOperations) {
   EXPECT_EQ(result["new_tokens"], 6);
   EXPECT_NEAR(result["tokens_per_second"].get<double>(), 5 / result["decode_seconds"].get<double>(),
               1e-6);
-  double seconds = 0;
   double operations = 0;
   for (const Json& line : result["operations"]) {
     EXPECT_GT(line["seconds"], 0) << line;
-    seconds += line["seconds"].get<double>();
     operations += line["count"].get<double>();
   }
   EXPECT_GT(operations, 20);
-  EXPECT_LT(seconds, 3 / result["tokens_per_second"].get<double>());
   EXPECT_NE(output_of(generate::profile_decoding, recipe, false).find("a token takes"),
+            std::string::npos);
+}
+
+// Timed one by one they take about as long as together. Other programs may take the processor in
+// one measurement or the other, so the best of some counts.
+TEST(BenchDecode, OperationsTogetherTakeAboutAsLongAsAToken) {
+  const formats::Recipe recipe = golden_recipe(
+      "basic", {"ids=5 6 7", "temperature=0", "max_new_tokens=6", "backend=reference"});
+  double least_ratio = 1e30;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    const Json result = Json::parse(output_of(generate::profile_decoding, recipe, true));
+    double seconds = 0;
+    for (const Json& line : result["operations"]) seconds += line["seconds"].get<double>();
+    least_ratio = std::min(least_ratio, seconds * result["tokens_per_second"].get<double>());
+  }
+  EXPECT_LT(least_ratio, 3);
+}
+
+TEST(BenchDecode, CountsTheTokensOfAllSequences) {
+  const formats::Recipe recipe = golden_recipe(
+      "basic", {"ids=5 6 7", "temperature=0", "max_new_tokens=6", "batch=3", "backend=reference"});
+  const Json result = Json::parse(output_of(generate::profile_decoding, recipe, true));
+  EXPECT_EQ(result["sequences"], 3);
+  EXPECT_NEAR(result["tokens_per_second"].get<double>(),
+              15 / result["decode_seconds"].get<double>(), 1e-6);
+  EXPECT_NE(output_of(generate::profile_decoding, recipe, false).find("a token of each of 3"),
             std::string::npos);
 }
 

@@ -344,9 +344,16 @@ TEST(FindModel, LinearsThatAreNotIn4BitsAreKept) {
   EXPECT_EQ(QuantisedFolder{names}.config().stored->kept, kept);
 }
 
-TEST(FindModel, RefusesAHeadIn4Bits) {
-  const std::string text = QuantisedFolder{{"lm_head.weight"}}.error();
-  EXPECT_TRUE(contains(text, "'lm_head.weight' is stored in 4 bits"));
+TEST(FindModel, AHeadIn4BitsIsSeen) {
+  std::vector<std::string> names = small_linears();
+  EXPECT_EQ(QuantisedFolder{names}.config().stored->head, "");
+  names.emplace_back("lm_head.weight");
+  EXPECT_EQ(QuantisedFolder{names}.config().stored->head, "lm_head.weight");
+}
+
+TEST(FindModel, RefusesAnEmbeddingIn4Bits) {
+  const std::string text = QuantisedFolder{{"model.embed_tokens.weight"}}.error();
+  EXPECT_TRUE(contains(text, "'model.embed_tokens.weight' is stored in 4 bits"));
   EXPECT_TRUE(contains(text, "snug quantize"));
 }
 

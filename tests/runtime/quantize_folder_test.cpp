@@ -55,15 +55,16 @@ void expect_same_tensors(const formats::TensorIndex& ours, const formats::Tensor
   }
 }
 
-// A folder loaded for inference-like use: frozen weights in `compute`, linears as NF4.
+// A folder loaded for inference-like use: frozen weights in `compute`, linears as NF4, and so the
+// weight named `head`, if any.
 class Loaded {
  public:
-  Loaded(const fs::path& folder, DType compute, bool double_quant)
+  Loaded(const fs::path& folder, DType compute, bool double_quant, const std::string& head = "")
       : model_(models::find_model(folder.string()).config),
         run_({.model = model_,
               .method = formats::Method::lora,
               .compute = compute,
-              .quantization = {{.nested = double_quant, .kept = {}}}}) {
+              .quantization = {{.nested = double_quant, .kept = {}, .head = head}}}) {
     load_weights(folder, model_, run_.executor());
   }
 
@@ -148,6 +149,33 @@ TEST_P(OneBase, ReadingQuantisesAsQuantizeDoes) {
 INSTANTIATE_TEST_SUITE_P(Sources, OneBase,
                          ::testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
                          [](const auto& test) { return std::string(base::name_of(test.param)); });
+
+// The same of a head in 4 bits, which the files announce and config.json leaves out of what it
+// skips.
+TEST(QuantizeFolder, TheHeadInFourBitsIsThatOfReading) {
+  for (const bool double_quant : {false, true}) {
+    const TemporaryFolder folder;
+    const fs::path source = golden("basic") / "model";
+    const FolderQuantizer quantizer =
+        quantizer_of(source, {.double_quant = double_quant, .head = true});
+    EXPECT_EQ(quantizer.plan().linears, quantizer_of(source).plan().linears + 1);
+    quantizer.write(folder / "out");
+    const auto config = base::read_json_file(folder / "out/config.json");
+    EXPECT_EQ(config["quantization_config"]["llm_int8_skip_modules"], nlohmann::json::array());
+    const auto stored = models::find_model((folder / "out").string()).config.stored;
+    ASSERT_TRUE(stored);
+    EXPECT_EQ(stored->head, "lm_head.weight");
+    EXPECT_TRUE(stored->kept.empty());
+    Loaded on_the_way(source, DType::bf16, double_quant, stored->head);
+    Loaded before(folder / "out", DType::bf16, double_quant, stored->head);
+    const std::string head = before.bytes(stored->head);
+    EXPECT_LT(std::ssize(head), 131 * 36);  // of its 131 x 36 elements
+    EXPECT_TRUE(on_the_way.bytes(stored->head) == head);
+  }
+  EXPECT_TRUE(contains(
+      user_error_of([] { quantizer_of(golden("grouped_tied") / "model", {.head = true}); }),
+      "the model's head is its embedding"));
+}
 
 TEST(QuantizeFolder, EveryByteIsThatOfTransformers) {
   for (const auto& [name, model, double_quant] :

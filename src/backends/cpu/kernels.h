@@ -18,6 +18,7 @@
 #include "backends/cpu/kernels/layer_norm.h"
 #include "backends/cpu/kernels/lion.h"
 #include "backends/cpu/kernels/nf4.h"
+#include "backends/cpu/kernels/nf4_tiles.h"
 #include "backends/cpu/kernels/online_softmax.h"
 #include "backends/cpu/kernels/optimizer.h"
 #include "backends/cpu/kernels/optimizer_8bit.h"
@@ -43,6 +44,7 @@ namespace snug::backends::cpu {
   X(LayerNormKernels, layer_norm)         \
   X(LionKernels, lion)                    \
   X(Nf4Kernels, nf4)                      \
+  X(Nf4TileKernels, nf4_tiles)            \
   X(OnlineSoftmaxKernels, online_softmax) \
   X(OptimizerKernels, optimizer)          \
   X(Optimizer8bitKernels, optimizer_8bit) \

@@ -11,6 +11,11 @@ namespace {
 // Codes of a task of a product: reading them takes some ten microseconds, ten times what handing
 // out a task costs, and a thread waits for the last task of another at most that long.
 constexpr int64_t kTaskBytes = int64_t{1} << 17;
+// The same on tiles, where the first outputs of a task wait for memory: the next ones are asked for
+// while they are multiplied.
+constexpr int64_t kTileTaskBytes = int64_t{1} << 18;
+// Steps of rows that a thread arranges: a few microseconds each.
+constexpr int64_t kStepsPerTask = 4;
 
 // The stored weight of an operation.
 template <typename Kind>
@@ -40,39 +45,62 @@ void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
   });
 }
 
-// A product that reads the codes once for each few rows: for decoding. With more rows the values
-// are made first.
+// Products that read the codes once for all rows, for decoding: of a few rows, and on tiles of some
+// more (thin). With still more rows the values are made first.
+bool runs(program::ProductAlgorithm algorithm, const program::OperationView& view,
+          const CpuContext& context) {
+  const program::Tensor& x = view[program::MatmulNf4::kX];
+  if (x.shape.columns() % program::kNf4BlockSize != 0) return false;
+  if (algorithm == program::ProductAlgorithm::few_rows) return x.shape.rows() <= kNf4Rows;
+  return algorithm == program::ProductAlgorithm::thin && context.isa >= Isa::amx &&
+         x.dtype == base::DType::bf16 && x.shape.rows() <= kNf4TileRows;
+}
+
+// Tiles take the same time for 1 to 16 rows, the other kernel 0.6, 0.8, 1.0 and 1.2 of that for 1
+// to 4 (one thread, two shapes).
+constexpr int64_t kFewestOnTiles = 4;
+
+program::ProductAlgorithm algorithm_of(const program::OperationView& view,
+                                       const CpuContext& context) {
+  using enum program::ProductAlgorithm;
+  const bool is_on_tiles =
+      view[program::MatmulNf4::kX].shape.rows() >= kFewestOnTiles && runs(thin, view, context);
+  return is_on_tiles ? thin : few_rows;
+}
+
 bool supports(const program::MatmulNf4& matmul, const program::OperationView& view,
-              const CpuContext&) {
-  const program::Shape& x = view[program::MatmulNf4::kX].shape;
-  return !matmul.addend && x.rows() <= kNf4Rows && x.columns() % program::kNf4BlockSize == 0;
+              const CpuContext& context) {
+  return !matmul.addend && runs(algorithm_of(view, context), view, context);
 }
 
 // x in the type and order of the kernel.
-int64_t workspace_bytes(const program::MatmulNf4&, const program::OperationView& view,
+int64_t workspace_bytes(const program::MatmulNf4& matmul, const program::OperationView& view,
                         const CpuContext& context) {
   const program::Tensor& x = view[program::MatmulNf4::kX];
+  if (matmul.algorithm == program::ProductAlgorithm::thin)
+    return context.kernels.nf4_tiles->arranged_bytes(x.shape.rows(), x.shape.columns());
   return x.shape.rows() *
          context.kernels.nf4->arranged_bytes[element_of(x.dtype)](x.shape.columns());
 }
 
-program::MatmulNf4 decide(const program::MatmulNf4& matmul, const program::OperationView&,
-                          const CpuContext&) {
+program::MatmulNf4 decide(const program::MatmulNf4& matmul, const program::OperationView& view,
+                          const CpuContext& context) {
   program::MatmulNf4 decided = matmul;
-  decided.algorithm = program::ProductAlgorithm::few_rows;
+  decided.algorithm = algorithm_of(view, context);
   return decided;
 }
 
-// There is nothing to keep, but another algorithm is refused.
-std::unique_ptr<Prepared> prepare(const program::MatmulNf4& matmul, const program::OperationView&,
-                                  CpuContext&) {
-  SNUG_CHECK(matmul.algorithm == program::ProductAlgorithm::few_rows,
+// There is nothing to keep, but an algorithm that does not compute it here is refused.
+std::unique_ptr<Prepared> prepare(const program::MatmulNf4& matmul,
+                                  const program::OperationView& view, CpuContext& context) {
+  SNUG_CHECK(runs(matmul.algorithm, view, context),
              "a product with a stored weight by algorithm {}, which does not compute it here",
              base::word_of(matmul.algorithm));
   return nullptr;
 }
 
-void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuContext& context) {
+void multiply_few_rows(const program::MatmulNf4& matmul, const Invocation& invocation,
+                       const CpuContext& context) {
   invocation.note_decision("algorithm", program::ProductAlgorithm::few_rows);
   const Nf4Kernels& kernels = *context.kernels.nf4;
   const Rows x = rows_of(invocation[program::MatmulNf4::kX]);
@@ -96,6 +124,45 @@ void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuCont
     part.end = end;
     kernels.multiply[x.element][y.element](part);
   });
+}
+
+void multiply_on_tiles(const program::MatmulNf4& matmul, const Invocation& invocation,
+                       const CpuContext& context) {
+  invocation.note_decision("algorithm", program::ProductAlgorithm::thin);
+  const Nf4TileKernels& kernels = *context.kernels.nf4_tiles;
+  const Rows x = rows_of(invocation[program::MatmulNf4::kX]);
+  const Rows y = rows_of(invocation[program::MatmulNf4::kY]);
+  auto* const arranged = reinterpret_cast<uint16_t*>(invocation.workspace.data);
+  const Nf4TileRows rows = {.x = reinterpret_cast<const uint16_t*>(x.data),
+                            .stride = x.stride,
+                            .rows = x.rows,
+                            .in = x.columns};
+  parallel_ranges(ceil_div(x.columns, kNf4TileStep), kStepsPerTask,
+                  [&](int64_t begin, int64_t end) { kernels.arrange(rows, begin, end, arranged); });
+  const Nf4TileProduct product{.weight = weight_of(matmul, invocation),
+                               .in = x.columns,
+                               .begin = 0,
+                               .end = 0,
+                               .x = arranged,
+                               .rows = x.rows,
+                               .y = y.data,
+                               .y_stride = y.stride};
+  const int64_t outputs =
+      kNf4TileOutputs *
+      std::max<int64_t>(1, kTileTaskBytes / program::nf4_code_bytes(kNf4TileOutputs * x.columns));
+  parallel_ranges(y.columns, outputs, [&](int64_t begin, int64_t end) {
+    Nf4TileProduct part = product;
+    part.begin = begin;
+    part.end = end;
+    kernels.multiply[y.element](part);
+  });
+}
+
+void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuContext& context) {
+  if (matmul.algorithm == program::ProductAlgorithm::thin)
+    multiply_on_tiles(matmul, invocation, context);
+  else
+    multiply_few_rows(matmul, invocation, context);
 }
 
 }  // namespace

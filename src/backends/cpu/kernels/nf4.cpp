@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels/nf4.h"
 
 #include "backends/cpu/kernels/element_table.h"
+#include "backends/cpu/kernels/nf4_scales.h"
 #include "backends/cpu/kernels/vector.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -258,26 +259,6 @@ SNUG_INLINE __m512i fixed_table(const float* values) {
 
 SNUG_INLINE __m512i look_up(__m512i table, __m512i index) {
   return _mm512_maskz_permutexvar_epi16(0xffffffffU, index, table);
-}
-
-// Of `count` blocks from `first` on, at most sixteen; the others' are 0. Two blocks of nested ones
-// at most lie among them.
-SNUG_INLINE Float16Lanes block_scales(const Nf4Weight& weight, int64_t first, int64_t count) {
-  const auto present = static_cast<__mmask16>(0xffffU >> (kLanes - count));
-  if (weight.absmax != nullptr)
-    return reinterpret_cast<Float16Lanes>(_mm512_maskz_loadu_ps(present, weight.absmax + first));
-  const __m512i codes = _mm512_maskz_cvtepu8_epi32(
-      present, _mm_maskz_loadu_epi8(present, weight.nested_codes + first));
-  const __m512 mapped =
-      _mm512_mask_i32gather_ps(_mm512_setzero_ps(), present, codes, weight.nested_map, 4);
-  const int64_t left = kNested - first % kNested;  // blocks of the first nested one
-  const auto later = static_cast<__mmask16>(left < kLanes ? 0xffffU << left : 0);
-  const __m512 absmax =
-      _mm512_mask_blend_ps(later, _mm512_set1_ps(weight.nested_absmax[first / kNested]),
-                           _mm512_set1_ps(weight.nested_absmax[(first + count - 1) / kNested]));
-  const Float16Lanes product =
-      reinterpret_cast<Float16Lanes>(mapped) * reinterpret_cast<Float16Lanes>(absmax);
-  return product + splat(weight.nested_offset);
 }
 
 // Lane i / 8 of sixteen, for each i: a pair of blocks' scales where the pair's sums are.

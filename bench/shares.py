@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What share of the rate that oneDNN alone reaches on a job's products a training step makes of them, for jobs of several shapes.
+
+    bench/shares.py SNUG [--rounds N] [--jobs NAME ...] [--result bench/results/shares.json]
+
+A share is a step's model FLOPs (bench/peer/model_flops.py: linears, head, adapters, attention; nothing that is recomputed) per second over
+oneDNN's rate on the products of that step (`snug bench products`), of linears and head, and of all products, the thin ones of adapters
+among them. Shares mean something only where the machine does not change meanwhile: oneDNN's rate is measured before and after each step's
+measurement (`snug bench step`), and a round in which it moved by more than 10 % is made again. Where it never stands still, the round
+that moved least counts, and the result says so. Run it on a machine that does nothing else.
+Exit code 0, whatever was measured: speed fails nothing.
+"""
+
+import argparse
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "bench" / "peer"))
+
+import processes  # noqa: E402
+from materials import SHAPES  # noqa: E402
+from model_flops import training_flops  # noqa: E402
+from provenance import commit  # noqa: E402
+
+LIMIT_SECONDS = 900.0
+MOST_MOVEMENT = 0.10
+TRIES = 3  # of a round
+BARS = {"lora": 0.75, "qlora": 0.75, "full": 0.70}
+
+MORE_SHAPES = {
+    "qwen3-0.6b": dict(hidden_size=1024, intermediate_size=3072, num_hidden_layers=28, num_attention_heads=16,
+                       num_key_value_heads=8, head_dim=128, vocab_size=151936),
+    "qwen2.5-0.5b": dict(hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+                         num_key_value_heads=2, head_dim=64, vocab_size=151936),
+    "tinyllama-1.1b": dict(hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32,
+                           num_key_value_heads=4, head_dim=64, vocab_size=32000),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A step: `rows` documents of `tokens`, one row each."""
+
+    model: str
+    method: str
+    rows: int
+    tokens: int
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.method} {self.rows} x {self.tokens}"
+
+    def words(self, method: str) -> list[str]:
+        return [f"model={self.model}", f"method={method}", f"max_length={self.tokens}", "max_segments=1", "recompute=none",
+                f"per_device_train_batch_size={self.rows}", "compute_dtype=bf16"]
+
+    def flops(self) -> float:
+        return training_flops((SHAPES | MORE_SHAPES)[self.model], self.method, self.tokens) * self.rows * self.tokens
+
+
+JOBS = [Job("smollm2-135m", "lora", 2, 1024), Job("qwen3-0.6b", "lora", 1, 1024), Job("qwen3-0.6b", "qlora", 1, 1024),
+        Job("llama-3.2-1b", "lora", 1, 512), Job("llama-3.2-1b", "lora", 4, 512), Job("tinyllama-1.1b", "lora", 1, 2048),
+        Job("qwen2.5-0.5b", "full", 2, 512)]
+
+
+class Bench:
+    """`snug bench`, each measurement in a process of its own."""
+
+    def __init__(self, snug: str):
+        self.snug = pathlib.Path(snug).resolve()
+
+    def measure(self, verb: str, words: list[str]) -> dict:
+        return processes.run_json([self.snug, "bench", verb, *words, "--json"], LIMIT_SECONDS, os.cpu_count())
+
+    def step_seconds(self, job: Job) -> float:
+        return self.measure("step", ["init=random", *job.words(job.method)])["step_seconds"]
+
+    def products(self, job: Job) -> dict:
+        """QLoRA multiplies the shapes of LoRA."""
+        return self.measure("products", job.words("full" if job.method == "full" else "lora"))
+
+
+def one_round(bench: Bench, job: Job) -> dict:
+    """The quietest of up to TRIES, the first that is quiet."""
+    rounds = []
+    before = bench.products(job)
+    for _ in range(TRIES):
+        seconds = bench.step_seconds(job)
+        after = bench.products(job)
+        rates = {group: [of[group]["flops_per_second"] for of in (before, after)] for group in ("wide", "all")}
+        movement = max(rates["wide"]) / min(rates["wide"]) - 1
+        rounds.append({"step_seconds": seconds, "movement": movement, "libraries": after["libraries"],
+                       "onednn_flops_per_second": {group: statistics.mean(pair) for group, pair in rates.items()}})
+        if movement <= MOST_MOVEMENT:
+            break
+        before = after
+    return min(rounds, key=lambda each: each["movement"]) | {"tries": len(rounds)}
+
+
+def summary(job: Job, rounds: list[dict]) -> dict:
+    flops = job.flops()
+    shares = {group: [flops / each["step_seconds"] / each["onednn_flops_per_second"][group] for each in rounds]
+              for group in ("wide", "all")}
+    return {"model": job.model, "method": job.method, "rows": job.rows, "tokens": job.tokens, "flops": flops,
+            "step_seconds": statistics.median(each["step_seconds"] for each in rounds),
+            "tokens_per_second": job.rows * job.tokens / statistics.median(each["step_seconds"] for each in rounds),
+            "share_of_linears_and_head": statistics.median(shares["wide"]), "share_of_all": statistics.median(shares["all"]),
+            "range_of_shares": [min(shares["wide"]), max(shares["wide"])], "bar": BARS[job.method],
+            "quiet_rounds": sum(each["movement"] <= MOST_MOVEMENT for each in rounds), "rounds": rounds}
+
+
+def line(job: Job, row: dict) -> str:
+    low, high = row["range_of_shares"]
+    return (f"| {job} | {row['step_seconds']:.3f} | {row['tokens_per_second']:.0f} | {row['share_of_linears_and_head']:.0%} | {low:.0%} to {high:.0%} | "
+            f"{row['share_of_all']:.0%} | {row['bar']:.0%} | {row['quiet_rounds']} of {len(row['rounds'])} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("snug")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", nargs="*", default=[], help="names as the table has them; all where none is given")
+    parser.add_argument("--result", type=pathlib.Path)
+    wanted = parser.parse_args()
+    jobs = [job for job in JOBS if not wanted.jobs or str(job) in wanted.jobs]
+    if len(jobs) < len(wanted.jobs):
+        parser.error("--jobs: known are " + "; ".join(map(str, JOBS)))
+    bench, rows = Bench(wanted.snug), []
+    print("| job | s a step | tokens/s | of oneDNN, linears and head | range | of oneDNN, all | bar | quiet rounds |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for job in jobs:
+        rows.append(summary(job, [one_round(bench, job) for _ in range(wanted.rounds)]))
+        print(line(job, rows[-1]), flush=True)
+    if wanted.result:
+        cpu = next((text.split(":", 1)[1].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                    if text.startswith("model name")), "")
+        wanted.result.write_text(json.dumps({
+            "what": "model FLOPs of a training step per second over the rate of oneDNN alone on its products; bf16, nothing recomputed",
+            "command": "bench/shares.py", "machine": f"{cpu}, {os.cpu_count()} cores", "commit": commit(),
+            "date": datetime.date.today().isoformat(), "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
