@@ -41,7 +41,8 @@ LossScaleState<T> after_step(const program::ScaledClipFactor& clip, LossScaleSta
   if (state.finite_steps < static_cast<T>(clip.window)) return state;
   state.finite_steps = 0;
   state.borne_steps = 0;
-  if (std::isfinite(state.scale * 2)) state.scale *= 2;
+  // The scale is f32, whatever it is computed in.
+  if (state.scale * 2 <= static_cast<T>(std::numeric_limits<float>::max())) state.scale *= 2;
   return state;
 }
 
