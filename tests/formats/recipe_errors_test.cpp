@@ -114,8 +114,8 @@ constexpr BadRecipe kBadRecipes[] = {
     {"clip_threshold", "clip_threshold: 0", "'clip_threshold' is '0'"},
     {"lomo", "optim: adalomo", "which optim_in_backward: true does"},
     {"sgd", "optim: sgd", "this optimizer is not built; adamw, lion and adafactor are"},
-    {"scale_power", "initial_scale_power: 65", "of 0 to 64"},
-    {"scale_window", "loss_scale_window: 0", "of 1 to 16777216"},
+    {"scale_power", "initial_scale_power: 65", "of 0 or more and at most 64"},
+    {"scale_window", "loss_scale_window: 0", "of 1 or more and at most 16777216"},
     {"tensorboard", "report_to: tensorboard", "reports to other tools are not built yet"},
     {"wandb_list", "report_to: [wandb]", "reports to other tools are not built yet"},
 };
