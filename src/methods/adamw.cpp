@@ -79,11 +79,12 @@ void emit_bf16(Builder& builder, const SteppedTensor& tensor, const UpdateOption
 void emit_coded(Builder& builder, const SteppedTensor& tensor, const UpdateOptions& options) {
   if (!is_coded(tensor.trainable)) return emit_wide(builder, tensor, options);
   const AdamW constants = adamw(tensor, options);
-  std::vector<TensorId> updates = tensor.updates;
-  const TensorId weight = updates.front();
+  // The tensor that is stepped, then its moments; a master stands last where it is kept.
+  std::vector<TensorId> changed = tensor.updates;
+  const TensorId weight = changed.front();
   if (has_coded_master(tensor.trainable)) {
-    updates.front() = updates.back();
-    updates.pop_back();
+    changed.front() = changed.back();
+    changed.pop_back();
   }
   builder.emit(AdamW8bit{.beta1 = constants.beta1,
                          .beta2 = constants.beta2,
@@ -91,8 +92,8 @@ void emit_coded(Builder& builder, const SteppedTensor& tensor, const UpdateOptio
                          .weight_decay = constants.weight_decay,
                          .seed = options.seed,
                          .site = tensor.site},
-               reads_of(tensor), {}, updates);
-  if (has_coded_master(tensor.trainable)) builder.emit(Cast{}, {updates.front()}, {weight});
+               reads_of(tensor), {}, changed);
+  if (has_coded_master(tensor.trainable)) builder.emit(Cast{}, {changed.front()}, {weight});
 }
 
 }  // namespace

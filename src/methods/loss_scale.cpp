@@ -28,7 +28,8 @@ Tensor run_scalar(std::string_view name, int64_t count) {
 
 // The number of a loss that its gradient is proportional to.
 TensorId weight_of(const Operation& loss) {
-  for (const std::string_view name : {"inverse_tokens", "inverse_pairs"})
+  for (const std::string_view name :
+       {LinearCrossEntropy::kInverseTokens.name, Dpo::kInversePairs.name})
     if (const TensorId id = find_operand(loss, name); id != kNone) return id;
   SNUG_CHECK(false, "{} has no number to scale", name_of(loss.kind()));
   return kNone;
